@@ -1,0 +1,77 @@
+#include "blas.hpp"
+
+#include <climits>
+#include <stdexcept>
+#include <string>
+
+namespace pairgram::blas {
+
+namespace {
+
+const pairgram_blas_table* table = nullptr;
+
+int narrow(std::ptrdiff_t value, const char* dimension) {
+    if (value > INT_MAX)
+        throw std::length_error(std::string("BLAS takes dimensions up to 2^31 - 1, but ") +
+                                dimension + " = " + std::to_string(value));
+    return static_cast<int>(value);
+}
+
+auto gemm_of(double) { return table->dgemm; }
+auto gemm_of(float) { return table->sgemm; }
+auto syrk_of(double) { return table->dsyrk; }
+auto syrk_of(float) { return table->ssyrk; }
+
+}  // namespace
+
+void set_table(const pairgram_blas_table* filled) { table = filled; }
+
+// Row-major C = op(A) op(B) is column-major Cᵀ = op(B)ᵀ op(A)ᵀ.
+template <class T>
+void gemm(trans trans_a, trans trans_b, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k,
+          T alpha, const T* a, std::ptrdiff_t lda, const T* b, std::ptrdiff_t ldb, T beta, T* c,
+          std::ptrdiff_t ldc) {
+    if (m == 0 || n == 0) return;
+    char ta = static_cast<char>(trans_a), tb = static_cast<char>(trans_b);
+    int m_ = narrow(m, "rows"), n_ = narrow(n, "columns"), k_ = narrow(k, "inner dimension");
+    int lda_ = narrow(lda, "row stride"), ldb_ = narrow(ldb, "row stride"),
+        ldc_ = narrow(ldc, "row stride");
+    gemm_of(T{})(&tb, &ta, &n_, &m_, &k_, &alpha, const_cast<T*>(b), &ldb_, const_cast<T*>(a),
+                 &lda_, &beta, c, &ldc_);
+}
+
+// Row-major A (k, n) is column-major Aᵀ (n, k); the column-major lower triangle is our upper one.
+template <class T>
+void syrk(std::ptrdiff_t n, std::ptrdiff_t k, T alpha, const T* a, std::ptrdiff_t lda, T beta, T* c,
+          std::ptrdiff_t ldc) {
+    if (n == 0) return;
+    char uplo = 'L', no = 'N';
+    int n_ = narrow(n, "columns"), k_ = narrow(k, "rows"), lda_ = narrow(lda, "row stride"),
+        ldc_ = narrow(ldc, "row stride");
+    syrk_of(T{})(&uplo, &no, &n_, &k_, &alpha, const_cast<T*>(a), &lda_, &beta, c, &ldc_);
+}
+
+bool cholesky_solve(std::ptrdiff_t n, std::ptrdiff_t n_rhs, double* a, std::ptrdiff_t lda,
+                    double* b, std::ptrdiff_t ldb) {
+    if (n == 0 || n_rhs == 0) return true;
+    char uplo = 'U';  // row-major lower triangle
+    int n_ = narrow(n, "order"), n_rhs_ = narrow(n_rhs, "right-hand sides"),
+        lda_ = narrow(lda, "row stride"), ldb_ = narrow(ldb, "row stride"), info = 0;
+    table->dpotrf(&uplo, &n_, a, &lda_, &info);
+    if (info != 0) return false;
+    table->dpotrs(&uplo, &n_, &n_rhs_, a, &lda_, b, &ldb_, &info);
+    return info == 0;
+}
+
+template void gemm<double>(trans, trans, std::ptrdiff_t, std::ptrdiff_t, std::ptrdiff_t, double,
+                           const double*, std::ptrdiff_t, const double*, std::ptrdiff_t, double,
+                           double*, std::ptrdiff_t);
+template void gemm<float>(trans, trans, std::ptrdiff_t, std::ptrdiff_t, std::ptrdiff_t, float,
+                          const float*, std::ptrdiff_t, const float*, std::ptrdiff_t, float, float*,
+                          std::ptrdiff_t);
+template void syrk<double>(std::ptrdiff_t, std::ptrdiff_t, double, const double*, std::ptrdiff_t,
+                           double, double*, std::ptrdiff_t);
+template void syrk<float>(std::ptrdiff_t, std::ptrdiff_t, float, const float*, std::ptrdiff_t,
+                          float, float*, std::ptrdiff_t);
+
+}  // namespace pairgram::blas

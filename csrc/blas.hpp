@@ -1,0 +1,45 @@
+// The only door to BLAS and LAPACK: a table of SciPy's function pointers, filled once at import by
+// scipy_blas.pyx, and typed wrappers that take row-major matrices.
+#pragma once
+
+#include <cstddef>
+
+extern "C" {
+// Fortran signatures (LP64), as scipy.linalg.cython_blas and cython_lapack declare them.
+struct pairgram_blas_table {
+    void (*dgemm)(char*, char*, int*, int*, int*, double*, double*, int*, double*, int*, double*,
+                  double*, int*);
+    void (*sgemm)(char*, char*, int*, int*, int*, float*, float*, int*, float*, int*, float*,
+                  float*, int*);
+    void (*dsyrk)(char*, char*, int*, int*, double*, double*, int*, double*, double*, int*);
+    void (*ssyrk)(char*, char*, int*, int*, float*, float*, int*, float*, float*, int*);
+    void (*dpotrf)(char*, int*, double*, int*, int*);
+    void (*dpotrs)(char*, int*, int*, double*, int*, double*, int*, int*);
+};
+}
+
+namespace pairgram::blas {
+
+enum class trans : char { no = 'N', yes = 'T' };
+
+// Stores the table; called once, at import.
+void set_table(const pairgram_blas_table* table);
+
+// C (m, n) = alpha * op(A) (m, k) * op(B) (k, n) + beta * C, all row-major with row strides.
+template <class T>
+void gemm(trans trans_a, trans trans_b, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k,
+          T alpha, const T* a, std::ptrdiff_t lda, const T* b, std::ptrdiff_t ldb, T beta, T* c,
+          std::ptrdiff_t ldc);
+
+// Upper triangle of C (n, n) = alpha * AᵀA + beta * C for row-major A (k, n).
+template <class T>
+void syrk(std::ptrdiff_t n, std::ptrdiff_t k, T alpha, const T* a, std::ptrdiff_t lda, T beta, T* c,
+          std::ptrdiff_t ldc);
+
+// Solves A X = B in place for symmetric positive definite row-major A (n, n), of which the lower
+// triangle is read and overwritten, and the columns of X: b (n_rhs, n) row-major holds a
+// right-hand side per row. Returns false, with b untouched, when A is not positive definite.
+bool cholesky_solve(std::ptrdiff_t n, std::ptrdiff_t n_rhs, double* a, std::ptrdiff_t lda,
+                    double* b, std::ptrdiff_t ldb);
+
+}  // namespace pairgram::blas

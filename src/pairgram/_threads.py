@@ -1,0 +1,96 @@
+"""How many threads to use, and the guard that keeps BLAS to one while ours run."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["resolve_n_threads", "single_threaded_blas"]
+
+
+def resolve_n_threads(n_threads: int | None) -> int:
+    """Return the number of threads to use.
+
+    Parameters
+    ----------
+    n_threads : int or None
+        None takes the CPUs that the process may run on, at most ``OMP_NUM_THREADS`` of them where
+        that is set. A number ≥ 1 is taken as it is.
+
+    Raises
+    ------
+    ValueError
+        If `n_threads` is neither None nor an integer ≥ 1.
+    """
+    if n_threads is not None:
+        if isinstance(n_threads, bool) or not isinstance(n_threads, Integral) or n_threads < 1:
+            raise ValueError(f"n_threads must be None or an integer >= 1, got {n_threads!r}")
+        return int(n_threads)
+    try:
+        available = len(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        available = os.cpu_count() or 1
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return min(available, int(first)) if first.isdecimal() and int(first) > 0 else available
+
+
+class _BlasGuard:
+    """Counts who needs single-threaded BLAS: the first in saves the setting, the last out restores.
+
+    Overlapping ``threadpool_limits`` contexts in two Python threads would leave BLAS at one thread
+    for good, since the second saves what the first has set.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._libraries: list[Any] | None = None
+        self._saved: list[int] = []
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._depth == 0:
+                if self._libraries is None:  # looking for the libraries takes milliseconds
+                    controller = ThreadpoolController().select(user_api="blas")
+                    self._libraries = list(controller.lib_controllers)
+                self._saved = [library.num_threads for library in self._libraries]
+                for library, n_threads in zip(self._libraries, self._saved, strict=True):
+                    if n_threads != 1:
+                        library.set_num_threads(1)
+            self._depth += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0 and self._libraries is not None:
+                for library, n_threads in zip(self._libraries, self._saved, strict=True):
+                    if n_threads != 1:
+                        library.set_num_threads(n_threads)
+
+
+_guard = _BlasGuard()
+if hasattr(os, "register_at_fork"):
+
+    def _renew_guard() -> None:
+        """Give a forked child a guard of its own: the parent's may be held by another thread."""
+        global _guard
+        _guard = _BlasGuard()
+
+    os.register_at_fork(after_in_child=_renew_guard)
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Hold BLAS to one thread in this process while the context is open (reentrant, any thread)."""
+    guard = _guard
+    guard.enter()
+    try:
+        yield
+    finally:
+        guard.leave()
