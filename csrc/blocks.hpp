@@ -1,0 +1,84 @@
+// Cuts ranking data into blocks of transformed rows that fit the cache: whole queries, or chunks of
+// a query that is longer than a block, whose rows are ordered by label first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "half_laplacian.hpp"
+
+namespace pairgram {
+
+// Rows h = [features, targets] of width n_features + n_targets, indexed by row.
+template <class T>
+struct feature_rows {
+    std::ptrdiff_t n_features;
+    const T* features;  // (n, n_features)
+    std::ptrdiff_t n_targets;
+    const double* targets;  // (n, n_targets)
+
+    std::ptrdiff_t width() const { return n_features + n_targets; }
+};
+
+struct block {
+    std::ptrdiff_t n_rows = 0;
+    std::ptrdiff_t first_query = 0, last_query = 0;  // whole queries, where long_index < 0
+    std::ptrdiff_t long_index = -1;
+    std::ptrdiff_t chunk = 0;  // numbered over all long queries
+    std::ptrdiff_t begin = 0;  // position in the long query
+    std::ptrdiff_t first_level = 0, n_levels = 0;
+};
+
+// A query longer than a block. Its chunks hold whole levels or a part of one; the scatter between
+// chunks is added at the end, from their weights and means, by Chan's formula.
+struct long_query {
+    std::ptrdiff_t query;
+    query_plan plan;
+    std::vector<std::int64_t> order;  // rows by label; empty where the labels do not matter
+    std::vector<block> chunks;
+};
+
+template <class T>
+class half_laplacian_blocks {
+  public:
+    half_laplacian_blocks(const pair_rule& rule, const query_rows& rows,
+                          const feature_rows<T>& features, std::ptrdiff_t block_rows);
+
+    std::ptrdiff_t n_blocks() const { return static_cast<std::ptrdiff_t>(blocks_.size()); }
+    std::ptrdiff_t width() const { return features_.width(); }
+    std::ptrdiff_t n_rows(std::ptrdiff_t b) const {
+        return blocks_[static_cast<std::size_t>(b)].n_rows;
+    }
+    std::ptrdiff_t max_rows() const;
+
+    // Writes the transformed rows of block b to out (n_rows(b), width; stride ld). Thread-safe for
+    // different blocks.
+    void transform(std::ptrdiff_t b, T* out, std::ptrdiff_t ld);
+
+    // After all blocks: the rows (n, width) that join the chunks of long queries.
+    std::vector<double> joining_rows() const;
+
+    // After all blocks: Σ W_ij over all queries.
+    double pair_weight() const;
+
+  private:
+    void cut_long_query(std::ptrdiff_t query, std::ptrdiff_t block_rows);
+    double transform_queries(const block& b, T* out, std::ptrdiff_t ld) const;
+    void transform_chunk(const block& b, T* out, std::ptrdiff_t ld);
+    void load(std::ptrdiff_t row, std::ptrdiff_t pivot, double weight, T* out, double* sum) const;
+    void join_query(const long_query& query, std::vector<double>& out) const;
+
+    pair_rule rule_;
+    query_rows rows_;
+    feature_rows<T> features_;
+    std::vector<block> blocks_;
+    std::vector<long_query> long_queries_;
+    std::vector<double> pair_weight_;   // (n_blocks,)
+    std::vector<double> chunk_weight_;  // (n_chunks,)
+    std::vector<double> chunk_mean_;    // (n_chunks, width) from the query's first row
+    std::vector<T> no_feature_pivot_;   // zeros
+    std::vector<double> no_target_pivot_;
+};
+
+}  // namespace pairgram

@@ -1,0 +1,233 @@
+#include "leave_query_out.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "blas.hpp"
+#include "parallel.hpp"
+#include "simd.hpp"
+
+namespace pairgram {
+
+namespace {
+
+using blas::trans;
+
+constexpr int max_iterations = 40;
+constexpr double tolerance = 1e-14;  // of the residual, relative to the right-hand side
+
+std::size_t size_of(std::ptrdiff_t n) { return static_cast<std::size_t>(n); }
+
+// The matrices of one query; kept between queries to save allocations.
+struct workspace {
+    std::vector<double> z, e;        // (n + 1, L) with the pivot row last, (n, L + 1)
+    std::vector<double> x, r, p, q;  // (n, m)
+    std::vector<double> u;           // (L, m)
+    std::vector<double> rr, rr_first, pq, step;  // (m,)
+    std::vector<double> scores;                  // (n + 1, m)
+    std::vector<double> system, scaled, rhs;     // Cholesky: (n, n), (n, L), (n,)
+    query_plan plan;
+    level_sums sums;
+};
+
+// out[j] = Σ_i a(i, j)² or Σ_i a(i, j) b(i, j) for columns [from, m) of row-major (n, m).
+PAIRGRAM_CLONES void column_dots(std::ptrdiff_t n, std::ptrdiff_t m, std::ptrdiff_t from,
+                                 const double* a, const double* b, double* out) {
+    std::fill(out + from, out + m, 0.0);
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        for (std::ptrdiff_t j = from; j < m; ++j) out[j] += a[i * m + j] * b[i * m + j];
+}
+
+PAIRGRAM_CLONES void step_and_residual(std::ptrdiff_t n, std::ptrdiff_t m, std::ptrdiff_t from,
+                                       const double* step, const double* p, const double* q,
+                                       double* x, double* r, double* rr) {
+    std::fill(rr + from, rr + m, 0.0);
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        for (std::ptrdiff_t j = from; j < m; ++j) {
+            const auto at = i * m + j;
+            x[at] += step[j] * p[at];
+            r[at] -= step[j] * q[at];
+            rr[j] += r[at] * r[at];
+        }
+}
+
+PAIRGRAM_CLONES void new_direction(std::ptrdiff_t n, std::ptrdiff_t m, std::ptrdiff_t from,
+                                   const double* momentum, const double* r, double* p) {
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        for (std::ptrdiff_t j = from; j < m; ++j)
+            p[i * m + j] = r[i * m + j] + momentum[j] * p[i * m + j];
+}
+
+// u (L, m) = A⁻¹ Eᵀ x for columns [from, m).
+void shrink(const ridge_path& path, std::ptrdiff_t n, std::ptrdiff_t from, const double* inverse,
+            const double* e, const double* x, double* u) {
+    const auto width = path.n_features, m = path.n_alphas;
+    blas::gemm(trans::yes, trans::no, width, m - from, n, 1.0, e, width + 1, x + from, m, 0.0,
+               u + from, m);
+    for (std::ptrdiff_t k = 0; k < width; ++k)
+        for (std::ptrdiff_t j = from; j < m; ++j) u[k * m + j] *= inverse[k * m + j];
+}
+
+// Solves (I − E A⁻¹ Eᵀ) x = r by conjugate gradients for all alphas; w.r enters as the right-hand
+// side. Alphas descend, so the columns that have not converged are taken as a suffix. Returns the
+// first column that has not converged.
+std::ptrdiff_t conjugate_gradients(const ridge_path& path, std::ptrdiff_t n, const double* inverse,
+                                   workspace& w) {
+    const auto width = path.n_features, m = path.n_alphas;
+    std::fill(w.x.begin(), w.x.begin() + n * m, 0.0);
+    std::copy(w.r.begin(), w.r.begin() + n * m, w.p.begin());
+    column_dots(n, m, 0, w.r.data(), w.r.data(), w.rr.data());
+    w.rr_first = w.rr;
+    const auto unconverged = [&](std::ptrdiff_t from) {
+        while (from < m && w.rr[size_of(from)] <=
+                               tolerance * tolerance * w.rr_first[size_of(from)])
+            ++from;
+        return from;
+    };
+    auto from = unconverged(0);
+    for (int iteration = 0; from < m && iteration < max_iterations; ++iteration) {
+        shrink(path, n, from, inverse, w.e.data(), w.p.data(), w.u.data());
+        for (std::ptrdiff_t i = 0; i < n; ++i)
+            std::copy(w.p.begin() + i * m + from, w.p.begin() + (i + 1) * m,
+                      w.q.begin() + i * m + from);
+        blas::gemm(trans::no, trans::no, n, m - from, width, -1.0, w.e.data(), width + 1,
+                   w.u.data() + from, m, 1.0, w.q.data() + from, m);
+        column_dots(n, m, from, w.p.data(), w.q.data(), w.pq.data());
+        for (auto j = size_of(from); j < size_of(m); ++j)
+            w.step[j] = w.pq[j] > 0 ? w.rr[j] / w.pq[j] : 0.0;
+        w.pq = w.rr;  // the residual before
+        step_and_residual(n, m, from, w.step.data(), w.p.data(), w.q.data(), w.x.data(),
+                          w.r.data(), w.rr.data());
+        for (auto j = size_of(from); j < size_of(m); ++j)
+            w.step[j] = w.pq[j] > 0 ? w.rr[j] / w.pq[j] : 0.0;
+        new_direction(n, m, from, w.step.data(), w.r.data(), w.p.data());
+        from = unconverged(from);
+    }
+    return from;
+}
+
+// Solves the system of column j with its right-hand side in w.rhs; NaN where it is not positive
+// definite in floating point.
+void solve_directly(const ridge_path& path, std::ptrdiff_t n, std::ptrdiff_t j,
+                    const double* inverse, workspace& w) {
+    const auto width = path.n_features, m = path.n_alphas;
+    w.system.assign(size_of(n * n), 0.0);
+    w.scaled.resize(size_of(n * width));
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        w.system[size_of(i * n + i)] = 1;
+        for (std::ptrdiff_t k = 0; k < width; ++k)
+            w.scaled[size_of(i * width + k)] =
+                w.e[size_of(i * (width + 1) + k)] * inverse[k * m + j];
+    }
+    blas::gemm(trans::no, trans::yes, n, n, width, -1.0, w.scaled.data(), width, w.e.data(),
+               width + 1, 1.0, w.system.data(), n);
+    if (!blas::cholesky_solve(n, 1, w.system.data(), n, w.rhs.data(), n))
+        std::fill(w.rhs.begin(), w.rhs.end(), std::numeric_limits<double>::quiet_NaN());
+    for (std::ptrdiff_t i = 0; i < n; ++i) w.x[size_of(i * m + j)] = w.rhs[size_of(i)];
+}
+
+// Fills z with H_q·basis (from the pivot row, which follows as row n) and e with the half-Laplacian
+// of [z, y].
+template <class T>
+void load_query(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
+                const ridge_path& path, std::ptrdiff_t query, workspace& w) {
+    const auto width = path.n_features, n = rows.size(query);
+    const auto begin = static_cast<std::ptrdiff_t>(rows.offsets[query]);
+    const bool pointwise = rule.kind == pair_kind::none;
+    const T* pivot = features.features + rows.row(begin) * width;
+    // e holds the loaded rows until z is made
+    for (std::ptrdiff_t i = 0; i <= n; ++i) {
+        const T* row = i < n ? features.features + rows.row(begin + i) * width : pivot;
+        double* out = w.e.data() + i * width;
+        const bool shift = !pointwise && i < n;
+        for (std::ptrdiff_t j = 0; j < width; ++j)
+            out[j] = static_cast<double>(shift ? row[j] - pivot[j] : row[j]);
+        if (pointwise && i == n) std::fill(out, out + width, 0.0);
+    }
+    blas::gemm(trans::no, trans::no, n + 1, width, width, 1.0, w.e.data(), width, path.basis, width,
+               0.0, w.z.data(), width);
+
+    plan_query(rule, rows, query, nullptr, w.plan);
+    w.sums.reset(w.plan.n_levels(), width + 1);
+    const std::vector<double> zeros(size_of(width), 0.0);
+    const double first_target = pointwise ? 0.0 : features.targets[rows.row(begin)];
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        double* out = w.e.data() + i * (width + 1);
+        double* sum = w.sums.sum.data() + w.plan.level[size_of(i)] * (width + 1);
+        const double v = w.plan.weight[size_of(i)];
+        load_row(width, w.z.data() + i * width, zeros.data(), v, out, sum);
+        load_row(std::ptrdiff_t{1}, features.targets + rows.row(begin + i), &first_target, v,
+                 out + width, sum + width);
+    }
+    transform_rows<double>(n, width + 1, w.plan.level.data(), w.plan.weight.data(),
+                           w.plan.within.data(), w.plan, join_of(rule.kind), w.e.data(), width + 1,
+                           w.sums);
+}
+
+template <class T>
+void hold_out(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
+              const ridge_path& path, const double* inverse, const double* coef,
+              std::ptrdiff_t query, workspace& w, double* scores) {
+    const auto width = path.n_features, m = path.n_alphas, n = rows.size(query);
+    const auto begin = static_cast<std::ptrdiff_t>(rows.offsets[query]);
+    w.z.resize(size_of((n + 1) * width));
+    w.e.resize(size_of((n + 1) * (width + 1)));
+    for (auto* matrix : {&w.x, &w.r, &w.p, &w.q}) matrix->resize(size_of(n * m));
+    w.u.resize(size_of(width * m));
+    for (auto* row : {&w.rr, &w.pq, &w.step}) row->resize(size_of(m));
+    w.scores.resize(size_of((n + 1) * m));
+    load_query(rule, rows, features, path, query, w);
+
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        std::fill_n(w.r.begin() + i * m, m, w.e[size_of(i * (width + 1) + width)]);
+    blas::gemm(trans::no, trans::no, n, m, width, -1.0, w.e.data(), width + 1, coef, m, 1.0,
+               w.r.data(), m);
+    w.scores.assign(w.r.begin(), w.r.begin() + n * m);  // right-hand sides, for solve_directly
+    for (auto j = conjugate_gradients(path, n, inverse, w); j < m; ++j) {
+        w.rhs.resize(size_of(n));
+        for (std::ptrdiff_t i = 0; i < n; ++i)
+            w.rhs[size_of(i)] = w.scores[size_of(i * m + j)];
+        solve_directly(path, n, j, inverse, w);
+    }
+    shrink(path, n, 0, inverse, w.e.data(), w.x.data(), w.u.data());
+    for (std::ptrdiff_t i = 0; i < width * m; ++i) w.u[size_of(i)] = coef[i] - w.u[size_of(i)];
+    w.scores.resize(size_of((n + 1) * m));
+    blas::gemm(trans::no, trans::no, n + 1, m, width, 1.0, w.z.data(), width, w.u.data(), m, 0.0,
+               w.scores.data(), m);
+    const double* of_pivot = w.scores.data() + n * m;
+    const auto n_rows = static_cast<std::ptrdiff_t>(rows.offsets[rows.n_queries]);
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        for (std::ptrdiff_t j = 0; j < m; ++j)
+            scores[j * n_rows + rows.row(begin + i)] = w.scores[size_of(i * m + j)] + of_pivot[j];
+}
+
+}  // namespace
+
+template <class T>
+void leave_query_out(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
+                     const ridge_path& path, double* scores, int n_threads) {
+    const auto width = path.n_features, m = path.n_alphas;
+    std::vector<double> inverse(size_of(width * m)), coef(size_of(width * m));
+    for (std::ptrdiff_t k = 0; k < width; ++k)
+        for (std::ptrdiff_t j = 0; j < m; ++j) {
+            inverse[size_of(k * m + j)] = 1 / (path.eigenvalues[k] + path.alphas[j]);
+            coef[size_of(k * m + j)] = path.projection[k] * inverse[size_of(k * m + j)];
+        }
+    const std::ptrdiff_t n_tasks = std::min<std::ptrdiff_t>(rows.n_queries, 256);
+    parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
+        workspace w;
+        for (auto q = task * rows.n_queries / n_tasks; q < (task + 1) * rows.n_queries / n_tasks;
+             ++q)
+            if (rows.size(q) > 0)
+                hold_out(rule, rows, features, path, inverse.data(), coef.data(), q, w, scores);
+    });
+}
+
+template void leave_query_out<double>(const pair_rule&, const query_rows&,
+                                      const feature_rows<double>&, const ridge_path&, double*, int);
+template void leave_query_out<float>(const pair_rule&, const query_rows&,
+                                     const feature_rows<float>&, const ridge_path&, double*, int);
+
+}  // namespace pairgram

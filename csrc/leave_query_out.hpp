@@ -1,0 +1,35 @@
+// Exact leave-query-out scores of the whole ridge path from one eigendecomposition.
+#pragma once
+
+#include <cstddef>
+
+#include "blocks.hpp"
+
+namespace pairgram {
+
+// The ridge path of the pairgram in the basis of its eigenvectors: Z = H·basis, w(λ) = basis·coef.
+struct ridge_path {
+    std::ptrdiff_t n_features;
+    const double* basis;         // (n_features, n_features) eigenvectors in columns, scaling included
+    const double* eigenvalues;   // (n_features,) ≥ 0
+    const double* projection;    // (n_features,) Vᵀg
+    std::ptrdiff_t n_alphas;
+    const double* alphas;        // (n_alphas,) > 0, descending
+};
+
+// scores (n_alphas, n): for every row, indexed as the caller's, the score of the model that is
+// fitted without the row's query. features.n_targets is 1.
+//
+// Per query, with Z_q, E_q = half-Laplacian of Z_q, ỹ_q, A = Λ + λ: solves
+// (I − E_q A⁻¹ E_qᵀ) x = ỹ_q − E_q w and scores Z_q (w − A⁻¹ E_qᵀ x). All λ together by conjugate
+// gradients, two products per iteration; Cholesky where these do not converge (high leverage); NaN
+// where the system is singular in floating point.
+//
+// About 2n·width² + 4n·width·n_alphas·iterations flops; memory O(longest query · (width + n_alphas))
+// per thread. Same bits for any n_threads. BLAS must be held to one thread.
+// Source: the block hold-out identity of Pahikkala et al. 2006, on half-Laplacian rows.
+template <class T>
+void leave_query_out(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
+                     const ridge_path& path, double* scores, int n_threads);
+
+}  // namespace pairgram
