@@ -1,0 +1,107 @@
+"""Splitting data by queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._metadata_requests import _MetadataRequester
+from sklearn.utils.validation import _num_samples
+
+from pairgram.queries import Queries
+
+__all__ = ["QueryKFold"]
+
+
+class QueryKFold(_MetadataRequester):  # type: ignore[misc]
+    """K-fold cross-validation that keeps the rows of a query together.
+
+    Parameters
+    ----------
+    n_splits : int ≥ 2, default=5
+    shuffle : bool, default=False
+        Whether to draw the order of the queries; else it is that of their first rows.
+    random_state : int, RandomState, Generator or None, default=None
+        Of the shuffle.
+
+    Notes
+    -----
+    Fold sizes, in queries, differ by at most one. Query ids come in as ``qid``, which
+    scikit-learn's metadata routing passes on, or as ``groups``.
+
+    Examples
+    --------
+    >>> from pairgram import QueryKFold
+    >>> splits = QueryKFold(2).split([[1], [2], [3]], qid=["a", "b", "a"])
+    >>> [(train.tolist(), test.tolist()) for train, test in splits]
+    [([1], [0, 2]), ([0, 2], [1])]
+    """
+
+    __metadata_request__split = {"qid": True, "groups": None}  # noqa: RUF012
+
+    def __init__(
+        self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None
+    ) -> None:
+        if isinstance(n_splits, bool) or not isinstance(n_splits, Integral) or n_splits < 2:
+            raise ValueError(f"n_splits must be an integer >= 2, got {n_splits!r}")
+        self.n_splits = int(n_splits)
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of folds."""
+        return self.n_splits
+
+    def split(
+        self,
+        X: Any,
+        y: Any = None,
+        groups: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield (training rows, test rows) of every fold.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, ...)
+        y : ignored
+        groups, qid : array-like of shape (n_rows,)
+            Query ids, by either name.
+
+        Raises
+        ------
+        ValueError
+            If there are no ids, or fewer queries than folds.
+        """
+        if (groups is None) == (qid is None):
+            raise ValueError(
+                "QueryKFold needs the query ids as qid or as groups, one of them; scikit-learn "
+                "passes qid on after sklearn.set_config(enable_metadata_routing=True)"
+            )
+        queries = Queries.make(_num_samples(X), qid=qid if groups is None else groups)
+        if queries.n_queries < self.n_splits:
+            raise ValueError(
+                f"n_splits={self.n_splits} needs as many queries, got {queries.n_queries}"
+            )
+        numbers = np.arange(queries.n_queries)
+        if self.shuffle:
+            if isinstance(self.random_state, np.random.Generator):
+                self.random_state.shuffle(numbers)
+            else:
+                check_random_state(self.random_state).shuffle(numbers)
+        fold_of_query = np.empty(queries.n_queries, dtype=np.int64)
+        for fold, members in enumerate(np.array_split(numbers, self.n_splits)):
+            fold_of_query[members] = fold
+        fold_of_row = fold_of_query[queries.index()]
+        for fold in range(self.n_splits):
+            yield np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)
+
+    def __repr__(self) -> str:
+        return (
+            f"QueryKFold(n_splits={self.n_splits}, shuffle={self.shuffle}, "
+            f"random_state={self.random_state!r})"
+        )

@@ -1,0 +1,122 @@
+"""Files that hold arrays and settings: safetensors with JSON metadata; loading runs no code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+from numpy.typing import NDArray
+from safetensors.numpy import save
+
+__all__ = ["read_file", "write_file"]
+
+FORMAT = "pairgram-1"
+Settings = dict[str, Any]
+
+
+def write_file(
+    path: str | os.PathLike[str],
+    kind: str,
+    arrays: Mapping[str, NDArray[Any]],
+    settings: Settings,
+) -> None:
+    """Write arrays and settings to a safetensors file, whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path-like
+    kind : str
+        What the file holds, such as a class name.
+    arrays : mapping of str to ndarray
+    settings : dict
+        What JSON can hold; a callable in it is refused.
+
+    Raises
+    ------
+    ValueError
+        If a setting is a Python callable or of another type that JSON does not know.
+    OSError
+        If the file cannot be written; what stood there before is untouched.
+    """
+    for name, value in settings.items():
+        if callable(value):
+            raise ValueError(
+                f"{name} is a Python callable, which a file cannot hold without running code when "
+                "it is loaded; use one of the named settings"
+            )
+    try:
+        text = json.dumps(settings, sort_keys=True)
+    except TypeError as error:
+        raise ValueError(f"these settings cannot be saved: {error}") from None
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    metadata = {
+        "format": FORMAT,
+        "kind": kind,
+        "settings": text,
+        "sha256": _digest(kind, text, arrays),
+    }
+    _replace(Path(path), save(dict(arrays), metadata))
+
+
+def read_file(
+    path: str | os.PathLike[str], kinds: tuple[str, ...] | None = None
+) -> tuple[str, dict[str, NDArray[Any]], Settings]:
+    """Read what `write_file` wrote: (kind, arrays, settings).
+
+    Raises
+    ------
+    ValueError
+        If the file is not one of ours, is of another kind than `kinds`, or is damaged.
+    OSError
+        If the file cannot be read.
+    """
+    with open(path, "rb"):  # a missing file is the system's error, with its name
+        pass
+    try:
+        with safetensors.safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
+        raise ValueError(f"{path}: not a pairgram file, or damaged ({error})") from None
+    if metadata.get("format") != FORMAT:
+        raise ValueError(
+            f"{path}: a safetensors file, but its format is {metadata.get('format')!r} and not "
+            f"{FORMAT!r}"
+        )
+    kind, text = metadata.get("kind", ""), metadata.get("settings", "")
+    if metadata.get("sha256") != _digest(kind, text, arrays):
+        raise ValueError(f"{path}: damaged, its checksum does not match its contents")
+    if kinds is not None and kind not in kinds:
+        raise ValueError(f"{path}: holds {kind!r}, want {' or '.join(map(repr, kinds))}")
+    return kind, arrays, json.loads(text)
+
+
+def _digest(kind: str, text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256(f"{kind}\n{text}\n".encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _replace(path: Path, contents: bytes) -> None:
+    """Write to a temporary file beside `path`, then rename it onto it."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(contents)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

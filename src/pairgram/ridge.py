@@ -1,0 +1,118 @@
+"""The ridge path: every regularisation value from one eigendecomposition."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike, NDArray
+
+from pairgram._threads import single_threaded_blas
+
+__all__ = ["RidgePath", "check_alphas", "scale_factors", "solve_ridge"]
+
+Vector = NDArray[np.float64]
+
+# Up to this order one BLAS thread factorises as fast as two, and waking the others only disturbs.
+SINGLE_THREADED_ORDER = 256
+
+
+@dataclass(frozen=True, eq=False)
+class RidgePath:
+    """Solutions of ``(G + alpha I) w = g`` for any alpha, in the basis of G's eigenvectors.
+
+    With feature scaling T = diag(1 / sqrt(G_jj)) the system is that of ``T G T`` and ``T g``, and
+    the coefficients are scaled back: ``w = T w'``.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray of shape (n_features,)
+        Λ, ascending, ≥ 0.
+    basis : ndarray of shape (n_features, n_features), C-contiguous
+        T V: ``w = basis @ ((Λ + alpha)^-1 projection)``.
+    projection : ndarray of shape (n_features,)
+        ``Vᵀ T g``.
+    """
+
+    eigenvalues: Vector
+    basis: Vector
+    projection: Vector
+
+    @classmethod
+    def of(cls, G: Vector, g: Vector, factor: Vector | None = None) -> RidgePath:
+        """Decompose `G`, shape (n_features, n_features), scaled by `factor`: O(n_features³)."""
+        if factor is not None:
+            G, g = factor[:, None] * G * factor, factor * g
+        with _guard(len(g)):
+            eigenvalues, vectors = scipy.linalg.eigh(G, driver="evd", check_finite=False)
+        projection = vectors.T @ g
+        if factor is not None:
+            vectors = factor[:, None] * vectors
+        return cls(np.maximum(eigenvalues, 0.0), np.ascontiguousarray(vectors), projection)
+
+    def coef(self, alphas: ArrayLike) -> Vector:
+        """Return the solutions, shape (n_alphas, n_features).
+
+        Where Λ + alpha is 0 (alpha = 0 and a singular G), the minimum-norm solution.
+        """
+        shifted = self.eigenvalues + np.asarray(alphas, dtype=np.float64)[:, None]
+        floor = np.finfo(np.float64).eps * len(self.eigenvalues) * self.eigenvalues.max(initial=0.0)
+        solvable = shifted > np.where(np.asarray(alphas)[:, None] > 0, 0.0, floor)
+        weights = np.divide(
+            self.projection, shifted, out=np.zeros_like(shifted), where=solvable
+        )
+        return np.asarray(weights @ self.basis.T)
+
+    def default_alphas(self) -> Vector:
+        """Return ``λ_max(G) / 1e4 · 2^k`` for k = 15 … −18, descending."""
+        largest = float(self.eigenvalues.max(initial=0.0)) or 1.0
+        return np.asarray(largest / 1e4 * 2.0 ** np.arange(15, -19, -1))
+
+
+def scale_factors(G: Vector) -> Vector:
+    """Return ``1 / sqrt(G_jj)``, 1 for a feature that does not vary within queries."""
+    diagonal = np.diag(G)
+    return np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 1.0)
+
+
+def solve_ridge(G: Vector, g: Vector, alpha: float, factor: Vector | None = None) -> Vector:
+    """Solve ``(G + alpha I) w = g``, scaled by `factor`, by Cholesky: shape (n_features,).
+
+    The minimum-norm solution by eigendecomposition where G + alpha I is numerically singular.
+    """
+    scaled_g = g if factor is None else factor * g
+    shifted = G.copy() if factor is None else factor[:, None] * G * factor
+    shifted[np.diag_indices_from(shifted)] += alpha
+    try:
+        with _guard(len(g)):
+            root = scipy.linalg.cholesky(shifted, overwrite_a=True, check_finite=False)
+            solution = scipy.linalg.cho_solve((root, False), scaled_g, check_finite=False)
+    except np.linalg.LinAlgError:
+        return np.asarray(RidgePath.of(G, g, factor).coef([alpha])[0])
+    pivots = np.diag(root)
+    if pivots.min(initial=np.inf) < 1e-7 * pivots.max(initial=0.0):  # condition above 1e14
+        return np.asarray(RidgePath.of(G, g, factor).coef([alpha])[0])
+    return np.asarray(solution if factor is None else factor * solution)
+
+
+def _guard(order: int) -> AbstractContextManager[None]:
+    return single_threaded_blas() if order <= SINGLE_THREADED_ORDER else nullcontext()
+
+
+def check_alphas(alphas: ArrayLike) -> Vector:
+    """Return `alphas` as a float64 vector, descending, each finite and > 0.
+
+    Raises
+    ------
+    ValueError
+        If it is empty, not one-dimensional, or holds a value that is not finite and > 0.
+    """
+    values = np.asarray(alphas, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(f"alphas must be a non-empty 1-d array, got shape {values.shape}")
+    bad = ~(np.isfinite(values) & (values > 0))
+    if bad.any():
+        raise ValueError(f"alphas must be finite and > 0, got {values[np.argmax(bad)]}")
+    return np.asarray(np.sort(values)[::-1])
