@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from math import isfinite, nan
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.metadata_routing import MetadataRequest
 
 from pairgram import _core
+from pairgram._scorer import RankingScorer
 from pairgram._threads import resolve_n_threads
 from pairgram.queries import Queries, check_weights
 
@@ -264,7 +264,8 @@ class Metric:
         total = weight.sum(axis=-1)
         sums = (np.where(defined, per_query, 0.0) * weight).sum(axis=-1)
         means: NDArray[np.float64] = np.full(np.shape(total), nan)
-        return np.divide(sums, total, out=means, where=total > 0)
+        np.divide(sums, total, out=means, where=total > 0)
+        return means
 
     def _spec(
         self, largest_label: float
@@ -522,68 +523,9 @@ def evaluate(
     return dict(zip(names, means.tolist() if scores.ndim == 1 else means, strict=True))
 
 
-class _RankingScorer:
-    """Callable ``scorer(estimator, X, y, *, qid=None, sample_weight=None)``; see `make_scorer`."""
-
-    def __init__(self, metric: Metric, n_threads: int | None) -> None:
-        self.metric = metric
-        self.n_threads = n_threads
-        self._requests: dict[str, bool | str | None] = {"qid": True, "sample_weight": True}
-
-    def __call__(
-        self,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        """Return the mean of the metric for ``estimator.predict(X)``, the greater the better."""
-        if qid is None and _was_fitted_with_qid(estimator):
-            raise ValueError(
-                f"{type(estimator).__name__} was fitted with qid, but is scored without: pass "
-                "qid, in cross-validation after calling "
-                "sklearn.set_config(enable_metadata_routing=True)"
-            )
-        value = self.metric(
-            y,
-            estimator.predict(X),
-            qid,
-            sample_weight=sample_weight,
-            n_threads=self.n_threads,
-        )
-        return cast(float, value) if self.metric.greater_is_better else -cast(float, value)
-
-    def __repr__(self) -> str:
-        """Return the call that makes this scorer."""
-        threads = "" if self.n_threads is None else f", n_threads={self.n_threads}"
-        return f"make_scorer({self.metric!r}{threads})"
-
-    def set_score_request(
-        self, *, qid: bool | str | None = True, sample_weight: bool | str | None = True
-    ) -> _RankingScorer:
-        """Say what scikit-learn's metadata routing hands over; both are requested to begin with.
-
-        Parameters
-        ----------
-        qid, sample_weight : bool, str or None
-            True: pass it on; False: do not; None: error if it is given; str: its name there.
-        """
-        self._requests = {"qid": qid, "sample_weight": sample_weight}
-        return self
-
-    def get_metadata_routing(self) -> MetadataRequest:
-        """Return what scikit-learn's metadata routing hands over."""
-        request = MetadataRequest(owner=self)
-        for parameter, alias in self._requests.items():
-            request.score.add_request(param=parameter, alias=alias)
-        return request
-
-
 def make_scorer(
     metric: str | Metric, convention: str = "default", *, n_threads: int | None = None
-) -> _RankingScorer:
+) -> RankingScorer:
     """Return a scorer for scikit-learn's cross-validation and search, the greater the better.
 
     Parameters
@@ -613,7 +555,7 @@ def make_scorer(
     """
     if not isinstance(metric, Metric):
         metric = get_metric(metric, convention)
-    return _RankingScorer(metric, n_threads)
+    return RankingScorer(metric, n_threads)
 
 
 def _per_query_scores(
@@ -740,15 +682,3 @@ def _query_weights(sample_weight: ArrayLike, queries: Queries) -> NDArray[np.flo
     query = np.repeat(np.arange(queries.n_queries), queries.sizes)
     sums = np.bincount(query, weights=weights, minlength=queries.n_queries)
     return sums / np.maximum(queries.sizes, 1)
-
-
-def _was_fitted_with_qid(estimator: Any) -> bool:
-    """Tell whether a ranker, or the one inside a fitted pipeline or search, was fitted with qid."""
-    while not hasattr(estimator, "uses_qid_"):
-        if hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif getattr(estimator, "steps", None):
-            estimator = estimator.steps[-1][1]
-        else:
-            return False
-    return bool(estimator.uses_qid_)
