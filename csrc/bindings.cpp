@@ -3,16 +3,20 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "blas.hpp"
 #include "blocks.hpp"
 #include "gram.hpp"
 #include "half_laplacian.hpp"
 #include "leave_query_out.hpp"
+#include "metrics.hpp"
 
 namespace py = pybind11;
 namespace pg = pairgram;
@@ -64,8 +68,8 @@ struct ranking_arrays {
         check(!order || order->size() == n_rows, "order must have a value per row");
         check(!row_weights || row_weights->size() == n_rows, "row_weights: one per row");
         check(!query_weights || query_weights->size() == n_queries, "query_weights: one per query");
-        return {n_queries,      offsets.data(),       pointer(order),
-                labels.data(),  pointer(row_weights), pointer(query_weights)};
+        return {n_queries,     offsets.data(),       pointer(order),
+                labels.data(), pointer(row_weights), pointer(query_weights)};
     }
 };
 
@@ -138,7 +142,7 @@ array<double> leave_query_out(const array<T>& features, const array<double>& tar
     check(basis.ndim() == 2 && basis.shape(0) == width && basis.shape(1) == width,
           "basis must be (n_features, n_features)");
     check(eigenvalues.size() == width && projection.size() == width, "one value per eigenvector");
-    const pg::ridge_path path{width,         basis.data(),  eigenvalues.data(), projection.data(),
+    const pg::ridge_path path{width,         basis.data(), eigenvalues.data(), projection.data(),
                               alphas.size(), alphas.data()};
     array<double> out({alphas.size(), features.shape(0)});
     auto* data = out.mutable_data();
@@ -148,13 +152,13 @@ array<double> leave_query_out(const array<T>& features, const array<double>& tar
 }
 
 // The arguments that say which rows form queries, and which pairs count.
-#define PAIRGRAM_RANKING_ARGUMENTS                                                          \
-    py::arg("features").noconvert(), py::arg("targets").noconvert(),                        \
-        py::arg("labels").noconvert(), py::arg("offsets").noconvert(), py::kw_only(),       \
-        py::arg("order").noconvert() = py::none(),                                          \
-        py::arg("row_weights").noconvert() = py::none(),                                    \
-        py::arg("query_weights").noconvert() = py::none(), py::arg("pairs"),                \
-        py::arg("weighting"), py::arg("level_values").noconvert() = py::none(),             \
+#define PAIRGRAM_RANKING_ARGUMENTS                                                                 \
+    py::arg("features").noconvert(), py::arg("targets").noconvert(),                               \
+        py::arg("labels").noconvert(), py::arg("offsets").noconvert(), py::kw_only(),              \
+        py::arg("order").noconvert() = py::none(),                                                 \
+        py::arg("row_weights").noconvert() = py::none(),                                           \
+        py::arg("query_weights").noconvert() = py::none(), py::arg("pairs"), py::arg("weighting"), \
+        py::arg("level_values").noconvert() = py::none(),                                          \
         py::arg("omega").noconvert() = py::none()
 
 template <class T>
@@ -168,6 +172,39 @@ void define_least_squares(py::module_& m) {
           py::arg("n_threads") = 1);
 }
 
+// One metric: kind, cut, gain, discount, ties, empty, relevant, max_grade, divide_by_cut.
+using metric_spec = std::tuple<int, std::int64_t, int, int, int, double, double, double, bool>;
+
+array<double> evaluate_metrics(const array<double>& labels, const array<double>& scores,
+                               const array<std::int64_t>& offsets,
+                               const std::optional<array<std::int64_t>>& order,
+                               const std::vector<metric_spec>& specs, int n_threads) {
+    if (labels.ndim() != 1 || scores.ndim() != 2 || scores.shape(1) != labels.size() ||
+        offsets.ndim() != 1 || offsets.size() < 1 || offsets.data()[0] != 0 ||
+        offsets.data()[offsets.size() - 1] != labels.size() ||
+        (order && (order->ndim() != 1 || order->size() != labels.size()))) {
+        throw std::invalid_argument("labels, scores, offsets and order do not fit each other");
+    }
+    std::vector<pg::Metric> metrics;
+    for (const auto& [kind, cut, gain, discount, ties, empty, relevant, max_grade, by_cut] :
+         specs) {
+        metrics.push_back({static_cast<pg::MetricKind>(kind), static_cast<std::ptrdiff_t>(cut),
+                           static_cast<pg::Gain>(gain), static_cast<pg::Discount>(discount),
+                           static_cast<pg::Ties>(ties), empty, relevant, max_grade, by_cut});
+    }
+    const auto n_metrics = static_cast<py::ssize_t>(metrics.size());
+    array<double> out({n_metrics, scores.shape(0), offsets.size() - 1});
+    const pg::QueryRows queries{offsets.size() - 1, offsets.data(),
+                                order ? order->data() : nullptr};
+    double* const out_data = out.mutable_data();
+    {
+        const py::gil_scoped_release release;
+        pg::evaluate_metrics(labels.size(), scores.shape(0), n_metrics, queries, labels.data(),
+                             scores.data(), metrics.data(), out_data, n_threads);
+    }
+    return out;
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
@@ -179,4 +216,7 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
 
     define_least_squares<double>(m);
     define_least_squares<float>(m);
+    m.def("evaluate_metrics", &evaluate_metrics, py::arg("labels").noconvert(),
+          py::arg("scores").noconvert(), py::arg("offsets").noconvert(),
+          py::arg("order").noconvert(), py::arg("specs"), py::arg("n_threads"));
 }

@@ -174,8 +174,7 @@ void half_laplacian_blocks<T>::transform_chunk(const block& b, T* out, std::ptrd
     const auto how = rule_.kind == pair_kind::omega ? join::within : join_of(rule_.kind);
     transform_rows<T>(b.n_rows, width(), level.data(), weight,
                       query.plan.within.data() + b.first_level, query.plan, how, out, ld, sums);
-    chunk_weight_[size_of(b.chunk)] =
-        std::accumulate(sums.weight.begin(), sums.weight.end(), 0.0);
+    chunk_weight_[size_of(b.chunk)] = std::accumulate(sums.weight.begin(), sums.weight.end(), 0.0);
     std::copy(sums.mean.begin(), sums.mean.end(), chunk_mean_.begin() + b.chunk * width());
 }
 
@@ -210,14 +209,14 @@ void half_laplacian_blocks<T>::join_query(const long_query& query, std::vector<d
     const total nothing{0, std::vector<double>(size_of(w), 0.0)};
     const auto& plan = query.plan;
     total all = nothing, level = nothing;
-    std::vector<double> level_means(
-        rule_.kind == pair_kind::omega ? size_of(plan.n_levels() * w) : 0);
+    std::vector<double> level_means(rule_.kind == pair_kind::omega ? size_of(plan.n_levels() * w)
+                                                                   : 0);
     for (std::size_t i = 0; i < query.chunks.size(); ++i) {
         const auto& chunk = query.chunks[i];
         merge(plan.within[size_of(chunk.first_level)], level, chunk_weight_[size_of(chunk.chunk)],
               chunk_mean_.data() + chunk.chunk * w);
-        const bool level_goes_on = i + 1 < query.chunks.size() &&
-                                   query.chunks[i + 1].first_level == chunk.first_level;
+        const bool level_goes_on =
+            i + 1 < query.chunks.size() && query.chunks[i + 1].first_level == chunk.first_level;
         if (level_goes_on) continue;
         if (rule_.kind == pair_kind::omega)
             std::copy(level.mean.begin(), level.mean.end(),

@@ -10,10 +10,10 @@ namespace pairgram {
 
 namespace {
 
-constexpr std::ptrdiff_t n_slots = 8;           // partial sums, whatever the number of threads
-constexpr std::ptrdiff_t widest_slot = 512;     // beyond: output tiles instead of partial sums
+constexpr std::ptrdiff_t n_slots = 8;            // partial sums, whatever the number of threads
+constexpr std::ptrdiff_t widest_slot = 512;      // beyond: output tiles instead of partial sums
 constexpr std::ptrdiff_t block_bytes = 1 << 20;  // of transformed rows: about an L2 cache
-constexpr std::ptrdiff_t panel_blocks = 8;      // blocks that the tiles consume at a time
+constexpr std::ptrdiff_t panel_blocks = 8;       // blocks that the tiles consume at a time
 constexpr std::ptrdiff_t tile = 256;
 
 std::size_t size_of(std::ptrdiff_t n) { return static_cast<std::size_t>(n); }
@@ -76,12 +76,13 @@ void gram_in_tiles(half_laplacian_blocks<T>& blocks, double* gram, int n_threads
         for (std::ptrdiff_t j = i + 1; j < n_strips; ++j) tiles.emplace_back(i * tile, j * tile);
     for (std::ptrdiff_t i = 0; i < n_strips; ++i) tiles.emplace_back(i * tile, i * tile);
 
-    std::vector<T> panel(size_of(std::min(panel_blocks, blocks.n_blocks()) * blocks.max_rows() *
-                                 width));
+    std::vector<T> panel(
+        size_of(std::min(panel_blocks, blocks.n_blocks()) * blocks.max_rows() * width));
     for (std::ptrdiff_t first = 0; first < blocks.n_blocks(); first += panel_blocks) {
         const auto n = std::min(panel_blocks, blocks.n_blocks() - first);
         std::vector<std::ptrdiff_t> start{0};
-        for (std::ptrdiff_t b = 0; b < n; ++b) start.push_back(start.back() + blocks.n_rows(first + b));
+        for (std::ptrdiff_t b = 0; b < n; ++b)
+            start.push_back(start.back() + blocks.n_rows(first + b));
         parallel_for(n, n_threads, [&](std::ptrdiff_t b) {
             blocks.transform(first + b, panel.data() + start[size_of(b)] * width, width);
         });

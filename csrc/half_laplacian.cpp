@@ -171,8 +171,7 @@ void plan_query(const pair_rule& rule, const query_rows& rows, std::ptrdiff_t qu
     plan.level_weight.assign(plan.level_label.size(), 0.0);
     for (std::size_t i = 0; i < plan.level.size(); ++i)
         plan.level_weight[size_of(plan.level[i])] += plan.weight[i];
-    plan.total_weight =
-        std::accumulate(plan.level_weight.begin(), plan.level_weight.end(), 0.0);
+    plan.total_weight = std::accumulate(plan.level_weight.begin(), plan.level_weight.end(), 0.0);
 
     plan.within.resize(plan.level_weight.size());
     plan.pair_weight = plan_factors(rule, plan);
@@ -244,7 +243,8 @@ void transform_rows(std::ptrdiff_t n, std::ptrdiff_t width, const std::int32_t* 
         for (std::ptrdiff_t j = 0; j < width; ++j) {
             const double mean = offset[j];
             offset[j] = -within[l] * mean;
-            if (how == join::between && k > 1) offset[j] += plan.between * (mean - sums.mean[size_of(j)]);
+            if (how == join::between && k > 1)
+                offset[j] += plan.between * (mean - sums.mean[size_of(j)]);
             if (how == join::omega) offset[j] += scale * joined[size_of(l * width + j)];
         }
     }

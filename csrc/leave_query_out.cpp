@@ -22,9 +22,9 @@ std::size_t size_of(std::ptrdiff_t n) { return static_cast<std::size_t>(n); }
 
 // The matrices of one query; kept between queries to save allocations.
 struct workspace {
-    std::vector<double> z, e;        // (n + 1, L) with the pivot row last, (n, L + 1)
-    std::vector<double> x, r, p, q;  // (n, m)
-    std::vector<double> u;           // (L, m)
+    std::vector<double> z, e;                    // (n + 1, L) with the pivot row last, (n, L + 1)
+    std::vector<double> x, r, p, q;              // (n, m)
+    std::vector<double> u;                       // (L, m)
     std::vector<double> rr, rr_first, pq, step;  // (m,)
     std::vector<double> scores;                  // (n + 1, m)
     std::vector<double> system, scaled, rhs;     // Cholesky: (n, n), (n, L), (n,)
@@ -81,8 +81,7 @@ std::ptrdiff_t conjugate_gradients(const ridge_path& path, std::ptrdiff_t n, con
     column_dots(n, m, 0, w.r.data(), w.r.data(), w.rr.data());
     w.rr_first = w.rr;
     const auto unconverged = [&](std::ptrdiff_t from) {
-        while (from < m && w.rr[size_of(from)] <=
-                               tolerance * tolerance * w.rr_first[size_of(from)])
+        while (from < m && w.rr[size_of(from)] <= tolerance * tolerance * w.rr_first[size_of(from)])
             ++from;
         return from;
     };
@@ -98,8 +97,8 @@ std::ptrdiff_t conjugate_gradients(const ridge_path& path, std::ptrdiff_t n, con
         for (auto j = size_of(from); j < size_of(m); ++j)
             w.step[j] = w.pq[j] > 0 ? w.rr[j] / w.pq[j] : 0.0;
         w.pq = w.rr;  // the residual before
-        step_and_residual(n, m, from, w.step.data(), w.p.data(), w.q.data(), w.x.data(),
-                          w.r.data(), w.rr.data());
+        step_and_residual(n, m, from, w.step.data(), w.p.data(), w.q.data(), w.x.data(), w.r.data(),
+                          w.rr.data());
         for (auto j = size_of(from); j < size_of(m); ++j)
             w.step[j] = w.pq[j] > 0 ? w.rr[j] / w.pq[j] : 0.0;
         new_direction(n, m, from, w.step.data(), w.r.data(), w.p.data());
@@ -187,8 +186,7 @@ void hold_out(const pair_rule& rule, const query_rows& rows, const feature_rows<
     w.scores.assign(w.r.begin(), w.r.begin() + n * m);  // right-hand sides, for solve_directly
     for (auto j = conjugate_gradients(path, n, inverse, w); j < m; ++j) {
         w.rhs.resize(size_of(n));
-        for (std::ptrdiff_t i = 0; i < n; ++i)
-            w.rhs[size_of(i)] = w.scores[size_of(i * m + j)];
+        for (std::ptrdiff_t i = 0; i < n; ++i) w.rhs[size_of(i)] = w.scores[size_of(i * m + j)];
         solve_directly(path, n, j, inverse, w);
     }
     shrink(path, n, 0, inverse, w.e.data(), w.x.data(), w.u.data());

@@ -10,11 +10,11 @@ namespace pairgram {
 // The ridge path of the pairgram in the basis of its eigenvectors: Z = H·basis, w(λ) = basis·coef.
 struct ridge_path {
     std::ptrdiff_t n_features;
-    const double* basis;         // (n_features, n_features) eigenvectors in columns, scaling included
-    const double* eigenvalues;   // (n_features,) ≥ 0
-    const double* projection;    // (n_features,) Vᵀg
+    const double* basis;  // (n_features, n_features) eigenvectors in columns, scaling included
+    const double* eigenvalues;  // (n_features,) ≥ 0
+    const double* projection;   // (n_features,) Vᵀg
     std::ptrdiff_t n_alphas;
-    const double* alphas;        // (n_alphas,) > 0, descending
+    const double* alphas;  // (n_alphas,) > 0, descending
 };
 
 // scores (n_alphas, n): for every row, indexed as the caller's, the score of the model that is
@@ -25,9 +25,9 @@ struct ridge_path {
 // gradients, two products per iteration; Cholesky where these do not converge (high leverage); NaN
 // where the system is singular in floating point.
 //
-// About 2n·width² + 4n·width·n_alphas·iterations flops; memory O(longest query · (width + n_alphas))
-// per thread. Same bits for any n_threads. BLAS must be held to one thread.
-// Source: the block hold-out identity of Pahikkala et al. 2006, on half-Laplacian rows.
+// About 2n·width² + 4n·width·n_alphas·iterations flops; memory O(longest query · (width +
+// n_alphas)) per thread. Same bits for any n_threads. BLAS must be held to one thread. Source: the
+// block hold-out identity of Pahikkala et al. 2006, on half-Laplacian rows.
 template <class T>
 void leave_query_out(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
                      const ridge_path& path, double* scores, int n_threads);

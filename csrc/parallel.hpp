@@ -1,4 +1,5 @@
-// Fork-join over independent tasks. Threads live for one call, so the process may fork between calls.
+// Fork-join over independent tasks. Threads live for one call, so the process may fork between
+// calls.
 #pragma once
 
 #include <algorithm>

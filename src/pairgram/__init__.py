@@ -1,5 +1,21 @@
 """Learning to rank from one small matrix."""
 
 from pairgram._core import __version__
+from pairgram.gram import Pairgram
+from pairgram.least_squares import RankRLS, RankRLSCV, load_model
+from pairgram.metrics import Metric, evaluate, get_metric, make_scorer, metric_names
+from pairgram.model_selection import QueryKFold
 
-__all__ = ["__version__"]
+__all__ = [
+    "Metric",
+    "Pairgram",
+    "QueryKFold",
+    "RankRLS",
+    "RankRLSCV",
+    "__version__",
+    "evaluate",
+    "get_metric",
+    "load_model",
+    "make_scorer",
+    "metric_names",
+]

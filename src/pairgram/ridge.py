@@ -115,4 +115,4 @@ def check_alphas(alphas: ArrayLike) -> Vector:
     bad = ~(np.isfinite(values) & (values > 0))
     if bad.any():
         raise ValueError(f"alphas must be finite and > 0, got {values[np.argmax(bad)]}")
-    return np.asarray(np.sort(values)[::-1])
+    return np.ascontiguousarray(np.sort(values)[::-1])

@@ -1,0 +1,26 @@
+// Ranking one list by score: the highest first, tied scores in the order in which they are given.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace pairgram {
+
+// A document of a list; keys ascend where scores descend, and equal keys are tied scores.
+struct RankedDocument {
+    std::int64_t key;
+    std::ptrdiff_t index;
+};
+
+// Writes the keys of n scores that are not NaN (-0.0 equals 0.0); document i has the score
+// scores[rows[i]], or scores[i] where rows is null.
+void score_keys(std::ptrdiff_t n, const double* scores, const std::int64_t* rows,
+                std::int64_t* keys);
+
+// Writes at least the first min(top, n) documents of the ranking to ranked[0, n). A short top costs
+// one scan and O(top) for each document that enters it, the rest O(n log n). `spare` is scratch.
+void rank_documents(std::ptrdiff_t n, const std::int64_t* keys, std::ptrdiff_t top,
+                    RankedDocument* ranked, std::vector<RankedDocument>& spare);
+
+}  // namespace pairgram

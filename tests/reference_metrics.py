@@ -1,0 +1,113 @@
+"""Ranking metrics as their definitions read: loops over documents, pairs and orders of ties."""
+
+import itertools
+import math
+from statistics import fmean
+
+
+def orders(y, f, ties):
+    """All rankings (lists of row numbers) that a treatment of ties allows."""
+    if ties == "order":
+        return [sorted(range(len(y)), key=lambda i: -f[i])]
+    if ties == "worst":
+        return [sorted(range(len(y)), key=lambda i: (-f[i], y[i]))]
+    runs = [[i for i in range(len(y)) if f[i] == s] for s in sorted(set(f), reverse=True)]
+    products = itertools.product(*(itertools.permutations(run) for run in runs))
+    return [[i for run in product for i in run] for product in products]
+
+
+def gain_of(label, gain):
+    return 2.0**label - 1 if gain == "exp2" else float(label)
+
+
+def weight(i, discount):
+    """Weight of position i = 1, 2, …"""
+    if discount == "log2":
+        return 1 / math.log2(1 + i)
+    return 1.0 if i <= 2 else 1 / math.log2(i)
+
+
+def dcg(labels, k, gain, discount):
+    return sum(gain_of(v, gain) * weight(i, discount) for i, v in enumerate(labels[:k], 1))
+
+
+def one_ranking(family, labels, *, k, gain, discount, empty, relevant, divisor, max_grade):
+    """The metric of labels in ranked order."""
+    n, cut = len(labels), len(labels) if k is None else k
+    hits = [v >= relevant for v in labels]
+    total = sum(hits)
+    best = sorted(labels, reverse=True)
+    if family == "dcg":
+        return dcg(labels, cut, gain, discount)
+    if family in ("ndcg", "mean_ndcg"):
+        if not any(gain_of(v, gain) > 0 for v in labels):
+            return empty
+        cuts = [cut] if family == "ndcg" else range(1, n + 1)
+        return fmean(dcg(labels, c, gain, discount) / dcg(best, c, gain, discount) for c in cuts)
+    if family == "p":
+        return sum(hits[:cut]) / cut
+    if family == "err":
+        value, reach = 0.0, 1.0
+        for i, v in enumerate(labels[:cut], 1):
+            stop = (2.0**v - 1) / 2.0**max_grade
+            value += reach * stop / i
+            reach *= 1 - stop
+        return value
+    if total == 0:
+        return empty
+    if family == "recall":
+        return sum(hits[:cut]) / total
+    if family == "mrr":
+        first = hits.index(True) + 1
+        return 1 / first if first <= cut else 0.0
+    if family == "map":
+        found = [sum(hits[:i]) / i for i in range(1, min(cut, n) + 1) if hits[i - 1]]
+        return math.fsum(found) / (min(cut, total) if divisor == "cut" else total)
+    raise AssertionError(family)
+
+
+def top(family, y, f, ties, **options):
+    """The mean over the rankings that `ties` allows; NaN for a query without rows."""
+    if not len(y):
+        return math.nan
+    values = [one_ranking(family, [y[i] for i in o], **options) for o in orders(y, f, ties)]
+    return fmean(values)
+
+
+def sign(x):
+    return (x > 0) - (x < 0)
+
+
+def mean_ranks(values):
+    return [sum(v < u for v in values) + (sum(v == u for v in values) + 1) / 2 for u in values]
+
+
+def pairs(family, y, f):
+    """Metrics over pairs of rows."""
+    n = len(y)
+    if family in ("msd", "m1d"):
+        if n < 2:
+            return math.nan
+        power = 2 if family == "msd" else 1
+        terms = [abs((y[i] - y[j]) - (f[i] - f[j])) ** power for i in range(n) for j in range(n)]
+        return math.fsum(terms) / n**2
+    below = [(i, j) for i in range(n) for j in range(i)]
+    if family == "spearman":
+        ry, rf = mean_ranks(y), mean_ranks(f)
+        vy = sum((r - (n + 1) / 2) ** 2 for r in ry)
+        vf = sum((r - (n + 1) / 2) ** 2 for r in rf)
+        cov = sum((a - (n + 1) / 2) * (b - (n + 1) / 2) for a, b in zip(ry, rf, strict=True))
+        return cov / math.sqrt(vy * vf) if vy * vf else math.nan
+    if family == "kendall":
+        both = sum(sign(y[i] - y[j]) * sign(f[i] - f[j]) for i, j in below)
+        untied_y = sum(y[i] != y[j] for i, j in below)
+        untied_f = sum(f[i] != f[j] for i, j in below)
+        return both / math.sqrt(untied_y * untied_f) if untied_y * untied_f else math.nan
+    losses = [
+        0.5 if f[i] == f[j] else float((y[i] > y[j]) != (f[i] > f[j]))
+        for i, j in below
+        if y[i] != y[j]
+    ]
+    if not losses:
+        return math.nan
+    return fmean(losses) if family == "misranking" else 1 - fmean(losses)
