@@ -1,10 +1,62 @@
 from collections.abc import Sequence
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 __version__: str
 
+_T = TypeVar("_T", np.float32, np.float64)
+
+def gram(
+    features: NDArray[_T],
+    targets: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    *,
+    order: NDArray[np.int64] | None = None,
+    row_weights: NDArray[np.float64] | None = None,
+    query_weights: NDArray[np.float64] | None = None,
+    pairs: str,
+    weighting: str,
+    level_values: NDArray[np.float64] | None = None,
+    omega: NDArray[np.float64] | None = None,
+    block_rows: int = 0,
+    n_threads: int = 1,
+) -> tuple[NDArray[np.float64], float]: ...
+def half_laplacian(
+    features: NDArray[_T],
+    targets: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    *,
+    order: NDArray[np.int64] | None = None,
+    row_weights: NDArray[np.float64] | None = None,
+    query_weights: NDArray[np.float64] | None = None,
+    pairs: str,
+    weighting: str,
+    level_values: NDArray[np.float64] | None = None,
+    omega: NDArray[np.float64] | None = None,
+) -> NDArray[_T]: ...
+def leave_query_out(
+    features: NDArray[_T],
+    targets: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    *,
+    order: NDArray[np.int64] | None = None,
+    row_weights: NDArray[np.float64] | None = None,
+    query_weights: NDArray[np.float64] | None = None,
+    pairs: str,
+    weighting: str,
+    level_values: NDArray[np.float64] | None = None,
+    omega: NDArray[np.float64] | None = None,
+    basis: NDArray[np.float64],
+    eigenvalues: NDArray[np.float64],
+    projection: NDArray[np.float64],
+    alphas: NDArray[np.float64],
+    n_threads: int = 1,
+) -> NDArray[np.float64]: ...
 def evaluate_metrics(
     labels: NDArray[np.float64],
     scores: NDArray[np.float64],
@@ -13,3 +65,49 @@ def evaluate_metrics(
     specs: Sequence[tuple[int, int, int, int, int, float, float, float, bool]],
     n_threads: int,
 ) -> NDArray[np.float64]: ...
+
+class _LetorParser(Generic[_T]):
+    def __init__(
+        self,
+        *,
+        name: str,
+        n_features: int,
+        zero_based: bool,
+        keep_comments: bool,
+        piece_size: int,
+        n_threads: int,
+    ) -> None: ...
+    def feed(self, data: bytes | bytearray | memoryview) -> None: ...
+    def finish(self) -> None: ...
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def n_lines(self) -> int: ...
+    @property
+    def n_values(self) -> int: ...
+    @property
+    def largest_index_line(self) -> int: ...
+    def labels(self) -> NDArray[np.float64]: ...
+    def ids(self) -> NDArray[np.int64] | None: ...
+    def named_ids(self) -> list[tuple[int, int, str]]: ...
+    def comments(self) -> list[str]: ...
+    def take_dense(self) -> NDArray[_T]: ...
+    def take_csr(self) -> tuple[NDArray[_T], NDArray[np.int32], NDArray[np.int64]]: ...
+
+class LetorParser32(_LetorParser[np.float32]): ...
+class LetorParser64(_LetorParser[np.float64]): ...
+
+def format_letor(
+    values: NDArray[np.float32] | NDArray[np.float64],
+    indptr: NDArray[np.int64] | None,
+    indices: NDArray[np.int64] | None,
+    labels: NDArray[np.float64],
+    *,
+    first: int,
+    n_rows: int,
+    ids: str | None,
+    comments: str | None,
+    zero_based: bool,
+) -> bytes: ...

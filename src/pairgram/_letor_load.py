@@ -1,0 +1,245 @@
+"""LETOR (SVMlight) files to arrays: opening, decompressing, parsing."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import zlib
+from typing import IO, Any, Literal, overload
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike, NDArray
+
+from pairgram import _core
+from pairgram._threads import resolve_n_threads
+
+__all__ = ["load_letor"]
+
+_CHUNK_SIZE = 1 << 22
+_PIECE_SIZE = 1 << 18  # the text that a thread takes at a time: with its numbers it fits its cache
+_MAX_FEATURES = 2**31 - 1
+
+Loaded = tuple[Any, NDArray[np.float64], NDArray[Any] | None]
+
+
+@overload
+def load_letor(
+    path: str | os.PathLike[str],
+    *,
+    dtype: DTypeLike = ...,
+    sparse: bool = ...,
+    n_features: int | None = ...,
+    zero_based: bool = ...,
+    comments: Literal[False] = ...,
+    n_threads: int | None = ...,
+) -> Loaded: ...
+@overload
+def load_letor(
+    path: str | os.PathLike[str],
+    *,
+    dtype: DTypeLike = ...,
+    sparse: bool = ...,
+    n_features: int | None = ...,
+    zero_based: bool = ...,
+    comments: Literal[True],
+    n_threads: int | None = ...,
+) -> tuple[Any, NDArray[np.float64], NDArray[Any] | None, list[str]]: ...
+def load_letor(
+    path: str | os.PathLike[str],
+    *,
+    dtype: DTypeLike = np.float64,
+    sparse: bool = False,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    comments: bool = False,
+    n_threads: int | None = None,
+) -> Any:
+    r"""Read a LETOR (SVMlight) file: lines ``label qid:ID index:value ... # comment``.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A plain, gzip, xz or bzip2 file, told apart by its first bytes, whatever its name.
+    dtype : float64 or float32
+        The dtype of `X`. Each number is the one nearest to its decimal text.
+    sparse : bool
+        Return `X` in CSR form, with the features that the file names, its zeros included.
+    n_features : int or None
+        The number of columns; None takes the largest index.
+    zero_based : bool
+        Whether indices count from 0.
+    comments : bool
+        Return the comments too.
+    n_threads : int or None
+        None takes the CPUs at hand. The result is the same for any number.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rows, n_features), C-contiguous, or scipy.sparse.csr_array
+        Features that a row does not name are 0. CSR indices are int32, int64 from 2^31 values on.
+    y : ndarray of shape (n_rows,), float64
+    qid : ndarray of shape (n_rows,), int64 or str, or None
+        int64 where every id is the shortest decimal text of an int64, else str, so that ids are
+        equal exactly where their texts are. None where no row has an id.
+    comments : list of n_rows str
+        Only with ``comments=True``: the text behind the first ``#``, without spaces and tabs at
+        its ends; "" where there is none.
+
+    Raises
+    ------
+    ValueError
+        If the file has no row or is compressed and damaged or cut off. If a line is wrong: a label
+        or value that is no finite number of `dtype`; an index that is no decimal integer, is 0
+        (unless `zero_based`), exceeds `n_features` or 2^31 - 1, or does not increase; an id in some
+        rows and none in others, empty or longer than 255 bytes. The message names the file, the
+        line (the first wrong one) and the token. If a dense `X` would not fit into memory.
+    OSError
+        If the file cannot be opened or read, e.g. FileNotFoundError.
+
+    Notes
+    -----
+    Blank lines and lines with only a comment are skipped; fields are separated by spaces or tabs;
+    lines end with ``\n`` or ``\r\n``. Comments must be free of NUL bytes and, where they are asked
+    for, UTF-8.
+
+    One pass, O(bytes), on `n_threads` threads; decompression takes one. Memory: `X`, 24 bytes a
+    row and some chunks of 4 MiB; up to half of `X` more in the worst case of a sparse file read
+    densely to float32.
+
+    Examples
+    --------
+    >>> from pairgram.datasets import dump_letor, load_letor
+    >>> dump_letor("two.txt", [[0.5, 0.0], [0.25, 1.0]], [2, 0], qid=[7, 7])
+    >>> X, y, qid = load_letor("two.txt")
+    >>> X.shape, y.tolist(), qid.tolist()
+    ((2, 2), [2.0, 0.0], [7, 7])
+    """
+    parser_type = _parser_type(dtype)
+    if n_features is not None:
+        n_features = _check_n_features(n_features)
+    name = os.fspath(path)
+    if not isinstance(name, str):
+        raise TypeError(f"path must be str or os.PathLike of str, got {type(path).__name__}")
+    parser = parser_type(
+        name=name.encode("utf-8", "backslashreplace").decode(),
+        n_features=-1 if n_features is None else n_features,
+        zero_based=bool(zero_based),
+        keep_comments=bool(comments),
+        piece_size=_PIECE_SIZE,
+        n_threads=resolve_n_threads(n_threads),
+    )
+    _feed_file(parser, name)
+    y, qid = parser.labels(), _ids(parser)
+    notes = parser.comments() if comments else None
+    X = _take_csr(parser) if sparse else _take_dense(parser, name)
+    return (X, y, qid) if notes is None else (X, y, qid, notes)
+
+
+def _parser_type(dtype: DTypeLike) -> Any:
+    found = np.dtype(dtype)
+    if found == np.float64:
+        return _core.LetorParser64
+    if found == np.float32:
+        return _core.LetorParser32
+    raise ValueError(f"dtype must be float64 or float32, got {found}")
+
+
+def _check_n_features(n_features: Any) -> int:
+    if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)):
+        raise TypeError(f"n_features must be None or an integer, got {n_features!r}")
+    if not 1 <= n_features <= _MAX_FEATURES:
+        raise ValueError(f"n_features must be from 1 to 2^31 - 1, got {n_features}")
+    return int(n_features)
+
+
+def _feed_file(parser: Any, name: str) -> None:
+    """Feed the parser the bytes of the file, decompressed."""
+    buffer = memoryview(bytearray(_CHUNK_SIZE))
+    with open(name, "rb") as raw:
+        kind, file = _decompressed(raw)
+        while True:
+            try:
+                size = file.readinto(buffer)  # type: ignore[attr-defined]
+            except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+                if isinstance(error, OSError) and error.errno is not None:
+                    raise  # of the system, not of the contents
+                raise ValueError(
+                    f"{name}:{parser.n_lines + 1}: found a damaged or cut-off {kind} stream, "
+                    f"want a whole one: {error}"
+                ) from None
+            if not size:
+                break
+            parser.feed(buffer[:size])
+    parser.finish()
+
+
+def _decompressed(raw: io.BufferedReader) -> tuple[str, IO[bytes]]:
+    """Return what compressed the file, by its first bytes, and what reads it."""
+    head = raw.peek(6)
+    if head.startswith(b"\x1f\x8b"):
+        return "gzip", gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
+    if head.startswith(b"\xfd7zXZ\x00"):
+        return "xz", lzma.LZMAFile(raw)
+    if head.startswith(b"BZh"):
+        return "bzip2", bz2.BZ2File(raw)
+    return "plain", raw
+
+
+def _ids(parser: Any) -> NDArray[Any] | None:
+    ids: NDArray[np.int64] | None = parser.ids()
+    named = parser.named_ids()
+    if ids is None or not named:
+        return ids
+    extremes = [str(ids.min()), str(ids.max())]
+    width = max(map(len, extremes + [name for _, _, name in named]))
+    texts = ids.astype(f"U{width}")
+    for first, count, name in named:
+        texts[first : first + count] = name
+    return texts
+
+
+def _take_dense(parser: Any, name: str) -> NDArray[Any]:
+    n_rows, n_features, n_values = parser.n_rows, parser.n_features, parser.n_values
+    itemsize = 4 if isinstance(parser, _core.LetorParser32) else 8
+    more = (n_rows * n_features - n_values) * itemsize
+    available = _available_memory()
+    refused = ValueError(
+        f"{name}:{parser.largest_index_line}: found the largest index of {n_rows} rows, which with "
+        f"{n_features} features take {n_rows * n_features * itemsize / 2**30:.1f} GiB, want them "
+        "to fit into memory: pass sparse=True"
+    )
+    if available is not None and more > available:
+        raise refused
+    try:
+        return parser.take_dense()  # type: ignore[no-any-return]
+    except MemoryError:
+        raise refused from None
+
+
+def _available_memory() -> int | None:
+    """Return the bytes that may be allocated without swapping, None where it is not known."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _take_csr(parser: Any) -> Any:
+    shape = (parser.n_rows, parser.n_features)
+    data, indices, indptr = parser.take_csr()
+    index_type = np.int32 if len(data) < 2**31 else np.int64
+    indices, indptr = (a.astype(index_type, copy=False) for a in (indices, indptr))
+    X: Any = sp.csr_array((data, indices, indptr), shape=shape)
+    X.has_canonical_format = True  # the indices of a row increase: the parser has checked
+    return X
