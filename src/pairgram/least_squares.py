@@ -61,9 +61,16 @@ class _LinearRanker(BaseEstimator):  # type: ignore[misc]
             y_numeric=True,
         )
         self.uses_qid_ = qid is not None or group is not None
-        return RankingData.make(
+        data = RankingData.make(
             X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
         )
+        for name, weights in (
+            ("sample_weight", data.row_weights),
+            ("query_weight", data.query_weights),
+        ):
+            if weights is not None and not weights.any():
+                raise ValueError(f"{name} must not be zero for every row: no pair would count")
+        return data
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the scores ``X @ coef_`` by which rows are ranked, highest first.
@@ -411,6 +418,8 @@ class RankRLSCV(_LinearRanker):
         return self
 
     def _plan(self, data: RankingData) -> _Plan:
+        if len(data.y) < 2:
+            raise ValueError("RankRLSCV holds rows out, so X must have two or more, got 1 sample")
         validation = None
         splits = None
         if isinstance(self.cv, tuple) and len(self.cv) in (2, 3) and _is_matrix(self.cv[0]):
