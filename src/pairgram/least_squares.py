@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +19,6 @@ from pairgram.gram import Pairgram, RankingData
 from pairgram.metrics import Metric, get_metric
 from pairgram.pairs import Pairs, PairSettings, Scope, Target, Weighting
 from pairgram.persistence import read_file, write_file
-from pairgram.queries import Queries
 from pairgram.ridge import Vector, check_alphas, scale_factors
 
 __all__ = ["RankRLS", "RankRLSCV", "load_model"]
@@ -525,9 +523,7 @@ class _Plan:
             ]
             return _nan_mean(np.array(means))
         factor = scale_factors(total.G) if scale else None
-        leave = (
-            held_out.leave_row_out if data.queries.n_queries == 1 else held_out.leave_query_out
-        )
+        leave = held_out.leave_row_out if data.queries.n_queries == 1 else held_out.leave_query_out
         return self._mean(data, leave(data, total, factor, alphas, self.n_threads))
 
     def _mean(self, data: RankingData, scores: Vector) -> Vector:

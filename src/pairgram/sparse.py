@@ -51,9 +51,7 @@ def dense_blocks(data: RankingData) -> Iterator[tuple[NDArray[np.int64] | slice,
         first = last
 
 
-def sparse_gram(
-    data: RankingData, settings: PairSettings
-) -> tuple[NDArray[np.float64], float]:
+def sparse_gram(data: RankingData, settings: PairSettings) -> tuple[NDArray[np.float64], float]:
     """Return the sums over [X, y] for CSR X, and Σ W.
 
     Uses ``XᵀLX = Xᵀ diag(degree) X − Sᵀ Ω S`` with S = sums of v·x per query and level: sparsity
