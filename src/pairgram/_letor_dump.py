@@ -194,6 +194,8 @@ def _utf8(text: str, name: str, row: int) -> bytes:
 def _replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a temporary file beside `path`, compressing by its name, that replaces it at the end."""
     target = os.path.realpath(os.fspath(path))
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise ValueError(f"path must name a file, got {target}, which is a folder or a device")
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(8)}.tmp")
     with open(temporary, "xb") as raw:
