@@ -130,7 +130,7 @@ def test_read_only_input_is_taken_and_other_types_are_refused():
 )
 def test_leave_query_out_equals_refits(problem, pairs, weighting, scaled, dtype):
     problem.X = problem.X.astype(dtype).astype(float)
-    named = dict(v=problem.v, weighting=weighting, query_weight=problem.query_weight)
+    named = {"v": problem.v, "weighting": weighting, "query_weight": problem.query_weight}
     S, _ = reference.statistics(problem.X, problem.y, problem.query, pairs, **named)
     unscaled = S
     largest = np.linalg.eigvalsh(S[:-1, :-1]).max()

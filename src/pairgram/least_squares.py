@@ -588,4 +588,4 @@ def _nan_mean(values: Vector) -> Vector:
     known = ~np.isnan(values)
     counts = known.sum(axis=0)
     sums = np.where(known, values, 0.0).sum(axis=0)
-    return np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    return np.asarray(np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0))
