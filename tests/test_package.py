@@ -1,0 +1,62 @@
+"""Package, extension and stub agree; layers import downward only."""
+
+import ast
+import importlib.metadata
+import inspect
+from pathlib import Path
+
+import pytest
+
+import pairgram
+from pairgram import _core
+
+SOURCE = Path(pairgram.__file__).parent
+
+
+def test_one_version():
+    assert pairgram.__version__ == _core.__version__ == importlib.metadata.version("pairgram")
+
+
+def stub():
+    return ast.parse((SOURCE / "_core.pyi").read_text())
+
+
+def test_the_stub_names_what_the_extension_has():
+    named = set()
+    for node in stub().body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            named.add(node.name)
+        elif isinstance(node, ast.AnnAssign):
+            named.add(node.target.id)
+    private = {name for name in named if name.startswith("_") and not name.endswith("__")}
+    found = {name for name in vars(_core) if not name.startswith("__")} | {"__version__"}
+    assert named - private == found
+
+
+@pytest.mark.parametrize(
+    "function",
+    [node for node in stub().body if isinstance(node, ast.FunctionDef)],
+    ids=lambda node: node.name,
+)
+def test_the_stub_has_the_arguments_of_the_extension(function):
+    arguments = function.args.posonlyargs + function.args.args + function.args.kwonlyargs
+    signatures = getattr(_core, function.name).__doc__
+    for argument in arguments:
+        assert f"{argument.arg}: " in signatures, (argument.arg, signatures)
+    first = next(
+        line
+        for line in signatures.splitlines()
+        if f"{function.name}(features" in line or (f"{function.name}(" in line and "->" in line)
+    )
+    assert first.count(": ") - first.count("::") >= len(arguments)
+
+
+def test_public_names_exist_and_have_docstrings():
+    for name in pairgram.__all__:
+        value = getattr(pairgram, name)
+        if name != "__version__":
+            assert inspect.getdoc(value), name
+
+
+def test_the_package_is_typed():
+    assert (SOURCE / "py.typed").exists()
