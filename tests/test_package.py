@@ -3,6 +3,8 @@
 import ast
 import importlib.metadata
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,21 @@ def test_public_names_exist_and_have_docstrings():
 
 def test_the_package_is_typed():
     assert (SOURCE / "py.typed").exists()
+
+
+def test_a_scipy_with_other_integers_is_an_import_error():
+    """Cython raises this TypeError where the signatures of BLAS differ."""
+    program = """
+import sys
+class Ilp64:
+    def find_spec(self, name, path=None, target=None):
+        if name == "pairgram._scipy_blas":
+            raise TypeError("C function scipy.linalg.cython_blas.dgemm has wrong signature")
+sys.meta_path.insert(0, Ilp64())
+import pairgram._core
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 1
+    last = result.stderr.strip().splitlines()
+    assert any(line.startswith("ImportError: pairgram needs a SciPy whose BLAS") for line in last)
+    assert any("dgemm has wrong signature" in line for line in last)
