@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import safetensors
 from numpy.typing import NDArray
 from safetensors.numpy import save
+
+from pairgram._core import __version__
+from pairgram._files import replacing
 
 __all__ = ["read_file", "write_file"]
 
@@ -58,11 +59,14 @@ def write_file(
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     metadata = {
         "format": FORMAT,
+        "version": __version__,
         "kind": kind,
         "settings": text,
         "sha256": _digest(kind, text, arrays),
     }
-    _replace(Path(path), save(dict(arrays), metadata))
+    contents = save(dict(arrays), metadata)
+    with replacing(path) as file:
+        file.write(contents)
 
 
 def read_file(
@@ -105,18 +109,3 @@ def _digest(kind: str, text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
         digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()
-
-
-def _replace(path: Path, contents: bytes) -> None:
-    """Write to a temporary file beside `path`, then rename it onto it."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(contents)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
