@@ -16,7 +16,7 @@ from safetensors.numpy import save
 from pairgram._core import __version__
 from pairgram._files import replacing
 
-__all__ = ["read_file", "write_file"]
+__all__ = ["read_file", "write_file", "written_by"]
 
 FORMAT = "pairgram-1"
 Settings = dict[str, Any]
@@ -100,6 +100,13 @@ def read_file(
     if kinds is not None and kind not in kinds:
         raise ValueError(f"{path}: holds {kind!r}, want {' or '.join(map(repr, kinds))}")
     return kind, arrays, json.loads(text)
+
+
+def written_by(path: str | os.PathLike[str]) -> str | None:
+    """Return the version of the package that wrote a file, None if it does not say."""
+    with safetensors.safe_open(path, framework="numpy") as file:
+        version: str | None = (file.metadata() or {}).get("version")
+    return version
 
 
 def _digest(kind: str, text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
