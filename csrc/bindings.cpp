@@ -4,7 +4,6 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -182,10 +181,14 @@ array<double> evaluate_metrics(const array<double>& labels, const array<double>&
                                const array<std::int64_t>& offsets,
                                const std::optional<array<std::int64_t>>& order,
                                const std::vector<metric_spec>& specs, int n_threads) {
-    if (labels.ndim() != 1 || scores.ndim() != 2 || scores.shape(1) != labels.size() ||
-        offsets.ndim() != 1 || offsets.size() < 1 || offsets.data()[0] != 0 ||
-        offsets.data()[offsets.size() - 1] != labels.size() ||
-        (order && (order->ndim() != 1 || order->size() != labels.size()))) {
+    const std::int64_t* const bounds = offsets.data();
+    const auto n = static_cast<std::int64_t>(labels.size());
+    const auto in_range = [n](std::int64_t row) { return row >= 0 && row < n; };
+    if (labels.ndim() != 1 || scores.ndim() != 2 || scores.shape(1) != n || offsets.ndim() != 1 ||
+        offsets.size() < 1 || bounds[0] != 0 || bounds[offsets.size() - 1] != n ||
+        !std::is_sorted(bounds, bounds + offsets.size()) ||
+        (order && (order->ndim() != 1 || order->size() != n ||
+                   !std::all_of(order->data(), order->data() + n, in_range)))) {
         throw std::invalid_argument("labels, scores, offsets and order do not fit each other");
     }
     std::vector<pg::Metric> metrics;
@@ -197,8 +200,7 @@ array<double> evaluate_metrics(const array<double>& labels, const array<double>&
     }
     const auto n_metrics = static_cast<py::ssize_t>(metrics.size());
     array<double> out({n_metrics, scores.shape(0), offsets.size() - 1});
-    const pg::QueryRows queries{offsets.size() - 1, offsets.data(),
-                                order ? order->data() : nullptr};
+    const pg::QueryRows queries{offsets.size() - 1, bounds, order ? order->data() : nullptr};
     double* const out_data = out.mutable_data();
     {
         const py::gil_scoped_release release;

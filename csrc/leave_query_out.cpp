@@ -142,7 +142,7 @@ void load_query(const pair_rule& rule, const query_rows& rows, const feature_row
         double* out = w.e.data() + i * width;
         const bool shift = !pointwise && i < n;
         for (std::ptrdiff_t j = 0; j < width; ++j)
-            out[j] = static_cast<double>(shift ? row[j] - pivot[j] : row[j]);
+            out[j] = static_cast<double>(row[j]) - (shift ? static_cast<double>(pivot[j]) : 0.0);
         if (pointwise && i == n) std::fill(out, out + width, 0.0);
     }
     blas::gemm(trans::no, trans::no, n + 1, width, width, 1.0, w.e.data(), width, path.basis, width,

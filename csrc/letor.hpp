@@ -36,9 +36,9 @@ class letor_parser {
     const letor_rows<T>& rows() const { return rows_; }
     bool has_ids() const { return rule_ == id_rule::present; }
 
-    // After finish, each once and only one of the two: the values as (n_rows, n_features), spread
-    // in place, O(n_rows n_features) on one thread, nothing where every row has every feature;
-    // or as CSR, where `indices` gets those of the values, O(values).
+    // After finish, one of the two, once: the values as (n_rows, n_features), or as CSR, where
+    // `indices` gets their features. Both spread in place on one thread, O(n_rows n_features) and
+    // O(values); dense takes no time where every row has every feature.
     growing_array<T> take_dense();
     growing_array<T> take_csr(growing_array<std::int32_t>& indices);
 

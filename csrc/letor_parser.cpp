@@ -195,20 +195,23 @@ growing_array<T> letor_parser<T>::take_dense() {
     return std::move(rows_.values);
 }
 
+// In place and backwards as well: a row has no more codes than values.
 template <class T>
 growing_array<T> letor_parser<T>::take_csr(growing_array<std::int32_t>& indices) {
     rows_.values.resize_exactly(rows_.values.size());
-    indices.resize_exactly(rows_.values.size());
-    std::int32_t* next = indices.data();
-    for (std::ptrdiff_t row = 0; row < n_rows(); ++row) {
-        visit_runs(rows_.codes.data() + begin_of(rows_.code_ends, row),
-                   rows_.codes.data() + rows_.code_ends[row],
-                   rows_.value_ends[row] - begin_of(rows_.value_ends, row),
-                   [&](std::int32_t first, std::int32_t n) {
+    rows_.codes.resize_exactly(rows_.values.size());
+    std::vector<std::int32_t> row_codes;
+    for (std::ptrdiff_t row = n_rows() - 1; row >= 0; --row) {
+        std::int32_t* codes = rows_.codes.data();
+        row_codes.assign(codes + begin_of(rows_.code_ends, row), codes + rows_.code_ends[row]);
+        const std::int64_t begin = begin_of(rows_.value_ends, row);
+        std::int32_t* next = codes + begin;
+        visit_runs(row_codes.data(), row_codes.data() + row_codes.size(),
+                   rows_.value_ends[row] - begin, [&](std::int32_t first, std::int32_t n) {
                        for (std::int32_t i = 0; i < n; ++i) *next++ = first + i;
                    });
     }
-    rows_.codes = {};
+    indices = std::move(rows_.codes);
     return std::move(rows_.values);
 }
 

@@ -174,8 +174,8 @@ class Evaluation {
             work.labels[at(i)] = rows ? labels_[rows[i]] : labels_[begin + i];
         }
         const std::ptrdiff_t ideal_top = std::min(n, plan.ideal_top);
-        work.descending.resize(at(n));
         if (ideal_top > 0) {
+            work.descending.resize(at(n));
             sort_descending(n, work.labels.data(), ideal_top, work.descending.data());
         }
         for (std::size_t t = 0; t < plan.members.size(); ++t) {
@@ -192,10 +192,9 @@ class Evaluation {
               Workspace& work) const {
         const std::ptrdiff_t top = std::min(n, plan.top);
         work.keys.resize(at(n));
-        work.ranked.resize(at(n));
-        work.ranked_labels.resize(at(n));
+        work.ranked_labels.resize(at(top));
         score_keys(n, scores, rows, work.keys.data());
-        rank_documents(n, work.keys.data(), top, work.ranked.data(), work.spare);
+        rank_documents(n, work.keys.data(), top, work.ranked, work.spare);
         for (std::ptrdiff_t i = 0; i < top; ++i) {
             work.ranked_labels[at(i)] = work.labels[at(work.ranked[at(i)].index)];
         }

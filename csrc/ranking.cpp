@@ -82,18 +82,21 @@ void score_keys(std::ptrdiff_t n, const double* scores, const std::int64_t* rows
 }
 
 void rank_documents(std::ptrdiff_t n, const std::int64_t* keys, std::ptrdiff_t top,
-                    RankedDocument* ranked, std::vector<RankedDocument>& spare) {
-    if (top < n && top <= longest_inserted) {
-        if (top > 0) rank_by_insertion(n, keys, top, ranked);
+                    std::vector<RankedDocument>& ranked, std::vector<RankedDocument>& spare) {
+    const bool short_top = top < n && top <= longest_inserted;
+    ranked.resize(static_cast<std::size_t>(short_top ? top : n));
+    if (short_top) {
+        if (top > 0) rank_by_insertion(n, keys, top, ranked.data());
     } else if (n <= longest_counted) {
-        rank_by_counting(n, keys, ranked);
+        rank_by_counting(n, keys, ranked.data());
     } else if (n < shortest_radix) {
-        for (std::ptrdiff_t i = 0; i < n; ++i) ranked[i] = {keys[i], i};
-        std::sort(ranked, ranked + n, [](const RankedDocument& a, const RankedDocument& b) {
-            return a.key != b.key ? a.key < b.key : a.index < b.index;
-        });
+        for (std::ptrdiff_t i = 0; i < n; ++i) ranked[static_cast<std::size_t>(i)] = {keys[i], i};
+        std::sort(ranked.begin(), ranked.end(),
+                  [](const RankedDocument& a, const RankedDocument& b) {
+                      return a.key != b.key ? a.key < b.key : a.index < b.index;
+                  });
     } else {
-        rank_by_radix(n, keys, ranked, spare);
+        rank_by_radix(n, keys, ranked.data(), spare);
     }
 }
 

@@ -18,9 +18,10 @@ struct RankedDocument {
 void score_keys(std::ptrdiff_t n, const double* scores, const std::int64_t* rows,
                 std::int64_t* keys);
 
-// Writes at least the first min(top, n) documents of the ranking to ranked[0, n). A short top costs
-// one scan and O(top) for each document that enters it, the rest O(n log n). `spare` is scratch.
+// Ranks n documents: the first min(top, n) of `ranked` are the first of the ranking. A short top
+// costs one scan and O(top) for each document that enters it, the rest O(n log n). `spare` is
+// scratch.
 void rank_documents(std::ptrdiff_t n, const std::int64_t* keys, std::ptrdiff_t top,
-                    RankedDocument* ranked, std::vector<RankedDocument>& spare);
+                    std::vector<RankedDocument>& ranked, std::vector<RankedDocument>& spare);
 
 }  // namespace pairgram

@@ -79,7 +79,7 @@ void for_each_run(const Metric& metric, const RankedLabels& ranked, const Visit&
 
 // In a run of t tied documents, r of them relevant, rank j of the run holds a relevant one with
 // probability r / t, and then the j before it hold j (r - 1) / (t - 1) in the mean (McSherry and
-// Najork 2008, section 3).
+// Najork 2008).
 double precision_sum(const Metric& metric, const RankedLabels& ranked) {
     double sum = 0, found = 0;
     for_each_run(metric, ranked,

@@ -276,7 +276,11 @@ def test_numbers_round_as_python_does(texts):
 
 @settings(max_examples=300, deadline=None)
 @given(DECIMALS)
-@example("1.00000005960464477539")  # the nearest double is the midpoint of two floats, it is not
+# The nearest double is the midpoint of two floats; these are not.
+@example("8.753519821166992e+01")
+@example("8.584119006991386e-02")
+@example("5.690852701663971e-01")
+# The midpoint, and below one.
 @example("1.000000059604644775390625")
 @example("1.00000017881393432617187499")
 @example("1e-45")
@@ -513,6 +517,8 @@ def test_wrong_data_leaves_the_file_as_it_was(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
     with pytest.raises(FileNotFoundError):
         dump_letor(tmp_path / "no" / "a.txt", X, y)
+    with pytest.raises(ValueError, match="path must name a file"):
+        dump_letor(tmp_path, X, y)
 
 
 # Folds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
@@ -16,19 +15,18 @@ __all__ = ["replacing"]
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a temporary file beside `path` that replaces it at the end, unless there is an error.
 
-    A symbolic link stays, and the file it names is replaced. What is no regular file, such as a
-    device or a pipe, is written to instead.
+    A symbolic link stays, and the file it names is replaced.
 
     Raises
     ------
+    ValueError
+        If `path` names a folder or a device.
     OSError
         If the file cannot be written; it names `path`, and what stood there is untouched.
     """
     target = os.path.realpath(os.fspath(path))
-    if os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode):
-        with open(path, "wb") as special:
-            yield special
-        return
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise ValueError(f"path must name a file, got {target}, which is a folder or a device")
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(8)}.tmp")
     try:

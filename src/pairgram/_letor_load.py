@@ -106,9 +106,9 @@ def load_letor(
     lines end with ``\n`` or ``\r\n``. Comments must be free of NUL bytes and, where they are asked
     for, UTF-8.
 
-    One pass, O(bytes), on `n_threads` threads; decompression takes one. Memory: `X`, 24 bytes a
-    row and some chunks of 4 MiB; up to half of `X` more in the worst case of a sparse file read
-    densely to float32.
+    One pass, O(bytes), on `n_threads` threads; decompression takes one. Memory: `X`, 48 bytes a
+    row and some chunks of 4 MiB; up to half of `X` more in the worst case, every other feature,
+    of a sparse file read densely to float32.
 
     Examples
     --------
@@ -207,10 +207,11 @@ def _take_dense(parser: Any, name: str) -> NDArray[Any]:
     itemsize = 4 if isinstance(parser, _core.LetorParser32) else 8
     more = (n_rows * n_features - n_values) * itemsize
     available = _available_memory()
+    where = f"{name}:{parser.largest_index_line}" if n_values else name
     refused = ValueError(
-        f"{name}:{parser.largest_index_line}: found the largest index of {n_rows} rows, which with "
-        f"{n_features} features take {n_rows * n_features * itemsize / 2**30:.1f} GiB, want them "
-        "to fit into memory: pass sparse=True"
+        f"{where}: found the largest index; {n_rows} rows of {n_features} features take "
+        f"{n_rows * n_features * itemsize / 2**30:.1f} GiB, want them to fit into memory: "
+        "pass sparse=True"
     )
     if available is not None and more > available:
         raise refused

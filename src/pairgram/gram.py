@@ -65,7 +65,9 @@ class RankingData:
         n_rows = X.shape[0]
         y = np.ascontiguousarray(column_or_1d(y, warn=True), dtype=np.float64)
         if len(y) != n_rows:
-            raise ValueError(f"y must have a label for each of the {n_rows} rows of X, got {len(y)}")
+            raise ValueError(
+                f"y must have a label for each of the {n_rows} rows of X, got {len(y)}"
+            )
         if not np.isfinite(y).all():
             row = int(np.argmin(np.isfinite(y)))
             raise ValueError(f"y must not hold NaN or infinity, got {y[row]} in row {row}")

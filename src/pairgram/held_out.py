@@ -243,9 +243,10 @@ def _statistics_of(
 ) -> Pairgram:
     """Return the statistics of the training rows, by subtraction where that is exact."""
     n_rows = len(data.y)
-    complement = len(train) + len(test) == n_rows and (
-        np.bincount(np.concatenate((train, test)), minlength=n_rows) == 1
-    ).all()
+    complement = (
+        len(train) + len(test) == n_rows
+        and (np.bincount(np.concatenate((train, test)), minlength=n_rows) == 1).all()
+    )
     if complement and len(test) < len(train) and _is_subtractable(data, total.settings, test):
         return total - Pairgram._of(data.take(test), total.settings, n_threads)
     return Pairgram._of(data.take(train), total.settings, n_threads)

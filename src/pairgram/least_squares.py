@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +19,6 @@ from pairgram.gram import Pairgram, RankingData
 from pairgram.metrics import Metric, get_metric
 from pairgram.pairs import Pairs, PairSettings, Scope, Target, Weighting
 from pairgram.persistence import read_file, write_file
-from pairgram.queries import Queries
 from pairgram.ridge import Vector, check_alphas, scale_factors
 
 __all__ = ["RankRLS", "RankRLSCV", "load_model"]
@@ -61,9 +59,16 @@ class _LinearRanker(BaseEstimator):  # type: ignore[misc]
             y_numeric=True,
         )
         self.uses_qid_ = qid is not None or group is not None
-        return RankingData.make(
+        data = RankingData.make(
             X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
         )
+        for name, weights in (
+            ("sample_weight", data.row_weights),
+            ("query_weight", data.query_weights),
+        ):
+            if weights is not None and not weights.any():
+                raise ValueError(f"{name} must not be zero for every row: no pair would count")
+        return data
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the scores ``X @ coef_`` by which rows are ranked, highest first.
@@ -411,6 +416,8 @@ class RankRLSCV(_LinearRanker):
         return self
 
     def _plan(self, data: RankingData) -> _Plan:
+        if len(data.y) < 2:
+            raise ValueError("RankRLSCV holds rows out, so X must have two or more, got 1 sample")
         validation = None
         splits = None
         if isinstance(self.cv, tuple) and len(self.cv) in (2, 3) and _is_matrix(self.cv[0]):
@@ -516,9 +523,7 @@ class _Plan:
             ]
             return _nan_mean(np.array(means))
         factor = scale_factors(total.G) if scale else None
-        leave = (
-            held_out.leave_row_out if data.queries.n_queries == 1 else held_out.leave_query_out
-        )
+        leave = held_out.leave_row_out if data.queries.n_queries == 1 else held_out.leave_query_out
         return self._mean(data, leave(data, total, factor, alphas, self.n_threads))
 
     def _mean(self, data: RankingData, scores: Vector) -> Vector:
@@ -583,4 +588,4 @@ def _nan_mean(values: Vector) -> Vector:
     known = ~np.isnan(values)
     counts = known.sum(axis=0)
     sums = np.where(known, values, 0.0).sum(axis=0)
-    return np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    return np.asarray(np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0))

@@ -397,7 +397,7 @@ def get_metric(
     .. [2] Qin, Liu, Xu, Li (2010). LETOR: a benchmark collection for research on learning to rank
        for information retrieval. Information Retrieval 13.
     .. [3] Chapelle, Metzler, Zhang, Grinspan (2009). Expected reciprocal rank for graded relevance.
-       CIKM. Equation 4.
+       CIKM.
     .. [4] Chen, Peng, Zhou, Li, Pan (2014). Extreme learning machine for ranking: generalization
        analysis and applications. Neural Networks 53. Section 4.2.2.
     .. [5] McSherry, Najork (2008). Computing information retrieval performance measures efficiently

@@ -44,7 +44,7 @@ class QueryKFold(_MetadataRequester):  # type: ignore[misc]
     __metadata_request__split = {"qid": True, "groups": None}  # noqa: RUF012
 
     def __init__(
-        self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None
+        self, n_splits: Any = 5, *, shuffle: bool = False, random_state: Any = None
     ) -> None:
         if isinstance(n_splits, bool) or not isinstance(n_splits, Integral) or n_splits < 2:
             raise ValueError(f"n_splits must be an integer >= 2, got {n_splits!r}")

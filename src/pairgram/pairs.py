@@ -51,7 +51,7 @@ class PairSettings:
         """The name that the kernels know: none, kept, dropped or omega."""
         if self.pairs is None:
             return "none"
-        return self.pairs if self.pairs in ("kept", "dropped") else "omega"  # type: ignore[return-value]
+        return self.pairs if self.pairs in ("kept", "dropped") else "omega"
 
     def targets(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what the pairs' differences are fitted to: labels, or gains 2^y − 1."""

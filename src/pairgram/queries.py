@@ -212,7 +212,7 @@ def _is_missing(value: Any) -> bool:
     if value is None:
         return True
     try:
-        return not value == value
+        return bool(value != value)
     except (TypeError, ValueError):  # pandas.NA == pandas.NA has no truth value
         return True
 

@@ -60,9 +60,7 @@ class RidgePath:
         shifted = self.eigenvalues + np.asarray(alphas, dtype=np.float64)[:, None]
         floor = np.finfo(np.float64).eps * len(self.eigenvalues) * self.eigenvalues.max(initial=0.0)
         solvable = shifted > np.where(np.asarray(alphas)[:, None] > 0, 0.0, floor)
-        weights = np.divide(
-            self.projection, shifted, out=np.zeros_like(shifted), where=solvable
-        )
+        weights = np.divide(self.projection, shifted, out=np.zeros_like(shifted), where=solvable)
         return np.asarray(weights @ self.basis.T)
 
     def default_alphas(self) -> Vector:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +29,7 @@ def worth_densifying(data: RankingData) -> bool:
     n_rows, n_features = data.X.shape
     longest = int(data.queries.sizes.max(initial=0))
     fits = longest * n_features * data.X.dtype.itemsize <= DENSE_BLOCK_BYTES
-    return fits and data.X.nnz > 0.15 * n_rows * n_features
+    return bool(fits and data.X.nnz > 0.15 * n_rows * n_features)
 
 
 def dense_blocks(data: RankingData) -> Iterator[tuple[NDArray[np.int64] | slice, RankingData]]:
@@ -51,9 +52,7 @@ def dense_blocks(data: RankingData) -> Iterator[tuple[NDArray[np.int64] | slice,
         first = last
 
 
-def sparse_gram(
-    data: RankingData, settings: PairSettings
-) -> tuple[NDArray[np.float64], float]:
+def sparse_gram(data: RankingData, settings: PairSettings) -> tuple[NDArray[np.float64], float]:
     """Return the sums over [X, y] for CSR X, and Σ W.
 
     Uses ``XᵀLX = Xᵀ diag(degree) X − Sᵀ Ω S`` with S = sums of v·x per query and level: sparsity
@@ -109,12 +108,9 @@ def pair_degrees(
     level_weight = np.bincount(level_of_row, v, minlength=len(level_query))
     query_total = np.bincount(level_query, level_weight, minlength=queries.n_queries)
     omega = _omega_blocks(level_query, level_label, settings, y)
-    if kind == "none":
-        degree_of_level = np.ones(len(level_query))
-    else:
-        degree_of_level = omega @ level_weight
+    degree_of_level = np.ones(len(level_query)) if kind == "none" else omega @ level_weight
     total = np.bincount(level_query, level_weight * degree_of_level, minlength=queries.n_queries)
-    divisor = np.ones(queries.n_queries)
+    divisor: NDArray[Any] = np.ones(queries.n_queries)
     if settings.weighting == "documents" and kind != "none":
         divisor = query_total
     elif settings.weighting == "queries":
@@ -139,7 +135,7 @@ def _omega_blocks(
     bounds = np.searchsorted(level_query, np.arange(level_query[-1] + 2 if len(level_query) else 1))
     table = settings.levels(y)
     blocks = []
-    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+    for begin, end in pairwise(bounds):
         labels = level_label[begin:end]
         if settings.kind == "dropped":
             block = (labels[:, None] != labels).astype(float)

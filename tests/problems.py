@@ -1,0 +1,79 @@
+"""Drawn ranking problems: query sizes, labels and weights that make the corner cases."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+
+@dataclass
+class Problem:
+    """Rows with the query number of each, in any order."""
+
+    X: np.ndarray
+    y: np.ndarray
+    query: np.ndarray
+    v: np.ndarray | None
+    query_weight: np.ndarray | None
+
+    @property
+    def order(self):
+        return np.argsort(self.query, kind="stable")
+
+    @property
+    def offsets(self):
+        return np.concatenate(([0], np.cumsum(np.bincount(self.query)))).astype(np.int64)
+
+    @property
+    def per_query_weight(self):
+        if self.query_weight is None:
+            return None
+        weights = np.ones(len(self.offsets) - 1)
+        weights[self.query] = self.query_weight
+        return weights
+
+
+@st.composite
+def problems(draw, max_features=4, weights=True, min_queries=1, integer_labels=False):
+    """Queries that are empty, single, all tied, small or one huge; labels few or continuous."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    sizes = draw(st.lists(st.sampled_from([0, 1, 2, 3, 7, 30]), min_size=min_queries, max_size=6))
+    sizes.append(draw(st.sampled_from([1, 2, 5])))  # so that there is a row
+    if draw(st.booleans()):
+        sizes.append(60)
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    if draw(st.booleans()):
+        query = rng.permutation(query)
+    n = len(query)
+    kind = "levels" if integer_labels else draw(st.sampled_from(["levels", "real", "tied"]))
+    y = {
+        "levels": rng.integers(0, 5, n).astype(float),
+        "real": np.round(rng.normal(size=n), 2),
+        "tied": np.full(n, 2.0),
+    }[kind]
+    X = rng.normal(size=(n, draw(st.integers(1, max_features))))
+    v = query_weight = None
+    if weights and draw(st.booleans()):
+        v = rng.choice([0.0, 0.5, 1.0, 3.0], n)
+    if weights and draw(st.booleans()):
+        query_weight = rng.choice([0.0, 0.5, 2.0], len(sizes))[query]
+    return Problem(X, y, query, v, query_weight)
+
+
+def kernel_arguments(problem, pairs, weighting="pairs", dtype=np.float64, target=None):
+    """The arguments of the kernels, built without the library."""
+    from reference import OMEGAS
+
+    named = {"pairs": pairs or "none", "weighting": weighting}
+    if pairs in ("gain", "absdiff"):
+        levels = np.unique(problem.y)
+        omega = np.array([[OMEGAS[pairs](a, b) for b in levels] for a in levels])
+        named |= {"pairs": "omega", "level_values": levels, "omega": omega}
+    target = problem.y if target is None else target
+    X = np.ascontiguousarray(problem.X, dtype=dtype)
+    return (X, target[:, None].copy(), problem.y, problem.offsets), {
+        **named,
+        "order": problem.order,
+        "row_weights": problem.v,
+        "query_weights": problem.per_query_weight,
+    }
