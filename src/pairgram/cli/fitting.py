@@ -52,6 +52,8 @@ def train(
       pairgram train train.txt -o model.safetensors --alpha 100 --pairs dropped
       pairgram train train.txt -o model.safetensors --pairs gain --pairs absdiff --scale
     """
+    from pairgram.datasets import padded
+
     opt.check_output(output)
     if alpha is not None and alphas != "auto":
         raise ValueError("give --alpha or --alphas, not both")
@@ -62,9 +64,8 @@ def train(
     data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=threads)
     held_out = None
     if valid is not None:
-        held_out = opt.load_data(
-            valid, float32=float32, sparse=sparse, n_features=data.X.shape[1], n_threads=threads
-        )
+        held_out = opt.load_data(valid, float32=float32, sparse=sparse, n_threads=threads)
+        data, held_out = padded([data, held_out])
         if (data.qid is None) != (held_out.qid is None):
             without, other = (file, valid) if data.qid is None else (valid, file)
             raise ValueError(f"{without}: found no qid, want ids as in {other}")

@@ -158,10 +158,8 @@ def load_scores(path: Path, n_rows: int) -> NDArray[Any]:
     """
     import numpy as np
 
-    if str(path) == "-":
-        lines = sys.stdin.read().splitlines()
-    else:
-        lines = path.read_text(encoding="utf-8").splitlines()
+    contents = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+    lines = contents.decode("ascii", "backslashreplace").splitlines()
     while lines and not lines[-1].strip():
         lines.pop()
     scores = np.empty(len(lines))

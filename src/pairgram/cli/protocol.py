@@ -6,13 +6,16 @@ import math
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pairgram.cli import options as opt
 from pairgram.cli.models import Model, Settings, chosen, get_model, parse_alphas
 from pairgram.cli.report import print_json, print_table, progress, show_settings
+
+if TYPE_CHECKING:
+    from pairgram.metrics import Metric
 
 __all__ = ["letor", "run_protocol"]
 
@@ -31,7 +34,7 @@ def run_protocol(
     name: str,
     model: Model,
     settings: Settings,
-    metric: str,
+    metric: Metric,
     convention: str,
 ) -> dict[str, Any]:
     """Return the result of every fold and their mean, as ``pairgram letor --json`` prints it.
@@ -46,21 +49,22 @@ def run_protocol(
         An item of `MODELS`.
     settings : Settings
         What to choose from.
-    metric, convention : str
-        What chooses on the validation part, and under what convention everything is evaluated.
+    metric : Metric
+        What chooses on the validation part.
+    convention : str
+        Of everything that is evaluated.
 
     Notes
     -----
     ``seconds`` is the time of the fit on the training part with its choice on the validation part,
     without loading and testing.
     """
-    from pairgram.metrics import evaluate, get_metric
+    from pairgram.metrics import evaluate
 
-    scoring = get_metric(metric, convention)
-    names = list(dict.fromkeys((*PROTOCOL_METRICS, metric)))
+    names = list(dict.fromkeys((*PROTOCOL_METRICS, metric.name)))
     results = []
     for fold in folds:
-        search = model.search(settings, tuple(fold.valid), scoring)
+        search = model.search(settings, tuple(fold.valid), metric)
         start = time.perf_counter()
         search.fit(fold.train.X, fold.train.y, qid=fold.train.qid)
         seconds = time.perf_counter() - start
@@ -79,7 +83,7 @@ def run_protocol(
     return {
         "dataset": folder.resolve().name,
         "model": name,
-        "metric": metric,
+        "metric": metric.name,
         "folds": results,
         "mean": {
             part: {name: math.fsum(r[part][name] for r in results) / len(results) for name in names}
@@ -131,7 +135,9 @@ def letor(
       pairgram letor MQ2008 --json | jq .mean.test.map
     """
     from pairgram.datasets import load_letor_folds
+    from pairgram.metrics import get_metric
 
+    scoring = get_metric(metric, convention)
     entry = get_model(model)
     settings = Settings(
         parse_alphas(alphas or entry.protocol),
@@ -145,7 +151,7 @@ def letor(
         folder, dtype="float32" if float32 else "float64", sparse=sparse, n_threads=threads
     )
     report = run_protocol(
-        folder, progress(folds, "folds", N_FOLDS), model, entry, settings, metric, convention
+        folder, progress(folds, "folds", N_FOLDS), model, entry, settings, scoring, convention
     )
     if as_json:
         print_json(report)

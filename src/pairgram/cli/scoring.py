@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -38,14 +39,14 @@ def predict(
     """
     opt.check_output(output)
     _, scores = opt.predict_file(model, file, float32=float32, sparse=sparse, n_threads=threads)
-    text = "".join(f"{score}\n" for score in scores)
+    lines = (f"{score}\n" for score in scores)
     if str(output) == "-":
-        print(text, end="")
+        sys.stdout.writelines(lines)
         return
     from pairgram._files import replacing
 
     with replacing(output) as target:
-        target.write(text.encode())
+        target.writelines(line.encode() for line in lines)
 
 
 def evaluate(
