@@ -620,6 +620,21 @@ def test_as_a_process(file, tmp_path):
     assert process.returncode == 2 and out == "" and err.count("\n") == 1
 
 
+def test_streams_that_cannot_encode(file, tmp_path):
+    odd = os.fsdecode(bytes(tmp_path / "odd") + b"\xff\xe4.txt")
+    try:
+        os.link(file, odd)
+    except OSError:
+        pytest.skip("this file system takes only UTF-8 names")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    with start("cv", odd, env=environment) as process:
+        out, err = process.communicate()
+    assert process.returncode == 0 and err == "" and "odd??.txt: rankrls" in out
+    with start("inspect", odd, env=environment) as process:
+        out, err = process.communicate()
+    assert process.returncode == 2 and "odd??.txt: not a pairgram file" in err
+
+
 def test_a_broken_pipe_is_quiet(model_file, tmp_path):
     (tmp_path / "long.txt").write_text("0 qid:1 1:1\n" * 500_000)
     with start("predict", model_file, tmp_path / "long.txt") as process:

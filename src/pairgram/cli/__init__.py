@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import Annotated
 
 import typer
@@ -30,6 +32,9 @@ for command in (train, predict, evaluate, cv, letor, inspect, demo):
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that it cannot encode is no error
+            stream.reconfigure(errors="replace")
     app(prog_name="pairgram")
 
 

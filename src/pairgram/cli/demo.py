@@ -71,7 +71,7 @@ def run_demo(seed: int, n_threads: int | None) -> list[dict[str, Any]]:
 
 
 def demo(
-    seed: Annotated[int, typer.Option(min=0, help="Of the made data.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of the made data.")] = 0,
     threads: opt.Threads = None,
     as_json: opt.Json = False,
 ) -> None:

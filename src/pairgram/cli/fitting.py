@@ -17,15 +17,19 @@ __all__ = ["cv", "train"]
 
 def train(
     file: opt.File,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="MODEL", help="Model file to write.")
+    ],
     model: opt.ModelName = "rankrls",
     alpha: Annotated[
-        float | None, typer.Option(help="Ridge, instead of a choice among --alphas.")
+        float | None, typer.Option(metavar="X", help="Ridge, instead of a choice among --alphas.")
     ] = None,
     alphas: opt.Alphas = "auto",
     valid: Annotated[
         Path | None,
-        typer.Option(help="File to choose by. [default: leave-query-out]", show_default=False),
+        typer.Option(
+            metavar="FILE", help="File to choose by. [default: leave-query-out]", show_default=False
+        ),
     ] = None,
     pairs: opt.PairNames = None,
     target: opt.Targets = None,

@@ -14,8 +14,10 @@ __all__ = ["inspect"]
 
 
 def inspect(
-    file: Annotated[Path, typer.Argument(help="Model or Pairgram file.")],
-    top: Annotated[int, typer.Option(min=0, help="How many of the largest weights.")] = 10,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Model or Pairgram file.")],
+    top: Annotated[
+        int, typer.Option(metavar="N", min=0, help="How many of the largest weights.")
+    ] = 10,
     as_json: opt.Json = False,
 ) -> None:
     """Print what a model file holds.

@@ -27,25 +27,33 @@ __all__ = [
 
 CONVENTION_NAMES = ("default", "letor", "trec", "lightgbm", "sklearn")
 
-File = Annotated[Path, typer.Argument(help="LETOR (SVMlight) file, plain, .gz, .xz or .bz2.")]
-ModelFile = Annotated[Path, typer.Argument(help="Model file that `pairgram train` wrote.")]
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", help="LETOR (SVMlight) file, plain, .gz, .xz or .bz2.")
+]
+ModelFile = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="Model file that `pairgram train` wrote.")
+]
 ModelName = Annotated[
     str,
     typer.Option(
-        "--model", "-m", help="; ".join(f"{name}: {m.summary}" for name, m in MODELS.items()) + "."
+        *("--model", "-m"),
+        metavar="NAME",
+        help="; ".join(f"{name}: {m.summary}" for name, m in MODELS.items()) + ".",
     ),
 ]
 Alphas = Annotated[
     str,
     typer.Option(
+        metavar="GRID",
         help="Ridges to try: 0.1,1,10 or 2^-15:2^24 (all whole powers) or auto (a grid that fits "
-        "the data)."
+        "the data).",
     ),
 ]
 PairNames = Annotated[
     list[str] | None,
     typer.Option(
         "--pairs",
+        metavar="NAME",
         help=f"Weight of a pair: {', '.join(PAIRS)}. Repeat it to try several. "
         "[default: the model's: kept and dropped for rankrls]",
         show_default=False,
@@ -55,6 +63,7 @@ Targets = Annotated[
     list[str] | None,
     typer.Option(
         "--target",
+        metavar="NAME",
         help=f"What to fit: {', '.join(TARGETS)} (2^label - 1). Repeat it to try both. "
         "[default: label]",
         show_default=False,
@@ -62,23 +71,27 @@ Targets = Annotated[
 ]
 Scale = Annotated[bool, typer.Option("--scale/--no-scale", help="Scale features before the ridge.")]
 Weighting = Annotated[
-    str, typer.Option(help=f"What counts 1 in the objective: {', '.join(WEIGHTINGS)}.")
+    str,
+    typer.Option(metavar="NAME", help=f"What counts 1 in the objective: {', '.join(WEIGHTINGS)}."),
 ]
 ChoiceMetric = Annotated[
     str | None,
     typer.Option(
         "--metric",
+        metavar="NAME",
         help="Metric to choose by. [default: ndcg@10, or pairwise_accuracy for labels that are "
         "no grades]",
         show_default=False,
     ),
 ]
 Convention = Annotated[
-    str, typer.Option(help=f"Convention of the metrics: {', '.join(CONVENTION_NAMES)}.")
+    str,
+    typer.Option(metavar="NAME", help=f"Convention of the metrics: {', '.join(CONVENTION_NAMES)}."),
 ]
 Threads = Annotated[
     int | None,
     typer.Option(
+        metavar="N",
         help="Threads; results do not depend on it. [default: the CPUs at hand]",
         show_default=False,
     ),

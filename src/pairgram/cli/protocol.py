@@ -95,16 +95,20 @@ def run_protocol(
 def letor(
     folder: Annotated[
         Path,
-        typer.Argument(help="Folder with S1.txt ... S5.txt or Fold1 ... Fold5, packed or not."),
+        typer.Argument(
+            metavar="FOLDER",
+            help="Folder with S1.txt ... S5.txt or Fold1 ... Fold5, packed or not.",
+        ),
     ],
     model: opt.ModelName = "rankrls",
     metric: Annotated[
-        str, typer.Option(help="Metric to choose by on the validation part.")
+        str, typer.Option(metavar="NAME", help="Metric to choose by on the validation part.")
     ] = "map",
     convention: opt.Convention = "letor",
     alphas: Annotated[
         str | None,
         typer.Option(
+            metavar="GRID",
             help="Ridges to try: 0.1,1,10 or 2^-15:2^24 (all whole powers) or auto (a grid that "
             "fits the data). [default: the model's protocol, 2^-15:2^24]",
             show_default=False,
@@ -165,7 +169,7 @@ def _print_report(report: dict[str, Any], convention: str) -> None:
     varied = [
         name for name in params[0] if name == "alpha" or len({row[name] for row in params}) > 1
     ]
-    shown = list(dict.fromkeys((metric, "map", "mean_ndcg", "ndcg@1", "ndcg@5", "ndcg@10")))
+    shown = list(dict.fromkeys((metric, "map", "mean_ndcg", "ndcg@10")))
     print_table(
         ("fold", *varied, f"valid {metric}", *(f"test {shown[0]}", *shown[1:]), "seconds"),
         [
@@ -190,6 +194,6 @@ def _print_report(report: dict[str, Any], convention: str) -> None:
     )
     cuts = range(1, 11)
     print_table(
-        ("mean, test", *(f"@{k}" for k in cuts)),
-        [(name, *(mean["test"][f"{name}@{k}"] for k in cuts)) for name in ("ndcg", "p")],
+        ("k", *(f"mean test {name}" for name in ("ndcg@k", "p@k"))),
+        [(k, *(mean["test"][f"{name}@{k}"] for name in ("ndcg", "p"))) for k in cuts],
     )

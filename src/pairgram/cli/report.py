@@ -101,6 +101,7 @@ def print_table(
     rows = [list(row) for row in rows]
     table = Table(
         box=SIMPLE_HEAD,
+        padding=(0, 0, 0, 1),
         pad_edge=False,
         show_header=bool(columns),
         show_footer=footer is not None,
@@ -118,9 +119,9 @@ def print_table(
         star = [Text("*" if best else "")] if marked is not None else []
         style = "bold green" if best else None
         table.add_row(*(Text(show(cell)) for cell in row), *star, style=style)
-    on_terminal = sys.stdout.isatty()
     page = StringIO()  # so that a broken pipe is an error of ours, not of rich
-    console = Console(file=page, force_terminal=on_terminal, width=None if on_terminal else 200)
+    # Wide enough for every cell: a terminal breaks a long line, rich would cut numbers off.
+    console = Console(file=page, force_terminal=sys.stdout.isatty(), width=1000)
     if title is not None:
         console.print(Text(title, style="bold"))
     console.print(table)

@@ -20,7 +20,10 @@ def predict(
     model: opt.ModelFile,
     file: opt.File,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="File to write, - for standard output.")
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="File to write, - for standard output."
+        ),
     ] = Path("-"),
     threads: opt.Threads = None,
     float32: opt.Float32 = False,
@@ -53,12 +56,17 @@ def evaluate(
     file: opt.File,
     scores: Annotated[
         Path | None,
-        typer.Option(help="File with a score per line of FILE, - for standard input."),
+        typer.Option(
+            metavar="FILE", help="File with a score per line of FILE, - for standard input."
+        ),
     ] = None,
-    model: Annotated[Path | None, typer.Option(help="Model file that scores FILE.")] = None,
+    model: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="Model file that scores FILE.")
+    ] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="NAME",
             help=f"Metric such as ndcg@10, map, p@5, mrr, err, kendall; repeat it for several. "
             f"[default: {', '.join(EVALUATED)}]",
             show_default=False,
