@@ -635,6 +635,23 @@ def test_streams_that_cannot_encode(file, tmp_path):
     assert process.returncode == 2 and "odd??.txt: not a pairgram file" in err
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+def test_a_full_disk_is_one_line(file):
+    code = "from pairgram.cli import main; main()"
+    for arguments in (["cv", file], ["--version"]):
+        for unbuffered in ("", "1"):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run(
+                    [sys.executable, "-c", code, *arguments],
+                    stdout=full,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+                )
+            assert done.returncode == 2
+            assert done.stderr == "pairgram: error: No space left on device\n"
+
+
 def test_a_broken_pipe_is_quiet(model_file, tmp_path):
     (tmp_path / "long.txt").write_text("0 qid:1 1:1\n" * 500_000)
     with start("predict", model_file, tmp_path / "long.txt") as process:

@@ -24,33 +24,34 @@ class Commands(TyperGroup):
     """The group of commands, whose errors are one line and exit code 2, never a traceback."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run a command and exit."""
+        """Run a command and exit; errors of data, files and memory are the user's to read."""
         try:
             status = super().main(*args, **{**extra, "standalone_mode": False})
+            sys.stdout.flush()
         except _UsageError as error:
             _fail(error.format_message())  # type: ignore[attr-defined]
         except (KeyboardInterrupt, typer.Abort):
             sys.exit(130)
-        sys.exit(status if isinstance(status, int) else 0)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run a command; errors of data, files and memory are the user's to read."""
-        try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-            return result
-        except BrokenPipeError:  # the reader has had enough; nothing more can be said to it
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except BrokenPipeError:  # the reader has had enough
+            _give_up_stdout()
             sys.exit(1)
-        except KeyboardInterrupt:
-            sys.exit(130)
         except OSError as error:
-            named = error.filename is not None and error.strerror
-            _fail(f"{error.filename}: {error.strerror}" if named else str(error))
+            _give_up_stdout()
+            what = error.strerror or str(error)
+            _fail(what if error.filename is None else f"{error.filename}: {what}")
         except MemoryError as error:
             _fail(f"not enough memory: {error}" if str(error) else "not enough memory")
         except ValueError as error:
             _fail(str(error))
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+def _give_up_stdout() -> None:
+    """Let what cannot be written go nowhere, so that Python's exit does not fail on it again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str) -> NoReturn:
