@@ -346,15 +346,29 @@ void bind_format_letor(py::module_& m) {
           py::arg("ids"), py::arg("comments"), py::arg("zero_based"));
 }
 
+// SciPy's BLAS with 64-bit integers (ILP64) has other signatures, which Cython refuses by
+// TypeError.
+void take_blas_of_scipy() {
+    try {
+        const auto table = py::module_::import("pairgram._scipy_blas").attr("table");
+        pg::blas::set_table(static_cast<const pairgram_blas_table*>(
+            PyCapsule_GetPointer(table.ptr(), "pairgram.blas_table")));
+    } catch (const py::error_already_set& error) {
+        if (!error.matches(PyExc_TypeError)) throw;
+        throw py::import_error(
+            std::string(
+                "pairgram needs a SciPy whose BLAS takes 32-bit integers (LP64), as SciPy's "
+                "own wheels have; this one differs: ") +
+            error.what());
+    }
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
     m.attr("__version__") = PAIRGRAM_VERSION;
 
-    const auto table = py::module_::import("pairgram._scipy_blas").attr("table");
-    pg::blas::set_table(static_cast<const pairgram_blas_table*>(
-        PyCapsule_GetPointer(table.ptr(), "pairgram.blas_table")));
-
+    take_blas_of_scipy();
     define_least_squares<double>(m);
     define_least_squares<float>(m);
     m.def("evaluate_metrics", &evaluate_metrics, py::arg("labels").noconvert(),

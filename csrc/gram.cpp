@@ -12,11 +12,14 @@ namespace {
 
 constexpr std::ptrdiff_t n_slots = 8;            // partial sums, whatever the number of threads
 constexpr std::ptrdiff_t widest_slot = 512;      // beyond: output tiles instead of partial sums
-constexpr std::ptrdiff_t block_bytes = 1 << 20;  // of transformed rows: about an L2 cache
+constexpr std::ptrdiff_t block_bytes = 1 << 19;  // of transformed rows: half an L2 cache
 constexpr std::ptrdiff_t panel_blocks = 8;       // blocks that the tiles consume at a time
-constexpr std::ptrdiff_t tile = 256;
+constexpr std::ptrdiff_t tile = 384;
 
 std::size_t size_of(std::ptrdiff_t n) { return static_cast<std::size_t>(n); }
+
+// Row stride of a buffer: whole cache lines, so that BLAS packs aligned rows.
+std::ptrdiff_t padded(std::ptrdiff_t width) { return (width + 15) / 16 * 16; }
 
 void add_upper(std::ptrdiff_t rows, std::ptrdiff_t columns, const float* from, std::ptrdiff_t ld,
                double* to, std::ptrdiff_t ld_to) {
@@ -50,15 +53,15 @@ void accumulate(std::ptrdiff_t ma, std::ptrdiff_t mb, std::ptrdiff_t k, const fl
 
 template <class T>
 void gram_in_slots(half_laplacian_blocks<T>& blocks, double* gram, int n_threads) {
-    const auto width = blocks.width();
+    const auto width = blocks.width(), stride = padded(width);
     const auto used = std::min(n_slots, blocks.n_blocks());
     std::vector<double> slots(size_of(used * width * width), 0.0);
     parallel_for(used, n_threads, [&](std::ptrdiff_t slot) {
-        std::vector<T> rows(size_of(blocks.max_rows() * width)), product;
+        std::vector<T> rows(size_of(blocks.max_rows() * stride)), product;
         double* sum = slots.data() + slot * width * width;
         for (std::ptrdiff_t b = slot; b < blocks.n_blocks(); b += n_slots) {
-            blocks.transform(b, rows.data(), width);
-            accumulate(width, width, blocks.n_rows(b), rows.data(), rows.data(), width, sum, width,
+            blocks.transform(b, rows.data(), stride);
+            accumulate(width, width, blocks.n_rows(b), rows.data(), rows.data(), stride, sum, width,
                        product);
         }
     });
@@ -69,7 +72,7 @@ void gram_in_slots(half_laplacian_blocks<T>& blocks, double* gram, int n_threads
 
 template <class T>
 void gram_in_tiles(half_laplacian_blocks<T>& blocks, double* gram, int n_threads) {
-    const auto width = blocks.width();
+    const auto width = blocks.width(), stride = padded(width);
     const auto n_strips = (width + tile - 1) / tile;
     std::vector<std::pair<std::ptrdiff_t, std::ptrdiff_t>> tiles;
     for (std::ptrdiff_t i = 0; i < n_strips; ++i)  // the large ones first
@@ -77,20 +80,20 @@ void gram_in_tiles(half_laplacian_blocks<T>& blocks, double* gram, int n_threads
     for (std::ptrdiff_t i = 0; i < n_strips; ++i) tiles.emplace_back(i * tile, i * tile);
 
     std::vector<T> panel(
-        size_of(std::min(panel_blocks, blocks.n_blocks()) * blocks.max_rows() * width));
+        size_of(std::min(panel_blocks, blocks.n_blocks()) * blocks.max_rows() * stride));
     for (std::ptrdiff_t first = 0; first < blocks.n_blocks(); first += panel_blocks) {
         const auto n = std::min(panel_blocks, blocks.n_blocks() - first);
         std::vector<std::ptrdiff_t> start{0};
         for (std::ptrdiff_t b = 0; b < n; ++b)
             start.push_back(start.back() + blocks.n_rows(first + b));
         parallel_for(n, n_threads, [&](std::ptrdiff_t b) {
-            blocks.transform(first + b, panel.data() + start[size_of(b)] * width, width);
+            blocks.transform(first + b, panel.data() + start[size_of(b)] * stride, stride);
         });
         parallel_for(static_cast<std::ptrdiff_t>(tiles.size()), n_threads, [&](std::ptrdiff_t t) {
             const auto [i, j] = tiles[size_of(t)];
             std::vector<T> product;
             accumulate(std::min(tile, width - i), std::min(tile, width - j), start.back(),
-                       panel.data() + i, panel.data() + j, width, gram + i * width + j, width,
+                       panel.data() + i, panel.data() + j, stride, gram + i * width + j, width,
                        product);
         });
     }

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+import sklearn
 from hypothesis import settings
 
 # How long an example takes says more about the machine than about the code.
@@ -19,3 +20,10 @@ def benchmark_data():
     if not folder.is_dir():
         pytest.skip(f"no benchmark data in {folder}: set PAIRGRAM_DATA")
     return folder
+
+
+@pytest.fixture
+def routing():
+    """Switch scikit-learn's metadata routing on for one test."""
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield

@@ -1,13 +1,63 @@
-"""The package itself: names on first use, files written whole."""
+"""Package, extension and stub agree; names come with their first use."""
 
-import os
+import ast
+import importlib.metadata
+import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import pairgram
-from pairgram._files import replacing
+from pairgram import _core
+
+SOURCE = Path(pairgram.__file__).parent
+
+
+def test_one_version():
+    assert pairgram.__version__ == _core.__version__ == importlib.metadata.version("pairgram")
+
+
+def stub():
+    return ast.parse((SOURCE / "_core.pyi").read_text())
+
+
+def test_the_stub_names_what_the_extension_has():
+    named = set()
+    for node in stub().body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            named.add(node.name)
+        elif isinstance(node, ast.AnnAssign):
+            named.add(node.target.id)
+    private = {name for name in named if name.startswith("_") and not name.endswith("__")}
+    found = {name for name in vars(_core) if not name.startswith("__")} | {"__version__"}
+    assert named - private == found
+
+
+@pytest.mark.parametrize(
+    "function",
+    [node for node in stub().body if isinstance(node, ast.FunctionDef)],
+    ids=lambda node: node.name,
+)
+def test_the_stub_has_the_arguments_of_the_extension(function):
+    arguments = function.args.posonlyargs + function.args.args + function.args.kwonlyargs
+    signatures = getattr(_core, function.name).__doc__
+    for argument in arguments:
+        assert f"{argument.arg}: " in signatures, (argument.arg, signatures)
+    first = next(
+        line
+        for line in signatures.splitlines()
+        if f"{function.name}(features" in line or (f"{function.name}(" in line and "->" in line)
+    )
+    assert first.count(": ") - first.count("::") >= len(arguments)
+
+
+def test_public_names_exist_and_have_docstrings():
+    for name in pairgram.__all__:
+        value = getattr(pairgram, name)
+        if name != "__version__":
+            assert inspect.getdoc(value), name
 
 
 def test_every_public_name_is_there():
@@ -31,37 +81,23 @@ def test_modules_are_attributes_and_names_come_late():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_replacing(tmp_path):
-    path = tmp_path / "file"
-    for contents in (b"one", b"two"):
-        with replacing(path) as file:
-            file.write(contents)
-        assert path.read_bytes() == contents
-    umask = os.umask(0)
-    os.umask(umask)
-    assert path.stat().st_mode & 0o777 == 0o666 & ~umask
-    assert os.listdir(tmp_path) == ["file"]
+def test_the_package_is_typed():
+    assert (SOURCE / "py.typed").exists()
 
 
-def test_replacing_nothing_on_errors(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
-    with pytest.raises(KeyboardInterrupt), replacing(path) as file:
-        file.write(b"new")
-        raise KeyboardInterrupt
-    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["file"]
-    missing = tmp_path / "no" / "file"
-    with pytest.raises(FileNotFoundError) as caught, replacing(missing):
-        pass
-    assert caught.value.filename == str(missing)
-    for special in (tmp_path, os.devnull):
-        with pytest.raises(ValueError, match="path must name a file"), replacing(special):
-            pass
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need rights on Windows")
-def test_replacing_keeps_a_link(tmp_path):
-    (tmp_path / "link").symlink_to("target")
-    with replacing(tmp_path / "link") as file:
-        file.write(b"new")
-    assert (tmp_path / "link").is_symlink() and (tmp_path / "target").read_bytes() == b"new"
+def test_a_scipy_with_other_integers_is_an_import_error():
+    """Cython raises this TypeError where the signatures of BLAS differ."""
+    program = """
+import sys
+class Ilp64:
+    def find_spec(self, name, path=None, target=None):
+        if name == "pairgram._scipy_blas":
+            raise TypeError("C function scipy.linalg.cython_blas.dgemm has wrong signature")
+sys.meta_path.insert(0, Ilp64())
+import pairgram._core
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 1
+    last = result.stderr.strip().splitlines()
+    assert any(line.startswith("ImportError: pairgram needs a SciPy whose BLAS") for line in last)
+    assert any("dgemm has wrong signature" in line for line in last)

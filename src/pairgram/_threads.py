@@ -60,18 +60,29 @@ class _BlasGuard:
                     controller = ThreadpoolController().select(user_api="blas")
                     self._libraries = list(controller.lib_controllers)
                 self._saved = [library.num_threads for library in self._libraries]
-                for library, n_threads in zip(self._libraries, self._saved, strict=True):
-                    if n_threads != 1:
-                        library.set_num_threads(1)
+                self._set([1] * len(self._saved))
             self._depth += 1
 
     def leave(self) -> None:
         with self._lock:
             self._depth -= 1
-            if self._depth == 0 and self._libraries is not None:
-                for library, n_threads in zip(self._libraries, self._saved, strict=True):
-                    if n_threads != 1:
-                        library.set_num_threads(n_threads)
+            if self._depth == 0:
+                self._set(self._saved)
+
+    def _set(self, wanted: list[int]) -> None:
+        for library, saved, n_threads in zip(
+            self._libraries or (), self._saved, wanted, strict=True
+        ):
+            if saved == 1:
+                continue
+            # OpenBLAS has one setting for the process, but threadpoolctl lets only the first
+            # Python thread that set it set it again; the lock of this guard stands in for that.
+            release = getattr(library, "clear_controlling_thread", None)
+            if release is not None:
+                release(force=True)
+            library.set_num_threads(n_threads)
+            if release is not None:
+                release(force=True)
 
 
 _guard = _BlasGuard()

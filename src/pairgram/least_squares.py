@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
+import warnings
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pairgram import held_out
 from pairgram.gram import Pairgram, RankingData
 from pairgram.metrics import Metric, get_metric
+from pairgram.model_selection import QueryKFold
 from pairgram.pairs import Pairs, PairSettings, Scope, Target, Weighting
 from pairgram.persistence import read_file, write_file
 from pairgram.ridge import Vector, check_alphas, scale_factors
@@ -305,7 +308,8 @@ class RankRLSCV(_LinearRanker):
 
         - None: every query in turn, exactly, from one eigendecomposition; with a single query
           every row in turn;
-        - a splitter such as ``QueryKFold(5)``, an int, or (training rows, test rows) pairs;
+        - a splitter such as ``QueryKFold(5)``, (training rows, test rows) pairs, or an int k for
+          ``QueryKFold(k)``, with a single query for ``KFold(k)`` over its rows;
         - a validation set, as a tuple.
     scoring : str, Metric or None, default=None
         A name that `get_metric` knows, or its result. None: ``"ndcg@10"``, or
@@ -423,9 +427,7 @@ class RankRLSCV(_LinearRanker):
         if isinstance(self.cv, tuple) and len(self.cv) in (2, 3) and _is_matrix(self.cv[0]):
             validation = self._validation(*self.cv)
         elif self.cv is not None:
-            groups = data.queries.index()
-            n_rows = np.empty((len(data.y), 1))
-            splits = list(check_cv(self.cv).split(n_rows, data.y, groups))
+            splits = _splits(self.cv, data)
         labels = data.y if validation is None else np.append(data.y, validation.y)
         one_by_one = self.cv is None and data.queries.n_queries == 1
         self.scoring_ = _metric(self.scoring, labels, one_by_one)
@@ -582,6 +584,16 @@ def _metric(scoring: str | Metric | None, y: Vector, one_by_one: bool) -> Metric
         graded = (y >= 0).all() and (y == np.rint(y)).all() and y.max(initial=0) < 64
         scoring = "ndcg@10" if graded and not one_by_one else "pairwise_accuracy"
     return get_metric(scoring)
+
+
+def _splits(cv: Any, data: RankingData) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    if isinstance(cv, Integral) and data.queries.n_queries > 1:
+        splitter = QueryKFold(cv)
+    else:
+        splitter = check_cv(cv)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
+        return list(splitter.split(np.empty((len(data.y), 1)), data.y, data.queries.index()))
 
 
 def _nan_mean(values: Vector) -> Vector:

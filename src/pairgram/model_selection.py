@@ -52,7 +52,9 @@ class QueryKFold(_MetadataRequester):  # type: ignore[misc]
         self.shuffle = shuffle
         self.random_state = random_state
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(
+        self, X: Any = None, y: Any = None, groups: Any = None, qid: Any = None
+    ) -> int:
         """Return the number of folds."""
         return self.n_splits
 

@@ -1,0 +1,113 @@
+"""Model files: whole or not at all, nothing run, damage found."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from pairgram import Pairgram, RankRLS, RankRLSCV, load_model, make_ranking
+from pairgram.persistence import read_file, write_file
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ranking(20, 10, 5, random_state=0)
+
+
+def test_a_model_comes_back(tmp_path, data):
+    X, y, qid = data
+    model = RankRLS(2.0, pairs="gain", scale=True).fit(X, y, qid=qid)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.get_params() == model.get_params()
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.score(X, y, qid=qid) == model.score(X, y, qid=qid)
+    with pytest.raises(ValueError, match="score needs qid"):
+        loaded.score(X, y)
+
+
+def test_a_tuned_model_comes_back_as_what_it_chose(tmp_path, data):
+    X, y, qid = data
+    model = RankRLSCV(pairs=["kept", "dropped"]).fit(X, y, qid=qid)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert (loaded.alpha, loaded.pairs) == (model.alpha_, model.pairs_)
+    np.testing.assert_array_equal(loaded.coef_, model.coef_)
+
+
+def test_feature_names_come_back(tmp_path, data):
+    pd = pytest.importorskip("pandas")
+    X, y, qid = data
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    RankRLS().fit(frame, y, qid=qid).save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.feature_names_in_.tolist() == list("abcde")
+    with pytest.raises(ValueError, match="feature names should match"):
+        loaded.predict(frame[list("badce")])
+
+
+def test_callables_are_refused(tmp_path, data):
+    X, y, qid = data
+    model = RankRLS(pairs=lambda a, b: abs(a - b)).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="pairs is a Python callable, which a file cannot hold"):
+        model.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_damaged_byte_is_found(tmp_path):
+    path = tmp_path / "model"
+    write_file(path, "Kind", {"a": np.arange(3.0)}, {"alpha": 1.5})
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        try:
+            kind, arrays, settings = read_file(path, ("Kind",))
+        except ValueError as error:
+            assert str(path) in str(error)
+        else:  # white space of the header
+            assert (kind, settings) == ("Kind", {"alpha": 1.5})
+            np.testing.assert_array_equal(arrays["a"], np.arange(3.0))
+    for length in range(0, len(whole), 7):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match="not a pairgram file, or damaged"):
+            read_file(path)
+
+
+def test_foreign_files_are_refused(tmp_path):
+    path = tmp_path / "foreign"
+    save_file({"a": np.zeros(2)}, path)
+    with pytest.raises(ValueError, match="its format is None and not 'pairgram-1'"):
+        load_model(path)
+    path.write_text("no model at all")
+    with pytest.raises(ValueError, match="not a pairgram file, or damaged"):
+        load_model(path)
+    Pairgram.from_rows(np.eye(3), [0, 1, 2]).save(path)
+    with pytest.raises(ValueError, match="holds 'Pairgram', want 'RankRLS'"):
+        load_model(path)
+    with pytest.raises(FileNotFoundError):
+        load_model(tmp_path / "missing")
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    write_file(path, "Kind", {"a": np.zeros(1)}, {})
+    before = path.read_bytes()
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_file(path, "Kind", {"a": np.ones(1)}, {})
+    assert path.read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_settings_are_json(tmp_path):
+    path = tmp_path / "model"
+    with pytest.raises(ValueError, match="cannot be saved"):
+        write_file(path, "Kind", {}, {"n_threads": object()})
+    write_file(path, "Kind", {}, {"deep": {"list": [1, None, "x"]}})
+    assert read_file(path)[2] == json.loads('{"deep": {"list": [1, null, "x"]}}')

@@ -1,0 +1,97 @@
+"""Thread counts, and the guard that holds BLAS to one thread."""
+
+import multiprocessing
+import os
+import sys
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from pairgram import Pairgram
+from pairgram._threads import resolve_n_threads, single_threaded_blas
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_n_threads(monkeypatch):
+    assert resolve_n_threads(5) == 5
+    assert resolve_n_threads(np.int64(2)) == 2
+    available = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert resolve_n_threads(None) == available
+    for value, expected in (("1", 1), ("1,2", 1), ("99999", available), ("x", available)):
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
+        assert resolve_n_threads(None) == expected
+
+
+@pytest.mark.parametrize("n_threads", [0, -1, 1.5, "2", True])
+def test_wrong_n_threads(n_threads):
+    with pytest.raises(ValueError, match="n_threads must be None or an integer >= 1"):
+        resolve_n_threads(n_threads)
+
+
+def test_overlapping_guards_restore_what_was_set_before():
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        inside, leave = threading.Event(), threading.Event()
+
+        def hold():
+            with single_threaded_blas():
+                inside.set()
+                leave.wait(10)
+
+        first = threading.Thread(target=hold)
+        with single_threaded_blas():
+            first.start()
+            inside.wait(10)
+            assert blas_threads() == {1}
+        assert blas_threads() == {1}  # the other still holds it
+        leave.set()
+        first.join()
+        assert blas_threads() == before
+
+
+def test_the_guard_is_left_after_an_error():
+    before = blas_threads()
+    with pytest.raises(KeyError), single_threaded_blas():
+        raise KeyError
+    assert blas_threads() == before
+
+
+def _fit_in_child(results):
+    X = np.random.default_rng(0).normal(size=(2000, 8))
+    results.put(Pairgram.from_rows(X, X[:, 0], n_threads=2).g)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_can_fit():
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    _fit_in_child(results)
+    expected = results.get(timeout=60)
+    child = context.Process(target=_fit_in_child, args=(results,))
+    child.start()
+    np.testing.assert_array_equal(results.get(timeout=60), expected)
+    child.join(60)
+
+
+def test_fits_in_python_threads_agree():
+    X = np.random.default_rng(0).normal(size=(4000, 20))
+    expected = Pairgram.from_rows(X, X[:, 0]).G
+    found = []
+    workers = [
+        threading.Thread(target=lambda: found.append(Pairgram.from_rows(X, X[:, 0]).G))
+        for _ in range(4)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(found) == 4
+    for G in found:
+        np.testing.assert_array_equal(G, expected)
