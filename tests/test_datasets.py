@@ -3,8 +3,6 @@
 import bz2
 import gzip
 import lzma
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,10 +16,6 @@ from letor_reference import WrongLine, dense, read, to_float32
 from pairgram import _core, _letor_load
 from pairgram.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
 
-DATA = Path(os.environ.get("PAIRGRAM_DATA", Path(__file__).parents[2] / "shared" / "data"))
-needs_data = pytest.mark.skipif(
-    not DATA.is_dir(), reason=f"no benchmark data in {DATA}: set PAIRGRAM_DATA"
-)
 PACKERS = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 
 
@@ -577,13 +571,12 @@ def test_folds_that_are_not_there(write, tmp_path):
         load_letor_folds(tmp_path)
 
 
-@needs_data
 @pytest.mark.parametrize(
     ("name", "n_queries", "n_features", "labels"),
     [("MQ2008", 784, 46, [12279, 2001, 931]), ("OHSUMED", 106, 45, [11303, 2585, 2252])],
 )
-def test_letor_data(name, n_queries, n_features, labels):
-    folds = list(load_letor_folds(DATA / name))
+def test_letor_data(benchmark_data, name, n_queries, n_features, labels):
+    folds = list(load_letor_folds(benchmark_data / name))
     y = np.concatenate([fold.test.y for fold in folds])
     qid = np.concatenate([fold.test.qid for fold in folds])
     assert np.bincount(y.astype(int)).tolist() == labels
@@ -591,7 +584,7 @@ def test_letor_data(name, n_queries, n_features, labels):
     for fold in folds:
         assert {part.X.shape[1] for part in fold[1:]} == {n_features}
         assert sum(len(part.y) for part in fold[1:]) == sum(labels)
-    with lzma.open(DATA / name / "S5.txt.xz") as file:
+    with lzma.open(benchmark_data / name / "S5.txt.xz") as file:
         expected, *_ = load_svmlight_file(file, query_id=True, n_features=n_features)
     assert same_bits(folds[0].test.X, expected.toarray())
 

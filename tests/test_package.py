@@ -1,4 +1,4 @@
-"""Package, extension and stub agree; layers import downward only."""
+"""Package, extension and stub agree; names come with their first use."""
 
 import ast
 import importlib.metadata
@@ -58,6 +58,27 @@ def test_public_names_exist_and_have_docstrings():
         value = getattr(pairgram, name)
         if name != "__version__":
             assert inspect.getdoc(value), name
+
+
+def test_every_public_name_is_there():
+    assert len(set(pairgram.__all__)) == len(pairgram.__all__)
+    assert set(pairgram.__all__) == set(pairgram._MODULE_OF) <= set(dir(pairgram))
+    for name in pairgram.__all__:
+        assert getattr(pairgram, name) is not None
+    with pytest.raises(AttributeError, match="'pairgram' has no attribute 'nothing'"):
+        _ = pairgram.nothing
+    with pytest.raises(ImportError, match="cannot import name 'nothing'"):
+        from pairgram import nothing  # noqa: F401
+
+
+def test_modules_are_attributes_and_names_come_late():
+    code = (
+        "import sys, pairgram\n"
+        "assert 'numpy' not in sys.modules\n"
+        "assert pairgram.metrics.evaluate is pairgram.evaluate\n"
+        "assert 'pairgram.least_squares' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_package_is_typed():

@@ -1,11 +1,15 @@
 """Learning to rank from one small matrix."""
 
-from pairgram._core import __version__
-from pairgram.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
-from pairgram.gram import Pairgram
-from pairgram.least_squares import RankRLS, RankRLSCV, load_model
-from pairgram.metrics import Metric, evaluate, get_metric, make_scorer, metric_names
-from pairgram.model_selection import QueryKFold
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pairgram._core import __version__
+    from pairgram.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
+    from pairgram.gram import Pairgram
+    from pairgram.least_squares import RankRLS, RankRLSCV, load_model
+    from pairgram.metrics import Metric, evaluate, get_metric, make_scorer, metric_names
+    from pairgram.model_selection import QueryKFold
 
 __all__ = [
     "Metric",
@@ -24,3 +28,30 @@ __all__ = [
     "make_scorer",
     "metric_names",
 ]
+
+# Names come with their first use: SciPy and scikit-learn take a second to import, which neither
+# `pairgram --help` nor a program that only reads files should wait for.
+_NAMES = {
+    "_core": ("__version__",),
+    "datasets": ("dump_letor", "load_letor", "load_letor_folds", "make_ranking"),
+    "gram": ("Pairgram",),
+    "least_squares": ("RankRLS", "RankRLSCV", "load_model"),
+    "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
+    "model_selection": ("QueryKFold",),
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        value = getattr(importlib.import_module(f"pairgram.{_MODULE_OF[name]}"), name)
+    elif name in _NAMES:
+        value = importlib.import_module(f"pairgram.{name}")
+    else:
+        raise AttributeError(f"module 'pairgram' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_NAMES})

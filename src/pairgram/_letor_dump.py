@@ -7,7 +7,6 @@ import gzip
 import lzma
 import os
 import re
-import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
@@ -17,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram import _core
+from pairgram._files import replacing
 
 __all__ = ["dump_letor"]
 
@@ -83,7 +83,8 @@ def dump_letor(
     ids = None if qid is None else _id_texts(qid, n_rows)
     if comments is not None:
         comments = _check_comments(comments, n_rows)
-    with _replacing(path) as file:
+    name = os.path.realpath(os.fspath(path))
+    with replacing(path) as raw, _compressing(raw, name) as file:
         for first in range(0, n_rows, _ROWS_PER_WRITE):
             rows = slice(first, min(first + _ROWS_PER_WRITE, n_rows))
             _check_finite(values, indptr, rows)
@@ -188,28 +189,6 @@ def _utf8(text: str, name: str, row: int) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         raise ValueError(f"{name} must be valid Unicode, got {text!r} in row {row}") from None
-
-
-@contextmanager
-def _replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a temporary file beside `path`, compressing by its name, that replaces it at the end."""
-    target = os.path.realpath(os.fspath(path))
-    if os.path.exists(target) and not os.path.isfile(target):
-        raise ValueError(f"path must name a file, got {target}, which is a folder or a device")
-    folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(8)}.tmp")
-    with open(temporary, "xb") as raw:
-        try:
-            with _compressing(raw, name) as file:
-                yield file
-            raw.flush()
-            os.fsync(raw.fileno())
-            raw.close()
-            os.replace(temporary, target)
-        except BaseException:
-            raw.close()
-            os.unlink(temporary)
-            raise
 
 
 @contextmanager

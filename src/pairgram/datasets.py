@@ -13,7 +13,15 @@ from numpy.typing import DTypeLike, NDArray
 from pairgram._letor_dump import dump_letor
 from pairgram._letor_load import load_letor
 
-__all__ = ["Fold", "LetorData", "dump_letor", "load_letor", "load_letor_folds", "make_ranking"]
+__all__ = [
+    "Fold",
+    "LetorData",
+    "dump_letor",
+    "load_letor",
+    "load_letor_folds",
+    "make_ranking",
+    "padded",
+]
 
 _N_FOLDS = 5
 _SUFFIXES = ("", ".xz", ".gz", ".bz2")
@@ -150,7 +158,7 @@ def _missing_message(
 def _folds_of_splits(
     paths: list[str], n_features: int | None, options: dict[str, Any]
 ) -> Iterator[Fold]:
-    splits = _padded(
+    splits = padded(
         [LetorData(*load_letor(path, n_features=n_features, **options)) for path in paths]
     )
     if len({split.qid is None for split in splits}) > 1:
@@ -166,14 +174,14 @@ def _folds_of_parts(
 ) -> Iterator[Fold]:
     for i in range(_N_FOLDS):
         files = paths[len(_PARTS) * i : len(_PARTS) * (i + 1)]
-        parts = _padded(
+        parts = padded(
             [LetorData(*load_letor(path, n_features=n_features, **options)) for path in files]
         )
         n_features = parts[0].X.shape[1] or None
         yield Fold(f"Fold{i + 1}", *parts)
 
 
-def _padded(parts: list[LetorData]) -> list[LetorData]:
+def padded(parts: list[LetorData]) -> list[LetorData]:
     """Give all parts as many features as the widest has; the added ones are 0."""
     n_features = max(part.X.shape[1] for part in parts)
     for i, part in enumerate(parts):  # in place, so that no more than one matrix is there twice

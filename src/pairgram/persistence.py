@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,10 @@ import safetensors
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-__all__ = ["read_file", "write_file"]
+from pairgram._core import __version__
+from pairgram._files import replacing
+
+__all__ = ["read_file", "write_file", "written_by"]
 
 FORMAT = "pairgram-1"
 Settings = dict[str, Any]
@@ -58,11 +59,14 @@ def write_file(
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     metadata = {
         "format": FORMAT,
+        "version": __version__,
         "kind": kind,
         "settings": text,
         "sha256": _digest(kind, text, arrays),
     }
-    _replace(Path(path), save(dict(arrays), metadata))
+    contents = save(dict(arrays), metadata)
+    with replacing(path) as file:
+        file.write(contents)
 
 
 def read_file(
@@ -98,6 +102,13 @@ def read_file(
     return kind, arrays, json.loads(text)
 
 
+def written_by(path: str | os.PathLike[str]) -> str | None:
+    """Return the version of the package that wrote a file, None if it does not say."""
+    with safetensors.safe_open(path, framework="numpy") as file:
+        version: str | None = (file.metadata() or {}).get("version")
+    return version
+
+
 def _digest(kind: str, text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
     digest = hashlib.sha256(f"{kind}\n{text}\n".encode())
     for name in sorted(arrays):
@@ -105,18 +116,3 @@ def _digest(kind: str, text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
         digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()
-
-
-def _replace(path: Path, contents: bytes) -> None:
-    """Write to a temporary file beside `path`, then rename it onto it."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(contents)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

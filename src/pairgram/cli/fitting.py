@@ -1,0 +1,173 @@
+"""``pairgram train`` and ``pairgram cv``: fit, and choose settings by held-out queries."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pairgram.cli import options as opt
+from pairgram.cli.models import Settings, chosen, get_model, parse_alphas, tried
+from pairgram.cli.report import print_json, print_table, show_settings, working
+
+__all__ = ["cv", "train"]
+
+
+def train(
+    file: opt.File,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="MODEL", help="Model file to write.")
+    ],
+    model: opt.ModelName = "rankrls",
+    alpha: Annotated[
+        float | None, typer.Option(metavar="X", help="Ridge, instead of a choice among --alphas.")
+    ] = None,
+    alphas: opt.Alphas = "auto",
+    valid: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="File to choose by. [default: leave-query-out]", show_default=False
+        ),
+    ] = None,
+    pairs: opt.PairNames = None,
+    target: opt.Targets = None,
+    scale: opt.Scale = False,
+    weighting: opt.Weighting = "pairs",
+    metric: opt.ChoiceMetric = None,
+    convention: opt.Convention = "default",
+    threads: opt.Threads = None,
+    float32: opt.Float32 = False,
+    sparse: opt.Sparse = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Fit a model, choose its settings, write it to a file.
+
+    Every combination of --alphas, --pairs and --target is scored on queries that the model has not
+    seen: each query in turn (exact leave-query-out) or those of --valid. The best is fitted to all
+    of FILE. The score printed is that of the best on held-out queries; the seconds are those of
+    fitting and choosing.
+
+    \b
+    Examples:
+      pairgram train train.txt -o model.safetensors
+      pairgram train train.txt -o model.safetensors --valid vali.txt --metric map
+      pairgram train train.txt -o model.safetensors --alpha 100 --pairs dropped
+      pairgram train train.txt -o model.safetensors --pairs gain --pairs absdiff --scale
+    """
+    from pairgram.datasets import padded
+
+    opt.check_output(output)
+    if alpha is not None and alphas != "auto":
+        raise ValueError("give --alpha or --alphas, not both")
+    grid = parse_alphas(alphas) if alpha is None else [alpha]
+    settings = Settings(grid, pairs or (), target or ("label",), scale, weighting, threads)
+    scoring = opt.choice_metric(metric, convention)
+    get_model(model).search(settings, None, scoring)  # refuses what it cannot take, before reading
+    data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=threads)
+    held_out = None
+    if valid is not None:
+        held_out = opt.load_data(valid, float32=float32, sparse=sparse, n_threads=threads)
+        data, held_out = padded([data, held_out])
+        if (data.qid is None) != (held_out.qid is None):
+            without, other = (file, valid) if data.qid is None else (valid, file)
+            raise ValueError(f"{without}: found no qid, want ids as in {other}")
+    search = get_model(model).search(settings, held_out, scoring)
+    start = time.perf_counter()
+    with working("fitting"):
+        search.fit(data.X, data.y, qid=data.qid)
+    seconds = time.perf_counter() - start
+    search.save(output)
+    held_by = "leave-query-out" if valid is None else str(valid)
+    report: dict[str, Any] = {
+        "model": model,
+        "params": chosen(search),
+        "metric": search.scoring_.name,
+        "convention": convention,
+        "held_out": held_by,
+        "score": float(search.best_score_),
+        "n_rows": len(data.y),
+        "n_queries": opt.n_queries(data),
+        "n_features": int(search.n_features_in_),
+        "seconds": seconds,
+        "output": str(output),
+    }
+    if as_json:
+        print_json(report)
+        return
+    params = show_settings(report.pop("params"))
+    size = (
+        f"{report['n_rows']} rows, {report['n_queries']} queries, {report['n_features']} features"
+    )
+    print_table(
+        (),
+        [
+            ("model", f"{model} of {file}: {size}"),
+            *params.items(),
+            (f"held-out {search.scoring_.name}", f"{search.best_score_:.4f}, {held_by}"),
+            ("seconds", f"{seconds:.2f}"),
+            ("written", output),
+        ],
+    )
+
+
+def cv(
+    file: opt.File,
+    model: opt.ModelName = "rankrls",
+    alphas: opt.Alphas = "auto",
+    pairs: opt.PairNames = None,
+    target: opt.Targets = None,
+    scale: opt.Scale = False,
+    weighting: opt.Weighting = "pairs",
+    metric: opt.ChoiceMetric = None,
+    convention: opt.Convention = "default",
+    threads: opt.Threads = None,
+    float32: opt.Float32 = False,
+    sparse: opt.Sparse = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Print the leave-query-out score of every ridge.
+
+    Each query is scored by the model fitted to all the others, exactly, for all ridges from one
+    eigendecomposition. The best is marked.
+
+    \b
+    Examples:
+      pairgram cv train.txt
+      pairgram cv train.txt --alphas 2^-5:2^10 --metric map --convention letor
+      pairgram cv train.txt --pairs gain --json | jq .best
+    """
+    settings = Settings(
+        parse_alphas(alphas), pairs or (), target or ("label",), scale, weighting, threads
+    )
+    search = get_model(model).search(settings, None, opt.choice_metric(metric, convention))
+    data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=threads)
+    start = time.perf_counter()
+    with working("fitting"):
+        search.fit(data.X, data.y, qid=data.qid)
+    seconds = time.perf_counter() - start
+    path = tried(search)
+    best = {**chosen(search), "score": float(search.best_score_)}
+    name = search.scoring_.name
+    if as_json:
+        print_json(
+            {
+                "file": str(file),
+                "model": model,
+                "metric": name,
+                "convention": convention,
+                "best": best,
+                "path": path,
+                "seconds": seconds,
+            }
+        )
+        return
+    columns = [key for key in path[0] if key == "alpha" or len({row[key] for row in path}) > 1]
+    columns = [key for key in columns if key != "score"]
+    print_table(
+        [*columns, name],
+        [[*(show_settings(row)[key] for key in columns), row["score"]] for row in path],
+        title=f"{file}: {model}, leave-query-out, {len(path)} settings in {seconds:.2f} s",
+        marked=path.index(best),
+    )

@@ -1,0 +1,174 @@
+"""What the command line prints: results on standard output, all else on standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from io import StringIO
+from typing import Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+__all__ = ["Commands", "print_json", "print_table", "progress", "show", "working"]
+
+# typer exports no base of its usage errors, and which package it is in depends on its version.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+class Commands(TyperGroup):
+    """The group of commands, whose errors are one line and exit code 2, never a traceback."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run a command and exit; errors of data, files and memory are the user's to read."""
+        try:
+            status = super().main(*args, **{**extra, "standalone_mode": False})
+            sys.stdout.flush()
+        except _UsageError as error:
+            _fail(error.format_message())  # type: ignore[attr-defined]
+        except (KeyboardInterrupt, typer.Abort):
+            sys.exit(130)
+        except BrokenPipeError:  # the reader has had enough
+            _give_up_stdout()
+            sys.exit(1)
+        except OSError as error:
+            _give_up_stdout()
+            what = error.strerror or str(error)
+            _fail(what if error.filename is None else f"{error.filename}: {what}")
+        except MemoryError as error:
+            _fail(f"not enough memory: {error}" if str(error) else "not enough memory")
+        except ValueError as error:
+            _fail(str(error))
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+def _give_up_stdout() -> None:
+    """Let what cannot be written go nowhere, so that Python's exit does not fail on it again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(message: str) -> NoReturn:
+    text = " ".join(line.strip() for line in message.splitlines())
+    print(f"pairgram: error: {text}", file=sys.stderr)
+    sys.exit(2)
+
+
+def print_json(value: Any) -> None:
+    """Print JSON; what is not finite, which JSON does not know, becomes null."""
+    print(json.dumps(_finite(value), indent=2))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    title: str | None = None,
+    marked: int | None = None,
+    footer: Sequence[Any] | None = None,
+) -> None:
+    """Print rows under column names, numbers to the right; no names, no head.
+
+    Parameters
+    ----------
+    columns, rows, title
+        Cells may be anything that `show` takes.
+    marked : int or None
+        The row to set off, with an asterisk.
+    footer : sequence or None
+        A last row below a line.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = [list(row) for row in rows]
+    table = Table(
+        box=SIMPLE_HEAD,
+        padding=(0, 0, 0, 1),
+        pad_edge=False,
+        show_header=bool(columns),
+        show_footer=footer is not None,
+    )
+    cells = [*rows, footer] if footer is not None else rows
+    for i, name in enumerate(columns or [""] * len(rows[0])):
+        numeric = all(isinstance(row[i], (int, float)) or row[i] == "" for row in cells)
+        last = Text(show(footer[i])) if footer is not None else ""
+        justify: Any = "right" if numeric else "left"
+        table.add_column(Text(name), last, justify=justify, no_wrap=True)
+    if marked is not None:
+        table.add_column("")
+    for number, row in enumerate(rows):
+        best = number == marked
+        star = [Text("*" if best else "")] if marked is not None else []
+        style = "bold green" if best else None
+        table.add_row(*(Text(show(cell)) for cell in row), *star, style=style)
+    page = StringIO()  # so that a broken pipe is an error of ours, not of rich
+    # Wide enough for every cell: a terminal breaks a long line, rich would cut numbers off.
+    console = Console(file=page, force_terminal=sys.stdout.isatty(), width=1000)
+    if title is not None:
+        console.print(Text(title, style="bold"))
+    console.print(table)
+    sys.stdout.writelines(line.rstrip() + "\n" for line in page.getvalue().rstrip().split("\n"))
+
+
+def show(value: Any) -> str:
+    """Return a cell's text: four decimals for a float, yes and no, none."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "none"
+    if isinstance(value, float):
+        return f"{value:.4f}" if abs(value) < 1e5 else f"{value:.6g}"
+    return str(value)
+
+
+def show_settings(params: dict[str, Any]) -> dict[str, Any]:
+    """Return chosen settings with alpha as a power of two where it is one."""
+    return {name: show_alpha(v) if name == "alpha" else v for name, v in params.items()}
+
+
+def show_alpha(alpha: float) -> str:
+    """Return ``2^7`` for 128.0, six digits of other numbers."""
+    fraction, exponent = math.frexp(alpha)
+    return f"2^{exponent - 1}" if fraction == 0.5 else f"{alpha:.6g}"
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Say on standard error, where that is a terminal, what goes on."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+def progress(items: Iterable[Any], what: str, total: int) -> Iterator[Any]:
+    """Iterate with a progress bar on standard error, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(items, what, total=total, console=Console(stderr=True), transient=True)

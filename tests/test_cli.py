@@ -1,0 +1,672 @@
+"""The command line: every command on made data, its errors, and the published results."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import pairgram
+from pairgram import Pairgram, RankRLS, RankRLSCV, dump_letor, evaluate, load_model, make_ranking
+from pairgram.cli import app
+from pairgram.cli.models import parse_alphas
+from pairgram.cli.protocol import PROTOCOL_METRICS
+from pairgram.cli.report import show, show_alpha
+
+
+def run(*arguments, input=None):
+    """Run a command that must succeed; return its standard output."""
+    result = CliRunner().invoke(app, [str(a) for a in arguments], input=input)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    return result.stdout
+
+
+def error(*arguments):
+    """Run a command that must fail; return its message."""
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    prefix = "pairgram: error: "
+    assert result.stderr.startswith(prefix) and result.stderr.count("\n") == 1
+    return result.stderr.removeprefix(prefix).removesuffix("\n")
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ranking(30, (5, 15), 6, query_effect=1.0, random_state=0)
+
+
+@pytest.fixture
+def file(tmp_path, data):
+    dump_letor(tmp_path / "train.txt", *data)
+    return tmp_path / "train.txt"
+
+
+@pytest.fixture
+def valid_file(tmp_path):
+    dump_letor(tmp_path / "vali.txt.gz", *make_ranking(20, 9, 6, random_state=1))
+    return tmp_path / "vali.txt.gz"
+
+
+@pytest.fixture
+def model_file(tmp_path, data):
+    X, y, qid = data
+    RankRLS(alpha=0.5, pairs="dropped").fit(X, y, qid=qid).save(tmp_path / "m.safetensors")
+    return tmp_path / "m.safetensors"
+
+
+@pytest.fixture
+def folder(tmp_path, data):
+    X, y, qid = data
+    (tmp_path / "Made").mkdir()
+    for i in range(5):
+        rows = qid % 5 == i
+        dump_letor(tmp_path / "Made" / f"S{i + 1}.txt", X[rows], y[rows], qid[rows])
+    return tmp_path / "Made"
+
+
+# train
+
+
+def test_train_chooses_as_the_library_does(file, data, tmp_path):
+    X, y, qid = data
+    out = tmp_path / "out.safetensors"
+    options = ("--pairs", "gain", "--pairs", "none", "--target", "gain", "--scale")
+    text = run("train", file, "-o", out, "--json", "--metric", "map", *options)
+    expected = RankRLSCV(pairs=["gain", None], target=["gain"], scale=True, scoring="map")
+    expected.fit(X, y, qid=qid)
+    report = json.loads(text)
+    assert report.pop("seconds") >= 0
+    assert report == {
+        "model": "rankrls",
+        "params": {
+            "alpha": expected.alpha_,
+            "pairs": expected.pairs_,
+            "target": "gain",
+            "scale": True,
+        },
+        "metric": "map",
+        "convention": "default",
+        "held_out": "leave-query-out",
+        "score": expected.best_score_,
+        "n_rows": len(y),
+        "n_queries": 30,
+        "n_features": 6,
+        "output": str(out),
+    }
+    model = load_model(out)
+    assert model.coef_.tolist() == expected.coef_.tolist()
+    assert model.alpha == expected.alpha_ and model.target == "gain" and model.scale is True
+
+
+def test_train_with_a_validation_file(file, valid_file, data, tmp_path):
+    X, y, qid = data
+    report = json.loads(
+        run(
+            *("train", file, "-o", tmp_path / "m", "--valid", valid_file, "--json"),
+            *("--alphas", "2^-3:2^3", "--pairs", "kept", "--metric", "ndcg@3"),
+            *("--convention", "letor"),
+        )
+    )
+    X_valid, y_valid, qid_valid = pairgram.load_letor(valid_file)
+    metric = pairgram.get_metric("ndcg@3", "letor")
+    expected = RankRLSCV(2.0 ** np.arange(-3, 4), cv=(X_valid, y_valid, qid_valid), scoring=metric)
+    expected.fit(X, y, qid=qid)
+    assert report["params"]["alpha"] == expected.alpha_
+    assert report["score"] == expected.best_score_
+    assert report["held_out"] == str(valid_file)
+
+
+def test_train_with_one_alpha(file, data, tmp_path):
+    X, y, qid = data
+    text = run("train", file, "-o", tmp_path / "m", "--alpha", 8, "--pairs", "dropped")
+    expected = RankRLS(8.0, pairs="dropped").fit(X, y, qid=qid)
+    np.testing.assert_allclose(load_model(tmp_path / "m").coef_, expected.coef_, rtol=1e-10)
+    lines = dict(line.split(maxsplit=1) for line in text.splitlines() if line.strip())
+    assert lines["alpha"].strip() == "2^3" and lines["pairs"].strip() == "dropped"
+    assert "leave-query-out" in lines["held-out"] and f"{len(y)} rows, 30 queries" in text
+
+
+def test_rls_is_pointwise(file, tmp_path):
+    report = json.loads(run("train", file, "-o", tmp_path / "m", "-m", "rls", "--json"))
+    assert report["params"]["pairs"] is None
+    assert load_model(tmp_path / "m").pairs is None
+
+
+def test_train_float32_and_sparse(file, tmp_path):
+    options = ("--alphas", "1", "--pairs", "kept")
+    run("train", file, "-o", tmp_path / "a", *options)
+    run("train", file, "-o", tmp_path / "b", *options, "--float32", "--threads", 2)
+    run("train", file, "-o", tmp_path / "c", *options, "--sparse", "--weighting", "pairs")
+    a, b, c = (load_model(tmp_path / name).coef_ for name in "abc")
+    np.testing.assert_allclose(b, a, rtol=1e-4)
+    np.testing.assert_allclose(c, a, rtol=1e-9)
+    assert (a != b).any()
+
+
+# predict, evaluate
+
+
+def test_predict(file, model_file, data, tmp_path):
+    expected = load_model(model_file).predict(data[0]).tolist()
+    assert [float(line) for line in run("predict", model_file, file).splitlines()] == expected
+    (tmp_path / "scores.txt").write_text("old\n" * 1000)
+    assert run("predict", model_file, file, "-o", tmp_path / "scores.txt") == ""
+    lines = (tmp_path / "scores.txt").read_text().splitlines()
+    assert lines == [repr(score) for score in expected]
+    assert not list(tmp_path.glob(".*"))
+    short = run("predict", model_file, file, "--float32").split()
+    np.testing.assert_allclose(np.array(short, float), expected, rtol=1e-4, atol=1e-5)
+    assert max(map(len, short)) < max(map(len, lines))
+
+
+def test_fewer_features_are_zeros(model_file, tmp_path):
+    (tmp_path / "two.txt").write_text("0 qid:1 1:1\n0 qid:1 2:2\n")
+    scores = [float(line) for line in run("predict", model_file, tmp_path / "two.txt").split()]
+    coef = load_model(model_file).coef_
+    assert scores == [coef[0], 2 * coef[1]]
+
+
+def test_evaluate_a_model_and_its_scores(file, model_file, data, tmp_path):
+    X, y, qid = data
+    run("predict", model_file, file, "-o", tmp_path / "scores")
+    by_model = json.loads(run("evaluate", file, "--model", model_file, "--json"))
+    by_scores = json.loads(run("evaluate", file, "--scores", tmp_path / "scores", "--json"))
+    names = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr"]
+    assert by_model == by_scores
+    assert by_model == {
+        "file": str(file),
+        "convention": "default",
+        "n_rows": len(y),
+        "n_queries": 30,
+        "metrics": evaluate(names, y, load_model(model_file).predict(X), qid),
+    }
+
+
+@pytest.mark.parametrize("convention", ["letor", "default", "trec", "lightgbm", "sklearn"])
+def test_evaluate_conventions(file, model_file, data, convention):
+    X, y, qid = data
+    names = ["ndcg@5", "map", "p@2"]
+    options = [option for name in names for option in ("--metric", name)]
+    scores = "".join(f"{score}\n" for score in load_model(model_file).predict(X))
+    text = run(
+        *("evaluate", file, "--scores", "-", *options),
+        *("--convention", convention, "--json"),
+        input=scores + "\n",
+    )
+    expected = evaluate(names, y, load_model(model_file).predict(X), qid, convention=convention)
+    assert json.loads(text)["metrics"] == expected
+
+
+def test_evaluate_prints_a_table(file, model_file, data):
+    X, y, qid = data
+    text = run("evaluate", file, "--model", model_file, "--metric", "map", "--metric", "msd")
+    expected = evaluate(["map", "msd"], y, load_model(model_file).predict(X), qid)
+    for name, value in expected.items():
+        assert [name, f"{value:.4f}"] in [line.split() for line in text.splitlines()]
+
+
+def test_an_undefined_metric_is_null(model_file, tmp_path):
+    (tmp_path / "same.txt").write_text("1 qid:1 1:1\n1 qid:1 2:2\n")
+    options = ("--model", model_file, "--metric", "pairwise_accuracy", "--json")
+    assert json.loads(run("evaluate", tmp_path / "same.txt", *options))["metrics"] == {
+        "pairwise_accuracy": None
+    }
+
+
+# cv
+
+
+def test_cv(file, data):
+    X, y, qid = data
+    report = json.loads(run("cv", file, "--alphas", "2^-4:2^4,100", "--metric", "map", "--json"))
+    alphas = [*(2.0**k for k in range(-4, 5)), 100]
+    expected = RankRLSCV(alphas, pairs=["kept", "dropped"], scoring="map").fit(X, y, qid=qid)
+    results = expected.cv_results_
+    assert report.pop("seconds") >= 0
+    assert report == {
+        "file": str(file),
+        "model": "rankrls",
+        "metric": "map",
+        "convention": "default",
+        "best": {
+            "alpha": expected.alpha_,
+            "pairs": expected.pairs_,
+            "target": "label",
+            "scale": False,
+            "score": expected.best_score_,
+        },
+        "path": [
+            {"alpha": alpha, "pairs": pairs, "target": "label", "scale": False, "score": score}
+            for alpha, pairs, score in zip(
+                results["param_alpha"],
+                results["param_pairs"],
+                results["mean_test_score"],
+                strict=True,
+            )
+        ],
+    }
+
+
+def test_cv_marks_the_best(file):
+    best = json.loads(run("cv", file, "--pairs", "kept", "--json"))["best"]
+    marked = [line.split() for line in run("cv", file, "--pairs", "kept").splitlines()]
+    marked = [cells for cells in marked if cells[-1:] == ["*"]]
+    assert marked == [[show_alpha(best["alpha"]), f"{best['score']:.4f}", "*"]]
+
+
+def test_cv_of_losses_and_of_labels_that_are_no_grades(tmp_path, data):
+    X, y, qid = data
+    dump_letor(tmp_path / "real.txt", X, y - 1.5, qid)
+    report = json.loads(run("cv", tmp_path / "real.txt", "--json"))
+    assert report["metric"] == "pairwise_accuracy"
+    assert report["best"]["score"] == max(row["score"] for row in report["path"])
+    report = json.loads(run("cv", tmp_path / "real.txt", "--metric", "msd", "--json"))
+    assert report["best"]["score"] == min(row["score"] for row in report["path"])
+
+
+# letor
+
+
+def check_shape(report, **expected):
+    assert list(report) == ["dataset", "model", "metric", "folds", "mean"]
+    for name, value in expected.items():
+        assert report[name] == value
+    assert [fold["fold"] for fold in report["folds"]] == [f"Fold{i}" for i in range(1, 6)]
+    for fold in report["folds"]:
+        assert list(fold) == ["fold", "params", "valid", "test", "seconds"]
+        assert list(fold["params"]) == ["alpha", "pairs", "target", "scale"]
+        assert fold["seconds"] > 0
+    for part in ("valid", "test"):
+        assert set(report["mean"][part]) == {*PROTOCOL_METRICS, report["metric"]}
+        for name, value in report["mean"][part].items():
+            values = [fold[part][name] for fold in report["folds"]]
+            assert value == pytest.approx(np.mean(values), rel=1e-14)
+
+
+def test_letor_json(folder):
+    report = json.loads(run("letor", folder, "--json"))
+    check_shape(report, dataset="Made", model="rankrls", metric="map")
+    fold = next(pairgram.load_letor_folds(folder))
+    metric = pairgram.get_metric("map", "letor")
+    expected = RankRLSCV(
+        2.0 ** np.arange(-15, 25), pairs=["kept", "dropped"], cv=tuple(fold.valid), scoring=metric
+    ).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    first = report["folds"][0]
+    assert first["params"]["alpha"] == expected.alpha_
+    assert first["params"]["pairs"] == expected.pairs_
+    assert first["valid"]["map"] == expected.best_score_
+    assert first["test"] == evaluate(
+        PROTOCOL_METRICS,
+        fold.test.y,
+        expected.predict(fold.test.X),
+        fold.test.qid,
+        convention="letor",
+    )
+
+
+def test_letor_options(folder):
+    options = ("--model", "rls", "--metric", "mrr", "--alphas", "auto", "--convention", "default")
+    report = json.loads(run("letor", folder, "--json", *options, "--scale"))
+    check_shape(report, model="rls", metric="mrr")
+    for fold in report["folds"]:
+        assert fold["params"]["pairs"] is None and fold["params"]["scale"] is True
+    text = run("letor", folder, *options, "--scale")
+    mean = next(line.split() for line in text.splitlines() if line.split()[:1] == ["mean"])
+    assert mean[1] == f"{report['mean']['valid']['mrr']:.4f}"
+    assert mean[2] == f"{report['mean']['test']['mrr']:.4f}"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("OHSUMED", {"map": 0.4477, "mean_ndcg": 0.5355}), ("MQ2008", {"map": 0.4763})],
+)
+def test_published_protocol(benchmark_data, name, expected):
+    report = json.loads(run("letor", benchmark_data / name, "--json"))
+    check_shape(report, dataset=name, model="rankrls", metric="map")
+    for metric, value in expected.items():
+        assert report["mean"]["test"][metric] == pytest.approx(value, abs=5e-5)
+
+
+# inspect
+
+
+def test_inspect_a_model(model_file):
+    report = json.loads(run("inspect", model_file, "--top", 2, "--json"))
+    coef = load_model(model_file).coef_
+    order = np.argsort(-np.abs(coef))[:2]
+    assert report == {
+        "file": str(model_file),
+        "kind": "RankRLS",
+        "version": pairgram.__version__,
+        "parameters": {
+            "alpha": 0.5,
+            "n_threads": None,
+            "pairs": "dropped",
+            "scale": False,
+            "scope": "query",
+            "target": "label",
+            "weighting": "pairs",
+        },
+        "n_features": 6,
+        "fitted_with_query_ids": True,
+        "largest_weights": [{"feature": int(j) + 1, "weight": coef[j]} for j in order],
+    }
+    text = run("inspect", model_file)
+    assert "RankRLS" in text and f"{coef[order[0]]:.4f}" in text
+
+
+def test_inspect_names_features(data, tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y, qid = data
+    frame = pd.DataFrame(X, columns=[f"[b]{c}" for c in "abcdef"])
+    RankRLS().fit(frame, y, qid=qid).save(tmp_path / "named")
+    weights = json.loads(run("inspect", tmp_path / "named", "--json"))["largest_weights"]
+    assert {row["name"] for row in weights} == set(frame.columns)
+    assert "[b]a" in run("inspect", tmp_path / "named")
+
+
+def test_inspect_statistics(data, tmp_path):
+    X, y, qid = data
+    statistics = Pairgram.from_rows(X, y, qid=qid, pairs="gain")
+    statistics.save(tmp_path / "p")
+    report = json.loads(run("inspect", tmp_path / "p", "--json"))
+    assert report == {
+        "file": str(tmp_path / "p"),
+        "kind": "Pairgram",
+        "version": pairgram.__version__,
+        "parameters": {
+            "pairs": "gain",
+            "scope": "query",
+            "weighting": "pairs",
+            "target": "label",
+        },
+        "n_features": 6,
+        "n_rows": len(y),
+        "n_queries": 30,
+        "pair_weight": statistics.pair_weight,
+    }
+    assert "pair_weight" in run("inspect", tmp_path / "p")
+    assert "holds 'Pairgram', want 'RankRLS'" in error("predict", tmp_path / "p", "none.txt")
+
+
+# demo
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_demo_shows_that_pairs_help(seed):
+    report = json.loads(run("demo", "--seed", seed, "--json"))
+    random, pointwise, pairwise = (row["test"] for row in report["models"])
+    for metric in ("ndcg@10", "map", "pairwise_accuracy"):
+        assert random[metric] + 0.1 < pointwise[metric] < pairwise[metric] - 0.02
+
+
+def test_demo_prints_a_table():
+    text = run("demo")
+    assert "random order" in text and "RankRLS, pairwise" in text and "test ndcg@10" in text
+
+
+# Errors
+
+
+def test_missing_files(file, model_file, tmp_path):
+    none = tmp_path / "none"
+    for arguments in (
+        ("train", none, "-o", tmp_path / "m"),
+        ("cv", none),
+        ("predict", none, file),
+        ("predict", model_file, none),
+        ("evaluate", file, "--scores", none),
+        ("evaluate", file, "--model", none),
+        ("inspect", none),
+    ):
+        assert error(*arguments) == f"{none}: No such file or directory"
+    assert error("letor", none) == f"{none}: no such folder"
+    assert "found none of S1.txt" in error("letor", tmp_path)
+    assert error("cv", tmp_path) == f"{tmp_path}: Is a directory"
+
+
+def test_a_wrong_line_is_named(model_file, file, tmp_path):
+    bad = tmp_path / "bad.txt"
+    bad.write_text("1 qid:1 1:0.5\n0 qid:1 1:x\n")
+    for arguments in (
+        ("train", bad, "-o", tmp_path / "m"),
+        ("cv", bad),
+        ("predict", model_file, bad),
+    ):
+        assert f"{bad}:2:" in error(*arguments)
+    assert not (tmp_path / "m").exists()
+    scores = tmp_path / "scores.txt"
+    scores.write_text("1\n\n2\n")
+    assert f"{scores}:2: found ''" in error("evaluate", file, "--scores", scores)
+    scores.write_text("1\n2\nnan\n")
+    assert f"{scores}:3: found NaN" in error("evaluate", file, "--scores", scores)
+    scores.write_text("1\n2\n")
+    assert "found 2 scores, want one for each of" in error("evaluate", file, "--scores", scores)
+    scores.write_bytes(b"1\n\xff\n")
+    assert rf"{scores}:2: found '\\xff'" in error("evaluate", file, "--scores", scores)
+
+
+def test_foreign_and_damaged_models(model_file, file, tmp_path):
+    assert "not a pairgram file, or damaged" in error("predict", file, file)
+    contents = bytearray(model_file.read_bytes())
+    contents[-3] ^= 1
+    model_file.write_bytes(contents)
+    for arguments in (("predict", model_file, file), ("inspect", model_file)):
+        assert "damaged, its checksum does not match" in error(*arguments)
+    model_file.write_bytes(contents[: len(contents) // 2])
+    assert "not a pairgram file, or damaged" in error("inspect", model_file)
+
+
+def test_more_features_than_the_model(model_file, tmp_path):
+    wide = tmp_path / "wide.txt"
+    wide.write_text("1 qid:1 1:1\n0 qid:1 7:1\n")
+    message = error("predict", model_file, wide)
+    assert f"{wide}:2:" in message and f"{model_file} has 6 features" in message
+    assert f"{wide}:2:" in error("evaluate", wide, "--model", model_file)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--alpha", -1), "alphas must be finite and > 0, got -1.0"),
+        (("--alphas", "-1"), "--alphas: each must be finite and > 0, got '-1'"),
+        (("--alpha", 1, "--alphas", "1,2"), "give --alpha or --alphas, not both"),
+        (("--alphas", "2^3:2^1"), "--alphas: a range is like 2^-15:2^24, got '2^3:2^1'"),
+        (("--metric", "ndgc"), "unknown metric 'ndgc'; the metrics are dcg"),
+        (("--convention", "x"), "convention must be one of 'default', 'letor'"),
+        (("--model", "x"), "--model must be one of rankrls, rls, got 'x'"),
+        (("--pairs", "x"), "--pairs must be one of kept, dropped"),
+        (("--target", "x"), "--target must be one of label, gain, got 'x'"),
+        (("--weighting", "x"), "--weighting must be one of pairs, documents, queries"),
+        (("--model", "rls", "--pairs", "kept"), "--model rls is pointwise and takes no --pairs"),
+        (("--threads", 0), "n_threads must be None or an integer >= 1, got 0"),
+        (("--threads", "many"), "Invalid value for '--threads'"),
+        (("--fold", 1), "No such option: --fold"),
+    ],
+)
+def test_wrong_options(file, tmp_path, options, message):
+    assert error("train", file, "-o", tmp_path / "m", *options).startswith(message)
+    assert not (tmp_path / "m").exists()
+
+
+def test_usage_errors(file, model_file, tmp_path):
+    assert "Missing option '--output'" in error("train", file)
+    assert "No such command 'trian'" in error("trian")
+    assert "No such option: --foo" in error("--foo")
+    message = "evaluate needs --scores or --model, one of them"
+    assert error("evaluate", file) == message
+    assert error("evaluate", file, "--model", model_file, "--scores", "-") == message
+    assert "unknown metric" in error("evaluate", file, "--model", model_file, "--metric", "x")
+    assert "unknown metric" in error("letor", tmp_path, "--metric", "x")
+    assert "convention must be" in error("letor", tmp_path, "--convention", "x")
+
+
+def test_files_that_cannot_be_written(file, model_file, tmp_path):
+    nowhere = tmp_path / "no" / "m"
+    assert error("train", file, "-o", nowhere) == f"{nowhere}: its folder does not exist"
+    assert error("predict", model_file, file, "-o", nowhere).endswith("its folder does not exist")
+    for command in (("train", file), ("predict", model_file, file)):
+        assert "path must name a file" in error(*command, "-o", tmp_path)
+
+
+def test_ids_in_one_file_only(file, tmp_path):
+    bare = tmp_path / "bare.txt"
+    bare.write_text("1 1:1\n0 1:2\n")
+    arguments = ("-o", tmp_path / "m", "--valid")
+    assert f"{bare}: found no qid, want ids as in {file}" in error("train", file, *arguments, bare)
+    assert f"{bare}: found no qid, want ids as in {file}" in error("train", bare, *arguments, file)
+
+
+def test_parts_of_different_widths_are_padded(file, tmp_path):
+    wide = tmp_path / "wide.txt"
+    wide.write_text("1 qid:1 1:1 9:1\n0 qid:1 1:2\n")
+    for train, valid in ((file, wide), (wide, file)):
+        run("train", train, "-o", tmp_path / "m", "--valid", valid)
+        assert load_model(tmp_path / "m").n_features_in_ == 9
+
+
+def test_no_memory_is_one_line(file, monkeypatch):
+    def refuse(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(pairgram.datasets, "load_letor", refuse)
+    assert error("cv", file) == "not enough memory"
+
+
+# The options' small language, cells
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("auto", None),
+        ("1", [1.0]),
+        ("0.1, 1,1e3", [0.1, 1.0, 1000.0]),
+        ("2^-2:2^1", [0.25, 0.5, 1.0, 2.0]),
+        ("10^0:10^+2,5", [1.0, 10.0, 100.0, 5.0]),
+        ("2^1,2,3", [2.0, 3.0]),
+    ],
+)
+def test_parse_alphas(text, values):
+    assert parse_alphas(text) == values
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "x", "1,", "1:3", "2^1:3^2", "2^1:2^2:2^3", "2^x", "2^0.5", "2^1^2", "0", "nan"),
+        *("inf", "2^9999", "2^-99999", "0^-1", "-2^3:-2^4", "2^2:2^1", "2^999999999", "auto,1"),
+    ],
+)
+def test_wrong_alphas(text):
+    with pytest.raises(ValueError, match="--alphas"):
+        parse_alphas(text)
+
+
+def test_cells():
+    assert [show(v) for v in (0.5, 1e9, True, None, 3, "a")] == [
+        *("0.5000", "1e+09", "yes", "none", "3", "a"),
+    ]
+    assert [show_alpha(v) for v in (0.125, 1.0, 2.0**24, 3.0)] == ["2^-3", "2^0", "2^24", "3"]
+
+
+# The process
+
+
+def test_version_and_help():
+    assert run("--version") == f"pairgram {pairgram.__version__}\n"
+    assert run() == run("--help")
+    for command in ("train", "predict", "evaluate", "cv", "letor", "inspect", "demo"):
+        text = run(command, "--help")
+        assert f"Usage: pairgram {command}" in text and f"\n    pairgram {command} " in text
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\n"
+        "from pairgram.cli import app\n"
+        "try:\n    app(['--help'])\n"
+        "except SystemExit as done:\n    assert not done.code\n"
+        "heavy = {'numpy', 'scipy', 'sklearn', 'pairgram._core'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def start(*arguments, **options):
+    code = "from pairgram.cli import main; main()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def test_as_a_process(file, tmp_path):
+    with start("train", file, "-o", tmp_path / "m", "--json") as process:
+        out, err = process.communicate()
+    assert process.returncode == 0 and err == "" and json.loads(out)["n_queries"] == 30
+    with start("inspect", file) as process:
+        out, err = process.communicate()
+    assert process.returncode == 2 and out == "" and err.count("\n") == 1
+
+
+def test_streams_that_cannot_encode(file, tmp_path):
+    odd = os.fsdecode(bytes(tmp_path / "odd") + b"\xff\xe4.txt")
+    try:
+        os.link(file, odd)
+    except OSError:
+        pytest.skip("this file system takes only UTF-8 names")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    with start("cv", odd, env=environment) as process:
+        out, err = process.communicate()
+    assert process.returncode == 0 and err == "" and "odd??.txt: rankrls" in out
+    with start("inspect", odd, env=environment) as process:
+        out, err = process.communicate()
+    assert process.returncode == 2 and "odd??.txt: not a pairgram file" in err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+def test_a_full_disk_is_one_line(file):
+    code = "from pairgram.cli import main; main()"
+    for arguments in (["cv", file], ["--version"]):
+        for unbuffered in ("", "1"):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run(
+                    [sys.executable, "-c", code, *arguments],
+                    stdout=full,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+                )
+            assert done.returncode == 2
+            assert done.stderr == "pairgram: error: No space left on device\n"
+
+
+def test_a_broken_pipe_is_quiet(model_file, tmp_path):
+    (tmp_path / "long.txt").write_text("0 qid:1 1:1\n" * 500_000)
+    with start("predict", model_file, tmp_path / "long.txt") as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="named pipes and SIGINT are POSIX")
+def test_interrupting_is_quiet(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with start("cv", pipe) as process, open(pipe, "w"):  # opens once the command reads
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate() == ("", "")
+    assert process.returncode == 130
