@@ -30,12 +30,12 @@ def interleaved(
     The pause before each call lets the BLAS threads of the call before it go to sleep: OpenBLAS
     keeps them spinning for some 25 ms.
     """
-    seconds: dict[str, list[float]] = {name: [] for name in functions}
+    runs: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeat):
         for name, function in functions.items():
             time.sleep(pause)
-            seconds[name].append(stopwatch(function)[0])
-    return {name: statistics.median(values) for name, values in seconds.items()}
+            runs[name].append(stopwatch(function)[0])
+    return {name: statistics.median(values) for name, values in runs.items()}
 
 
 def stopwatch(function: Callable[[], Any]) -> tuple[float, Any]:

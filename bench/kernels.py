@@ -2,7 +2,8 @@
 
     python bench/kernels.py [TABLE ...] [--repeat N] [--data FOLDER] [--threads N]
 
-Prints a Markdown table for each question. Results are asserted to be equal before anything is
+Prints a Markdown table for each question. The data lie in FOLDER (else pairgram-bench in the folder
+for temporary files), made on first use. Results are asserted to be equal before anything is
 timed. Times are medians of runs that alternate between the ways; "ratio" is a way's time divided by
 pairgram's. "RSS rise" is the highest resident memory during a call in a fresh process above what
 was resident before it (the inputs included), after a call on tiny data that loads the libraries.
@@ -61,7 +62,7 @@ def fit_ways(name: str, folder: Path, threads: int) -> dict[str, Callable[[], An
     """Return the ways to 30 solutions on data a or b, by name; pairgram's first."""
     X, y, qid = data.load(name, folder)
     by_any_length = functools.partial(by_hand.statistics_of_any_lengths, X, y, qid)
-    ways = {
+    return {
         "pairgram": lambda: pairgram.Pairgram.from_rows(X, y, qid=qid, n_threads=threads).path(
             ALPHAS
         ),
@@ -76,7 +77,6 @@ def fit_ways(name: str, folder: Path, threads: int) -> dict[str, Callable[[], An
         ),
         "NumPy, any query lengths": lambda: by_hand.path(by_any_length(), ALPHAS),
     }
-    return ways
 
 
 def table_fit(options: Options) -> Iterator[str]:

@@ -5,7 +5,7 @@
 FOLDER, else the environment's PAIRGRAM_DATA, else ../shared/data beside the project, holds OHSUMED
 (LETOR 3.0) and MQ2008 (LETOR 4.0), each as S1.txt ... S5.txt, plain or compressed. Each of the five
 folds trains on three parts, chooses settings by MAP on the fourth and is tested on the fifth;
-printed are means over the test parts. "Seconds" is the time of training and choosing, five folds.
+printed are means over the test parts. "Time" is that of training and choosing in all five folds.
 
 NDCG and MeanNDCG of OHSUMED have LETOR's discount 1, 1, 1/log2(i); those of MQ2008 1/log2(1 + i).
 """
@@ -174,13 +174,13 @@ def tables(name: str, folder: Path, threads: int) -> Iterator[str]:
 
 
 def comparison(results: Mapping[str, tuple[Mapping[str, float], float]]) -> str:
-    """Return the table of all ways; ratio = LightGBM's time by the way's."""
+    """Return the table of all ways: quality, time, and LightGBM's time divided by it."""
     peer = results[LIGHTGBM][1]
     rows = []
     for way, (values, time) in results.items():
         quality = [f"{values[name]:.4f}" for name in ("map", "ndcg@10", "mean_ndcg")]
         rows.append([way, *quality, seconds(time), f"{peer / time:.0f}"])
-    header = ["way", "MAP", "NDCG@10", "MeanNDCG", "seconds", "times faster than LightGBM"]
+    header = ["way", "MAP", "NDCG@10", "MeanNDCG", "time", "times faster than LightGBM"]
     return markdown_table(header, rows)
 
 
