@@ -1,0 +1,137 @@
+"""The data of the kernel benchmarks, made once and kept in a folder.
+
+    python bench/data.py [--data FOLDER]
+
+- **a**: 100,000 rows x 136 features, 1,000 queries x 100 documents; 153 MB as SVMlight text;
+- **b**: 20,000 rows x 1,000 features, 200 queries x 100 documents.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common import progress
+
+Array = NDArray[np.float64]
+
+DEFAULT_FOLDER = Path(tempfile.gettempdir()) / "pairgram-bench"
+SHAPES = {"a": (100_000, 136, 1_000), "b": (20_000, 1_000, 200)}  # rows, features, queries
+DECIMALS = 5
+
+
+class Ranking(NamedTuple):
+    """Rows of queries of equal length, which stand together."""
+
+    X: Array
+    y: Array
+    qid: NDArray[np.int64]
+
+
+def load(name: str, folder: Path) -> Ranking:
+    """Return data a or b, made on first use."""
+    paths = [folder / f"{name}_{part}.npy" for part in Ranking._fields]
+    if not all(path.exists() for path in paths):
+        progress(f"making data {name} in {folder}")
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, array in zip(paths, make(*SHAPES[name]), strict=True):
+            unfinished = path.with_suffix(f".{os.getpid()}.npy")
+            np.save(unfinished, array)
+            unfinished.replace(path)
+    return Ranking(*(np.load(path) for path in paths))
+
+
+def text_file(folder: Path) -> Path:
+    """Return the path of data a as SVMlight text with 5 decimals, written on first use."""
+    path = folder / "a.svm"
+    if not path.exists():
+        data = load("a", folder)
+        progress(f"writing {path}")
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        write_svmlight(unfinished, data)
+        unfinished.replace(path)
+    return path
+
+
+def make(n_rows: int, n_features: int, n_queries: int, seed: int = 7, rank: int = 8) -> Ranking:
+    """Make correlated features in [0, 1] with query offsets; labels 0-4 (52/32/13/2/1 %).
+
+    Features are rounded to 5 decimals, so that text and arrays hold the same numbers.
+    """
+    rng = np.random.default_rng(seed)
+    basis = rng.normal(size=(rank, n_features)) / np.sqrt(rank)
+    X = rng.normal(size=(n_rows, rank)) @ basis
+    X += rng.normal(size=(n_rows, n_features))
+    qid = np.repeat(np.arange(n_queries, dtype=np.int64), n_rows // n_queries)
+    X += (0.5 * rng.normal(size=(n_queries, n_features)))[qid]
+    low = X.min(axis=0)
+    X -= low
+    X /= X.max(axis=0)
+    weights = rng.normal(size=n_features) * (rng.random(n_features) < 0.3)
+    score = X @ weights
+    score = (score - score.mean()) / score.std()
+    score += rng.normal(size=n_rows) + 0.3 * rng.normal(size=n_queries)[qid]
+    y = np.searchsorted(np.quantile(score, [0.52, 0.84, 0.97, 0.99]), score).astype(np.float64)
+    return Ranking(np.round(X, DECIMALS, out=X), y, qid)
+
+
+def write_svmlight(path: Path, data: Ranking) -> None:
+    """Write lines ``label qid:ID 1:0.12345 ...``, ids from 1, a million numbers at a time.
+
+    Lines whose ids have equally many digits are equally long: a matrix of characters, of which
+    only the digits of the numbers differ.
+    """
+    ids = data.qid + 1
+    n_digits = np.char.str_len(ids.astype(str))
+    step = max(1, 1_000_000 // data.X.shape[1])
+    with open(path, "wb") as file:
+        for run in np.split(np.arange(len(ids)), np.flatnonzero(np.diff(n_digits)) + 1):
+            for begin in range(0, len(run), step):
+                rows = run[begin : begin + step]
+                file.write(_lines(data.X[rows], data.y[rows], ids[rows]).tobytes())
+
+
+def _lines(X: Array, y: Array, ids: NDArray[np.int64]) -> NDArray[np.uint8]:
+    values = "".join(f" {j + 1}:{0:.{DECIMALS}f}" for j in range(X.shape[1]))
+    template = f"0 qid:{ids[0]}{values}\n".encode()
+    lines = np.tile(np.frombuffer(template, np.uint8), (len(X), 1))
+    lines[:, 0] += y.astype(np.uint8)
+    begin = len("0 qid:")
+    width = len(str(ids[0]))
+    _put_digits(lines, np.arange(begin, begin + width)[:, None], ids[:, None])
+    # The numbers' last digits stand before the spaces and the line's end.
+    last = np.flatnonzero(np.isin(lines[0], (ord(" "), ord("\n"))))[2:] - 1
+    places = np.concatenate(([-DECIMALS - 1], np.arange(-DECIMALS + 1, 1)))  # without the point
+    _put_digits(lines, last + places[:, None], np.rint(X * 10**DECIMALS).astype(np.int64))
+    return lines
+
+
+def _put_digits(
+    lines: NDArray[np.uint8], columns: NDArray[np.int64], numbers: NDArray[np.int64]
+) -> None:
+    """Write numbers (n_rows, n_numbers) as digits to columns (n_digits, n_numbers)."""
+    for places in columns[::-1]:
+        numbers, digits = np.divmod(numbers, 10)
+        lines[:, places] = digits + ord("0")
+
+
+def main() -> None:
+    """Make the data and say where they are."""
+    parser = argparse.ArgumentParser(description="Make the data of the kernel benchmarks.")
+    parser.add_argument("--data", type=Path, default=DEFAULT_FOLDER, metavar="FOLDER")
+    folder = parser.parse_args().data
+    for name in SHAPES:
+        data = load(name, folder)
+        print(f"{name}: {data.X.shape[0]:,} x {data.X.shape[1]:,} in {data.qid[-1] + 1:,} queries")
+    path = text_file(folder)
+    print(f"{path}: {path.stat().st_size / 1e6:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()
