@@ -1,6 +1,8 @@
 #include "blas.hpp"
 
+#include <algorithm>
 #include <climits>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -51,16 +53,16 @@ void syrk(std::ptrdiff_t n, std::ptrdiff_t k, T alpha, const T* a, std::ptrdiff_
     syrk_of(T{})(&uplo, &no, &n_, &k_, &alpha, const_cast<T*>(a), &lda_, &beta, c, &ldc_);
 }
 
-bool cholesky_solve(std::ptrdiff_t n, std::ptrdiff_t n_rhs, double* a, std::ptrdiff_t lda,
-                    double* b, std::ptrdiff_t ldb) {
-    if (n == 0 || n_rhs == 0) return true;
+double cholesky_solve(std::ptrdiff_t n, double* a, double* b) {
     char uplo = 'U';  // row-major lower triangle
-    int n_ = narrow(n, "order"), n_rhs_ = narrow(n_rhs, "right-hand sides"),
-        lda_ = narrow(lda, "row stride"), ldb_ = narrow(ldb, "row stride"), info = 0;
-    table->dpotrf(&uplo, &n_, a, &lda_, &info);
-    if (info != 0) return false;
-    table->dpotrs(&uplo, &n_, &n_rhs_, a, &lda_, b, &ldb_, &info);
-    return info == 0;
+    int n_ = narrow(n, "order"), one = 1, info = 0;
+    table->dpotrf(&uplo, &n_, a, &n_, &info);
+    if (info != 0) return 0;
+    double smallest = std::numeric_limits<double>::infinity();
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        smallest = std::min(smallest, a[i * n + i] * a[i * n + i]);
+    table->dpotrs(&uplo, &n_, &one, a, &n_, b, &n_, &info);
+    return smallest;
 }
 
 template void gemm<double>(trans, trans, std::ptrdiff_t, std::ptrdiff_t, std::ptrdiff_t, double,

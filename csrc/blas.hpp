@@ -36,10 +36,9 @@ template <class T>
 void syrk(std::ptrdiff_t n, std::ptrdiff_t k, T alpha, const T* a, std::ptrdiff_t lda, T beta, T* c,
           std::ptrdiff_t ldc);
 
-// Solves A X = B in place for symmetric positive definite row-major A (n, n), of which the lower
-// triangle is read and overwritten, and the columns of X: b (n_rhs, n) row-major holds a
-// right-hand side per row. Returns false, with b untouched, when A is not positive definite.
-bool cholesky_solve(std::ptrdiff_t n, std::ptrdiff_t n_rhs, double* a, std::ptrdiff_t lda,
-                    double* b, std::ptrdiff_t ldb);
+// Solves A x = b in place for symmetric positive definite row-major A (n, n), of which the lower
+// triangle is read and overwritten. Returns the smallest pivot, or 0, with b untouched, when A is
+// not positive definite.
+double cholesky_solve(std::ptrdiff_t n, double* a, double* b);
 
 }  // namespace pairgram::blas

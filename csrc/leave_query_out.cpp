@@ -16,7 +16,9 @@ namespace {
 using blas::trans;
 
 constexpr int max_iterations = 40;
-constexpr double tolerance = 1e-14;  // of the residual, relative to the right-hand side
+constexpr double tolerance = 1e-14;       // of the residual, relative to the right-hand side
+constexpr double smallest_ridge = 1e-10;  // relative to λ_max, for conjugate gradients
+constexpr double smallest_pivot = 5e-11;  // of I − E A⁻¹ Eᵀ: below, the solution is rounding error
 
 std::size_t size_of(std::ptrdiff_t n) { return static_cast<std::size_t>(n); }
 
@@ -27,7 +29,7 @@ struct workspace {
     std::vector<double> u;                       // (L, m)
     std::vector<double> rr, rr_first, pq, step;  // (m,)
     std::vector<double> scores;                  // (n + 1, m)
-    std::vector<double> system, scaled, rhs;     // Cholesky: (n, n), (n, L), (n,)
+    std::vector<double> system, scaled, rhs;     // Cholesky: (k, k), (n, L), (k,), k = min(n, L)
     query_plan plan;
     level_sums sums;
 };
@@ -60,46 +62,47 @@ PAIRGRAM_CLONES void new_direction(std::ptrdiff_t n, std::ptrdiff_t m, std::ptrd
             p[i * m + j] = r[i * m + j] + momentum[j] * p[i * m + j];
 }
 
-// u (L, m) = A⁻¹ Eᵀ x for columns [from, m).
-void shrink(const ridge_path& path, std::ptrdiff_t n, std::ptrdiff_t from, const double* inverse,
-            const double* e, const double* x, double* u) {
+// u (L, m) = A⁻¹ Eᵀ x for columns [from, to).
+void shrink(const ridge_path& path, std::ptrdiff_t n, std::ptrdiff_t from, std::ptrdiff_t to,
+            const double* inverse, const double* e, const double* x, double* u) {
     const auto width = path.n_features, m = path.n_alphas;
-    blas::gemm(trans::yes, trans::no, width, m - from, n, 1.0, e, width + 1, x + from, m, 0.0,
+    blas::gemm(trans::yes, trans::no, width, to - from, n, 1.0, e, width + 1, x + from, m, 0.0,
                u + from, m);
     for (std::ptrdiff_t k = 0; k < width; ++k)
-        for (std::ptrdiff_t j = from; j < m; ++j) u[k * m + j] *= inverse[k * m + j];
+        for (std::ptrdiff_t j = from; j < to; ++j) u[k * m + j] *= inverse[k * m + j];
 }
 
-// Solves (I − E A⁻¹ Eᵀ) x = r by conjugate gradients for all alphas; w.r enters as the right-hand
-// side. Alphas descend, so the columns that have not converged are taken as a suffix. Returns the
-// first column that has not converged.
-std::ptrdiff_t conjugate_gradients(const ridge_path& path, std::ptrdiff_t n, const double* inverse,
-                                   workspace& w) {
+// Solves (I − E A⁻¹ Eᵀ) x = r by conjugate gradients for the first n_columns alphas; w.r enters as
+// the right-hand side. Alphas descend, so the columns that have not converged are taken as a
+// suffix. Returns the first of them.
+std::ptrdiff_t conjugate_gradients(const ridge_path& path, std::ptrdiff_t n,
+                                   std::ptrdiff_t n_columns, const double* inverse, workspace& w) {
     const auto width = path.n_features, m = path.n_alphas;
     std::fill(w.x.begin(), w.x.begin() + n * m, 0.0);
     std::copy(w.r.begin(), w.r.begin() + n * m, w.p.begin());
     column_dots(n, m, 0, w.r.data(), w.r.data(), w.rr.data());
     w.rr_first = w.rr;
     const auto unconverged = [&](std::ptrdiff_t from) {
-        while (from < m && w.rr[size_of(from)] <= tolerance * tolerance * w.rr_first[size_of(from)])
+        while (from < n_columns &&
+               w.rr[size_of(from)] <= tolerance * tolerance * w.rr_first[size_of(from)])
             ++from;
         return from;
     };
     auto from = unconverged(0);
-    for (int iteration = 0; from < m && iteration < max_iterations; ++iteration) {
-        shrink(path, n, from, inverse, w.e.data(), w.p.data(), w.u.data());
+    for (int iteration = 0; from < n_columns && iteration < max_iterations; ++iteration) {
+        shrink(path, n, from, n_columns, inverse, w.e.data(), w.p.data(), w.u.data());
         for (std::ptrdiff_t i = 0; i < n; ++i)
             std::copy(w.p.begin() + i * m + from, w.p.begin() + (i + 1) * m,
                       w.q.begin() + i * m + from);
-        blas::gemm(trans::no, trans::no, n, m - from, width, -1.0, w.e.data(), width + 1,
+        blas::gemm(trans::no, trans::no, n, n_columns - from, width, -1.0, w.e.data(), width + 1,
                    w.u.data() + from, m, 1.0, w.q.data() + from, m);
         column_dots(n, m, from, w.p.data(), w.q.data(), w.pq.data());
-        for (auto j = size_of(from); j < size_of(m); ++j)
+        for (auto j = size_of(from); j < size_of(n_columns); ++j)
             w.step[j] = w.pq[j] > 0 ? w.rr[j] / w.pq[j] : 0.0;
         w.pq = w.rr;  // the residual before
         step_and_residual(n, m, from, w.step.data(), w.p.data(), w.q.data(), w.x.data(), w.r.data(),
                           w.rr.data());
-        for (auto j = size_of(from); j < size_of(m); ++j)
+        for (auto j = size_of(from); j < size_of(n_columns); ++j)
             w.step[j] = w.pq[j] > 0 ? w.rr[j] / w.pq[j] : 0.0;
         new_direction(n, m, from, w.step.data(), w.r.data(), w.p.data());
         from = unconverged(from);
@@ -107,24 +110,44 @@ std::ptrdiff_t conjugate_gradients(const ridge_path& path, std::ptrdiff_t n, con
     return from;
 }
 
-// Solves the system of column j with its right-hand side in w.rhs; NaN where it is not positive
-// definite in floating point.
+// The held-out weights of column j, in the eigenbasis, into column j of w.u. For n ≤ L from
+// (I − Ẽ Ẽᵀ) x = r with Ẽ = E A^-½, else from (I − Ẽᵀ Ẽ) A^½ u = A^-½ (Vᵀg − Eᵀỹ).
 void solve_directly(const ridge_path& path, std::ptrdiff_t n, std::ptrdiff_t j,
-                    const double* inverse, workspace& w) {
+                    const double* inverse, const double* coef, workspace& w) {
     const auto width = path.n_features, m = path.n_alphas;
-    w.system.assign(size_of(n * n), 0.0);
+    const bool by_rows = n <= width;
+    const auto order = by_rows ? n : width;
     w.scaled.resize(size_of(n * width));
-    for (std::ptrdiff_t i = 0; i < n; ++i) {
-        w.system[size_of(i * n + i)] = 1;
+    for (std::ptrdiff_t i = 0; i < n; ++i)
         for (std::ptrdiff_t k = 0; k < width; ++k)
             w.scaled[size_of(i * width + k)] =
-                w.e[size_of(i * (width + 1) + k)] * inverse[k * m + j];
+                w.e[size_of(i * (width + 1) + k)] * std::sqrt(inverse[k * m + j]);
+    w.system.assign(size_of(order * order), 0.0);
+    for (std::ptrdiff_t i = 0; i < order; ++i) w.system[size_of(i * order + i)] = 1;
+    blas::gemm(by_rows ? trans::no : trans::yes, by_rows ? trans::yes : trans::no, order, order,
+               by_rows ? width : n, -1.0, w.scaled.data(), width, w.scaled.data(), width, 1.0,
+               w.system.data(), order);
+    w.rhs.resize(size_of(order));
+    const double* target = w.e.data() + width;
+    for (std::ptrdiff_t k = 0; k < order; ++k) {
+        double& rhs = w.rhs[size_of(k)];
+        if (by_rows) {
+            rhs = w.scores[size_of(k * m + j)];
+            continue;
+        }
+        rhs = path.projection[k] * std::sqrt(inverse[k * m + j]);
+        for (std::ptrdiff_t i = 0; i < n; ++i)
+            rhs -= w.scaled[size_of(i * width + k)] * target[i * (width + 1)];
     }
-    blas::gemm(trans::no, trans::yes, n, n, width, -1.0, w.scaled.data(), width, w.e.data(),
-               width + 1, 1.0, w.system.data(), n);
-    if (!blas::cholesky_solve(n, 1, w.system.data(), n, w.rhs.data(), n))
-        std::fill(w.rhs.begin(), w.rhs.end(), std::numeric_limits<double>::quiet_NaN());
-    for (std::ptrdiff_t i = 0; i < n; ++i) w.x[size_of(i * m + j)] = w.rhs[size_of(i)];
+    const bool solved =
+        blas::cholesky_solve(order, w.system.data(), w.rhs.data()) >= smallest_pivot;
+    for (std::ptrdiff_t k = 0; k < width; ++k) {
+        double sum = by_rows ? 0.0 : w.rhs[size_of(k)];
+        for (std::ptrdiff_t i = 0; by_rows && i < n; ++i)
+            sum -= w.scaled[size_of(i * width + k)] * w.rhs[size_of(i)];
+        sum = sum * std::sqrt(inverse[k * m + j]) + (by_rows ? coef[k * m + j] : 0.0);
+        w.u[size_of(k * m + j)] = solved ? sum : std::numeric_limits<double>::quiet_NaN();
+    }
 }
 
 // Fills z with H_q·basis (from the pivot row, which follows as row n) and e with the half-Laplacian
@@ -184,13 +207,17 @@ void hold_out(const pair_rule& rule, const query_rows& rows, const feature_rows<
     blas::gemm(trans::no, trans::no, n, m, width, -1.0, w.e.data(), width + 1, coef, m, 1.0,
                w.r.data(), m);
     w.scores.assign(w.r.begin(), w.r.begin() + n * m);  // right-hand sides, for solve_directly
-    for (auto j = conjugate_gradients(path, n, inverse, w); j < m; ++j) {
-        w.rhs.resize(size_of(n));
-        for (std::ptrdiff_t i = 0; i < n; ++i) w.rhs[size_of(i)] = w.scores[size_of(i * m + j)];
-        solve_directly(path, n, j, inverse, w);
-    }
-    shrink(path, n, 0, inverse, w.e.data(), w.x.data(), w.u.data());
-    for (std::ptrdiff_t i = 0; i < width * m; ++i) w.u[size_of(i)] = coef[i] - w.u[size_of(i)];
+    const double largest = *std::max_element(path.eigenvalues, path.eigenvalues + width);
+    const auto n_columns =
+        std::partition_point(path.alphas, path.alphas + m,
+                             [&](double alpha) { return alpha >= smallest_ridge * largest; }) -
+        path.alphas;
+    const auto n_solved = conjugate_gradients(path, n, n_columns, inverse, w);
+    shrink(path, n, 0, n_solved, inverse, w.e.data(), w.x.data(), w.u.data());
+    for (std::ptrdiff_t k = 0; k < width; ++k)
+        for (std::ptrdiff_t j = 0; j < n_solved; ++j)
+            w.u[size_of(k * m + j)] = coef[k * m + j] - w.u[size_of(k * m + j)];
+    for (auto j = n_solved; j < m; ++j) solve_directly(path, n, j, inverse, coef, w);
     w.scores.resize(size_of((n + 1) * m));
     blas::gemm(trans::no, trans::no, n + 1, m, width, 1.0, w.z.data(), width, w.u.data(), m, 0.0,
                w.scores.data(), m);

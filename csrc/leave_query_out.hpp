@@ -22,12 +22,14 @@ struct ridge_path {
 //
 // Per query, with Z_q, E_q = half-Laplacian of Z_q, ỹ_q, A = Λ + λ: solves
 // (I − E_q A⁻¹ E_qᵀ) x = ỹ_q − E_q w and scores Z_q (w − A⁻¹ E_qᵀ x). All λ together by conjugate
-// gradients, two products per iteration; Cholesky where these do not converge (high leverage); NaN
-// where the system is singular in floating point.
+// gradients, two products per iteration. Where these do not converge (high leverage), and for
+// λ < 1e-10 λ_max, by Cholesky in min(n, width) dimensions; NaN where its pivots say that the
+// solution would be rounding error.
 //
-// About 2n·width² + 4n·width·n_alphas·iterations flops; memory O(longest query · (width +
-// n_alphas)) per thread. Same bits for any n_threads. BLAS must be held to one thread. Source: the
-// block hold-out identity of Pahikkala et al. 2006, on half-Laplacian rows.
+// About 2n·width² + 4n·width·n_alphas·iterations flops; memory O(n (width + n_alphas) +
+// min(n, width)²) per thread for a query of n rows. Same bits for any n_threads. BLAS must be held
+// to one thread. The relative error of a score is about 1e-16 λ_max / λ at worst.
+// Source: the block hold-out identity of Pahikkala et al. 2006, on half-Laplacian rows.
 template <class T>
 void leave_query_out(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
                      const ridge_path& path, double* scores, int n_threads);

@@ -1,6 +1,7 @@
 """Pairgram: additivity, streams, the scopes, sparse rows, files."""
 
 import copy
+import functools
 import pickle
 
 import numpy as np
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
-from pairgram import Pairgram
+from pairgram import Pairgram, data
+from pairgram.pairs import PairSettings
 from problems import problems
 
 PAIRS = ["kept", "dropped", "gain", "absdiff", None]
@@ -137,29 +139,21 @@ def test_sparse_rows_equal_dense_rows(problem, pairs, weighting, density):
     named = {"pairs": pairs, "weighting": weighting}
     dense = of(problem, **named)
     for container in (sp.csr_array, sp.csr_matrix, sp.coo_array):
-        sparse = of(problem, X=sp.csr_array(problem.X), **named)
+        sparse = of(problem, X=container(problem.X), **named)
         assert_same(sums(sparse), sums(dense), 1e-12)
         np.testing.assert_allclose(sparse.pair_weight, dense.pair_weight, rtol=1e-12)
-        assert container is not None
 
 
 def test_sparse_rows_in_dense_blocks(monkeypatch):
-    from pairgram import sparse
-
     rng = np.random.default_rng(0)
     query = rng.permutation(np.repeat(np.arange(20), 7))
     X, y = rng.normal(size=(140, 5)), rng.integers(0, 3, 140).astype(float)
-    monkeypatch.setattr(sparse, "DENSE_BLOCK_BYTES", 5 * 8 * 30)
-    blocks = list(sparse.dense_blocks(_data(sp.csr_array(X), y, query)))
+    monkeypatch.setattr(data, "DENSE_BLOCK_BYTES", 5 * 8 * 30)
+    csr = data.RankingData.make(sp.csr_array(X), y, qid=query)
+    blocks = list(csr.kernel_blocks(PairSettings()))
     assert len(blocks) == 5
     total = Pairgram.from_rows(sp.csr_array(X), y, qid=query)
     assert_same(sums(total), sums(Pairgram.from_rows(X, y, qid=query)), 1e-13)
-
-
-def _data(X, y, query):
-    from pairgram.gram import RankingData
-
-    return RankingData.make(X, y, qid=query)
 
 
 def test_a_gram_matrix_that_does_not_fit_is_refused():
@@ -254,7 +248,7 @@ def test_layouts_and_types_of_input():
 def test_streams_refuse_split_queries_and_other_widths():
     X, y = np.eye(4), np.arange(4.0)
     stream = Pairgram().update(X, y, qid=["a", "a", "b", "b"])
-    with pytest.raises(ValueError, match="qid 'b' continues the last query"):
+    with pytest.raises(ValueError, match="qid 'b' ended the previous update"):
         stream.update(X, y, qid=["c", "c", "b", "b"])
     with pytest.raises(ValueError, match="must have 4 features, got 3"):
         stream.update(X[:, :3], y, qid=["c", "c", "d", "d"])
@@ -328,7 +322,7 @@ def test_bad_values_are_named():
         Pairgram.from_rows(np.where(X == 1, np.nan, X), y)
     with pytest.raises(ValueError, match="X contains infinity"):
         Pairgram.from_rows(np.where(X == 1, np.inf, X), y)
-    with pytest.raises(ValueError, match="feature 1 of X is too large"):
+    with pytest.raises(ValueError, match="feature 1 of X too large"):
         Pairgram.from_rows(X * [1, 1e200, 1], y)
     with pytest.raises(ValueError, match="y must not hold NaN or infinity, got nan in row 2"):
         Pairgram.from_rows(X, [0, 1, np.nan])
@@ -361,3 +355,134 @@ def test_files_hold_everything(tmp_path, scope):
     with pytest.raises(ValueError, match="pairs is a Python callable"):
         callable_pairs.save(tmp_path / "other")
     assert [path.name for path in tmp_path.iterdir()] == ["total.safetensors"]
+
+
+class Weight:
+    """A callable that deep copies as another object and cannot be hashed."""
+
+    __hash__ = None
+
+    def __call__(self, a, b):
+        return np.abs(a - b)
+
+
+@pytest.mark.parametrize(
+    "omega", [Weight(), functools.partial(lambda a, b, c: c * abs(a - b), c=1)]
+)
+def test_any_callable_keeps_its_identity(omega):
+    X, y = np.eye(4), np.arange(4.0)
+    stream = Pairgram(pairs=omega).update(X, y).update(X, y)
+    assert_same(sums(stream), 2 * sums(Pairgram.from_rows(X, y, pairs="absdiff")), 1e-14)
+
+
+def test_the_query_of_the_last_row_must_not_go_on(tmp_path):
+    X, y = np.eye(3), np.arange(3.0)
+    stream = Pairgram().update(X, y, qid=["a", "b", "a"])
+    other = Pairgram().update(X, y, qid=["c", "c", "d"])
+    stream.save(tmp_path / "stream")
+    for same in (stream, Pairgram.load(tmp_path / "stream")):
+        with pytest.raises(ValueError, match="qid 'a' ended the previous update"):
+            same.update(X, y, qid=["a", "c", "c"])
+    with pytest.raises(ValueError, match="qid 'd' ended the previous update"):
+        (stream + other).update(X, y, qid=["d", "d", "e"])
+    stream.update(X, y, qid=["b", "c", "c"])
+
+
+def test_a_feature_that_does_not_vary_is_not_scaled_up():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((160, 60), density=0.05, rng=rng).toarray()
+    X[:, 7] = 0.1
+    y, query = rng.normal(size=160), np.arange(160) // 8
+    for rows in (X, sp.csr_array(X)):
+        assert Pairgram.from_rows(rows, y, qid=query).solve(1.0, scale=True)[7] == 0
+    X = rng.normal(size=(8000, 3)) * 100
+    X[100:, 1] = 0.3
+    y, query = rng.normal(size=8000), np.arange(8000) // 8
+    only = query < 100 // 8 + 1
+    rest = Pairgram.from_rows(X, y, qid=query) - Pairgram.from_rows(
+        X[only], y[only], qid=query[only]
+    )
+    assert rest.solve(1.0, scale=True)[1] == 0
+
+
+def test_tiny_ridges_do_not_blow_up_rounding_error():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(80, 4))
+    X = np.column_stack([X, X[:, 0] + X[:, 1]])
+    y = rng.normal(size=80)
+    pairgram = Pairgram.from_rows(X, y)
+    expected = pairgram.solve(0)
+    for alpha in (1e-12, 1e-18, 1e-40, 5e-324):
+        np.testing.assert_allclose(pairgram.solve(alpha), expected, rtol=1e-9)
+        np.testing.assert_allclose(pairgram.path([alpha])[0], expected, rtol=1e-9)
+
+
+def test_float32_squares_that_vanish_or_overflow_are_taken_in_float64():
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
+    for factor in (1e-25, 1e25):
+        single = (X * factor).astype(np.float32)
+        expected = Pairgram.from_rows(single.astype(float), y).G
+        np.testing.assert_array_equal(Pairgram.from_rows(single, y).G, expected)
+
+
+def test_weights_of_any_size():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(20, 2)), rng.integers(0, 3, 20).astype(float)
+    v = np.ones(20)
+    v[0] = 1e-310
+    zero = Pairgram.from_rows(X, y, sample_weight=np.where(v < 1, 0, v), pairs="gain")
+    assert_same(sums(Pairgram.from_rows(X, y, sample_weight=v, pairs="gain")), sums(zero), 1e-13)
+    with pytest.raises(ValueError, match="the weights or feature 0 of X too large"):
+        Pairgram.from_rows(X, y, sample_weight=1e200)
+
+
+def test_rows_of_errors_are_those_of_the_caller(monkeypatch):
+    monkeypatch.setattr(data, "DENSE_BLOCK_BYTES", 1000)
+    query = np.random.default_rng(0).permutation(np.repeat(np.arange(30), 5))
+    y = np.zeros(150)
+    y[101] = 2000
+    with pytest.raises(ValueError, match=r"label 2000.* in row 101"):
+        Pairgram.from_rows(sp.csr_array(np.ones((150, 2))), y, qid=query, target="gain")
+
+
+def test_real_labels_of_sparse_rows_take_little_memory():
+    rng = np.random.default_rng(4)
+    X, y = sp.random_array((20_000, 5), density=0.1, rng=rng, format="csr"), rng.normal(size=20_000)
+    sparse = Pairgram.from_rows(X, y, pairs="dropped")  # K² would be 3 GiB
+    assert_same(sums(sparse), sums(Pairgram.from_rows(X.toarray(), y, pairs="dropped")), 1e-11)
+
+
+def test_global_streams_stand_a_large_offset():
+    rng = np.random.default_rng(5)
+    X, y = rng.integers(0, 64, (60, 3)) / 64, rng.normal(size=60)
+    named = {"scope": "global"}
+    whole = Pairgram.from_rows(X, y, **named)
+    far = Pairgram(**named).update(X[:20] + 2.0**40, y[:20]).update(X[20:] + 2.0**40, y[20:])
+    assert_same(sums(far), sums(whole), 1e-12)
+
+
+def test_odd_sparse_and_unaligned_rows():
+    rng = np.random.default_rng(6)
+    dense, y = rng.integers(0, 2, (30, 4)).astype(float), rng.normal(size=30)
+    csr = sp.csr_array(dense)
+    odd = sp.csr_array(
+        (
+            np.r_[csr.data[::-1], 0.0],
+            np.r_[csr.indices, 0].astype(np.int64),
+            np.r_[csr.indptr[:-1], csr.nnz + 1].astype(np.int64),
+        ),
+        shape=csr.shape,
+    )
+    odd.data[:-1] = csr.data / 2
+    twice = sp.csr_array(
+        (np.repeat(odd.data, 2), np.repeat(odd.indices, 2), 2 * odd.indptr), shape=csr.shape
+    )
+    assert_same(sums(Pairgram.from_rows(twice, y)), sums(Pairgram.from_rows(dense, y)), 1e-13)
+    unaligned = np.frombuffer(b"x" + dense.tobytes(), dtype=float, offset=1).reshape(30, 4)
+    assert_same(sums(Pairgram.from_rows(unaligned, y)), sums(Pairgram.from_rows(dense, y)), 0)
+    swapped = dense.astype(">f8")
+    assert_same(sums(Pairgram.from_rows(swapped, y)), sums(Pairgram.from_rows(dense, y)), 0)
+    for wrong in (["a"] * 30, [{}] * 30):
+        with pytest.raises(ValueError, match="y must be a label for each row, as numbers"):
+            Pairgram.from_rows(dense, wrong)

@@ -40,11 +40,11 @@ def data():
 
 @given(problems(), st.sampled_from(PAIRS), st.booleans(), st.sampled_from([0.5, 100.0]))
 def test_fit_minimises_the_objective(problem, pairs, scale, alpha):
-    if any(w is not None and not w.any() for w in (problem.v, problem.query_weight)):
-        return
-    S, _ = reference.statistics(
+    S, total = reference.statistics(
         problem.X, problem.y, problem.query, pairs, problem.v, "pairs", problem.query_weight
     )
+    if not np.abs(S).max() > 1e-12 * total:  # no pair
+        return
     diagonal = np.diag(S)[:-1]
     factor = np.where(diagonal > 1e-20, 1 / np.sqrt(np.maximum(diagonal, 1e-20)), 1.0)
     expected = reference.ridge(S, alpha, factor if scale else None)
@@ -216,7 +216,7 @@ def test_default_cv_is_leave_query_out(data, pairs, scope):
 )
 def test_one_query_is_left_out_row_by_row(problem, pairs, weighting):
     from pairgram import held_out
-    from pairgram.gram import RankingData
+    from pairgram.data import RankingData
 
     X, y, v = problem.X, problem.y, problem.v
     n = len(y)
@@ -228,15 +228,14 @@ def test_one_query_is_left_out_row_by_row(problem, pairs, weighting):
     if largest < 1e-9:
         return
     alphas = largest * np.array([1.0, 1e-2])
-    scores = held_out.leave_row_out(data, total, None, alphas)
+    scores = held_out.leave_row_out(data, total, total.decompose(), alphas)
     weights = np.ones(n) if v is None else v
-    c = 1 / weights.sum() if pairs is None and weighting == "queries" else 1.0
     for i in range(n):
         rest = np.arange(n) != i
-        named = (pairs, weights[rest], weighting if pairs else "pairs")
+        named = (pairs, weights[rest], weighting)
         S, _ = reference.statistics(X[rest], y[rest], np.zeros(n - 1), *named)
         for alpha, row in zip(alphas, scores, strict=True):
-            w = reference.ridge(c * S, alpha)
+            w = reference.ridge(S, alpha)
             expected = X[i] @ w
             if pairs is not None:
                 share = weights[rest] / weights[rest].sum()
@@ -276,8 +275,12 @@ def test_splitters_equal_refits(data, pairs, scope, scale, splitter):
         fits = [
             RankRLS(a, **named, scale=scale).fit(X[train], y[train], qid=qid[train]) for a in alphas
         ]
-        expected.append([metric(y[test], fit.predict(X[test]), qid[test]) for fit in fits])
-    np.testing.assert_allclose(model.scores_, np.mean(expected, axis=0), rtol=1e-8)
+        per_query = [
+            metric(y[test], fit.predict(X[test]), qid[test], per_query=True) for fit in fits
+        ]
+        expected.append(np.array(per_query))
+    pooled = np.nanmean(np.concatenate(expected, axis=1), axis=1)  # every held-out query counts 1
+    np.testing.assert_allclose(model.scores_, pooled, rtol=1e-8)
 
 
 def test_a_validation_set(data):
@@ -393,3 +396,125 @@ def test_a_number_of_folds_keeps_queries_whole(data):
     folds = RankRLSCV([1.0, 100.0], cv=3).fit(X, y, qid=qid)
     same = RankRLSCV([1.0, 100.0], cv=QueryKFold(3)).fit(X, y, qid=qid)
     np.testing.assert_array_equal(folds.scores_, same.scores_)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alpha": "1"}, "alpha must be a number >= 0, got '1'"),
+        ({"alpha": None}, "alpha must be a number"),
+        ({"alpha": np.ones(2)}, "alpha must be a number"),
+        ({"alpha": True}, "alpha must be a number"),
+        ({"scale": "false"}, "scale must be True or False, got 'false'"),
+    ],
+)
+def test_parameters_of_wrong_type(data, parameters, message):
+    X, y, qid = data
+    with pytest.raises(ValueError, match=message):
+        RankRLS(**parameters).fit(X, y, qid=qid)
+
+
+def test_no_pair_at_all_is_an_error(data):
+    X, y, qid = data
+    for model, labels, ids in (
+        (RankRLS(), y, np.arange(len(y))),
+        (RankRLS(pairs="dropped"), np.ones(len(y)), qid),
+        (RankRLS(pairs="gain"), qid.astype(float), qid),
+        (RankRLSCV(), y, np.arange(len(y))),
+    ):
+        with pytest.raises(ValueError, match=r"no pair of rows counts|scoring"):
+            model.fit(X, labels, qid=ids)
+    with pytest.raises(ValueError, match="no pair of rows counts"):
+        RankRLS().fit(X, y, qid=qid, sample_weight=qid == 3, query_weight=qid != 3)
+
+
+def test_one_query_with_pairs_cannot_be_left_out(data):
+    X, y, _ = data
+    ids = np.where(np.arange(len(y)) < 30, 0, np.arange(len(y)))
+    with pytest.raises(ValueError, match="leave-query-out needs two queries with pairs"):
+        RankRLSCV().fit(X, y, qid=ids)
+    empty = RankRLSCV([1.0, 10.0], scoring="kendall").fit(X, y, group=[0, len(y), 0])
+    alone = RankRLSCV([1.0, 10.0], scoring="kendall").fit(X, y)
+    np.testing.assert_allclose(empty.scores_, alone.scores_)
+
+
+def test_held_out_scores_that_would_be_rounding_error_are_nan():
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(12, 30)), rng.normal(size=12), np.arange(12) // 3
+    largest = np.linalg.eigvalsh(Pairgram.from_rows(X, y, qid=qid).G)[-1]
+    alphas = largest * np.array([1e-2, 1e-6, 1e-9, 1e-12, 1e-14])
+    model = RankRLSCV(alphas, scoring="msd").fit(X, y, qid=qid)
+    assert np.isnan(model.scores_).tolist() == [False, False, False, True, True]
+    expected = refit_scores(X, y, qid, alphas[:3], get_metric("msd"))
+    np.testing.assert_allclose(model.scores_[:3], expected, rtol=1e-5)
+    with pytest.raises(ValueError, match="every alpha is so small"):
+        RankRLSCV(alphas[3:], scoring="msd").fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("size", [4, 200])
+def test_tiny_ridges_take_the_direct_solver(size):
+    """Rows many or few against the features; the directions of a query are those of others."""
+    rng = np.random.default_rng(1)
+    X, qid = rng.normal(size=(5 * size, 3)), np.repeat(np.arange(5), size)
+    y = X @ [1, 2, 3] + rng.normal(size=5 * size)
+    model = RankRLSCV([1.0, 1e-12], scoring="msd").fit(X, y, qid=qid)
+    expected = refit_scores(X, y, qid, [1.0, 1e-12], get_metric("msd"))
+    np.testing.assert_allclose(model.scores_, expected, rtol=1e-9)
+
+
+def test_splits_of_every_form(data):
+    X, y, qid = data
+    rows = np.arange(len(y))
+    halves = [
+        (rows[: len(y) // 2], rows[len(y) // 2 :]),
+        (rows[len(y) // 2 :], rows[: len(y) // 2]),
+    ]
+    expected = RankRLSCV([1.0], cv=halves).fit(X, y, qid=qid).scores_
+    masks = [tuple(np.isin(rows, part) for part in split) for split in halves]
+    for same in (tuple(halves), masks, iter(halves), [tuple(map(list, half)) for half in halves]):
+        np.testing.assert_array_equal(
+            RankRLSCV([1.0], cv=same).fit(X, y, qid=qid).scores_, expected
+        )
+    for wrong, message in (
+        ([], "cv has no splits"),
+        ([(rows, [10**6])], r"cv: the test rows of split 0 leave 0\.\."),
+        ([halves[0], (rows, [])], "cv: the test rows of split 1 must be row numbers"),
+        ([(rows, [0.5])], "cv: the test rows of split 0 must be row numbers"),
+        ([X, y, qid], "its element 0 is no such pair"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            RankRLSCV([1.0], cv=wrong).fit(X, y, qid=qid)
+
+
+def test_weights_of_the_mean_are_pooled_over_folds(data):
+    X, y, qid = data
+    v = np.where(qid % 3 == 0, 3.0, 1.0)
+    w = np.where(qid % 5 == 0, 0.0, 1.0)
+    metric = get_metric("msd")
+    model = RankRLSCV([1.0], cv=QueryKFold(4), scoring=metric)
+    model.fit(X, y, qid=qid, sample_weight=v, query_weight=w)
+    values, weights = [], []
+    for train, test in QueryKFold(4).split(X, y, qid):
+        fit = RankRLS(1.0).fit(
+            X[train], y[train], qid=qid[train], sample_weight=v[train], query_weight=w[train]
+        )
+        values.extend(metric(y[test], fit.predict(X[test]), qid[test], per_query=True))
+        weights.extend((v * w)[test][np.unique(qid[test], return_index=True)[1]])
+    known = ~np.isnan(values)
+    expected = np.average(np.array(values)[known], weights=np.array(weights)[known])
+    np.testing.assert_allclose(model.best_score_, expected)
+
+
+def test_a_scorer_names_the_metric_and_errors_name_scoring(data):
+    X, y, qid = data
+    scorer = make_scorer("ndcg@5", convention="letor")
+    assert RankRLSCV([1.0], scoring=scorer).fit(X, y, qid=qid).scoring_ == scorer.metric
+    with pytest.raises(ValueError, match="scoring='ndcg@5':"):
+        RankRLSCV([1.0], scoring="ndcg@5").fit(X, y - 1, qid=qid)
+
+
+def test_large_coefficients_predict_float32():
+    X = np.array([[1.0], [2.0], [3.0]], dtype=np.float32) * np.float32(1e-30)
+    model = RankRLS(0.0).fit(X, [0.0, 1e12, 2e12])
+    assert model.coef_[0] > 1e38
+    np.testing.assert_allclose(np.diff(model.predict(X)), 1e12, rtol=1e-5)

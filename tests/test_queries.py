@@ -26,6 +26,8 @@ IDS = {
     "pandas": pd.Series(["b", "b", "a", "b", "cc", "a"]),
     "pandas categorical": pd.Series(["b", "b", "a", "b", "cc", "a"]).astype("category"),
     "polars": pl.Series(["b", "b", "a", "b", "cc", "a"]),
+    "trailing NUL": ["a\0", "a\0", "a", "a\0", "", "a"],
+    "beyond int64": [2**63, 2**63, 2**63 + 1, 2**63, -1, 2**63 + 1],
     "big int": [2**70, 2**70, 5, 2**70, 2**71, 5],
 }
 
@@ -77,7 +79,8 @@ def test_sizes_and_none():
         ({"qid": pd.array([1, 2, pd.NA])}, ValueError, "must not be missing, got .* in row 2"),
         ({"qid": np.array([0, "nat", 1], "M8[s]")}, ValueError, "must not be missing"),
         ({"group": [1, 1]}, ValueError, "group must add up to the 3 rows, got 2"),
-        ({"group": [4, -1]}, ValueError, "sizes >= 0, got -1 for query #1"),
+        ({"group": [1, -1]}, ValueError, "sizes >= 0 .* got -1 for query #1"),
+        ({"group": [2**62] * 4 + [3]}, ValueError, "add up to the 3 rows, got 4611686018427387904"),
         ({"group": [1.5, 1.5]}, TypeError, "group must hold integers, got float64"),
         ({"group": [[3]]}, ValueError, "group must be 1-d"),
         ({"qid": [1, 1, 1], "group": [3]}, ValueError, "give one of them"),

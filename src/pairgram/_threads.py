@@ -31,13 +31,16 @@ def resolve_n_threads(n_threads: int | None) -> int:
     if n_threads is not None:
         if isinstance(n_threads, bool) or not isinstance(n_threads, Integral) or n_threads < 1:
             raise ValueError(f"n_threads must be None or an integer >= 1, got {n_threads!r}")
-        return int(n_threads)
+        return min(int(n_threads), MAX_THREADS)
     try:
         available = len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux
         available = os.cpu_count() or 1
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     return min(available, int(first)) if first.isdecimal() and int(first) > 0 else available
+
+
+MAX_THREADS = 1024
 
 
 class _BlasGuard:

@@ -3,119 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
-from dataclasses import asdict, dataclass
+from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils.validation import check_array
 
 from pairgram import _core
 from pairgram._threads import resolve_n_threads, single_threaded_blas
+from pairgram.data import RankingData
 from pairgram.pairs import Pairs, PairSettings, Scope, Target, Weighting
 from pairgram.persistence import read_file, write_file
-from pairgram.queries import Queries, check_weights
-from pairgram.ridge import RidgePath, check_alphas, scale_factors, solve_ridge
-from pairgram.sparse import dense_blocks, sparse_gram, worth_densifying
+from pairgram.ridge import RidgePath, check_alpha, check_alphas, scale_factors, solve_ridge
+from pairgram.sparse import sparse_gram, worth_densifying
 
-__all__ = ["Pairgram", "RankingData"]
+__all__ = ["Pairgram"]
 
-
-@dataclass(frozen=True, eq=False)
-class RankingData:
-    """Checked training data, as the kernels take it.
-
-    Attributes
-    ----------
-    X : C-contiguous ndarray or csr_array, shape (n_rows, n_features), float64 or float32
-    y : ndarray of shape (n_rows,), float64
-    queries : Queries
-    row_weights : ndarray of shape (n_rows,), float64, or None
-    query_weights : ndarray of shape (n_queries,), float64, or None
-    """
-
-    X: Any
-    y: NDArray[np.float64]
-    queries: Queries
-    row_weights: NDArray[np.float64] | None = None
-    query_weights: NDArray[np.float64] | None = None
-
-    @classmethod
-    def make(
-        cls,
-        X: Any,
-        y: ArrayLike,
-        *,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-    ) -> RankingData:
-        """Check and delimit the rows. `X` may hold NaN or Inf: the Gram matrix will show it."""
-        X = check_array(
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite=False,
-            input_name="X",
-        )
-        n_rows = X.shape[0]
-        y = np.ascontiguousarray(column_or_1d(y, warn=True), dtype=np.float64)
-        if len(y) != n_rows:
-            raise ValueError(
-                f"y must have a label for each of the {n_rows} rows of X, got {len(y)}"
-            )
-        if not np.isfinite(y).all():
-            row = int(np.argmin(np.isfinite(y)))
-            raise ValueError(f"y must not hold NaN or infinity, got {y[row]} in row {row}")
-        queries = Queries.make(n_rows, qid=qid, group=group)
-        return cls(
-            X,
-            y,
-            queries,
-            None
-            if sample_weight is None
-            else check_weights(sample_weight, n_rows, "sample_weight"),
-            None if query_weight is None else queries.per_query(query_weight, "query_weight"),
-        )
-
-    def take(self, rows: NDArray[np.int64]) -> RankingData:
-        """Return the given rows as data of their own; queries keep their order and ids."""
-        index = self.queries.index()[rows]
-        kept, ids = np.unique(index, return_inverse=True)
-        queries = Queries.make(len(rows), qid=ids)
-        # Queries stand in the order of their first row.
-        by_first_row = kept[queries.ids] if queries.ids is not None else kept
-        return RankingData(
-            self.X[rows],
-            self.y[rows],
-            queries,
-            None if self.row_weights is None else self.row_weights[rows],
-            None if self.query_weights is None else self.query_weights[by_first_row],
-        )
-
-    def as_one_query(self) -> RankingData:
-        """Return the same rows as a single query (scope="global")."""
-        if self.query_weights is not None:
-            raise ValueError("query_weight has no meaning with scope='global': all rows form one")
-        return RankingData(self.X, self.y, Queries.make(len(self.y)), self.row_weights)
-
-    def kernel_arguments(self, settings: PairSettings) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments that every least-squares kernel takes, for dense X."""
-        levels = settings.levels(self.y)
-        targets = settings.targets(self.y)[:, None]
-        return (self.X, targets, self.y, self.queries.offsets), {
-            "order": self.queries.order,
-            "row_weights": self.row_weights,
-            "query_weights": self.query_weights,
-            "pairs": settings.kind,
-            "weighting": settings.weighting,
-            "level_values": levels[0] if levels else None,
-            "omega": levels[1] if levels else None,
-        }
+# What is left of a feature's sum of squares after a subtraction is rounding error below this share.
+NOISE = 1e-13
 
 
 class Pairgram:
@@ -129,6 +36,8 @@ class Pairgram:
     pairs : {"kept", "dropped", "gain", "absdiff"}, callable or None, default="kept"
         Which pairs of rows count, and how much: see `RankRLS`.
     scope : {"query", "global"}, default="query"
+        "global": all rows of all updates form one query; such statistics merge for pairs "kept"
+        alone. Pointwise rows (None) have no scope.
     weighting : {"pairs", "documents", "queries"}, default="pairs"
     target : {"label", "gain"}, default="label"
     n_threads : int or None, default=None
@@ -148,7 +57,8 @@ class Pairgram:
     -----
     L is the Laplacian of the pair weights ``W_ij = v_i v_j ω(y_i, y_j)``, so that
     ``(y − Xw)ᵀ L (y − Xw) = ½ Σ_ij W_ij ((y_i − y_j) − (x_i − x_j)ᵀ w)²``. Rows are centred per
-    query before they are multiplied, so a large common offset of a feature does no harm.
+    query before they are multiplied, so a large common offset of a feature does no harm; only sparse rows, which that
+    would fill, are not.
 
     ``from_rows`` and ``update`` cost n · n_features² flops and O(n_features²) memory besides X.
 
@@ -176,16 +86,21 @@ class Pairgram:
         target: Target = "label",
         n_threads: int | None = None,
     ) -> None:
-        self.settings = PairSettings(pairs, scope, weighting, target)
+        self._start(PairSettings(pairs, scope, weighting, target), n_threads)
+
+    def _start(self, settings: PairSettings, n_threads: int | None) -> None:
+        self.settings = settings
         self.n_threads = n_threads
         self.n_rows = 0
         self.n_queries = 0
         self._sums: NDArray[np.float64] | None = None  # of [X, y]; see _scatter
         self._pair_weight = 0.0
-        # scope="global", pairs kept: _sums is the scatter Σ v (h − mean)(h − mean)ᵀ of [X, y].
+        # scope="global", pairs kept: _sums is the scatter Σ v (h − mean)(h − mean)ᵀ of [X, y], and
+        # mean = _origin + _mean, with _origin a row, so that a large offset does no harm.
         self._weight = 0.0
         self._mean: NDArray[np.float64] | None = None
-        self._last_id: Hashable = None
+        self._origin: NDArray[np.float64] | None = None
+        self._last_id: Any = None
 
     @classmethod
     def from_rows(
@@ -212,8 +127,12 @@ class Pairgram:
         )
 
     @classmethod
-    def _of(cls, data: RankingData, settings: PairSettings, n_threads: int | None) -> Self:
-        self = cls(n_threads=n_threads, **asdict(settings))
+    def from_data(
+        cls, data: RankingData, settings: PairSettings, n_threads: int | None = None
+    ) -> Self:
+        """Build the statistics of data that have been checked; see `from_rows`."""
+        self = cls.__new__(cls)
+        self._start(settings, n_threads)
         self._add(data)
         return self
 
@@ -239,15 +158,16 @@ class Pairgram:
             Query ids, rows in any order. None, without `group`: all rows are one query.
         group : array-like of shape (n_queries,) of int, or None
             Sizes of queries whose rows stand together, instead of `qid`.
-        sample_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
+        sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
+            Weight 2 is the same as the row twice; weights below 2.2e-308 are 0.
         query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
             Constant within a query.
 
         Raises
         ------
         ValueError
-            If the data are not as above; if the first query continues the last one of the
-            previous call; if the number of features differs from that of earlier calls; with
+            If the data are not as above; if the query that ended the previous call goes on in
+            this one; if the number of features differs from that of earlier calls; with
             ``scope="global"``, on a second call unless pairs are kept. The statistics are then
             what they were before.
         """
@@ -255,43 +175,39 @@ class Pairgram:
             X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
         )
         ids = data.queries.ids
-        known = [] if ids is None or self.settings.scope == "global" else ids.tolist()
-        if self._last_id is not None and self._last_id in known:
+        if ids is None or len(ids) == 0 or self.settings.scope == "global":
+            ids = np.empty(0)
+        if self._last_id is not None and self._last_id in ids.tolist():
             raise ValueError(
-                f"qid {self._last_id!r} continues the last query of the previous update: each call "
-                "must hold whole queries"
+                f"qid {self._last_id!r} ended the previous update and goes on in this one: each "
+                "call must hold whole queries"
             )
         self._add(data)
-        self._last_id = known[-1] if known else None
+        self._last_id = ids[data.queries.index()[-1:]].tolist()[0] if len(ids) else None
         return self
 
     def _add(self, data: RankingData) -> None:
         n_features = data.X.shape[1]
         if self._sums is not None and n_features != self.n_features:
             raise ValueError(f"X must have {self.n_features} features, got {n_features}")
-        added = type(self)(n_threads=self.n_threads, **asdict(self.settings))
+        added = self._like()
         added.n_rows, added.n_queries = len(data.y), data.queries.n_queries
         if self._global:
             data = data.as_one_query()
             added.n_queries = 1
-        scatter = self._scatter
-        kernel_settings = (
-            PairSettings("kept", "global", "documents", self.settings.target)
-            if scatter
-            else self.settings
-        )
-        added._sums, added._pair_weight = _gram(data, kernel_settings, self.n_threads)
-        if scatter:
-            added._weight, added._mean = _mean(data, kernel_settings)
-        if self._sums is None:
-            self._take(added)
-        else:
-            self._take(self + added)
+        settings = self.settings
+        if self._scatter:
+            settings = PairSettings("kept", "global", "documents", settings.target)
+            added._weight, added._origin, added._mean = _mean(data, settings)
+        added._sums, added._pair_weight = _gram(data, settings, self.n_threads)
+        merged = added if self._sums is None else self + added
+        self.__dict__.update(merged.__dict__)
 
-    def _take(self, other: Pairgram) -> None:
-        last_id, n_threads = self._last_id, self.n_threads
-        self.__dict__.update(other.__dict__)
-        self._last_id, self.n_threads = last_id, n_threads
+    def _like(self) -> Self:
+        """Return empty statistics with the same settings."""
+        other = type(self).__new__(type(self))
+        other._start(self.settings, self.n_threads)
+        return other
 
     @property
     def _global(self) -> bool:
@@ -366,7 +282,7 @@ class Pairgram:
             )
         if self.n_rows + sign * other.n_rows < 0:
             raise ValueError(f"cannot subtract {other.n_rows} rows from {self.n_rows}")
-        result = type(self)(n_threads=self.n_threads, **asdict(self.settings))
+        result = self._like()
         result.n_rows = self.n_rows + sign * other.n_rows
         result.n_queries = self.n_queries + sign * other.n_queries
         if self._global:
@@ -374,8 +290,12 @@ class Pairgram:
         result._pair_weight = self._pair_weight + sign * other._pair_weight
         result._sums = mine + sign * theirs
         result._last_id = self._last_id
+        if sign > 0 and other._last_id is not None:
+            result._last_id = other._last_id
         if self._scatter:
             _join_means(result, self, other, sign)
+        if sign < 0:
+            _clear_noise(result._sums, np.diag(mine))
         return result
 
     def solve(self, alpha: float, *, scale: bool = False) -> NDArray[np.float64]:
@@ -393,8 +313,7 @@ class Pairgram:
         ValueError
             If `alpha` is not finite and ≥ 0.
         """
-        if not (np.isfinite(alpha) and alpha >= 0):
-            raise ValueError(f"alpha must be finite and >= 0, got {alpha!r}")
+        check_alpha(alpha)
         G = self.G
         return solve_ridge(G, self.g, float(alpha), scale_factors(G) if scale else None)
 
@@ -436,21 +355,26 @@ class Pairgram:
             If `pairs` is a Python callable, which a file cannot hold.
         """
         arrays = {"sums": self._require()}
-        if self._mean is not None:
-            arrays["mean"] = self._mean
-        counts = {
-            name: getattr(self, name) for name in ("n_rows", "n_queries", "_pair_weight", "_weight")
+        if self._mean is not None and self._origin is not None:
+            arrays |= {"mean": self._mean, "origin": self._origin}
+        names = ("n_rows", "n_queries", "_pair_weight", "_weight", "_last_id")
+        state = {name: getattr(self, name) for name in names}
+        if not isinstance(self._last_id, (int, float, str)):
+            state["_last_id"] = None
+        settings = {
+            field.name: getattr(self.settings, field.name) for field in fields(PairSettings)
         }
-        write_file(path, "Pairgram", arrays, {**asdict(self.settings), "counts": counts})
+        write_file(path, "Pairgram", arrays, {**settings, "state": state})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote; a damaged or foreign file is a ValueError."""
         _, arrays, settings = read_file(path, ("Pairgram",))
-        counts = settings.pop("counts")
+        state = settings.pop("state")
         self = cls(**settings)
-        self.__dict__.update(counts)
+        self.__dict__.update(state)
         self._sums, self._mean = arrays["sums"], arrays.get("mean")
+        self._origin = arrays.get("origin")
         return self
 
     def __repr__(self) -> str:
@@ -461,48 +385,90 @@ class Pairgram:
 def _gram(
     data: RankingData, settings: PairSettings, n_threads: int | None
 ) -> tuple[NDArray[np.float64], float]:
-    """Return (the sums over [X, y], Σ W); X with NaN or Inf is a ValueError."""
+    """Return (the sums over [X, y], Σ W); X with NaN or infinity is a ValueError."""
     threads = resolve_n_threads(n_threads)
     if scipy.sparse.issparse(data.X) and not worth_densifying(data):
-        sums, pair_weight = sparse_gram(data, settings)
+        sums, pair_weight, size = sparse_gram(data, settings)
+        _clear_noise(sums, size)
     else:
         width = data.X.shape[1] + 1
         sums, pair_weight = np.zeros((width, width)), 0.0
         with single_threaded_blas():
-            for _, block in dense_blocks(data):
-                arguments, named = block.kernel_arguments(settings)
+            for _, (arguments, named) in data.kernel_blocks(settings):
                 block_sums, weight = _core.gram(*arguments, **named, n_threads=threads)
                 sums, pair_weight = sums + block_sums, pair_weight + weight
-    if not np.isfinite(np.diag(sums)).all():
+    diagonal = np.diag(sums)
+    if data.X.dtype == np.float32 and _leaves_float32(data.X, diagonal[:-1]):
+        wide = RankingData(
+            data.X.astype(np.float64), data.y, data.queries, data.row_weights, data.query_weights
+        )
+        return _gram(wide, settings, n_threads)
+    if not np.isfinite(diagonal).all():
         check_array(data.X, accept_sparse="csr", input_name="X")  # says NaN or infinity
-        column = int(np.argmin(np.isfinite(np.diag(sums))))
+        column = int(np.argmin(np.isfinite(diagonal)))
         what = "y" if column == data.X.shape[1] else f"feature {column} of X"
-        raise ValueError(f"{what} is too large: its sum of squared differences overflows")
+        if data.row_weights is not None or data.query_weights is not None:
+            what = f"the weights or {what}"
+        raise ValueError(f"{what} too large: the weighted sum of squared differences overflows")
     return sums, float(pair_weight)
 
 
-def _mean(data: RankingData, settings: PairSettings) -> tuple[float, NDArray[np.float64]]:
-    """Return the weight and the weighted mean of the rows of [X, y]."""
-    weights = data.row_weights if data.row_weights is not None else np.ones(len(data.y))
-    total = float(weights.sum())
-    share = weights / total if total > 0 else weights
-    return total, np.append(share @ data.X, share @ settings.targets(data.y))
+def _leaves_float32(X: Any, diagonal: NDArray[np.float64]) -> bool:
+    """Tell whether squares overflowed, or vanished in a column that is not zero but tiny."""
+    odd = np.flatnonzero(~np.isfinite(diagonal) | (diagonal == 0))
+    if not len(odd):
+        return False
+    largest = abs(X[:, odd]).max(axis=0)
+    largest = largest.toarray().ravel() if scipy.sparse.issparse(largest) else largest
+    if not np.isfinite(largest).all():
+        return False  # NaN or infinity: an error either way
+    vanished = (diagonal[odd] == 0) & (largest > 0) & (largest < 1e-15)
+    return bool((vanished | ~np.isfinite(diagonal[odd])).any())
+
+
+def _clear_noise(sums: NDArray[np.float64], size: NDArray[np.float64]) -> None:
+    """Set to 0 the rows and columns of features of which a subtraction left rounding error."""
+    noise = np.diag(sums) <= NOISE * size
+    sums[noise] = 0.0
+    sums[:, noise] = 0.0
+
+
+def _mean(
+    data: RankingData, settings: PairSettings
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """Return (weight, first row, weighted mean of the rows minus it) of [X, y], in blocks."""
+    v, y = data.v, settings.targets(data.y)
+    total = float(v.sum())
+    share = v / total if total > 0 else v
+    sparse = scipy.sparse.issparse(data.X)
+    first = data.X[[0]].toarray()[0] if sparse else data.X[0]
+    origin = np.append(first, y[0]).astype(np.float64)
+    if sparse:  # centring would fill the rows
+        return total, origin, np.append(share @ data.X, share @ y) - origin * share.sum()
+    mean = np.zeros(len(origin))
+    for begin in range(0, len(y), 4096):
+        rows = slice(begin, begin + 4096)
+        mean[:-1] += share[rows] @ (data.X[rows] - origin[:-1])
+        mean[-1] += share[rows] @ (y[rows] - origin[-1])
+    return total, origin, mean
 
 
 def _join_means(result: Pairgram, a: Pairgram, b: Pairgram, sign: int) -> None:
     """Chan's formula for the scatter of two shards, or for one taken away again."""
     assert result._sums is not None
-    assert a._mean is not None
-    assert b._mean is not None
+    assert a._mean is not None and a._origin is not None
+    assert b._mean is not None and b._origin is not None
+    b_mean = (b._origin - a._origin) + b._mean  # both from a's origin
+    result._origin = a._origin
     result._weight = max(0.0, a._weight + sign * b._weight)
     if result._weight == 0:
         result._mean = np.zeros_like(a._mean)
         return
-    result._mean = a._mean + sign * b._weight / result._weight * (b._mean - a._mean)
+    result._mean = a._mean + sign * b._weight / result._weight * (b_mean - a._mean)
     if sign > 0:
-        difference = b._mean - a._mean
+        difference = b_mean - a._mean
         factor = a._weight * b._weight / result._weight
     else:
-        difference = b._mean - result._mean
+        difference = b_mean - result._mean
         factor = -result._weight * b._weight / a._weight
     result._sums += factor * np.outer(difference, difference)

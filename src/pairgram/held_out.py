@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,10 @@ from numpy.typing import NDArray
 
 from pairgram import _core
 from pairgram._threads import resolve_n_threads, single_threaded_blas
-from pairgram.gram import Pairgram, RankingData
+from pairgram.data import RankingData
+from pairgram.gram import Pairgram
 from pairgram.pairs import PairSettings
-from pairgram.queries import Queries
-from pairgram.ridge import RidgePath, Vector, scale_factors
-from pairgram.sparse import dense_blocks
+from pairgram.ridge import RidgePath, Vector
 
 __all__ = ["leave_query_out", "leave_row_out", "predict_path", "split_scores"]
 
@@ -27,49 +25,63 @@ MAX_REFIT_FLOPS = 1e11
 def leave_query_out(
     data: RankingData,
     total: Pairgram,
-    factor: Vector | None,
+    ridge: RidgePath,
     alphas: Vector,
     n_threads: int | None = None,
 ) -> Vector:
     """Return the scores of every row by the model fitted without its query, (n_alphas, n_rows).
 
-    Exact, from one eigendecomposition of the whole data's statistics; for ``scope="global"`` by
-    subtracting each query's rows (pairs kept) or by refitting.
+    From one eigendecomposition of the whole data's statistics; for ``scope="global"`` by
+    subtracting each query's rows (pairs kept) or by refitting. NaN where the solution would be
+    rounding error: alpha below 1e-10 of the largest eigenvalue, in a direction that only the
+    query has.
 
     Parameters
     ----------
     data : RankingData
     total : Pairgram
         The statistics of all rows.
-    factor : ndarray of shape (n_features,) or None
-        Feature scaling, held fixed.
+    ridge : RidgePath
+        Their decomposition; its feature scaling is held fixed.
     alphas : ndarray of shape (n_alphas,), descending, > 0
     n_threads : int or None
 
     Raises
     ------
     ValueError
-        If refitting would be needed and would take too long.
+        If no query, or only one, has pairs; if refitting would be needed and would take too long.
     """
     settings = total.settings
     if settings.scope == "global" and settings.pairs is not None:
-        queries = data.queries
-        _refuse_long_refits(data, queries.n_queries, "leave-query-out with scope='global'")
-        scores = np.empty((len(alphas), len(data.y)))
-        rows = np.arange(len(data.y))
-        for query in range(queries.n_queries):
-            test = rows[queries.rows(query)]
-            ridge = _decompose_without(data, total, test, factor, n_threads)
-            scores[:, test] = predict_path(data.X[test], ridge.coef(alphas))
-        return scores
-    ridge = RidgePath.of(total.G, total.g, factor)
-    return _exact(data, settings, ridge, alphas, n_threads)
+        return _leave_global_query_out(data, total, ridge, alphas, n_threads)
+    if data.has_pairs(settings).sum() < 2:
+        raise ValueError(
+            "leave-query-out needs two queries with pairs, one to fit to and one to hold out; give "
+            "cv a splitter or a validation set"
+        )
+    threads = resolve_n_threads(n_threads)
+    scores = np.empty((len(alphas), len(data.y)))
+    with single_threaded_blas():
+        for rows, (arguments, named) in data.kernel_blocks(settings):
+            block_scores = _core.leave_query_out(
+                *arguments,
+                **named,
+                basis=ridge.basis,
+                eigenvalues=ridge.eigenvalues,
+                projection=ridge.projection,
+                alphas=alphas,
+                n_threads=threads,
+            )
+            if isinstance(rows, slice):
+                return block_scores
+            scores[:, rows] = block_scores
+    return scores
 
 
 def leave_row_out(
     data: RankingData,
     total: Pairgram,
-    factor: Vector | None,
+    ridge: RidgePath,
     alphas: Vector,
     n_threads: int | None = None,
 ) -> Vector:
@@ -80,7 +92,8 @@ def leave_row_out(
 
     With pairs kept, one pairwise query is ridge regression with an unpenalised intercept at
     ``alpha / (V − v_i)``, whose leave-one-out residual is exact by the hat matrix; pointwise rows
-    likewise without the intercept. Otherwise every row is a refit.
+    likewise without the intercept. Otherwise every row is a refit. Parameters as those of
+    `leave_query_out`.
 
     Raises
     ------
@@ -88,18 +101,17 @@ def leave_row_out(
         If refitting would be needed and would take too long.
     """
     settings = total.settings
-    if settings.pairs is None:
-        return _leave_pointwise_row_out(data, total, factor, alphas, n_threads)
-    if settings.kind == "kept":
-        return _leave_kept_row_out(data, total, factor, alphas)
+    if settings.pairs is None or settings.kind == "kept":
+        return _leave_one_out(data, total, ridge, alphas)
     n_rows = len(data.y)
-    _refuse_long_refits(data, n_rows, f"leave-row-out with pairs={settings.pairs!r}")
+    _refuse_long_refits(data, settings, n_rows, f"leave-row-out with pairs={settings.pairs!r}")
     scores = np.empty((len(alphas), n_rows))
     rows = np.arange(n_rows)
-    y, v = settings.targets(data.y), _row_weights(data)
+    y, v = settings.targets(data.y), data.v
     for row in rows:
         test = rows[row : row + 1]
-        coefs = _decompose_without(data, total, test, factor, n_threads).coef(alphas)
+        rest = _statistics_of(data, total, np.delete(rows, row), test, n_threads)
+        coefs = RidgePath.of(rest.G, rest.g, ridge.factor).coef(alphas)
         others = np.where(rows == row, 0.0, v)
         share = others / others.sum() if others.sum() > 0 else others
         origin = coefs @ (share @ data.X)
@@ -122,120 +134,79 @@ def split_scores(
     """
     results = []
     for train, test in splits:
-        rest = _statistics_of(data, total, np.asarray(train), np.asarray(test), n_threads)
-        G = rest.G
-        ridge = RidgePath.of(G, rest.g, scale_factors(G) if scale else None)
-        results.append(predict_path(data.X[np.asarray(test)], ridge.coef(alphas)))
+        rest = _statistics_of(data, total, train, test, n_threads)
+        results.append(predict_path(data.X[test], rest.decompose(scale=scale).coef(alphas)))
     return results
 
 
-def _exact(
+def predict_path(X: Any, coefs: Vector) -> Vector:
+    """Return the scores of the rows of X by every model of a path, (n_alphas, n_rows)."""
+    return np.ascontiguousarray((X @ coefs.T).T, dtype=np.float64)
+
+
+def _leave_global_query_out(
     data: RankingData,
-    settings: PairSettings,
+    total: Pairgram,
     ridge: RidgePath,
     alphas: Vector,
     n_threads: int | None,
 ) -> Vector:
-    threads = resolve_n_threads(n_threads)
+    n_queries = data.queries.n_queries
+    _refuse_long_refits(data, total.settings, n_queries, "leave-query-out with scope='global'")
     scores = np.empty((len(alphas), len(data.y)))
-    with single_threaded_blas():
-        for rows, block in dense_blocks(data):
-            arguments, named = block.kernel_arguments(settings)
-            block_scores = _core.leave_query_out(
-                *arguments,
-                **named,
-                basis=ridge.basis,
-                eigenvalues=ridge.eigenvalues,
-                projection=ridge.projection,
-                alphas=alphas,
-                n_threads=threads,
-            )
-            if isinstance(rows, slice):
-                return block_scores
-            scores[:, rows] = block_scores
+    rows = np.arange(len(data.y))
+    for query in np.flatnonzero(data.queries.sizes).tolist():
+        test = rows[data.queries.rows(query)]
+        rest = _statistics_of(data, total, np.setdiff1d(rows, test), test, n_threads)
+        coefs = RidgePath.of(rest.G, rest.g, ridge.factor).coef(alphas)
+        scores[:, test] = predict_path(data.X[test], coefs)
     return scores
 
 
-def _leave_pointwise_row_out(
-    data: RankingData,
-    total: Pairgram,
-    factor: Vector | None,
-    alphas: Vector,
-    n_threads: int | None,
-) -> Vector:
-    """Every row as a query of its own: pointwise statistics are additive over rows."""
-    weights = _row_weights(data)
-    if total.settings.weighting == "queries" and weights.sum() > 0:
-        weights = weights / weights.sum()
-    if data.query_weights is not None:
-        weights = weights * data.query_weights[0]
-    n_rows = len(data.y)
-    rows = replace(
-        data, queries=Queries(np.arange(n_rows + 1)), row_weights=weights, query_weights=None
-    )
-    ridge = RidgePath.of(total.G, total.g, factor)
-    return _exact(rows, replace(total.settings, weighting="pairs"), ridge, alphas, n_threads)
+def _leave_one_out(data: RankingData, total: Pairgram, ridge: RidgePath, alphas: Vector) -> Vector:
+    """Ridge regression, with an intercept for pairs kept, in blocks of rows.
 
-
-def _leave_kept_row_out(
-    data: RankingData, total: Pairgram, factor: Vector | None, alphas: Vector
-) -> Vector:
-    """Ridge with an intercept, centred: h_ii = v_i (1/V + z_iᵀ (Λ + λ_i)^-1 z_i), in blocks."""
-    settings, v = total.settings, _row_weights(data)
-    weight = v.sum()
-    n_rows = len(data.y)
-    if weight == 0:
-        return np.zeros((len(alphas), n_rows))
-    query_weight = 1.0 if data.query_weights is None else float(data.query_weights[0])
-
-    def objective_factor(total_weight: Vector) -> Vector:
-        inverse = np.divide(
-            1.0, total_weight, out=np.zeros_like(total_weight), where=total_weight > 0
-        )
-        powers = {"pairs": total_weight, "documents": np.ones_like(inverse), "queries": 2 * inverse}
-        return query_weight * powers[settings.weighting]
-
-    full = float(objective_factor(np.array([weight]))[0])
-    if full == 0:
-        return np.zeros((len(alphas), n_rows))
-    ridge = RidgePath.of(total.G / full, total.g / full, factor)
-    y = settings.targets(data.y)
-    mean_x, mean_y = v @ data.X / weight, float(v @ y / weight)
+    Row i is left out of a problem whose ridge is alpha / c_i, c_i the objective's factor without
+    it: held-out score ``(fit_i − h_i y_i) / (1 − h_i)`` with the leverage
+    ``h_i = v_i (1/V + z_iᵀ (Λ + alpha/c_i)⁻¹ z_i)``.
+    """
+    settings, v, y = total.settings, data.v, total.settings.targets(data.y)
+    intercept = settings.pairs is not None
+    weight, n_rows = float(v.sum()), len(y)
+    scores = np.zeros((len(alphas), n_rows))
+    factor = float(_objective_factor(data, settings, np.array([weight]))[0])
+    if weight == 0 or factor == 0:
+        return scores
     without = np.where(weight - v > 1e-14 * weight, weight - v, 0.0)
-    factors = objective_factor(without)
-    scores = np.empty((len(alphas), n_rows))
-    step = max(1, (32 << 20) // (8 * len(ridge.eigenvalues)))
+    factors = _objective_factor(data, settings, without)
+    mean_x = v @ data.X / weight if intercept else np.zeros(data.X.shape[1])
+    mean_y = float(v @ y / weight) if intercept else 0.0
+    eigenvalues, projection = ridge.eigenvalues / factor, ridge.projection / factor
+    step = max(1, (32 << 20) // (8 * len(eigenvalues)))
     for begin in range(0, n_rows, step):
         rows = slice(begin, min(begin + step, n_rows))
         X = data.X[rows].toarray() if scipy.sparse.issparse(data.X) else data.X[rows]
         z = (X - mean_x) @ ridge.basis
-        squares, products = z * z, z * ridge.projection
+        known = factors[rows] > 0
         for i, alpha in enumerate(alphas):
-            ridges = np.divide(
-                alpha, factors[rows], out=np.full(len(z), np.inf), where=factors[rows] > 0
-            )
-            inverse = 1 / (ridge.eigenvalues + ridges[:, None])
-            fit = np.einsum("ij,ij->i", products, inverse) + mean_y
-            leverage = v[rows] * (1 / weight + np.einsum("ij,ij->i", squares, inverse))
+            ridges = np.divide(alpha, factors[rows], out=np.full(len(z), np.inf), where=known)
+            inverse = 1 / (eigenvalues + ridges[:, None])
+            fit = np.einsum("ij,j,ij->i", z, projection, inverse) + mean_y
+            leverage = v[rows] * (np.einsum("ij,ij,ij->i", z, z, inverse) + intercept / weight)
             left = np.maximum(1 - leverage, np.finfo(np.float64).tiny)
-            held_out = (fit - leverage * y[rows]) / left
-            scores[i, rows] = np.where(factors[rows] > 0, held_out, 0.0)
+            scores[i, rows] = np.where(known, (fit - leverage * y[rows]) / left, 0.0)
     return scores
 
 
-def _decompose_without(
-    data: RankingData,
-    total: Pairgram,
-    test: Rows,
-    factor: Vector | None,
-    n_threads: int | None,
-) -> RidgePath:
-    train = np.setdiff1d(np.arange(len(data.y)), test)
-    if len(train) == 0:
-        zeros = np.zeros(data.X.shape[1])
-        return RidgePath.of(np.diag(zeros), zeros, factor)
-    rest = _statistics_of(data, total, train, test, n_threads)
-    return RidgePath.of(rest.G, rest.g, factor)
+def _objective_factor(data: RankingData, settings: PairSettings, weight: Vector) -> Vector:
+    """What multiplies Σ v (y − f − b)² in the objective of one query of the given weights."""
+    inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
+    ones = np.where(weight > 0, 1.0, 0.0)
+    if settings.pairs is None:
+        factor = inverse if settings.weighting == "queries" else ones
+    else:
+        factor = {"pairs": weight, "documents": ones, "queries": 2 * inverse}[settings.weighting]
+    return factor if data.query_weights is None else factor * data.query_weights.max()
 
 
 def _statistics_of(
@@ -248,8 +219,10 @@ def _statistics_of(
         and (np.bincount(np.concatenate((train, test)), minlength=n_rows) == 1).all()
     )
     if complement and len(test) < len(train) and _is_subtractable(data, total.settings, test):
-        return total - Pairgram._of(data.take(test), total.settings, n_threads)
-    return Pairgram._of(data.take(train), total.settings, n_threads)
+        rest = total - Pairgram.from_data(data.take(test), total.settings, n_threads)
+        if (np.diag(rest.G) >= 1e-6 * np.diag(total.G)).all():  # else digits are lost
+            return rest
+    return Pairgram.from_data(data.take(train), total.settings, n_threads)
 
 
 def _is_subtractable(data: RankingData, settings: PairSettings, test: Rows) -> bool:
@@ -261,18 +234,12 @@ def _is_subtractable(data: RankingData, settings: PairSettings, test: Rows) -> b
     return bool(((counts == 0) | (counts == data.queries.sizes)).all())
 
 
-def predict_path(X: Any, coefs: Vector) -> Vector:
-    """Return the scores of the rows of X by every model of a path, (n_alphas, n_rows)."""
-    return np.ascontiguousarray((X @ coefs.T).T, dtype=np.float64)
-
-
-def _row_weights(data: RankingData) -> Vector:
-    return np.ones(len(data.y)) if data.row_weights is None else data.row_weights
-
-
-def _refuse_long_refits(data: RankingData, n_refits: int, what: str) -> None:
+def _refuse_long_refits(
+    data: RankingData, settings: PairSettings, n_refits: int, what: str
+) -> None:
     n_rows, n_features = data.X.shape
-    flops = float(n_refits) * n_features**2 * (n_rows + 10 * n_features)
+    rows_read = n_rows if settings.kind == "kept" else n_refits * n_rows  # else subtracted
+    flops = float(n_features) ** 2 * (rows_read + n_refits * 10.0 * n_features)
     if flops > MAX_REFIT_FLOPS:
         raise ValueError(
             f"{what} needs {n_refits} refits of {n_rows} rows and {n_features} features "

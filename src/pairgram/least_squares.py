@@ -4,171 +4,26 @@ from __future__ import annotations
 
 import itertools
 import os
-import warnings
 from collections.abc import Sequence
-from numbers import Integral
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.model_selection import check_cv
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from pairgram import held_out
-from pairgram.gram import Pairgram, RankingData
-from pairgram.metrics import Metric, get_metric
-from pairgram.model_selection import QueryKFold
+from pairgram.cross_validation import HeldOutScoring, is_validation_set
+from pairgram.data import RankingData
+from pairgram.gram import Pairgram
+from pairgram.linear import LinearRanker, check_flag
+from pairgram.metrics import Metric
 from pairgram.pairs import Pairs, PairSettings, Scope, Target, Weighting
-from pairgram.persistence import read_file, write_file
-from pairgram.ridge import Vector, check_alphas, scale_factors
+from pairgram.persistence import read_file
+from pairgram.ridge import RidgePath, Vector, check_alpha, check_alphas
 
 __all__ = ["RankRLS", "RankRLSCV", "load_model"]
 
 
-class _LinearRanker(BaseEstimator):  # type: ignore[misc]
-    """What the linear rankers share: checks, prediction, score, files."""
-
-    __metadata_request__fit = {"qid": True, "sample_weight": True}  # noqa: RUF012
-    __metadata_request__score = {"qid": True, "sample_weight": True}  # noqa: RUF012
-
-    coef_: Vector
-    uses_qid_: bool
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        return tags
-
-    def _check(
-        self,
-        X: Any,
-        y: ArrayLike,
-        qid: ArrayLike | None,
-        group: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        query_weight: ArrayLike | None,
-    ) -> RankingData:
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite=False,
-            y_numeric=True,
-        )
-        self.uses_qid_ = qid is not None or group is not None
-        data = RankingData.make(
-            X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
-        )
-        for name, weights in (
-            ("sample_weight", data.row_weights),
-            ("query_weight", data.query_weights),
-        ):
-            if weights is not None and not weights.any():
-                raise ValueError(f"{name} must not be zero for every row: no pair would count")
-        return data
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the scores ``X @ coef_`` by which rows are ranked, highest first.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), float32 for float32 X and else float64
-
-        Raises
-        ------
-        ValueError
-            If X has another number of features than in `fit`, or holds NaN or infinity.
-        """
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-        )
-        scores = np.asarray(X @ self.coef_.astype(X.dtype, copy=False))
-        if not np.isfinite(scores).all():  # then say what is wrong with X
-            validate_data(self, X, reset=False, accept_sparse="csr", dtype=X.dtype)
-        return scores
-
-    def score(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        """Return the mean NDCG@10 over queries, gain ``2^y − 1``, discount ``1 / log2(1 + i)``.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,), ≥ 0
-        qid : array-like of shape (n_rows,) or None
-            None: the rows are one query.
-        sample_weight : array-like of shape (n_rows,) or None
-            A query counts with the mean weight of its rows.
-
-        Raises
-        ------
-        ValueError
-            If a label is negative: then score with another metric, as
-            ``scoring=make_scorer("kendall")`` in scikit-learn's tools or
-            ``evaluate("kendall", ...)``. If the model was fitted with query ids and none are given.
-        """
-        check_is_fitted(self)
-        if qid is None and self.uses_qid_:
-            raise ValueError(
-                "this model was fitted with query ids, so score needs qid; scikit-learn's tools "
-                "pass it on after sklearn.set_config(enable_metadata_routing=True)"
-            )
-        labels = np.asarray(y)
-        if labels.size and labels.dtype.kind in "iuf" and (labels < 0).any():
-            row = int(np.argmax(labels.ravel() < 0))
-            raise ValueError(
-                f"score is NDCG@10, which takes labels >= 0, but y is {labels.ravel()[row]} in row "
-                f"{row}: use scoring=make_scorer('pairwise_accuracy') or another metric for real "
-                "labels ('kendall', 'spearman', 'msd', 'm1d')"
-            )
-        metric = get_metric("ndcg@10")
-        return float(metric(y, self.predict(X), qid, sample_weight=sample_weight))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a safetensors file (no code in it), whole or not at all.
-
-        `load_model` reads it.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is a Python callable, which a file cannot hold.
-        """
-        check_is_fitted(self)
-        arrays = {"coef_": self.coef_}
-        settings = {"uses_qid_": self.uses_qid_, "n_features_in_": self.n_features_in_}
-        if hasattr(self, "feature_names_in_"):
-            settings["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
-        parameters = self._parameters_to_save()
-        write_file(path, "RankRLS", arrays, {**parameters, "fitted": settings})
-
-    def _parameters_to_save(self) -> dict[str, Any]:
-        return dict(self.get_params(deep=False))
-
-
-class RankRLS(_LinearRanker):
+class RankRLS(LinearRanker):
     """Linear ranker by regularised least squares on pairs (RankRLS), or on rows.
 
     Parameters
@@ -273,7 +128,7 @@ class RankRLS(_LinearRanker):
             Query ids, rows in any order. None, without `group`: all rows are one query.
         group : array-like of shape (n_queries,) of int, or None
             Sizes of queries whose rows stand together, instead of `qid`.
-        sample_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
+        sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
             Weight 2 is the same as the row twice.
         query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
             Constant within a query.
@@ -288,13 +143,15 @@ class RankRLS(_LinearRanker):
             If the data or a parameter is not as described; the message names it.
         """
         settings = PairSettings(self.pairs, self.scope, self.weighting, self.target)
+        check_alpha(self.alpha)
+        check_flag("scale", self.scale)
         data = self._check(X, y, qid, group, sample_weight, query_weight)
-        statistics = Pairgram._of(data, settings, self.n_threads)
+        statistics = self._statistics(data, settings)
         self.coef_ = statistics.solve(self.alpha, scale=self.scale)
         return self
 
 
-class RankRLSCV(_LinearRanker):
+class RankRLSCV(LinearRanker):
     """RankRLS that chooses its ridge, and more on request, by held-out scores.
 
     Parameters
@@ -311,8 +168,8 @@ class RankRLSCV(_LinearRanker):
         - a splitter such as ``QueryKFold(5)``, (training rows, test rows) pairs, or an int k for
           ``QueryKFold(k)``, with a single query for ``KFold(k)`` over its rows;
         - a validation set, as a tuple.
-    scoring : str, Metric or None, default=None
-        A name that `get_metric` knows, or its result. None: ``"ndcg@10"``, or
+    scoring : str, Metric, scorer or None, default=None
+        A name that `get_metric` knows, or the result of `get_metric` or `make_scorer`. None: ``"ndcg@10"``, or
         ``"pairwise_accuracy"`` where labels are negative or not whole numbers, or where rows of a
         single query are held out one by one.
     n_threads : int or None, default=None
@@ -340,9 +197,14 @@ class RankRLSCV(_LinearRanker):
 
     Notes
     -----
-    Leave-query-out scores are those of explicit refits without each query. They cost about
-    ``2 n d² + 20 n d n_alphas`` flops (d features) and n · n_alphas doubles. With ``scale=True``
-    the scaling is that of all rows. Ties go to the first combination and the largest alpha.
+    The mean is over all held-out queries of all splits, each with the mean of its rows' sample
+    weights times its query weight; rows of weight 0 are not there.
+
+    Leave-query-out scores are those of explicit refits without each query, to a relative error of
+    about ``1e-16 λ_max(G) / alpha``; where a tiny alpha would leave rounding error alone, the score
+    is NaN. They cost about ``2 n d² + 20 n d n_alphas`` flops (d features) and n · n_alphas doubles.
+    With ``scale=True`` the scaling is that of all rows; splitters and validation sets scale by the
+    training rows. Ties go to the first combination and the largest alpha.
     For ``scope="global"`` other rows' pairs change too: the queries' rows are subtracted
     (``pairs="kept"``) or the model is refitted, and refused above 1e11 flops.
 
@@ -395,8 +257,8 @@ class RankRLSCV(_LinearRanker):
     ) -> Self:
         """Score every combination of settings on held-out rows, and fit the best to all.
 
-        Parameters and errors are those of `RankRLS.fit`. In the mean held-out score a query
-        counts with the mean of its rows' sample weights.
+        Parameters and errors are those of `RankRLS.fit`. Besides, a ValueError where `scoring`
+        cannot take the labels, `cv` makes no splits, or no query is left to fit to.
         """
         combinations = list(
             itertools.product(_as_list(self.pairs), _as_list(self.target), _as_list(self.scale))
@@ -405,33 +267,31 @@ class RankRLSCV(_LinearRanker):
             PairSettings(pairs, self.scope, self.weighting, target)
             for pairs, target, _ in combinations
         ]
+        for _, _, scale in combinations:
+            check_flag("scale", scale)
         given = None if self.alphas is None else check_alphas(self.alphas)
         data = self._check(X, y, qid, group, sample_weight, query_weight)
-        plan = self._plan(data)
-        results = []
-        statistics: dict[PairSettings, Pairgram] = {}
-        for setting, (_, _, scale) in zip(settings, combinations, strict=True):
-            if setting not in statistics:
-                statistics[setting] = Pairgram._of(data, setting, self.n_threads)
-            total = statistics[setting]
-            alphas = total.default_alphas(scale=scale) if given is None else given
-            results.append((alphas, plan.scores(total, scale, alphas)))
-        self._choose(combinations, settings, statistics, results)
-        return self
-
-    def _plan(self, data: RankingData) -> _Plan:
         if len(data.y) < 2:
             raise ValueError("RankRLSCV holds rows out, so X must have two or more, got 1 sample")
+        scoring = self._scoring(data)
+        candidates: list[_Candidate] = []
+        for setting, (_, _, scale) in zip(settings, combinations, strict=True):
+            same = [c for c in candidates if c.total.settings == setting]
+            total = same[0].total if same else self._statistics(data, setting)
+            ridge = total.decompose(scale=scale)
+            alphas = ridge.default_alphas() if given is None else given
+            scores = scoring.scores(total, ridge, scale, alphas)
+            candidates.append(_Candidate(total, ridge, scale, alphas, scores))
+        self._choose(candidates)
+        return self
+
+    def _scoring(self, data: RankingData) -> HeldOutScoring:
         validation = None
-        splits = None
-        if isinstance(self.cv, tuple) and len(self.cv) in (2, 3) and _is_matrix(self.cv[0]):
+        if is_validation_set(self.cv):
             validation = self._validation(*self.cv)
-        elif self.cv is not None:
-            splits = _splits(self.cv, data)
-        labels = data.y if validation is None else np.append(data.y, validation.y)
-        one_by_one = self.cv is None and data.queries.n_queries == 1
-        self.scoring_ = _metric(self.scoring, labels, one_by_one)
-        return _Plan(data, self.scoring_, splits, validation, self.n_threads)
+        scoring = HeldOutScoring.make(data, self.cv, validation, self.scoring, self.n_threads)
+        self.scoring_ = scoring.metric
+        return scoring
 
     def _validation(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> RankingData:
         if qid is None and self.uses_qid_:
@@ -445,41 +305,40 @@ class RankRLSCV(_LinearRanker):
             dtype=[np.float64, np.float32],
             y_numeric=True,
         )
-        return RankingData.make(X, y, qid=qid)
+        return RankingData.delimit(X, y, qid)
 
-    def _choose(
-        self,
-        combinations: list[tuple[Any, Any, Any]],
-        settings: list[PairSettings],
-        statistics: dict[PairSettings, Pairgram],
-        results: list[tuple[Vector, Vector]],
-    ) -> None:
+    def _choose(self, candidates: list[_Candidate]) -> None:
         sign = 1 if self.scoring_.greater_is_better else -1
-        scores = np.concatenate([result[1] for result in results])
+        scores = np.concatenate([c.scores for c in candidates])
         ordered = np.where(np.isnan(scores), -np.inf, sign * scores)
         if np.isneginf(ordered).all():
             raise ValueError(
                 f"scoring={self.scoring_.name!r} is undefined for every held-out query: no query "
-                "has what the metric needs, such as two rows with different labels"
+                "has what the metric needs, such as two rows with different labels, or every alpha "
+                "is so small that held-out scores are rounding error"
             )
         best = int(np.argmax(ordered))
-        sizes = [len(alphas) for alphas, _ in results]
-        of_combination = np.repeat(np.arange(len(results)), sizes)
-        chosen = int(of_combination[best])
-        self.alphas_, self.scores_ = results[chosen]
-        self.alpha_ = float(np.concatenate([result[0] for result in results])[best])
-        self.pairs_, self.target_, self.scale_ = combinations[chosen]
+        of_candidate = np.repeat(np.arange(len(candidates)), [len(c.alphas) for c in candidates])
+        chosen = candidates[int(of_candidate[best])]
+        at = best - int(np.searchsorted(of_candidate, of_candidate[best]))
+        self.alphas_, self.scores_ = chosen.alphas, chosen.scores
+        self.alpha_ = float(chosen.alphas[at])
+        self.pairs_, self.target_ = chosen.total.settings.pairs, chosen.total.settings.target
+        self.scale_ = chosen.scale
         self.best_score_ = float(scores[best])
-        total = statistics[settings[chosen]]
-        self.coef_path_ = total.path(self.alphas_, scale=self.scale_)
-        self.coef_ = self.coef_path_[int(np.argmax(self.alphas_ == self.alpha_))].copy()
-        columns: dict[str, list[Any]] = {"pairs": [], "target": [], "scale": []}
-        for combination, size in zip(combinations, sizes, strict=True):
-            for column, value in zip(columns.values(), combination, strict=True):
-                column.extend([value] * size)
+        self.coef_path_ = chosen.ridge.coef(chosen.alphas)
+        self.coef_ = self.coef_path_[at].copy()
+
+        def column(values: list[Any]) -> NDArray[np.object_]:
+            full = np.empty(len(values), dtype=object)
+            full[:] = values
+            return full[of_candidate]
+
         self.cv_results_ = {
-            "param_alpha": np.concatenate([result[0] for result in results]),
-            **{f"param_{name}": np.array(column, dtype=object) for name, column in columns.items()},
+            "param_alpha": np.concatenate([c.alphas for c in candidates]),
+            "param_pairs": column([c.total.settings.pairs for c in candidates]),
+            "param_target": column([c.total.settings.target for c in candidates]),
+            "param_scale": column([c.scale for c in candidates]),
             "mean_test_score": scores,
             "rank_test_score": np.searchsorted(np.sort(-ordered), -ordered) + 1,
         }
@@ -497,47 +356,14 @@ class RankRLSCV(_LinearRanker):
         }
 
 
-class _Plan:
-    """How one fit holds rows out and scores them."""
+class _Candidate(NamedTuple):
+    """A combination of settings, with its held-out scores along the ridge path."""
 
-    def __init__(
-        self,
-        data: RankingData,
-        metric: Metric,
-        splits: list[tuple[NDArray[np.int64], NDArray[np.int64]]] | None,
-        validation: RankingData | None,
-        n_threads: int | None,
-    ) -> None:
-        self.data, self.metric, self.splits = data, metric, splits
-        self.validation, self.n_threads = validation, n_threads
-
-    def scores(self, total: Pairgram, scale: bool, alphas: Vector) -> Vector:
-        """Return the mean held-out score for every alpha, (n_alphas,)."""
-        data = self.data
-        if self.validation is not None:
-            coefs = total.path(alphas, scale=scale)
-            return self._mean(self.validation, held_out.predict_path(self.validation.X, coefs))
-        if self.splits is not None:
-            scores = held_out.split_scores(data, total, self.splits, scale, alphas, self.n_threads)
-            means = [
-                self._mean(data.take(np.asarray(test)), split)
-                for (_, test), split in zip(self.splits, scores, strict=True)
-            ]
-            return _nan_mean(np.array(means))
-        factor = scale_factors(total.G) if scale else None
-        leave = held_out.leave_row_out if data.queries.n_queries == 1 else held_out.leave_query_out
-        return self._mean(data, leave(data, total, factor, alphas, self.n_threads))
-
-    def _mean(self, data: RankingData, scores: Vector) -> Vector:
-        if data.row_weights is not None and (data.row_weights == 0).any():
-            seen = np.flatnonzero(data.row_weights > 0)  # weight 0: as if the row were not there
-            data, scores = data.take(seen), np.ascontiguousarray(scores[:, seen])
-        queries = data.queries
-        per_query = self.metric.per_query_scores(data.y, scores, queries, self.n_threads)
-        if data.row_weights is None:
-            return np.atleast_1d(self.metric.mean(per_query))
-        totals = np.bincount(queries.index(), data.row_weights, minlength=queries.n_queries)
-        return np.atleast_1d(self.metric.mean(per_query, totals / np.maximum(queries.sizes, 1)))
+    total: Pairgram
+    ridge: RidgePath
+    scale: bool
+    alphas: Vector
+    scores: Vector
 
 
 def load_model(path: str | os.PathLike[str]) -> RankRLS:
@@ -571,33 +397,3 @@ def _as_list(value: Any) -> list[Any]:
             raise ValueError("a list of settings to choose from must not be empty")
         return list(value)
     return [value]
-
-
-def _is_matrix(value: Any) -> bool:
-    return scipy.sparse.issparse(value) or np.ndim(value) == 2 or hasattr(value, "columns")
-
-
-def _metric(scoring: str | Metric | None, y: Vector, one_by_one: bool) -> Metric:
-    if isinstance(scoring, Metric):
-        return scoring
-    if scoring is None:
-        graded = (y >= 0).all() and (y == np.rint(y)).all() and y.max(initial=0) < 64
-        scoring = "ndcg@10" if graded and not one_by_one else "pairwise_accuracy"
-    return get_metric(scoring)
-
-
-def _splits(cv: Any, data: RankingData) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    if isinstance(cv, Integral) and data.queries.n_queries > 1:
-        splitter = QueryKFold(cv)
-    else:
-        splitter = check_cv(cv)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
-        return list(splitter.split(np.empty((len(data.y), 1)), data.y, data.queries.index()))
-
-
-def _nan_mean(values: Vector) -> Vector:
-    known = ~np.isnan(values)
-    counts = known.sum(axis=0)
-    sums = np.where(known, values, 0.0).sum(axis=0)
-    return np.asarray(np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0))

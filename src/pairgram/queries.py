@@ -173,7 +173,8 @@ def check_weights(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.float
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(f"{name} must be finite and >= 0, got {weights[row]} in row {row}")
-    return weights
+    tiny = weights < np.finfo(np.float64).tiny  # 1 / v would overflow
+    return np.where(tiny, 0.0, weights) if tiny.any() else weights
 
 
 def _plain(value: Any) -> Any:
@@ -184,9 +185,10 @@ def _as_ids(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
     """Return `qid` as a 1-d array without missing ids, of objects where types are mixed."""
     if isinstance(qid, (list, tuple)):
         types = {type(value) for value in qid}
-        if len(types) == 1 and issubclass(next(iter(types)), (int, str, bytes, float, np.generic)):
-            ids = np.asarray(qid)
-        else:  # NumPy would make [1, "1"] equal strings and a list of tuples a matrix
+        ids = np.asarray(qid) if len(types) == 1 and types <= {int, float, bool} else np.empty(0)
+        if len(ids) == 0 or (types == {int} and ids.dtype.kind not in "iu"):
+            # NumPy would make equal strings of [1, "1"] and ["a", "a\0"], equal floats of large
+            # integers, and a matrix of tuples.
             ids = np.empty(len(qid), dtype=object)
             ids[:] = qid
     else:
@@ -239,9 +241,13 @@ def _offsets_from_sizes(group: ArrayLike, n_rows: int) -> NDArray[np.int64]:
         raise ValueError(f"group must be 1-d, one size per query, got shape {sizes.shape}")
     if sizes.dtype.kind not in "iu" and sizes.size:
         raise TypeError(f"group must hold integers, got {sizes.dtype}")
-    if (sizes < 0).any():
-        query = int(np.argmax(sizes < 0))
-        raise ValueError(f"group must hold sizes >= 0, got {sizes[query]} for query #{query}")
+    wrong = (sizes < 0) | (sizes > n_rows)
+    if wrong.any():
+        query = int(np.argmax(wrong))
+        raise ValueError(
+            f"group must hold sizes >= 0 that add up to the {n_rows} rows, got {sizes[query]} for "
+            f"query #{query}"
+        )
     offsets = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))).astype(np.int64)
     if offsets[-1] != n_rows:
         raise ValueError(f"group must add up to the {n_rows} rows, got {offsets[-1]}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -11,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairgram._threads import single_threaded_blas
 
-__all__ = ["RidgePath", "check_alphas", "scale_factors", "solve_ridge"]
+__all__ = ["RidgePath", "check_alpha", "check_alphas", "scale_factors", "solve_ridge"]
 
 Vector = NDArray[np.float64]
 
@@ -34,11 +36,14 @@ class RidgePath:
         T V: ``w = basis @ ((Λ + alpha)^-1 projection)``.
     projection : ndarray of shape (n_features,)
         ``Vᵀ T g``.
+    factor : ndarray of shape (n_features,) or None
+        The diagonal of T.
     """
 
     eigenvalues: Vector
     basis: Vector
     projection: Vector
+    factor: Vector | None = None
 
     @classmethod
     def of(cls, G: Vector, g: Vector, factor: Vector | None = None) -> RidgePath:
@@ -47,19 +52,21 @@ class RidgePath:
             G, g = factor[:, None] * G * factor, factor * g
         with _guard(len(g)):
             eigenvalues, vectors = scipy.linalg.eigh(G, driver="evd", check_finite=False)
-        projection = vectors.T @ g
+        # g lies in the range of G: what the projection has elsewhere is rounding error, which a
+        # tiny alpha would blow up.
+        null = eigenvalues <= np.finfo(np.float64).eps * len(g) * eigenvalues.max(initial=0.0)
+        projection = np.where(null, 0.0, vectors.T @ g)
         if factor is not None:
             vectors = factor[:, None] * vectors
-        return cls(np.maximum(eigenvalues, 0.0), np.ascontiguousarray(vectors), projection)
+        return cls(np.maximum(eigenvalues, 0.0), np.ascontiguousarray(vectors), projection, factor)
 
     def coef(self, alphas: ArrayLike) -> Vector:
         """Return the solutions, shape (n_alphas, n_features).
 
-        Where Λ + alpha is 0 (alpha = 0 and a singular G), the minimum-norm solution.
+        The minimum-norm solution for alpha = 0 and a singular G.
         """
         shifted = self.eigenvalues + np.asarray(alphas, dtype=np.float64)[:, None]
-        floor = np.finfo(np.float64).eps * len(self.eigenvalues) * self.eigenvalues.max(initial=0.0)
-        solvable = shifted > np.where(np.asarray(alphas)[:, None] > 0, 0.0, floor)
+        solvable = (self.projection != 0) & (shifted > 0)
         weights = np.divide(self.projection, shifted, out=np.zeros_like(shifted), where=solvable)
         return np.asarray(weights @ self.basis.T)
 
@@ -99,6 +106,14 @@ def _guard(order: int) -> AbstractContextManager[None]:
     return single_threaded_blas() if order <= SINGLE_THREADED_ORDER else nullcontext()
 
 
+def check_alpha(alpha: Any) -> None:
+    """Raise a ValueError unless `alpha` is a finite number ≥ 0."""
+    if isinstance(alpha, bool) or not isinstance(alpha, Real):
+        raise ValueError(f"alpha must be a number >= 0, got {alpha!r}")
+    if not (np.isfinite(float(alpha)) and float(alpha) >= 0):
+        raise ValueError(f"alpha must be finite and >= 0, got {alpha!r}")
+
+
 def check_alphas(alphas: ArrayLike) -> Vector:
     """Return `alphas` as a float64 vector, descending, each finite and > 0.
 
@@ -107,7 +122,10 @@ def check_alphas(alphas: ArrayLike) -> Vector:
     ValueError
         If it is empty, not one-dimensional, or holds a value that is not finite and > 0.
     """
-    values = np.asarray(alphas, dtype=np.float64)
+    try:
+        values = np.asarray(alphas, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"alphas must be numbers, got {alphas!r}") from None
     if values.ndim != 1 or values.size == 0:
         raise ValueError(f"alphas must be a non-empty 1-d array, got shape {values.shape}")
     bad = ~(np.isfinite(values) & (values > 0))

@@ -1,0 +1,190 @@
+"""Checked ranking data, as the kernels take it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array, column_or_1d
+
+from pairgram.pairs import PairSettings
+from pairgram.queries import Queries, check_weights
+
+__all__ = ["RankingData"]
+
+DENSE_BLOCK_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class RankingData:
+    """Rows, labels, queries and weights that have been checked.
+
+    Attributes
+    ----------
+    X : C-contiguous ndarray or csr_array, shape (n_rows, n_features), float64 or float32
+        It may hold NaN or infinity: the Gram matrix will show it.
+    y : ndarray of shape (n_rows,), float64
+    queries : Queries
+    row_weights : ndarray of shape (n_rows,), float64, or None
+    query_weights : ndarray of shape (n_queries,), float64, or None
+    """
+
+    X: Any
+    y: NDArray[np.float64]
+    queries: Queries
+    row_weights: NDArray[np.float64] | None = None
+    query_weights: NDArray[np.float64] | None = None
+
+    @classmethod
+    def make(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+    ) -> RankingData:
+        """Check and delimit rows that come straight from a caller."""
+        X = check_array(
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            ensure_all_finite=False,
+            input_name="X",
+        )
+        try:
+            labels = np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"y must be a label for each row, as numbers: {error}") from None
+        if len(labels) != X.shape[0]:
+            raise ValueError(
+                f"y must have a label for each of the {X.shape[0]} rows of X, got {len(labels)}"
+            )
+        if not np.isfinite(labels).all():
+            row = int(np.argmin(np.isfinite(labels)))
+            raise ValueError(f"y must not hold NaN or infinity, got {labels[row]} in row {row}")
+        return cls.delimit(X, labels, qid, group, sample_weight, query_weight)
+
+    @classmethod
+    def delimit(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+    ) -> RankingData:
+        """Delimit rows whose X and y have been checked; check ids and weights."""
+        n_rows = X.shape[0]
+        queries = Queries.make(n_rows, qid=qid, group=group)
+        return cls(
+            X if scipy.sparse.issparse(X) else np.require(X, requirements=["C", "A"]),
+            np.require(y, np.float64, ["C", "A"]),
+            queries,
+            None
+            if sample_weight is None
+            else check_weights(sample_weight, n_rows, "sample_weight"),
+            None if query_weight is None else queries.per_query(query_weight, "query_weight"),
+        )
+
+    @property
+    def v(self) -> NDArray[np.float64]:
+        """The row weights, ones where none were given: (n_rows,)."""
+        return np.ones(len(self.y)) if self.row_weights is None else self.row_weights
+
+    def take(self, rows: NDArray[np.int64]) -> RankingData:
+        """Return the given rows as data of their own; queries keep their weights."""
+        kept, numbers = np.unique(self.queries.index()[rows], return_inverse=True)
+        queries = Queries.make(len(rows), qid=numbers)
+        old = kept if queries.ids is None else kept[queries.ids]
+        return RankingData(
+            self.X[rows],
+            self.y[rows],
+            queries,
+            None if self.row_weights is None else self.row_weights[rows],
+            None if self.query_weights is None else self.query_weights[old],
+        )
+
+    def as_scope(self, settings: PairSettings) -> RankingData:
+        """Return the rows as the queries whose pairs count: one for pairs of all rows."""
+        together = settings.scope == "global" and settings.pairs is not None
+        return self.as_one_query() if together else self
+
+    def as_one_query(self) -> RankingData:
+        """Return the same rows as a single query (scope="global")."""
+        if self.query_weights is not None:
+            raise ValueError("query_weight has no meaning with scope='global': all rows form one")
+        return RankingData(self.X, self.y, Queries.make(len(self.y)), self.row_weights)
+
+    def has_pairs(self, settings: PairSettings) -> NDArray[np.bool_]:
+        """Tell which queries have rows that count (pointwise), or pairs that can: (n_queries,)."""
+        queries = self.queries
+        seen = queries.grouped(self.v) > 0
+        if settings.pairs is None:
+            needed = 1
+            values = seen.astype(np.int64)
+        elif settings.kind == "kept":
+            needed = 2
+            values = seen.astype(np.int64)
+        else:  # a row whose label differs from that of the query's first counted row
+            needed = 1
+            labels = queries.grouped(self.y)
+            first = np.zeros(queries.n_queries)
+            index = np.repeat(np.arange(queries.n_queries), queries.sizes)
+            counted = np.flatnonzero(seen)[::-1]
+            first[index[counted]] = labels[counted]
+            values = (seen & (labels != first[index])).astype(np.int64)
+        sums = np.concatenate(([0], np.cumsum(values)))[queries.offsets]
+        has = np.diff(sums) >= needed
+        return has if self.query_weights is None else has & (self.query_weights > 0)
+
+    def kernel_blocks(
+        self, settings: PairSettings
+    ) -> Iterator[tuple[NDArray[np.int64] | slice, tuple[tuple[Any, ...], dict[str, Any]]]]:
+        """Yield (rows, arguments of the least-squares kernels) for dense blocks of whole queries.
+
+        Dense X is one block; CSR X comes in blocks of about 64 MiB.
+        """
+        targets, levels = settings.targets(self.y)[:, None], settings.levels(self.y)
+        for rows, block in self._dense_blocks():
+            yield (
+                rows,
+                (
+                    (block.X, np.ascontiguousarray(targets[rows]), block.y, block.queries.offsets),
+                    {
+                        "order": block.queries.order,
+                        "row_weights": block.row_weights,
+                        "query_weights": block.query_weights,
+                        "pairs": settings.kind,
+                        "weighting": settings.weighting,
+                        "level_values": levels[0] if levels else None,
+                        "omega": levels[1] if levels else None,
+                    },
+                ),
+            )
+
+    def _dense_blocks(self) -> Iterator[tuple[NDArray[np.int64] | slice, RankingData]]:
+        if not scipy.sparse.issparse(self.X):
+            yield slice(None), self
+            return
+        queries = self.queries
+        order = np.arange(queries.n_rows) if queries.order is None else queries.order
+        most = max(1, DENSE_BLOCK_BYTES // max(1, self.X.shape[1] * self.X.dtype.itemsize))
+        first = 0
+        while first < queries.n_queries:
+            begin = queries.offsets[first]
+            last = int(np.searchsorted(queries.offsets, begin + most, side="right")) - 1
+            last = max(last, first + 1)
+            rows = order[begin : queries.offsets[last]]
+            if len(rows):
+                block = self.take(rows)
+                yield rows, replace(block, X=np.ascontiguousarray(block.X.toarray()))
+            first = last

@@ -1,0 +1,178 @@
+"""What linear rankers share: checks of data, prediction, score, files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pairgram.data import RankingData
+from pairgram.gram import Pairgram
+from pairgram.metrics import get_metric
+from pairgram.pairs import PairSettings
+from pairgram.persistence import write_file
+
+__all__ = ["LinearRanker", "check_flag"]
+
+
+class LinearRanker(BaseEstimator):  # type: ignore[misc]
+    """What the linear rankers share: checks, prediction, score, files."""
+
+    __metadata_request__fit = {"qid": True, "sample_weight": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True, "sample_weight": True}  # noqa: RUF012
+
+    coef_: NDArray[np.float64]
+    uses_qid_: bool
+    n_threads: int | None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+    def _check(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_weight: ArrayLike | None,
+    ) -> RankingData:
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            ensure_all_finite=False,
+            y_numeric=True,
+        )
+        self.uses_qid_ = qid is not None or group is not None
+        data = RankingData.delimit(X, y, qid, group, sample_weight, query_weight)
+        for name, weights in (
+            ("sample_weight", data.row_weights),
+            ("query_weight", data.query_weights),
+        ):
+            if weights is not None and not weights.any():
+                raise ValueError(f"{name} must not be zero for every row: no pair would count")
+        return data
+
+    def _statistics(self, data: RankingData, settings: PairSettings) -> Pairgram:
+        """Return the statistics of the training data; a ValueError where no pair counts."""
+        if not data.as_scope(settings).has_pairs(settings).any():
+            raise ValueError(
+                f"no pair of rows counts, with pairs={settings.pairs!r} and n_samples="
+                f"{len(data.y)}: every query has a single row, or weight 0, or, where tied pairs "
+                "do not count, rows of one label"
+            )
+        return Pairgram.from_data(data, settings, self.n_threads)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the scores ``X @ coef_`` by which rows are ranked, highest first.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float32 for float32 X and else float64
+
+        Raises
+        ------
+        ValueError
+            If X has another number of features than in `fit`, or holds NaN or infinity.
+        """
+        check_is_fitted(self)
+        X = validate_data(
+            self,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+        )
+        coef = self.coef_
+        if X.dtype == np.float32 and abs(coef).max(initial=0.0) < 1e30:
+            coef = coef.astype(np.float32)
+        scores = np.asarray(X @ coef, dtype=X.dtype)
+        if not np.isfinite(scores).all():  # then say what is wrong with X
+            validate_data(self, X, reset=False, accept_sparse="csr", dtype=X.dtype)
+        return scores
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the mean NDCG@10 over queries, gain ``2^y − 1``, discount ``1 / log2(1 + i)``.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,), ≥ 0
+        qid : array-like of shape (n_rows,) or None
+            None: the rows are one query.
+        sample_weight : array-like of shape (n_rows,) or None
+            A query counts with the mean weight of its rows.
+
+        Raises
+        ------
+        ValueError
+            If a label is negative: then score with another metric, as
+            ``scoring=make_scorer("kendall")`` in scikit-learn's tools or
+            ``evaluate("kendall", ...)``. If the model was fitted with query ids and none are given.
+        """
+        check_is_fitted(self)
+        if qid is None and self.uses_qid_:
+            raise ValueError(
+                "this model was fitted with query ids, so score needs qid; scikit-learn's tools "
+                "pass it on after sklearn.set_config(enable_metadata_routing=True)"
+            )
+        labels = np.asarray(y)
+        if labels.size and labels.dtype.kind in "iuf" and (labels < 0).any():
+            row = int(np.argmax(labels.ravel() < 0))
+            raise ValueError(
+                f"score is NDCG@10, which takes labels >= 0, but y is {labels.ravel()[row]} in row "
+                f"{row}: use scoring=make_scorer('pairwise_accuracy') or another metric for real "
+                "labels ('kendall', 'spearman', 'msd', 'm1d')"
+            )
+        metric = get_metric("ndcg@10")
+        return float(metric(y, self.predict(X), qid, sample_weight=sample_weight))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a safetensors file (no code in it), whole or not at all.
+
+        `load_model` reads it.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is a Python callable, which a file cannot hold.
+        """
+        check_is_fitted(self)
+        arrays = {"coef_": self.coef_}
+        settings = {"uses_qid_": self.uses_qid_, "n_features_in_": self.n_features_in_}
+        if hasattr(self, "feature_names_in_"):
+            settings["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
+        parameters = self._parameters_to_save()
+        write_file(path, "RankRLS", arrays, {**parameters, "fitted": settings})
+
+    def _parameters_to_save(self) -> dict[str, Any]:
+        return dict(self.get_params(deep=False))
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise a ValueError unless `value` is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
