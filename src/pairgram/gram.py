@@ -57,8 +57,8 @@ class Pairgram:
     -----
     L is the Laplacian of the pair weights ``W_ij = v_i v_j ω(y_i, y_j)``, so that
     ``(y − Xw)ᵀ L (y − Xw) = ½ Σ_ij W_ij ((y_i − y_j) − (x_i − x_j)ᵀ w)²``. Rows are centred per
-    query before they are multiplied, so a large common offset of a feature does no harm; only sparse rows, which that
-    would fill, are not.
+    query before they are multiplied, so a large common offset of a feature does no
+    harm; sparse rows, which that would fill, are not.
 
     ``from_rows`` and ``update`` cost n · n_features² flops and O(n_features²) memory besides X.
 

@@ -169,8 +169,8 @@ class RankRLSCV(LinearRanker):
           ``QueryKFold(k)``, with a single query for ``KFold(k)`` over its rows;
         - a validation set, as a tuple.
     scoring : str, Metric, scorer or None, default=None
-        A name that `get_metric` knows, or the result of `get_metric` or `make_scorer`. None: ``"ndcg@10"``, or
-        ``"pairwise_accuracy"`` where labels are negative or not whole numbers, or where rows of a
+        A name that `get_metric` knows, or the result of `get_metric` or `make_scorer`. None:
+        ``"ndcg@10"``, or ``"pairwise_accuracy"`` where labels are negative or not whole numbers, or where rows of a
         single query are held out one by one.
     n_threads : int or None, default=None
 
@@ -202,7 +202,8 @@ class RankRLSCV(LinearRanker):
 
     Leave-query-out scores are those of explicit refits without each query, to a relative error of
     about ``1e-16 λ_max(G) / alpha``; where a tiny alpha would leave rounding error alone, the score
-    is NaN. They cost about ``2 n d² + 20 n d n_alphas`` flops (d features) and n · n_alphas doubles.
+    is NaN. They cost about ``2 n d² + 20 n d n_alphas`` flops for d features, and n · n_alphas
+    doubles.
     With ``scale=True`` the scaling is that of all rows; splitters and validation sets scale by the
     training rows. Ties go to the first combination and the largest alpha.
     For ``scope="global"`` other rows' pairs change too: the queries' rows are subtracted

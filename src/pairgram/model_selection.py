@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils._metadata_requests import _MetadataRequester
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.metadata_routing import MetadataRequest
 
 from pairgram.queries import Queries
 
 __all__ = ["QueryKFold"]
 
 
-class QueryKFold(_MetadataRequester):  # type: ignore[misc]
+class QueryKFold:
     """K-fold cross-validation that keeps the rows of a query together.
 
     Parameters
@@ -40,8 +39,6 @@ class QueryKFold(_MetadataRequester):  # type: ignore[misc]
     >>> [(train.tolist(), test.tolist()) for train, test in splits]
     [([1], [0, 2]), ([0, 2], [1])]
     """
-
-    __metadata_request__split = {"qid": True, "groups": None}  # noqa: RUF012
 
     def __init__(
         self, n_splits: Any = 5, *, shuffle: bool = False, random_state: Any = None
@@ -84,7 +81,8 @@ class QueryKFold(_MetadataRequester):  # type: ignore[misc]
                 "QueryKFold needs the query ids as qid or as groups, one of them; scikit-learn "
                 "passes qid on after sklearn.set_config(enable_metadata_routing=True)"
             )
-        queries = Queries.make(_num_samples(X), qid=qid if groups is None else groups)
+        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        queries = Queries.make(n_rows, qid=qid if groups is None else groups)
         if queries.n_queries < self.n_splits:
             raise ValueError(
                 f"n_splits={self.n_splits} needs as many queries, got {queries.n_queries}"
@@ -102,7 +100,14 @@ class QueryKFold(_MetadataRequester):  # type: ignore[misc]
         for fold in range(self.n_splits):
             yield np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)
 
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Return what scikit-learn's metadata routing hands to `split`: qid."""
+        request = MetadataRequest(owner=self)
+        request.split.add_request(param="qid", alias=True)
+        return request
+
     def __repr__(self) -> str:
+        """Return the call that makes this splitter."""
         return (
             f"QueryKFold(n_splits={self.n_splits}, shuffle={self.shuffle}, "
             f"random_state={self.random_state!r})"
