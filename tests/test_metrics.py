@@ -576,22 +576,6 @@ def test_err_refuses_endless_ties():
     assert get_metric("err@10", ties="average")(y, score) == 0
 
 
-def test_kernel_refuses_arrays_that_do_not_fit():
-    from pairgram import _core
-
-    y, scores, offsets = np.zeros(3), np.zeros((1, 3)), np.array([0, 3])
-    for wrong in (np.array([0, 2]), np.array([1, 3]), np.zeros(0, dtype=np.int64)):
-        with pytest.raises(ValueError, match="fit"):
-            _core.evaluate_metrics(y, scores, wrong, None, [], 1)
-    with pytest.raises(ValueError, match="fit"):
-        _core.evaluate_metrics(y, scores, np.array([0, 4, 3]), None, [], 1)
-    for wrong in (np.array([0, 1]), np.array([0, 1, 3]), np.array([0, -1, 2])):
-        with pytest.raises(ValueError, match="fit"):
-            _core.evaluate_metrics(y, scores, offsets, wrong, [], 1)
-    with pytest.raises(TypeError):
-        _core.evaluate_metrics(y, scores.astype(np.float32), offsets, None, [], 1)
-
-
 # --- objects -----------------------------------------------------------------------------------
 
 
