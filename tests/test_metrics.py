@@ -14,8 +14,9 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import pairgram.metrics as module
 import reference_metrics as reference
+from pairgram._arrays import real_array
+from pairgram._metric_options import FAMILIES
 from pairgram.metrics import CONVENTIONS, Metric, evaluate, get_metric, make_scorer, metric_names
 from pairgram.queries import Queries
 
@@ -49,7 +50,7 @@ def top_metrics(draw):
         "divisor": st.sampled_from(["relevant", "cut"]),
         "max_grade": st.sampled_from([4.0, 5.0]),
     }
-    properties = module._FAMILIES[family]
+    properties = FAMILIES[family]
     k = None
     if properties.cut == "always" or (properties.cut == "optional" and draw(st.booleans())):
         k = draw(st.integers(1, 8))
@@ -446,6 +447,22 @@ def test_inputs_of_other_types():
     by_size = evaluate(ALL, y, exact, group=np.bincount(qid))
     for name in expected:
         assert_array_equal(by_size[name], expected[name])
+
+
+def test_unaligned_and_foreign_byte_orders():
+    y, scores, qid = random_lists(9)
+    expected = evaluate(ALL, y, scores, qid)
+    for values in (y, scores):
+        buffer = bytearray(values.nbytes + 1)
+        unaligned = np.frombuffer(buffer, offset=1).reshape(values.shape)
+        unaligned[...] = values
+        assert not unaligned.flags.aligned
+        for variant in (unaligned, values.astype(">f8"), values.astype("<f8")):
+            arguments = (variant, scores) if values is y else (y, variant)
+            got = evaluate(ALL, *arguments, qid)
+            for name in expected:
+                assert_array_equal(got[name], expected[name])
+    assert real_array(y, "y") is y
 
 
 def test_pandas_and_polars():
