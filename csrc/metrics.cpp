@@ -16,38 +16,37 @@ namespace {
 
 constexpr std::ptrdiff_t task_size = 1 << 15;  // scores, about 0.5 ms
 
-std::size_t at(std::ptrdiff_t i) { return static_cast<std::size_t>(i); }
-
-bool counts_pairs(MetricKind kind) {
-    return kind == MetricKind::kendall || kind == MetricKind::misranking;
+bool counts_pairs(metric_kind kind) {
+    return kind == metric_kind::kendall || kind == metric_kind::misranking;
 }
 
-bool uses_levels(MetricKind kind) { return counts_pairs(kind) || kind == MetricKind::spearman; }
+bool uses_levels(metric_kind kind) { return counts_pairs(kind) || kind == metric_kind::spearman; }
 
-bool uses_residuals(MetricKind kind) {
-    return kind == MetricKind::mean_squared_difference ||
-           kind == MetricKind::mean_absolute_difference;
+bool uses_residuals(metric_kind kind) {
+    return kind == metric_kind::mean_squared_difference ||
+           kind == metric_kind::mean_absolute_difference;
 }
 
-bool uses_discounts(MetricKind kind) {
-    return kind == MetricKind::dcg || kind == MetricKind::ndcg || kind == MetricKind::mean_ndcg;
+bool uses_discounts(metric_kind kind) {
+    return kind == metric_kind::dcg || kind == metric_kind::ndcg || kind == metric_kind::mean_ndcg;
 }
 
 // The metrics that share a ranking, and what they need of it.
-struct Plan {
+struct ranking_plan {
     bool worst = false;
     std::vector<std::ptrdiff_t> members;
     std::ptrdiff_t top = 0;        // ranks to find
     std::ptrdiff_t ideal_top = 0;  // labels of the ideal ranking
     bool ties = false, levels = false, pairs = false;
 
-    Plan(bool worst_ties, std::ptrdiff_t n_metrics, const Metric* metrics) : worst(worst_ties) {
+    ranking_plan(bool worst_ties, std::ptrdiff_t n_metrics, const metric_spec* metrics)
+        : worst(worst_ties) {
         for (std::ptrdiff_t t = 0; t < n_metrics; ++t) {
-            const Metric& metric = metrics[t];
-            if ((metric.ties == Ties::worst) != worst) continue;
+            const metric_spec& metric = metrics[t];
+            if ((metric.ties == tie_kind::worst) != worst) continue;
             members.push_back(t);
             if (uses_residuals(metric.kind)) continue;
-            const bool tied = metric.ties == Ties::average || uses_levels(metric.kind);
+            const bool tied = metric.ties == tie_kind::average || uses_levels(metric.kind);
             top = std::max(top, tied ? PTRDIFF_MAX : metric.cut);
             if (uses_discounts(metric.kind)) ideal_top = std::max(ideal_top, metric.cut);
             ties = ties || tied;
@@ -58,13 +57,13 @@ struct Plan {
 };
 
 // Scratch of one task.
-struct Workspace {
+struct workspace {
     std::vector<std::int64_t> rows, keys, pair_scratch;
     std::vector<double> labels, descending, ranked_labels, values;
-    std::vector<RankedDocument> ranked, spare;
+    std::vector<ranked_document> ranked, spare;
     std::vector<std::ptrdiff_t> tie_end;
-    std::vector<IdealTop> ideals;
-    LabelLevels levels;
+    std::vector<ideal_ranking> ideals;
+    label_levels levels;
 };
 
 // Writes labels in descending order, at least the first `top`; by counting where they are small
@@ -92,11 +91,11 @@ void sort_descending(std::ptrdiff_t n, const double* labels, std::ptrdiff_t top,
     }
 }
 
-class Evaluation {
+class metric_evaluation {
   public:
-    Evaluation(std::ptrdiff_t n_rows, std::ptrdiff_t n_scores, std::ptrdiff_t n_metrics,
-               const QueryRows& queries, const double* labels, const double* scores,
-               const Metric* metrics, double* out)
+    metric_evaluation(std::ptrdiff_t n_rows, std::ptrdiff_t n_scores, std::ptrdiff_t n_metrics,
+                      const query_offsets& queries, const double* labels, const double* scores,
+                      const metric_spec* metrics, double* out)
         : n_rows_(n_rows),
           n_scores_(n_scores),
           queries_(queries),
@@ -109,15 +108,16 @@ class Evaluation {
             if (plans_.back().members.empty()) plans_.pop_back();
         }
         std::ptrdiff_t longest = 0;
-        for (std::ptrdiff_t q = 0; q < queries.n_queries; ++q) longest = std::max(longest, size(q));
-        for (const Plan& plan : plans_) make_discounts(plan, longest);
+        for (std::ptrdiff_t q = 0; q < queries.n_queries; ++q)
+            longest = std::max(longest, queries.size(q));
+        for (const ranking_plan& plan : plans_) make_discounts(plan, longest);
     }
 
     // Evaluates the score vectors [score_begin, score_end) in the queries [begin, end).
     void run(std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t score_begin,
              std::ptrdiff_t score_end) const {
-        Workspace work;
-        for (const Plan& plan : plans_) {
+        workspace work;
+        for (const ranking_plan& plan : plans_) {
             work.ideals.resize(plan.members.size());
             for (std::ptrdiff_t q = begin; q < end; ++q) {
                 const std::int64_t* rows = prepare(plan, q, work);
@@ -128,16 +128,12 @@ class Evaluation {
         }
     }
 
-    std::ptrdiff_t size(std::ptrdiff_t q) const {
-        return static_cast<std::ptrdiff_t>(queries_.offsets[q + 1] - queries_.offsets[q]);
-    }
-
   private:
-    void make_discounts(const Plan& plan, std::ptrdiff_t longest) {
-        for (const Discount discount : {Discount::log2, Discount::letor}) {
+    void make_discounts(const ranking_plan& plan, std::ptrdiff_t longest) {
+        for (const discount_kind discount : {discount_kind::log2, discount_kind::letor}) {
             std::vector<double>& table = discounts_[static_cast<int>(discount)];
             for (const std::ptrdiff_t t : plan.members) {
-                const Metric& metric = metrics_[t];
+                const metric_spec& metric = metrics_[t];
                 if (!uses_discounts(metric.kind) || metric.discount != discount) continue;
                 const std::ptrdiff_t length = std::min(metric.cut, longest);
                 for (auto i = static_cast<std::ptrdiff_t>(table.size()); i < length; ++i) {
@@ -147,18 +143,18 @@ class Evaluation {
         }
     }
 
-    const double* discounts(const Metric& metric) const {
+    const double* discounts(const metric_spec& metric) const {
         return discounts_[static_cast<int>(metric.discount)].data();
     }
 
     // Does what does not depend on the scores; returns the rows of the query in the order that
     // breaks ties, null where that is its range itself.
-    const std::int64_t* prepare(const Plan& plan, std::ptrdiff_t q, Workspace& work) const {
-        const std::ptrdiff_t n = size(q);
+    const std::int64_t* prepare(const ranking_plan& plan, std::ptrdiff_t q, workspace& work) const {
+        const std::ptrdiff_t n = queries_.size(q);
         const std::int64_t begin = queries_.offsets[q];
         const std::int64_t* rows = queries_.order ? queries_.order + begin : nullptr;
         if (plan.worst) {
-            work.rows.resize(at(n));
+            work.rows.resize(size_of(n));
             if (rows) {
                 std::copy(rows, rows + n, work.rows.begin());
             } else {
@@ -169,17 +165,17 @@ class Evaluation {
                 [&](std::int64_t a, std::int64_t b) { return labels_[a] < labels_[b]; });
             rows = work.rows.data();
         }
-        work.labels.resize(at(n));
+        work.labels.resize(size_of(n));
         for (std::ptrdiff_t i = 0; i < n; ++i) {
-            work.labels[at(i)] = rows ? labels_[rows[i]] : labels_[begin + i];
+            work.labels[size_of(i)] = rows ? labels_[rows[i]] : labels_[begin + i];
         }
         const std::ptrdiff_t ideal_top = std::min(n, plan.ideal_top);
         if (ideal_top > 0) {
-            work.descending.resize(at(n));
+            work.descending.resize(size_of(n));
             sort_descending(n, work.labels.data(), ideal_top, work.descending.data());
         }
         for (std::size_t t = 0; t < plan.members.size(); ++t) {
-            const Metric& metric = metrics_[plan.members[t]];
+            const metric_spec& metric = metrics_[plan.members[t]];
             prepare_ideal(metric, n, work.labels.data(), work.descending.data(), discounts(metric),
                           work.ideals[t]);
         }
@@ -188,56 +184,57 @@ class Evaluation {
     }
 
     // Ranks the documents of a query by one score vector.
-    void rank(const Plan& plan, std::ptrdiff_t n, const double* scores, const std::int64_t* rows,
-              Workspace& work) const {
+    void rank(const ranking_plan& plan, std::ptrdiff_t n, const double* scores,
+              const std::int64_t* rows, workspace& work) const {
         const std::ptrdiff_t top = std::min(n, plan.top);
-        work.keys.resize(at(n));
-        work.ranked_labels.resize(at(top));
+        work.keys.resize(size_of(n));
+        work.ranked_labels.resize(size_of(top));
         score_keys(n, scores, rows, work.keys.data());
         rank_documents(n, work.keys.data(), top, work.ranked, work.spare);
         for (std::ptrdiff_t i = 0; i < top; ++i) {
-            work.ranked_labels[at(i)] = work.labels[at(work.ranked[at(i)].index)];
+            work.ranked_labels[size_of(i)] = work.labels[size_of(work.ranked[size_of(i)].index)];
         }
         if (!plan.ties) return;
-        work.tie_end.resize(at(n));
+        work.tie_end.resize(size_of(n));
         for (std::ptrdiff_t i = n - 1; i >= 0; --i) {
-            const bool tied = i + 1 < n && work.ranked[at(i)].key == work.ranked[at(i + 1)].key;
-            work.tie_end[at(i)] = tied ? work.tie_end[at(i + 1)] : i + 1;
+            const bool tied =
+                i + 1 < n && work.ranked[size_of(i)].key == work.ranked[size_of(i + 1)].key;
+            work.tie_end[size_of(i)] = tied ? work.tie_end[size_of(i + 1)] : i + 1;
         }
     }
 
-    void evaluate(const Plan& plan, std::ptrdiff_t q, std::ptrdiff_t s, const std::int64_t* rows,
-                  Workspace& work) const {
-        const std::ptrdiff_t n = size(q);
+    void evaluate(const ranking_plan& plan, std::ptrdiff_t q, std::ptrdiff_t s,
+                  const std::int64_t* rows, workspace& work) const {
+        const std::ptrdiff_t n = queries_.size(q);
         const double* scores = scores_ + s * n_rows_ + (rows ? 0 : queries_.offsets[q]);
         if (plan.top > 0) rank(plan, n, scores, rows, work);
-        PairCounts counts{};
+        pair_counts counts{};
         if (plan.pairs) {
             counts = count_pairs(n, work.ranked.data(), work.tie_end.data(), work.levels,
                                  work.pair_scratch);
         }
         for (std::size_t t = 0; t < plan.members.size(); ++t) {
-            const Metric& metric = metrics_[plan.members[t]];
+            const metric_spec& metric = metrics_[plan.members[t]];
             double& out = out_[(plan.members[t] * n_scores_ + s) * queries_.n_queries + q];
             switch (metric.kind) {
-                case MetricKind::kendall:
+                case metric_kind::kendall:
                     out = kendall_tau_b(counts);
                     break;
-                case MetricKind::misranking:
+                case metric_kind::misranking:
                     out = misranked_fraction(counts);
                     break;
-                case MetricKind::spearman:
+                case metric_kind::spearman:
                     out = spearman_rho(n, work.ranked.data(), work.tie_end.data(), work.levels);
                     break;
-                case MetricKind::mean_squared_difference:
+                case metric_kind::mean_squared_difference:
                     out = mean_squared_difference(n, work.labels.data(), scores, rows, work.values);
                     break;
-                case MetricKind::mean_absolute_difference:
+                case metric_kind::mean_absolute_difference:
                     out =
                         mean_absolute_difference(n, work.labels.data(), scores, rows, work.values);
                     break;
                 default: {
-                    const bool average = metric.ties == Ties::average;
+                    const bool average = metric.ties == tie_kind::average;
                     out = top_metric(
                         metric,
                         {n, work.ranked_labels.data(), average ? work.tie_end.data() : nullptr},
@@ -248,24 +245,25 @@ class Evaluation {
     }
 
     std::ptrdiff_t n_rows_, n_scores_;
-    QueryRows queries_;
+    query_offsets queries_;
     const double* labels_;
     const double* scores_;
-    const Metric* metrics_;
+    const metric_spec* metrics_;
     double* out_;
-    std::vector<Plan> plans_;
+    std::vector<ranking_plan> plans_;
     std::vector<double> discounts_[2];
 };
 
 }  // namespace
 
 void evaluate_metrics(std::ptrdiff_t n_rows, std::ptrdiff_t n_scores, std::ptrdiff_t n_metrics,
-                      const QueryRows& queries, const double* labels, const double* scores,
-                      const Metric* metrics, double* out, int n_threads) {
-    const Evaluation evaluation(n_rows, n_scores, n_metrics, queries, labels, scores, metrics, out);
+                      const query_offsets& queries, const double* labels, const double* scores,
+                      const metric_spec* metrics, double* out, int n_threads) {
+    const metric_evaluation evaluation(n_rows, n_scores, n_metrics, queries, labels, scores,
+                                       metrics, out);
     std::vector<std::ptrdiff_t> bounds{0};  // runs of queries of about task_size scores
     for (std::ptrdiff_t q = 0, rows = 0; q < queries.n_queries; ++q) {
-        rows += evaluation.size(q);
+        rows += queries.size(q);
         if (rows * n_scores >= task_size || q + 1 == queries.n_queries) {
             bounds.push_back(q + 1);
             rows = 0;
@@ -277,7 +275,7 @@ void evaluate_metrics(std::ptrdiff_t n_rows, std::ptrdiff_t n_scores, std::ptrdi
     const bool small = n_rows * n_scores <= 2 * task_size;
     parallel_for(n_runs * n_parts, small ? 1 : n_threads, [&](std::ptrdiff_t task) {
         const std::ptrdiff_t run = task / n_parts, part = task % n_parts;
-        evaluation.run(bounds[at(run)], bounds[at(run + 1)], part * n_scores / n_parts,
+        evaluation.run(bounds[size_of(run)], bounds[size_of(run + 1)], part * n_scores / n_parts,
                        (part + 1) * n_scores / n_parts);
     });
 }

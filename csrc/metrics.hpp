@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
+
+#include "rows.hpp"
 
 namespace pairgram {
 
-enum class MetricKind {
+enum class metric_kind {
     dcg,
     ndcg,
     mean_ndcg,
@@ -21,28 +22,20 @@ enum class MetricKind {
     mean_squared_difference,
     mean_absolute_difference,
 };
-enum class Gain { exp2, linear };                // 2^label - 1, label
-enum class Discount { log2, letor };             // 1 / log2(1 + i); 1, 1, then 1 / log2(i)
-enum class Ties { file_order, average, worst };  // worst: the lowest label first
+enum class gain_kind { exp2, linear };               // 2^label - 1, label
+enum class discount_kind { log2, letor };            // 1 / log2(1 + i); 1, 1, then 1 / log2(i)
+enum class tie_kind { file_order, average, worst };  // worst: the lowest label first
 
-struct Metric {
-    MetricKind kind;
+struct metric_spec {
+    metric_kind kind;
     std::ptrdiff_t cut;  // only ranks 1..cut count; PTRDIFF_MAX for all
-    Gain gain;
-    Discount discount;
-    Ties ties;
+    gain_kind gain;
+    discount_kind discount;
+    tie_kind ties;
     double empty;     // value of a query without relevant documents; NaN to leave it out
     double relevant;  // label >= relevant is relevant
     double max_grade;
     bool divide_by_cut;  // average precision over min(cut, relevant) instead of relevant
-};
-
-// Query q holds the rows order[offsets[q], offsets[q + 1]), or that range itself where order is
-// null.
-struct QueryRows {
-    std::ptrdiff_t n_queries;
-    const std::int64_t* offsets;
-    const std::int64_t* order;
 };
 
 // out[t, s, q] = metric t of score vector s (row s of `scores`, n_scores x n_rows) in query q; NaN
@@ -50,7 +43,7 @@ struct QueryRows {
 // a query serves all metrics that break ties alike; O(n log n) for each query and score vector,
 // O(n) for short cuts. The same bits for any n_threads.
 void evaluate_metrics(std::ptrdiff_t n_rows, std::ptrdiff_t n_scores, std::ptrdiff_t n_metrics,
-                      const QueryRows& queries, const double* labels, const double* scores,
-                      const Metric* metrics, double* out, int n_threads);
+                      const query_offsets& queries, const double* labels, const double* scores,
+                      const metric_spec* metrics, double* out, int n_threads);
 
 }  // namespace pairgram

@@ -5,24 +5,24 @@
 #include <limits>
 #include <numeric>
 
+#include "rows.hpp"
+
 namespace pairgram {
 
 namespace {
 
 constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 
-std::size_t at(std::ptrdiff_t i) { return static_cast<std::size_t>(i); }
-
 std::int64_t pairs_of(std::ptrdiff_t n) { return std::int64_t{n} * (n - 1) / 2; }
 
 // Fills the residuals label - score minus their mean.
 void centred_residuals(std::ptrdiff_t n, const double* labels, const double* scores,
                        const std::int64_t* rows, std::vector<double>& residuals) {
-    residuals.resize(at(n));
+    residuals.resize(size_of(n));
     double sum = 0;
     for (std::ptrdiff_t i = 0; i < n; ++i) {
-        residuals[at(i)] = labels[i] - (rows ? scores[rows[i]] : scores[i]);
-        sum += residuals[at(i)];
+        residuals[size_of(i)] = labels[i] - (rows ? scores[rows[i]] : scores[i]);
+        sum += residuals[size_of(i)];
     }
     const double mean = sum / static_cast<double>(n);
     for (auto& residual : residuals) residual -= mean;
@@ -30,23 +30,23 @@ void centred_residuals(std::ptrdiff_t n, const double* labels, const double* sco
 
 }  // namespace
 
-void make_levels(std::ptrdiff_t n, const double* labels, LabelLevels& levels) {
-    std::vector<std::ptrdiff_t> by_label(at(n));
+void make_levels(std::ptrdiff_t n, const double* labels, label_levels& levels) {
+    std::vector<std::ptrdiff_t> by_label(size_of(n));
     std::iota(by_label.begin(), by_label.end(), std::ptrdiff_t{0});
     std::sort(by_label.begin(), by_label.end(),
               [&](std::ptrdiff_t a, std::ptrdiff_t b) { return labels[a] < labels[b]; });
-    levels.level.resize(at(n));
-    levels.centred_rank.resize(at(n));
+    levels.level.resize(size_of(n));
+    levels.centred_rank.resize(size_of(n));
     levels.n_levels = 0;
     levels.tied_pairs = 0;
     levels.sum_of_squares = 0;
     for (std::ptrdiff_t begin = 0, end; begin < n; begin = end) {
-        const double label = labels[by_label[at(begin)]];
-        for (end = begin; end < n && labels[by_label[at(end)]] == label;) ++end;
+        const double label = labels[by_label[size_of(begin)]];
+        for (end = begin; end < n && labels[by_label[size_of(end)]] == label;) ++end;
         const double rank = 0.5 * static_cast<double>(begin + end - n);
         for (std::ptrdiff_t i = begin; i < end; ++i) {
-            levels.level[at(by_label[at(i)])] = levels.n_levels;
-            levels.centred_rank[at(by_label[at(i)])] = rank;
+            levels.level[size_of(by_label[size_of(i)])] = levels.n_levels;
+            levels.centred_rank[size_of(by_label[size_of(i)])] = rank;
         }
         ++levels.n_levels;
         levels.tied_pairs += pairs_of(end - begin);
@@ -54,14 +54,14 @@ void make_levels(std::ptrdiff_t n, const double* labels, LabelLevels& levels) {
     }
 }
 
-PairCounts count_pairs(std::ptrdiff_t n, const RankedDocument* ranked,
-                       const std::ptrdiff_t* tie_end, const LabelLevels& levels,
-                       std::vector<std::int64_t>& scratch) {
-    PairCounts counts{pairs_of(n), levels.tied_pairs, 0, 0, 0};
-    scratch.assign(at(2 * levels.n_levels + 1), 0);
+pair_counts count_pairs(std::ptrdiff_t n, const ranked_document* ranked,
+                        const std::ptrdiff_t* tie_end, const label_levels& levels,
+                        std::vector<std::int64_t>& scratch) {
+    pair_counts counts{pairs_of(n), levels.tied_pairs, 0, 0, 0};
+    scratch.assign(size_of(2 * levels.n_levels + 1), 0);
     std::int64_t* tree = scratch.data();  // 1-based: documents ranked higher
     std::int64_t* in_run = scratch.data() + levels.n_levels + 1;  // by level
-    const auto level_of = [&](std::ptrdiff_t i) { return levels.level[at(ranked[i].index)]; };
+    const auto level_of = [&](std::ptrdiff_t i) { return levels.level[size_of(ranked[i].index)]; };
     for (std::ptrdiff_t begin = 0, end; begin < n; begin = end) {
         end = tie_end[begin];
         counts.tied_score += pairs_of(end - begin);
@@ -79,7 +79,7 @@ PairCounts count_pairs(std::ptrdiff_t n, const RankedDocument* ranked,
     return counts;
 }
 
-double kendall_tau_b(const PairCounts& counts) {
+double kendall_tau_b(const pair_counts& counts) {
     const auto by_label = static_cast<double>(counts.pairs - counts.tied_label);
     const auto by_score = static_cast<double>(counts.pairs - counts.tied_score);
     if (by_label == 0 || by_score == 0) return undefined;
@@ -90,7 +90,7 @@ double kendall_tau_b(const PairCounts& counts) {
     return std::clamp(tau, -1.0, 1.0);
 }
 
-double misranked_fraction(const PairCounts& counts) {
+double misranked_fraction(const pair_counts& counts) {
     const std::int64_t differ = counts.pairs - counts.tied_label;
     if (differ == 0) return undefined;
     const std::int64_t tied_score_only = counts.tied_score - counts.tied_both;
@@ -98,15 +98,15 @@ double misranked_fraction(const PairCounts& counts) {
            static_cast<double>(differ);
 }
 
-double spearman_rho(std::ptrdiff_t n, const RankedDocument* ranked, const std::ptrdiff_t* tie_end,
-                    const LabelLevels& levels) {
+double spearman_rho(std::ptrdiff_t n, const ranked_document* ranked, const std::ptrdiff_t* tie_end,
+                    const label_levels& levels) {
     double squares = 0, products = 0;
     for (std::ptrdiff_t begin = 0, end; begin < n; begin = end) {
         end = tie_end[begin];
         const double rank = -0.5 * static_cast<double>(begin + end - n);  // the top has the highest
         double labels = 0;
         for (std::ptrdiff_t i = begin; i < end; ++i) {
-            labels += levels.centred_rank[at(ranked[i].index)];
+            labels += levels.centred_rank[size_of(ranked[i].index)];
         }
         products += rank * labels;
         squares += static_cast<double>(end - begin) * rank * rank;
@@ -137,7 +137,7 @@ double mean_absolute_difference(std::ptrdiff_t n, const double* labels, const do
     const auto size = static_cast<double>(n);
     double sum = 0;
     for (std::ptrdiff_t i = 0; i < n; ++i) {
-        sum += static_cast<double>(2 * i - n + 1) * residuals[at(i)];
+        sum += static_cast<double>(2 * i - n + 1) * residuals[size_of(i)];
     }
     return 2 * sum / (size * size);
 }

@@ -11,7 +11,7 @@
 namespace pairgram {
 
 // The labels of a list as dense levels, shared by every score vector.
-struct LabelLevels {
+struct label_levels {
     std::vector<std::ptrdiff_t> level;  // (n), 0 for the lowest label
     std::vector<double> centred_rank;   // (n), mean rank of tied labels minus (n + 1) / 2
     std::ptrdiff_t n_levels = 0;
@@ -19,9 +19,9 @@ struct LabelLevels {
     double sum_of_squares = 0;  // of the centred ranks
 };
 
-void make_levels(std::ptrdiff_t n, const double* labels, LabelLevels& levels);
+void make_levels(std::ptrdiff_t n, const double* labels, label_levels& levels);
 
-struct PairCounts {
+struct pair_counts {
     std::int64_t pairs;       // n (n - 1) / 2
     std::int64_t tied_label;  // pairs with equal labels
     std::int64_t tied_score;  // pairs with equal scores
@@ -29,22 +29,22 @@ struct PairCounts {
     std::int64_t discordant;  // both differ, in opposite directions
 };
 
-// Counts the pairs of a complete ranking with the tied runs of tie_end (see RankedLabels), from the
+// Counts the pairs of a complete ranking with the tied runs of tie_end (see ranked_list), from the
 // top with a Fenwick tree over the levels: O(n log(levels)).
-PairCounts count_pairs(std::ptrdiff_t n, const RankedDocument* ranked,
-                       const std::ptrdiff_t* tie_end, const LabelLevels& levels,
-                       std::vector<std::int64_t>& scratch);
+pair_counts count_pairs(std::ptrdiff_t n, const ranked_document* ranked,
+                        const std::ptrdiff_t* tie_end, const label_levels& levels,
+                        std::vector<std::int64_t>& scratch);
 
-// (concordant - discordant) / sqrt(pairs not tied in label * pairs not tied in score); NaN if 0 /
-// 0.
-double kendall_tau_b(const PairCounts& counts);
+// (concordant - discordant) / sqrt(pairs not tied in label * pairs not tied in score); NaN where
+// labels or scores are constant.
+double kendall_tau_b(const pair_counts& counts);
 
 // (discordant + tied in score only / 2) / pairs not tied in label; NaN without such pairs.
-double misranked_fraction(const PairCounts& counts);
+double misranked_fraction(const pair_counts& counts);
 
 // Pearson's correlation of mean ranks; NaN where labels or scores are constant.
-double spearman_rho(std::ptrdiff_t n, const RankedDocument* ranked, const std::ptrdiff_t* tie_end,
-                    const LabelLevels& levels);
+double spearman_rho(std::ptrdiff_t n, const ranked_document* ranked, const std::ptrdiff_t* tie_end,
+                    const label_levels& levels);
 
 // sum_ij (r_i - r_j)^2 / n^2 = 2 var(r) for r = label - score; document i has the score
 // scores[rows[i]], or scores[i] where rows is null. NaN for n < 2.

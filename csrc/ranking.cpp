@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "rows.hpp"
 #include "simd.hpp"
 
 namespace pairgram {
@@ -17,7 +18,7 @@ constexpr std::ptrdiff_t shortest_radix = 4096;  // below it the histograms cost
 
 // rank_i = #{j : key_j < key_i} + #{j < i : key_j = key_i}: n^2 comparisons without a branch.
 PAIRGRAM_CLONES
-void rank_by_counting(std::ptrdiff_t n, const std::int64_t* keys, RankedDocument* ranked) {
+void rank_by_counting(std::ptrdiff_t n, const std::int64_t* keys, ranked_document* ranked) {
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         const std::int64_t key = keys[i];
         std::int64_t rank = 0;
@@ -29,7 +30,7 @@ void rank_by_counting(std::ptrdiff_t n, const std::int64_t* keys, RankedDocument
 
 // Keeps the best `top` seen so far in order; a document enters only before a strictly greater key.
 void rank_by_insertion(std::ptrdiff_t n, const std::int64_t* keys, std::ptrdiff_t top,
-                       RankedDocument* ranked) {
+                       ranked_document* ranked) {
     const auto insert = [&](std::ptrdiff_t last, std::ptrdiff_t i) {
         std::ptrdiff_t at = last;
         for (; at > 0 && ranked[at - 1].key > keys[i]; --at) ranked[at] = ranked[at - 1];
@@ -42,8 +43,8 @@ void rank_by_insertion(std::ptrdiff_t n, const std::int64_t* keys, std::ptrdiff_
 }
 
 // Stable least-significant-digit radix sort by 11 bits; digits that all keys share are skipped.
-void rank_by_radix(std::ptrdiff_t n, const std::int64_t* keys, RankedDocument* ranked,
-                   std::vector<RankedDocument>& spare) {
+void rank_by_radix(std::ptrdiff_t n, const std::int64_t* keys, ranked_document* ranked,
+                   std::vector<ranked_document>& spare) {
     constexpr int n_digits = 6;
     constexpr std::size_t n_buckets = 2048;
     const auto digit = [](std::int64_t key, int d) {
@@ -53,13 +54,13 @@ void rank_by_radix(std::ptrdiff_t n, const std::int64_t* keys, RankedDocument* r
     std::vector<std::array<std::ptrdiff_t, n_buckets>> counts(n_digits);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         ranked[i] = {keys[i], i};
-        for (int d = 0; d < n_digits; ++d) ++counts[static_cast<std::size_t>(d)][digit(keys[i], d)];
+        for (int d = 0; d < n_digits; ++d) ++counts[size_of(d)][digit(keys[i], d)];
     }
-    spare.resize(static_cast<std::size_t>(n));
-    RankedDocument* from = ranked;
-    RankedDocument* to = spare.data();
+    spare.resize(size_of(n));
+    ranked_document* from = ranked;
+    ranked_document* to = spare.data();
     for (int d = 0; d < n_digits; ++d) {
-        auto& starts = counts[static_cast<std::size_t>(d)];
+        auto& starts = counts[size_of(d)];
         if (starts[digit(keys[0], d)] == n) continue;
         std::ptrdiff_t start = 0;
         for (auto& bucket : starts) start += std::exchange(bucket, start);
@@ -82,17 +83,17 @@ void score_keys(std::ptrdiff_t n, const double* scores, const std::int64_t* rows
 }
 
 void rank_documents(std::ptrdiff_t n, const std::int64_t* keys, std::ptrdiff_t top,
-                    std::vector<RankedDocument>& ranked, std::vector<RankedDocument>& spare) {
+                    std::vector<ranked_document>& ranked, std::vector<ranked_document>& spare) {
     const bool short_top = top < n && top <= longest_inserted;
-    ranked.resize(static_cast<std::size_t>(short_top ? top : n));
+    ranked.resize(size_of(short_top ? top : n));
     if (short_top) {
         if (top > 0) rank_by_insertion(n, keys, top, ranked.data());
     } else if (n <= longest_counted) {
         rank_by_counting(n, keys, ranked.data());
     } else if (n < shortest_radix) {
-        for (std::ptrdiff_t i = 0; i < n; ++i) ranked[static_cast<std::size_t>(i)] = {keys[i], i};
+        for (std::ptrdiff_t i = 0; i < n; ++i) ranked[size_of(i)] = {keys[i], i};
         std::sort(ranked.begin(), ranked.end(),
-                  [](const RankedDocument& a, const RankedDocument& b) {
+                  [](const ranked_document& a, const ranked_document& b) {
                       return a.key != b.key ? a.key < b.key : a.index < b.index;
                   });
     } else {

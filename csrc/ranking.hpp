@@ -8,7 +8,7 @@
 namespace pairgram {
 
 // A document of a list; keys ascend where scores descend, and equal keys are tied scores.
-struct RankedDocument {
+struct ranked_document {
     std::int64_t key;
     std::ptrdiff_t index;
 };
@@ -22,6 +22,6 @@ void score_keys(std::ptrdiff_t n, const double* scores, const std::int64_t* rows
 // costs one scan and O(top) for each document that enters it, the rest O(n log n). `spare` is
 // scratch.
 void rank_documents(std::ptrdiff_t n, const std::int64_t* keys, std::ptrdiff_t top,
-                    std::vector<RankedDocument>& ranked, std::vector<RankedDocument>& spare);
+                    std::vector<ranked_document>& ranked, std::vector<ranked_document>& spare);
 
 }  // namespace pairgram

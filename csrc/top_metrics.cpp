@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "rows.hpp"
+
 namespace pairgram {
 
 namespace {
@@ -14,7 +16,7 @@ double as_double(std::ptrdiff_t i) { return static_cast<double>(i); }
 // Calls visit(i, v) for the ranks i < cut, v = value(label), or its mean over the documents tied
 // with rank i.
 template <class Value, class Visit>
-void for_each_rank(const RankedLabels& ranked, std::ptrdiff_t cut, const Value& value,
+void for_each_rank(const ranked_list& ranked, std::ptrdiff_t cut, const Value& value,
                    const Visit& visit) {
     const std::ptrdiff_t end = std::min(cut, ranked.n);
     if (!ranked.tie_end) {
@@ -33,7 +35,7 @@ void for_each_rank(const RankedLabels& ranked, std::ptrdiff_t cut, const Value& 
     }
 }
 
-double dcg(const Metric& metric, const RankedLabels& ranked, const double* discounts) {
+double dcg(const metric_spec& metric, const ranked_list& ranked, const double* discounts) {
     double sum = 0;
     for_each_rank(
         ranked, metric.cut, [&](double label) { return gain_of(metric.gain, label); },
@@ -41,19 +43,19 @@ double dcg(const Metric& metric, const RankedLabels& ranked, const double* disco
     return sum;
 }
 
-double mean_ndcg(const Metric& metric, const RankedLabels& ranked, const double* discounts,
-                 const IdealTop& ideal) {
+double mean_ndcg(const metric_spec& metric, const ranked_list& ranked, const double* discounts,
+                 const ideal_ranking& ideal) {
     double so_far = 0, sum = 0;
     for_each_rank(
         ranked, ranked.n, [&](double label) { return gain_of(metric.gain, label); },
         [&](std::ptrdiff_t i, double gain) {
             so_far += gain * discounts[i];
-            sum += so_far / ideal.at[static_cast<std::size_t>(i)];
+            sum += so_far / ideal.at[size_of(i)];
         });
     return sum / as_double(ranked.n);
 }
 
-double hits(const Metric& metric, const RankedLabels& ranked) {
+double hits(const metric_spec& metric, const ranked_list& ranked) {
     double sum = 0;
     for_each_rank(
         ranked, metric.cut, [&](double label) { return label >= metric.relevant ? 1.0 : 0.0; },
@@ -64,7 +66,7 @@ double hits(const Metric& metric, const RankedLabels& ranked) {
 // Calls visit(begin, end, r) for each run of tied ranks that starts before the cut, r its relevant
 // documents.
 template <class Visit>
-void for_each_run(const Metric& metric, const RankedLabels& ranked, const Visit& visit) {
+void for_each_run(const metric_spec& metric, const ranked_list& ranked, const Visit& visit) {
     const std::ptrdiff_t stop = std::min(metric.cut, ranked.n);
     for (std::ptrdiff_t begin = 0; begin < stop;) {
         const std::ptrdiff_t end = ranked.tie_end ? ranked.tie_end[begin] : begin + 1;
@@ -80,7 +82,7 @@ void for_each_run(const Metric& metric, const RankedLabels& ranked, const Visit&
 // In a run of t tied documents, r of them relevant, rank j of the run holds a relevant one with
 // probability r / t, and then the j before it hold j (r - 1) / (t - 1) in the mean (McSherry and
 // Najork 2008).
-double precision_sum(const Metric& metric, const RankedLabels& ranked) {
+double precision_sum(const metric_spec& metric, const ranked_list& ranked) {
     double sum = 0, found = 0;
     for_each_run(metric, ranked,
                  [&](std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t relevant) {
@@ -100,7 +102,7 @@ double precision_sum(const Metric& metric, const RankedLabels& ranked) {
 
 // The first relevant document of a run is at its rank j with the probability that none is before
 // and this one is: (none before) * r / (t - j).
-double reciprocal_rank(const Metric& metric, const RankedLabels& ranked) {
+double reciprocal_rank(const metric_spec& metric, const ranked_list& ranked) {
     double sum = 0;
     for_each_run(metric, ranked,
                  [&](std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t relevant) {
@@ -122,7 +124,7 @@ double reciprocal_rank(const Metric& metric, const RankedLabels& ranked) {
 // first j of t with probability j / t.
 void mean_products(const std::vector<double>& stops, std::ptrdiff_t depth,
                    std::vector<double>& passed) {
-    passed.assign(static_cast<std::size_t>(depth) + 1, 0);
+    passed.assign(size_of(depth) + 1, 0);
     passed[0] = 1;
     for (std::size_t t = 1; t <= stops.size(); ++t) {
         const double next = 1 - stops[t - 1];
@@ -133,10 +135,10 @@ void mean_products(const std::vector<double>& stops, std::ptrdiff_t depth,
     }
 }
 
-double expected_reciprocal_rank(const Metric& metric, const RankedLabels& ranked,
+double expected_reciprocal_rank(const metric_spec& metric, const ranked_list& ranked,
                                 std::vector<double>& passed) {
     const double scale = std::exp2(-metric.max_grade);
-    const auto stop = [&](double label) { return gain_of(Gain::exp2, label) * scale; };
+    const auto stop = [&](double label) { return gain_of(gain_kind::exp2, label) * scale; };
     double sum = 0, reached = 1;
     const std::ptrdiff_t last = std::min(metric.cut, ranked.n);
     std::vector<double> stops;
@@ -158,10 +160,10 @@ double expected_reciprocal_rank(const Metric& metric, const RankedLabels& ranked
             for (std::ptrdiff_t i = begin; i < end; ++i) stops.push_back(stop(ranked.labels[i]));
             mean_products(stops, depth, passed);
             for (std::ptrdiff_t j = 0; j < depth; ++j) {
-                const auto at = static_cast<std::size_t>(j);
+                const auto at = size_of(j);
                 sum += reached * (passed[at] - passed[at + 1]) / as_double(begin + j + 1);
             }
-            reached *= passed[static_cast<std::size_t>(depth)];
+            reached *= passed[size_of(depth)];
         }
         begin = end;
     }
@@ -170,23 +172,23 @@ double expected_reciprocal_rank(const Metric& metric, const RankedLabels& ranked
 
 }  // namespace
 
-void prepare_ideal(const Metric& metric, std::ptrdiff_t n, const double* labels,
-                   const double* descending, const double* discounts, IdealTop& ideal) {
+void prepare_ideal(const metric_spec& metric, std::ptrdiff_t n, const double* labels,
+                   const double* descending, const double* discounts, ideal_ranking& ideal) {
     ideal.total = 0;
     switch (metric.kind) {
-        case MetricKind::ndcg:
+        case metric_kind::ndcg:
             ideal.total = dcg(metric, {n, descending, nullptr}, discounts);
             return;
-        case MetricKind::mean_ndcg:
-            ideal.at.resize(static_cast<std::size_t>(n));
+        case metric_kind::mean_ndcg:
+            ideal.at.resize(size_of(n));
             for (std::ptrdiff_t i = 0; i < n; ++i) {
                 ideal.total += gain_of(metric.gain, descending[i]) * discounts[i];
-                ideal.at[static_cast<std::size_t>(i)] = ideal.total;
+                ideal.at[size_of(i)] = ideal.total;
             }
             return;
-        case MetricKind::average_precision:
-        case MetricKind::recall:
-        case MetricKind::reciprocal_rank:
+        case metric_kind::average_precision:
+        case metric_kind::recall:
+        case metric_kind::reciprocal_rank:
             for (std::ptrdiff_t i = 0; i < n; ++i) ideal.total += labels[i] >= metric.relevant;
             return;
         default:
@@ -194,28 +196,28 @@ void prepare_ideal(const Metric& metric, std::ptrdiff_t n, const double* labels,
     }
 }
 
-double top_metric(const Metric& metric, const RankedLabels& ranked, const double* discounts,
-                  const IdealTop& ideal, std::vector<double>& scratch) {
+double top_metric(const metric_spec& metric, const ranked_list& ranked, const double* discounts,
+                  const ideal_ranking& ideal, std::vector<double>& scratch) {
     if (ranked.n == 0) return std::numeric_limits<double>::quiet_NaN();
     switch (metric.kind) {
-        case MetricKind::dcg:
+        case metric_kind::dcg:
             return dcg(metric, ranked, discounts);
-        case MetricKind::precision:
+        case metric_kind::precision:
             return hits(metric, ranked) / as_double(metric.cut);
-        case MetricKind::expected_reciprocal_rank:
+        case metric_kind::expected_reciprocal_rank:
             return expected_reciprocal_rank(metric, ranked, scratch);
         default:
             break;
     }
     if (ideal.total == 0) return metric.empty;
     switch (metric.kind) {
-        case MetricKind::ndcg:
+        case metric_kind::ndcg:
             return dcg(metric, ranked, discounts) / ideal.total;
-        case MetricKind::mean_ndcg:
+        case metric_kind::mean_ndcg:
             return mean_ndcg(metric, ranked, discounts, ideal);
-        case MetricKind::recall:
+        case metric_kind::recall:
             return hits(metric, ranked) / ideal.total;
-        case MetricKind::reciprocal_rank:
+        case metric_kind::reciprocal_rank:
             return reciprocal_rank(metric, ranked);
         default: {
             const double cut = as_double(metric.cut);

@@ -651,3 +651,28 @@ def test_make_ranking_is_seeded(make):
 def test_make_ranking_names_what_is_wrong(options, error):
     with pytest.raises(error, match=next(iter(options))):
         make_ranking(**options)
+
+
+def test_dump_keeps_float32_of_any_byte_order(tmp_path):
+    X = np.array([[0.1, 2.5], [1e-7, 3.0]], dtype=np.float32)
+    dump_letor(tmp_path / "native", X, [0, 1])
+    assert b"0 1:0.1 2:2.5" in (tmp_path / "native").read_bytes()
+    unaligned = np.frombuffer(bytearray(X.nbytes + 1), np.float32, offset=1).reshape(X.shape)
+    unaligned[...] = X
+    for variant in (X.astype(">f4"), X.astype("<f4"), unaligned, sp.csr_array(X)):
+        dump_letor(tmp_path / "other", variant, np.array([0, 1], dtype=">f8"))
+        assert (tmp_path / "other").read_bytes() == (tmp_path / "native").read_bytes()
+    dump_letor(tmp_path / "double", X.astype(">f8"), [0, 1])
+    assert b"0 1:0.10000000149011612 2:2.5" in (tmp_path / "double").read_bytes()
+
+
+def test_dump_takes_real_numbers_alone(tmp_path):
+    path = tmp_path / "a"
+    X, y = np.ones((2, 2)), np.zeros(2)
+    for wrong in (X + 1j, sp.csr_array(X + 1j), X.astype(object) + 1j, np.full((2, 2), "1")):
+        with pytest.raises(ValueError, match="X must be real numbers"):
+            dump_letor(path, wrong, y)
+    for labels in (["a", "b"], y + 1j, ["1", "2"], [None, [1]], [[1], [2, 3]]):
+        with pytest.raises(ValueError, match="y must be real numbers"):
+            dump_letor(path, X, labels)
+    assert not path.exists()

@@ -107,7 +107,39 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 
 def test_settings_are_json(tmp_path):
     path = tmp_path / "model"
-    with pytest.raises(ValueError, match="cannot be saved"):
-        write_file(path, "Kind", {}, {"n_threads": object()})
+    for value in (
+        object(),
+        np.zeros(2),
+        np.longdouble(1),
+        1j,
+        [np.datetime64("2020-01-01")],
+        {1, 2},
+    ):
+        kind = type(value).__name__
+        with pytest.raises(ValueError, match=f"n_threads, of type {kind}, cannot be saved: a file"):
+            write_file(path, "Kind", {}, {"alpha": 1, "n_threads": value})
+    with pytest.raises(ValueError, match="deep, of type dict, cannot be saved: keys must be"):
+        write_file(path, "Kind", {}, {"deep": {(1, 2): 3}})
+    itself = []
+    itself.append(itself)
+    with pytest.raises(ValueError, match="deep, of type list, cannot be saved: Circular"):
+        write_file(path, "Kind", {}, {"deep": itself})
+    assert not path.exists()
     write_file(path, "Kind", {}, {"deep": {"list": [1, None, "x"]}})
     assert read_file(path)[2] == json.loads('{"deep": {"list": [1, null, "x"]}}')
+
+
+def test_numpy_scalars_are_settings(tmp_path, data):
+    X, y, qid = data
+    path = tmp_path / "model"
+    parameters = {"alpha": np.int64(2), "scale": np.True_, "n_threads": np.int32(1)}
+    model = RankRLS(**parameters).fit(X, y, qid=qid)
+    model.save(path)
+    loaded = load_model(path)
+    for name, value in parameters.items():
+        assert getattr(loaded, name) == value
+        assert type(getattr(loaded, name)) is type(value.item())
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    write_file(path, "Kind", {}, {"a": np.float32(0.1), "deep": [{"b": np.str_("x")}, np.uint8(3)]})
+    settings = read_file(path)[2]
+    assert settings == {"a": float(np.float32(0.1)), "deep": [{"b": "x"}, 3]}

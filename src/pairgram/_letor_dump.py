@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram import _core
+from pairgram._arrays import real_array
 from pairgram._files import replacing
 
 __all__ = ["dump_letor"]
@@ -74,7 +75,7 @@ def dump_letor(
     """
     values, indptr, indices = _matrix(X, bool(zero_based))
     n_rows = values.shape[0] if indptr is None else len(indptr) - 1
-    labels = np.ascontiguousarray(y, dtype=np.float64)
+    labels = real_array(y, "y")
     if labels.shape != (n_rows,):
         raise ValueError(f"y must have shape ({n_rows},), one per row of X, got {labels.shape}")
     if not np.isfinite(labels).all():
@@ -109,20 +110,17 @@ def _matrix(
     """Return X as (values, None, None), or (data, indptr, indices) in canonical CSR form."""
     is_sparse: bool = sp.issparse(X)  # a plain bool: the type guard knows no shape
     if not is_sparse:
-        dense = np.asarray(X)
-        if dense.dtype != np.float32:
-            dense = dense.astype(np.float64, copy=False)
+        dense = real_array(X, "X", keep_float32=True)
         _check_shape(dense.shape)
-        return np.ascontiguousarray(dense), None, None
+        return dense, None, None
     _check_shape(X.shape)
     csr: Any = sp.csr_array(X)
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()
-    data = csr.data if csr.data.dtype == np.float32 else csr.data.astype(np.float64, copy=False)
     n_values = int(csr.indptr[-1])
     return (
-        np.ascontiguousarray(data[:n_values]),
+        real_array(csr.data[:n_values], "X", keep_float32=True),
         np.ascontiguousarray(csr.indptr, dtype=np.int64),
         np.ascontiguousarray(csr.indices[:n_values], dtype=np.int64),
     )

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 from pairgram import _core
+from pairgram._memory import available_memory
 from pairgram._threads import resolve_n_threads
 
 __all__ = ["load_letor"]
@@ -206,34 +207,18 @@ def _take_dense(parser: Any, name: str) -> NDArray[Any]:
     n_rows, n_features, n_values = parser.n_rows, parser.n_features, parser.n_values
     itemsize = 4 if isinstance(parser, _core.LetorParser32) else 8
     more = (n_rows * n_features - n_values) * itemsize
-    available = _available_memory()
     where = f"{name}:{parser.largest_index_line}" if n_values else name
     refused = ValueError(
         f"{where}: found the largest index; {n_rows} rows of {n_features} features take "
         f"{n_rows * n_features * itemsize / 2**30:.1f} GiB, want them to fit into memory: "
         "pass sparse=True"
     )
-    if available is not None and more > available:
+    if more > available_memory():
         raise refused
     try:
         return parser.take_dense()  # type: ignore[no-any-return]
     except MemoryError:
         raise refused from None
-
-
-def _available_memory() -> int | None:
-    """Return the bytes that may be allocated without swapping, None where it is not known."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            for line in file:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
 
 
 def _take_csr(parser: Any) -> Any:

@@ -1,8 +1,63 @@
-"""How much memory is free."""
+"""How much memory there is to take."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from math import inf
+from pathlib import Path, PurePosixPath
+
+__all__ = ["available_memory"]
+
+_PROC = Path("/proc")
+_CGROUPS = Path("/sys/fs/cgroup")
+
 
 def available_memory() -> float:
-    """Return the bytes that can be taken without swapping; infinity where that is unknown."""
-    return float("inf")
+    """Return the bytes that may be allocated without swapping, infinity where it is not known.
+
+    The least of what the system has to give (``MemAvailable``, else its physical memory) and of
+    what the limits of the process's cgroup (v2) and of those around it leave: ``memory.max`` less
+    ``memory.current``, of which the file cache that nobody uses (``inactive_file``) is not counted.
+    """
+    return min(_of_system(), *_of_cgroups(), inf)
+
+
+def _of_system() -> float:
+    for line in _lines(_PROC / "meminfo"):
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return inf
+
+
+def _of_cgroups() -> Iterator[float]:
+    for line in _lines(_PROC / "self" / "cgroup"):
+        if not line.startswith("0::/"):  # of version 1
+            continue
+        group = PurePosixPath(line[len("0::/") :])
+        if ".." in group.parts:
+            continue
+        for folder in (group, *group.parents):
+            yield _room(_CGROUPS / folder)
+
+
+def _room(folder: Path) -> float:
+    """Return what one cgroup leaves, infinity where it has no limit or none that can be read."""
+    try:
+        limit, current = (int(_lines(folder / f"memory.{name}")[0]) for name in ("max", "current"))
+    except (IndexError, ValueError):  # no such file; "max"
+        return inf
+    for line in _lines(folder / "memory.stat"):
+        if line.startswith("inactive_file "):
+            current -= int(line.split()[1])
+    return max(0, limit - current)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []

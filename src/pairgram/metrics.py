@@ -3,290 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from math import isfinite, nan
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from pairgram import _core
+from pairgram._metric import Metric, evaluate_metrics
+from pairgram._metric_options import (
+    CONVENTIONS,
+    FAMILIES,
+    Discount,
+    Divisor,
+    Empty,
+    Gain,
+    Ties,
+    metric_names,
+    unknown_name,
+)
 from pairgram._scorer import RankingScorer
-from pairgram._threads import resolve_n_threads
-from pairgram.queries import Queries, check_weights
 
 __all__ = ["CONVENTIONS", "Metric", "evaluate", "get_metric", "make_scorer", "metric_names"]
-
-Gain = Literal["exp2", "linear"]
-Discount = Literal["log2", "letor"]
-Ties = Literal["order", "average", "worst"]
-Empty = float | Literal["skip"]
-Divisor = Literal["relevant", "cut"]
-
-
-class _Family(NamedTuple):
-    """What metrics of one name have in common."""
-
-    code: int  # MetricKind in metrics.hpp
-    cut: Literal["never", "optional", "always"]
-    options: tuple[str, ...]
-    labels: Literal["any", "gain", "grade"] = "any"
-    greater_is_better: bool = True
-
-
-_DCG = ("gain", "discount", "ties")
-_FAMILIES: Mapping[str, _Family] = MappingProxyType(
-    {
-        "dcg": _Family(0, "optional", _DCG, "gain"),
-        "ndcg": _Family(1, "optional", (*_DCG, "empty"), "gain"),
-        "mean_ndcg": _Family(2, "never", (*_DCG, "empty"), "gain"),
-        "map": _Family(3, "optional", ("relevant", "ties", "empty", "divisor")),
-        "p": _Family(4, "always", ("relevant", "ties")),
-        "recall": _Family(5, "always", ("relevant", "ties", "empty")),
-        "mrr": _Family(6, "optional", ("relevant", "ties", "empty")),
-        "err": _Family(7, "optional", ("ties", "max_grade"), "grade"),
-        "kendall": _Family(8, "never", ()),
-        "spearman": _Family(9, "never", ()),
-        "misranking": _Family(10, "never", (), greater_is_better=False),
-        "pairwise_accuracy": _Family(10, "never", ()),
-        "msd": _Family(11, "never", (), greater_is_better=False),
-        "m1d": _Family(12, "never", (), greater_is_better=False),
-    }
-)
-_CODES: Mapping[str, Mapping[str, int]] = {
-    "gain": {"exp2": 0, "linear": 1},
-    "discount": {"log2": 0, "letor": 1},
-    "ties": {"order": 0, "average": 1, "worst": 2},
-    "divisor": {"relevant": 0, "cut": 1},
-}
-_DEFAULT: Mapping[str, Any] = {
-    "gain": "exp2",
-    "discount": "log2",
-    "ties": "order",
-    "empty": 0.0,
-    "relevant": 1.0,
-    "divisor": "relevant",
-    "max_grade": None,
-}
-
-_CHANGES: Mapping[str, Mapping[str, Any]] = {
-    "default": {},
-    "letor": {"discount": "letor"},
-    "trec": {"gain": "linear"},
-    "lightgbm": {"empty": 1.0, "divisor": "cut"},
-    "sklearn": {"gain": "linear", "ties": "average"},
-}
-#: The named conventions: each is a value for every option, nothing else. See `get_metric`.
-CONVENTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {name: MappingProxyType({**_DEFAULT, **changes}) for name, changes in _CHANGES.items()}
-)
-_LARGEST_GAIN = 2.0**1000  # sums of gains over any list stay finite
-_NO_CUT = int(np.iinfo(np.intp).max)
-
-
-def metric_names() -> tuple[str, ...]:
-    """Return the names that `get_metric` takes; ``@k`` stands for a cut such as ``@10``."""
-    names = []
-    for family, properties in _FAMILIES.items():
-        if properties.cut != "always":
-            names.append(family)
-        if properties.cut != "never":
-            names.append(f"{family}@k")
-    return tuple(names)
-
-
-@dataclass(frozen=True, repr=False)
-class Metric:
-    """A ranking metric with every convention settled; `get_metric` makes one from a name.
-
-    Parameters
-    ----------
-    family : str
-        The name without its cut: ``"ndcg"``, ``"map"``, …
-    k : int ≥ 1 or None
-        Only the first k ranks count; None: all.
-    gain, discount, ties, empty, relevant, divisor, max_grade
-        See `get_metric`. None takes the value of the convention ``"default"``; an option that the
-        family does not have must be None and stays so.
-
-    Raises
-    ------
-    ValueError
-        If a name, a cut or an option is not one of those that the family takes.
-
-    Examples
-    --------
-    >>> from pairgram.metrics import get_metric
-    >>> metric = get_metric("ndcg@2")
-    >>> metric([0, 1, 0, 2], [0.9, 0.5, 0.1, 0.7], qid=["a", "a", "b", "b"], per_query=True)
-    array([0.63092975, 1.        ])
-    >>> metric.name, metric.greater_is_better
-    ('ndcg@2', True)
-    """
-
-    family: str
-    k: int | None = None
-    gain: Gain | None = None
-    discount: Discount | None = None
-    ties: Ties | None = None
-    empty: Empty | None = None
-    relevant: float | None = None
-    divisor: Divisor | None = None
-    max_grade: float | None = None
-
-    def __post_init__(self) -> None:
-        """Check the options and fill in the defaults."""
-        family = _FAMILIES.get(self.family)
-        if family is None:
-            raise ValueError(_unknown_name(self.family))
-        if self.k is None and family.cut == "always":
-            raise ValueError(f"{self.family} needs a cut, such as {self.family}@10")
-        if self.k is not None:
-            if family.cut == "never":
-                raise ValueError(f"{self.family} takes no cut, got k={self.k!r}")
-            if isinstance(self.k, bool) or not isinstance(self.k, (int, np.integer)) or self.k < 1:
-                raise ValueError(f"k must be None or an integer >= 1, got {self.k!r}")
-            object.__setattr__(self, "k", min(int(self.k), _NO_CUT))
-        for option, default in _DEFAULT.items():
-            value = getattr(self, option)
-            if option not in family.options:
-                if value is not None:
-                    taken = ", ".join(family.options) or "none"
-                    raise ValueError(
-                        f"{self.family} takes no option {option!r} (got {value!r}); its options: "
-                        f"{taken}"
-                    )
-                continue
-            object.__setattr__(self, option, _check_option(option, default, value))
-
-    @property
-    def name(self) -> str:
-        """The name with its cut, such as ``"ndcg@10"``."""
-        return self.family if self.k is None else f"{self.family}@{self.k}"
-
-    @property
-    def greater_is_better(self) -> bool:
-        """False for losses: misranking, msd, m1d."""
-        return _FAMILIES[self.family].greater_is_better
-
-    def __repr__(self) -> str:
-        """Return the call that makes this metric."""
-        options = [
-            f", {field.name}={value!r}"
-            for field in fields(self)[2:]
-            if (value := getattr(self, field.name)) is not None
-        ]
-        return f"get_metric({self.name!r}{''.join(options)})"
-
-    def __call__(
-        self,
-        y: ArrayLike,
-        score: ArrayLike,
-        qid: ArrayLike | None = None,
-        *,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        per_query: bool = False,
-        n_threads: int | None = None,
-    ) -> float | NDArray[np.float64]:
-        """Return the mean over queries, or the value of every query.
-
-        Parameters are those of `evaluate`; `score` is one vector, of shape (n_rows,).
-
-        Returns
-        -------
-        float, or ndarray of shape (n_queries,) where `per_query`
-            NaN stands for a query in which the metric is undefined; the mean leaves it out.
-        """
-        if np.ndim(score) != 1:
-            raise ValueError(f"score must have shape (n_rows,), got {np.shape(score)}")
-        values: dict[str, float | NDArray[np.float64]] = evaluate(
-            self,
-            y,
-            score,
-            qid,
-            group=group,
-            sample_weight=sample_weight,
-            per_query=per_query,
-            n_threads=n_threads,
-        )
-        return values[self.name]
-
-    def per_query_scores(
-        self,
-        y: NDArray[np.float64],
-        scores: NDArray[np.float64],
-        queries: Queries,
-        n_threads: int | None = None,
-    ) -> NDArray[np.float64]:
-        """Return the metric of every score vector in every query, without conversions.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n_rows,), float64, C-contiguous
-            Labels in the caller's row order.
-        scores : ndarray of shape (n_scores, n_rows), float64, C-contiguous
-            In the caller's row order too.
-        queries : Queries
-            Of these n_rows rows.
-        n_threads : int ≥ 1 or None
-            None: all CPUs of the process.
-
-        Returns
-        -------
-        ndarray of shape (n_scores, n_queries)
-        """
-        values: NDArray[np.float64] = _per_query_scores((self,), y, scores, queries, n_threads)[0]
-        return values
-
-    @staticmethod
-    def mean(
-        per_query: NDArray[np.float64], weights: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
-        """Return the weighted mean over the last axis that leaves NaN out.
-
-        Parameters
-        ----------
-        per_query : ndarray of shape (…, n_queries)
-            As `per_query_scores` returns them.
-        weights : ndarray of shape (n_queries,), ≥ 0, or None
-            None: every query counts 1.
-
-        Returns
-        -------
-        ndarray of shape (…)
-            NaN where the queries with a value have no weight or there are none.
-        """
-        defined = ~np.isnan(per_query)
-        weight = defined.astype(np.float64) if weights is None else defined * weights
-        total = weight.sum(axis=-1)
-        sums = (np.where(defined, per_query, 0.0) * weight).sum(axis=-1)
-        means: NDArray[np.float64] = np.full(np.shape(total), nan)
-        np.divide(sums, total, out=means, where=total > 0)
-        return means
-
-    def _spec(
-        self, largest_label: float
-    ) -> tuple[int, int, int, int, int, float, float, float, bool]:
-        """Return what _core.evaluate_metrics takes."""
-
-        def code(option: str) -> int:
-            return _CODES[option].get(getattr(self, option), 0)
-
-        max_grade = largest_label if self.max_grade is None else self.max_grade
-        return (
-            _FAMILIES[self.family].code,
-            self.k or _NO_CUT,
-            code("gain"),
-            code("discount"),
-            code("ties"),
-            nan if self.empty is None or self.empty == "skip" else self.empty,
-            nan if self.relevant is None else self.relevant,
-            max_grade,
-            self.divisor == "cut",
-        )
 
 
 def get_metric(
@@ -418,8 +154,8 @@ def get_metric(
     match = (
         re.fullmatch(r"([a-z0-9_]+)(?:@([1-9][0-9]*))?", name) if isinstance(name, str) else None
     )
-    if match is None or match[1] not in _FAMILIES:
-        raise ValueError(_unknown_name(name))
+    if match is None or match[1] not in FAMILIES:
+        raise ValueError(unknown_name(name))
     changes = {
         "gain": gain,
         "discount": discount,
@@ -429,7 +165,7 @@ def get_metric(
         "divisor": divisor,
         "max_grade": max_grade,
     }
-    taken = _FAMILIES[match[1]].options
+    taken = FAMILIES[match[1]].options
     options = {option: preset[option] for option in taken}
     options.update({option: value for option, value in changes.items() if value is not None})
     return Metric(match[1], int(match[2]) if match[2] else None, **options)
@@ -495,32 +231,16 @@ def evaluate(
     if isinstance(metrics, (str, Metric)):
         metrics = (metrics,)
     wanted = [m if isinstance(m, Metric) else get_metric(m, convention) for m in metrics]
-    names = [metric.name for metric in wanted]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"metrics must have distinct names, got {name!r} more than once")
-    labels = _as_float64(y, "y")
-    if labels.ndim != 1 or labels.size == 0:
-        raise ValueError(f"y must have shape (n_rows,) with n_rows >= 1, got {labels.shape}")
-    scores = _as_float64(score, "score")
-    if scores.ndim not in (1, 2) or scores.shape[-1] != labels.size:
-        raise ValueError(
-            f"score must have shape ({labels.size},) or (n_scores, {labels.size}) to go with y, "
-            f"got {scores.shape}"
-        )
-    queries = Queries.make(labels.size, qid=qid, group=group)
-    if per_query and sample_weight is not None:
-        raise ValueError("sample_weight weighs queries in the mean: per_query=True takes none")
-    weights = None if sample_weight is None else _query_weights(sample_weight, queries)
-    values = _per_query_scores(
-        wanted, labels, np.atleast_2d(scores), queries, resolve_n_threads(n_threads)
+    return evaluate_metrics(
+        wanted,
+        y,
+        score,
+        qid,
+        group=group,
+        sample_weight=sample_weight,
+        per_query=per_query,
+        n_threads=n_threads,
     )
-    if scores.ndim == 1:
-        values = values[:, 0]
-    if per_query:
-        return dict(zip(names, values, strict=True))
-    means = Metric.mean(values, weights)
-    return dict(zip(names, means.tolist() if scores.ndim == 1 else means, strict=True))
 
 
 def make_scorer(
@@ -556,129 +276,3 @@ def make_scorer(
     if not isinstance(metric, Metric):
         metric = get_metric(metric, convention)
     return RankingScorer(metric, n_threads)
-
-
-def _per_query_scores(
-    metrics: Iterable[Metric],
-    y: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    queries: Queries,
-    n_threads: int | None,
-) -> NDArray[np.float64]:
-    """Check the values; return shape (n_metrics, n_scores, n_queries)."""
-    metrics = tuple(metrics)
-    largest = _check_labels(metrics, y)
-    _check_scores(metrics, scores)
-    specs = [metric._spec(largest) for metric in metrics]
-    values = _core.evaluate_metrics(
-        y, scores, queries.offsets, queries.order, specs, resolve_n_threads(n_threads)
-    )
-    for t, metric in enumerate(metrics):
-        if metric.family == "pairwise_accuracy":
-            np.subtract(1.0, values[t], out=values[t])
-    return values
-
-
-def _check_labels(metrics: tuple[Metric, ...], y: NDArray[np.float64]) -> float:
-    """Refuse labels that a metric cannot take; return the largest."""
-    smallest, largest = (float(y.min()), float(y.max())) if y.size else (0.0, 0.0)
-    if not (isfinite(smallest) and isfinite(largest)):
-        row = int(np.argmin(np.isfinite(y)))
-        raise ValueError(f"y must be finite, got {y[row]} in row {row}")
-    for metric in metrics:
-        kind = _FAMILIES[metric.family].labels
-        if kind == "any":
-            continue
-        if smallest < 0:
-            raise ValueError(_bad_label(metric, y, y < 0, "labels >= 0"))
-        exponential = kind == "grade" or metric.gain == "exp2"
-        limit = 1000.0 if exponential else _LARGEST_GAIN
-        if largest > limit:
-            reason = "2**y overflows" if exponential else "sums overflow"
-            raise ValueError(_bad_label(metric, y, y > limit, f"labels <= {limit:g} ({reason})"))
-        if kind == "grade":
-            if (y != np.floor(y)).any():
-                raise ValueError(_bad_label(metric, y, y != np.floor(y), "integer labels"))
-            if metric.max_grade is not None and largest > metric.max_grade:
-                wanted = f"labels <= max_grade = {metric.max_grade:g}"
-                raise ValueError(_bad_label(metric, y, y > metric.max_grade, wanted))
-    return largest
-
-
-def _bad_label(metric: Metric, y: NDArray[np.float64], bad: NDArray[np.bool_], wanted: str) -> str:
-    row = int(np.argmax(bad))
-    free = ", ".join(
-        name for name, f in _FAMILIES.items() if f.labels == "any" and "relevant" not in f.options
-    )
-    return (
-        f"{metric.name} takes {wanted}, got y = {y[row]:g} in row {row}; metrics for any real "
-        f"labels: {free}"
-    )
-
-
-def _check_scores(metrics: tuple[Metric, ...], scores: NDArray[np.float64]) -> None:
-    """Refuse NaN, and for metrics of differences infinities."""
-    if scores.size == 0:
-        return
-    wants_finite = [metric.name for metric in metrics if metric.family in ("msd", "m1d")]
-    smallest = float(scores.min())  # NaN if there is one
-    if smallest == smallest and not wants_finite:
-        return
-    if isfinite(smallest) and isfinite(float(scores.max())):
-        return
-    bad = ~np.isfinite(scores) if wants_finite else np.isnan(scores)
-    if not bad.any():
-        return
-    which, row = divmod(int(np.argmax(bad)), scores.shape[1])
-    where = f"row {row}" if scores.shape[0] == 1 else f"row {row} of score vector {which}"
-    wanted = f"finite for {wants_finite[0]}" if wants_finite else "a number"
-    raise ValueError(f"score must be {wanted}, got {scores[which, row]} in {where}")
-
-
-def _check_option(option: str, default: Any, value: Any) -> Any:
-    """Return a checked option, the default for None."""
-    if value is None:
-        return default
-    if option in _CODES:
-        if value not in _CODES[option]:
-            known = ", ".join(map(repr, _CODES[option]))
-            raise ValueError(f"{option} must be one of {known}, got {value!r}")
-        return value
-    if option == "empty" and value == "skip":
-        return value
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = nan
-    if not isfinite(number) or (option == "max_grade" and not 0 <= number <= 1000):
-        wanted = {
-            "empty": "a finite number or 'skip'",
-            "relevant": "a finite number",
-            "max_grade": "None or a number from 0 to 1000",
-        }[option]
-        raise ValueError(f"{option} must be {wanted}, got {value!r}")
-    return number
-
-
-def _unknown_name(name: object) -> str:
-    return (
-        f"unknown metric {name!r}; the metrics are {', '.join(metric_names())}, k an integer >= 1"
-    )
-
-
-def _as_float64(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    array = np.asarray(values)
-    if array.dtype.kind not in "biufO":
-        raise ValueError(f"{name} must be real numbers, got {array.dtype}")
-    try:
-        return np.ascontiguousarray(array, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be real numbers: {error}") from None
-
-
-def _query_weights(sample_weight: ArrayLike, queries: Queries) -> NDArray[np.float64]:
-    """Return the mean weight of the rows of every query."""
-    weights = queries.grouped(check_weights(sample_weight, queries.n_rows, "sample_weight"))
-    query = np.repeat(np.arange(queries.n_queries), queries.sizes)
-    sums = np.bincount(query, weights=weights, minlength=queries.n_queries)
-    return sums / np.maximum(queries.sizes, 1)

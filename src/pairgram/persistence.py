@@ -37,7 +37,7 @@ def write_file(
         What the file holds, such as a class name.
     arrays : mapping of str to ndarray
     settings : dict
-        What JSON can hold; a callable in it is refused.
+        What JSON can hold, and NumPy scalars, which come back as Python's.
 
     Raises
     ------
@@ -47,15 +47,8 @@ def write_file(
         If the file cannot be written; what stood there before is untouched.
     """
     for name, value in settings.items():
-        if callable(value):
-            raise ValueError(
-                f"{name} is a Python callable, which a file cannot hold without running code when "
-                "it is loaded; use one of the named settings"
-            )
-    try:
-        text = json.dumps(settings, sort_keys=True)
-    except TypeError as error:
-        raise ValueError(f"these settings cannot be saved: {error}") from None
+        _check_setting(name, value)
+    text = json.dumps(settings, sort_keys=True, default=_plain)
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     metadata = {
         "format": FORMAT,
@@ -107,6 +100,28 @@ def written_by(path: str | os.PathLike[str]) -> str | None:
     with safetensors.safe_open(path, framework="numpy") as file:
         version: str | None = (file.metadata() or {}).get("version")
     return version
+
+
+def _check_setting(name: str, value: Any) -> None:
+    if callable(value):
+        raise ValueError(
+            f"{name} is a Python callable, which a file cannot hold without running code when "
+            "it is loaded; use one of the named settings"
+        )
+    try:
+        json.dumps(value, default=_plain)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name}, of type {type(value).__name__}, cannot be saved: {error}"
+        ) from None
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy scalar as Python's."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, (bool, int, float, str)):
+        return plain
+    raise TypeError(f"a file holds numbers, text, lists and dicts, not {type(value).__name__}")
 
 
 def _digest(kind: str, text: str, arrays: Mapping[str, NDArray[Any]]) -> str:

@@ -1,0 +1,130 @@
+"""What ranking metrics there are, their options, and the named conventions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite, nan
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+__all__ = [
+    "CODES",
+    "CONVENTIONS",
+    "DEFAULT",
+    "FAMILIES",
+    "Discount",
+    "Divisor",
+    "Empty",
+    "Family",
+    "Gain",
+    "Ties",
+    "check_option",
+    "metric_names",
+    "unknown_name",
+]
+
+Gain = Literal["exp2", "linear"]
+Discount = Literal["log2", "letor"]
+Ties = Literal["order", "average", "worst"]
+Empty = float | Literal["skip"]
+Divisor = Literal["relevant", "cut"]
+
+
+class Family(NamedTuple):
+    """What metrics of one name have in common."""
+
+    code: int  # MetricKind in metrics.hpp
+    cut: Literal["never", "optional", "always"]
+    options: tuple[str, ...]
+    labels: Literal["any", "gain", "grade"] = "any"
+    greater_is_better: bool = True
+
+
+_DCG = ("gain", "discount", "ties")
+FAMILIES: Mapping[str, Family] = MappingProxyType(
+    {
+        "dcg": Family(0, "optional", _DCG, "gain"),
+        "ndcg": Family(1, "optional", (*_DCG, "empty"), "gain"),
+        "mean_ndcg": Family(2, "never", (*_DCG, "empty"), "gain"),
+        "map": Family(3, "optional", ("relevant", "ties", "empty", "divisor")),
+        "p": Family(4, "always", ("relevant", "ties")),
+        "recall": Family(5, "always", ("relevant", "ties", "empty")),
+        "mrr": Family(6, "optional", ("relevant", "ties", "empty")),
+        "err": Family(7, "optional", ("ties", "max_grade"), "grade"),
+        "kendall": Family(8, "never", ()),
+        "spearman": Family(9, "never", ()),
+        "misranking": Family(10, "never", (), greater_is_better=False),
+        "pairwise_accuracy": Family(10, "never", ()),
+        "msd": Family(11, "never", (), greater_is_better=False),
+        "m1d": Family(12, "never", (), greater_is_better=False),
+    }
+)
+CODES: Mapping[str, Mapping[str, int]] = {
+    "gain": {"exp2": 0, "linear": 1},
+    "discount": {"log2": 0, "letor": 1},
+    "ties": {"order": 0, "average": 1, "worst": 2},
+    "divisor": {"relevant": 0, "cut": 1},
+}
+DEFAULT: Mapping[str, Any] = {
+    "gain": "exp2",
+    "discount": "log2",
+    "ties": "order",
+    "empty": 0.0,
+    "relevant": 1.0,
+    "divisor": "relevant",
+    "max_grade": None,
+}
+
+_CHANGES: Mapping[str, Mapping[str, Any]] = {
+    "default": {},
+    "letor": {"discount": "letor"},
+    "trec": {"gain": "linear"},
+    "lightgbm": {"empty": 1.0, "divisor": "cut"},
+    "sklearn": {"gain": "linear", "ties": "average"},
+}
+#: The named conventions: each is a value for every option, nothing else. See `get_metric`.
+CONVENTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {name: MappingProxyType({**DEFAULT, **changes}) for name, changes in _CHANGES.items()}
+)
+
+
+def metric_names() -> tuple[str, ...]:
+    """Return the names that `get_metric` takes; ``@k`` stands for a cut such as ``@10``."""
+    names = []
+    for family, properties in FAMILIES.items():
+        if properties.cut != "always":
+            names.append(family)
+        if properties.cut != "never":
+            names.append(f"{family}@k")
+    return tuple(names)
+
+
+def check_option(option: str, default: Any, value: Any) -> Any:
+    """Return a checked option, the default for None."""
+    if value is None:
+        return default
+    if option in CODES:
+        if value not in CODES[option]:
+            known = ", ".join(map(repr, CODES[option]))
+            raise ValueError(f"{option} must be one of {known}, got {value!r}")
+        return value
+    if option == "empty" and value == "skip":
+        return value
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = nan
+    if not isfinite(number) or (option == "max_grade" and not 0 <= number <= 1000):
+        wanted = {
+            "empty": "a finite number or 'skip'",
+            "relevant": "a finite number",
+            "max_grade": "None or a number from 0 to 1000",
+        }[option]
+        raise ValueError(f"{option} must be {wanted}, got {value!r}")
+    return number
+
+
+def unknown_name(name: object) -> str:
+    return (
+        f"unknown metric {name!r}; the metrics are {', '.join(metric_names())}, k an integer >= 1"
+    )

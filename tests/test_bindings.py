@@ -1,0 +1,248 @@
+"""The compiled kernels refuse whatever would make them read or write outside their arrays."""
+
+import numpy as np
+import pytest
+
+from pairgram import _core
+
+N = 10
+KERNELS = ("gram", "half_laplacian", "leave_query_out", "evaluate_metrics")
+LEAST_SQUARES = KERNELS[:3]
+METRIC = (1, 5, 0, 0, 0, 0.0, 1.0, 1.0, False)
+
+
+def call(kernel, **changes):
+    """Call a kernel with arguments that fit each other, but for the changes."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(N) % 3.0
+    if kernel == "evaluate_metrics":
+        arguments = {
+            "labels": labels,
+            "scores": rng.normal(size=(2, N)),
+            "offsets": np.array([0, 4, N]),
+            "order": None,
+            "specs": [METRIC],
+            "n_threads": 1,
+        }
+    else:
+        arguments = {
+            "features": rng.normal(size=(N, 2)),
+            "targets": labels[:, None].copy(),
+            "labels": labels,
+            "offsets": np.array([0, 4, N]),
+            "pairs": "dropped",
+            "weighting": "pairs",
+        }
+    if kernel == "leave_query_out":
+        arguments |= {
+            "basis": np.eye(2),
+            "eigenvalues": np.ones(2),
+            "projection": np.ones(2),
+            "alphas": np.array([2.0, 1.0]),
+        }
+    return getattr(_core, kernel)(**(arguments | changes))
+
+
+def unaligned(array):
+    """Return a copy that begins one byte after an aligned address."""
+    buffer = bytearray(array.nbytes + 1)
+    copy = np.frombuffer(buffer, array.dtype, offset=1).reshape(array.shape)
+    copy[...] = array
+    assert copy.flags.c_contiguous
+    assert not copy.flags.aligned
+    return copy
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_arguments_that_fit(kernel):
+    call(kernel)
+    call(kernel, order=np.arange(N)[::-1].copy())
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    ("offsets", "message"),
+    [
+        ([0, 10**9, N], "not decrease"),
+        ([0, -(10**9), N], "not decrease"),
+        ([-5, 4, N], "begin with 0"),
+        ([2, 4, N], "begin with 0"),
+        ([0, 4], "end with the number of rows"),
+        ([0, 4, N + 1], "end with the number of rows"),
+        ([], "offsets must be 1-d"),
+        ([[0, 4, N]], "offsets must be 1-d"),
+    ],
+)
+def test_offsets(kernel, offsets, message):
+    with pytest.raises(ValueError, match=message):
+        call(kernel, offsets=np.array(offsets, dtype=np.int64))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    "order",
+    [
+        np.arange(1, N + 1),
+        np.arange(N) - 1,
+        np.zeros(N, dtype=np.int64),
+        np.array([*range(N - 1), 10**12]),
+        np.arange(N - 1),
+        np.arange(N).reshape(2, 5),
+    ],
+)
+def test_order(kernel, order):
+    with pytest.raises(ValueError, match="order must"):
+        call(kernel, order=order)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_labels(kernel):
+    for labels in (np.zeros(N - 1), np.zeros((N, 1)), np.full(N, np.nan)):
+        with pytest.raises(ValueError, match=r"labels|scores"):
+            call(kernel, labels=labels)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name", "shape"),
+    [(kernel, "labels", (N,)) for kernel in KERNELS]
+    + [(kernel, "features", (N, 2)) for kernel in LEAST_SQUARES]
+    + [(kernel, "targets", (N, 1)) for kernel in LEAST_SQUARES]
+    + [("evaluate_metrics", "scores", (2, N))],
+)
+def test_unaligned_arrays(kernel, name, shape):
+    with pytest.raises(ValueError, match="aligned"):
+        call(kernel, **{name: unaligned(np.ones(shape))})
+
+
+@pytest.mark.parametrize("kernel", LEAST_SQUARES)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"features": np.ones(2 * N)},
+        {"features": np.ones((N - 1, 2))},
+        {"targets": np.ones(N)},
+        {"targets": np.ones((N - 1, 1))},
+        {"row_weights": np.ones(N - 1)},
+        {"row_weights": np.ones((N, 1))},
+        {"query_weights": np.ones(3)},
+        {"query_weights": np.ones((2, 1))},
+        {"pairs": "some"},
+        {"weighting": "some"},
+    ],
+)
+def test_shapes_and_names_of_least_squares(kernel, changes):
+    with pytest.raises(ValueError, match=r"features|targets|weights|pairs|weighting"):
+        call(kernel, **changes)
+
+
+@pytest.mark.parametrize("kernel", LEAST_SQUARES)
+@pytest.mark.parametrize(
+    ("level_values", "omega", "message"),
+    [
+        ([0.0, 1.0], np.ones((2, 2)), "one of level_values"),
+        ([0.0, 1.0, 3.0], np.ones((3, 3)), "one of level_values"),
+        ([], np.ones((0, 0)), "one of level_values"),
+        ([2.0, 1.0, 0.0], np.ones((3, 3)), "ascend"),
+        ([0.0, 1.0, 2.0], np.ones((3, 2)), "n_levels, n_levels"),
+        ([0.0, 1.0, 2.0], np.ones(9), "n_levels, n_levels"),
+        ([[0.0, 1.0, 2.0]], np.ones((3, 3)), "level_values must be 1-d"),
+        (None, np.ones((3, 3)), "needs its levels"),
+        ([0.0, 1.0, 2.0], None, "needs its levels"),
+    ],
+)
+def test_levels_of_omega(kernel, level_values, omega, message):
+    levels = None if level_values is None else np.array(level_values, dtype=float)
+    with pytest.raises(ValueError, match=message):
+        call(kernel, pairs="omega", level_values=levels, omega=omega)
+
+
+@pytest.mark.parametrize("kernel", LEAST_SQUARES)
+def test_levels_of_omega_that_fit(kernel):
+    levels = np.array([-1.0, 0.0, 1.0, 2.0])
+    call(kernel, pairs="omega", level_values=levels, omega=np.ones((4, 4)))
+    labels = np.full(N, np.nan)
+    with pytest.raises(ValueError, match="one of level_values"):
+        call(kernel, pairs="omega", level_values=levels, omega=np.ones((4, 4)), labels=labels)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"basis": np.ones((2, 3))},
+        {"basis": np.ones(4)},
+        {"eigenvalues": np.ones(1)},
+        {"eigenvalues": np.ones((2, 1))},
+        {"projection": np.ones(3)},
+        {"projection": np.ones((1, 2))},
+        {"alphas": np.ones((1, 1))},
+        {"targets": np.ones((N, 2))},
+    ],
+)
+def test_shapes_of_leave_query_out(changes):
+    with pytest.raises(ValueError, match=r"basis|eigenvalues|projection|alphas|targets"):
+        call("leave_query_out", **changes)
+
+
+def test_block_rows():
+    with pytest.raises(ValueError, match="block_rows"):
+        call("gram", block_rows=-1)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [(0, -1), (0, 99), (1, 0), (1, -3), (2, 2), (3, 2), (3, -1), (4, 3)]
+)
+def test_fields_of_a_metric(field, value):
+    spec = (*METRIC[:field], value, *METRIC[field + 1 :])
+    with pytest.raises(ValueError, match="metric"):
+        call("evaluate_metrics", specs=[spec])
+
+
+def test_shapes_of_scores():
+    for scores in (np.zeros(N), np.zeros((2, N - 1)), np.zeros((1, 1, N))):
+        with pytest.raises(ValueError, match="scores"):
+            call("evaluate_metrics", scores=scores)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_other_dtypes_are_never_copied(kernel):
+    with pytest.raises(TypeError):
+        call(kernel, labels=np.zeros(N, dtype=np.float32))
+    with pytest.raises(TypeError):
+        call(kernel, offsets=np.array([0, 4, N], dtype=np.int32))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"indptr": np.array([0, 10**9, 3])},
+        {"indptr": np.array([-1, 2, 3])},
+        {"indptr": np.array([0, 2, 4])},
+        {"indptr": np.array([0, 3])},
+        {"indptr": np.array([[0, 2, 3]])},
+        {"indptr": None},
+        {"indices": None},
+        {"indices": np.zeros(2, dtype=np.int64)},
+        {"values": np.zeros((3, 1))},
+        {"labels": np.zeros((2, 1))},
+        {"first": -1},
+        {"first": 1, "n_rows": 2},
+        {"first": 2**62, "n_rows": 2**62},
+        {"n_rows": -1},
+        {"values": unaligned(np.ones(3))},
+    ],
+)
+def test_format_letor(changes):
+    arguments = {
+        "values": np.ones(3),
+        "indptr": np.array([0, 2, 3]),
+        "indices": np.array([0, 1, 0]),
+        "labels": np.zeros(2),
+        "first": 0,
+        "n_rows": 2,
+        "ids": None,
+        "comments": None,
+        "zero_based": False,
+    }
+    assert _core.format_letor(**arguments) == b"0 1:1 2:1\n0 1:1\n"
+    with pytest.raises(ValueError, match=r"indptr|values|labels|rows|aligned"):
+        _core.format_letor(**(arguments | changes))
