@@ -39,7 +39,7 @@ from common import (
 )
 from pairgram import held_out
 from pairgram._threads import resolve_n_threads
-from pairgram.gram import RankingData
+from pairgram.data import RankingData
 
 LENGTH = 100  # documents of every query
 ALPHAS = 2.0 ** np.arange(19, -11, -1)  # 30, descending
@@ -152,7 +152,9 @@ def table_leave_query_out(options: Options, n_refits: int = 20) -> Iterator[str]
 
     statistics = pairgram.Pairgram.from_rows(X, y, qid=qid, n_threads=options.threads)
     rows = RankingData.make(X, y, qid=qid)
-    scores = held_out.leave_query_out(rows, statistics, None, ALPHAS, options.threads)
+    scores = held_out.leave_query_out(
+        rows, statistics, statistics.decompose(), ALPHAS, options.threads
+    )
     of_queries = scores.reshape(len(ALPHAS), -1, LENGTH)[:, queries].transpose(1, 0, 2)
     np.testing.assert_allclose(of_queries, refits(), rtol=1e-6, atol=1e-8)
     means = by_hand.ndcg_of_many(y, scores, LENGTH)

@@ -170,8 +170,8 @@ class RankRLSCV(LinearRanker):
         - a validation set, as a tuple.
     scoring : str, Metric, scorer or None, default=None
         A name that `get_metric` knows, or the result of `get_metric` or `make_scorer`. None:
-        ``"ndcg@10"``, or ``"pairwise_accuracy"`` where labels are negative or not whole numbers, or where rows of a
-        single query are held out one by one.
+        ``"ndcg@10"``, or ``"pairwise_accuracy"`` where labels are negative or not whole numbers,
+        or where rows of a single query are held out one by one.
     n_threads : int or None, default=None
 
     Attributes
