@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -19,6 +20,7 @@
 #include "leave_query_out.hpp"
 #include "letor.hpp"
 #include "metrics.hpp"
+#include "vmath.hpp"
 
 namespace py = pybind11;
 namespace pg = pairgram;
@@ -346,6 +348,21 @@ void bind_format_letor(py::module_& m) {
           py::arg("ids"), py::arg("comments"), py::arg("zero_based"));
 }
 
+template <class T>
+void apply_activation(const std::string& name, array<T> values) {
+    static constexpr std::pair<const char*, pg::activation> activations[] = {
+        {"exp", pg::activation::exp},         {"gaussian", pg::activation::gaussian},
+        {"sigmoid", pg::activation::sigmoid}, {"tanh", pg::activation::tanh},
+        {"cos", pg::activation::cos},         {"sin", pg::activation::sin},
+        {"relu", pg::activation::relu},       {"hardlim", pg::activation::hardlim}};
+    const auto* const found = std::find_if(std::begin(activations), std::end(activations),
+                                           [&](const auto& entry) { return name == entry.first; });
+    check(found != std::end(activations), "unknown activation");
+    T* const data = values.mutable_data();
+    const py::gil_scoped_release release;
+    pg::apply(found->second, values.size(), data);
+}
+
 // SciPy's BLAS with 64-bit integers (ILP64) has other signatures, which Cython refuses by
 // TypeError.
 void take_blas_of_scipy() {
@@ -378,4 +395,8 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
     bind_letor_parser<double>(m, "LetorParser64");
     bind_format_letor<float>(m);
     bind_format_letor<double>(m);
+    m.def("apply_activation", &apply_activation<double>, py::arg("name"),
+          py::arg("values").noconvert());
+    m.def("apply_activation", &apply_activation<float>, py::arg("name"),
+          py::arg("values").noconvert());
 }
