@@ -214,4 +214,5 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
     define_least_squares<float>(m);
     pg::bind_metrics(m);
     pg::bind_letor(m);
+    pg::bind_feature_maps(m);
 }

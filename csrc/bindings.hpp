@@ -52,5 +52,6 @@ inline query_offsets queries_of(const array<std::int64_t>& offsets,
 
 void bind_metrics(py::module_& m);
 void bind_letor(py::module_& m);
+void bind_feature_maps(py::module_& m);
 
 }  // namespace pairgram

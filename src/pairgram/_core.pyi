@@ -111,3 +111,7 @@ def format_letor(
     comments: str | None,
     zero_based: bool,
 ) -> bytes: ...
+def apply_activation(
+    name: str,  # exp, gaussian, sigmoid, tanh, cos, sin, relu or hardlim
+    values: NDArray[_T],
+) -> None: ...
