@@ -24,7 +24,7 @@ E enumerator(int value, E last) {
 metric_spec metric_of(const metric_fields& fields) {
     const auto& [kind, cut, gain, discount, ties, empty, relevant, max_grade, by_cut] = fields;
     check(cut >= 1, "the cut of a metric must be at least 1");
-    return {enumerator(kind, metric_kind::mean_absolute_difference),
+    return {enumerator(kind, metric_kind::pearson),
             static_cast<std::ptrdiff_t>(cut),
             enumerator(gain, gain_kind::linear),
             enumerator(discount, discount_kind::letor),

@@ -20,11 +20,15 @@ bool counts_pairs(metric_kind kind) {
     return kind == metric_kind::kendall || kind == metric_kind::misranking;
 }
 
-bool uses_levels(metric_kind kind) { return counts_pairs(kind) || kind == metric_kind::spearman; }
+bool uses_levels(metric_kind kind) {
+    return counts_pairs(kind) || kind == metric_kind::spearman ||
+           kind == metric_kind::ranking_error;
+}
 
-bool uses_residuals(metric_kind kind) {
+// Whether scores count by their values, not by their order.
+bool takes_no_ranking(metric_kind kind) {
     return kind == metric_kind::mean_squared_difference ||
-           kind == metric_kind::mean_absolute_difference;
+           kind == metric_kind::mean_absolute_difference || kind == metric_kind::pearson;
 }
 
 bool uses_discounts(metric_kind kind) {
@@ -45,7 +49,7 @@ struct ranking_plan {
             const metric_spec& metric = metrics[t];
             if ((metric.ties == tie_kind::worst) != worst) continue;
             members.push_back(t);
-            if (uses_residuals(metric.kind)) continue;
+            if (takes_no_ranking(metric.kind)) continue;
             const bool tied = metric.ties == tie_kind::average || uses_levels(metric.kind);
             top = std::max(top, tied ? PTRDIFF_MAX : metric.cut);
             if (uses_discounts(metric.kind)) ideal_top = std::max(ideal_top, metric.cut);
@@ -59,7 +63,8 @@ struct ranking_plan {
 // Scratch of one task.
 struct workspace {
     std::vector<std::int64_t> rows, keys, pair_scratch;
-    std::vector<double> labels, descending, ranked_labels, values;
+    std::vector<double> labels, descending, ranked_labels, values, more_values;
+    std::vector<label_tally> tallies;
     std::vector<ranked_document> ranked, spare;
     std::vector<std::ptrdiff_t> tie_end;
     std::vector<ideal_ranking> ideals;
@@ -232,6 +237,15 @@ class metric_evaluation {
                 case metric_kind::mean_absolute_difference:
                     out =
                         mean_absolute_difference(n, work.labels.data(), scores, rows, work.values);
+                    break;
+                case metric_kind::ranking_error:
+                    out =
+                        ranking_error(n, work.labels.data(), work.ranked.data(),
+                                      work.tie_end.data(), work.levels, work.tallies, work.values);
+                    break;
+                case metric_kind::pearson:
+                    out = pearson_correlation(n, work.labels.data(), scores, rows, work.values,
+                                              work.more_values);
                     break;
                 default: {
                     const bool average = metric.ties == tie_kind::average;

@@ -21,6 +21,8 @@ enum class metric_kind {
     misranking,
     mean_squared_difference,
     mean_absolute_difference,
+    ranking_error,
+    pearson,
 };
 enum class gain_kind { exp2, linear };               // 2^label - 1, label
 enum class discount_kind { log2, letor };            // 1 / log2(1 + i); 1, 1, then 1 / log2(i)

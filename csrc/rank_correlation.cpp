@@ -28,6 +28,25 @@ void centred_residuals(std::ptrdiff_t n, const double* labels, const double* sco
     for (auto& residual : residuals) residual -= mean;
 }
 
+// Centres values at their mean and scales the largest to 1; false where they are constant. Shifted
+// by the first, so that constant values become exactly 0; scaled, so that no square overflows or
+// vanishes.
+bool standardise(std::vector<double>& values) {
+    if (values.empty()) return false;
+    const double first = values[0];
+    double sum = 0, largest = 0;
+    for (double& value : values) sum += value -= first;
+    const double mean = sum / static_cast<double>(values.size());
+    for (double& value : values) largest = std::max(largest, std::abs(value -= mean));
+    if (largest == 0) return false;
+    for (double& value : values) value /= largest;
+    return true;
+}
+
+double dot(const std::vector<double>& x, const std::vector<double>& y) {
+    return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
+}
+
 }  // namespace
 
 void make_levels(std::ptrdiff_t n, const double* labels, label_levels& levels) {
@@ -114,6 +133,49 @@ double spearman_rho(std::ptrdiff_t n, const ranked_document* ranked, const std::
     if (squares == 0 || levels.sum_of_squares == 0) return undefined;
     const double rho = products / (std::sqrt(squares) * std::sqrt(levels.sum_of_squares));
     return std::clamp(rho, -1.0, 1.0);
+}
+
+double ranking_error(std::ptrdiff_t n, const double* labels, const ranked_document* ranked,
+                     const std::ptrdiff_t* tie_end, const label_levels& levels,
+                     std::vector<label_tally>& tallies, std::vector<double>& run) {
+    if (n < 2) return undefined;
+    tallies.assign(size_of(levels.n_levels + 1), {});  // 1-based: documents ranked higher
+    double sum = 0;
+    for (std::ptrdiff_t begin = 0, end; begin < n; begin = end) {
+        end = tie_end[begin];
+        run.clear();
+        for (std::ptrdiff_t i = begin; i < end; ++i) {
+            run.push_back(labels[ranked[i].index] - labels[0]);
+            label_tally lower;
+            for (auto k = levels.level[size_of(ranked[i].index)]; k > 0; k -= k & -k) {
+                lower.count += tallies[size_of(k)].count;
+                lower.sum += tallies[size_of(k)].sum;
+            }
+            sum += lower.count * run.back() - lower.sum;
+        }
+        for (std::ptrdiff_t i = begin; i < end; ++i) {
+            const auto level = levels.level[size_of(ranked[i].index)];
+            for (auto k = level + 1; k <= levels.n_levels; k += k & -k) {
+                tallies[size_of(k)].count += 1;
+                tallies[size_of(k)].sum += run[size_of(i - begin)];
+            }
+        }
+        std::sort(run.begin(), run.end());
+        for (std::ptrdiff_t i = 0; i < end - begin; ++i) {
+            sum += 0.5 * static_cast<double>(2 * i - (end - begin) + 1) * run[size_of(i)];
+        }
+    }
+    return std::max(0.0, sum) / static_cast<double>(pairs_of(n));
+}
+
+double pearson_correlation(std::ptrdiff_t n, const double* labels, const double* scores,
+                           const std::int64_t* rows, std::vector<double>& x,
+                           std::vector<double>& y) {
+    x.resize(size_of(n));
+    for (std::ptrdiff_t i = 0; i < n; ++i) x[size_of(i)] = rows ? scores[rows[i]] : scores[i];
+    y.assign(labels, labels + n);
+    if (!standardise(x) || !standardise(y)) return undefined;
+    return std::clamp(dot(x, y) / std::sqrt(dot(x, x) * dot(y, y)), -1.0, 1.0);
 }
 
 double mean_squared_difference(std::ptrdiff_t n, const double* labels, const double* scores,

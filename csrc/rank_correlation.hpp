@@ -1,5 +1,6 @@
-// Metrics over the pairs of a list: Kendall's tau b, Spearman's rho, the fraction of misranked
-// pairs, and the mean differences MSD and M1D. O(n log n), never a list of pairs.
+// Metrics over the pairs of a list: Kendall's tau b, Spearman's rho, Pearson's correlation, the
+// fraction of misranked pairs, the ranking error, and the mean differences MSD and M1D. O(n log n),
+// never a list of pairs.
 #pragma once
 
 #include <cstddef>
@@ -42,9 +43,29 @@ double kendall_tau_b(const pair_counts& counts);
 // (discordant + tied in score only / 2) / pairs not tied in label; NaN without such pairs.
 double misranked_fraction(const pair_counts& counts);
 
+// Documents of a part of the levels: how many, and their labels from that of document 0 on.
+struct label_tally {
+    double count = 0, sum = 0;
+};
+
+// The mean over pairs i < j of |label_i - label_j| times 1 where the scores are in the opposite
+// order, 1/2 where they are tied; NaN for n < 2. O(n log n): from the top, the documents ranked
+// higher with a lower label are counted and summed by a Fenwick tree over the levels, and tied runs
+// are sorted. `tallies` and `run` are scratch. Source: Agarwal et al. 2010, ranking error of
+// real-valued labels.
+double ranking_error(std::ptrdiff_t n, const double* labels, const ranked_document* ranked,
+                     const std::ptrdiff_t* tie_end, const label_levels& levels,
+                     std::vector<label_tally>& tallies, std::vector<double>& run);
+
 // Pearson's correlation of mean ranks; NaN where labels or scores are constant.
 double spearman_rho(std::ptrdiff_t n, const ranked_document* ranked, const std::ptrdiff_t* tie_end,
                     const label_levels& levels);
+
+// Pearson's correlation of labels and scores; NaN where one of them is constant. Scores as below;
+// x and y are scratch.
+double pearson_correlation(std::ptrdiff_t n, const double* labels, const double* scores,
+                           const std::int64_t* rows, std::vector<double>& x,
+                           std::vector<double>& y);
 
 // sum_ij (r_i - r_j)^2 / n^2 = 2 var(r) for r = label - score; document i has the score
 // scores[rows[i]], or scores[i] where rows is null. NaN for n < 2.

@@ -91,6 +91,12 @@ def pairs(family, y, f):
         power = 2 if family == "msd" else 1
         terms = [abs((y[i] - y[j]) - (f[i] - f[j])) ** power for i in range(n) for j in range(n)]
         return math.fsum(terms) / n**2
+    if family == "pearson":
+        if not n or len(set(y)) == 1 or len(set(f)) == 1:
+            return math.nan
+        dy, df = ([v - fmean(values) for v in values] for values in (y, f))
+        cov = math.fsum(a * b for a, b in zip(dy, df, strict=True))
+        return cov / math.sqrt(math.fsum(a * a for a in dy) * math.fsum(b * b for b in df))
     below = [(i, j) for i in range(n) for j in range(i)]
     if family == "spearman":
         ry, rf = mean_ranks(y), mean_ranks(f)
@@ -103,6 +109,14 @@ def pairs(family, y, f):
         untied_y = sum(y[i] != y[j] for i, j in below)
         untied_f = sum(f[i] != f[j] for i, j in below)
         return both / math.sqrt(untied_y * untied_f) if untied_y * untied_f else math.nan
+    if family == "ranking_error":
+        if n < 2:
+            return math.nan
+        terms = [
+            abs(y[i] - y[j]) * (0.5 if f[i] == f[j] else float((y[i] > y[j]) != (f[i] > f[j])))
+            for i, j in below
+        ]
+        return math.fsum(terms) / (n * (n - 1) / 2)
     losses = [
         0.5 if f[i] == f[j] else float((y[i] > y[j]) != (f[i] > f[j]))
         for i, j in below

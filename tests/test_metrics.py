@@ -21,7 +21,8 @@ from pairgram.metrics import CONVENTIONS, Metric, evaluate, get_metric, make_sco
 from pairgram.queries import Queries
 
 TOP = ("dcg", "ndcg", "mean_ndcg", "map", "p", "recall", "mrr", "err")
-PAIRS = ("kendall", "spearman", "misranking", "pairwise_accuracy", "msd", "m1d")
+VALUES = ("pearson", "msd", "m1d")  # of scores, not their order
+PAIRS = ("kendall", "spearman", "misranking", "pairwise_accuracy", "ranking_error", *VALUES)
 ALL = tuple(name.replace("@k", "@3") for name in metric_names())
 
 
@@ -109,6 +110,29 @@ def test_pair_metrics_follow_their_definition(name, queries):
     got = get_metric(name)(y, score, group=group, per_query=True)
     expected = [reference.pairs(name, *columns(query)) for query in queries]
     assert_allclose(got, expected, rtol=1e-12, atol=1e-14)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(["ranking_error", "pearson"]),
+    ragged(12, st.floats(-1e3, 1e3), st.floats(-1e3, 1e3) | st.sampled_from([-1.0, 0.0, 2.0])),
+    st.sampled_from([0.0, 1e6]),
+    st.permutations(range(60)),
+)
+def test_real_labels_follow_the_definition(name, queries, offset, order):
+    queries = [[(round(y, 3) + offset, round(f, 3)) for y, f in query] for query in queries]
+    y, score, group = flat(queries)
+    expected = [reference.pairs(name, *columns(query)) for query in queries]
+    metric = get_metric(name)
+    assert_allclose(metric(y, score, group=group, per_query=True), expected, rtol=1e-7, atol=1e-9)
+    if not offset:
+        tight = metric(y, score, group=group, per_query=True)
+        assert_allclose(tight, expected, rtol=1e-9, atol=1e-12)
+    qid = np.repeat(np.arange(len(group)), group)
+    rows = [row for row in order if row < len(y)]
+    seen = list(dict.fromkeys(qid[rows].tolist()))
+    mixed = metric(y[rows], score[rows], qid[rows], per_query=True)
+    assert_allclose(mixed, np.array(expected)[seen], rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 256, 257, 300, 4095, 4096])
@@ -266,6 +290,59 @@ def test_msd_and_m1d_by_hand():
     assert_allclose(get_metric("msd")(y, offset), 2 * (1 + 4 + 9) / 9, rtol=1e-7)
 
 
+def test_ranking_error_by_hand():
+    # Pairs: (3, 1) right; (3, 2.5) wrong, 0.5; (1, 2.5) tied score, 1.5 / 2. Three pairs in all.
+    y, score = [3.0, 1.0, 2.5], [0.5, 0.1, 0.9]
+    metric = get_metric("ranking_error")
+    assert_allclose(metric(y, score), 0.5 / 3)
+    assert_allclose(metric(y, [0.5, 0.1, 0.1]), (1.5 / 2) / 3)
+    assert_allclose(metric(y, [0, 0, 0]), (2 + 0.5 + 1.5) / 2 / 3)
+    assert_allclose(metric(y, [-3, -1, -2.5]), (2 + 0.5 + 1.5) / 3)
+    assert metric(y, y) == 0
+    assert metric([0.1] * 7, [1, 1, 2, 2, 3, 3, 3]) == 0  # no label differs, but there are pairs
+    assert metric([7, 7, 8], [-math.inf, math.inf, 0]) == 1 / 3
+    assert math.isnan(metric([1], [1]))
+    assert not metric.greater_is_better
+    shifted = [label + 1e9 for label in y]
+    assert_allclose(metric(shifted, [0, 0, 0]), (2 + 0.5 + 1.5) / 2 / 3, rtol=1e-12)
+
+
+def test_ranking_error_of_zero_and_one_labels_is_misranking():
+    y, scores, qid = random_lists(12)
+    y = (y > 0).astype(float)
+    sizes, positive = np.bincount(qid), np.bincount(qid, y)
+    share = positive * (sizes - positive) / np.maximum(1, sizes * (sizes - 1) / 2)
+    misranking = get_metric("misranking")(y, scores[0], qid, per_query=True)
+    got = get_metric("ranking_error")(y, scores[0], qid, per_query=True)
+    expected = np.where(share > 0, share * misranking, np.where(sizes > 1, 0.0, nan))
+    assert_allclose(got, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [3000, 6000])
+@pytest.mark.parametrize("decimals", [0, 2, 12])
+def test_ranking_error_of_long_lists(n, decimals):
+    rng = np.random.default_rng(n)
+    y = np.round(rng.normal(5, 1, n), decimals)
+    score = np.round(y + rng.normal(size=n), decimals)
+    wrong = (y[:, None] > y) & (score[:, None] < score)
+    tied = (y[:, None] > y) & (score[:, None] == score)
+    expected = ((y[:, None] - y) * (wrong + 0.5 * tied)).sum() / (n * (n - 1) / 2)
+    assert_allclose(get_metric("ranking_error")(y, score), expected, rtol=1e-10)
+
+
+def test_pearson_by_hand():
+    metric = get_metric("pearson")
+    assert_allclose(metric([1, 2, 3], [1, 2, 4]), 3 / math.sqrt(2 * (14 / 3)))
+    assert metric([1, 2], [5, 7]) == 1
+    assert metric([1, 2], [7, 5]) == -1
+    for y, score in (([0.1] * 3, [1, 2, 3]), ([1, 2, 3], [0.1] * 3), ([1], [1])):
+        assert math.isnan(metric(y, score))
+    score = np.array([1, 2, 4])
+    expected = metric([1, 2, 3], score)
+    for same in (score * 1e-300, score * 1e300, score + 1e12):
+        assert_allclose(metric([1, 2, 3], same), expected, rtol=1e-12)
+
+
 def test_lightgbm_map_divides_by_the_cut():
     y, score = [1, 1, 1, 0], [4, 1, 2, 3]
     assert_allclose(get_metric("map@2")(y, score), 1 / 3)
@@ -367,13 +444,14 @@ def test_lightgbm_reports_the_same():
 @pytest.mark.parametrize("n", [50, 3000, 6000])
 @pytest.mark.parametrize("decimals", [0, 1, 12])
 def test_scipy_correlations(n, decimals):
-    from scipy.stats import kendalltau, spearmanr
+    from scipy.stats import kendalltau, pearsonr, spearmanr
 
     rng = np.random.default_rng(n)
     y = np.round(rng.normal(size=n), decimals)
     score = np.round(y + rng.normal(size=n), decimals)
     assert_allclose(get_metric("kendall")(y, score), kendalltau(y, score).statistic, rtol=1e-12)
     assert_allclose(get_metric("spearman")(y, score), spearmanr(y, score).statistic, rtol=1e-12)
+    assert_allclose(get_metric("pearson")(y, score), pearsonr(y, score).statistic, rtol=1e-12)
 
 
 # --- one answer for every way to ask -----------------------------------------------------------
@@ -564,8 +642,9 @@ def test_scores_that_cannot_be_ranked():
     with pytest.raises(ValueError, match="in row 1 of score vector 2"):
         evaluate("map", [1, 0], [[0, 1], [0, 1], [0, nan]])
     for bad in (math.inf, -math.inf):
-        with pytest.raises(ValueError, match=f"finite for msd, got {bad} in row 1"):
-            get_metric("msd")([1, 0], [1, bad])
+        for name in VALUES:
+            with pytest.raises(ValueError, match=f"finite for {name}, got {bad} in row 1"):
+                get_metric(name)([1, 0], [1, bad])
 
 
 def test_wrong_shapes():
@@ -603,7 +682,7 @@ def test_metrics_are_values():
     assert hash(metric) == hash(get_metric("map@10", "lightgbm", relevant=2))
     assert metric.greater_is_better
     losses = {name for name in ALL if not get_metric(name).greater_is_better}
-    assert losses == {"misranking", "msd", "m1d"}
+    assert losses == {"misranking", "ranking_error", "msd", "m1d"}
 
 
 class Ranker(BaseEstimator):

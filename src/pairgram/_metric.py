@@ -104,7 +104,7 @@ class Metric:
 
     @property
     def greater_is_better(self) -> bool:
-        """False for losses: misranking, msd, m1d."""
+        """False for losses: misranking, ranking_error, msd, m1d."""
         return FAMILIES[self.family].greater_is_better
 
     def __repr__(self) -> str:

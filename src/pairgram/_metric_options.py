@@ -37,6 +37,7 @@ class Family(NamedTuple):
     cut: Literal["never", "optional", "always"]
     options: tuple[str, ...]
     labels: Literal["any", "gain", "grade"] = "any"
+    scores: Literal["ordered", "finite"] = "ordered"
     greater_is_better: bool = True
 
 
@@ -55,8 +56,10 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         "spearman": Family(9, "never", ()),
         "misranking": Family(10, "never", (), greater_is_better=False),
         "pairwise_accuracy": Family(10, "never", ()),
-        "msd": Family(11, "never", (), greater_is_better=False),
-        "m1d": Family(12, "never", (), greater_is_better=False),
+        "ranking_error": Family(13, "never", (), greater_is_better=False),
+        "pearson": Family(14, "never", (), scores="finite"),
+        "msd": Family(11, "never", (), scores="finite", greater_is_better=False),
+        "m1d": Family(12, "never", (), scores="finite", greater_is_better=False),
     }
 )
 CODES: Mapping[str, Mapping[str, int]] = {

@@ -58,10 +58,10 @@ def _bad_label(metric: Metric, y: NDArray[np.float64], bad: NDArray[np.bool_], w
 
 
 def check_scores(metrics: Sequence[Metric], scores: NDArray[np.float64]) -> None:
-    """Refuse NaN, and for metrics of differences infinities."""
+    """Refuse NaN, and infinities where a metric takes the values of scores."""
     if scores.size == 0:
         return
-    wants_finite = [metric.name for metric in metrics if metric.family in ("msd", "m1d")]
+    wants_finite = [m.name for m in metrics if FAMILIES[m.family].scores == "finite"]
     smallest = float(scores.min())  # NaN if there is one
     if smallest == smallest and not wants_finite:
         return

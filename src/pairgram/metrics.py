@@ -63,8 +63,8 @@ def get_metric(
     ties : {"order", "average", "worst"}
         Documents with equal scores (0.0 equals -0.0) stand in the order of their rows; or the
         metric is its exact mean over all orders of them; or the lowest label stands first. For
-        kendall, spearman, misranking, pairwise_accuracy a tie is part of the definition; msd and
-        m1d know none.
+        kendall, spearman, misranking, pairwise_accuracy, ranking_error a tie is part of the
+        definition; pearson, msd and m1d know none.
     empty : float or "skip"
         What a query without relevant documents (ideal DCG 0, or no label ≥ `relevant`) counts as;
         "skip" makes it NaN, which means leave out. For ndcg, mean_ndcg, map, recall and mrr; the
@@ -104,18 +104,23 @@ def get_metric(
     err@k               Σ_{i≤k} (1/i) R_i Π_{j<i} (1 - R_j), R = (2^y - 1)/2^max [3]_  [0, 1)
     kendall             tau b: (conc. - disc.) / sqrt(pairs untied in y · in score)    [-1, 1]
     spearman            correlation of the ranks; tied values share their mean rank    [-1, 1]
+    pearson             correlation of y and f                                         [-1, 1]
     misranking          fraction of pairs y_i ≠ y_j in wrong order, tied score = ½     [0, 1]
     pairwise_accuracy   1 - misranking                                                 [0, 1]
+    ranking_error       mean over pairs i < j of abs(y_i - y_j) · (wrong order: 1,     [0, ∞)
+                        tied score: ½, right order: 0) [6]_
     msd                 (1/n²) Σ_ij ((y_i - y_j) - (f_i - f_j))² [4]_                  [0, ∞)
     m1d                 (1/n²) Σ_ij abs((y_i - y_j) - (f_i - f_j))                     [0, ∞)
     ==================  =============================================================  =========
 
+    The mean of ranking_error is over all n(n - 1)/2 pairs; those with equal labels add 0.
+
     The sums of msd and m1d run over all ordered pairs and divide by n², as the paper does for msd
     (it names m1d without a formula); over the pairs i < j alone both are n / (n - 1) times that.
 
-    Undefined (NaN, left out of the mean): kendall and spearman where labels or scores are constant;
-    misranking and pairwise_accuracy where labels are; msd and m1d for fewer than two documents;
-    every metric for a query without rows.
+    Undefined (NaN, left out of the mean): kendall, spearman and pearson where labels or scores are
+    constant; misranking and pairwise_accuracy where labels are; ranking_error, msd and m1d for
+    fewer than two documents; every metric for a query without rows.
 
     ndcg, mean_ndcg, dcg and err need labels ≥ 0 (err: integers); the others take any finite label.
 
@@ -138,6 +143,8 @@ def get_metric(
        analysis and applications. Neural Networks 53. Section 4.2.2.
     .. [5] McSherry, Najork (2008). Computing information retrieval performance measures efficiently
        in the presence of tied scores. ECIR. (Averaged ties.)
+    .. [6] Agarwal, Dugar, Sengupta (2010). Ranking chemical structures for drug discovery: a new
+       machine learning approach. Journal of Chemical Information and Modeling 50.
 
     Examples
     --------
@@ -251,7 +258,7 @@ def make_scorer(
     Parameters
     ----------
     metric : str or Metric
-        A loss (misranking, msd, m1d) is negated.
+        A loss (misranking, ranking_error, msd, m1d) is negated.
     convention : str
         Of a name, see `get_metric`.
     n_threads : int ≥ 1 or None
