@@ -85,10 +85,16 @@ struct ranking_arrays {
 };
 
 template <class T>
-pg::feature_rows<T> features_of(const array<T>& features, const array<double>& targets) {
+pg::feature_rows<T> features_of(const array<T>& features, const array<double>& targets,
+                                const py::object& node_map = py::none()) {
     check(features.ndim() == 2 && targets.ndim() == 2, "features and targets must be 2-d");
     check(features.shape(0) == targets.shape(0), "features and targets must have equal rows");
-    return {features.shape(1), pointer(features), targets.shape(1), pointer(targets)};
+    if (!node_map.is_none() && !py::isinstance<pg::bound_node_map<T>>(node_map))
+        throw py::type_error("map must be None or a NodeMap of the features' type");
+    const auto* map = node_map.is_none() ? nullptr : node_map.cast<const pg::bound_node_map<T>*>();
+    check(!map || map->map.n_inputs == features.shape(1), "features must be the map's inputs");
+    return {map ? map->map.n_nodes : features.shape(1), pointer(features), targets.shape(1),
+            pointer(targets), map ? &map->map : nullptr};
 }
 
 template <class T>
@@ -97,9 +103,10 @@ py::tuple gram(const array<T>& features, const array<double>& targets, const arr
                const optional_array<double>& row_weights,
                const optional_array<double>& query_weights, const std::string& pairs,
                const std::string& weighting, const optional_array<double>& level_values,
-               const optional_array<double>& omega, py::ssize_t block_rows, int n_threads) {
+               const optional_array<double>& omega, const py::object& map, py::ssize_t block_rows,
+               int n_threads) {
     const auto rule = rule_of(pairs, weighting, level_values, omega);
-    const auto rows = features_of(features, targets);
+    const auto rows = features_of(features, targets, map);
     const ranking_arrays arrays{labels, offsets, order, row_weights, query_weights};
     const auto view = arrays.view(rule, features.shape(0));
     check(block_rows >= 0, "block_rows must be at least 0");
@@ -144,20 +151,20 @@ array<double> leave_query_out(const array<T>& features, const array<double>& tar
                               const optional_array<double>& level_values,
                               const optional_array<double>& omega, const array<double>& basis,
                               const array<double>& eigenvalues, const array<double>& projection,
-                              const array<double>& alphas, int n_threads) {
+                              const array<double>& alphas, const py::object& map, int n_threads) {
     const auto rule = rule_of(pairs, weighting, level_values, omega);
-    const auto rows = features_of(features, targets);
+    const auto rows = features_of(features, targets, map);
     const ranking_arrays arrays{labels, offsets, order, row_weights, query_weights};
     const auto view = arrays.view(rule, features.shape(0));
-    const auto width = rows.n_features;
     check(rows.n_targets == 1, "targets must have one column");
-    check(basis.ndim() == 2 && basis.shape(0) == width && basis.shape(1) == width,
-          "basis must be (n_features, n_features)");
-    check(eigenvalues.ndim() == 1 && eigenvalues.size() == width, "eigenvalues: 1-d, one a column");
-    check(projection.ndim() == 1 && projection.size() == width, "projection: 1-d, one a column");
+    check(basis.ndim() == 2 && basis.shape(0) == rows.n_features,
+          "basis must be (n_features, rank)");
+    const auto rank = basis.shape(1);
+    check(eigenvalues.ndim() == 1 && eigenvalues.size() == rank, "eigenvalues: 1-d, one a column");
+    check(projection.ndim() == 1 && projection.size() == rank, "projection: 1-d, one a column");
     check(alphas.ndim() == 1, "alphas must be 1-d");
     const pg::ridge_path path{
-        width,         pointer(basis), pointer(eigenvalues), pointer(projection),
+        rank,          pointer(basis), pointer(eigenvalues), pointer(projection),
         alphas.size(), pointer(alphas)};
     array<double> out({alphas.size(), features.shape(0)});
     auto* data = out.mutable_data();
@@ -178,13 +185,13 @@ array<double> leave_query_out(const array<T>& features, const array<double>& tar
 
 template <class T>
 void define_least_squares(py::module_& m) {
-    m.def("gram", &gram<T>, PAIRGRAM_RANKING_ARGUMENTS, py::arg("block_rows") = 0,
-          py::arg("n_threads") = 1);
+    m.def("gram", &gram<T>, PAIRGRAM_RANKING_ARGUMENTS, py::arg("map") = py::none(),
+          py::arg("block_rows") = 0, py::arg("n_threads") = 1);
     m.def("half_laplacian", &half_laplacian<T>, PAIRGRAM_RANKING_ARGUMENTS);
     m.def("leave_query_out", &leave_query_out<T>, PAIRGRAM_RANKING_ARGUMENTS,
           py::arg("basis").noconvert(), py::arg("eigenvalues").noconvert(),
           py::arg("projection").noconvert(), py::arg("alphas").noconvert(),
-          py::arg("n_threads") = 1);
+          py::arg("map") = py::none(), py::arg("n_threads") = 1);
 }
 
 // SciPy's BLAS with 64-bit integers (ILP64) has other signatures, which Cython refuses by
@@ -210,9 +217,9 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
     m.attr("__version__") = PAIRGRAM_VERSION;
 
     take_blas_of_scipy();
-    define_least_squares<double>(m);
-    define_least_squares<float>(m);
     pg::bind_metrics(m);
     pg::bind_letor(m);
     pg::bind_feature_maps(m);
+    define_least_squares<double>(m);
+    define_least_squares<float>(m);
 }

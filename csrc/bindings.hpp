@@ -9,6 +9,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "node_map.hpp"
 #include "rows.hpp"
 
 namespace pairgram {
@@ -49,6 +50,14 @@ inline query_offsets queries_of(const array<std::int64_t>& offsets,
     check_rows(queries, n_rows);
     return queries;
 }
+
+// A map of rows to hidden nodes that keeps its arrays alive.
+template <class T>
+struct bound_node_map {
+    array<T> weights, bias;
+    optional_array<T> square;
+    node_map<T> map;
+};
 
 void bind_metrics(py::module_& m);
 void bind_letor(py::module_& m);

@@ -1,10 +1,14 @@
-// Feature maps: their activations.
+// Feature maps: their activations, and maps of rows to hidden nodes.
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "bindings.hpp"
+#include "node_map.hpp"
+#include "parallel.hpp"
 #include "vmath.hpp"
 
 namespace pairgram {
@@ -31,9 +35,61 @@ void apply_activation(const std::string& name, array<T> values) {
     apply(kind, values.size(), data);
 }
 
+// One run of nodes: (first, past the last, activation or "linear").
+using segment_fields = std::tuple<py::ssize_t, py::ssize_t, std::string>;
+
+template <class T>
+bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
+                                const optional_array<T>& square, double scale,
+                                const std::vector<segment_fields>& segments) {
+    check(weights.ndim() == 2 && bias.ndim() == 1 && bias.size() == weights.shape(1),
+          "weights must be (n_inputs, n_nodes), bias (n_nodes,)");
+    const auto n_nodes = weights.shape(1);
+    check(!square || (square->ndim() == 1 && square->size() == n_nodes),
+          "square must be (n_nodes,)");
+    bound_node_map<T> bound{weights, bias, square, {}};
+    bound.map = {weights.shape(0),      n_nodes, pointer(weights), pointer(bias), pointer(square),
+                 static_cast<T>(scale), {}};
+    for (const auto& [begin, end, name] : segments) {
+        check(0 <= begin && begin <= end && end <= n_nodes, "segments must lie within the nodes");
+        const bool linear = name == "linear";
+        bound.map.segments.push_back(
+            {begin, end, linear, linear ? activation::exp : activation_of(name)});
+    }
+    return bound;
+}
+
+template <class T>
+array<T> map_array(const bound_node_map<T>& bound, const array<T>& rows, int n_threads) {
+    const auto& map = bound.map;
+    check(rows.ndim() == 2 && rows.shape(1) == map.n_inputs, "rows must be (n, n_inputs)");
+    const auto n = rows.shape(0);
+    const T* in = pointer(rows);
+    array<T> out({n, map.n_nodes});
+    T* data = out.mutable_data();
+    const py::gil_scoped_release release;
+    constexpr py::ssize_t block = 256;
+    parallel_for((n + block - 1) / block, n_threads, [&](std::ptrdiff_t b) {
+        map_rows(map, std::min(block, n - b * block), in + b * block * map.n_inputs, map.n_inputs,
+                 data + b * block * map.n_nodes, map.n_nodes);
+    });
+    return out;
+}
+
+template <class T>
+void bind_node_map(py::module_& m, const char* name) {
+    py::class_<bound_node_map<T>>(m, name)
+        .def(py::init(&make_node_map<T>), py::arg("weights").noconvert(),
+             py::arg("bias").noconvert(), py::arg("square").noconvert(), py::arg("scale"),
+             py::arg("segments"))
+        .def("map", &map_array<T>, py::arg("rows").noconvert(), py::arg("n_threads"));
+}
+
 }  // namespace
 
 void bind_feature_maps(py::module_& m) {
+    bind_node_map<double>(m, "NodeMap64");
+    bind_node_map<float>(m, "NodeMap32");
     m.def("apply_activation", &apply_activation<double>, py::arg("name"),
           py::arg("values").noconvert());
     m.def("apply_activation", &apply_activation<float>, py::arg("name"),

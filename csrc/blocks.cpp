@@ -4,11 +4,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "rows.hpp"
+
 namespace pairgram {
 
 namespace {
-
-std::size_t size_of(std::ptrdiff_t n) { return static_cast<std::size_t>(n); }
 
 bool uses_levels(pair_kind kind) { return kind == pair_kind::dropped || kind == pair_kind::omega; }
 
@@ -32,7 +32,6 @@ half_laplacian_blocks<T>::half_laplacian_blocks(const pair_rule& rule, const que
     : rule_(rule),
       rows_(rows),
       features_(features),
-      no_feature_pivot_(size_of(features.n_features), T{0}),
       no_target_pivot_(size_of(features.n_targets), 0.0) {
     block open;
     const auto close = [&](std::ptrdiff_t next_query) {
@@ -106,17 +105,32 @@ std::ptrdiff_t half_laplacian_blocks<T>::max_rows() const {
     return most;
 }
 
-// Row − pivot row, both as given, so that a large common offset cancels exactly; pivot < 0: as is.
+// The features of the row that the others are taken from; zeros for pointwise rows.
 template <class T>
-void half_laplacian_blocks<T>::load(std::ptrdiff_t row, std::ptrdiff_t pivot, double weight, T* out,
+void half_laplacian_blocks<T>::set_pivot(std::ptrdiff_t row, std::vector<T>& pivot) const {
+    const auto d = features_.n_features;
+    pivot.assign(size_of(d), T{0});
+    if (rule_.kind == pair_kind::none) return;
+    if (features_.map)
+        map_rows(*features_.map, 1, features_.inputs + row * features_.n_inputs(),
+                 features_.n_inputs(), pivot.data(), d);
+    else
+        std::copy_n(features_.inputs + row * d, d, pivot.begin());
+}
+
+// Row − pivot, both as given, so that a large common offset cancels exactly. With a map, out holds
+// the row's features already.
+template <class T>
+void half_laplacian_blocks<T>::load(std::ptrdiff_t row, std::ptrdiff_t pivot_row,
+                                    const std::vector<T>& pivot, double weight, T* out,
                                     double* sum) const {
     const auto d = features_.n_features, t = features_.n_targets;
-    load_row(d, features_.features + row * d,
-             pivot < 0 ? no_feature_pivot_.data() : features_.features + pivot * d, weight, out,
-             sum);
+    const T* source = features_.map ? out : features_.inputs + row * d;
+    load_row(d, source, pivot.data(), weight, out, sum);
+    const bool pointwise = rule_.kind == pair_kind::none;
     load_row(t, features_.targets + row * t,
-             pivot < 0 ? no_target_pivot_.data() : features_.targets + pivot * t, weight, out + d,
-             sum + d);
+             pointwise ? no_target_pivot_.data() : features_.targets + pivot_row * t, weight,
+             out + d, sum + d);
 }
 
 template <class T>
@@ -133,6 +147,10 @@ double half_laplacian_blocks<T>::transform_queries(const block& b, T* out,
                                                    std::ptrdiff_t ld) const {
     query_plan plan;
     level_sums sums;
+    std::vector<T> scratch;
+    const auto first = static_cast<std::ptrdiff_t>(rows_.offsets[b.first_query]);
+    features_.map_to(
+        b.n_rows, [&](std::ptrdiff_t i) { return rows_.row(first + i); }, out, ld, scratch);
     double pair_weight = 0;
     for (std::ptrdiff_t q = b.first_query; q < b.last_query; ++q) {
         const auto n = rows_.size(q);
@@ -140,10 +158,10 @@ double half_laplacian_blocks<T>::transform_queries(const block& b, T* out,
         const auto begin = static_cast<std::ptrdiff_t>(rows_.offsets[q]);
         plan_query(rule_, rows_, q, nullptr, plan);
         sums.reset(plan.n_levels(), width());
-        const auto pivot = rule_.kind == pair_kind::none ? -1 : rows_.row(begin);
+        set_pivot(rows_.row(begin), scratch);
         for (std::ptrdiff_t i = 0; i < n; ++i)
-            load(rows_.row(begin + i), pivot, plan.weight[size_of(i)], out + i * ld,
-                 sums.sum.data() + plan.level[size_of(i)] * width());
+            load(rows_.row(begin + i), rows_.row(begin), scratch, plan.weight[size_of(i)],
+                 out + i * ld, sums.sum.data() + plan.level[size_of(i)] * width());
         transform_rows<T>(n, width(), plan.level.data(), plan.weight.data(), plan.within.data(),
                           plan, join_of(rule_.kind), out, ld, sums);
         pair_weight += plan.pair_weight;
@@ -164,11 +182,14 @@ void half_laplacian_blocks<T>::transform_chunk(const block& b, T* out, std::ptrd
     level_sums sums;
     sums.reset(b.n_levels, width());
     const auto* weight = query.plan.weight.data() + b.begin;
-    const auto pivot = rule_.kind == pair_kind::none ? -1 : rows_.row(first);
+    std::vector<T> scratch;
+    features_.map_to(
+        b.n_rows, [&](std::ptrdiff_t i) { return row(b.begin + i); }, out, ld, scratch);
+    set_pivot(rows_.row(first), scratch);
     for (std::ptrdiff_t i = 0; i < b.n_rows; ++i) {
         level[size_of(i)] =
             query.plan.level[size_of(b.begin + i)] - static_cast<std::int32_t>(b.first_level);
-        load(row(b.begin + i), pivot, weight[i], out + i * ld,
+        load(row(b.begin + i), rows_.row(first), scratch, weight[i], out + i * ld,
              sums.sum.data() + level[size_of(i)] * width());
     }
     const auto how = rule_.kind == pair_kind::omega ? join::within : join_of(rule_.kind);

@@ -2,23 +2,41 @@
 // a query that is longer than a block, whose rows are ordered by label first.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "half_laplacian.hpp"
+#include "node_map.hpp"
 
 namespace pairgram {
 
-// Rows h = [features, targets] of width n_features + n_targets, indexed by row.
+// Rows h = [features, targets] of width n_features + n_targets, indexed by row. With a map the
+// features are those of its nodes, made from inputs when they are needed.
 template <class T>
 struct feature_rows {
     std::ptrdiff_t n_features;
-    const T* features;  // (n, n_features)
+    const T* inputs;  // (n, n_features), or (n, map->n_inputs)
     std::ptrdiff_t n_targets;
     const double* targets;  // (n, n_targets)
+    const node_map<T>* map = nullptr;
 
     std::ptrdiff_t width() const { return n_features + n_targets; }
+    std::ptrdiff_t n_inputs() const { return map ? map->n_inputs : n_features; }
+
+    // Writes the features of n rows, row(i) each, to out (n, n_features; stride ld); without a map,
+    // nothing. gathered is scratch.
+    template <class Row>
+    void map_to(std::ptrdiff_t n, const Row& row, T* out, std::ptrdiff_t ld,
+                std::vector<T>& gathered) const {
+        if (!map) return;
+        gathered.resize(static_cast<std::size_t>(n * n_inputs()));
+        for (std::ptrdiff_t i = 0; i < n; ++i)
+            std::copy_n(inputs + row(i) * n_inputs(), n_inputs(),
+                        gathered.begin() + i * n_inputs());
+        map_rows(*map, n, gathered.data(), n_inputs(), out, ld);
+    }
 };
 
 struct block {
@@ -66,7 +84,9 @@ class half_laplacian_blocks {
     void cut_long_query(std::ptrdiff_t query, std::ptrdiff_t block_rows);
     double transform_queries(const block& b, T* out, std::ptrdiff_t ld) const;
     void transform_chunk(const block& b, T* out, std::ptrdiff_t ld);
-    void load(std::ptrdiff_t row, std::ptrdiff_t pivot, double weight, T* out, double* sum) const;
+    void set_pivot(std::ptrdiff_t row, std::vector<T>& pivot) const;
+    void load(std::ptrdiff_t row, std::ptrdiff_t pivot_row, const std::vector<T>& pivot,
+              double weight, T* out, double* sum) const;
     void join_query(const long_query& query, std::vector<double>& out) const;
 
     pair_rule rule_;
@@ -74,11 +94,10 @@ class half_laplacian_blocks {
     feature_rows<T> features_;
     std::vector<block> blocks_;
     std::vector<long_query> long_queries_;
-    std::vector<double> pair_weight_;   // (n_blocks,)
-    std::vector<double> chunk_weight_;  // (n_chunks,)
-    std::vector<double> chunk_mean_;    // (n_chunks, width) from the query's first row
-    std::vector<T> no_feature_pivot_;   // zeros
-    std::vector<double> no_target_pivot_;
+    std::vector<double> pair_weight_;      // (n_blocks,)
+    std::vector<double> chunk_weight_;     // (n_chunks,)
+    std::vector<double> chunk_mean_;       // (n_chunks, width) from the query's first row
+    std::vector<double> no_target_pivot_;  // zeros
 };
 
 }  // namespace pairgram

@@ -5,6 +5,7 @@
 
 #include "blas.hpp"
 #include "parallel.hpp"
+#include "rows.hpp"
 
 namespace pairgram {
 
@@ -15,8 +16,6 @@ constexpr std::ptrdiff_t widest_slot = 512;      // beyond: output tiles instead
 constexpr std::ptrdiff_t block_bytes = 1 << 19;  // of transformed rows: half an L2 cache
 constexpr std::ptrdiff_t panel_blocks = 8;       // blocks that the tiles consume at a time
 constexpr std::ptrdiff_t tile = 384;
-
-std::size_t size_of(std::ptrdiff_t n) { return static_cast<std::size_t>(n); }
 
 // Row stride of a buffer: whole cache lines, so that BLAS packs aligned rows.
 std::ptrdiff_t padded(std::ptrdiff_t width) { return (width + 15) / 16 * 16; }

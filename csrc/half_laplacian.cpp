@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "rows.hpp"
 #include "simd.hpp"
 
 namespace pairgram {
@@ -11,8 +12,6 @@ namespace pairgram {
 namespace {
 
 constexpr std::ptrdiff_t search_limit = 16;  // more levels than this are numbered by sorting
-
-std::size_t size_of(std::ptrdiff_t n) { return static_cast<std::size_t>(n); }
 
 bool number_levels_by_search(const std::vector<double>& labels, query_plan& plan) {
     auto& found = plan.level_label;

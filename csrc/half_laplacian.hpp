@@ -10,8 +10,8 @@
 //                           D_l = c Σ_k V_k ω(l, k),  BᵀB = Laplacian of c V_l V_k ω(l, k)
 //   none     pointwise      sqrt(c v_i) h_i
 //
-// O(n·width) per query; omega adds O(levels² · width + levels³). Source: Pahikkala et al. 2007 (W = PPᵀ,
-// tied pairs kept or dropped); the square root is ours.
+// O(n·width) per query; omega adds O(levels² · width + levels³). Source: Pahikkala et al. 2007 (W =
+// PPᵀ, tied pairs kept or dropped); the square root is ours.
 #pragma once
 
 #include <cstddef>

@@ -7,6 +7,7 @@
 
 #include "blas.hpp"
 #include "parallel.hpp"
+#include "rows.hpp"
 #include "simd.hpp"
 
 namespace pairgram {
@@ -19,8 +20,6 @@ constexpr int max_iterations = 40;
 constexpr double tolerance = 1e-14;       // of the residual, relative to the right-hand side
 constexpr double smallest_ridge = 1e-10;  // relative to λ_max, for conjugate gradients
 constexpr double smallest_pivot = 5e-11;  // of I − E A⁻¹ Eᵀ: below, the solution is rounding error
-
-std::size_t size_of(std::ptrdiff_t n) { return static_cast<std::size_t>(n); }
 
 // The matrices of one query; kept between queries to save allocations.
 struct workspace {
@@ -65,7 +64,7 @@ PAIRGRAM_CLONES void new_direction(std::ptrdiff_t n, std::ptrdiff_t m, std::ptrd
 // u (L, m) = A⁻¹ Eᵀ x for columns [from, to).
 void shrink(const ridge_path& path, std::ptrdiff_t n, std::ptrdiff_t from, std::ptrdiff_t to,
             const double* inverse, const double* e, const double* x, double* u) {
-    const auto width = path.n_features, m = path.n_alphas;
+    const auto width = path.rank, m = path.n_alphas;
     blas::gemm(trans::yes, trans::no, width, to - from, n, 1.0, e, width + 1, x + from, m, 0.0,
                u + from, m);
     for (std::ptrdiff_t k = 0; k < width; ++k)
@@ -77,7 +76,7 @@ void shrink(const ridge_path& path, std::ptrdiff_t n, std::ptrdiff_t from, std::
 // suffix. Returns the first of them.
 std::ptrdiff_t conjugate_gradients(const ridge_path& path, std::ptrdiff_t n,
                                    std::ptrdiff_t n_columns, const double* inverse, workspace& w) {
-    const auto width = path.n_features, m = path.n_alphas;
+    const auto width = path.rank, m = path.n_alphas;
     std::fill(w.x.begin(), w.x.begin() + n * m, 0.0);
     std::copy(w.r.begin(), w.r.begin() + n * m, w.p.begin());
     column_dots(n, m, 0, w.r.data(), w.r.data(), w.rr.data());
@@ -114,7 +113,7 @@ std::ptrdiff_t conjugate_gradients(const ridge_path& path, std::ptrdiff_t n,
 // (I − Ẽ Ẽᵀ) x = r with Ẽ = E A^-½, else from (I − Ẽᵀ Ẽ) A^½ u = A^-½ (Vᵀg − Eᵀỹ).
 void solve_directly(const ridge_path& path, std::ptrdiff_t n, std::ptrdiff_t j,
                     const double* inverse, const double* coef, workspace& w) {
-    const auto width = path.n_features, m = path.n_alphas;
+    const auto width = path.rank, m = path.n_alphas;
     const bool by_rows = n <= width;
     const auto order = by_rows ? n : width;
     w.scaled.resize(size_of(n * width));
@@ -155,21 +154,27 @@ void solve_directly(const ridge_path& path, std::ptrdiff_t n, std::ptrdiff_t j,
 template <class T>
 void load_query(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
                 const ridge_path& path, std::ptrdiff_t query, workspace& w) {
-    const auto width = path.n_features, n = rows.size(query);
+    const auto width = path.rank, d = features.n_features, n = rows.size(query);
     const auto begin = static_cast<std::ptrdiff_t>(rows.offsets[query]);
     const bool pointwise = rule.kind == pair_kind::none;
-    const T* pivot = features.features + rows.row(begin) * width;
+    std::vector<T> mapped(features.map ? size_of(n * d) : 0), gathered;
+    features.map_to(
+        n, [&](std::ptrdiff_t i) { return rows.row(begin + i); }, mapped.data(), d, gathered);
+    const auto features_of = [&](std::ptrdiff_t i) {
+        return features.map ? mapped.data() + i * d : features.inputs + rows.row(begin + i) * d;
+    };
     // e holds the loaded rows until z is made
     for (std::ptrdiff_t i = 0; i <= n; ++i) {
-        const T* row = i < n ? features.features + rows.row(begin + i) * width : pivot;
-        double* out = w.e.data() + i * width;
+        const T* pivot = features_of(0);
+        const T* row = i < n ? features_of(i) : pivot;
+        double* out = w.e.data() + i * d;
         const bool shift = !pointwise && i < n;
-        for (std::ptrdiff_t j = 0; j < width; ++j)
+        for (std::ptrdiff_t j = 0; j < d; ++j)
             out[j] = static_cast<double>(row[j]) - (shift ? static_cast<double>(pivot[j]) : 0.0);
-        if (pointwise && i == n) std::fill(out, out + width, 0.0);
+        if (pointwise && i == n) std::fill(out, out + d, 0.0);
     }
-    blas::gemm(trans::no, trans::no, n + 1, width, width, 1.0, w.e.data(), width, path.basis, width,
-               0.0, w.z.data(), width);
+    blas::gemm(trans::no, trans::no, n + 1, width, d, 1.0, w.e.data(), d, path.basis, width, 0.0,
+               w.z.data(), width);
 
     plan_query(rule, rows, query, nullptr, w.plan);
     w.sums.reset(w.plan.n_levels(), width + 1);
@@ -192,10 +197,10 @@ template <class T>
 void hold_out(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
               const ridge_path& path, const double* inverse, const double* coef,
               std::ptrdiff_t query, workspace& w, double* scores) {
-    const auto width = path.n_features, m = path.n_alphas, n = rows.size(query);
+    const auto width = path.rank, m = path.n_alphas, n = rows.size(query);
     const auto begin = static_cast<std::ptrdiff_t>(rows.offsets[query]);
     w.z.resize(size_of((n + 1) * width));
-    w.e.resize(size_of((n + 1) * (width + 1)));
+    w.e.resize(size_of((n + 1) * std::max(width + 1, features.n_features)));
     for (auto* matrix : {&w.x, &w.r, &w.p, &w.q}) matrix->resize(size_of(n * m));
     w.u.resize(size_of(width * m));
     for (auto* row : {&w.rr, &w.pq, &w.step}) row->resize(size_of(m));
@@ -233,7 +238,7 @@ void hold_out(const pair_rule& rule, const query_rows& rows, const feature_rows<
 template <class T>
 void leave_query_out(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
                      const ridge_path& path, double* scores, int n_threads) {
-    const auto width = path.n_features, m = path.n_alphas;
+    const auto width = path.rank, m = path.n_alphas;
     std::vector<double> inverse(size_of(width * m)), coef(size_of(width * m));
     for (std::ptrdiff_t k = 0; k < width; ++k)
         for (std::ptrdiff_t j = 0; j < m; ++j) {

@@ -9,10 +9,10 @@ namespace pairgram {
 
 // The ridge path of the pairgram in the basis of its eigenvectors: Z = H·basis, w(λ) = basis·coef.
 struct ridge_path {
-    std::ptrdiff_t n_features;
-    const double* basis;  // (n_features, n_features) eigenvectors in columns, scaling included
-    const double* eigenvalues;  // (n_features,) ≥ 0
-    const double* projection;   // (n_features,) Vᵀg
+    std::ptrdiff_t rank;
+    const double* basis;        // (n_features, rank) eigenvectors in columns, tail included
+    const double* eigenvalues;  // (rank,) ≥ 0
+    const double* projection;   // (rank,) Vᵀg
     std::ptrdiff_t n_alphas;
     const double* alphas;  // (n_alphas,) > 0, descending
 };
@@ -23,11 +23,11 @@ struct ridge_path {
 // Per query, with Z_q, E_q = half-Laplacian of Z_q, ỹ_q, A = Λ + λ: solves
 // (I − E_q A⁻¹ E_qᵀ) x = ỹ_q − E_q w and scores Z_q (w − A⁻¹ E_qᵀ x). All λ together by conjugate
 // gradients, two products per iteration. Where these do not converge (high leverage), and for
-// λ < 1e-10 λ_max, by Cholesky in min(n, width) dimensions; NaN where its pivots say that the
+// λ < 1e-10 λ_max, by Cholesky in min(n, rank) dimensions; NaN where its pivots say that the
 // solution would be rounding error.
 //
-// About 2n·width² + 4n·width·n_alphas·iterations flops; memory O(n (width + n_alphas) +
-// min(n, width)²) per thread for a query of n rows. Same bits for any n_threads. BLAS must be held
+// About 2n·width·rank + 4n·rank·n_alphas·iterations flops; memory O(n (width + n_alphas) +
+// min(n, rank)²) per thread for a query of n rows. Same bits for any n_threads. BLAS must be held
 // to one thread. The relative error of a score is about 1e-16 λ_max / λ at worst.
 // Source: the block hold-out identity of Pahikkala et al. 2006, on half-Laplacian rows.
 template <class T>

@@ -209,3 +209,39 @@ def test_leave_query_out_at_high_leverage_takes_the_direct_solver():
         for alpha, row in zip(alphas, scores, strict=True):
             expected = X[query == q] @ reference.ridge(R, alpha)
             np.testing.assert_allclose(row[query == q], expected, atol=1e-6 * np.ptp(expected))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@given(
+    problem=problems(),
+    pairs=st.sampled_from(PAIRS),
+    block_rows=st.sampled_from([2, 33, 0]),
+)
+def test_mapped_rows_are_those_of_the_map(dtype, problem, pairs, block_rows):
+    """Gram and leave-query-out map rows on the way: the same as mapping them first."""
+    rng = np.random.default_rng(0)
+    n_inputs = problem.X.shape[1]
+    make = _core.NodeMap64 if dtype == np.float64 else _core.NodeMap32
+    node_map = make(
+        rng.uniform(-1, 1, (n_inputs, 7)).astype(dtype),
+        rng.uniform(0, 1, 7).astype(dtype),
+        np.array([0, 0, 0, 0, 0, 0.5, 0.5], dtype=dtype),
+        1.5,
+        [(0, 3, "sigmoid"), (3, 5, "linear"), (5, 7, "gaussian")],
+    )
+    (X, *others), named = kernel_arguments(problem, pairs, dtype=dtype)
+    with single_threaded_blas():
+        mapped = node_map.map(X, n_threads=2)
+        expected, _ = _core.gram(mapped, *others, **named)
+        actual, _ = _core.gram(X, *others, **named, map=node_map, block_rows=block_rows)
+        assert_close(actual, expected, 1e-12 if dtype == np.float64 else 1e-5)
+        eigenvalues, vectors = np.linalg.eigh(expected[:-1, :-1])
+        path = {
+            "basis": np.ascontiguousarray(vectors[:, 2:]),
+            "eigenvalues": np.maximum(eigenvalues[2:], 0),
+            "projection": vectors[:, 2:].T @ expected[:-1, -1],
+            "alphas": np.array([10.0, 1.0]),
+        }
+        direct = _core.leave_query_out(mapped, *others, **named, **path)
+        through = _core.leave_query_out(X, *others, **named, **path, map=node_map)
+    assert_close(through, direct, 1e-9 if dtype == np.float64 else 1e-4)

@@ -8,6 +8,20 @@ __version__: str
 
 _T = TypeVar("_T", np.float32, np.float64)
 
+class _NodeMap(Generic[_T]):
+    def __init__(
+        self,
+        weights: NDArray[_T],
+        bias: NDArray[_T],
+        square: NDArray[_T] | None,
+        scale: float,
+        segments: Sequence[tuple[int, int, str]],
+    ) -> None: ...
+    def map(self, rows: NDArray[_T], n_threads: int) -> NDArray[_T]: ...
+
+class NodeMap32(_NodeMap[np.float32]): ...
+class NodeMap64(_NodeMap[np.float64]): ...
+
 def gram(
     features: NDArray[_T],
     targets: NDArray[np.float64],
@@ -21,6 +35,7 @@ def gram(
     weighting: str,
     level_values: NDArray[np.float64] | None = None,
     omega: NDArray[np.float64] | None = None,
+    map: _NodeMap[_T] | None = None,
     block_rows: int = 0,
     n_threads: int = 1,
 ) -> tuple[NDArray[np.float64], float]: ...
@@ -55,6 +70,7 @@ def leave_query_out(
     eigenvalues: NDArray[np.float64],
     projection: NDArray[np.float64],
     alphas: NDArray[np.float64],
+    map: _NodeMap[_T] | None = None,
     n_threads: int = 1,
 ) -> NDArray[np.float64]: ...
 def evaluate_metrics(
