@@ -148,6 +148,9 @@ class Pairgram:
     ) -> Self:
         """Add rows of a stream; each call holds whole queries.
 
+        Only a query that goes on from the previous call is noticed: to remember every id would take
+        memory without bound.
+
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features), float64 or float32
@@ -264,6 +267,10 @@ class Pairgram:
         """Return the statistics without the queries of `other`, as if they had never been seen."""
         return self._combine(other, -1)
 
+    def __radd__(self, other: Any) -> Pairgram:
+        """Let ``sum`` merge shards: it begins with 0."""
+        return self if other == 0 else NotImplemented
+
     def _combine(self, other: Pairgram, sign: int) -> Pairgram:
         if not isinstance(other, Pairgram):
             return NotImplemented
@@ -322,7 +329,7 @@ class Pairgram:
 
         Parameters
         ----------
-        alphas : array-like of shape (n_alphas,), each > 0, or None
+        alphas : array-like of shape (n_alphas,), each > 0 (for 0, see `solve`), or None
             None: ``default_alphas(scale=scale)``.
         scale : bool, default=False
 
@@ -391,12 +398,12 @@ def _gram(
         sums, pair_weight, size = sparse_gram(data, settings)
         _clear_noise(sums, size)
     else:
-        width = data.X.shape[1] + 1
-        sums, pair_weight = np.zeros((width, width)), 0.0
+        parts: list[tuple[NDArray[np.float64], float]] = []
         with single_threaded_blas():
             for _, (arguments, named) in data.kernel_blocks(settings):
-                block_sums, weight = _core.gram(*arguments, **named, n_threads=threads)
-                sums, pair_weight = sums + block_sums, pair_weight + weight
+                part = _core.gram(*arguments, **named, n_threads=threads)
+                parts = [part if not parts else (parts[0][0] + part[0], parts[0][1] + part[1])]
+        sums, pair_weight = parts[0]
     diagonal = np.diag(sums)
     if data.X.dtype == np.float32 and _leaves_float32(data.X, diagonal[:-1]):
         wide = RankingData(

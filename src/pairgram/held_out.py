@@ -66,7 +66,7 @@ def leave_query_out(
             block_scores = _core.leave_query_out(
                 *arguments,
                 **named,
-                basis=ridge.basis,
+                basis=np.ascontiguousarray(ridge.basis),
                 eigenvalues=ridge.eigenvalues,
                 projection=ridge.projection,
                 alphas=alphas,

@@ -150,9 +150,49 @@ class RankRLS(LinearRanker):
         self.coef_ = statistics.solve(self.alpha, scale=self.scale)
         return self
 
+    @classmethod
+    def from_pairgram(cls, pairgram: Pairgram, alpha: float = 1.0, *, scale: bool = False) -> Self:
+        """Make a fitted model from statistics, such as those of a stream: O(n_features³).
+
+        Parameters
+        ----------
+        pairgram : Pairgram
+            Its pairs, scope, weighting and target become the model's.
+        alpha, scale :
+            As those of the class.
+
+        Raises
+        ------
+        ValueError
+            If `pairgram` holds no rows, or `alpha` is not finite and ≥ 0.
+
+        Examples
+        --------
+        >>> from pairgram import Pairgram, RankRLS, make_ranking
+        >>> X, y, qid = make_ranking(random_state=0)
+        >>> model = RankRLS.from_pairgram(Pairgram.from_rows(X, y, qid=qid), alpha=10.0)
+        >>> bool((model.coef_ == RankRLS(10.0).fit(X, y, qid=qid).coef_).all())
+        True
+        """
+        model = cls(
+            alpha,
+            pairs=pairgram.settings.pairs,
+            scope=pairgram.settings.scope,
+            weighting=pairgram.settings.weighting,
+            target=pairgram.settings.target,
+            scale=scale,
+            n_threads=pairgram.n_threads,
+        )
+        model.coef_ = pairgram.solve(alpha, scale=scale)
+        model.n_features_in_ = pairgram.n_features
+        model.uses_qid_ = pairgram.n_queries > 1
+        return model
+
 
 class RankRLSCV(LinearRanker):
     """RankRLS that chooses its ridge, and more on request, by held-out scores.
+
+    Its own `score` is NDCG@10 whatever `scoring` is, as that of every ranker here.
 
     Parameters
     ----------
@@ -160,14 +200,14 @@ class RankRLSCV(LinearRanker):
         None: ``λ_max(G) / 1e4 · 2^k`` for k = −18 … 15, for each combination of the others.
     pairs, target, scale : a value as in `RankRLS`, or a list of values to choose from
     scope, weighting : as in `RankRLS`
-    cv : None, splitter, iterable of splits, or (X, y) or (X, y, qid), default=None
+    cv : None, splitter, iterable of splits, (X, y) or (X, y, qid), default=None
         How rows are held out:
 
         - None: every query in turn, exactly, from one eigendecomposition; with a single query
           every row in turn;
         - a splitter such as ``QueryKFold(5)``, (training rows, test rows) pairs, or an int k for
           ``QueryKFold(k)``, with a single query for ``KFold(k)`` over its rows;
-        - a validation set, as a tuple.
+        - a validation set, as a tuple or the `LetorData` of `load_letor_folds`.
     scoring : str, Metric, scorer or None, default=None
         A name that `get_metric` knows, or the result of `get_metric` or `make_scorer`. None:
         ``"ndcg@10"``, or ``"pairwise_accuracy"`` where labels are negative or not whole numbers,

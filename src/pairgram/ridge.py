@@ -32,7 +32,7 @@ class RidgePath:
     ----------
     eigenvalues : ndarray of shape (n_features,)
         Λ, ascending, ≥ 0.
-    basis : ndarray of shape (n_features, n_features), C-contiguous
+    basis : ndarray of shape (n_features, n_features)
         T V: ``w = basis @ ((Λ + alpha)^-1 projection)``.
     projection : ndarray of shape (n_features,)
         ``Vᵀ T g``.
@@ -47,18 +47,24 @@ class RidgePath:
 
     @classmethod
     def of(cls, G: Vector, g: Vector, factor: Vector | None = None) -> RidgePath:
-        """Decompose `G`, shape (n_features, n_features), scaled by `factor`: O(n_features³)."""
+        """Decompose `G`, shape (n_features, n_features), scaled by `factor`; G is overwritten.
+
+        O(n_features³).
+        """
         if factor is not None:
             G, g = factor[:, None] * G * factor, factor * g
         with _guard(len(g)):
-            eigenvalues, vectors = scipy.linalg.eigh(G, driver="evd", check_finite=False)
+            # the transpose is the same matrix, in the order of LAPACK
+            eigenvalues, vectors = scipy.linalg.eigh(
+                G.T, driver="evd", check_finite=False, overwrite_a=True
+            )
         # g lies in the range of G: what the projection has elsewhere is rounding error, which a
         # tiny alpha would blow up.
         null = eigenvalues <= np.finfo(np.float64).eps * len(g) * eigenvalues.max(initial=0.0)
         projection = np.where(null, 0.0, vectors.T @ g)
         if factor is not None:
             vectors = factor[:, None] * vectors
-        return cls(np.maximum(eigenvalues, 0.0), np.ascontiguousarray(vectors), projection, factor)
+        return cls(np.maximum(eigenvalues, 0.0), vectors, projection, factor)
 
     def coef(self, alphas: ArrayLike) -> Vector:
         """Return the solutions, shape (n_alphas, n_features).
