@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pairgram._core import __version__
     from pairgram.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
+    from pairgram.feature_maps import RandomNodes
     from pairgram.gram import Pairgram
     from pairgram.least_squares import RankRLS, RankRLSCV, load_model
     from pairgram.metrics import Metric, evaluate, get_metric, make_scorer, metric_names
@@ -15,6 +16,7 @@ __all__ = [
     "Metric",
     "Pairgram",
     "QueryKFold",
+    "RandomNodes",
     "RankRLS",
     "RankRLSCV",
     "__version__",
@@ -34,6 +36,7 @@ __all__ = [
 _NAMES = {
     "_core": ("__version__",),
     "datasets": ("dump_letor", "load_letor", "load_letor_folds", "make_ranking"),
+    "feature_maps": ("RandomNodes",),
     "gram": ("Pairgram",),
     "least_squares": ("RankRLS", "RankRLSCV", "load_model"),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),

@@ -80,7 +80,7 @@ class HeldOutScoring:
         """Return the mean held-out score for every alpha, (n_alphas,); NaN where undefined."""
         data = self.data
         if self.validation is not None:
-            held = held_out.predict_path(self.validation.X, ridge.coef(alphas))
+            held = held_out.predict_rows(self.validation, slice(None), ridge.coef(alphas))
             parts = [(self.validation, held)]
         elif self.splits is not None:
             scores = held_out.split_scores(data, total, self.splits, scale, alphas, self.n_threads)

@@ -11,6 +11,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, column_or_1d
 
+from pairgram.feature_maps import native_map
 from pairgram.pairs import PairSettings
 from pairgram.queries import Queries, check_weights
 
@@ -31,6 +32,7 @@ class RankingData:
     queries : Queries
     row_weights : ndarray of shape (n_rows,), float64, or None
     query_weights : ndarray of shape (n_queries,), float64, or None
+    feature_map : fitted transformer of X, or None
     """
 
     X: Any
@@ -38,6 +40,7 @@ class RankingData:
     queries: Queries
     row_weights: NDArray[np.float64] | None = None
     query_weights: NDArray[np.float64] | None = None
+    feature_map: Any = None
 
     @classmethod
     def make(
@@ -96,9 +99,21 @@ class RankingData:
         )
 
     @property
+    def n_features(self) -> int:
+        """Number of features, after the feature map."""
+        if self.feature_map is None:
+            return int(self.X.shape[1])
+        return int(self.feature_map.transform(self.X[:1]).shape[1])
+
+    @property
     def v(self) -> NDArray[np.float64]:
         """The row weights, ones where none were given: (n_rows,)."""
         return np.ones(len(self.y)) if self.row_weights is None else self.row_weights
+
+    def features(self, rows: Any = slice(None)) -> Any:
+        """Return the features of the given rows: those of X, or what the feature map makes."""
+        X = self.X[rows]
+        return X if self.feature_map is None else self.feature_map.transform(X)
 
     def take(self, rows: NDArray[np.int64]) -> RankingData:
         """Return the given rows as data of their own; queries keep their weights."""
@@ -111,6 +126,7 @@ class RankingData:
             queries,
             None if self.row_weights is None else self.row_weights[rows],
             None if self.query_weights is None else self.query_weights[old],
+            self.feature_map,
         )
 
     def as_scope(self, settings: PairSettings) -> RankingData:
@@ -122,7 +138,7 @@ class RankingData:
         """Return the same rows as a single query (scope="global")."""
         if self.query_weights is not None:
             raise ValueError("query_weight has no meaning with scope='global': all rows form one")
-        return RankingData(self.X, self.y, Queries.make(len(self.y)), self.row_weights)
+        return replace(self, queries=Queries.make(len(self.y)))
 
     def has_pairs(self, settings: PairSettings) -> NDArray[np.bool_]:
         """Tell which queries have rows that count (pointwise), or pairs that can: (n_queries,)."""
@@ -151,10 +167,12 @@ class RankingData:
     ) -> Iterator[tuple[NDArray[np.int64] | slice, tuple[tuple[Any, ...], dict[str, Any]]]]:
         """Yield (rows, arguments of the least-squares kernels) for dense blocks of whole queries.
 
-        Dense X is one block; CSR X comes in blocks of about 64 MiB.
+        Dense X is one block, which the kernels map where they know the feature map; CSR X, and rows
+        that Python maps, come in blocks of about 64 MiB.
         """
         targets, levels = settings.targets(self.y)[:, None], settings.levels(self.y)
-        for rows, block in self._dense_blocks():
+        node_map = native_map(self.feature_map, self.X.dtype)
+        for rows, block in self._dense_blocks(node_map is not None):
             yield (
                 rows,
                 (
@@ -167,17 +185,23 @@ class RankingData:
                         "weighting": settings.weighting,
                         "level_values": levels[0] if levels else None,
                         "omega": levels[1] if levels else None,
+                        "map": node_map,
                     },
                 ),
             )
 
-    def _dense_blocks(self) -> Iterator[tuple[NDArray[np.int64] | slice, RankingData]]:
-        if not scipy.sparse.issparse(self.X):
+    def _dense_blocks(
+        self, mapped_by_kernels: bool
+    ) -> Iterator[tuple[NDArray[np.int64] | slice, RankingData]]:
+        sparse = scipy.sparse.issparse(self.X)
+        transform = self.feature_map is not None and not mapped_by_kernels
+        if not sparse and not transform:
             yield slice(None), self
             return
         queries = self.queries
         order = np.arange(queries.n_rows) if queries.order is None else queries.order
-        most = max(1, DENSE_BLOCK_BYTES // max(1, self.X.shape[1] * self.X.dtype.itemsize))
+        width = max(1, self.X.shape[1], self.n_features if transform else 1)
+        most = max(1, DENSE_BLOCK_BYTES // (width * self.X.dtype.itemsize))
         first = 0
         while first < queries.n_queries:
             begin = queries.offsets[first]
@@ -186,5 +210,7 @@ class RankingData:
             rows = order[begin : queries.offsets[last]]
             if len(rows):
                 block = self.take(rows)
-                yield rows, replace(block, X=np.ascontiguousarray(block.X.toarray()))
+                X = block.features() if transform else block.X
+                X = X.toarray() if scipy.sparse.issparse(X) else X
+                yield rows, replace(block, X=np.require(X, self.X.dtype, ["C", "A"]))
             first = last

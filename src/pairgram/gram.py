@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from pairgram import _core
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
+from pairgram.feature_maps import describe_map, restore_map, same_map
 from pairgram.pairs import Pairs, PairSettings, Scope, Target, Weighting
 from pairgram.persistence import read_file, write_file
 from pairgram.ridge import RidgePath, check_alpha, check_alphas, scale_factors, solve_ridge
@@ -40,6 +43,9 @@ class Pairgram:
         alone. Pointwise rows (None) have no scope.
     weighting : {"pairs", "documents", "queries"}, default="pairs"
     target : {"label", "gain"}, default="label"
+    feature_map : transformer or None, default=None
+        Such as `RandomNodes`: the statistics are those of the features that it makes, which are not
+        stored. One that is not fitted yet is fitted to the first rows.
     n_threads : int or None, default=None
         None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``.
 
@@ -84,13 +90,17 @@ class Pairgram:
         scope: Scope = "query",
         weighting: Weighting = "pairs",
         target: Target = "label",
+        feature_map: Any = None,
         n_threads: int | None = None,
     ) -> None:
-        self._start(PairSettings(pairs, scope, weighting, target), n_threads)
+        self._start(PairSettings(pairs, scope, weighting, target), n_threads, feature_map)
 
-    def _start(self, settings: PairSettings, n_threads: int | None) -> None:
+    def _start(
+        self, settings: PairSettings, n_threads: int | None, feature_map: Any = None
+    ) -> None:
         self.settings = settings
         self.n_threads = n_threads
+        self.feature_map = feature_map
         self.n_rows = 0
         self.n_queries = 0
         self._sums: NDArray[np.float64] | None = None  # of [X, y]; see _scatter
@@ -116,11 +126,17 @@ class Pairgram:
         scope: Scope = "query",
         weighting: Weighting = "pairs",
         target: Target = "label",
+        feature_map: Any = None,
         n_threads: int | None = None,
     ) -> Self:
         """Build the statistics of one data set; parameters as those of the class and `update`."""
         self = cls(
-            pairs=pairs, scope=scope, weighting=weighting, target=target, n_threads=n_threads
+            pairs=pairs,
+            scope=scope,
+            weighting=weighting,
+            target=target,
+            feature_map=feature_map,
+            n_threads=n_threads,
         )
         return self.update(
             X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
@@ -190,10 +206,13 @@ class Pairgram:
         return self
 
     def _add(self, data: RankingData) -> None:
-        n_features = data.X.shape[1]
+        if data.feature_map is None and self.feature_map is not None:
+            data = replace(data, feature_map=self._fitted_map(data.X))
+        n_features = data.n_features
         if self._sums is not None and n_features != self.n_features:
             raise ValueError(f"X must have {self.n_features} features, got {n_features}")
         added = self._like()
+        added.feature_map = data.feature_map
         added.n_rows, added.n_queries = len(data.y), data.queries.n_queries
         if self._global:
             data = data.as_one_query()
@@ -209,8 +228,16 @@ class Pairgram:
     def _like(self) -> Self:
         """Return empty statistics with the same settings."""
         other = type(self).__new__(type(self))
-        other._start(self.settings, self.n_threads)
+        other._start(self.settings, self.n_threads, self.feature_map)
         return other
+
+    def _fitted_map(self, X: Any) -> Any:
+        """Return the feature map, a clone fitted to X where it was not fitted before."""
+        try:
+            check_is_fitted(self.feature_map)
+        except NotFittedError:
+            return clone(self.feature_map).fit(X)
+        return self.feature_map
 
     @property
     def _global(self) -> bool:
@@ -277,6 +304,8 @@ class Pairgram:
         verb = "merge" if sign > 0 else "subtract"
         if self.settings != other.settings:
             raise ValueError(f"cannot {verb} {other.settings} and {self.settings}: settings differ")
+        if not same_map(self.feature_map, other.feature_map):
+            raise ValueError(f"cannot {verb} statistics of different feature maps")
         mine, theirs = self._require(), other._require()
         if len(mine) != len(theirs):
             raise ValueError(
@@ -361,7 +390,8 @@ class Pairgram:
         ValueError
             If `pairs` is a Python callable, which a file cannot hold.
         """
-        arrays = {"sums": self._require()}
+        map_arrays, map_settings = describe_map(self.feature_map)
+        arrays = {"sums": self._require(), **map_arrays}
         if self._mean is not None and self._origin is not None:
             arrays |= {"mean": self._mean, "origin": self._origin}
         names = ("n_rows", "n_queries", "_pair_weight", "_weight", "_last_id")
@@ -371,14 +401,16 @@ class Pairgram:
         settings = {
             field.name: getattr(self.settings, field.name) for field in fields(PairSettings)
         }
-        write_file(path, "Pairgram", arrays, {**settings, "state": state})
+        write_file(
+            path, "Pairgram", arrays, {**settings, "feature_map": map_settings, "state": state}
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote; a damaged or foreign file is a ValueError."""
         _, arrays, settings = read_file(path, ("Pairgram",))
         state = settings.pop("state")
-        self = cls(**settings)
+        self = cls(**{**settings, "feature_map": restore_map(arrays, settings["feature_map"])})
         self.__dict__.update(state)
         self._sums, self._mean = arrays["sums"], arrays.get("mean")
         self._origin = arrays.get("origin")
@@ -394,7 +426,8 @@ def _gram(
 ) -> tuple[NDArray[np.float64], float]:
     """Return (the sums over [X, y], Σ W); X with NaN or infinity is a ValueError."""
     threads = resolve_n_threads(n_threads)
-    if scipy.sparse.issparse(data.X) and not worth_densifying(data):
+    sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
+    if sparse and not worth_densifying(data):
         sums, pair_weight, size = sparse_gram(data, settings)
         _clear_noise(sums, size)
     else:
@@ -405,25 +438,23 @@ def _gram(
                 parts = [part if not parts else (parts[0][0] + part[0], parts[0][1] + part[1])]
         sums, pair_weight = parts[0]
     diagonal = np.diag(sums)
-    if data.X.dtype == np.float32 and _leaves_float32(data.X, diagonal[:-1]):
-        wide = RankingData(
-            data.X.astype(np.float64), data.y, data.queries, data.row_weights, data.query_weights
-        )
-        return _gram(wide, settings, n_threads)
+    if data.X.dtype == np.float32 and _leaves_float32(data, diagonal[:-1]):
+        return _gram(replace(data, X=data.X.astype(np.float64)), settings, n_threads)
     if not np.isfinite(diagonal).all():
         check_array(data.X, accept_sparse="csr", input_name="X")  # says NaN or infinity
         column = int(np.argmin(np.isfinite(diagonal)))
-        what = "y" if column == data.X.shape[1] else f"feature {column} of X"
+        what = "y" if column == len(diagonal) - 1 else f"feature {column} of X"
         if data.row_weights is not None or data.query_weights is not None:
             what = f"the weights or {what}"
         raise ValueError(f"{what} too large: the weighted sum of squared differences overflows")
     return sums, float(pair_weight)
 
 
-def _leaves_float32(X: Any, diagonal: NDArray[np.float64]) -> bool:
+def _leaves_float32(data: RankingData, diagonal: NDArray[np.float64]) -> bool:
     """Tell whether squares overflowed, or vanished in a column that is not zero but tiny."""
+    X = data.X
     odd = np.flatnonzero(~np.isfinite(diagonal) | (diagonal == 0))
-    if not len(odd):
+    if not len(odd) or data.feature_map is not None:
         return False
     largest = abs(X[:, odd]).max(axis=0)
     largest = largest.toarray().ravel() if scipy.sparse.issparse(largest) else largest
@@ -447,15 +478,15 @@ def _mean(
     v, y = data.v, settings.targets(data.y)
     total = float(v.sum())
     share = v / total if total > 0 else v
-    sparse = scipy.sparse.issparse(data.X)
-    first = data.X[[0]].toarray()[0] if sparse else data.X[0]
+    sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
+    first = data.X[[0]].toarray()[0] if sparse else data.features(slice(0, 1))[0]
     origin = np.append(first, y[0]).astype(np.float64)
     if sparse:  # centring would fill the rows
         return total, origin, np.append(share @ data.X, share @ y) - origin * share.sum()
     mean = np.zeros(len(origin))
     for begin in range(0, len(y), 4096):
         rows = slice(begin, begin + 4096)
-        mean[:-1] += share[rows] @ (data.X[rows] - origin[:-1])
+        mean[:-1] += share[rows] @ (data.features(rows) - origin[:-1])
         mean[-1] += share[rows] @ (y[rows] - origin[-1])
     return total, origin, mean
 

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from pairgram import _core
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
+from pairgram.feature_maps import BLOCK_ROWS
 from pairgram.gram import Pairgram
 from pairgram.pairs import PairSettings
 from pairgram.ridge import RidgePath, Vector
 
-__all__ = ["leave_query_out", "leave_row_out", "predict_path", "split_scores"]
+__all__ = ["leave_query_out", "leave_row_out", "predict_path", "predict_rows", "split_scores"]
 
 Rows = NDArray[np.int64]
 MAX_REFIT_FLOPS = 1e11
@@ -107,15 +108,15 @@ def leave_row_out(
     _refuse_long_refits(data, settings, n_rows, f"leave-row-out with pairs={settings.pairs!r}")
     scores = np.empty((len(alphas), n_rows))
     rows = np.arange(n_rows)
-    y, v = settings.targets(data.y), data.v
+    y, v, features = settings.targets(data.y), data.v, data.features()
     for row in rows:
         test = rows[row : row + 1]
         rest = _statistics_of(data, total, np.delete(rows, row), test, n_threads)
         coefs = RidgePath.of(rest.G, rest.g, ridge.factor).coef(alphas)
         others = np.where(rows == row, 0.0, v)
         share = others / others.sum() if others.sum() > 0 else others
-        origin = coefs @ (share @ data.X)
-        scores[:, row] = predict_path(data.X[test], coefs)[:, 0] - origin + share @ y
+        origin = coefs @ (share @ features)
+        scores[:, row] = predict_path(data.features(test), coefs)[:, 0] - origin + share @ y
     return scores
 
 
@@ -135,13 +136,22 @@ def split_scores(
     results = []
     for train, test in splits:
         rest = _statistics_of(data, total, train, test, n_threads)
-        results.append(predict_path(data.X[test], rest.decompose(scale=scale).coef(alphas)))
+        results.append(predict_rows(data, test, rest.decompose(scale=scale).coef(alphas)))
     return results
 
 
 def predict_path(X: Any, coefs: Vector) -> Vector:
     """Return the scores of the rows of X by every model of a path, (n_alphas, n_rows)."""
     return np.ascontiguousarray((X @ coefs.T).T, dtype=np.float64)
+
+
+def predict_rows(data: RankingData, rows: Any, coefs: Vector) -> Vector:
+    """The same of rows of `data`, mapped in blocks: (n_alphas, n_rows)."""
+    if data.feature_map is None:
+        return predict_path(data.X[rows], coefs)
+    numbers = np.arange(len(data.y))[rows]
+    blocks = np.split(numbers, range(BLOCK_ROWS, len(numbers), BLOCK_ROWS))
+    return np.hstack([predict_path(data.features(block), coefs) for block in blocks])
 
 
 def _leave_global_query_out(
@@ -159,7 +169,7 @@ def _leave_global_query_out(
         test = rows[data.queries.rows(query)]
         rest = _statistics_of(data, total, np.setdiff1d(rows, test), test, n_threads)
         coefs = RidgePath.of(rest.G, rest.g, ridge.factor).coef(alphas)
-        scores[:, test] = predict_path(data.X[test], coefs)
+        scores[:, test] = predict_rows(data, test, coefs)
     return scores
 
 
@@ -179,13 +189,18 @@ def _leave_one_out(data: RankingData, total: Pairgram, ridge: RidgePath, alphas:
         return scores
     without = np.where(weight - v > 1e-14 * weight, weight - v, 0.0)
     factors = _objective_factor(data, settings, without)
-    mean_x = v @ data.X / weight if intercept else np.zeros(data.X.shape[1])
+    n_features = data.n_features
+    mean_x = np.zeros(n_features)
     mean_y = float(v @ y / weight) if intercept else 0.0
     eigenvalues, projection = ridge.eigenvalues / factor, ridge.projection / factor
-    step = max(1, (32 << 20) // (8 * len(eigenvalues)))
+    step = max(1, (32 << 20) // (8 * n_features))
+    for begin in range(0, n_rows if intercept else 0, step):
+        rows = slice(begin, min(begin + step, n_rows))
+        mean_x += v[rows] / weight @ data.features(rows)
     for begin in range(0, n_rows, step):
         rows = slice(begin, min(begin + step, n_rows))
-        X = data.X[rows].toarray() if scipy.sparse.issparse(data.X) else data.X[rows]
+        X = data.features(rows)
+        X = X.toarray() if scipy.sparse.issparse(X) else X
         z = (X - mean_x) @ ridge.basis
         known = factors[rows] > 0
         for i, alpha in enumerate(alphas):
@@ -237,7 +252,7 @@ def _is_subtractable(data: RankingData, settings: PairSettings, test: Rows) -> b
 def _refuse_long_refits(
     data: RankingData, settings: PairSettings, n_refits: int, what: str
 ) -> None:
-    n_rows, n_features = data.X.shape
+    n_rows, n_features = len(data.y), data.n_features
     rows_read = n_rows if settings.kind == "kept" else n_refits * n_rows  # else subtracted
     flops = float(n_features) ** 2 * (rows_read + n_refits * 10.0 * n_features)
     if flops > MAX_REFIT_FLOPS:

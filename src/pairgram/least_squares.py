@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from pairgram.cross_validation import HeldOutScoring, is_validation_set
 from pairgram.data import RankingData
+from pairgram.feature_maps import restore_map
 from pairgram.gram import Pairgram
 from pairgram.linear import LinearRanker, check_flag
 from pairgram.metrics import Metric
@@ -48,6 +50,10 @@ class RankRLS(LinearRanker):
         Fit differences of y, or of ``2^y − 1``.
     scale : bool, default=False
         Scale features so that ``(XᵀLX)_jj = 1`` before the ridge; `coef_` is for X as it is.
+    feature_map : transformer or None, default=None
+        Such as `RandomNodes`; any scikit-learn transformer. A clone is fitted to X, and the model
+        is linear in its features. Maps of this package are applied on the way to the Gram matrix,
+        others block by block; features are not stored.
     n_threads : int or None, default=None
         None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``. The result has
         the same bits for any number.
@@ -55,6 +61,8 @@ class RankRLS(LinearRanker):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,), float64
+        Of the features that `feature_map_` makes, if there is one.
+    feature_map_ : fitted transformer or None
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,), where X had names
     uses_qid_ : bool
@@ -96,6 +104,7 @@ class RankRLS(LinearRanker):
         weighting: Weighting = "pairs",
         target: Target = "label",
         scale: bool = False,
+        feature_map: Any = None,
         n_threads: int | None = None,
     ) -> None:
         self.alpha = alpha
@@ -104,6 +113,7 @@ class RankRLS(LinearRanker):
         self.weighting = weighting
         self.target = target
         self.scale = scale
+        self.feature_map = feature_map
         self.n_threads = n_threads
 
     def fit(
@@ -184,7 +194,9 @@ class RankRLS(LinearRanker):
             n_threads=pairgram.n_threads,
         )
         model.coef_ = pairgram.solve(alpha, scale=scale)
-        model.n_features_in_ = pairgram.n_features
+        model.feature_map = model.feature_map_ = pairgram.feature_map
+        fitted = pairgram.feature_map
+        model.n_features_in_ = pairgram.n_features if fitted is None else fitted.n_features_in_
         model.uses_qid_ = pairgram.n_queries > 1
         return model
 
@@ -199,7 +211,7 @@ class RankRLSCV(LinearRanker):
     alphas : array-like of shape (n_alphas,), each > 0, or None, default=None
         None: ``λ_max(G) / 1e4 · 2^k`` for k = −18 … 15, for each combination of the others.
     pairs, target, scale : a value as in `RankRLS`, or a list of values to choose from
-    scope, weighting : as in `RankRLS`
+    scope, weighting, feature_map : as in `RankRLS`
     cv : None, splitter, iterable of splits, (X, y) or (X, y, qid), default=None
         How rows are held out:
 
@@ -272,6 +284,7 @@ class RankRLSCV(LinearRanker):
         weighting: Weighting = "pairs",
         target: Target | Sequence[Target] = "label",
         scale: bool | Sequence[bool] = False,
+        feature_map: Any = None,
         cv: Any = None,
         scoring: str | Metric | None = None,
         n_threads: int | None = None,
@@ -282,6 +295,7 @@ class RankRLSCV(LinearRanker):
         self.weighting = weighting
         self.target = target
         self.scale = scale
+        self.feature_map = feature_map
         self.cv = cv
         self.scoring = scoring
         self.n_threads = n_threads
@@ -346,7 +360,7 @@ class RankRLSCV(LinearRanker):
             dtype=[np.float64, np.float32],
             y_numeric=True,
         )
-        return RankingData.delimit(X, y, qid)
+        return replace(RankingData.delimit(X, y, qid), feature_map=self.feature_map_)
 
     def _choose(self, candidates: list[_Candidate]) -> None:
         sign = 1 if self.scoring_.greater_is_better else -1
@@ -422,8 +436,9 @@ def load_model(path: str | os.PathLike[str]) -> RankRLS:
     """
     _, arrays, settings = read_file(path, ("RankRLS",))
     fitted = settings.pop("fitted")
-    model = RankRLS(**settings)
-    model.coef_ = arrays["coef_"]
+    feature_map = restore_map(arrays, settings["feature_map"])
+    model = RankRLS(**{**settings, "feature_map": feature_map})
+    model.coef_, model.feature_map_ = arrays["coef_"], feature_map
     names = fitted.pop("feature_names_in_", None)
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)

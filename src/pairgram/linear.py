@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairgram.data import RankingData
+from pairgram.feature_maps import BLOCK_ROWS, describe_map
 from pairgram.gram import Pairgram
 from pairgram.metrics import get_metric
 from pairgram.pairs import PairSettings
@@ -26,7 +28,9 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
     __metadata_request__score = {"qid": True, "sample_weight": True}  # noqa: RUF012
 
     coef_: NDArray[np.float64]
+    feature_map_: Any
     uses_qid_: bool
+    feature_map: Any
     n_threads: int | None
 
     def __sklearn_tags__(self) -> Any:
@@ -56,6 +60,10 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         )
         self.uses_qid_ = qid is not None or group is not None
         data = RankingData.delimit(X, y, qid, group, sample_weight, query_weight)
+        self.feature_map_ = None
+        if self.feature_map is not None:
+            self.feature_map_ = clone(self.feature_map).fit(data.X)
+            data = replace(data, feature_map=self.feature_map_)
         for name, weights in (
             ("sample_weight", data.row_weights),
             ("query_weight", data.query_weights),
@@ -99,6 +107,10 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
             dtype=[np.float64, np.float32],
             ensure_all_finite=False,
         )
+        if self.feature_map_ is not None:
+            blocks = [X[begin : begin + BLOCK_ROWS] for begin in range(0, X.shape[0], BLOCK_ROWS)]
+            parts = [self.feature_map_.transform(block) @ self.coef_ for block in blocks]
+            return np.concatenate(parts).astype(X.dtype, copy=False)
         coef = self.coef_
         if X.dtype == np.float32 and abs(coef).max(initial=0.0) < 1e30:
             coef = coef.astype(np.float32)
@@ -161,12 +173,14 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
             If a parameter is a Python callable, which a file cannot hold.
         """
         check_is_fitted(self)
-        arrays = {"coef_": self.coef_}
+        map_arrays, map_settings = describe_map(self.feature_map_)
+        arrays = {"coef_": self.coef_, **map_arrays}
         settings = {"uses_qid_": self.uses_qid_, "n_features_in_": self.n_features_in_}
         if hasattr(self, "feature_names_in_"):
             settings["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
         parameters = self._parameters_to_save()
-        write_file(path, "RankRLS", arrays, {**parameters, "fitted": settings})
+        parameters |= {"feature_map": map_settings, "fitted": settings}
+        write_file(path, "RankRLS", arrays, parameters)
 
     def _parameters_to_save(self) -> dict[str, Any]:
         return dict(self.get_params(deep=False))

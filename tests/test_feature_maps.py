@@ -1,0 +1,219 @@
+"""RandomNodes: values, draws, the fused path against explicit features, files, bad parameters."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from pairgram import Pairgram, QueryKFold, RandomNodes, RankRLS, RankRLSCV, load_model, make_ranking
+from problems import problems
+
+FUNCTIONS = {
+    "linear": lambda z: z,
+    "sigmoid": expit,
+    "tanh": np.tanh,
+    "relu": lambda z: np.maximum(z, 0),
+    "hardlim": lambda z: (z >= 0).astype(float),
+    "sine": np.sin,
+}
+ACTIVATIONS = [*FUNCTIONS, "gaussian", ["sigmoid", "gaussian", "linear"], np.cos, ["tanh", np.cos]]
+
+
+def nodes(activation="sigmoid", n_nodes=13, **parameters):
+    return RandomNodes(n_nodes, activation, bias_range=(0.1, 1), random_state=3, **parameters)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ranking(25, (1, 20), 5, random_state=0)
+
+
+@parametrize_with_checks([RandomNodes(20, random_state=0), nodes("gaussian", 7)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@given(problems(weights=False), st.sampled_from(sorted(FUNCTIONS)), st.sampled_from([1, 2, 30]))
+def test_values_of_the_nodes(problem, name, n_nodes):
+    feature_map = nodes(name, n_nodes).fit(problem.X)
+    z = problem.X @ feature_map.weights_ + feature_map.bias_
+    expected = FUNCTIONS[name](z)
+    if name == "hardlim":
+        expected = np.where(np.abs(z) < 1e-12, feature_map.transform(problem.X), expected)
+    np.testing.assert_allclose(feature_map.transform(problem.X), expected, atol=1e-13)
+    single = feature_map.transform(problem.X.astype(np.float32))
+    assert single.dtype == np.float32
+    if name != "hardlim":
+        np.testing.assert_allclose(single, expected, atol=3e-6)
+    np.testing.assert_array_equal(
+        feature_map.transform(sp.csr_array(problem.X)), feature_map.transform(problem.X)
+    )
+
+
+def test_gaussian_nodes(data):
+    X = data[0]
+    feature_map = nodes("gaussian").fit(X)
+    distances = ((X[:, :, None] - feature_map.weights_) ** 2).sum(axis=1)
+    expected = np.exp(-feature_map.bias_ * distances)
+    np.testing.assert_allclose(feature_map.transform(X), expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="need b > 0, but bias_range"):
+        RandomNodes(5, "gaussian", bias_range=(-1, 1), random_state=0).fit(X)
+
+
+def test_several_activations_share_the_nodes(data):
+    X = data[0]
+    feature_map = nodes(["sigmoid", "linear", np.cos], 8).fit(X)
+    z = X @ feature_map.weights_ + feature_map.bias_
+    expected = np.hstack([expit(z[:, :3]), z[:, 3:6], np.cos(z[:, 6:])])
+    np.testing.assert_allclose(feature_map.transform(X), expected, atol=1e-13)
+
+
+def test_draws_follow_the_seed_and_the_ranges():
+    X = np.zeros((3, 40))
+    uniform = RandomNodes(500, weight_range=(-3, 2), bias_range=(5, 6), random_state=1).fit(X)
+    assert uniform.weights_.min() >= -3
+    assert uniform.weights_.max() <= 2
+    np.testing.assert_allclose(uniform.weights_.mean(), -0.5, atol=0.05)
+    assert ((uniform.bias_ >= 5) & (uniform.bias_ <= 6)).all()
+    normal = RandomNodes(500, weight_range=(-3, 2), distribution="normal", random_state=1).fit(X)
+    np.testing.assert_allclose(normal.weights_.mean(), -0.5, atol=0.06)
+    np.testing.assert_allclose(normal.weights_.std(), 2.5, atol=0.06)
+    again = RandomNodes(500, weight_range=(-3, 2), bias_range=(5, 6), random_state=1).fit(X)
+    np.testing.assert_array_equal(again.weights_, uniform.weights_)
+    for seed in (np.random.RandomState(1), np.random.default_rng(1), None):
+        assert RandomNodes(5, random_state=seed).fit(X).weights_.shape == (40, 5)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS, ids=str)
+@pytest.mark.parametrize("pairs", ["kept", "dropped", "gain", None])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_fused_nodes_equal_explicit_ones(data, activation, pairs, dtype):
+    X, y, qid = data
+    X = X.astype(dtype)
+    feature_map = nodes(activation)
+    H = feature_map.fit(X).transform(X.astype(float))
+    fused = RankRLS(2.0, pairs=pairs, feature_map=feature_map).fit(X, y, qid=qid)
+    explicit = RankRLS(2.0, pairs=pairs).fit(H, y, qid=qid)
+    expected = explicit.predict(H)
+    tolerance = (1e-9 if dtype == np.float64 else 2e-3) * np.abs(expected).max()
+    np.testing.assert_allclose(fused.predict(X), expected, atol=tolerance)
+    for cv in (None, QueryKFold(3)):
+        named = {"pairs": pairs, "scoring": "msd", "cv": cv}
+        fused = RankRLSCV([1.0, 10.0], **named, feature_map=feature_map).fit(X, y, qid=qid)
+        explicit = RankRLSCV([1.0, 10.0], **named).fit(H, y, qid=qid)
+        np.testing.assert_allclose(
+            fused.scores_, explicit.scores_, rtol=1e-8 if dtype == np.float64 else 1e-2
+        )
+
+
+@pytest.mark.parametrize("scope", ["query", "global"])
+def test_other_ways_of_holding_out(data, scope):
+    X, y, qid = data
+    feature_map = nodes(n_nodes=9)
+    H = feature_map.fit_transform(X)
+    for ids, cv, pairs in (
+        (None, None, "kept"),
+        (None, None, "dropped"),
+        (None, None, None),
+        (qid, (X, y, qid), "kept"),
+        (qid, None, "kept"),
+    ):
+        named = {"pairs": pairs, "scoring": "msd", "scope": scope}
+        fused = RankRLSCV([1.0, 10.0], **named, cv=cv, feature_map=feature_map).fit(X, y, qid=ids)
+        cv = cv and (H, y, qid)
+        explicit = RankRLSCV([1.0, 10.0], **named, cv=cv).fit(H, y, qid=ids)
+        np.testing.assert_allclose(fused.scores_, explicit.scores_, rtol=1e-7)
+
+
+def test_any_transformer_maps_rows(data, monkeypatch):
+    from pairgram import data as module
+
+    X, y, qid = data
+    monkeypatch.setattr(module, "DENSE_BLOCK_BYTES", 8 * 30 * 40)  # several blocks
+    sampler = RBFSampler(n_components=30, random_state=0)
+    H = sampler.fit_transform(X)
+    for rows in (X, sp.csr_array(X)):
+        model = RankRLSCV([1.0, 5.0], feature_map=sampler, scoring="msd").fit(rows, y, qid=qid)
+        explicit = RankRLSCV([1.0, 5.0], scoring="msd").fit(H, y, qid=qid)
+        np.testing.assert_allclose(model.scores_, explicit.scores_, rtol=1e-9)
+        np.testing.assert_allclose(model.predict(rows), explicit.predict(H), atol=1e-9)
+
+
+def test_statistics_of_one_map_merge(data, tmp_path):
+    X, y, qid = data
+    feature_map = nodes().fit(X)
+    half = qid < 12
+    parts = [
+        Pairgram.from_rows(X[rows], y[rows], qid=qid[rows], feature_map=feature_map)
+        for rows in (half, ~half)
+    ]
+    whole = Pairgram.from_rows(feature_map.transform(X), y, qid=qid)
+    np.testing.assert_allclose((parts[0] + parts[1]).G, whole.G, rtol=1e-9, atol=1e-9)
+    parts[0].save(tmp_path / "part")
+    loaded = Pairgram.load(tmp_path / "part")
+    np.testing.assert_array_equal((loaded + parts[1]).G, (parts[0] + parts[1]).G)
+    stream = Pairgram(feature_map=nodes()).update(X[half], y[half], qid=qid[half])
+    stream.update(X[~half], y[~half], qid=qid[~half])
+    np.testing.assert_allclose(stream.G, whole.G, rtol=1e-9, atol=1e-9)
+    model = RankRLS.from_pairgram(stream, 2.0)
+    expected = RankRLS(2.0, feature_map=nodes()).fit(X, y, qid=qid)
+    np.testing.assert_allclose(model.predict(X), expected.predict(X), atol=1e-8)
+    other = Pairgram.from_rows(X, y, qid=qid, feature_map=RandomNodes(13, random_state=4))
+    with pytest.raises(ValueError, match="cannot merge statistics of different feature maps"):
+        stream + other
+
+
+@pytest.mark.parametrize("activation", ["gaussian", ["tanh", "relu"]], ids=str)
+def test_models_with_nodes_are_saved(data, tmp_path, activation):
+    X, y, qid = data
+    for model in (RankRLS(feature_map=nodes(activation)), RankRLSCV(feature_map=nodes(activation))):
+        model.fit(X, y, qid=qid).save(tmp_path / "model")
+        loaded = load_model(tmp_path / "model")
+        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+        np.testing.assert_array_equal(
+            pickle.loads(pickle.dumps(model)).predict(X), model.predict(X)
+        )
+
+
+def test_models_with_python_code_are_not_saved(data, tmp_path):
+    X, y, qid = data
+    for feature_map, message in (
+        (nodes(np.cos), "activation is a Python callable"),
+        (RBFSampler(random_state=0), "feature_map is a RBFSampler, which a file cannot hold"),
+    ):
+        model = RankRLS(feature_map=feature_map).fit(X, y, qid=qid)
+        with pytest.raises(ValueError, match=message):
+            model.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_nodes": 0}, "n_nodes must be an integer >= 1, got 0"),
+        ({"n_nodes": 2.5}, "n_nodes must be an integer"),
+        ({"activation": "cosine"}, "activation must be of 'linear', 'sigmoid'"),
+        ({"activation": []}, "activation must have 1 to n_nodes"),
+        ({"activation": 3}, "activation must be of"),
+        ({"weight_range": (1, -1)}, "weight_range must be a pair low <= high"),
+        ({"bias_range": 3}, "bias_range must be a pair of numbers, got 3"),
+        ({"distribution": "cauchy"}, "distribution must be 'uniform' or 'normal'"),
+    ],
+)
+def test_wrong_parameters(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        RandomNodes(**parameters).fit(np.eye(3))
+
+
+def test_activations_must_keep_the_shape(data):
+    X = data[0]
+    with pytest.raises(ValueError, match="must map an array element by element, but gave shape"):
+        RandomNodes(4, lambda z: z.sum()).fit_transform(X)
+    with pytest.raises(ValueError, match="X contains NaN"):
+        RankRLS(feature_map=nodes()).fit(np.where(X[0, 0] == X, np.nan, X), data[1])
