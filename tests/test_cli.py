@@ -347,6 +347,7 @@ def test_inspect_a_model(model_file):
         "version": pairgram.__version__,
         "parameters": {
             "alpha": 0.5,
+            "feature_map": None,
             "n_threads": None,
             "pairs": "dropped",
             "scale": False,
