@@ -479,7 +479,7 @@ def test_more_features_than_the_model(model_file, tmp_path):
         (("--alphas", "-1"), "--alphas: each must be finite and > 0, got '-1'"),
         (("--alpha", 1, "--alphas", "1,2"), "give --alpha or --alphas, not both"),
         (("--alphas", "2^3:2^1"), "--alphas: a range is like 2^-15:2^24, got '2^3:2^1'"),
-        (("--metric", "ndgc"), "unknown metric 'ndgc'; the metrics are dcg"),
+        (("--metric", "ndgc"), "unknown metric 'ndgc', did you mean 'ndcg'? The"),
         (("--convention", "x"), "convention must be one of 'default', 'letor'"),
         (("--model", "x"), "--model must be one of rankrls, rls, got 'x'"),
         (("--pairs", "x"), "--pairs must be one of kept, dropped"),
