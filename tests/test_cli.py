@@ -454,14 +454,14 @@ def test_a_wrong_line_is_named(model_file, file, tmp_path):
 
 
 def test_foreign_and_damaged_models(model_file, file, tmp_path):
-    assert "not a pairgram file, or damaged" in error("predict", file, file)
+    assert "not a model that pairgram wrote" in error("predict", file, file)
     contents = bytearray(model_file.read_bytes())
     contents[-3] ^= 1
     model_file.write_bytes(contents)
     for arguments in (("predict", model_file, file), ("inspect", model_file)):
         assert "damaged, its checksum does not match" in error(*arguments)
     model_file.write_bytes(contents[: len(contents) // 2])
-    assert "not a pairgram file, or damaged" in error("inspect", model_file)
+    assert "damaged or cut off" in error("inspect", model_file)
 
 
 def test_more_features_than_the_model(model_file, tmp_path):
@@ -632,7 +632,7 @@ def test_streams_that_cannot_encode(file, tmp_path):
     assert process.returncode == 0 and err == "" and "odd??.txt: rankrls" in out
     with start("inspect", odd, env=environment) as process:
         out, err = process.communicate()
-    assert process.returncode == 2 and "odd??.txt: not a pairgram file" in err
+    assert process.returncode == 2 and "odd??.txt: not a file that pairgram wrote" in err
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
