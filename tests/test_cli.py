@@ -27,6 +27,14 @@ def run(*arguments, input=None):
     return result.stdout
 
 
+def run_with_note(*arguments, input=None):
+    """Run a command that must succeed; return its standard output and its one note."""
+    result = CliRunner().invoke(app, [str(a) for a in arguments], input=input)
+    assert result.exit_code == 0, result.output
+    assert result.stderr.startswith("pairgram: ") and result.stderr.count("\n") == 1
+    return result.stdout, result.stderr.removeprefix("pairgram: ").removesuffix("\n")
+
+
 def error(*arguments):
     """Run a command that must fail; return its message."""
     result = CliRunner().invoke(app, [str(a) for a in arguments])
@@ -167,10 +175,40 @@ def test_predict(file, model_file, data, tmp_path):
 
 
 def test_fewer_features_are_zeros(model_file, tmp_path):
-    (tmp_path / "two.txt").write_text("0 qid:1 1:1\n0 qid:1 2:2\n")
-    scores = [float(line) for line in run("predict", model_file, tmp_path / "two.txt").split()]
+    two = tmp_path / "two.txt"
+    two.write_text("0 qid:1 1:1\n1 qid:1 2:2\n")
     coef = load_model(model_file).coef_
-    assert scores == [coef[0], 2 * coef[1]]
+    note = f"note: {two} names features up to 2; the model has 6, the others count as 0"
+    for options in ((), ("--sparse",), ("--float32",)):
+        text, said = run_with_note("predict", model_file, two, *options)
+        expected = [coef[0], 2 * coef[1]]
+        np.testing.assert_allclose([float(line) for line in text.split()], expected, rtol=1e-6)
+        assert said == note
+    assert run_with_note("evaluate", two, "--model", model_file, "--json")[1] == note
+    two.write_text("0 qid:1 1:1 5:0\n")
+    said = run_with_note("predict", model_file, two)[1]
+    assert said == f"note: {two} names features up to 5; the model has 6, the other counts as 0"
+    two.write_text("0 qid:1 1:1 6:0\n")  # it names all of them
+    for options in ((), ("--sparse",)):
+        assert run("predict", model_file, two, *options).count("\n") == 1
+
+
+def test_a_file_without_ids_is_one_query(model_file, tmp_path):
+    bare = tmp_path / "bare.txt"
+    dump_letor(bare, *make_ranking(1, 9, 6, random_state=0)[:2])
+    warning = f"warning: {bare} has no qid: all 9 rows are one query"
+    text, said = run_with_note("train", bare, "-o", tmp_path / "m", "--alpha", 1)
+    assert said == warning and "9 rows, 1 query, 6 features" in text
+    text, said = run_with_note("cv", bare, "--alphas", "1", "--pairs", "kept")
+    assert said == warning and "1 setting in" in text
+    text, said = run_with_note("evaluate", bare, "--model", model_file)
+    assert said == warning and "9 rows, 1 query, convention" in text
+    text, said = run_with_note("evaluate", bare, "--scores", "-", input="1\n" * 9)
+    assert said == warning
+    run("predict", model_file, bare)
+    bare.write_text("1 6:1\n")
+    said = run_with_note("evaluate", bare, "--model", model_file)[1]
+    assert said == f"warning: {bare} has no qid: its row is one query"
 
 
 def test_evaluate_a_model_and_its_scores(file, model_file, data, tmp_path):
@@ -213,7 +251,7 @@ def test_evaluate_prints_a_table(file, model_file, data):
 
 
 def test_an_undefined_metric_is_null(model_file, tmp_path):
-    (tmp_path / "same.txt").write_text("1 qid:1 1:1\n1 qid:1 2:2\n")
+    (tmp_path / "same.txt").write_text("1 qid:1 1:1\n1 qid:1 6:2\n")
     options = ("--model", model_file, "--metric", "pairwise_accuracy", "--json")
     assert json.loads(run("evaluate", tmp_path / "same.txt", *options))["metrics"] == {
         "pairwise_accuracy": None
@@ -269,6 +307,15 @@ def test_cv_of_losses_and_of_labels_that_are_no_grades(tmp_path, data):
     assert report["best"]["score"] == max(row["score"] for row in report["path"])
     report = json.loads(run("cv", tmp_path / "real.txt", "--metric", "msd", "--json"))
     assert report["best"]["score"] == min(row["score"] for row in report["path"])
+
+
+def test_cv_help_tells_what_is_scored():
+    assert "score of every combination of settings" in run("cv", "--help")
+
+
+def test_help_tells_what_published_values_count():
+    for command in ("letor", "evaluate"):
+        assert "is 0 for a list shorter than k" in " ".join(run(command, "--help").split())
 
 
 # letor
@@ -348,7 +395,6 @@ def test_inspect_a_model(model_file):
         "parameters": {
             "alpha": 0.5,
             "feature_map": None,
-            "n_threads": None,
             "pairs": "dropped",
             "scale": False,
             "scope": "query",
@@ -455,39 +501,57 @@ def test_a_wrong_line_is_named(model_file, file, tmp_path):
 
 
 def test_foreign_and_damaged_models(model_file, file, tmp_path):
-    assert "not a pairgram file, or damaged" in error("predict", file, file)
+    what = "not a model that pairgram wrote (a safetensors file)"
+    for swapped in (model_file, file):
+        message = f"{file}: {what}, but looks like a LETOR file: the order is MODEL FILE"
+        assert error("predict", file, swapped) == message
+    packed = tmp_path / "packed.gz"
+    dump_letor(packed, np.eye(2), [0, 1])
+    assert error("predict", packed, model_file).endswith("the order is MODEL FILE")
+    message = f"{file}: {what}, but looks like a LETOR file"
+    assert error("evaluate", file, "--model", file) == message
+    for contents in (b"\x80\x04}\x94.", b"", b"a text\n", b"1.5 2.5\n", b"\x1f\x8bdamaged"):
+        (tmp_path / "foreign").write_bytes(contents)
+        message = f"{tmp_path / 'foreign'}: {what}"
+        assert error("predict", tmp_path / "foreign", file) == message
     contents = bytearray(model_file.read_bytes())
     contents[-3] ^= 1
     model_file.write_bytes(contents)
     for arguments in (("predict", model_file, file), ("inspect", model_file)):
         assert "damaged, its checksum does not match" in error(*arguments)
     model_file.write_bytes(contents[: len(contents) // 2])
-    assert "not a pairgram file, or damaged" in error("inspect", model_file)
+    assert error("inspect", model_file) == f"{model_file}: damaged or cut off"
 
 
 def test_more_features_than_the_model(model_file, tmp_path):
     wide = tmp_path / "wide.txt"
     wide.write_text("1 qid:1 1:1\n0 qid:1 7:1\n")
     message = error("predict", model_file, wide)
-    assert f"{wide}:2:" in message and f"{model_file} has 6 features" in message
+    assert message == (
+        f"{wide}:2: found '7:1', want an index of at most 6 ({model_file} has 6 features)"
+    )
     assert f"{wide}:2:" in error("evaluate", wide, "--model", model_file)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--alpha", -1), "alphas must be finite and > 0, got -1.0"),
+        (("--alpha", -1), "--alpha must be finite and > 0, got -1"),
+        (("--alpha", 0), "--alpha must be finite and > 0, got 0"),
+        (("--alpha", "nan"), "--alpha must be finite and > 0, got nan"),
         (("--alphas", "-1"), "--alphas: each must be finite and > 0, got '-1'"),
         (("--alpha", 1, "--alphas", "1,2"), "give --alpha or --alphas, not both"),
         (("--alphas", "2^3:2^1"), "--alphas: a range is like 2^-15:2^24, got '2^3:2^1'"),
-        (("--metric", "ndgc"), "unknown metric 'ndgc'; the metrics are dcg"),
-        (("--convention", "x"), "convention must be one of 'default', 'letor'"),
+        (("--metric", "ndgc"), "--metric: unknown metric 'ndgc', did you mean 'ndcg'? The metrics"),
+        (("--metric", "map,mrr"), "--metric takes one name to choose by, got 'map,mrr'"),
+        (("--metric", "ndcg@0"), "--metric: metric 'ndcg@0': the cut behind @ must be an integer"),
+        (("--convention", "x"), "--convention must be one of default, letor, trec"),
         (("--model", "x"), "--model must be one of rankrls, rls, got 'x'"),
         (("--pairs", "x"), "--pairs must be one of kept, dropped"),
         (("--target", "x"), "--target must be one of label, gain, got 'x'"),
         (("--weighting", "x"), "--weighting must be one of pairs, documents, queries"),
         (("--model", "rls", "--pairs", "kept"), "--model rls is pointwise and takes no --pairs"),
-        (("--threads", 0), "n_threads must be None or an integer >= 1, got 0"),
+        (("--threads", 0), "Invalid value for '--threads'"),
         (("--threads", "many"), "Invalid value for '--threads'"),
         (("--fold", 1), "No such option: --fold"),
     ],
@@ -504,9 +568,50 @@ def test_usage_errors(file, model_file, tmp_path):
     message = "evaluate needs --scores or --model, one of them"
     assert error("evaluate", file) == message
     assert error("evaluate", file, "--model", model_file, "--scores", "-") == message
-    assert "unknown metric" in error("evaluate", file, "--model", model_file, "--metric", "x")
-    assert "unknown metric" in error("letor", tmp_path, "--metric", "x")
-    assert "convention must be" in error("letor", tmp_path, "--convention", "x")
+    evaluating = ("evaluate", file, "--model", model_file)
+    for command in (evaluating, ("letor", tmp_path)):
+        assert error(*command, "--metric", "x").startswith("--metric: unknown metric 'x'")
+        message = "--convention must be one of default, letor"
+        assert error(*command, "--convention", "x").startswith(message)
+    message = "--metric takes one name, got 'ndcg@1,map': repeat --metric for several"
+    assert error(*evaluating, "--metric", "ndcg@1,map") == message
+
+
+def test_errors_speak_of_options(tmp_path):
+    wrong = tmp_path / "wrong.txt"
+    wrong.write_text("1 qid:1 0:1\n")
+    assert error("cv", wrong) == f"{wrong}:1: found '0:1', want an index of 1 or more"
+    wrong.write_text("1 qid:1 1:1 2147483647:1\n" * 2000)
+    assert error("cv", wrong).endswith("want them to fit into memory: use --sparse")
+    wrong.write_text("-1 qid:1 1:1\n0 qid:1 1:2\n")
+    for command in (("cv", wrong), ("train", wrong, "-o", tmp_path / "m")):
+        message = "--metric ndcg: ndcg takes labels >= 0, got y = -1 in row 0"
+        assert error(*command, "--metric", "ndcg").startswith(message)
+
+
+def test_a_line_without_a_label(model_file, tmp_path):
+    bare = tmp_path / "bare.txt"
+    bare.write_text("qid:1 1:1\n")
+    message = f"{bare}:1: found 'qid:1', want a label, a finite number"
+    assert error("predict", model_file, bare) == f"{message}: write 0 where there is none"
+    assert error("evaluate", bare, "--model", model_file) == message
+
+
+def test_an_input_is_not_replaced(file, valid_file, model_file, tmp_path):
+    link = tmp_path / "link"
+    os.link(file, link)
+    before = {path: path.read_bytes() for path in (file, valid_file, model_file)}
+    for command, output, what in (
+        (("train", file), file, "input"),
+        (("train", file), link, "input"),
+        (("train", file, "--valid", valid_file), valid_file, "validation"),
+        (("predict", model_file, file), file, "input"),
+        (("predict", model_file, file), model_file, "model"),
+    ):
+        assert error(*command, "-o", output) == f"--output {output} is the {what} file"
+    assert before == {path: path.read_bytes() for path in before}
+    message = f"{tmp_path / 'none'}: No such file or directory"
+    assert error("train", tmp_path / "none", "-o", tmp_path / "m") == message
 
 
 def test_files_that_cannot_be_written(file, model_file, tmp_path):
@@ -601,6 +706,26 @@ def test_help_imports_nothing_heavy():
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="devices and named pipes are POSIX")
+def test_scores_go_to_devices_and_pipes(file, model_file, tmp_path):
+    scores = run("predict", model_file, file)
+    assert run("predict", model_file, file, "-o", "/dev/stdout") == scores
+    assert run("predict", model_file, file, "-o", os.devnull) == ""
+    with open(tmp_path / "kept", "w+") as kept:  # what stands there stays
+        kept.write("kept\n")
+        kept.flush()
+        run("predict", model_file, file, "-o", f"/dev/fd/{kept.fileno()}")
+    assert (tmp_path / "kept").read_text() == "kept\n" + scores
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with start("predict", model_file, file, "-o", pipe) as process:
+        assert pipe.read_text() == scores
+        assert process.communicate() == ("", "")
+    for output in (os.devnull, pipe, "/dev/stdout", "/dev/fd/1"):
+        message = f"--output {output}: a model goes to a file, not to a device or pipe"
+        assert error("train", file, "-o", output) == message
+
+
 def start(*arguments, **options):
     code = "from pairgram.cli import main; main()"
     return subprocess.Popen(
@@ -633,7 +758,7 @@ def test_streams_that_cannot_encode(file, tmp_path):
     assert process.returncode == 0 and err == "" and "odd??.txt: rankrls" in out
     with start("inspect", odd, env=environment) as process:
         out, err = process.communicate()
-    assert process.returncode == 2 and "odd??.txt: not a pairgram file" in err
+    assert process.returncode == 2 and "odd??.txt: not a file that pairgram wrote" in err
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
@@ -654,7 +779,7 @@ def test_a_full_disk_is_one_line(file):
 
 
 def test_a_broken_pipe_is_quiet(model_file, tmp_path):
-    (tmp_path / "long.txt").write_text("0 qid:1 1:1\n" * 500_000)
+    (tmp_path / "long.txt").write_text("0 qid:1 6:1\n" * 500_000)
     with start("predict", model_file, tmp_path / "long.txt") as process:
         process.stdout.readline()
         process.stdout.close()

@@ -13,8 +13,15 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import Ridge
 
 from letor_reference import WrongLine, dense, read, to_float32
-from pairgram import _core, _letor_load
-from pairgram.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
+from pairgram import RankRLSCV, _core, _letor_load, get_metric
+from pairgram.datasets import (
+    Fold,
+    LetorData,
+    dump_letor,
+    load_letor,
+    load_letor_folds,
+    make_ranking,
+)
 
 PACKERS = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 
@@ -541,6 +548,30 @@ def test_folds_of_splits(write, sparse):
     write("5 5:1\n", "S5.txt")
     with pytest.raises(ValueError, match=r"S5\.txt: found no qid"):
         next(load_letor_folds(path.parent))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_folds_print_shapes(sparse):
+    X = np.zeros((3, 2))
+    with_ids = LetorData(sp.csr_array(X) if sparse else X, np.zeros(3), np.arange(3))
+    assert repr(with_ids) == "LetorData(X: (3, 2), y: (3,), qid: (3,))"
+    assert repr(with_ids._replace(qid=None)) == "LetorData(X: (3, 2), y: (3,), qid: None)"
+    fold = Fold("Fold1", with_ids, with_ids, with_ids)
+    part = repr(with_ids)
+    assert repr(fold) == f"Fold('Fold1', train={part}, valid={part}, test={part})"
+
+
+def test_a_fold_is_what_fitting_takes(write):
+    X, y, qid = make_ranking(25, 8, 4, random_state=0)
+    for i in range(1, 6):
+        rows = qid % 5 == i - 1
+        path = write("", f"S{i}.txt")
+        dump_letor(path, X[rows], y[rows], qid[rows])
+    fold = next(load_letor_folds(path.parent))
+    model = RankRLSCV(cv=fold.valid, scoring="map")
+    model.fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    score = get_metric("map")(fold.valid.y, model.predict(fold.valid.X), fold.valid.qid)
+    np.testing.assert_allclose(model.best_score_, score)
 
 
 def test_folds_of_folders(write):

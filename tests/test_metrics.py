@@ -2,14 +2,17 @@
 
 import math
 import pickle
+import re
 from math import log2, nan
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, clone
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -587,11 +590,68 @@ def test_sample_weight_weighs_queries():
 
 
 @pytest.mark.parametrize(
-    "name", ["ndgc@10", "ndcg@0", "ndcg@-1", "ndcg@", "NDCG", "p", "kendall@3", 3]
+    ("name", "message"),
+    [
+        ("ndgc@10", "unknown metric 'ndgc@10', did you mean 'ndcg@10'? The metrics are dcg, dcg@k"),
+        ("ndcg10", "did you mean 'ndcg@10'? The"),
+        ("nDCG@5", "did you mean 'ndcg@5'? (names are in lower case) The"),
+        ("MAP", "did you mean 'map'? (names are in lower case) The"),
+        ("kendal@3", "did you mean 'kendall'? The"),
+        ("precision@5", "did you mean 'p@5'? The"),
+        ("recal", "did you mean 'recall@10'? The"),
+        ("xyz", "unknown metric 'xyz'; the metrics are dcg"),
+        ("", "unknown metric ''; the metrics are dcg"),
+        ("ndcg@0", "metric 'ndcg@0': the cut behind @ must be an integer >= 1, got '0'"),
+        ("ndcg@-1", "metric 'ndcg@-1': the cut behind @ must be an integer >= 1, got '-1'"),
+        ("ndcg@", "the cut behind @ must be an integer >= 1, got ''"),
+        ("ndcg@1,map", "want one name; evaluate takes a list of them; the metrics are"),
+        ("p", "p needs a cut, such as p@10"),
+        ("kendall@3", "kendall takes no cut, got k=3"),
+        (3, "unknown metric 3, want a name such as 'ndcg@10'; the metrics are"),
+    ],
 )
-def test_unknown_names(name):
-    with pytest.raises(ValueError, match=r"ndcg@k|needs a cut|takes no cut"):
+def test_unknown_names(name, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
         get_metric(name)
+
+
+def test_evaluate_wants_metrics_first():
+    y, score, qid = np.array([1.0, 0.0]), np.array([0.5, 0.2]), np.array([1, 1])
+    for metrics, found in (
+        (y, "ndarray of float64"),
+        ([1, 0], "list of int"),
+        (5, "int"),
+        (None, "NoneType"),
+        (["map", 3], "list of int"),
+    ):
+        message = f"metrics, the first argument, .* got {found}; the order is evaluate"
+        with pytest.raises(TypeError, match=message):
+            evaluate(metrics, score, qid)
+    with pytest.raises(ValueError, match="metrics must name at least one metric, got none"):
+        evaluate([], y, score)
+
+
+def test_text_is_named():
+    for labels in (["1", "x"], [0, "x"], np.array([0, "x"], dtype=object)):
+        row = next(row for row, value in enumerate(labels) if isinstance(value, str))
+        message = f"must be real numbers: got {labels[row]!r} in row {row}"
+        with pytest.raises(ValueError, match=f"y {message}"):
+            evaluate("map", labels, [1, 2])
+        with pytest.raises(ValueError, match=f"score {message}"):
+            evaluate("map", [1, 0], labels)
+    with pytest.raises(ValueError, match="X must be real numbers: could not convert"):
+        real_array(pd.DataFrame({"column": ["a", "b"]}), "X")
+    with pytest.raises(ValueError, match="y must be real numbers: got 'a' in row 0"):
+        evaluate("map", np.array(["a", "b"]), [1, 2])
+
+
+def test_a_metric_is_no_scorer():
+    X, y = np.arange(6.0)[:, None], np.array([0, 1, 1, 0, 2, 1])
+    message = r"got the estimator Ridge: use make_scorer\(metric\) as scikit-learn's scoring"
+    with pytest.raises(TypeError, match=message):
+        get_metric("map")(Ridge().fit(X, y), X, y)
+    with pytest.raises(TypeError, match=message):
+        cross_validate(Ridge(), X, y, scoring=get_metric("map"), cv=2, error_score="raise")
 
 
 def test_wrong_options():

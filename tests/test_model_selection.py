@@ -45,7 +45,8 @@ def test_wrong_n_splits(n_splits):
 
 def test_ids_are_needed_once():
     for ids in ({}, {"groups": [1, 2], "qid": [1, 2]}):
-        with pytest.raises(ValueError, match="enable_metadata_routing"):
+        message = r"estimator needs them too.*enable_metadata_routing=True.*params={'qid': qid}"
+        with pytest.raises(ValueError, match=message):
             list(QueryKFold(2).split([[1], [2]], **ids))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def real_array(values: ArrayLike, name: str, *, keep_float32: bool = False) -> N
     Raises
     ------
     ValueError
-        If they are anything else: complex, text, times, ragged.
+        If they are anything else: complex, text (it names the row), times, ragged.
     """
     try:
         array = np.asarray(values)
@@ -34,4 +35,17 @@ def real_array(values: ArrayLike, name: str, *, keep_float32: bool = False) -> N
         dtype = np.float32 if keep_float32 and is_float32 else np.float64
         return np.require(array, dtype, requirements=("C", "A"))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be real numbers: {error}") from None
+        raise ValueError(f"{name} must be real numbers: {_text_entry(values) or error}") from None
+
+
+def _text_entry(values: Any) -> str | None:
+    """Return which entry of a vector is text, as an error message says it; None for no vector."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        return None
+    if getattr(values, "ndim", 1) != 1:  # a frame iterates over its column names
+        return None
+    for row, value in enumerate(values):
+        if isinstance(value, (str, bytes)):
+            plain = value.item() if isinstance(value, np.generic) else value
+            return f"got {plain!r} in row {row}"
+    return None

@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import zlib
 from typing import IO, Any, Literal, overload
 
@@ -18,7 +19,7 @@ from pairgram import _core
 from pairgram._memory import available_memory
 from pairgram._threads import resolve_n_threads
 
-__all__ = ["load_letor"]
+__all__ = ["count_features", "load_letor", "looks_like_letor"]
 
 _CHUNK_SIZE = 1 << 22
 _PIECE_SIZE = 1 << 18  # the text that a thread takes at a time: with its numbers it fits its cache
@@ -118,6 +119,12 @@ def load_letor(
     >>> X, y, qid = load_letor("two.txt")
     >>> X.shape, y.tolist(), qid.tolist()
     ((2, 2), [2.0, 0.0], [7, 7])
+
+    What it returns is what estimators fit to:
+
+    >>> from pairgram import RankRLS
+    >>> RankRLS().fit(X, y, qid=qid).predict(X).shape
+    (2,)
     """
     parser_type = _parser_type(dtype)
     if n_features is not None:
@@ -125,6 +132,41 @@ def load_letor(
     name = os.fspath(path)
     if not isinstance(name, str):
         raise TypeError(f"path must be str or os.PathLike of str, got {type(path).__name__}")
+    parser = _parsed(parser_type, name, n_features, zero_based, comments, n_threads)
+    y, qid = parser.labels(), _ids(parser)
+    notes = parser.comments() if comments else None
+    X = _take_csr(parser) if sparse else _take_dense(parser, name)
+    return (X, y, qid) if notes is None else (X, y, qid, notes)
+
+
+def count_features(path: str | os.PathLike[str], *, n_threads: int | None = None) -> int:
+    """Return the largest index that a file names, which `load_letor` takes as its features."""
+    name = os.fspath(path)
+    parser = _parsed(_core.LetorParser32, name, None, False, False, n_threads)
+    return int(parser.n_features)
+
+
+def looks_like_letor(path: str | os.PathLike[str]) -> bool:
+    """Tell whether the first line with something in it is one of a LETOR file."""
+    try:
+        with open(path, "rb") as raw:
+            head = _decompressed(raw)[1].read(1 << 16)
+    except (EOFError, lzma.LZMAError, zlib.error, OSError):
+        return False
+    lines = (line.partition(b"#")[0].strip() for line in head.splitlines())
+    first = next(filter(None, lines), b"")
+    return re.match(rb"[-+.0-9eE]+[ \t]+(qid:[^ \t]+|[0-9]+:[-+.0-9])", first) is not None
+
+
+def _parsed(
+    parser_type: Any,
+    name: str,
+    n_features: int | None,
+    zero_based: bool,
+    comments: bool,
+    n_threads: int | None,
+) -> Any:
+    """Return a parser that has read the file."""
     parser = parser_type(
         name=name.encode("utf-8", "backslashreplace").decode(),
         n_features=-1 if n_features is None else n_features,
@@ -134,10 +176,7 @@ def load_letor(
         n_threads=resolve_n_threads(n_threads),
     )
     _feed_file(parser, name)
-    y, qid = parser.labels(), _ids(parser)
-    notes = parser.comments() if comments else None
-    X = _take_csr(parser) if sparse else _take_dense(parser, name)
-    return (X, y, qid) if notes is None else (X, y, qid, notes)
+    return parser
 
 
 def _parser_type(dtype: DTypeLike) -> Any:

@@ -129,13 +129,26 @@ class Metric:
     ) -> float | NDArray[np.float64]:
         """Return the mean over queries, or the value of every query.
 
-        Parameters are those of `evaluate`; `score` is one vector, of shape (n_rows,).
+        Parameters are those of `evaluate`; `score` is one vector, of shape (n_rows,). For
+        scikit-learn's ``scoring``, which is called with an estimator, use ``make_scorer(metric)``.
 
         Returns
         -------
         float, or ndarray of shape (n_queries,) where `per_query`
             NaN stands for a query in which the metric is undefined; the mean leaves it out.
+
+        Raises
+        ------
+        TypeError
+            If `y` is an estimator.
+        ValueError
+            As `evaluate`.
         """
+        if hasattr(y, "predict"):
+            raise TypeError(
+                f"a metric takes (y, score), got the estimator {type(y).__name__}: use "
+                "make_scorer(metric) as scikit-learn's scoring"
+            )
         if np.ndim(score) != 1:
             raise ValueError(f"score must have shape (n_rows,), got {np.shape(score)}")
         values: dict[str, float | NDArray[np.float64]] = evaluate_metrics(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from math import isfinite, nan
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -85,6 +87,8 @@ _CHANGES: Mapping[str, Mapping[str, Any]] = {
     "lightgbm": {"empty": 1.0, "divisor": "cut"},
     "sklearn": {"gain": "linear", "ties": "average"},
 }
+# Names that other tools use, which are not like any here.
+_ALIASES: Mapping[str, str] = {"precision": "p", "ap": "map", "average_precision": "map"}
 #: The named conventions: each is a value for every option, nothing else. See `get_metric`.
 CONVENTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {name: MappingProxyType({**DEFAULT, **changes}) for name, changes in _CHANGES.items()}
@@ -128,6 +132,33 @@ def check_option(option: str, default: Any, value: Any) -> Any:
 
 
 def unknown_name(name: object) -> str:
-    return (
-        f"unknown metric {name!r}; the metrics are {', '.join(metric_names())}, k an integer >= 1"
-    )
+    """Return the message for a name that is none of `metric_names`, with what may be meant."""
+    known = f"metrics are {', '.join(metric_names())}, k an integer >= 1"
+    if not isinstance(name, str):
+        return f"unknown metric {name!r}, want a name such as 'ndcg@10'; the {known}"
+    family, at, cut = name.partition("@")
+    if at and family in FAMILIES and "," not in cut:
+        return f"metric {name!r}: the cut behind @ must be an integer >= 1, got {cut!r}"
+    if "," in name:
+        return f"unknown metric {name!r}, want one name; evaluate takes a list of them; the {known}"
+    meant = _meant(name)
+    if meant is None:
+        return f"unknown metric {name!r}; the {known}"
+    lower = " (names are in lower case)" if meant == name.lower() else ""
+    return f"unknown metric {name!r}, did you mean {meant!r}?{lower} The {known}"
+
+
+def _meant(name: str) -> str | None:
+    """Return the known name that is most like `name`, None where none is."""
+    match = re.fullmatch(r"\s*([a-z_]*[a-z])[\s@_-]*([1-9][0-9]*)?\s*", name.lower())
+    if match is None:
+        return None
+    family = _ALIASES.get(match[1], match[1])
+    close = get_close_matches(family, FAMILIES, n=1)
+    if not close:
+        return None
+    cut = FAMILIES[close[0]].cut
+    if cut == "never":
+        return close[0]
+    k = match[2] or ("10" if cut == "always" else None)
+    return close[0] if k is None else f"{close[0]}@{k}"

@@ -44,9 +44,17 @@ class LetorData(NamedTuple):
     y: NDArray[np.float64]
     qid: NDArray[Any] | None
 
+    def __repr__(self) -> str:
+        """Return the shapes."""
+        qid = None if self.qid is None else self.qid.shape
+        return f"LetorData(X: {self.X.shape}, y: {self.y.shape}, qid: {qid})"
+
 
 class Fold(NamedTuple):
     """One fold of a cross-validation.
+
+    A part is a tuple ``(X, y, qid)``, so that ``cv=fold.valid`` is a validation set for
+    `RankRLSCV`.
 
     Attributes
     ----------
@@ -60,6 +68,12 @@ class Fold(NamedTuple):
     train: LetorData
     valid: LetorData
     test: LetorData
+
+    def __repr__(self) -> str:
+        """Return the name and the shapes."""
+        return (
+            f"Fold({self.name!r}, train={self.train!r}, valid={self.valid!r}, test={self.test!r})"
+        )
 
 
 def load_letor_folds(
@@ -88,7 +102,8 @@ def load_letor_folds(
     Yields
     ------
     Fold
-        In the order of their names. Its training rows stand in the order of the files.
+        With ``.name``, ``.train``, ``.valid`` and ``.test``, of which each part has ``.X``, ``.y``
+        and ``.qid``; in the order of their names. Training rows stand in the order of the files.
 
     Raises
     ------
@@ -106,9 +121,11 @@ def load_letor_folds(
 
     Examples
     --------
-    >>> from pairgram.datasets import load_letor_folds
+    >>> from pairgram import RankRLSCV, load_letor_folds
     >>> for fold in load_letor_folds("MQ2008"):  # doctest: +SKIP
-    ...     print(fold.name, fold.train.X.shape, fold.test.X.shape)
+    ...     model = RankRLSCV(cv=fold.valid, scoring="map")
+    ...     model.fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    ...     print(fold.name, model.alpha_, model.score(fold.test.X, fold.test.y, qid=fold.test.qid))
     """
     root = os.fspath(folder)
     if not os.path.isdir(root):

@@ -124,7 +124,10 @@ def get_metric(
 
     ndcg, mean_ndcg, dcg and err need labels ≥ 0 (err: integers); the others take any finite label.
 
-    A list shorter than k counts as padded with irrelevant documents, in every convention.
+    A list shorter than k counts as padded with irrelevant documents, in every convention. The
+    published results on MQ2007 and MQ2008 of LETOR 4.0 count NDCG@k as 0 for a list shorter than
+    k, which no convention here does: they are not comparable.
+
     trec_eval breaks ties by descending document name, which rows do not have; with its order of
     rows within ties, "trec" gives its numbers (labels ≥ 0). "sklearn" gives those of ``ndcg_score``
     and ``dcg_score``.
@@ -224,9 +227,12 @@ def evaluate(
 
     Raises
     ------
+    TypeError
+        If `metrics` holds anything but names and metrics, as where the arguments are in another
+        order.
     ValueError
-        If a name, shape or value is wrong; if two metrics share a name; if a label is not one that
-        a metric takes; names the row.
+        If a name, shape or value is wrong; if there is no metric or two share a name; if a label
+        is not one that a metric takes; names the row.
 
     Examples
     --------
@@ -235,9 +241,9 @@ def evaluate(
     >>> evaluate(["map", "p@1", "misranking"], y, score, qid)
     {'map': 0.75, 'p@1': 0.5, 'misranking': 0.5}
     """
-    if isinstance(metrics, (str, Metric)):
-        metrics = (metrics,)
-    wanted = [m if isinstance(m, Metric) else get_metric(m, convention) for m in metrics]
+    wanted = [
+        m if isinstance(m, Metric) else get_metric(m, convention) for m in _metric_list(metrics)
+    ]
     return evaluate_metrics(
         wanted,
         y,
@@ -248,6 +254,25 @@ def evaluate(
         per_query=per_query,
         n_threads=n_threads,
     )
+
+
+def _metric_list(metrics: Any) -> list[str | Metric]:
+    """Return the metrics as a list of at least one; refuse labels and scores in their place."""
+    if isinstance(metrics, (str, Metric)):
+        return [metrics]
+    wanted = list(metrics) if isinstance(metrics, Iterable) else [metrics]
+    if not wanted:
+        raise ValueError("metrics must name at least one metric, got none")
+    wrong = [m for m in wanted if not isinstance(m, (str, Metric))]
+    if wrong:
+        found = type(wrong[0]).__name__
+        if isinstance(metrics, Iterable):
+            found = f"{type(metrics).__name__} of {found}"
+        raise TypeError(
+            "metrics, the first argument, must be a name such as 'ndcg@10', a Metric, or a list "
+            f"of them, got {found}; the order is evaluate(metrics, y, score, qid)"
+        )
+    return wanted
 
 
 def make_scorer(

@@ -30,7 +30,11 @@ class QueryKFold:
     Notes
     -----
     Fold sizes, in queries, differ by at most one. Query ids come in as ``qid``, which
-    scikit-learn's metadata routing passes on, or as ``groups``.
+    scikit-learn's metadata routing passes on, or as ``groups``. The estimator needs the ids too,
+    and only routed ``qid`` reaches it: ``groups`` alone would fit all rows as one query.
+
+    An integer ``cv`` of scikit-learn's functions splits rows and cuts queries apart: give them
+    ``QueryKFold(5)`` in place of 5.
 
     Examples
     --------
@@ -78,8 +82,10 @@ class QueryKFold:
         """
         if (groups is None) == (qid is None):
             raise ValueError(
-                "QueryKFold needs the query ids as qid or as groups, one of them; scikit-learn "
-                "passes qid on after sklearn.set_config(enable_metadata_routing=True)"
+                "QueryKFold needs the query ids as qid or as groups, one of them; in "
+                "cross-validation the estimator needs them too: call "
+                "sklearn.set_config(enable_metadata_routing=True) and pass qid, as "
+                "params={'qid': qid} or to the search's fit, which hands it to both"
             )
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         queries = Queries.make(n_rows, qid=qid if groups is None else groups)

@@ -80,8 +80,11 @@ def read_file(
         with safetensors.safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (safetensors.SafetensorError, OSError, ValueError) as error:
-        raise ValueError(f"{path}: not a pairgram file, or damaged ({error})") from None
+    except (safetensors.SafetensorError, OSError, ValueError):
+        if _begins_like_ours(path):
+            raise ValueError(f"{path}: damaged or cut off") from None
+        what = "model" if kinds is not None and "Pairgram" not in kinds else "file"
+        raise ValueError(f"{path}: not a {what} that pairgram wrote (a safetensors file)") from None
     if metadata.get("format") != FORMAT:
         raise ValueError(
             f"{path}: a safetensors file, but its format is {metadata.get('format')!r} and not "
@@ -93,6 +96,12 @@ def read_file(
     if kinds is not None and kind not in kinds:
         raise ValueError(f"{path}: holds {kind!r}, want {' or '.join(map(repr, kinds))}")
     return kind, arrays, json.loads(text)
+
+
+def _begins_like_ours(path: str | os.PathLike[str]) -> bool:
+    """Tell a damaged safetensors file, whose JSON header follows its length, from other files."""
+    with open(path, "rb") as file:
+        return file.read(10)[8:] == b'{"'
 
 
 def written_by(path: str | os.PathLike[str]) -> str | None:

@@ -143,8 +143,8 @@ class Queries:
             row = at if self.order is None else int(self.order[at])
             query = int(np.searchsorted(self.offsets, at, side="right")) - 1
             raise ValueError(
-                f"{name} must be constant within a query: row {row} has {rows[row]!r}, but its "
-                f"query {self.name(query)} began with {out[query]!r}"
+                f"{name} must be constant within a query: row {row} has {rows[row]}, but its "
+                f"query {self.name(query)} began with {out[query]}"
             )
         return out
 
@@ -185,6 +185,8 @@ def _as_ids(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
     """Return `qid` as a 1-d array without missing ids, of objects where types are mixed."""
     if isinstance(qid, (list, tuple)):
         types = {type(value) for value in qid}
+        if types & {list, np.ndarray}:
+            _check_flat(qid, n_rows)
         ids = np.asarray(qid) if len(types) == 1 and types <= {int, float, bool} else np.empty(0)
         if len(ids) == 0 or (types == {int} and ids.dtype.kind not in "iu"):
             # NumPy would make equal strings of [1, "1"] and ["a", "a\0"], equal floats of large
@@ -194,7 +196,7 @@ def _as_ids(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
     else:
         ids = np.asarray(qid)
     if ids.shape != (n_rows,):
-        raise ValueError(f"qid must have shape ({n_rows},), one id per row, got {ids.shape}")
+        raise _wrong_shape(ids.shape, n_rows)
     if ids.dtype.kind in "fc":
         missing = np.isnan(ids)
     elif ids.dtype.kind in "mM":
@@ -205,8 +207,24 @@ def _as_ids(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
         return ids
     if missing.any():
         row = int(np.argmax(missing))
-        raise ValueError(f"qid must not be missing, got {_plain(ids[row])!r} in row {row}")
+        # NumPy makes a float NaN of pandas.NA in a column of integers.
+        found = getattr(getattr(qid, "dtype", None), "na_value", _plain(ids[row]))
+        raise ValueError(f"qid must not be missing, got {found!r} in row {row}")
     return ids
+
+
+def _check_flat(qid: list[Any] | tuple[Any, ...], n_rows: int) -> None:
+    """Refuse a column or matrix of ids that came as lists, as one that came as an array."""
+    try:
+        shape = np.shape(qid)
+    except ValueError:  # ragged: one of them is named as not hashable
+        return
+    if len(shape) > 1:
+        raise _wrong_shape(shape, n_rows)
+
+
+def _wrong_shape(shape: tuple[int, ...], n_rows: int) -> ValueError:
+    return ValueError(f"qid must have shape ({n_rows},), one id per row, got {shape}")
 
 
 def _is_missing(value: Any) -> bool:
@@ -250,5 +268,8 @@ def _offsets_from_sizes(group: ArrayLike, n_rows: int) -> NDArray[np.int64]:
         )
     offsets = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))).astype(np.int64)
     if offsets[-1] != n_rows:
-        raise ValueError(f"group must add up to the {n_rows} rows, got {offsets[-1]}")
+        raise ValueError(
+            f"group must add up to the {n_rows} rows, got {sizes.size} sizes that add up to "
+            f"{offsets[-1]}"
+        )
     return offsets

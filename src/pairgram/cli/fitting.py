@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ import typer
 
 from pairgram.cli import options as opt
 from pairgram.cli.models import Settings, chosen, get_model, parse_alphas, tried
-from pairgram.cli.report import print_json, print_table, show_settings, working
+from pairgram.cli.report import count, print_json, print_table, show_settings, working
 
 __all__ = ["cv", "train"]
 
@@ -22,7 +23,8 @@ def train(
     ],
     model: opt.ModelName = "rankrls",
     alpha: Annotated[
-        float | None, typer.Option(metavar="X", help="Ridge, instead of a choice among --alphas.")
+        float | None,
+        typer.Option(metavar="X", help="Ridge > 0, instead of a choice among --alphas."),
     ] = None,
     alphas: opt.Alphas = "auto",
     valid: Annotated[
@@ -58,9 +60,13 @@ def train(
     """
     from pairgram.datasets import padded
 
-    opt.check_output(output)
+    opt.check_output(output, input=file, validation=valid)
+    if opt.is_stream(output):
+        raise ValueError(f"--output {output}: a model goes to a file, not to a device or pipe")
     if alpha is not None and alphas != "auto":
         raise ValueError("give --alpha or --alphas, not both")
+    if alpha is not None and not (math.isfinite(alpha) and alpha > 0):
+        raise ValueError(f"--alpha must be finite and > 0, got {alpha:g}")
     grid = parse_alphas(alphas) if alpha is None else [alpha]
     settings = Settings(grid, pairs or (), target or ("label",), scale, weighting, threads)
     scoring = opt.choice_metric(metric, convention)
@@ -73,9 +79,11 @@ def train(
         if (data.qid is None) != (held_out.qid is None):
             without, other = (file, valid) if data.qid is None else (valid, file)
             raise ValueError(f"{without}: found no qid, want ids as in {other}")
+        opt.warn_of_no_ids(valid, held_out)
+    opt.warn_of_no_ids(file, data)
     search = get_model(model).search(settings, held_out, scoring)
     start = time.perf_counter()
-    with working("fitting"):
+    with working("fitting"), opt.words_of_options():
         search.fit(data.X, data.y, qid=data.qid)
     seconds = time.perf_counter() - start
     search.save(output)
@@ -97,9 +105,7 @@ def train(
         print_json(report)
         return
     params = show_settings(report.pop("params"))
-    size = (
-        f"{report['n_rows']} rows, {report['n_queries']} queries, {report['n_features']} features"
-    )
+    size = f"{opt.size_of(data)}, {count(report['n_features'], 'feature')}"
     print_table(
         (),
         [
@@ -127,10 +133,10 @@ def cv(
     sparse: opt.Sparse = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Print the leave-query-out score of every ridge.
+    """Print the leave-query-out score of every combination of settings.
 
-    Each query is scored by the model fitted to all the others, exactly, for all ridges from one
-    eigendecomposition. The best is marked.
+    These are those of --alphas, --pairs and --target. Each query is scored by the model fitted to
+    all the others, exactly, for all ridges from one eigendecomposition. The best is marked.
 
     \b
     Examples:
@@ -143,8 +149,9 @@ def cv(
     )
     search = get_model(model).search(settings, None, opt.choice_metric(metric, convention))
     data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=threads)
+    opt.warn_of_no_ids(file, data)
     start = time.perf_counter()
-    with working("fitting"):
+    with working("fitting"), opt.words_of_options():
         search.fit(data.X, data.y, qid=data.qid)
     seconds = time.perf_counter() - start
     path = tried(search)
@@ -168,6 +175,6 @@ def cv(
     print_table(
         [*columns, name],
         [[*(show_settings(row)[key] for key in columns), row["score"]] for row in path],
-        title=f"{file}: {model}, leave-query-out, {len(path)} settings in {seconds:.2f} s",
+        title=f"{file}: {model}, leave-query-out, {count(len(path), 'setting')} in {seconds:.2f} s",
         marked=path.index(best),
     )

@@ -56,7 +56,11 @@ def _model(file: Path, top: int) -> dict[str, Any]:
 
     model = load_model(file)
     report: dict[str, Any] = {
-        "parameters": model.get_params(deep=False),
+        "parameters": {
+            name: value
+            for name, value in model.get_params(deep=False).items()
+            if name != "n_threads"  # of the process, not of the model
+        },
         "n_features": int(model.n_features_in_),
         "fitted_with_query_ids": bool(model.uses_qid_),
     }

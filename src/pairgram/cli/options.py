@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,10 +22,15 @@ if TYPE_CHECKING:
 __all__ = [
     "check_output",
     "choice_metric",
+    "is_stream",
     "load_data",
     "load_scores",
+    "metric_of",
     "n_queries",
     "predict_file",
+    "size_of",
+    "warn_of_no_ids",
+    "words_of_options",
 ]
 
 CONVENTION_NAMES = ("default", "letor", "trec", "lightgbm", "sklearn")
@@ -92,6 +100,7 @@ Threads = Annotated[
     int | None,
     typer.Option(
         metavar="N",
+        min=1,
         help="Threads; results do not depend on it. [default: the CPUs at hand]",
         show_default=False,
     ),
@@ -103,17 +112,66 @@ Sparse = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def check_output(path: Path) -> None:
-    """Refuse early, before the work, a file in a folder that is missing."""
+# What a message of the library says, and what the command line says instead.
+_WORDS = (
+    (r"pass sparse=True", "use --sparse"),
+    (r" \(zero_based=True counts from 0\)", ""),
+    (r"^scoring='([^']*)'", r"--metric \1"),
+)
+
+
+@contextmanager
+def words_of_options() -> Iterator[None]:
+    """Say in errors what an option is called here, and not what the library calls it."""
+    try:
+        yield
+    except ValueError as error:
+        message = str(error)
+        for words, own in _WORDS:
+            message = re.sub(words, own, message)
+        raise ValueError(message) from None
+
+
+def is_stream(path: Path) -> bool:
+    """Tell devices, pipes and open descriptors, which are written to, from files."""
+    named = re.fullmatch("/dev/(stdout|stderr|fd/[0-9]+)", str(path)) is not None
+    return named or path.is_fifo() or path.is_char_device()
+
+
+def check_output(path: Path, **inputs: Path | None) -> None:
+    """Refuse early, before the work, to replace an input or to write into a missing folder.
+
+    Parameters
+    ----------
+    path : Path
+    **inputs : Path or None
+        The files that are read, under the names that the message gives them.
+    """
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path}: its folder does not exist")
+    for name, read in inputs.items():
+        if read is not None and path.is_file() and read.exists() and path.samefile(read):
+            raise ValueError(f"--output {path} is the {name} file")
+
+
+def metric_of(name: str, convention: str) -> Metric:
+    """Return the metric that --metric and --convention name; errors name them."""
+    from pairgram.metrics import get_metric
+
+    if convention not in CONVENTION_NAMES:
+        known = ", ".join(CONVENTION_NAMES)
+        raise ValueError(f"--convention must be one of {known}, got {convention!r}")
+    try:
+        return get_metric(name, convention)
+    except ValueError as error:
+        raise ValueError(f"--metric: {error}") from None
 
 
 def choice_metric(name: str | None, convention: str) -> Metric | None:
     """Return the metric to choose by, None where the labels are to decide."""
-    from pairgram.metrics import get_metric
-
-    metric = get_metric(name or "ndcg@10", convention)  # checks the convention too
+    if name is not None and "," in name:
+        raise ValueError(f"--metric takes one name to choose by, got {name!r}")
+    metric = metric_of(name or "ndcg@10", convention)  # checks the convention too
     return None if name is None and convention == "default" else metric
 
 
@@ -129,7 +187,7 @@ def load_data(
     from pairgram.cli.report import working
     from pairgram.datasets import LetorData, load_letor
 
-    with working(f"reading {path}"):
+    with working(f"reading {path}"), words_of_options():
         return LetorData(
             *load_letor(
                 path,
@@ -141,24 +199,59 @@ def load_data(
         )
 
 
-def predict_file(model_path: Path, path: Path, **options: Any) -> tuple[LetorData, NDArray[Any]]:
-    """Return the data of a file and a model's scores of its rows.
+def predict_file(
+    model_path: Path, path: Path, *, hint: str = "", n_threads: int | None, **options: Any
+) -> tuple[LetorData, NDArray[Any]]:
+    """Return the data of a file and a model's scores of its rows; say so where features lack.
 
     Raises
     ------
     ValueError
-        If the file names more features than the model has. Fewer are no error in a format that
-        leaves zeros out.
+        If the file names more features than the model has; fewer are no error in a format that
+        leaves zeros out. If the model is none; where it is a LETOR file, the message ends in
+        `hint`.
     """
+    from pairgram._letor_load import looks_like_letor
+    from pairgram.cli.report import count, warn
     from pairgram.least_squares import load_model
 
-    model = load_model(model_path)
-    width = int(model.n_features_in_)
     try:
-        data = load_data(path, n_features=width, **options)
+        model = load_model(model_path)
     except ValueError as error:
-        raise ValueError(f"{error} ({model_path} has {width} features)") from None
+        if not looks_like_letor(model_path):
+            raise
+        raise ValueError(f"{error}, but looks like a LETOR file{hint}") from None
+    width = int(model.n_features_in_)
+    has = f"{model_path} has {count(width, 'feature')}"
+    try:
+        data = load_data(path, n_features=width, n_threads=n_threads, **options)
+    except ValueError as error:
+        raise ValueError(str(error).replace(f"n_features={width}", has)) from None
+    named = _largest_feature(path, data.X, n_threads)
+    if named < width:
+        others = "the other counts" if width == named + 1 else "the others count"
+        warn(f"note: {path} names features up to {named}; the model has {width}, {others} as 0")
     return data, model.predict(data.X)
+
+
+def _largest_feature(path: Path, X: Any, n_threads: int | None) -> int:
+    """Return the largest feature that a file names, from 1; a pipe is taken to name all of `X`."""
+    from pairgram._letor_load import count_features
+
+    if hasattr(X, "indices"):
+        return int(X.indices.max(initial=-1)) + 1
+    if X[:, -1].any() or not path.is_file():
+        return int(X.shape[1])
+    return count_features(path, n_threads=n_threads)  # a feature may be named and 0 in every row
+
+
+def warn_of_no_ids(path: Path, data: LetorData) -> None:
+    """Say where a file has no ids."""
+    from pairgram.cli.report import warn
+
+    if data.qid is None:
+        rows = "its row is" if len(data.y) == 1 else f"all {len(data.y)} rows are"
+        warn(f"warning: {path} has no qid: {rows} one query")
 
 
 def load_scores(path: Path, n_rows: int) -> NDArray[Any]:
@@ -193,3 +286,10 @@ def load_scores(path: Path, n_rows: int) -> NDArray[Any]:
 def n_queries(data: LetorData) -> int:
     """Return the number of queries; a file without ids is one."""
     return 1 if data.qid is None else len(set(data.qid.tolist()))
+
+
+def size_of(data: LetorData) -> str:
+    """Return ``9 rows, 2 queries``."""
+    from pairgram.cli.report import count
+
+    return f"{count(len(data.y), 'row')}, {count(n_queries(data), 'query', 'queries')}"

@@ -128,8 +128,10 @@ def letor(
     Each fold trains on three parts, chooses by the fourth and tests on the last. Settings are
     chosen for each fold by --metric on its validation part. Without options this is the protocol of
     the RankRLS paper: tied pairs kept and dropped, ridges 2^-15 to 2^24, MAP, and the metrics of
-    LETOR's evaluation tools. The seconds of a fold are those of fitting and choosing, without
-    reading files and testing.
+    LETOR's evaluation tools. The published NDCG@k of MQ2007 and MQ2008 (LETOR 4.0) is 0 for a list
+    shorter than k, which no convention here does: it is not comparable.
+
+    The seconds of a fold are those of fitting and choosing, without reading files and testing.
 
     \b
     Examples:
@@ -139,9 +141,9 @@ def letor(
       pairgram letor MQ2008 --json | jq .mean.test.map
     """
     from pairgram.datasets import load_letor_folds
-    from pairgram.metrics import get_metric
 
-    scoring = get_metric(metric, convention)
+    scoring = opt.choice_metric(metric, convention)
+    assert scoring is not None
     entry = get_model(model)
     settings = Settings(
         parse_alphas(alphas or entry.protocol),
@@ -154,9 +156,10 @@ def letor(
     folds = load_letor_folds(
         folder, dtype="float32" if float32 else "float64", sparse=sparse, n_threads=threads
     )
-    report = run_protocol(
-        folder, progress(folds, "folds", N_FOLDS), model, entry, settings, scoring, convention
-    )
+    with opt.words_of_options():
+        report = run_protocol(
+            folder, progress(folds, "folds", N_FOLDS), model, entry, settings, scoring, convention
+        )
     if as_json:
         print_json(report)
     else:

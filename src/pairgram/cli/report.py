@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-__all__ = ["Commands", "print_json", "print_table", "progress", "show", "working"]
+__all__ = ["Commands", "count", "print_json", "print_table", "progress", "show", "warn", "working"]
 
 # typer exports no base of its usage errors, and which package it is in depends on its version.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -58,6 +58,11 @@ def _fail(message: str) -> NoReturn:
     text = " ".join(line.strip() for line in message.splitlines())
     print(f"pairgram: error: {text}", file=sys.stderr)
     sys.exit(2)
+
+
+def warn(message: str) -> None:
+    """Say on standard error what the results are to be read with."""
+    print(f"pairgram: {message}", file=sys.stderr)
 
 
 def print_json(value: Any) -> None:
@@ -138,6 +143,11 @@ def show(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4f}" if abs(value) < 1e5 else f"{value:.6g}"
     return str(value)
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """Return ``1 row``, ``2 rows``."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def show_settings(params: dict[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated
 
 import typer
 
@@ -22,7 +24,10 @@ def predict(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="File to write, - for standard output."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File, device or pipe to write to, - for standard output.",
         ),
     ] = Path("-"),
     threads: opt.Threads = None,
@@ -40,16 +45,36 @@ def predict(
       pairgram predict model.safetensors test.txt --output scores.txt
       pairgram predict model.safetensors test.txt | pairgram evaluate test.txt --scores -
     """
-    opt.check_output(output)
-    _, scores = opt.predict_file(model, file, float32=float32, sparse=sparse, n_threads=threads)
+    opt.check_output(output, input=file, model=model)
+    try:
+        _, scores = opt.predict_file(
+            *(model, file),
+            hint=": the order is MODEL FILE",
+            float32=float32,
+            sparse=sparse,
+            n_threads=threads,
+        )
+    except ValueError as error:
+        if "want a label" not in str(error):
+            raise
+        raise ValueError(f"{error}: write 0 where there is none") from None
     lines = (f"{score}\n" for score in scores)
-    if str(output) == "-":
+    if str(output) in ("-", "/dev/stdout"):
         sys.stdout.writelines(lines)
         return
-    from pairgram._files import replacing
-
-    with replacing(output) as target:
+    with _written(output) as target:
         target.writelines(line.encode() for line in lines)
+
+
+def _written(path: Path) -> AbstractContextManager[IO[bytes]]:
+    """Open a device or pipe to write to it, another file to replace it once it is complete."""
+    if not opt.is_stream(path):
+        from pairgram._files import replacing
+
+        return replacing(path)
+    if path.parts[:3] == ("/", "dev", "fd"):  # opening it anew would truncate a file behind it
+        return os.fdopen(os.dup(int(path.name)), "wb")
+    return open(path, "ab")  # /dev/stderr may lead to a file
 
 
 def evaluate(
@@ -82,7 +107,8 @@ def evaluate(
 
     Each is the mean over queries. Conventions differ in gain, discount, ties and queries without
     relevant documents: numbers of different ones are not comparable. "letor" is that of LETOR's
-    evaluation tools.
+    evaluation tools; but the published NDCG@k of MQ2007 and MQ2008 (LETOR 4.0) is 0 for a list
+    shorter than k, which no convention here does, and is not comparable.
 
     \b
     Examples:
@@ -94,7 +120,10 @@ def evaluate(
 
     if (scores is None) == (model is None):
         raise ValueError("evaluate needs --scores or --model, one of them")
-    wanted = [metrics.get_metric(name, convention) for name in metric or EVALUATED]
+    for name in metric or ():
+        if "," in name:
+            raise ValueError(f"--metric takes one name, got {name!r}: repeat --metric for several")
+    wanted = [opt.metric_of(name, convention) for name in metric or EVALUATED]
     if model is not None:
         data, values = opt.predict_file(
             model, file, float32=float32, sparse=sparse, n_threads=threads
@@ -103,6 +132,7 @@ def evaluate(
         assert scores is not None
         data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=threads)
         values = opt.load_scores(scores, len(data.y))
+    opt.warn_of_no_ids(file, data)
     results = metrics.evaluate(wanted, data.y, values, data.qid, n_threads=threads)
     if as_json:
         print_json(
@@ -115,7 +145,5 @@ def evaluate(
             }
         )
         return
-    size = f"{len(data.y)} rows, {opt.n_queries(data)} queries"
-    print_table(
-        ("metric", "mean"), results.items(), title=f"{file}: {size}, convention {convention}"
-    )
+    title = f"{file}: {opt.size_of(data)}, convention {convention}"
+    print_table(("metric", "mean"), results.items(), title=title)
