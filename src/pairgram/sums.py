@@ -1,0 +1,91 @@
+"""The sums over rows from which statistics are made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array
+
+from pairgram import _core
+from pairgram._threads import resolve_n_threads, single_threaded_blas
+from pairgram.data import RankingData
+from pairgram.pairs import PairSettings
+from pairgram.sparse import sparse_gram, worth_densifying
+
+__all__ = ["clear_noise", "mean_of", "sums_of"]
+
+# What is left of a feature's sum of squares after a subtraction is rounding error below this share.
+NOISE = 1e-13
+
+
+def sums_of(
+    data: RankingData, settings: PairSettings, n_threads: int | None
+) -> tuple[NDArray[np.float64], float]:
+    """Return (the sums over [X, y], Σ W); X with NaN or infinity is a ValueError."""
+    threads = resolve_n_threads(n_threads)
+    sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
+    if sparse and not worth_densifying(data):
+        sums, pair_weight, size = sparse_gram(data, settings)
+        clear_noise(sums, size)
+    else:
+        parts: list[tuple[NDArray[np.float64], float]] = []
+        with single_threaded_blas():
+            for _, (arguments, named) in data.kernel_blocks(settings):
+                part = _core.gram(*arguments, **named, n_threads=threads)
+                parts = [part if not parts else (parts[0][0] + part[0], parts[0][1] + part[1])]
+        sums, pair_weight = parts[0]
+    diagonal = np.diag(sums)
+    if data.X.dtype == np.float32 and _leaves_float32(data, diagonal[:-1]):
+        return sums_of(replace(data, X=data.X.astype(np.float64)), settings, n_threads)
+    if not np.isfinite(diagonal).all():
+        check_array(data.X, accept_sparse="csr", input_name="X")  # says NaN or infinity
+        column = int(np.argmin(np.isfinite(diagonal)))
+        what = "y" if column == len(diagonal) - 1 else f"feature {column} of X"
+        if data.row_weights is not None or data.query_weights is not None:
+            what = f"the weights or {what}"
+        raise ValueError(f"{what} too large: the weighted sum of squared differences overflows")
+    return sums, float(pair_weight)
+
+
+def _leaves_float32(data: RankingData, diagonal: NDArray[np.float64]) -> bool:
+    """Tell whether squares overflowed, or vanished in a column that is not zero but tiny."""
+    X = data.X
+    odd = np.flatnonzero(~np.isfinite(diagonal) | (diagonal == 0))
+    if not len(odd) or data.feature_map is not None:
+        return False
+    largest = abs(X[:, odd]).max(axis=0)
+    largest = largest.toarray().ravel() if scipy.sparse.issparse(largest) else largest
+    if not np.isfinite(largest).all():
+        return False  # NaN or infinity: an error either way
+    vanished = (diagonal[odd] == 0) & (largest > 0) & (largest < 1e-15)
+    return bool((vanished | ~np.isfinite(diagonal[odd])).any())
+
+
+def clear_noise(sums: NDArray[np.float64], size: NDArray[np.float64]) -> None:
+    """Set to 0 the rows and columns of features of which a subtraction left rounding error."""
+    noise = np.diag(sums) <= NOISE * size
+    sums[noise] = 0.0
+    sums[:, noise] = 0.0
+
+
+def mean_of(
+    data: RankingData, settings: PairSettings
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """Return (weight, first row, weighted mean of the rows minus it) of [X, y], in blocks."""
+    v, y = data.v, settings.targets(data.y)
+    total = float(v.sum())
+    share = v / total if total > 0 else v
+    sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
+    first = data.X[[0]].toarray()[0] if sparse else data.features(slice(0, 1))[0]
+    origin = np.append(first, y[0]).astype(np.float64)
+    if sparse:  # centring would fill the rows
+        return total, origin, np.append(share @ data.X, share @ y) - origin * share.sum()
+    mean = np.zeros(len(origin))
+    for begin in range(0, len(y), 4096):
+        rows = slice(begin, begin + 4096)
+        mean[:-1] += share[rows] @ (data.features(rows) - origin[:-1])
+        mean[-1] += share[rows] @ (y[rows] - origin[-1])
+    return total, origin, mean
