@@ -431,7 +431,7 @@ def parse_arguments() -> argparse.Namespace:
         description="Print tables of times: pairgram, NumPy by hand, peers."
     )
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)}")
-    parser.add_argument("--repeat", type=int, default=7, metavar="N", help="runs of each")
+    parser.add_argument("--repeat", type=int, default=9, metavar="N", help="runs of each")
     parser.add_argument("--data", type=Path, default=data.DEFAULT_FOLDER, metavar="FOLDER")
     parser.add_argument(
         "--threads", type=int, metavar="N", help="of pairgram and BLAS; else each has its default"

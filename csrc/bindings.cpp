@@ -21,7 +21,7 @@ using pg::pointer;
 
 namespace {
 
-// The pairs and their weights, as src/pairgram/gram.py hands them over.
+// The pairs and their weights, as src/pairgram/data.py hands them over.
 pg::pair_rule rule_of(const std::string& pairs, const std::string& weighting,
                       const optional_array<double>& level_values,
                       const optional_array<double>& omega) {

@@ -40,7 +40,7 @@ using segment_fields = std::tuple<py::ssize_t, py::ssize_t, std::string>;
 
 template <class T>
 bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
-                                const optional_array<T>& square, double scale,
+                                const optional_array<T>& square,
                                 const std::vector<segment_fields>& segments) {
     check(weights.ndim() == 2 && bias.ndim() == 1 && bias.size() == weights.shape(1),
           "weights must be (n_inputs, n_nodes), bias (n_nodes,)");
@@ -48,8 +48,7 @@ bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
     check(!square || (square->ndim() == 1 && square->size() == n_nodes),
           "square must be (n_nodes,)");
     bound_node_map<T> bound{weights, bias, square, {}};
-    bound.map = {weights.shape(0),      n_nodes, pointer(weights), pointer(bias), pointer(square),
-                 static_cast<T>(scale), {}};
+    bound.map = {weights.shape(0), n_nodes, pointer(weights), pointer(bias), pointer(square), {}};
     for (const auto& [begin, end, name] : segments) {
         check(0 <= begin && begin <= end && end <= n_nodes, "segments must lie within the nodes");
         const bool linear = name == "linear";
@@ -80,8 +79,7 @@ template <class T>
 void bind_node_map(py::module_& m, const char* name) {
     py::class_<bound_node_map<T>>(m, name)
         .def(py::init(&make_node_map<T>), py::arg("weights").noconvert(),
-             py::arg("bias").noconvert(), py::arg("square").noconvert(), py::arg("scale"),
-             py::arg("segments"))
+             py::arg("bias").noconvert(), py::arg("square").noconvert(), py::arg("segments"))
         .def("map", &map_array<T>, py::arg("rows").noconvert(), py::arg("n_threads"));
 }
 

@@ -14,9 +14,10 @@ PAIRGRAM_CLONES void add_scaled(std::ptrdiff_t n, T factor, const T* x, T* out) 
     for (std::ptrdiff_t j = 0; j < n; ++j) out[j] += factor * x[j];
 }
 
+// A squared distance that rounding has made negative becomes 0; NaN stays.
 template <class T>
-PAIRGRAM_CLONES void multiply(std::ptrdiff_t n, T factor, T* out) {
-    for (std::ptrdiff_t j = 0; j < n; ++j) out[j] *= factor;
+PAIRGRAM_CLONES void clamp_at_zero(std::ptrdiff_t n, T* out) {
+    for (std::ptrdiff_t j = 0; j < n; ++j) out[j] = out[j] < T{0} ? T{0} : out[j];
 }
 
 }  // namespace
@@ -34,10 +35,12 @@ void map_rows(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::ptrd
             add_scaled<T>(map.n_nodes, std::inner_product(x, x + map.n_inputs, x, T{0}), map.square,
                           row);
         }
-        for (const auto& segment : map.segments)
-            if (!segment.linear)
-                apply(segment.kind, segment.end - segment.begin, row + segment.begin);
-        if (map.scale != T{1}) multiply<T>(map.n_nodes, map.scale, row);
+        for (const auto& segment : map.segments) {
+            const auto n_values = segment.end - segment.begin;
+            if (segment.linear) continue;
+            if (segment.kind == activation::gaussian) clamp_at_zero(n_values, row + segment.begin);
+            apply(segment.kind, n_values, row + segment.begin);
+        }
     }
 }
 

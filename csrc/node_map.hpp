@@ -1,4 +1,4 @@
-// Maps rows to hidden nodes, h_k(x) = scale · g_k(w_kᵀx + c_k ‖x‖² + b_k), block by block.
+// Maps rows to hidden nodes, h_k(x) = g_k(w_kᵀx + c_k ‖x‖² + b_k), block by block.
 //
 // Gaussian nodes exp(−b ‖x − a‖²) have w = −2 b a, c = b and bias b ‖a‖² under g(z) = exp(−z).
 // 2·n·n_inputs·n_nodes flops and one activation per value. BLAS must be held to one thread.
@@ -24,7 +24,6 @@ struct node_map {
     const T* weights;  // (n_inputs, n_nodes)
     const T* bias;     // (n_nodes,)
     const T* square;   // (n_nodes,) c, or null for zeros
-    T scale;
     std::vector<node_segment> segments;
 };
 

@@ -8,10 +8,14 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
+from sklearn.feature_selection import SelectKBest, f_regression
+from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
+from sklearn.preprocessing import KBinsDiscretizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pairgram import Pairgram, QueryKFold, RandomNodes, RankRLS, RankRLSCV, load_model, make_ranking
+from pairgram.persistence import read_file, write_file
 from problems import problems
 
 FUNCTIONS = {
@@ -86,8 +90,10 @@ def test_draws_follow_the_seed_and_the_ranges():
     np.testing.assert_allclose(normal.weights_.std(), 2.5, atol=0.06)
     again = RandomNodes(500, weight_range=(-3, 2), bias_range=(5, 6), random_state=1).fit(X)
     np.testing.assert_array_equal(again.weights_, uniform.weights_)
-    for seed in (np.random.RandomState(1), np.random.default_rng(1), None):
-        assert RandomNodes(5, random_state=seed).fit(X).weights_.shape == (40, 5)
+    for make in (np.random.RandomState, np.random.default_rng):
+        drawn = RandomNodes(5, random_state=make(1)).fit(X).weights_
+        np.testing.assert_array_equal(drawn, make(1).uniform(-1, 1, (40, 5)))
+    assert (RandomNodes(5).fit(X).weights_ != RandomNodes(5).fit(X).weights_).any()
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS, ids=str)
@@ -217,3 +223,142 @@ def test_activations_must_keep_the_shape(data):
         RandomNodes(4, lambda z: z.sum()).fit_transform(X)
     with pytest.raises(ValueError, match="X contains NaN"):
         RankRLS(feature_map=nodes()).fit(np.where(X[0, 0] == X, np.nan, X), data[1])
+
+
+class Squared(RandomNodes):
+    """A subclass with code of its own, which neither kernels nor files know."""
+
+    def transform(self, X):
+        return super().transform(X) ** 2
+
+
+def test_subclasses_are_taken_as_what_they_do(data, tmp_path):
+    X, y, qid = data
+    feature_map = Squared(10, random_state=0)
+    model = RankRLS(2.0, feature_map=feature_map).fit(X, y, qid=qid)
+    H = feature_map.fit(X).transform(X)
+    np.testing.assert_allclose(
+        model.predict(X), RankRLS(2.0).fit(H, y, qid=qid).predict(H), atol=1e-9
+    )
+    with pytest.raises(ValueError, match="feature_map is a Squared, which a file cannot hold"):
+        model.save(tmp_path / "model")
+
+
+def test_statistics_keep_a_map_of_their_own(data, tmp_path):
+    X, y, qid = data
+    feature_map = RandomNodes(12).fit(X)
+    total = Pairgram.from_rows(X, y, qid=qid, feature_map=feature_map)
+    before = RankRLS.from_pairgram(total).predict(X)
+    feature_map.fit(X)
+    np.testing.assert_array_equal(RankRLS.from_pairgram(total).predict(X), before)
+    model = RankRLS.from_pairgram(total)
+    model.feature_map_.set_params(activation="tanh", n_nodes=3)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(load_model(tmp_path / "model").predict(X), before)
+
+
+@pytest.mark.parametrize("activation", ["sigmoid", "tanh", "hardlim", "gaussian"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_no_activation_hides_infinity(data, activation, bad):
+    X, y, qid = data
+    stream = Pairgram(feature_map=nodes(activation)).update(X, y, qid=qid)
+    X = X.copy()
+    X[3, 0] = bad
+    for rows in (X, sp.csr_array(X)):
+        with pytest.raises(ValueError, match="X contains"):
+            stream.update(rows, y, qid=qid + 1000)
+    assert stream.n_rows == len(y)
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was(data):
+    X, y, qid = data
+    for model in (
+        RankRLS(feature_map=RandomNodes(12)),
+        RankRLSCV([1.0, 5.0], feature_map=RandomNodes(12)),
+    ):
+        before = model.fit(X, y, qid=qid).predict(X)
+        for wrong in ({"sample_weight": np.zeros(len(y))}, {"qid": np.arange(len(y))}):
+            with pytest.raises(ValueError, match=r"zero for every row|no pair"):
+                model.fit(X, y, **wrong)
+            np.testing.assert_array_equal(model.predict(X), before)
+            assert model.uses_qid_
+
+
+def test_far_gaussian_nodes_stay_in_their_range():
+    X = 1000 + np.random.default_rng(0).random((50, 4)).astype(np.float32)
+    H = RandomNodes(30, "gaussian", weight_range=(1000, 1001), bias_range=(0.5, 1)).fit_transform(X)
+    assert ((H >= 0) & (H <= 1)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rounding_of_equal_rows_is_not_scaled_up(dtype):
+    rng = np.random.default_rng(0)
+    sizes = [9, 11, 100, 50, 33]
+    X = np.repeat(rng.random((5, 500)), sizes, axis=0).astype(dtype)
+    y, qid = rng.normal(size=203), np.repeat(np.arange(5), sizes)
+    total = Pairgram.from_rows(X, y, qid=qid, feature_map=RandomNodes(101, random_state=0))
+    assert np.abs(total.solve(1.0, scale=True)).max() < 1e-6
+
+
+def test_maps_with_outputs_of_any_container(data):
+    X, y, _ = data
+    pandas = RBFSampler(n_components=20, random_state=0).set_output(transform="pandas")
+    sparse = KBinsDiscretizer(5, quantile_method="averaged_inverted_cdf")
+    for feature_map in (pandas, sparse, SelectKBest(f_regression, k=3)):
+        H = feature_map.fit(X, y).transform(X)
+        H = H.toarray() if sp.issparse(H) else np.asarray(H)
+        model = RankRLSCV([1.0, 5.0], feature_map=feature_map, scope="global", cv=3, scoring="msd")
+        explicit = RankRLSCV([1.0, 5.0], scope="global", cv=3, scoring="msd").fit(H, y)
+        np.testing.assert_allclose(model.fit(X, y).scores_, explicit.scores_, rtol=1e-8)
+        np.testing.assert_allclose(model.predict(X), explicit.predict(H), atol=1e-8)
+
+
+def test_a_map_may_take_missing_values(data):
+    X, y, qid = data
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    model = RankRLSCV([1.0], feature_map=SimpleImputer(), cv=(X, y, qid))
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        RankRLSCV([1.0], cv=(X, y, qid)).fit(np.zeros_like(X), y, qid=qid)
+    assert np.isfinite(model.fit(X, y, qid=qid).scores_).all()
+
+
+def test_float32_overflow_behind_a_map_is_taken_in_float64(data):
+    X, y, qid = data
+    single = (X * 1e20).astype(np.float32)
+    feature_map = RandomNodes(20, "relu", random_state=0)
+    model = RankRLS(feature_map=feature_map).fit(single, y, qid=qid)
+    expected = RankRLS(feature_map=feature_map).fit(single.astype(float), y, qid=qid)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-6)
+    with pytest.raises(ValueError, match="feature 0 of the feature map too large"):
+        RankRLS(feature_map=feature_map).fit(X * 1e200, y, qid=qid)
+
+
+def test_empty_statistics_with_a_map_say_so(tmp_path):
+    with pytest.raises(ValueError, match="holds no rows yet"):
+        Pairgram(feature_map=RandomNodes(3)).save(tmp_path / "part")
+
+
+def test_files_of_other_versions_are_refused(data, tmp_path):
+    X, y, qid = data
+    path = tmp_path / "model"
+    model = RankRLS(feature_map=nodes()).fit(X, y, qid=qid)
+    model.save(path)
+    _, arrays, settings = read_file(path)
+    for change, message in (
+        ({"feature_map": {**settings["feature_map"], "kind": "Fourier"}}, "kind 'Fourier'"),
+        ({"feature_map": {**settings["feature_map"], "speed": 3}}, "does not know"),
+        ({"future": 1}, "does not know"),
+    ):
+        write_file(path, "RankRLS", arrays, {**settings, **change})
+        with pytest.raises(ValueError, match=message):
+            load_model(path)
+    write_file(path, "RankRLS", {**arrays, "coef_": np.ones(5)}, settings)
+    with pytest.raises(ValueError, match=r"coef_ must have shape \(13,\), got \(5,\)"):
+        load_model(path)
+
+
+def test_prediction_keeps_to_its_threads(data):
+    X, y, qid = data
+    model = RankRLS(feature_map=RandomNodes(20), n_threads=1).fit(X, y, qid=qid)
+    assert model.feature_map_.n_threads == 1
+    assert RankRLS(feature_map=RandomNodes(20, n_threads=2)).fit(X, y).feature_map_.n_threads == 2

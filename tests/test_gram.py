@@ -5,13 +5,14 @@ import functools
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
-from pairgram import Pairgram, data
+from pairgram import Pairgram, RankRLS, data
 from pairgram.pairs import PairSettings
 from problems import problems
 
@@ -495,3 +496,22 @@ def test_sum_merges_shards():
     assert_same(sums(sum(shards)), sums(Pairgram.from_rows(X, y, group=[4, 4, 4])), 1e-13)
     with pytest.raises(TypeError):
         sum(shards, start=1)
+
+
+def test_columns_of_frames_must_agree(tmp_path):
+    rng = np.random.default_rng(8)
+    frame = pd.DataFrame(rng.normal(size=(12, 3)), columns=list("abc"))
+    y = rng.normal(size=12)
+    stream = Pairgram().update(frame, y)
+    stream.save(tmp_path / "stream")
+    for same in (stream, Pairgram.load(tmp_path / "stream")):
+        for other in (frame[list("cba")], frame.to_numpy()):
+            with pytest.raises(ValueError, match="must have the columns of the rows before"):
+                same.update(other, y)
+            with pytest.raises(ValueError, match="cannot merge statistics of columns"):
+                same + Pairgram.from_rows(other, y)
+        assert (same + Pairgram.from_rows(frame, y)).n_rows == 24
+    model = RankRLS.from_pairgram(stream)
+    assert model.feature_names_in_.tolist() == list("abc")
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[list("cba")])

@@ -226,7 +226,6 @@ def test_mapped_rows_are_those_of_the_map(dtype, problem, pairs, block_rows):
         rng.uniform(-1, 1, (n_inputs, 7)).astype(dtype),
         rng.uniform(0, 1, 7).astype(dtype),
         np.array([0, 0, 0, 0, 0, 0.5, 0.5], dtype=dtype),
-        1.5,
         [(0, 3, "sigmoid"), (3, 5, "linear"), (5, 7, "gaussian")],
     )
     (X, *others), named = kernel_arguments(problem, pairs, dtype=dtype)

@@ -518,3 +518,11 @@ def test_large_coefficients_predict_float32():
     model = RankRLS(0.0).fit(X, [0.0, 1e12, 2e12])
     assert model.coef_[0] > 1e38
     np.testing.assert_allclose(np.diff(model.predict(X)), 1e12, rtol=1e-5)
+
+
+def test_training_rows_without_pairs_are_an_error(data):
+    X, y, qid = data
+    rows = np.arange(len(y))
+    for pairs, train in (("kept", rows[:1]), ("dropped", rows[y == 0])):
+        with pytest.raises(ValueError, match="training rows of split 0 have no pairs"):
+            RankRLSCV(pairs=pairs, cv=[(train, rows)]).fit(X, y, qid=qid)

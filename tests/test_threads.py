@@ -95,3 +95,23 @@ def test_fits_in_python_threads_agree():
     assert len(found) == 4
     for G in found:
         np.testing.assert_array_equal(G, expected)
+
+
+def _blas_threads_of_child(results):
+    X = np.random.default_rng(0).normal(size=(2000, 8))
+    Pairgram.from_rows(X, X[:, 0], n_threads=2)
+    results.put(blas_threads())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_forked_under_the_guard_gets_its_threads_back():
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        with single_threaded_blas():
+            child = context.Process(target=_blas_threads_of_child, args=(results,))
+            child.start()
+            assert results.get(timeout=60) == before
+            child.join(60)

@@ -14,7 +14,6 @@ class _NodeMap(Generic[_T]):
         weights: NDArray[_T],
         bias: NDArray[_T],
         square: NDArray[_T] | None,
-        scale: float,
         segments: Sequence[tuple[int, int, str]],
     ) -> None: ...
     def map(self, rows: NDArray[_T], n_threads: int) -> NDArray[_T]: ...

@@ -94,7 +94,9 @@ if hasattr(os, "register_at_fork"):
     def _renew_guard() -> None:
         """Give a forked child a guard of its own: the parent's may be held by another thread."""
         global _guard
-        _guard = _BlasGuard()
+        held, _guard = _guard, _BlasGuard()
+        if held._depth > 0:  # by a thread that the child does not have
+            held._set(held._saved)
 
     os.register_at_fork(after_in_child=_renew_guard)
 

@@ -11,11 +11,12 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, column_or_1d
 
+from pairgram._memory import available_memory
 from pairgram.feature_maps import native_map
 from pairgram.pairs import PairSettings
 from pairgram.queries import Queries, check_weights
 
-__all__ = ["RankingData"]
+__all__ = ["RankingData", "mapped", "names_of"]
 
 DENSE_BLOCK_BYTES = 64 << 20
 
@@ -103,7 +104,7 @@ class RankingData:
         """Number of features, after the feature map."""
         if self.feature_map is None:
             return int(self.X.shape[1])
-        return int(self.feature_map.transform(self.X[:1]).shape[1])
+        return int(self.features(slice(0, 1)).shape[1])
 
     @property
     def v(self) -> NDArray[np.float64]:
@@ -113,7 +114,7 @@ class RankingData:
     def features(self, rows: Any = slice(None)) -> Any:
         """Return the features of the given rows: those of X, or what the feature map makes."""
         X = self.X[rows]
-        return X if self.feature_map is None else self.feature_map.transform(X)
+        return X if self.feature_map is None else mapped(self.feature_map, X)
 
     def take(self, rows: NDArray[np.int64]) -> RankingData:
         """Return the given rows as data of their own; queries keep their weights."""
@@ -210,7 +211,27 @@ class RankingData:
             rows = order[begin : queries.offsets[last]]
             if len(rows):
                 block = self.take(rows)
+                needed = 2 * len(rows) * width * self.X.dtype.itemsize
+                if needed > max(DENSE_BLOCK_BYTES * 4, available_memory()):
+                    raise MemoryError(
+                        f"a query of {len(rows)} rows and {width} features takes "
+                        f"{needed / 2**30:.1f} GiB as a dense block with a copy, but "
+                        f"{available_memory() / 2**30:.1f} GiB are free"
+                    )
                 X = block.features() if transform else block.X
                 X = X.toarray() if scipy.sparse.issparse(X) else X
                 yield rows, replace(block, X=np.require(X, self.X.dtype, ["C", "A"]))
             first = last
+
+
+def mapped(feature_map: Any, X: Any) -> NDArray[Any]:
+    """Return what a fitted transformer makes of X, as a dense array whatever its container."""
+    H = feature_map.transform(X)
+    return np.asarray(H.toarray() if scipy.sparse.issparse(H) else H)
+
+
+def names_of(X: Any) -> list[str] | None:
+    """Return the column names of a frame, None where X has none or not all are text."""
+    columns = getattr(X, "columns", None)
+    names = None if columns is None else list(columns)
+    return names if names and all(isinstance(name, str) for name in names) else None

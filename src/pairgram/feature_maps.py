@@ -68,7 +68,8 @@ class RandomNodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     -----
     2 · n · n_features · n_nodes flops and about 1 ns per value for the activation. The draws depend
     on the seed, the number of features and of nodes alone, not on the data. Inputs should be scaled
-    by the user, to [0, 1] say: the ranges are for such.
+    by the user, to [0, 1] say: the ranges are for such. Gaussian nodes lose digits where ‖x‖ is
+    much larger than ‖x − a‖: their squared distance is ``‖x‖² − 2 aᵀx + ‖a‖²``.
 
     References
     ----------
@@ -129,6 +130,7 @@ class RandomNodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             )
         validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
         self._segments = _segments(self.activation, int(n_nodes))
+        self.activation_ = self.activation
         weight_range = _check_range("weight_range", self.weight_range)
         bias_range = _check_range("bias_range", self.bias_range)
         if isinstance(self.random_state, np.random.Generator):
@@ -206,7 +208,7 @@ class RandomNodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             None if a is None else np.ascontiguousarray(a, dtype=dtype)
             for a in (weights, bias, square)
         ]
-        return make(arrays[0], arrays[1], arrays[2], 1.0, segments)
+        return make(arrays[0], arrays[1], arrays[2], segments)
 
 
 def describe_map(feature_map: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any] | None]:
@@ -219,12 +221,13 @@ def describe_map(feature_map: Any) -> tuple[dict[str, NDArray[Any]], dict[str, A
     """
     if feature_map is None:
         return {}, None
-    if not isinstance(feature_map, RandomNodes):
+    if type(feature_map) is not RandomNodes:  # a subclass has code of its own
         raise ValueError(
             f"feature_map is a {type(feature_map).__name__}, which a file cannot hold without "
             "running code when it is loaded; RandomNodes can be saved, pickle holds the others"
         )
-    settings = feature_map.get_params()
+    settings = feature_map.get_params()  # as they may have been set since; then what fit used
+    settings |= {"activation": feature_map.activation_, "n_nodes": len(feature_map.bias_)}
     if feature_map.node_map(np.float64) is None:
         raise ValueError(
             "activation is a Python callable, which a file cannot hold without running code when "
@@ -245,10 +248,12 @@ def restore_map(arrays: dict[str, NDArray[Any]], settings: dict[str, Any] | None
     if settings is None:
         return None
     settings = dict(settings)
-    settings.pop("kind")
+    if (kind := settings.pop("kind", None)) != "RandomNodes":
+        raise ValueError(f"a feature map of kind {kind!r} is not known to this version")
     feature_map = RandomNodes(**settings)
     feature_map.weights_, feature_map.bias_ = arrays["map_weights"], arrays["map_bias"]
     feature_map.n_features_in_, feature_map._n_features_out = feature_map.weights_.shape
+    feature_map.activation_ = feature_map.activation
     feature_map._segments = _segments(feature_map.activation, feature_map._n_features_out)
     return feature_map
 
@@ -257,7 +262,7 @@ def same_map(a: Any, b: Any) -> bool:
     """Tell whether two fitted feature maps make the same features."""
     if a is b:
         return True
-    if isinstance(a, RandomNodes) and isinstance(b, RandomNodes):
+    if type(a) is RandomNodes and type(b) is RandomNodes:
         return (
             a._segments == b._segments
             and np.array_equal(a.weights_, b.weights_)
@@ -271,7 +276,7 @@ def same_map(a: Any, b: Any) -> bool:
 
 def native_map(feature_map: Any, dtype: Any) -> Any:
     """Return the kernels' map for a fitted feature map, or None where rows must be transformed."""
-    return feature_map.node_map(dtype) if hasattr(feature_map, "node_map") else None
+    return feature_map.node_map(dtype) if type(feature_map) is RandomNodes else None
 
 
 def _segments(activation: Any, n_nodes: int) -> list[tuple[int, int, Activation]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from dataclasses import fields, replace
 from typing import Any, Self
@@ -12,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from pairgram.data import RankingData
+from pairgram.data import RankingData, names_of
 from pairgram.feature_maps import describe_map, restore_map, same_map
 from pairgram.pairs import Pairs, PairSettings, Scope, Target, Weighting
 from pairgram.persistence import read_file, write_file
@@ -52,6 +53,8 @@ class Pairgram:
     pair_weight : float
         ``Σ_ij W_ij`` over both orders and the diagonal.
     n_rows, n_queries : int
+    feature_names_in_ : list of str, or None
+        Column names, where the rows came as a frame.
 
     Notes
     -----
@@ -105,6 +108,7 @@ class Pairgram:
         self._mean: NDArray[np.float64] | None = None
         self._origin: NDArray[np.float64] | None = None
         self._last_id: Any = None
+        self.feature_names_in_: list[str] | None = None
 
     @classmethod
     def from_rows(
@@ -184,6 +188,11 @@ class Pairgram:
             ``scope="global"``, on a second call unless pairs are kept. The statistics are then
             what they were before.
         """
+        names = names_of(X)
+        if self._sums is not None and names != self.feature_names_in_:
+            raise ValueError(
+                f"X must have the columns of the rows before, {self.feature_names_in_}, got {names}"
+            )
         data = RankingData.make(
             X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
         )
@@ -196,12 +205,14 @@ class Pairgram:
                 "call must hold whole queries"
             )
         self._add(data)
+        self.feature_names_in_ = names
         self._last_id = ids[data.queries.index()[-1:]].tolist()[0] if len(ids) else None
         return self
 
     def _add(self, data: RankingData) -> None:
         if data.feature_map is None and self.feature_map is not None:
-            data = replace(data, feature_map=self._fitted_map(data.X))
+            fitted = self._fitted_map(data.X) if self._sums is None else self.feature_map
+            data = replace(data, feature_map=fitted)
         n_features = data.n_features
         if self._sums is not None and n_features != self.n_features:
             raise ValueError(f"X must have {self.n_features} features, got {n_features}")
@@ -223,6 +234,7 @@ class Pairgram:
         """Return empty statistics with the same settings."""
         other = type(self).__new__(type(self))
         other._start(self.settings, self.n_threads, self.feature_map)
+        other.feature_names_in_ = self.feature_names_in_
         return other
 
     def _fitted_map(self, X: Any) -> Any:
@@ -231,7 +243,7 @@ class Pairgram:
             check_is_fitted(self.feature_map)
         except NotFittedError:
             return clone(self.feature_map).fit(X)
-        return self.feature_map
+        return copy.deepcopy(self.feature_map)  # which its owner may fit again
 
     @property
     def _global(self) -> bool:
@@ -298,9 +310,9 @@ class Pairgram:
         verb = "merge" if sign > 0 else "subtract"
         if self.settings != other.settings:
             raise ValueError(f"cannot {verb} {other.settings} and {self.settings}: settings differ")
+        mine, theirs = self._require(), other._require()
         if not same_map(self.feature_map, other.feature_map):
             raise ValueError(f"cannot {verb} statistics of different feature maps")
-        mine, theirs = self._require(), other._require()
         if len(mine) != len(theirs):
             raise ValueError(
                 f"cannot {verb} statistics of {len(theirs) - 1} and {len(mine) - 1} features"
@@ -312,7 +324,13 @@ class Pairgram:
             )
         if self.n_rows + sign * other.n_rows < 0:
             raise ValueError(f"cannot subtract {other.n_rows} rows from {self.n_rows}")
+        if self.feature_names_in_ != other.feature_names_in_:
+            raise ValueError(
+                f"cannot {verb} statistics of columns {other.feature_names_in_} and "
+                f"{self.feature_names_in_}"
+            )
         result = self._like()
+        result.feature_names_in_ = self.feature_names_in_
         result.n_rows = self.n_rows + sign * other.n_rows
         result.n_queries = self.n_queries + sign * other.n_queries
         if self._global:
@@ -384,11 +402,12 @@ class Pairgram:
         ValueError
             If `pairs` is a Python callable, which a file cannot hold.
         """
+        arrays = {"sums": self._require()}
         map_arrays, map_settings = describe_map(self.feature_map)
-        arrays = {"sums": self._require(), **map_arrays}
+        arrays |= map_arrays
         if self._mean is not None and self._origin is not None:
             arrays |= {"mean": self._mean, "origin": self._origin}
-        names = ("n_rows", "n_queries", "_pair_weight", "_weight", "_last_id")
+        names = ("n_rows", "n_queries", "_pair_weight", "_weight", "_last_id", "feature_names_in_")
         state = {name: getattr(self, name) for name in names}
         if not isinstance(self._last_id, (int, float, str)):
             state["_last_id"] = None

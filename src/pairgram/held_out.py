@@ -134,7 +134,9 @@ def split_scores(
     only the statistics of its test rows, which are subtracted from those of all.
     """
     results = []
-    for train, test in splits:
+    for number, (train, test) in enumerate(splits):
+        if not data.take(train).as_scope(total.settings).has_pairs(total.settings).any():
+            raise ValueError(f"cv: the training rows of split {number} have no pairs that count")
         rest = _statistics_of(data, total, train, test, n_threads)
         results.append(predict_rows(data, test, rest.decompose(scale=scale).coef(alphas)))
     return results

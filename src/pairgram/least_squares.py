@@ -19,7 +19,7 @@ from pairgram.gram import Pairgram
 from pairgram.linear import LinearRanker, check_flag
 from pairgram.metrics import Metric
 from pairgram.pairs import Pairs, PairSettings, Scope, Target, Weighting
-from pairgram.persistence import read_file
+from pairgram.persistence import read_file, written_by
 from pairgram.ridge import RidgePath, Vector, check_alpha, check_alphas
 
 __all__ = ["RankRLS", "RankRLSCV", "load_model"]
@@ -51,9 +51,10 @@ class RankRLS(LinearRanker):
     scale : bool, default=False
         Scale features so that ``(XᵀLX)_jj = 1`` before the ridge; `coef_` is for X as it is.
     feature_map : transformer or None, default=None
-        Such as `RandomNodes`; any scikit-learn transformer. A clone is fitted to X, and the model
-        is linear in its features. Maps of this package are applied on the way to the Gram matrix,
-        others block by block; features are not stored.
+        Such as `RandomNodes`, or any transformer of arrays. A clone is fitted to X and y, and the
+        model is linear in its features. Maps of this package are applied on the way to the Gram
+        matrix; others block by block, a few times in all (more for ``scope="global"`` and for every
+        setting that is tried), where a query is never cut. More than a block is not stored.
     n_threads : int or None, default=None
         None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``. The result has
         the same bits for any number.
@@ -156,8 +157,10 @@ class RankRLS(LinearRanker):
         check_alpha(self.alpha)
         check_flag("scale", self.scale)
         data = self._check(X, y, qid, group, sample_weight, query_weight)
-        statistics = self._statistics(data, settings)
-        self.coef_ = statistics.solve(self.alpha, scale=self.scale)
+        coef = self._statistics(data, settings).solve(self.alpha, scale=self.scale)
+        # all at once, so that a fit that fails leaves the model as it was
+        self.coef_, self.feature_map_ = coef, data.feature_map
+        self.uses_qid_ = qid is not None or group is not None
         return self
 
     @classmethod
@@ -196,7 +199,9 @@ class RankRLS(LinearRanker):
         model.coef_ = pairgram.solve(alpha, scale=scale)
         model.feature_map = model.feature_map_ = pairgram.feature_map
         fitted = pairgram.feature_map
-        model.n_features_in_ = pairgram.n_features if fitted is None else fitted.n_features_in_
+        model.n_features_in_ = getattr(fitted, "n_features_in_", pairgram.n_features)
+        if pairgram.feature_names_in_ is not None:
+            model.feature_names_in_ = np.array(pairgram.feature_names_in_, dtype=object)
         model.uses_qid_ = pairgram.n_queries > 1
         return model
 
@@ -328,7 +333,8 @@ class RankRLSCV(LinearRanker):
         data = self._check(X, y, qid, group, sample_weight, query_weight)
         if len(data.y) < 2:
             raise ValueError("RankRLSCV holds rows out, so X must have two or more, got 1 sample")
-        scoring = self._scoring(data)
+        uses_qid = qid is not None or group is not None
+        scoring = self._scoring(data, uses_qid)
         candidates: list[_Candidate] = []
         for setting, (_, _, scale) in zip(settings, combinations, strict=True):
             same = [c for c in candidates if c.total.settings == setting]
@@ -337,19 +343,25 @@ class RankRLSCV(LinearRanker):
             alphas = ridge.default_alphas() if given is None else given
             scores = scoring.scores(total, ridge, scale, alphas)
             candidates.append(_Candidate(total, ridge, scale, alphas, scores))
-        self._choose(candidates)
+        self._choose(candidates, scoring.metric)
+        self.feature_map_, self.uses_qid_ = data.feature_map, uses_qid
         return self
 
-    def _scoring(self, data: RankingData) -> HeldOutScoring:
+    def _scoring(self, data: RankingData, uses_qid: bool) -> HeldOutScoring:
         validation = None
         if is_validation_set(self.cv):
-            validation = self._validation(*self.cv)
-        scoring = HeldOutScoring.make(data, self.cv, validation, self.scoring, self.n_threads)
-        self.scoring_ = scoring.metric
-        return scoring
+            validation = self._validation(data.feature_map, uses_qid, *self.cv)
+        return HeldOutScoring.make(data, self.cv, validation, self.scoring, self.n_threads)
 
-    def _validation(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> RankingData:
-        if qid is None and self.uses_qid_:
+    def _validation(
+        self,
+        feature_map: Any,
+        uses_qid: bool,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+    ) -> RankingData:
+        if qid is None and uses_qid:
             raise ValueError("cv is a validation set (X, y), but fit has qid: give (X, y, qid)")
         X, y = validate_data(
             self,
@@ -358,17 +370,18 @@ class RankRLSCV(LinearRanker):
             reset=False,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
+            ensure_all_finite=feature_map is None,  # which may take NaN
             y_numeric=True,
         )
-        return replace(RankingData.delimit(X, y, qid), feature_map=self.feature_map_)
+        return replace(RankingData.delimit(X, y, qid), feature_map=feature_map)
 
-    def _choose(self, candidates: list[_Candidate]) -> None:
-        sign = 1 if self.scoring_.greater_is_better else -1
+    def _choose(self, candidates: list[_Candidate], metric: Metric) -> None:
+        sign = 1 if metric.greater_is_better else -1
         scores = np.concatenate([c.scores for c in candidates])
         ordered = np.where(np.isnan(scores), -np.inf, sign * scores)
         if np.isneginf(ordered).all():
             raise ValueError(
-                f"scoring={self.scoring_.name!r} is undefined for every held-out query: no query "
+                f"scoring={metric.name!r} is undefined for every held-out query: no query "
                 "has what the metric needs, such as two rows with different labels, or every alpha "
                 "is so small that held-out scores are rounding error"
             )
@@ -376,6 +389,7 @@ class RankRLSCV(LinearRanker):
         of_candidate = np.repeat(np.arange(len(candidates)), [len(c.alphas) for c in candidates])
         chosen = candidates[int(of_candidate[best])]
         at = best - int(np.searchsorted(of_candidate, of_candidate[best]))
+        self.scoring_ = metric
         self.alphas_, self.scores_ = chosen.alphas, chosen.scores
         self.alpha_ = float(chosen.alphas[at])
         self.pairs_, self.target_ = chosen.total.settings.pairs, chosen.total.settings.target
@@ -436,9 +450,18 @@ def load_model(path: str | os.PathLike[str]) -> RankRLS:
     """
     _, arrays, settings = read_file(path, ("RankRLS",))
     fitted = settings.pop("fitted")
-    feature_map = restore_map(arrays, settings["feature_map"])
-    model = RankRLS(**{**settings, "feature_map": feature_map})
-    model.coef_, model.feature_map_ = arrays["coef_"], feature_map
+    try:
+        feature_map = restore_map(arrays, settings["feature_map"])
+        model = RankRLS(**{**settings, "feature_map": feature_map})
+        model.coef_, model.feature_map_ = arrays["coef_"], feature_map
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path}: written by pairgram {written_by(path)}, with settings that this version does "
+            f"not know: {error}"
+        ) from None
+    width = fitted["n_features_in_"] if feature_map is None else feature_map.n_nodes
+    if model.coef_.shape != (width,):
+        raise ValueError(f"{path}: coef_ must have shape ({width},), got {model.coef_.shape}")
     names = fitted.pop("feature_names_in_", None)
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pairgram.data import RankingData
-from pairgram.feature_maps import BLOCK_ROWS, describe_map
+from pairgram._threads import single_threaded_blas
+from pairgram.data import RankingData, mapped
+from pairgram.feature_maps import BLOCK_ROWS, RandomNodes, describe_map
 from pairgram.gram import Pairgram
 from pairgram.metrics import get_metric
 from pairgram.pairs import PairSettings
@@ -58,12 +59,12 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
             ensure_all_finite=False,
             y_numeric=True,
         )
-        self.uses_qid_ = qid is not None or group is not None
         data = RankingData.delimit(X, y, qid, group, sample_weight, query_weight)
-        self.feature_map_ = None
         if self.feature_map is not None:
-            self.feature_map_ = clone(self.feature_map).fit(data.X)
-            data = replace(data, feature_map=self.feature_map_)
+            feature_map = clone(self.feature_map)
+            if type(feature_map) is RandomNodes and feature_map.n_threads is None:
+                feature_map.set_params(n_threads=self.n_threads)
+            data = replace(data, feature_map=feature_map.fit(data.X, data.y))
         for name, weights in (
             ("sample_weight", data.row_weights),
             ("query_weight", data.query_weights),
@@ -109,7 +110,8 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         )
         if self.feature_map_ is not None:
             blocks = [X[begin : begin + BLOCK_ROWS] for begin in range(0, X.shape[0], BLOCK_ROWS)]
-            parts = [self.feature_map_.transform(block) @ self.coef_ for block in blocks]
+            with single_threaded_blas():  # maps of this package have threads of their own
+                parts = [mapped(self.feature_map_, block) @ self.coef_ for block in blocks]
             return np.concatenate(parts).astype(X.dtype, copy=False)
         coef = self.coef_
         if X.dtype == np.float32 and abs(coef).max(initial=0.0) < 1e30:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array
 from pairgram import _core
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
+from pairgram.feature_maps import native_map
 from pairgram.pairs import PairSettings
 from pairgram.sparse import sparse_gram, worth_densifying
 
@@ -26,6 +27,10 @@ def sums_of(
 ) -> tuple[NDArray[np.float64], float]:
     """Return (the sums over [X, y], Σ W); X with NaN or infinity is a ValueError."""
     threads = resolve_n_threads(n_threads)
+    node_map = native_map(data.feature_map, data.X.dtype)
+    values = data.X.data if scipy.sparse.issparse(data.X) else data.X
+    if node_map is not None and not np.isfinite(values.sum()):  # which a node may hide
+        check_array(data.X, accept_sparse="csr", input_name="X")
     sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
     if sparse and not worth_densifying(data):
         sums, pair_weight, size = sparse_gram(data, settings)
@@ -37,13 +42,19 @@ def sums_of(
                 part = _core.gram(*arguments, **named, n_threads=threads)
                 parts = [part if not parts else (parts[0][0] + part[0], parts[0][1] + part[1])]
         sums, pair_weight = parts[0]
+    if node_map is not None:  # equal rows differ by rounding, where they stand in a block
+        H = data.features(slice(0, 256)).astype(np.float64)
+        with np.errstate(over="ignore"):
+            size = np.append(pair_weight * (H * H).mean(axis=0), 0.0)
+        clear_noise(sums, size, (64 * np.finfo(data.X.dtype).eps) ** 2)
     diagonal = np.diag(sums)
     if data.X.dtype == np.float32 and _leaves_float32(data, diagonal[:-1]):
         return sums_of(replace(data, X=data.X.astype(np.float64)), settings, n_threads)
     if not np.isfinite(diagonal).all():
         check_array(data.X, accept_sparse="csr", input_name="X")  # says NaN or infinity
         column = int(np.argmin(np.isfinite(diagonal)))
-        what = "y" if column == len(diagonal) - 1 else f"feature {column} of X"
+        origin = "X" if data.feature_map is None else "the feature map"
+        what = "y" if column == len(diagonal) - 1 else f"feature {column} of {origin}"
         if data.row_weights is not None or data.query_weights is not None:
             what = f"the weights or {what}"
         raise ValueError(f"{what} too large: the weighted sum of squared differences overflows")
@@ -53,8 +64,10 @@ def sums_of(
 def _leaves_float32(data: RankingData, diagonal: NDArray[np.float64]) -> bool:
     """Tell whether squares overflowed, or vanished in a column that is not zero but tiny."""
     X = data.X
+    if data.feature_map is not None:
+        return not np.isfinite(diagonal).all()
     odd = np.flatnonzero(~np.isfinite(diagonal) | (diagonal == 0))
-    if not len(odd) or data.feature_map is not None:
+    if not len(odd):
         return False
     largest = abs(X[:, odd]).max(axis=0)
     largest = largest.toarray().ravel() if scipy.sparse.issparse(largest) else largest
@@ -64,9 +77,10 @@ def _leaves_float32(data: RankingData, diagonal: NDArray[np.float64]) -> bool:
     return bool((vanished | ~np.isfinite(diagonal[odd])).any())
 
 
-def clear_noise(sums: NDArray[np.float64], size: NDArray[np.float64]) -> None:
+def clear_noise(sums: NDArray[np.float64], size: NDArray[np.float64], share: float = NOISE) -> None:
     """Set to 0 the rows and columns of features of which a subtraction left rounding error."""
-    noise = np.diag(sums) <= NOISE * size
+    diagonal = np.diag(sums)
+    noise = np.isfinite(diagonal) & (diagonal <= share * size)
     sums[noise] = 0.0
     sums[:, noise] = 0.0
 
