@@ -15,7 +15,7 @@ constexpr std::ptrdiff_t n_slots = 8;            // partial sums, whatever the n
 constexpr std::ptrdiff_t widest_slot = 512;      // beyond: output tiles instead of partial sums
 constexpr std::ptrdiff_t block_bytes = 1 << 19;  // of transformed rows: half an L2 cache
 constexpr std::ptrdiff_t panel_blocks = 8;       // blocks that the tiles consume at a time
-constexpr std::ptrdiff_t tile = 256;
+constexpr std::ptrdiff_t widest_strip = 512;     // of columns, for a tile
 
 // Row stride of a buffer: whole cache lines, so that BLAS packs aligned rows.
 std::ptrdiff_t padded(std::ptrdiff_t width) { return (width + 15) / 16 * 16; }
@@ -72,12 +72,22 @@ void gram_in_slots(half_laplacian_blocks<T>& blocks, double* gram, int n_threads
 template <class T>
 void gram_in_tiles(half_laplacian_blocks<T>& blocks, double* gram, int n_threads) {
     const auto width = blocks.width(), stride = padded(width);
-    const auto n_strips = (width + tile - 1) / tile;
-    const auto strip = (width + n_strips - 1) / n_strips;  // even, so that the threads are, too
-    std::vector<std::pair<std::ptrdiff_t, std::ptrdiff_t>> tiles;
-    for (std::ptrdiff_t i = 0; i < n_strips; ++i)  // the large ones first
-        for (std::ptrdiff_t j = i + 1; j < n_strips; ++j) tiles.emplace_back(i * strip, j * strip);
-    for (std::ptrdiff_t i = 0; i < n_strips; ++i) tiles.emplace_back(i * strip, i * strip);
+    // Even strips; the product of two strips in halves, so that all tiles take the same time.
+    const auto n_strips = (width + widest_strip - 1) / widest_strip;
+    const auto strip = (width + n_strips - 1) / n_strips;
+    struct output_tile {
+        std::ptrdiff_t row, column, n_rows, n_columns;
+    };
+    std::vector<output_tile> tiles;
+    for (std::ptrdiff_t i = 0; i < width; i += strip) {
+        const auto n_rows = std::min(strip, width - i);
+        tiles.push_back({i, i, n_rows, n_rows});
+        for (std::ptrdiff_t j = i + strip; j < width; j += strip) {
+            const auto end = std::min(j + strip, width), middle = (j + end) / 2;
+            tiles.push_back({i, j, n_rows, middle - j});
+            tiles.push_back({i, middle, n_rows, end - middle});
+        }
+    }
 
     std::vector<T> panel(
         size_of(std::min(panel_blocks, blocks.n_blocks()) * blocks.max_rows() * stride));
@@ -90,11 +100,11 @@ void gram_in_tiles(half_laplacian_blocks<T>& blocks, double* gram, int n_threads
             blocks.transform(first + b, panel.data() + start[size_of(b)] * stride, stride);
         });
         parallel_for(static_cast<std::ptrdiff_t>(tiles.size()), n_threads, [&](std::ptrdiff_t t) {
-            const auto [i, j] = tiles[size_of(t)];
+            const auto& tile = tiles[size_of(t)];
             std::vector<T> product;
-            accumulate(std::min(strip, width - i), std::min(strip, width - j), start.back(),
-                       panel.data() + i, panel.data() + j, stride, gram + i * width + j, width,
-                       product);
+            accumulate(tile.n_rows, tile.n_columns, start.back(), panel.data() + tile.row,
+                       panel.data() + tile.column, stride, gram + tile.row * width + tile.column,
+                       width, product);
         });
     }
 }

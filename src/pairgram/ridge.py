@@ -61,7 +61,8 @@ class RidgePath:
         # g lies in the range of G: what the projection has elsewhere is rounding error, which a
         # tiny alpha would blow up.
         null = eigenvalues <= np.finfo(np.float64).eps * len(g) * eigenvalues.max(initial=0.0)
-        projection = np.where(null, 0.0, vectors.T @ g)
+        with single_threaded_blas():
+            projection = np.where(null, 0.0, vectors.T @ g)
         if factor is not None:
             vectors = factor[:, None] * vectors
         return cls(np.maximum(eigenvalues, 0.0), vectors, projection, factor)
@@ -74,7 +75,8 @@ class RidgePath:
         shifted = self.eigenvalues + np.asarray(alphas, dtype=np.float64)[:, None]
         solvable = (self.projection != 0) & (shifted > 0)
         weights = np.divide(self.projection, shifted, out=np.zeros_like(shifted), where=solvable)
-        return np.asarray(weights @ self.basis.T)
+        with single_threaded_blas():  # waking NumPy's threads takes longer than the product
+            return np.asarray(weights @ self.basis.T)
 
     def default_alphas(self) -> Vector:
         """Return ``λ_max(G) / 1e4 · 2^k`` for k = 15 … −18, descending."""
