@@ -111,6 +111,11 @@ class RankingData:
         """The row weights, ones where none were given: (n_rows,)."""
         return np.ones(len(self.y)) if self.row_weights is None else self.row_weights
 
+    def targets(self, settings: PairSettings, *, constant: bool = False) -> NDArray[np.float64]:
+        """Return what is fitted, (n_rows, 1), with a column of ones before it on request."""
+        targets = settings.targets(self.y)
+        return np.column_stack([np.ones(len(targets)), targets] if constant else [targets])
+
     def features(self, rows: Any = slice(None)) -> Any:
         """Return the features of the given rows: those of X, or what the feature map makes."""
         X = self.X[rows]
@@ -164,14 +169,16 @@ class RankingData:
         return has if self.query_weights is None else has & (self.query_weights > 0)
 
     def kernel_blocks(
-        self, settings: PairSettings
+        self, settings: PairSettings, *, constant: bool = False
     ) -> Iterator[tuple[NDArray[np.int64] | slice, tuple[tuple[Any, ...], dict[str, Any]]]]:
         """Yield (rows, arguments of the least-squares kernels) for dense blocks of whole queries.
+
+        With `constant`, a column of ones stands before the target.
 
         Dense X is one block, which the kernels map where they know the feature map; CSR X, and rows
         that Python maps, come in blocks of about 64 MiB.
         """
-        targets, levels = settings.targets(self.y)[:, None], settings.levels(self.y)
+        targets, levels = self.targets(settings, constant=constant), settings.levels(self.y)
         node_map = native_map(self.feature_map, self.X.dtype)
         for rows, block in self._dense_blocks(node_map is not None):
             yield (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
 from pairgram.feature_maps import BLOCK_ROWS
 from pairgram.gram import Pairgram
+from pairgram.linear_nodes import linear_nodes
 from pairgram.pairs import PairSettings
 from pairgram.ridge import RidgePath, Vector
 
@@ -61,13 +63,17 @@ def leave_query_out(
             "cv a splitter or a validation set"
         )
     threads = resolve_n_threads(n_threads)
+    basis = ridge.basis
+    nodes = linear_nodes(data.feature_map)
+    if nodes is not None and settings.pairs is not None:  # offsets change no difference
+        data, basis = replace(data, feature_map=None), nodes.weights @ basis
     scores = np.empty((len(alphas), len(data.y)))
     with single_threaded_blas():
         for rows, (arguments, named) in data.kernel_blocks(settings):
             block_scores = _core.leave_query_out(
                 *arguments,
                 **named,
-                basis=np.ascontiguousarray(ridge.basis),
+                basis=np.ascontiguousarray(basis),
                 eigenvalues=ridge.eigenvalues,
                 projection=ridge.projection,
                 alphas=alphas,
@@ -151,6 +157,9 @@ def predict_rows(data: RankingData, rows: Any, coefs: Vector) -> Vector:
     """The same of rows of `data`, mapped in blocks: (n_alphas, n_rows)."""
     if data.feature_map is None:
         return predict_path(data.X[rows], coefs)
+    if (nodes := linear_nodes(data.feature_map)) is not None:
+        weights, offsets = nodes.fold(coefs)
+        return predict_path(data.X[rows], weights) + offsets[:, None]
     numbers = np.arange(len(data.y))[rows]
     blocks = np.split(numbers, range(BLOCK_ROWS, len(numbers), BLOCK_ROWS))
     return np.hstack([predict_path(data.features(block), coefs) for block in blocks])

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
+from pairgram.coordinates import Coordinates
 from pairgram.cross_validation import HeldOutScoring, is_validation_set
 from pairgram.data import RankingData
 from pairgram.feature_maps import restore_map
@@ -157,9 +158,11 @@ class RankRLS(LinearRanker):
         check_alpha(self.alpha)
         check_flag("scale", self.scale)
         data = self._check(X, y, qid, group, sample_weight, query_weight)
-        coef = self._statistics(data, settings).solve(self.alpha, scale=self.scale)
+        coordinates = Coordinates.choose(data, [settings], scale=self.scale)
+        solved = self._statistics(coordinates.data, settings).solve(self.alpha, scale=self.scale)
         # all at once, so that a fit that fails leaves the model as it was
-        self.coef_, self.feature_map_ = coef, data.feature_map
+        self.coef_ = coordinates.coefs(solved[None])[0]
+        self.feature_map_ = data.feature_map
         self.uses_qid_ = qid is not None or group is not None
         return self
 
@@ -334,6 +337,10 @@ class RankRLSCV(LinearRanker):
         if len(data.y) < 2:
             raise ValueError("RankRLSCV holds rows out, so X must have two or more, got 1 sample")
         uses_qid = qid is not None or group is not None
+        coordinates = Coordinates.choose(
+            data, settings, scale=any(scale for _, _, scale in combinations)
+        )
+        feature_map, data = data.feature_map, coordinates.data
         scoring = self._scoring(data, uses_qid)
         candidates: list[_Candidate] = []
         for setting, (_, _, scale) in zip(settings, combinations, strict=True):
@@ -343,8 +350,8 @@ class RankRLSCV(LinearRanker):
             alphas = ridge.default_alphas() if given is None else given
             scores = scoring.scores(total, ridge, scale, alphas)
             candidates.append(_Candidate(total, ridge, scale, alphas, scores))
-        self._choose(candidates, scoring.metric)
-        self.feature_map_, self.uses_qid_ = data.feature_map, uses_qid
+        self._choose(candidates, scoring.metric, coordinates)
+        self.feature_map_, self.uses_qid_ = feature_map, uses_qid
         return self
 
     def _scoring(self, data: RankingData, uses_qid: bool) -> HeldOutScoring:
@@ -375,7 +382,9 @@ class RankRLSCV(LinearRanker):
         )
         return replace(RankingData.delimit(X, y, qid), feature_map=feature_map)
 
-    def _choose(self, candidates: list[_Candidate], metric: Metric) -> None:
+    def _choose(
+        self, candidates: list[_Candidate], metric: Metric, coordinates: Coordinates
+    ) -> None:
         sign = 1 if metric.greater_is_better else -1
         scores = np.concatenate([c.scores for c in candidates])
         ordered = np.where(np.isnan(scores), -np.inf, sign * scores)
@@ -395,7 +404,7 @@ class RankRLSCV(LinearRanker):
         self.pairs_, self.target_ = chosen.total.settings.pairs, chosen.total.settings.target
         self.scale_ = chosen.scale
         self.best_score_ = float(scores[best])
-        self.coef_path_ = chosen.ridge.coef(chosen.alphas)
+        self.coef_path_ = coordinates.coefs(chosen.ridge.coef(chosen.alphas))
         self.coef_ = self.coef_path_[at].copy()
 
         def column(values: list[Any]) -> NDArray[np.object_]:

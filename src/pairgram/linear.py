@@ -15,6 +15,7 @@ from pairgram._threads import single_threaded_blas
 from pairgram.data import RankingData, mapped
 from pairgram.feature_maps import BLOCK_ROWS, RandomNodes, describe_map
 from pairgram.gram import Pairgram
+from pairgram.linear_nodes import linear_nodes
 from pairgram.metrics import get_metric
 from pairgram.pairs import PairSettings
 from pairgram.persistence import write_file
@@ -64,7 +65,9 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
             feature_map = clone(self.feature_map)
             if type(feature_map) is RandomNodes and feature_map.n_threads is None:
                 feature_map.set_params(n_threads=self.n_threads)
-            data = replace(data, feature_map=feature_map.fit(data.X, data.y))
+            # random nodes know their number of features from one row, and X is checked elsewhere
+            seen = slice(0, 1) if type(feature_map) is RandomNodes else slice(None)
+            data = replace(data, feature_map=feature_map.fit(data.X[seen], data.y[seen]))
         for name, weights in (
             ("sample_weight", data.row_weights),
             ("query_weight", data.query_weights),
@@ -108,15 +111,18 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
             dtype=[np.float64, np.float32],
             ensure_all_finite=False,
         )
-        if self.feature_map_ is not None:
+        nodes = linear_nodes(self.feature_map_)
+        if self.feature_map_ is not None and nodes is None:
             blocks = [X[begin : begin + BLOCK_ROWS] for begin in range(0, X.shape[0], BLOCK_ROWS)]
             with single_threaded_blas():  # maps of this package have threads of their own
                 parts = [mapped(self.feature_map_, block) @ self.coef_ for block in blocks]
             return np.concatenate(parts).astype(X.dtype, copy=False)
-        coef = self.coef_
+        coef, offset = (self.coef_, 0.0) if nodes is None else nodes.fold(self.coef_)
         if X.dtype == np.float32 and abs(coef).max(initial=0.0) < 1e30:
             coef = coef.astype(np.float32)
         scores = np.asarray(X @ coef, dtype=X.dtype)
+        if offset:
+            scores += offset
         if not np.isfinite(scores).all():  # then say what is wrong with X
             validate_data(self, X, reset=False, accept_sparse="csr", dtype=X.dtype)
         return scores

@@ -28,9 +28,9 @@ def worth_densifying(data: RankingData) -> bool:
 
 
 def sparse_gram(
-    data: RankingData, settings: PairSettings
+    data: RankingData, settings: PairSettings, *, constant: bool = False
 ) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
-    """Return the sums over [X, y] for CSR X, Σ W, and the size of what was subtracted.
+    """Return (the sums over [X, y] or [X, 1, y] for CSR X, Σ W, the size of what was subtracted).
 
     Uses ``XᵀLX = Xᵀ diag(degree) X − Sᵀ Ω S`` with S = sums of v·x per level: sparsity is kept,
     where centring would fill every row. Kept and dropped pairs need sums per query and level alone.
@@ -49,8 +49,8 @@ def sparse_gram(
             f"the Gram matrix of {n_features} features takes {needed / 2**30:.1f} GiB with its "
             f"temporaries, but {available_memory() / 2**30:.1f} GiB are free: use fewer features"
         )
-    y = settings.targets(data.y)
-    rows = scipy.sparse.hstack([data.X.astype(np.float64), y[:, None]], format="csr")
+    targets = data.targets(settings, constant=constant)
+    rows = scipy.sparse.hstack([data.X.astype(np.float64), targets], format="csr")
     v, query, n_queries = data.v, data.queries.index(), data.queries.n_queries
     total: NDArray[Any] = np.bincount(query, v, minlength=n_queries)  # V of every query
     if settings.kind in ("none", "kept"):

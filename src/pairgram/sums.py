@@ -13,6 +13,7 @@ from pairgram import _core
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
 from pairgram.feature_maps import native_map
+from pairgram.linear_nodes import LinearNodes, linear_nodes
 from pairgram.pairs import PairSettings
 from pairgram.sparse import sparse_gram, worth_densifying
 
@@ -23,9 +24,16 @@ NOISE = 1e-13
 
 
 def sums_of(
-    data: RankingData, settings: PairSettings, n_threads: int | None
+    data: RankingData, settings: PairSettings, n_threads: int | None, *, constant: bool = False
 ) -> tuple[NDArray[np.float64], float]:
-    """Return (the sums over [X, y], Σ W); X with NaN or infinity is a ValueError."""
+    """Return (the sums over [X, y], Σ W); X with NaN or infinity is a ValueError.
+
+    A linear map is applied to the sums of the inputs, not to the rows, where that is as good. With
+    `constant` the sums are those over [X, 1, y].
+    """
+    if (nodes := linear_nodes(data.feature_map)) is not None and nodes.acts_on_sums():
+        sums, pair_weight = _sums_of_inputs(data, settings, n_threads)
+        return _apply(nodes, sums), pair_weight
     threads = resolve_n_threads(n_threads)
     node_map = native_map(data.feature_map, data.X.dtype)
     values = data.X.data if scipy.sparse.issparse(data.X) else data.X
@@ -33,12 +41,12 @@ def sums_of(
         check_array(data.X, accept_sparse="csr", input_name="X")
     sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
     if sparse and not worth_densifying(data):
-        sums, pair_weight, size = sparse_gram(data, settings)
+        sums, pair_weight, size = sparse_gram(data, settings, constant=constant)
         clear_noise(sums, size)
     else:
         parts: list[tuple[NDArray[np.float64], float]] = []
         with single_threaded_blas():
-            for _, (arguments, named) in data.kernel_blocks(settings):
+            for _, (arguments, named) in data.kernel_blocks(settings, constant=constant):
                 part = _core.gram(*arguments, **named, n_threads=threads)
                 parts = [part if not parts else (parts[0][0] + part[0], parts[0][1] + part[1])]
         sums, pair_weight = parts[0]
@@ -48,8 +56,9 @@ def sums_of(
             size = np.append(pair_weight * (H * H).mean(axis=0), 0.0)
         clear_noise(sums, size, (64 * np.finfo(data.X.dtype).eps) ** 2)
     diagonal = np.diag(sums)
-    if data.X.dtype == np.float32 and _leaves_float32(data, diagonal[:-1]):
-        return sums_of(replace(data, X=data.X.astype(np.float64)), settings, n_threads)
+    if data.X.dtype == np.float32 and _leaves_float32(data, diagonal[: data.n_features]):
+        wide = replace(data, X=data.X.astype(np.float64))
+        return sums_of(wide, settings, n_threads, constant=constant)
     if not np.isfinite(diagonal).all():
         check_array(data.X, accept_sparse="csr", input_name="X")  # says NaN or infinity
         column = int(np.argmin(np.isfinite(diagonal)))
@@ -59,6 +68,26 @@ def sums_of(
             what = f"the weights or {what}"
         raise ValueError(f"{what} too large: the weighted sum of squared differences overflows")
     return sums, float(pair_weight)
+
+
+def _sums_of_inputs(
+    data: RankingData, settings: PairSettings, n_threads: int | None
+) -> tuple[NDArray[np.float64], float]:
+    """Return the sums over [X, 1, y] and Σ W. Differences within pairs do not have the constant."""
+    inputs = replace(data, feature_map=None)
+    if settings.pairs is not None:
+        sums, pair_weight = sums_of(inputs, settings, n_threads)
+        return np.insert(np.insert(sums, -1, 0.0, axis=0), -1, 0.0, axis=1), pair_weight
+    return sums_of(inputs, settings, n_threads, constant=True)
+
+
+def _apply(nodes: LinearNodes, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sums over [AᵀX + b, y] from those over [X, 1, y]."""
+    n_inputs, n_nodes = nodes.weights.shape
+    T = np.zeros((n_inputs + 2, n_nodes + 1))
+    T[:n_inputs, :-1], T[n_inputs, :-1], T[-1, -1] = nodes.weights, nodes.bias, 1.0
+    with single_threaded_blas():
+        return np.asarray(T.T @ (sums @ T))
 
 
 def _leaves_float32(data: RankingData, diagonal: NDArray[np.float64]) -> bool:
