@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pairgram._core import __version__
     from pairgram.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
-    from pairgram.feature_maps import RandomNodes
     from pairgram.gram import Pairgram
     from pairgram.least_squares import RankRLS, RankRLSCV, load_model
     from pairgram.metrics import Metric, evaluate, get_metric, make_scorer, metric_names
     from pairgram.model_selection import QueryKFold
+    from pairgram.random_nodes import RandomNodes
 
 __all__ = [
     "Metric",
@@ -36,11 +36,11 @@ __all__ = [
 _NAMES = {
     "_core": ("__version__",),
     "datasets": ("dump_letor", "load_letor", "load_letor_folds", "make_ranking"),
-    "feature_maps": ("RandomNodes",),
     "gram": ("Pairgram",),
     "least_squares": ("RankRLS", "RankRLSCV", "load_model"),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
     "model_selection": ("QueryKFold",),
+    "random_nodes": ("RandomNodes",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -11,9 +11,9 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pairgram import _core
+from pairgram._map_base import BLOCK_ROWS
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
-from pairgram.feature_maps import BLOCK_ROWS
 from pairgram.gram import Pairgram
 from pairgram.linear_nodes import linear_nodes
 from pairgram.pairs import PairSettings

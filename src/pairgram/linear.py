@@ -11,14 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pairgram._map_base import BLOCK_ROWS
 from pairgram._threads import single_threaded_blas
 from pairgram.data import RankingData, mapped
-from pairgram.feature_maps import BLOCK_ROWS, RandomNodes, describe_map
+from pairgram.feature_maps import describe_map, set_threads
 from pairgram.gram import Pairgram
 from pairgram.linear_nodes import linear_nodes
 from pairgram.metrics import get_metric
 from pairgram.pairs import PairSettings
 from pairgram.persistence import write_file
+from pairgram.random_nodes import RandomNodes
 
 __all__ = ["LinearRanker", "check_flag"]
 
@@ -63,8 +65,7 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         data = RankingData.delimit(X, y, qid, group, sample_weight, query_weight)
         if self.feature_map is not None:
             feature_map = clone(self.feature_map)
-            if type(feature_map) is RandomNodes and feature_map.n_threads is None:
-                feature_map.set_params(n_threads=self.n_threads)
+            set_threads(feature_map, self.n_threads)
             # random nodes know their number of features from one row, and X is checked elsewhere
             seen = slice(0, 1) if type(feature_map) is RandomNodes else slice(None)
             data = replace(data, feature_map=feature_map.fit(data.X[seen], data.y[seen]))

@@ -10,7 +10,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from pairgram._threads import single_threaded_blas
-from pairgram.feature_maps import RandomNodes, restore_map
+from pairgram.random_nodes import RandomNodes
 
 __all__ = ["LinearNodes", "ReducedNodes", "linear_nodes", "reduce_nodes"]
 
@@ -120,7 +120,7 @@ def reduce_nodes(feature_map: Any, *, constant: bool) -> ReducedNodes | None:
         root = np.vstack([root, np.zeros(len(values))])
     settings = {"n_nodes": len(values), "activation": "linear", "n_threads": feature_map.n_threads}
     arrays = {"map_weights": root[:-1], "map_bias": root[-1]}
-    few = restore_map(arrays, {"kind": "RandomNodes", **settings})
+    few = RandomNodes._restore(arrays, settings)
     return ReducedNodes(few, many, (vectors / values).T)
 
 

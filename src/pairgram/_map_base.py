@@ -1,0 +1,120 @@
+"""What the feature maps of this package share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pairgram._threads import resolve_n_threads, single_threaded_blas
+
+__all__ = ["BLOCK_ROWS", "FeatureMap", "check_positive", "check_size", "check_text", "generator"]
+
+BLOCK_ROWS = 4096
+
+
+class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A transformer of rows that describes itself to the kernels and to files.
+
+    `fit` sets `_n_features_out`. An entry of `pairgram.feature_maps.MAPS` makes a class known.
+    """
+
+    n_threads: int | None
+    n_features_in_: int
+    _n_features_out: int
+
+    @abstractmethod
+    def node_map(self, dtype: Any) -> Any:
+        """Return what the kernels map rows of a dtype by, or None where only Python can."""
+
+    @abstractmethod
+    def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return arrays, named "map_…", and settings that JSON can hold, for a file."""
+
+    @classmethod
+    @abstractmethod
+    def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
+        """Make the fitted map that `_describe` described."""
+
+    @abstractmethod
+    def _same(self, other: Self) -> bool:
+        """Tell whether another fitted map of this class makes the same features."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Return the features, (n_rows, n_features_out), float32 for float32 X, else float64.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features)
+
+        Raises
+        ------
+        ValueError
+            If X has another number of features than in `fit`, or holds NaN or infinity.
+        """
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
+        )
+        threads = resolve_n_threads(self.n_threads)
+        with single_threaded_blas():
+            if not scipy.sparse.issparse(X):
+                return self._values(np.require(X, None, ["C", "A"]), threads)
+            values = np.empty((X.shape[0], self._n_features_out), X.dtype)
+            for begin in range(0, X.shape[0], BLOCK_ROWS):
+                rows = slice(begin, begin + BLOCK_ROWS)
+                values[rows] = self._values(np.ascontiguousarray(X[rows].toarray()), threads)
+            return values
+
+    def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
+        """Return the features of dense rows that have been checked."""
+        return np.asarray(self.node_map(X.dtype).map(X, n_threads))
+
+    def _saved_parameters(self) -> dict[str, Any]:
+        """Return the parameters as they may have been set since `fit`, as a file holds them."""
+        parameters: dict[str, Any] = self.get_params()
+        if not isinstance(parameters["random_state"], Integral):
+            parameters["random_state"] = None
+        return parameters
+
+
+def generator(random_state: Any) -> Any:
+    """Return the RandomState or Generator that `random_state` stands for, as scikit-learn does."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return check_random_state(random_state)
+
+
+def check_size(name: str, value: Any) -> int:
+    """Return `value` as an int; a ValueError unless it is an integer ≥ 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+    return int(value)
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Return `value` as a float; a ValueError unless it is a finite number > 0."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (number and 0 < float(value) < np.inf):
+        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+    return float(value)
+
+
+def check_text(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """Return `value`; a ValueError unless it is one of `choices`."""
+    if not (isinstance(value, str) and value in choices):
+        raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")
+    return str(value)
