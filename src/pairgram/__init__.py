@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pairgram._core import __version__
     from pairgram.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
+    from pairgram.elm import PairwiseELM, PairwiseELMCV, PointwiseELM, PointwiseELMCV
     from pairgram.gram import Pairgram
     from pairgram.least_squares import RankRLS, RankRLSCV, load_model
     from pairgram.metrics import Metric, evaluate, get_metric, make_scorer, metric_names
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Metric",
     "Pairgram",
+    "PairwiseELM",
+    "PairwiseELMCV",
+    "PointwiseELM",
+    "PointwiseELMCV",
     "QueryKFold",
     "RandomNodes",
     "RankRLS",
@@ -36,6 +41,7 @@ __all__ = [
 _NAMES = {
     "_core": ("__version__",),
     "datasets": ("dump_letor", "load_letor", "load_letor_folds", "make_ranking"),
+    "elm": ("PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"),
     "gram": ("Pairgram",),
     "least_squares": ("RankRLS", "RankRLSCV", "load_model"),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),

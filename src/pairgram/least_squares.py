@@ -5,28 +5,24 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
+from numpy.typing import ArrayLike
 
-from pairgram.coordinates import Coordinates
-from pairgram.cross_validation import HeldOutScoring, is_validation_set
-from pairgram.data import RankingData
 from pairgram.feature_maps import restore_map
 from pairgram.gram import Pairgram
-from pairgram.linear import LinearRanker, check_flag
+from pairgram.linear import check_flag
 from pairgram.metrics import Metric
 from pairgram.pairs import Pairs, PairSettings, Scope, Target, Weighting
 from pairgram.persistence import read_file, written_by
-from pairgram.ridge import RidgePath, Vector, check_alpha, check_alphas
+from pairgram.ridge import Vector, check_alpha, check_alphas
+from pairgram.ridge_ranker import RidgeRanker, RidgeSearch, as_list
 
 __all__ = ["RankRLS", "RankRLSCV", "load_model"]
 
 
-class RankRLS(LinearRanker):
+class RankRLS(RidgeRanker):
     """Linear ranker by regularised least squares on pairs (RankRLS), or on rows.
 
     Parameters
@@ -118,53 +114,11 @@ class RankRLS(LinearRanker):
         self.feature_map = feature_map
         self.n_threads = n_threads
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features), float64 or float32
-            C-contiguous arrays of either type are not copied.
-        y : array-like of shape (n_rows,)
-            Relevance labels, any real numbers.
-        qid : array-like of shape (n_rows,), any hashable type, or None
-            Query ids, rows in any order. None, without `group`: all rows are one query.
-        group : array-like of shape (n_queries,) of int, or None
-            Sizes of queries whose rows stand together, instead of `qid`.
-        sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
-            Weight 2 is the same as the row twice.
-        query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
-            Constant within a query.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If the data or a parameter is not as described; the message names it.
-        """
-        settings = PairSettings(self.pairs, self.scope, self.weighting, self.target)
+    def _ridge(self) -> tuple[PairSettings, float, bool]:
         check_alpha(self.alpha)
         check_flag("scale", self.scale)
-        data = self._check(X, y, qid, group, sample_weight, query_weight)
-        coordinates = Coordinates.choose(data, [settings], scale=self.scale)
-        solved = self._statistics(coordinates.data, settings).solve(self.alpha, scale=self.scale)
-        # all at once, so that a fit that fails leaves the model as it was
-        self.coef_ = coordinates.coefs(solved[None])[0]
-        self.feature_map_ = data.feature_map
-        self.uses_qid_ = qid is not None or group is not None
-        return self
+        settings = PairSettings(self.pairs, self.scope, self.weighting, self.target)
+        return settings, float(self.alpha), bool(self.scale)
 
     @classmethod
     def from_pairgram(cls, pairgram: Pairgram, alpha: float = 1.0, *, scale: bool = False) -> Self:
@@ -209,7 +163,7 @@ class RankRLS(LinearRanker):
         return model
 
 
-class RankRLSCV(LinearRanker):
+class RankRLSCV(RidgeSearch):
     """RankRLS that chooses its ridge, and more on request, by held-out scores.
 
     Its own `score` is NDCG@10 whatever `scoring` is, as that of every ranker here.
@@ -308,118 +262,17 @@ class RankRLSCV(LinearRanker):
         self.scoring = scoring
         self.n_threads = n_threads
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Score every combination of settings on held-out rows, and fit the best to all.
-
-        Parameters and errors are those of `RankRLS.fit`. Besides, a ValueError where `scoring`
-        cannot take the labels, `cv` makes no splits, or no query is left to fit to.
-        """
-        combinations = list(
-            itertools.product(_as_list(self.pairs), _as_list(self.target), _as_list(self.scale))
-        )
-        settings = [
-            PairSettings(pairs, self.scope, self.weighting, target)
-            for pairs, target, _ in combinations
-        ]
-        for _, _, scale in combinations:
+    def _grid(self) -> tuple[list[tuple[PairSettings, bool]], Vector | None]:
+        scales = as_list(self.scale)
+        for scale in scales:
             check_flag("scale", scale)
-        given = None if self.alphas is None else check_alphas(self.alphas)
-        data = self._check(X, y, qid, group, sample_weight, query_weight)
-        if len(data.y) < 2:
-            raise ValueError("RankRLSCV holds rows out, so X must have two or more, got 1 sample")
-        uses_qid = qid is not None or group is not None
-        coordinates = Coordinates.choose(
-            data, settings, scale=any(scale for _, _, scale in combinations)
-        )
-        feature_map, data = data.feature_map, coordinates.data
-        scoring = self._scoring(data, uses_qid)
-        candidates: list[_Candidate] = []
-        for setting, (_, _, scale) in zip(settings, combinations, strict=True):
-            same = [c for c in candidates if c.total.settings == setting]
-            total = same[0].total if same else self._statistics(data, setting)
-            ridge = total.decompose(scale=scale)
-            alphas = ridge.default_alphas() if given is None else given
-            scores = scoring.scores(total, ridge, scale, alphas)
-            candidates.append(_Candidate(total, ridge, scale, alphas, scores))
-        self._choose(candidates, scoring.metric, coordinates)
-        self.feature_map_, self.uses_qid_ = feature_map, uses_qid
-        return self
-
-    def _scoring(self, data: RankingData, uses_qid: bool) -> HeldOutScoring:
-        validation = None
-        if is_validation_set(self.cv):
-            validation = self._validation(data.feature_map, uses_qid, *self.cv)
-        return HeldOutScoring.make(data, self.cv, validation, self.scoring, self.n_threads)
-
-    def _validation(
-        self,
-        feature_map: Any,
-        uses_qid: bool,
-        X: Any,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-    ) -> RankingData:
-        if qid is None and uses_qid:
-            raise ValueError("cv is a validation set (X, y), but fit has qid: give (X, y, qid)")
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            reset=False,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=feature_map is None,  # which may take NaN
-            y_numeric=True,
-        )
-        return replace(RankingData.delimit(X, y, qid), feature_map=feature_map)
-
-    def _choose(
-        self, candidates: list[_Candidate], metric: Metric, coordinates: Coordinates
-    ) -> None:
-        sign = 1 if metric.greater_is_better else -1
-        scores = np.concatenate([c.scores for c in candidates])
-        ordered = np.where(np.isnan(scores), -np.inf, sign * scores)
-        if np.isneginf(ordered).all():
-            raise ValueError(
-                f"scoring={metric.name!r} is undefined for every held-out query: no query "
-                "has what the metric needs, such as two rows with different labels, or every alpha "
-                "is so small that held-out scores are rounding error"
+        combinations = [
+            (PairSettings(pairs, self.scope, self.weighting, target), bool(scale))
+            for pairs, target, scale in itertools.product(
+                as_list(self.pairs), as_list(self.target), scales
             )
-        best = int(np.argmax(ordered))
-        of_candidate = np.repeat(np.arange(len(candidates)), [len(c.alphas) for c in candidates])
-        chosen = candidates[int(of_candidate[best])]
-        at = best - int(np.searchsorted(of_candidate, of_candidate[best]))
-        self.scoring_ = metric
-        self.alphas_, self.scores_ = chosen.alphas, chosen.scores
-        self.alpha_ = float(chosen.alphas[at])
-        self.pairs_, self.target_ = chosen.total.settings.pairs, chosen.total.settings.target
-        self.scale_ = chosen.scale
-        self.best_score_ = float(scores[best])
-        self.coef_path_ = coordinates.coefs(chosen.ridge.coef(chosen.alphas))
-        self.coef_ = self.coef_path_[at].copy()
-
-        def column(values: list[Any]) -> NDArray[np.object_]:
-            full = np.empty(len(values), dtype=object)
-            full[:] = values
-            return full[of_candidate]
-
-        self.cv_results_ = {
-            "param_alpha": np.concatenate([c.alphas for c in candidates]),
-            "param_pairs": column([c.total.settings.pairs for c in candidates]),
-            "param_target": column([c.total.settings.target for c in candidates]),
-            "param_scale": column([c.scale for c in candidates]),
-            "mean_test_score": scores,
-            "rank_test_score": np.searchsorted(np.sort(-ordered), -ordered) + 1,
-        }
+        ]
+        return combinations, None if self.alphas is None else check_alphas(self.alphas)
 
     def _parameters_to_save(self) -> dict[str, Any]:
         """A model file holds the chosen RankRLS."""
@@ -432,16 +285,6 @@ class RankRLSCV(LinearRanker):
             "scale": self.scale_,
             "n_threads": self.n_threads,
         }
-
-
-class _Candidate(NamedTuple):
-    """A combination of settings, with its held-out scores along the ridge path."""
-
-    total: Pairgram
-    ridge: RidgePath
-    scale: bool
-    alphas: Vector
-    scores: Vector
 
 
 def load_model(path: str | os.PathLike[str]) -> RankRLS:
@@ -477,11 +320,3 @@ def load_model(path: str | os.PathLike[str]) -> RankRLS:
     for name, value in fitted.items():
         setattr(model, name, value)
     return model
-
-
-def _as_list(value: Any) -> list[Any]:
-    if isinstance(value, (list, tuple)):
-        if not value:
-            raise ValueError("a list of settings to choose from must not be empty")
-        return list(value)
-    return [value]

@@ -63,8 +63,9 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
             y_numeric=True,
         )
         data = RankingData.delimit(X, y, qid, group, sample_weight, query_weight)
-        if self.feature_map is not None:
-            feature_map = clone(self.feature_map)
+        feature_map = self._unfitted_map()
+        if feature_map is not None:
+            feature_map = clone(feature_map)
             set_threads(feature_map, self.n_threads)
             # random nodes know their number of features from one row, and X is checked elsewhere
             seen = slice(0, 1) if type(feature_map) is RandomNodes else slice(None)
@@ -76,6 +77,10 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
             if weights is not None and not weights.any():
                 raise ValueError(f"{name} must not be zero for every row: no pair would count")
         return data
+
+    def _unfitted_map(self) -> Any:
+        """Return the feature map of which `fit` fits a clone."""
+        return self.feature_map
 
     def _statistics(self, data: RankingData, settings: PairSettings) -> Pairgram:
         """Return the statistics of the training data; a ValueError where no pair counts."""
