@@ -82,10 +82,20 @@ class HeldOutScoring:
             raise ValueError(f"scoring={metric.name!r}: {error}") from None
         return cls(data, metric, splits, validation, scored, n_threads)
 
-    def scores(self, total: Pairgram, ridge: RidgePath, scale: bool, alphas: Vector) -> Vector:
-        """Return the mean held-out score for every alpha, (n_alphas,); NaN where undefined."""
+    def scores(
+        self,
+        total: Statistics,
+        ridge: RidgePath,
+        scale: bool,
+        alphas: Vector,
+        coefs: Callable[[Vector], Vector],
+    ) -> Vector:
+        """Return the mean held-out score for every alpha, (n_alphas,); NaN where undefined.
+
+        `coefs` takes what `ridge` solves to the coefficients of the validation set's features.
+        """
         if self.validation is not None:
-            held = held_out.predict_rows(self.validation, slice(None), ridge.coef(alphas))
+            held = held_out.predict_rows(self.validation, slice(None), coefs(ridge.coef(alphas)))
         elif self.splits is not None:
             held = self.split_scores(
                 self.data, total, lambda rest: rest.decompose(scale=scale).coef(alphas)

@@ -168,6 +168,15 @@ class RankingData:
         has = np.diff(sums) >= needed
         return has if self.query_weights is None else has & (self.query_weights > 0)
 
+    def require_pairs(self, settings: PairSettings) -> None:
+        """Raise a ValueError where no pair counts, or no row (pointwise)."""
+        if not self.as_scope(settings).has_pairs(settings).any():
+            raise ValueError(
+                f"no pair of rows counts, with pairs={settings.pairs!r} and n_samples="
+                f"{len(self.y)}: every query has a single row, or weight 0, or, where tied pairs "
+                "do not count, rows of one label"
+            )
+
     def kernel_blocks(
         self, settings: PairSettings, *, constant: bool = False
     ) -> Iterator[tuple[NDArray[np.int64] | slice, tuple[tuple[Any, ...], dict[str, Any]]]]:

@@ -28,7 +28,6 @@ class _ELM:
     activation: Any
     weight_range: tuple[float, float]
     bias_range: tuple[float, float]
-    kernel: Any
     random_state: Any
     _pairwise = True
 
@@ -37,9 +36,7 @@ class _ELM:
             raise ValueError("pairs must not be None: PointwiseELM fits the labels of rows")
         return PairSettings(pairs)
 
-    def _unfitted_map(self) -> RandomNodes | None:
-        if self.kernel is not None:
-            return None
+    def _features(self) -> RandomNodes:
         return RandomNodes(
             self.n_nodes,
             self.activation,

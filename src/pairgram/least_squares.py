@@ -52,6 +52,15 @@ class RankRLS(RidgeRanker):
         model is linear in its features. Maps of this package are applied on the way to the Gram
         matrix; others block by block, a few times in all (more for ``scope="global"`` and for every
         setting that is tried), where a query is never cut. More than a block is not stored.
+    kernel : str, callable or None, default=None
+        Instead of a feature map: "linear" (the inputs), "rbf", "polynomial", "laplacian",
+        "tanimoto" or ``kernel(X, Z)``, see `kernel_matrix`; with "precomputed", X is the matrix of
+        the kernel between rows and training rows. The ridge is on the norm in the kernel's space.
+    gamma, degree, coef0 : float or None, float, float, default=None, 3, 1.0
+        Of the kernel.
+    form : {"auto", "primal", "dual"}, default="auto"
+        Solve a system of the size of the features, or of the rows. "auto" takes the smaller; both
+        give the same scores. Kernels other than "linear" have the dual alone.
     n_threads : int or None, default=None
         None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``. The result has
         the same bits for any number.
@@ -61,6 +70,9 @@ class RankRLS(RidgeRanker):
     coef_ : ndarray of shape (n_features,), float64
         Of the features that `feature_map_` makes, if there is one.
     feature_map_ : fitted transformer or None
+        With a kernel, the `KernelMap` of the training rows: `coef_` are the dual coefficients.
+    form_ : {"primal", "dual"}
+        How the model was solved.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,), where X had names
     uses_qid_ : bool
@@ -77,7 +89,8 @@ class RankRLS(RidgeRanker):
     and c is the query's weight times the `weighting`. With ``pairs=None``:
     ``Σ_i c v_i (y_i − f_i)² + alpha ‖w‖²``.
 
-    Cost: n · n_features² + n_features³ flops, O(n_features²) memory besides X, never a pair.
+    Cost: n · n_features² + n_features³ flops, O(n_features²) memory besides X, never a pair. In the
+    dual n² · n_features + n³ flops and O(n²) memory.
 
     References
     ----------
@@ -103,6 +116,11 @@ class RankRLS(RidgeRanker):
         target: Target = "label",
         scale: bool = False,
         feature_map: Any = None,
+        kernel: Any = None,
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1.0,
+        form: str = "auto",
         n_threads: int | None = None,
     ) -> None:
         self.alpha = alpha
@@ -112,6 +130,11 @@ class RankRLS(RidgeRanker):
         self.target = target
         self.scale = scale
         self.feature_map = feature_map
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.form = form
         self.n_threads = n_threads
 
     def _ridge(self) -> tuple[PairSettings, float, bool]:
@@ -173,7 +196,7 @@ class RankRLSCV(RidgeSearch):
     alphas : array-like of shape (n_alphas,), each > 0, or None, default=None
         None: ``λ_max(G) / 1e4 · 2^k`` for k = −18 … 15, for each combination of the others.
     pairs, target, scale : a value as in `RankRLS`, or a list of values to choose from
-    scope, weighting, feature_map : as in `RankRLS`
+    scope, weighting, feature_map, kernel, gamma, degree, coef0, form : as in `RankRLS`
     cv : None, splitter, iterable of splits, (X, y) or (X, y, qid), default=None
         How rows are held out:
 
@@ -206,7 +229,7 @@ class RankRLSCV(RidgeSearch):
         A row for every combination of settings and alpha: ``param_alpha``, ``param_pairs``,
         ``param_target``, ``param_scale``, ``mean_test_score``, ``rank_test_score``.
     scoring_ : Metric
-    n_features_in_, feature_names_in_, uses_qid_ :
+    form_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `RankRLS`.
 
     Notes
@@ -247,6 +270,11 @@ class RankRLSCV(RidgeSearch):
         target: Target | Sequence[Target] = "label",
         scale: bool | Sequence[bool] = False,
         feature_map: Any = None,
+        kernel: Any = None,
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1.0,
+        form: str = "auto",
         cv: Any = None,
         scoring: str | Metric | None = None,
         n_threads: int | None = None,
@@ -258,6 +286,11 @@ class RankRLSCV(RidgeSearch):
         self.target = target
         self.scale = scale
         self.feature_map = feature_map
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.form = form
         self.cv = cv
         self.scoring = scoring
         self.n_threads = n_threads

@@ -84,12 +84,7 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
 
     def _statistics(self, data: RankingData, settings: PairSettings) -> Pairgram:
         """Return the statistics of the training data; a ValueError where no pair counts."""
-        if not data.as_scope(settings).has_pairs(settings).any():
-            raise ValueError(
-                f"no pair of rows counts, with pairs={settings.pairs!r} and n_samples="
-                f"{len(data.y)}: every query has a single row, or weight 0, or, where tied pairs "
-                "do not count, rows of one label"
-            )
+        data.require_pairs(settings)
         return Pairgram.from_data(data, settings, self.n_threads)
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -14,6 +14,7 @@ from pairgram.coordinates import Coordinates
 from pairgram.cross_validation import HeldOutScoring, is_validation_set
 from pairgram.data import RankingData
 from pairgram.gram import Pairgram
+from pairgram.kernels import KernelMap
 from pairgram.linear import LinearRanker
 from pairgram.metrics import Metric
 from pairgram.pairs import PairSettings
@@ -22,7 +23,40 @@ from pairgram.ridge import RidgePath, Vector
 __all__ = ["RidgeRanker", "RidgeSearch", "as_list"]
 
 
-class RidgeRanker(LinearRanker):
+class _FeaturesOrKernel(LinearRanker):
+    """A feature map, or a kernel, and the form of the system."""
+
+    kernel: Any
+    gamma: float | None
+    degree: float
+    coef0: float
+    form: str
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.positive_only = self.kernel == "tanimoto"
+        return tags
+
+    def _unfitted_map(self) -> Any:
+        if self.kernel is None:
+            return self._features()
+        if self.kernel == "linear":
+            return None
+        return KernelMap(
+            self.kernel,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+        )
+
+    def _features(self) -> Any:
+        """Return the feature map where there is no kernel."""
+        return self.feature_map
+
+
+class RidgeRanker(_FeaturesOrKernel):
     """Fits one ridge."""
 
     @abstractmethod
@@ -67,16 +101,16 @@ class RidgeRanker(LinearRanker):
         """
         settings, alpha, scale = self._ridge()
         data = self._check(X, y, qid, group, sample_weight, query_weight)
-        coordinates = Coordinates.choose(data, [settings], scale=scale)
-        solved = self._statistics(coordinates.data, settings).solve(alpha, scale=scale)
+        coordinates = Coordinates.choose(data, [settings], form=self.form, scale=scale)
+        solved = coordinates.statistics(settings, self.n_threads).solve(alpha, scale=scale)
         # all at once, so that a fit that fails leaves the model as it was
         self.coef_ = coordinates.coefs(solved[None])[0]
-        self.feature_map_ = data.feature_map
+        self.feature_map_, self.form_ = data.feature_map, coordinates.form
         self.uses_qid_ = qid is not None or group is not None
         return self
 
 
-class RidgeSearch(LinearRanker):
+class RidgeSearch(_FeaturesOrKernel):
     """Chooses a ridge, and settings, by held-out scores."""
 
     cv: Any
@@ -111,27 +145,32 @@ class RidgeSearch(LinearRanker):
         coordinates = Coordinates.choose(
             data,
             [settings for settings, _ in combinations],
+            form=self.form,
             scale=any(scale for _, scale in combinations),
         )
-        feature_map, data = data.feature_map, coordinates.data
-        scoring = self._scoring(data, uses_qid)
+        scoring = self._scoring(data, coordinates, uses_qid)
         candidates: list[_Candidate] = []
         for settings, scale in combinations:
             same = [c for c in candidates if c.total.settings == settings]
-            total = same[0].total if same else self._statistics(data, settings)
+            total = same[0].total if same else coordinates.statistics(settings, self.n_threads)
             ridge = total.decompose(scale=scale)
             alphas = ridge.default_alphas() if given is None else given
-            scores = scoring.scores(total, ridge, scale, alphas)
+            scores = scoring.scores(total, ridge, scale, alphas, coordinates.coefs)
             candidates.append(_Candidate(total, ridge, scale, alphas, scores))
         self._choose(candidates, scoring.metric, coordinates)
-        self.feature_map_, self.uses_qid_ = feature_map, uses_qid
+        self.feature_map_, self.form_ = data.feature_map, coordinates.form
+        self.uses_qid_ = uses_qid
         return self
 
-    def _scoring(self, data: RankingData, uses_qid: bool) -> HeldOutScoring:
+    def _scoring(
+        self, data: RankingData, coordinates: Coordinates, uses_qid: bool
+    ) -> HeldOutScoring:
         validation = None
         if is_validation_set(self.cv):
             validation = self._validation(data.feature_map, uses_qid, *self.cv)
-        return HeldOutScoring.make(data, self.cv, validation, self.scoring, self.n_threads)
+        return HeldOutScoring.make(
+            coordinates.data, self.cv, validation, self.scoring, self.n_threads
+        )
 
     def _validation(
         self,
