@@ -8,11 +8,13 @@ if TYPE_CHECKING:
     from pairgram.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
     from pairgram.feature_maps import RandomNodes
     from pairgram.gram import Pairgram
+    from pairgram.kernels import KernelMap, kernel_matrix
     from pairgram.least_squares import RankRLS, RankRLSCV, load_model
     from pairgram.metrics import Metric, evaluate, get_metric, make_scorer, metric_names
     from pairgram.model_selection import QueryKFold
 
 __all__ = [
+    "KernelMap",
     "Metric",
     "Pairgram",
     "QueryKFold",
@@ -23,6 +25,7 @@ __all__ = [
     "dump_letor",
     "evaluate",
     "get_metric",
+    "kernel_matrix",
     "load_letor",
     "load_letor_folds",
     "load_model",
@@ -38,6 +41,7 @@ _NAMES = {
     "datasets": ("dump_letor", "load_letor", "load_letor_folds", "make_ranking"),
     "feature_maps": ("RandomNodes",),
     "gram": ("Pairgram",),
+    "kernels": ("KernelMap", "kernel_matrix"),
     "least_squares": ("RankRLS", "RankRLSCV", "load_model"),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
     "model_selection": ("QueryKFold",),

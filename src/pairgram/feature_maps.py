@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairgram import _core
 from pairgram._threads import resolve_n_threads, single_threaded_blas
+from pairgram.kernels import KernelMap
 
 __all__ = ["RandomNodes", "describe_map", "native_map", "restore_map", "same_map"]
 
@@ -221,6 +222,9 @@ def describe_map(feature_map: Any) -> tuple[dict[str, NDArray[Any]], dict[str, A
     """
     if feature_map is None:
         return {}, None
+    if type(feature_map) is KernelMap:
+        arrays, settings = feature_map._describe()
+        return arrays, {"kind": "KernelMap", **settings}
     if type(feature_map) is not RandomNodes:  # a subclass has code of its own
         raise ValueError(
             f"feature_map is a {type(feature_map).__name__}, which a file cannot hold without "
@@ -248,7 +252,10 @@ def restore_map(arrays: dict[str, NDArray[Any]], settings: dict[str, Any] | None
     if settings is None:
         return None
     settings = dict(settings)
-    if (kind := settings.pop("kind", None)) != "RandomNodes":
+    kind = settings.pop("kind", None)
+    if kind == "KernelMap":
+        return KernelMap._restore(arrays, settings)
+    if kind != "RandomNodes":
         raise ValueError(f"a feature map of kind {kind!r} is not known to this version")
     feature_map = RandomNodes(**settings)
     feature_map.weights_, feature_map.bias_ = arrays["map_weights"], arrays["map_bias"]
@@ -268,6 +275,8 @@ def same_map(a: Any, b: Any) -> bool:
             and np.array_equal(a.weights_, b.weights_)
             and np.array_equal(a.bias_, b.bias_)
         )
+    if type(a) is KernelMap and type(b) is KernelMap:
+        return a._same(b)
     try:
         return pickle.dumps(a) == pickle.dumps(b)
     except (AttributeError, TypeError, pickle.PicklingError):  # a lambda
