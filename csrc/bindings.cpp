@@ -10,6 +10,7 @@
 #include "blocks.hpp"
 #include "gram.hpp"
 #include "half_laplacian.hpp"
+#include "laplacian_root.hpp"
 #include "leave_query_out.hpp"
 
 namespace pg = pairgram;
@@ -141,6 +142,53 @@ array<T> half_laplacian(const array<T>& features, const array<double>& targets,
     return out;
 }
 
+// (n, n_vectors) vectors in columns, or (n_vectors, n) in rows.
+void apply_half_laplacian(array<double>& vectors, const array<double>& labels,
+                          const array<std::int64_t>& offsets,
+                          const optional_array<std::int64_t>& order,
+                          const optional_array<double>& row_weights,
+                          const optional_array<double>& query_weights, const std::string& pairs,
+                          const std::string& weighting, const optional_array<double>& level_values,
+                          const optional_array<double>& omega, int axis, bool adjoint,
+                          int n_threads) {
+    const auto rule = rule_of(pairs, weighting, level_values, omega);
+    check(vectors.ndim() == 2, "vectors must be 2-d");
+    check(axis == 0 || axis == 1, "axis must be 0 or 1");
+    pointer(vectors);  // aligned
+    const ranking_arrays arrays{labels, offsets, order, row_weights, query_weights};
+    const auto view = arrays.view(rule, vectors.shape(axis));
+    const auto width = vectors.shape(1);
+    auto* data = vectors.mutable_data();
+    const pg::vector_view columns{width, width, 1, data};
+    const pg::vector_view rows{vectors.shape(0), 1, width, data};
+    const py::gil_scoped_release release;
+    pg::apply_root(rule, view, adjoint, axis == 0 ? columns : rows, n_threads);
+}
+
+// Rows as half_laplacian writes them, query after query, to rows of the caller's order.
+array<double> half_laplacian_adjoint(const array<double>& rows, const array<double>& labels,
+                                     const array<std::int64_t>& offsets,
+                                     const optional_array<std::int64_t>& order,
+                                     const optional_array<double>& row_weights,
+                                     const optional_array<double>& query_weights,
+                                     const std::string& pairs, const std::string& weighting,
+                                     const optional_array<double>& level_values,
+                                     const optional_array<double>& omega, int n_threads) {
+    const auto rule = rule_of(pairs, weighting, level_values, omega);
+    check(rows.ndim() == 2, "rows must be 2-d");
+    const auto n = rows.shape(0), width = rows.shape(1);
+    const ranking_arrays arrays{labels, offsets, order, row_weights, query_weights};
+    const auto view = arrays.view(rule, n);
+    const auto* source = pointer(rows);
+    array<double> out({n, width});
+    auto* data = out.mutable_data();
+    const py::gil_scoped_release release;
+    for (py::ssize_t i = 0; i < n; ++i)
+        std::copy_n(source + i * width, width, data + view.row(i) * width);
+    pg::apply_root(rule, view, true, {width, width, 1, data}, n_threads);
+    return out;
+}
+
 template <class T>
 array<double> leave_query_out(const array<T>& features, const array<double>& targets,
                               const array<double>& labels, const array<std::int64_t>& offsets,
@@ -174,14 +222,15 @@ array<double> leave_query_out(const array<T>& features, const array<double>& tar
 }
 
 // The arguments that say which rows form queries, and which pairs count.
-#define PAIRGRAM_RANKING_ARGUMENTS                                                                 \
-    py::arg("features").noconvert(), py::arg("targets").noconvert(),                               \
-        py::arg("labels").noconvert(), py::arg("offsets").noconvert(), py::kw_only(),              \
+#define PAIRGRAM_QUERY_ARGUMENTS                                                                   \
+    py::arg("labels").noconvert(), py::arg("offsets").noconvert(), py::kw_only(),                  \
         py::arg("order").noconvert() = py::none(),                                                 \
         py::arg("row_weights").noconvert() = py::none(),                                           \
         py::arg("query_weights").noconvert() = py::none(), py::arg("pairs"), py::arg("weighting"), \
         py::arg("level_values").noconvert() = py::none(),                                          \
         py::arg("omega").noconvert() = py::none()
+#define PAIRGRAM_RANKING_ARGUMENTS \
+    py::arg("features").noconvert(), py::arg("targets").noconvert(), PAIRGRAM_QUERY_ARGUMENTS
 
 template <class T>
 void define_least_squares(py::module_& m) {
@@ -222,4 +271,9 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
     pg::bind_feature_maps(m);
     define_least_squares<double>(m);
     define_least_squares<float>(m);
+    m.def("apply_half_laplacian", &apply_half_laplacian, py::arg("vectors").noconvert(),
+          PAIRGRAM_QUERY_ARGUMENTS, py::arg("axis") = 0, py::arg("adjoint") = false,
+          py::arg("n_threads") = 1);
+    m.def("half_laplacian_adjoint", &half_laplacian_adjoint, py::arg("rows").noconvert(),
+          PAIRGRAM_QUERY_ARGUMENTS, py::arg("n_threads") = 1);
 }

@@ -8,12 +8,14 @@ if TYPE_CHECKING:
     from pairgram.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
     from pairgram.elm import PairwiseELM, PairwiseELMCV, PointwiseELM, PointwiseELMCV
     from pairgram.gram import Pairgram
+    from pairgram.kernels import KernelMap, kernel_matrix
     from pairgram.least_squares import RankRLS, RankRLSCV, load_model
     from pairgram.metrics import Metric, evaluate, get_metric, make_scorer, metric_names
     from pairgram.model_selection import QueryKFold
     from pairgram.random_nodes import RandomNodes
 
 __all__ = [
+    "KernelMap",
     "Metric",
     "Pairgram",
     "PairwiseELM",
@@ -28,6 +30,7 @@ __all__ = [
     "dump_letor",
     "evaluate",
     "get_metric",
+    "kernel_matrix",
     "load_letor",
     "load_letor_folds",
     "load_model",
@@ -43,6 +46,7 @@ _NAMES = {
     "datasets": ("dump_letor", "load_letor", "load_letor_folds", "make_ranking"),
     "elm": ("PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"),
     "gram": ("Pairgram",),
+    "kernels": ("KernelMap", "kernel_matrix"),
     "least_squares": ("RankRLS", "RankRLSCV", "load_model"),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
     "model_selection": ("QueryKFold",),

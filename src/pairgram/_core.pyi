@@ -52,6 +52,36 @@ def half_laplacian(
     level_values: NDArray[np.float64] | None = None,
     omega: NDArray[np.float64] | None = None,
 ) -> NDArray[_T]: ...
+def apply_half_laplacian(
+    vectors: NDArray[np.float64],  # changed in place; one per column (axis 0) or row (axis 1)
+    labels: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    *,
+    order: NDArray[np.int64] | None = None,
+    row_weights: NDArray[np.float64] | None = None,
+    query_weights: NDArray[np.float64] | None = None,
+    pairs: str,
+    weighting: str,
+    level_values: NDArray[np.float64] | None = None,
+    omega: NDArray[np.float64] | None = None,
+    axis: int = 0,
+    adjoint: bool = False,
+    n_threads: int = 1,
+) -> None: ...
+def half_laplacian_adjoint(
+    rows: NDArray[np.float64],  # in the order of half_laplacian's
+    labels: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    *,
+    order: NDArray[np.int64] | None = None,
+    row_weights: NDArray[np.float64] | None = None,
+    query_weights: NDArray[np.float64] | None = None,
+    pairs: str,
+    weighting: str,
+    level_values: NDArray[np.float64] | None = None,
+    omega: NDArray[np.float64] | None = None,
+    n_threads: int = 1,
+) -> NDArray[np.float64]: ...
 def leave_query_out(
     features: NDArray[_T],
     targets: NDArray[np.float64],

@@ -16,7 +16,7 @@ from sklearn.model_selection import check_cv
 from pairgram import held_out
 from pairgram._scorer import RankingScorer
 from pairgram.data import RankingData
-from pairgram.gram import Pairgram
+from pairgram.dual import Statistics
 from pairgram.metrics import Metric, get_metric
 from pairgram.model_selection import QueryKFold
 from pairgram.queries import Queries
@@ -107,7 +107,7 @@ class HeldOutScoring:
         return self.mean(held)
 
     def split_scores(
-        self, data: RankingData, total: Pairgram, coefs_of: Callable[[Pairgram], Vector]
+        self, data: RankingData, total: Statistics, coefs_of: Callable[[Statistics], Vector]
     ) -> Vector:
         """Return the scores of all splits' test rows, (n_models, n_test_rows); see `held_out`."""
         assert self.splits is not None

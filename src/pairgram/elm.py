@@ -58,7 +58,8 @@ class _Machine(_ELM, RidgeRanker):
     def _parameters_to_save(self) -> dict[str, Any]:
         """A model file holds the RankRLS that it is."""
         settings, alpha, _ = self._ridge()
-        return {"alpha": alpha, "pairs": settings.pairs, "n_threads": self.n_threads}
+        parameters = {"alpha": alpha, "pairs": settings.pairs, "n_threads": self.n_threads}
+        return parameters | self._kernel_parameters()
 
 
 class PointwiseELM(_Machine):
@@ -243,7 +244,8 @@ class _Search(_ELM, RidgeSearch):
 
     def _parameters_to_save(self) -> dict[str, Any]:
         """A model file holds the RankRLS that was chosen."""
-        return {"alpha": self.alpha_, "pairs": self.pairs_, "n_threads": self.n_threads}
+        parameters = {"alpha": self.alpha_, "pairs": self.pairs_, "n_threads": self.n_threads}
+        return parameters | self._kernel_parameters()
 
     def _choose(self, candidates: Any, metric: Metric, coordinates: Any) -> None:
         super()._choose(candidates, metric, coordinates)

@@ -316,6 +316,7 @@ class RankRLSCV(RidgeSearch):
             "weighting": self.weighting,
             "target": self.target_,
             "scale": self.scale_,
+            **self._kernel_parameters(),
             "n_threads": self.n_threads,
         }
 
@@ -337,7 +338,8 @@ def load_model(path: str | os.PathLike[str]) -> RankRLS:
     fitted = settings.pop("fitted")
     try:
         feature_map = restore_map(arrays, settings["feature_map"])
-        model = RankRLS(**{**settings, "feature_map": feature_map})
+        given = feature_map if settings.get("kernel") is None else None
+        model = RankRLS(**{**settings, "feature_map": given})
         model.coef_, model.feature_map_ = arrays["coef_"], feature_map
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from pairgram.coordinates import Coordinates
 from pairgram.cross_validation import HeldOutScoring, is_validation_set
 from pairgram.data import RankingData
-from pairgram.gram import Pairgram
+from pairgram.dual import Statistics
 from pairgram.kernels import KernelMap
 from pairgram.linear import LinearRanker
 from pairgram.metrics import Metric
@@ -50,6 +50,11 @@ class _FeaturesOrKernel(LinearRanker):
             degree=self.degree,
             coef0=self.coef0,
         )
+
+    def _kernel_parameters(self) -> dict[str, Any]:
+        return {
+            name: getattr(self, name) for name in ("kernel", "gamma", "degree", "coef0", "form")
+        }
 
     def _features(self) -> Any:
         """Return the feature map where there is no kernel."""
@@ -237,7 +242,7 @@ class RidgeSearch(_FeaturesOrKernel):
 class _Candidate(NamedTuple):
     """A combination of settings, with its held-out scores along the ridge path."""
 
-    total: Pairgram
+    total: Statistics
     ridge: RidgePath
     scale: bool
     alphas: Vector
