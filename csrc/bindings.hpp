@@ -62,5 +62,6 @@ struct bound_node_map {
 void bind_metrics(py::module_& m);
 void bind_letor(py::module_& m);
 void bind_feature_maps(py::module_& m);
+void bind_batch(py::module_& m);
 
 }  // namespace pairgram

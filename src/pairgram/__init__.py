@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from pairgram._core import __version__
     from pairgram.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
     from pairgram.elm import PairwiseELM, PairwiseELMCV, PointwiseELM, PointwiseELMCV
+    from pairgram.elm_rank import ELMRank, ELMRankCV
     from pairgram.gram import Pairgram
     from pairgram.kernels import KernelMap, kernel_matrix
     from pairgram.least_squares import RankRLS, RankRLSCV, load_model
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from pairgram.random_nodes import RandomNodes
 
 __all__ = [
+    "ELMRank",
+    "ELMRankCV",
     "KernelMap",
     "Metric",
     "Pairgram",
@@ -45,6 +48,7 @@ _NAMES = {
     "_core": ("__version__",),
     "datasets": ("dump_letor", "load_letor", "load_letor_folds", "make_ranking"),
     "elm": ("PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"),
+    "elm_rank": ("ELMRank", "ELMRankCV"),
     "gram": ("Pairgram",),
     "kernels": ("KernelMap", "kernel_matrix"),
     "least_squares": ("RankRLS", "RankRLSCV", "load_model"),

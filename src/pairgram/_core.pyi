@@ -160,3 +160,37 @@ def apply_activation(
     name: str,  # exp, gaussian, sigmoid, tanh, cos, sin, relu or hardlim
     values: NDArray[_T],
 ) -> None: ...
+
+class BatchProblem:
+    def __init__(
+        self,
+        features: NDArray[np.float64],
+        targets: NDArray[np.float64],
+        labels: NDArray[np.float64],
+        offsets: NDArray[np.int64],
+        *,
+        order: NDArray[np.int64] | None = None,
+        row_weights: NDArray[np.float64] | None = None,
+        query_weights: NDArray[np.float64] | None = None,
+        pairs: str,
+        weighting: str,
+        level_values: NDArray[np.float64] | None = None,
+        omega: NDArray[np.float64] | None = None,
+        map: NodeMap64 | None = None,
+    ) -> None: ...
+
+_Splits = tuple[NDArray[np.int64], NDArray[np.int64]]  # row numbers, and the bounds of each split's
+
+def hold_out_batch(
+    # of each task: problem, training rows, test rows, alphas, damping, relative
+    tasks: Sequence[
+        tuple[BatchProblem, _Splits, _Splits, NDArray[np.float64], NDArray[np.float64], bool]
+    ],
+    n_threads: int,
+) -> list[NDArray[np.float64] | None]: ...
+def decompose_batch(
+    problems: Sequence[BatchProblem], n_threads: int
+) -> list[
+    # eigenvalues, eigenvectors as rows, projections as rows, pair weight
+    tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float] | None
+]: ...

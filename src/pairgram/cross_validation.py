@@ -107,7 +107,7 @@ class HeldOutScoring:
         return self.mean(held)
 
     def split_scores(
-        self, data: RankingData, total: Statistics, coefs_of: Callable[[Statistics], Vector]
+        self, data: RankingData, total: Statistics, coefs_of: Callable[[Any], Vector]
     ) -> Vector:
         """Return the scores of all splits' test rows, (n_models, n_test_rows); see `held_out`."""
         assert self.splits is not None

@@ -138,7 +138,7 @@ def split_scores(
     data: RankingData,
     total: Statistics,
     splits: Iterable[tuple[Rows, Rows]],
-    coefs_of: Callable[[Statistics], Vector],
+    coefs_of: Callable[[Any], Vector],
     n_threads: int | None = None,
 ) -> list[Vector]:
     """Return the scores of every split's test rows by models of its training rows.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,9 @@ from pairgram.pairs import Pairs, PairSettings, Scope, Target, Weighting
 from pairgram.persistence import read_file, written_by
 from pairgram.ridge import Vector, check_alpha, check_alphas
 from pairgram.ridge_ranker import RidgeRanker, RidgeSearch, as_list
+
+if TYPE_CHECKING:
+    from pairgram.elm_rank import ELMRank
 
 __all__ = ["RankRLS", "RankRLSCV", "load_model"]
 
@@ -321,25 +324,31 @@ class RankRLSCV(RidgeSearch):
         }
 
 
-def load_model(path: str | os.PathLike[str]) -> RankRLS:
+def load_model(path: str | os.PathLike[str]) -> RankRLS | ELMRank:
     """Read a model that `save` wrote; loading runs no code.
 
     Returns
     -------
-    RankRLS
-        Fitted; a `RankRLSCV` comes back as the model that it chose.
+    RankRLS or ELMRank
+        Fitted; a `RankRLSCV` or `ELMRankCV` comes back as the model that it chose.
 
     Raises
     ------
     ValueError
         If the file is not a pairgram model, or is damaged.
     """
-    _, arrays, settings = read_file(path, ("RankRLS",))
+    from pairgram.elm_rank import ELMRank
+
+    kind, arrays, settings = read_file(path, ("RankRLS", "ELMRank"))
     fitted = settings.pop("fitted")
+    model: RankRLS | ELMRank
     try:
-        feature_map = restore_map(arrays, settings["feature_map"])
-        given = feature_map if settings.get("kernel") is None else None
-        model = RankRLS(**{**settings, "feature_map": given})
+        feature_map = restore_map(arrays, settings.pop("feature_map"))
+        if kind == "ELMRank":
+            model = ELMRank(**settings)
+        else:
+            given = feature_map if settings.get("kernel") is None else None
+            model = RankRLS(**settings, feature_map=given)
         model.coef_, model.feature_map_ = arrays["coef_"], feature_map
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from pairgram import _core
 from pairgram._map_base import FeatureMap, check_size, check_text, generator
 
-__all__ = ["RandomNodes"]
+__all__ = ["RandomNodes", "join_nodes"]
 
 Activation = str | Callable[[NDArray[Any]], NDArray[Any]]
 # Names here, and what the kernels call them.
@@ -201,6 +201,20 @@ class RandomNodes(FeatureMap):
             and np.array_equal(self.weights_, other.weights_)
             and np.array_equal(self.bias_, other.bias_)
         )
+
+
+def join_nodes(maps: Sequence[RandomNodes]) -> RandomNodes:
+    """Return fitted nodes side by side, as one map; all of the same single activation."""
+    first = maps[0]
+    if len(maps) == 1:
+        return first
+    joined = RandomNodes(**{**first.get_params(), "n_nodes": sum(m.n_nodes for m in maps)})
+    joined.weights_ = np.hstack([m.weights_ for m in maps])
+    joined.bias_ = np.concatenate([m.bias_ for m in maps])
+    joined.n_features_in_, joined._n_features_out = joined.weights_.shape
+    joined.activation_ = first.activation_
+    joined._segments = _segments(joined.activation, joined._n_features_out)
+    return joined
 
 
 def _segments(activation: Any, n_nodes: int) -> list[tuple[int, int, Activation]]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
 
 from pairgram.coordinates import Coordinates
 from pairgram.cross_validation import HeldOutScoring, is_validation_set
@@ -176,28 +174,6 @@ class RidgeSearch(_FeaturesOrKernel):
         return HeldOutScoring.make(
             coordinates.data, self.cv, validation, self.scoring, self.n_threads
         )
-
-    def _validation(
-        self,
-        feature_map: Any,
-        uses_qid: bool,
-        X: Any,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-    ) -> RankingData:
-        if qid is None and uses_qid:
-            raise ValueError("cv is a validation set (X, y), but fit has qid: give (X, y, qid)")
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            reset=False,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=feature_map is None,  # which may take NaN
-            y_numeric=True,
-        )
-        return replace(RankingData.delimit(X, y, qid), feature_map=feature_map)
 
     def _choose(
         self, candidates: list[_Candidate], metric: Metric, coordinates: Coordinates
