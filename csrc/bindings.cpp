@@ -27,15 +27,11 @@ pg::pair_rule rule_of(const std::string& pairs, const std::string& weighting,
                       const optional_array<double>& omega) {
     check(pairs == "none" || pairs == "kept" || pairs == "dropped" || pairs == "omega",
           "pairs must be 'none', 'kept', 'dropped' or 'omega'");
-    check(weighting == "pairs" || weighting == "documents" || weighting == "queries",
-          "weighting must be 'pairs', 'documents' or 'queries'");
     const auto kind = pairs == "none"      ? pg::pair_kind::none
                       : pairs == "kept"    ? pg::pair_kind::kept
                       : pairs == "dropped" ? pg::pair_kind::dropped
                                            : pg::pair_kind::omega;
-    const auto weights = weighting == "pairs"       ? pg::weighting_kind::pairs
-                         : weighting == "documents" ? pg::weighting_kind::documents
-                                                    : pg::weighting_kind::queries;
+    const auto weights = pg::weighting_of(weighting);
     if (kind != pg::pair_kind::omega) return {kind, weights, 0, nullptr, nullptr};
     check(level_values && omega, "omega needs its levels");
     const auto n_levels = level_values->size();
@@ -220,6 +216,7 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
     pg::bind_metrics(m);
     pg::bind_letor(m);
     pg::bind_feature_maps(m);
+    pg::bind_pair_operator(m);
     define_least_squares<double>(m);
     define_least_squares<float>(m);
 }

@@ -130,3 +130,19 @@ def apply_activation(
     name: str,  # exp, gaussian, sigmoid, tanh, cos, sin, relu or hardlim
     values: NDArray[_T],
 ) -> None: ...
+
+class PairOperator:
+    def __init__(
+        self,
+        labels: NDArray[np.float64],
+        offsets: NDArray[np.int64],
+        *,
+        row_weights: NDArray[np.float64] | None = None,
+        query_weights: NDArray[np.float64] | None = None,
+        weighting: str = "pairs",
+        loss: str = "squared_hinge",
+    ) -> None: ...
+    def set_scores(
+        self, scores: NDArray[np.float64], n_threads: int = 1
+    ) -> tuple[float, NDArray[np.float64]]: ...
+    def product(self, u: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]: ...
