@@ -6,6 +6,7 @@
 
 #include "bindings.hpp"
 #include "pair_operator.hpp"
+#include "row_products.hpp"
 
 namespace pairgram {
 
@@ -65,10 +66,77 @@ array<double> product(const pair_operator& pairs, const array<double>& u, int n_
     return result;
 }
 
+template <class T>
+matrix_rows<T> rows_of(const array<T>& features, const optional_array<std::int64_t>& order) {
+    check(features.ndim() == 2, "features must be 2-d");
+    const auto n = features.shape(0);
+    const std::int64_t all_rows[] = {0, n};
+    if (order) {
+        check(order->ndim() == 1 && order->size() == n, "order must be 1-d with a value per row");
+        check_rows({1, all_rows, pointer(order)}, n);
+    }
+    return {n, features.shape(1), pointer(features), pointer(order)};
+}
+
+template <class T>
+array<double> score_array(const array<T>& features, const array<double>& w,
+                          const optional_array<std::int64_t>& order, int n_threads) {
+    const auto rows = rows_of(features, order);
+    check(w.ndim() == 1 && w.size() == rows.width, "w must be 1-d, one per feature");
+    const double* in = pointer(w);
+    array<double> result(rows.n_rows);
+    double* out = result.mutable_data();
+    const py::gil_scoped_release release;
+    score_rows(rows, in, out, n_threads);
+    return result;
+}
+
+template <class T>
+array<double> sum_array(const array<T>& features, const array<double>& z,
+                        const optional_array<std::int64_t>& order, int n_threads) {
+    const auto rows = rows_of(features, order);
+    check(z.ndim() == 1 && z.size() == rows.n_rows, "z must be 1-d, one per row");
+    const double* in = pointer(z);
+    array<double> result(rows.width);
+    double* out = result.mutable_data();
+    const py::gil_scoped_release release;
+    sum_rows(rows, in, out, n_threads);
+    return result;
+}
+
+template <class T>
+py::tuple hessian_array(const pair_operator& pairs, const array<T>& features,
+                        const array<double>& s, const optional_array<std::int64_t>& order,
+                        int n_threads) {
+    const auto rows = rows_of(features, order);
+    check(rows.n_rows == pairs.n_rows(), "features must have the rows of the operator");
+    check(s.ndim() == 1 && s.size() == rows.width, "s must be 1-d, one per feature");
+    const double* in = pointer(s);
+    array<double> scores(rows.n_rows), result(rows.width);
+    double *scores_out = scores.mutable_data(), *out = result.mutable_data();
+    {
+        const py::gil_scoped_release release;
+        hessian_product(pairs, rows, in, scores_out, out, n_threads);
+    }
+    return py::make_tuple(result, scores);
+}
+
+template <class T>
+void define_row_products(py::module_& m, py::class_<pair_operator>& pairs) {
+    m.def("score_rows", &score_array<T>, py::arg("features").noconvert(), py::arg("w").noconvert(),
+          py::arg("order").noconvert() = py::none(), py::arg("n_threads") = 1);
+    m.def("sum_rows", &sum_array<T>, py::arg("features").noconvert(), py::arg("z").noconvert(),
+          py::arg("order").noconvert() = py::none(), py::arg("n_threads") = 1);
+    pairs.def("hessian_product", &hessian_array<T>, py::arg("features").noconvert(),
+              py::arg("s").noconvert(), py::arg("order").noconvert() = py::none(),
+              py::arg("n_threads") = 1);
+}
+
 }  // namespace
 
 void bind_pair_operator(py::module_& m) {
-    py::class_<pair_operator>(m, "PairOperator")
+    py::class_<pair_operator> pairs(m, "PairOperator");
+    pairs
         .def(py::init(&make_operator), py::arg("labels").noconvert(),
              py::arg("offsets").noconvert(), py::kw_only(),
              py::arg("row_weights").noconvert() = py::none(),
@@ -76,6 +144,8 @@ void bind_pair_operator(py::module_& m) {
              py::arg("loss") = "squared_hinge")
         .def("set_scores", &set_scores, py::arg("scores").noconvert(), py::arg("n_threads") = 1)
         .def("product", &product, py::arg("u").noconvert(), py::arg("n_threads") = 1);
+    define_row_products<double>(m, pairs);
+    define_row_products<float>(m, pairs);
 }
 
 }  // namespace pairgram

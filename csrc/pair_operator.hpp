@@ -40,6 +40,8 @@ class pair_operator {
     std::ptrdiff_t n_rows() const { return offsets_.back(); }
     std::ptrdiff_t first_row(std::ptrdiff_t query) const { return offsets_[size_of(query)]; }
 
+    bool has_pairs(std::ptrdiff_t query) const { return factor_[size_of(query)] > 0; }
+
     // Fixes the active pairs, writes the gradient (n,) and returns the loss. Scores are finite.
     // The same bits for any n_threads.
     double set_scores(const double* scores, double* gradient, int n_threads);

@@ -1,5 +1,7 @@
 """The pair operator against the explicit matrices A and D of Chen et al. 2017, eq. 23-25."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -96,7 +98,7 @@ def test_any_number_of_levels_and_long_queries(n_levels, sizes):
     rng, y, offsets = many_rows(n_levels, sizes)
     f, u = rng.normal(size=(2, len(y)))
     expected_gradient, expected_product, expected = np.zeros(len(y)), np.zeros(len(y)), 0.0
-    for begin, end in zip(offsets[:-1], offsets[1:], strict=True):
+    for begin, end in pairwise(offsets):
         rows = slice(begin, end)
         p = 1 - (f[rows, None] - f[rows])
         D = (y[rows, None] > y[rows]) & (p > 0)

@@ -146,3 +146,23 @@ class PairOperator:
         self, scores: NDArray[np.float64], n_threads: int = 1
     ) -> tuple[float, NDArray[np.float64]]: ...
     def product(self, u: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]: ...
+    def hessian_product(
+        self,
+        features: NDArray[_T],
+        s: NDArray[np.float64],
+        order: NDArray[np.int64] | None = None,
+        n_threads: int = 1,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+
+def score_rows(
+    features: NDArray[_T],
+    w: NDArray[np.float64],
+    order: NDArray[np.int64] | None = None,
+    n_threads: int = 1,
+) -> NDArray[np.float64]: ...
+def sum_rows(
+    features: NDArray[_T],
+    z: NDArray[np.float64],
+    order: NDArray[np.int64] | None = None,
+    n_threads: int = 1,
+) -> NDArray[np.float64]: ...
