@@ -66,6 +66,20 @@ array<double> product(const pair_operator& pairs, const array<double>& u, int n_
     return result;
 }
 
+array<double> product_of_queries(const pair_operator& pairs, py::ssize_t first, py::ssize_t last,
+                                 const array<double>& u) {
+    check(0 <= first && first <= last && last <= pairs.n_queries(),
+          "first and last must be queries");
+    check(u.ndim() == 1 && u.size() == pairs.first_row(last) - pairs.first_row(first),
+          "u must be 1-d, one per row of the queries");
+    const double* in = pointer(u);
+    array<double> result(u.size());
+    double* out = result.mutable_data();
+    const py::gil_scoped_release release;
+    pairs.product(first, last, in, out);
+    return result;
+}
+
 template <class T>
 matrix_rows<T> rows_of(const array<T>& features, const optional_array<std::int64_t>& order) {
     check(features.ndim() == 2, "features must be 2-d");
@@ -143,7 +157,14 @@ void bind_pair_operator(py::module_& m) {
              py::arg("query_weights").noconvert() = py::none(), py::arg("weighting") = "pairs",
              py::arg("loss") = "squared_hinge")
         .def("set_scores", &set_scores, py::arg("scores").noconvert(), py::arg("n_threads") = 1)
-        .def("product", &product, py::arg("u").noconvert(), py::arg("n_threads") = 1);
+        .def("product", &product, py::arg("u").noconvert(), py::arg("n_threads") = 1)
+        .def("product_of_queries", &product_of_queries, py::arg("first"), py::arg("last"),
+             py::arg("u").noconvert())
+        .def_property_readonly("n_rows", &pair_operator::n_rows)
+        .def_property_readonly("pair_weights", [](const pair_operator& op) {
+            const auto& weights = op.pair_weights();
+            return array<double>(static_cast<py::ssize_t>(weights.size()), weights.data());
+        });
     define_row_products<double>(m, pairs);
     define_row_products<float>(m, pairs);
 }

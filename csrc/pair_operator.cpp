@@ -81,6 +81,7 @@ pair_operator::pair_operator(const preference_rows& rows, weighting_kind weighti
     : reach_(loss == pair_loss::squared ? std::numeric_limits<double>::infinity() : 1.0),
       offsets_(rows.offsets, rows.offsets + rows.n_queries + 1),
       factor_(size_of(rows.n_queries)),
+      pair_weights_(size_of(rows.n_queries)),
       n_levels_(size_of(rows.n_queries)),
       weight_(size_of(offsets_.back()), 1.0),
       level_(weight_.size()),
@@ -116,6 +117,7 @@ pair_operator::pair_operator(const preference_rows& rows, weighting_kind weighti
                                                                         : pair_weight;
         if (pair_weight > 0)
             factor_[size_of(q)] = (rows.query_weights ? rows.query_weights[q] : 1.0) / divisor;
+        pair_weights_[size_of(q)] = factor_[size_of(q)] * pair_weight;
     }
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q)
         if (tasks_.empty() || first_row(q) - first_row(tasks_.back()) >= task_rows)

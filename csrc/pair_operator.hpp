@@ -42,6 +42,9 @@ class pair_operator {
 
     bool has_pairs(std::ptrdiff_t query) const { return factor_[size_of(query)] > 0; }
 
+    // c_q Σ_ij v_i v_j over the pairs of every query: (n_queries,).
+    const std::vector<double>& pair_weights() const { return pair_weights_; }
+
     // Fixes the active pairs, writes the gradient (n,) and returns the loss. Scores are finite.
     // The same bits for any n_threads.
     double set_scores(const double* scores, double* gradient, int n_threads);
@@ -63,6 +66,7 @@ class pair_operator {
     std::vector<std::ptrdiff_t> offsets_;  // (n_queries + 1,)
     std::vector<std::ptrdiff_t> tasks_;    // first query of every task, and n_queries
     std::vector<double> factor_;           // (n_queries,) c; 0 for a query without pairs
+    std::vector<double> pair_weights_;     // (n_queries,)
     std::vector<std::int32_t> n_levels_;   // (n_queries,)
     std::vector<double> weight_;           // (n,) v
     std::vector<std::int32_t> level_;      // (n,) rank of the label within its query
