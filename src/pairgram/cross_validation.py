@@ -1,9 +1,9 @@
-"""How RankRLSCV holds rows out and scores them."""
+"""How estimators that choose settings hold rows out and score them."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -19,6 +19,7 @@ from pairgram.data import RankingData
 from pairgram.gram import Pairgram
 from pairgram.metrics import Metric, get_metric
 from pairgram.model_selection import QueryKFold
+from pairgram.queries import Queries
 from pairgram.ridge import RidgePath, Vector
 
 __all__ = ["HeldOutScoring", "is_validation_set", "metric_of"]
@@ -29,7 +30,7 @@ Splits = list[tuple[Rows, Rows]]
 
 @dataclass(frozen=True)
 class HeldOutScoring:
-    """Held-out scores of ridge paths fitted to one data set.
+    """How rows are held out of one data set, and how their scores are judged.
 
     Attributes
     ----------
@@ -38,6 +39,9 @@ class HeldOutScoring:
     splits : list of (training rows, test rows), or None
     validation : RankingData or None
         Without it and without splits, every query is held out in turn, or every row of one query.
+    scored : RankingData
+        The held-out rows: the validation set; the test rows of all splits, one split after the
+        other, where a query of each split stands for itself, without X; or all rows.
     n_threads : int or None
     """
 
@@ -45,6 +49,7 @@ class HeldOutScoring:
     metric: Metric
     splits: Splits | None
     validation: RankingData | None
+    scored: RankingData
     n_threads: int | None
 
     @classmethod
@@ -67,54 +72,62 @@ class HeldOutScoring:
         scored = data if validation is None else validation
         one_by_one = cv is None and validation is None and _is_one_query(data)
         metric = metric_of(scoring, scored.y, one_by_one)
-        self = cls(data, metric, splits, validation, n_threads)
+        if splits is not None:
+            scored = _test_rows(data, splits)
         try:
             metric.per_query_scores(
                 scored.y, np.zeros((1, len(scored.y))), scored.queries, n_threads
             )
         except ValueError as error:
             raise ValueError(f"scoring={metric.name!r}: {error}") from None
-        return self
+        return cls(data, metric, splits, validation, scored, n_threads)
 
     def scores(self, total: Pairgram, ridge: RidgePath, scale: bool, alphas: Vector) -> Vector:
         """Return the mean held-out score for every alpha, (n_alphas,); NaN where undefined."""
-        data = self.data
         if self.validation is not None:
             held = held_out.predict_rows(self.validation, slice(None), ridge.coef(alphas))
-            parts = [(self.validation, held)]
         elif self.splits is not None:
-            scores = held_out.split_scores(data, total, self.splits, scale, alphas, self.n_threads)
-            tests = (data.take(test) for _, test in self.splits)
-            parts = list(zip(tests, scores, strict=True))
+            held = self.split_scores(
+                self.data, total, lambda rest: rest.decompose(scale=scale).coef(alphas)
+            )
         else:
-            one = _is_one_query(data)
+            one = _is_one_query(self.data)
             leave_out = held_out.leave_row_out if one else held_out.leave_query_out
-            parts = [(data, leave_out(data, total, ridge, alphas, self.n_threads))]
-        return self._mean(parts)
+            held = leave_out(self.data, total, ridge, alphas, self.n_threads)
+        return self.mean(held)
 
-    def _mean(self, parts: Iterable[tuple[RankingData, Vector]]) -> Vector:
-        """Return the weighted mean over all held-out queries; NaN scores make it NaN."""
-        per_query, weights, unknown = [], [], np.array(False)
-        for data, scores in parts:
-            if data.row_weights is not None and (data.row_weights == 0).any():
-                seen = np.flatnonzero(data.row_weights > 0)  # weight 0: as if the row were absent
-                data, scores = data.take(seen), np.ascontiguousarray(scores[:, seen])
-            queries = data.queries
-            values = np.full((len(scores), queries.n_queries), np.nan)
-            known = np.isfinite(scores).all(axis=1)
-            if known.any():
-                values[known] = self.metric.per_query_scores(
-                    data.y, np.ascontiguousarray(scores[known]), queries, self.n_threads
-                )
-            per_query.append(values)
-            totals = np.bincount(queries.index(), data.v, minlength=queries.n_queries)
-            weight = totals / np.maximum(queries.sizes, 1)
-            weights.append(weight if data.query_weights is None else weight * data.query_weights)
-            unknown = unknown | ~known
-        means = np.atleast_1d(
-            self.metric.mean(np.concatenate(per_query, axis=1), np.concatenate(weights))
-        )
-        return np.where(unknown, np.nan, means)
+    def split_scores(
+        self, data: RankingData, total: Pairgram, coefs_of: Callable[[Pairgram], Vector]
+    ) -> Vector:
+        """Return the scores of all splits' test rows, (n_models, n_test_rows); see `held_out`."""
+        assert self.splits is not None
+        parts = held_out.split_scores(data, total, self.splits, coefs_of, self.n_threads)
+        return np.hstack(parts)
+
+    def mean(self, scores: Vector) -> Vector:
+        """Return the weighted mean of the metric over the queries of the held-out rows.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_models, n_held_out_rows), float64
+            Rows as in `scored`; of a model with a NaN the mean is NaN.
+        """
+        data = self.scored
+        if data.row_weights is not None and (data.row_weights == 0).any():
+            seen = np.flatnonzero(data.row_weights > 0)  # weight 0: as if the row were absent
+            data, scores = data.take(seen), scores[:, seen]
+        queries = data.queries
+        values = np.full((len(scores), queries.n_queries), np.nan)
+        known = np.isfinite(scores).all(axis=1)
+        if known.any():
+            values[known] = self.metric.per_query_scores(
+                data.y, np.ascontiguousarray(scores[known]), queries, self.n_threads
+            )
+        totals = np.bincount(queries.index(), data.v, minlength=queries.n_queries)
+        weights = totals / np.maximum(queries.sizes, 1)
+        if data.query_weights is not None:
+            weights = weights * data.query_weights
+        return np.atleast_1d(self.metric.mean(values, weights))
 
 
 def is_validation_set(cv: Any) -> bool:
@@ -182,6 +195,22 @@ def _as_split(number: int, split: Any, n_rows: int) -> tuple[Rows, Rows]:
             raise ValueError(f"cv: the {name} rows of split {number} leave 0..{n_rows - 1}")
         parts.append(rows.astype(np.int64))
     return parts[0], parts[1]
+
+
+def _test_rows(data: RankingData, splits: Splits) -> RankingData:
+    """Return the test rows of all splits, without X; a query of each split is one of its own."""
+    rows = np.concatenate([test for _, test in splits])
+    split = np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
+    n_queries = data.queries.n_queries
+    queries = Queries.make(len(rows), qid=split * n_queries + data.queries.index()[rows])
+    assert queries.ids is not None
+    return RankingData(
+        np.empty((len(rows), 0)),
+        data.y[rows],
+        queries,
+        None if data.row_weights is None else data.row_weights[rows],
+        None if data.query_weights is None else data.query_weights[queries.ids % n_queries],
+    )
 
 
 def _is_one_query(data: RankingData) -> bool:

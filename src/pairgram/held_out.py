@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,14 @@ from pairgram.gram import Pairgram
 from pairgram.pairs import PairSettings
 from pairgram.ridge import RidgePath, Vector
 
-__all__ = ["leave_query_out", "leave_row_out", "predict_path", "predict_rows", "split_scores"]
+__all__ = [
+    "leave_query_out",
+    "leave_row_out",
+    "predict_path",
+    "predict_rows",
+    "split_scores",
+    "statistics_without",
+]
 
 Rows = NDArray[np.int64]
 MAX_REFIT_FLOPS = 1e11
@@ -111,7 +118,7 @@ def leave_row_out(
     y, v, features = settings.targets(data.y), data.v, data.features()
     for row in rows:
         test = rows[row : row + 1]
-        rest = _statistics_of(data, total, np.delete(rows, row), test, n_threads)
+        rest = statistics_without(data, total, np.delete(rows, row), test, n_threads)
         coefs = RidgePath.of(rest.G, rest.g, ridge.factor).coef(alphas)
         others = np.where(rows == row, 0.0, v)
         share = others / others.sum() if others.sum() > 0 else others
@@ -124,21 +131,39 @@ def split_scores(
     data: RankingData,
     total: Pairgram,
     splits: Iterable[tuple[Rows, Rows]],
-    scale: bool,
-    alphas: Vector,
+    coefs_of: Callable[[Pairgram], Vector],
     n_threads: int | None = None,
 ) -> list[Vector]:
-    """Return the scores of every split's test rows by the path of its training rows.
+    """Return the scores of every split's test rows by models of its training rows.
 
     A split whose test rows are whole queries, and whose training rows are all the others, costs
     only the statistics of its test rows, which are subtracted from those of all.
+
+    Parameters
+    ----------
+    data : RankingData
+    total : Pairgram
+        The statistics of all rows.
+    splits : iterable of (training rows, test rows)
+    coefs_of : callable
+        Takes the statistics of the training rows, returns models of shape (n_models, n_features).
+    n_threads : int or None
+
+    Returns
+    -------
+    list of ndarray of shape (n_models, n_test_rows), float64
+
+    Raises
+    ------
+    ValueError
+        If the training rows of a split have no pairs that count.
     """
     results = []
     for number, (train, test) in enumerate(splits):
         if not data.take(train).as_scope(total.settings).has_pairs(total.settings).any():
             raise ValueError(f"cv: the training rows of split {number} have no pairs that count")
-        rest = _statistics_of(data, total, train, test, n_threads)
-        results.append(predict_rows(data, test, rest.decompose(scale=scale).coef(alphas)))
+        rest = statistics_without(data, total, train, test, n_threads)
+        results.append(predict_rows(data, test, coefs_of(rest)))
     return results
 
 
@@ -169,7 +194,7 @@ def _leave_global_query_out(
     rows = np.arange(len(data.y))
     for query in np.flatnonzero(data.queries.sizes).tolist():
         test = rows[data.queries.rows(query)]
-        rest = _statistics_of(data, total, np.setdiff1d(rows, test), test, n_threads)
+        rest = statistics_without(data, total, np.setdiff1d(rows, test), test, n_threads)
         coefs = RidgePath.of(rest.G, rest.g, ridge.factor).coef(alphas)
         scores[:, test] = predict_rows(data, test, coefs)
     return scores
@@ -226,7 +251,7 @@ def _objective_factor(data: RankingData, settings: PairSettings, weight: Vector)
     return factor if data.query_weights is None else factor * data.query_weights.max()
 
 
-def _statistics_of(
+def statistics_without(
     data: RankingData, total: Pairgram, train: Rows, test: Rows, n_threads: int | None
 ) -> Pairgram:
     """Return the statistics of the training rows, by subtraction where that is exact."""

@@ -67,14 +67,19 @@ class RidgePath:
             vectors = factor[:, None] * vectors
         return cls(np.maximum(eigenvalues, 0.0), vectors, projection, factor)
 
-    def coef(self, alphas: ArrayLike) -> Vector:
+    def coef(self, alphas: ArrayLike, damping: ArrayLike = 0.0) -> Vector:
         """Return the solutions, shape (n_alphas, n_features).
 
-        The minimum-norm solution for alpha = 0 and a singular G.
+        The minimum-norm solution for alpha = 0 and a singular G. With a damping δ ≥ 0, one or one
+        for every alpha, the solution of ``(A² + δ² I) w = A g``, ``A = G + alpha I``: eigenvalue a
+        of A weighs ``a / (a² + δ²) = 1 / (a + δ² / a)`` instead of 1 / a.
         """
         shifted = self.eigenvalues + np.asarray(alphas, dtype=np.float64)[:, None]
         solvable = (self.projection != 0) & (shifted > 0)
-        weights = np.divide(self.projection, shifted, out=np.zeros_like(shifted), where=solvable)
+        a = np.where(solvable, shifted, 1.0)
+        with np.errstate(over="ignore"):  # infinity, of which the weight is 0
+            a += np.square(damping).reshape(-1, 1) / a
+        weights = np.where(solvable, self.projection / a, 0.0)
         with single_threaded_blas():  # waking NumPy's threads takes longer than the product
             return np.asarray(weights @ self.basis.T)
 
