@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pairgram import RankRLS, RankRLSCV
+from pairgram import ELMRank, ELMRankCV, RankRLS, RankRLSCV
 
 
 @parametrize_with_checks(
@@ -13,6 +13,10 @@ from pairgram import RankRLS, RankRLSCV
         RankRLS(pairs=None),
         RankRLSCV(),
         RankRLSCV(pairs=["kept", "dropped"], scale=[False, True]),
+        ELMRank(n_nodes=10),
+        ELMRank(n_nodes=10, pairs="dropped", n_estimators=2),
+        ELMRankCV(n_nodes=10, cv=3),
+        ELMRankCV([0.1], [2.0, 1024.0], n_nodes=10, cv=3, pairs="dropped"),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

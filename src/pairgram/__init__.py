@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pairgram._core import __version__
     from pairgram.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
+    from pairgram.elm_rank import ELMRank, ELMRankCV
     from pairgram.feature_maps import RandomNodes
     from pairgram.gram import Pairgram
     from pairgram.least_squares import RankRLS, RankRLSCV, load_model
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from pairgram.model_selection import QueryKFold
 
 __all__ = [
+    "ELMRank",
+    "ELMRankCV",
     "Metric",
     "Pairgram",
     "QueryKFold",
@@ -36,6 +39,7 @@ __all__ = [
 _NAMES = {
     "_core": ("__version__",),
     "datasets": ("dump_letor", "load_letor", "load_letor_folds", "make_ranking"),
+    "elm_rank": ("ELMRank", "ELMRankCV"),
     "feature_maps": ("RandomNodes",),
     "gram": ("Pairgram",),
     "least_squares": ("RankRLS", "RankRLSCV", "load_model"),

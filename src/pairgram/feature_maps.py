@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pairgram import _core
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 
-__all__ = ["RandomNodes", "describe_map", "native_map", "restore_map", "same_map"]
+__all__ = ["RandomNodes", "describe_map", "join_nodes", "native_map", "restore_map", "same_map"]
 
 Activation = str | Callable[[NDArray[Any]], NDArray[Any]]
 # Names here, and what the kernels call them.
@@ -256,6 +256,20 @@ def restore_map(arrays: dict[str, NDArray[Any]], settings: dict[str, Any] | None
     feature_map.activation_ = feature_map.activation
     feature_map._segments = _segments(feature_map.activation, feature_map._n_features_out)
     return feature_map
+
+
+def join_nodes(maps: Sequence[RandomNodes]) -> RandomNodes:
+    """Return fitted nodes side by side, as one map; all of the same single activation."""
+    first = maps[0]
+    if len(maps) == 1:
+        return first
+    joined = RandomNodes(**{**first.get_params(), "n_nodes": sum(m.n_nodes for m in maps)})
+    joined.weights_ = np.hstack([m.weights_ for m in maps])
+    joined.bias_ = np.concatenate([m.bias_ for m in maps])
+    joined.n_features_in_, joined._n_features_out = joined.weights_.shape
+    joined.activation_ = first.activation_
+    joined._segments = _segments(joined.activation, joined._n_features_out)
+    return joined
 
 
 def same_map(a: Any, b: Any) -> bool:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
 
 from pairgram.cross_validation import HeldOutScoring, is_validation_set
 from pairgram.data import RankingData
@@ -21,6 +19,9 @@ from pairgram.metrics import Metric
 from pairgram.pairs import Pairs, PairSettings, Scope, Target, Weighting
 from pairgram.persistence import read_file, written_by
 from pairgram.ridge import RidgePath, Vector, check_alpha, check_alphas
+
+if TYPE_CHECKING:
+    from pairgram.elm_rank import ELMRank
 
 __all__ = ["RankRLS", "RankRLSCV", "load_model"]
 
@@ -353,28 +354,6 @@ class RankRLSCV(LinearRanker):
             validation = self._validation(data.feature_map, uses_qid, *self.cv)
         return HeldOutScoring.make(data, self.cv, validation, self.scoring, self.n_threads)
 
-    def _validation(
-        self,
-        feature_map: Any,
-        uses_qid: bool,
-        X: Any,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-    ) -> RankingData:
-        if qid is None and uses_qid:
-            raise ValueError("cv is a validation set (X, y), but fit has qid: give (X, y, qid)")
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            reset=False,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=feature_map is None,  # which may take NaN
-            y_numeric=True,
-        )
-        return replace(RankingData.delimit(X, y, qid), feature_map=feature_map)
-
     def _choose(self, candidates: list[_Candidate], metric: Metric) -> None:
         sign = 1 if metric.greater_is_better else -1
         scores = np.concatenate([c.scores for c in candidates])
@@ -435,24 +414,30 @@ class _Candidate(NamedTuple):
     scores: Vector
 
 
-def load_model(path: str | os.PathLike[str]) -> RankRLS:
+def load_model(path: str | os.PathLike[str]) -> RankRLS | ELMRank:
     """Read a model that `save` wrote; loading runs no code.
 
     Returns
     -------
-    RankRLS
-        Fitted; a `RankRLSCV` comes back as the model that it chose.
+    RankRLS or ELMRank
+        Fitted; a `RankRLSCV` or `ELMRankCV` comes back as the model that it chose.
 
     Raises
     ------
     ValueError
         If the file is not a pairgram model, or is damaged.
     """
-    _, arrays, settings = read_file(path, ("RankRLS",))
+    from pairgram.elm_rank import ELMRank
+
+    kind, arrays, settings = read_file(path, ("RankRLS", "ELMRank"))
     fitted = settings.pop("fitted")
+    model: RankRLS | ELMRank
     try:
-        feature_map = restore_map(arrays, settings["feature_map"])
-        model = RankRLS(**{**settings, "feature_map": feature_map})
+        feature_map = restore_map(arrays, settings.pop("feature_map"))
+        if kind == "ELMRank":
+            model = ELMRank(**settings)
+        else:
+            model = RankRLS(**settings, feature_map=feature_map)
         model.coef_, model.feature_map_ = arrays["coef_"], feature_map
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pairgram._threads import single_threaded_blas
 from pairgram.data import RankingData, mapped
 from pairgram.feature_maps import BLOCK_ROWS, RandomNodes, describe_map
+from pairgram.fitting import statistics_of
 from pairgram.gram import Pairgram
 from pairgram.metrics import get_metric
 from pairgram.pairs import PairSettings
@@ -27,6 +28,8 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
 
     __metadata_request__fit = {"qid": True, "sample_weight": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True, "sample_weight": True}  # noqa: RUF012
+
+    _file_kind = "RankRLS"  # the class of the model that a file holds
 
     coef_: NDArray[np.float64]
     feature_map_: Any
@@ -73,15 +76,31 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"{name} must not be zero for every row: no pair would count")
         return data
 
+    def _validation(
+        self,
+        feature_map: Any,
+        uses_qid: bool,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+    ) -> RankingData:
+        if qid is None and uses_qid:
+            raise ValueError("cv is a validation set (X, y), but fit has qid: give (X, y, qid)")
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            reset=False,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=feature_map is None,  # which may take NaN
+            y_numeric=True,
+        )
+        return replace(RankingData.delimit(X, y, qid), feature_map=feature_map)
+
     def _statistics(self, data: RankingData, settings: PairSettings) -> Pairgram:
         """Return the statistics of the training data; a ValueError where no pair counts."""
-        if not data.as_scope(settings).has_pairs(settings).any():
-            raise ValueError(
-                f"no pair of rows counts, with pairs={settings.pairs!r} and n_samples="
-                f"{len(data.y)}: every query has a single row, or weight 0, or, where tied pairs "
-                "do not count, rows of one label"
-            )
-        return Pairgram.from_data(data, settings, self.n_threads)
+        return statistics_of(data, settings, self.n_threads)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the scores ``X @ coef_`` by which rows are ranked, highest first.
@@ -182,7 +201,7 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
             settings["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
         parameters = self._parameters_to_save()
         parameters |= {"feature_map": map_settings, "fitted": settings}
-        write_file(path, "RankRLS", arrays, parameters)
+        write_file(path, self._file_kind, arrays, parameters)
 
     def _parameters_to_save(self) -> dict[str, Any]:
         return dict(self.get_params(deep=False))

@@ -127,8 +127,14 @@ def check_alpha(alpha: Any) -> None:
         raise ValueError(f"alpha must be finite and >= 0, got {alpha!r}")
 
 
-def check_alphas(alphas: ArrayLike) -> Vector:
+def check_alphas(alphas: ArrayLike, name: str = "alphas") -> Vector:
     """Return `alphas` as a float64 vector, descending, each finite and > 0.
+
+    Parameters
+    ----------
+    alphas : array-like of shape (n_alphas,)
+    name : str, default="alphas"
+        What the error message calls them.
 
     Raises
     ------
@@ -138,10 +144,10 @@ def check_alphas(alphas: ArrayLike) -> Vector:
     try:
         values = np.asarray(alphas, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"alphas must be numbers, got {alphas!r}") from None
+        raise ValueError(f"{name} must be numbers, got {alphas!r}") from None
     if values.ndim != 1 or values.size == 0:
-        raise ValueError(f"alphas must be a non-empty 1-d array, got shape {values.shape}")
+        raise ValueError(f"{name} must be a non-empty 1-d array, got shape {values.shape}")
     bad = ~(np.isfinite(values) & (values > 0))
     if bad.any():
-        raise ValueError(f"alphas must be finite and > 0, got {values[np.argmax(bad)]}")
+        raise ValueError(f"{name} must be finite and > 0, got {values[np.argmax(bad)]}")
     return np.ascontiguousarray(np.sort(values)[::-1])
