@@ -105,7 +105,9 @@ class MappedRows:
 
     def _features(self, positions: slice) -> NDArray[Any]:
         order = self.data.queries.order
-        return np.ascontiguousarray(self.data.features(positions if order is None else order[positions]))
+        return np.ascontiguousarray(
+            self.data.features(positions if order is None else order[positions])
+        )
 
     def scores(self, w: Vector) -> Vector:
         scores = np.empty(len(self.data.y))
@@ -189,7 +191,7 @@ def scatter_diagonal(data: RankingData, factor: Vector) -> Vector:
             (v, (index, np.arange(len(v)))), shape=(queries.n_queries, len(v))
         )
         squares = (factor[index] * v) @ H.power(2) - inverse @ (select @ H).power(2)
-        return np.maximum(np.asarray(squares).ravel(), 0.0)
+        return np.asarray(np.maximum(squares, 0.0)).ravel()
     result = np.zeros(data.n_features)
     numbers = np.arange(len(v))
     for query in np.flatnonzero(factor * total):
@@ -202,4 +204,4 @@ def scatter_diagonal(data: RankingData, factor: Vector) -> Vector:
             moment += v[part] @ H
             square += v[part] @ (H * H)
         result += factor[query] * square - inverse[query] * moment**2
-    return np.maximum(result, 0.0)
+    return np.asarray(np.maximum(result, 0.0))

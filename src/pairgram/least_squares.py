@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairgram.cross_validation import HeldOutScoring, is_validation_set
+from pairgram.cross_validation import HeldOutScoring, choose, is_validation_set
 from pairgram.data import RankingData
-from pairgram.feature_maps import restore_map
 from pairgram.gram import Pairgram
 from pairgram.linear import LinearRanker, check_flag
 from pairgram.metrics import Metric
 from pairgram.pairs import Pairs, PairSettings, Scope, Target, Weighting
-from pairgram.persistence import read_file, written_by
 from pairgram.ridge import RidgePath, Vector, check_alpha, check_alphas
 
-if TYPE_CHECKING:
-    from pairgram.elm_rank import ELMRank
-
-__all__ = ["RankRLS", "RankRLSCV", "load_model"]
+__all__ = ["RankRLS", "RankRLSCV"]
 
 
 class RankRLS(LinearRanker):
@@ -355,16 +349,9 @@ class RankRLSCV(LinearRanker):
         return HeldOutScoring.make(data, self.cv, validation, self.scoring, self.n_threads)
 
     def _choose(self, candidates: list[_Candidate], metric: Metric) -> None:
-        sign = 1 if metric.greater_is_better else -1
         scores = np.concatenate([c.scores for c in candidates])
-        ordered = np.where(np.isnan(scores), -np.inf, sign * scores)
-        if np.isneginf(ordered).all():
-            raise ValueError(
-                f"scoring={metric.name!r} is undefined for every held-out query: no query "
-                "has what the metric needs, such as two rows with different labels, or every alpha "
-                "is so small that held-out scores are rounding error"
-            )
-        best = int(np.argmax(ordered))
+        otherwise = ", or every alpha is so small that held-out scores are rounding error"
+        best, ranks = choose(scores, metric, otherwise)
         of_candidate = np.repeat(np.arange(len(candidates)), [len(c.alphas) for c in candidates])
         chosen = candidates[int(of_candidate[best])]
         at = best - int(np.searchsorted(of_candidate, of_candidate[best]))
@@ -388,7 +375,7 @@ class RankRLSCV(LinearRanker):
             "param_target": column([c.total.settings.target for c in candidates]),
             "param_scale": column([c.scale for c in candidates]),
             "mean_test_score": scores,
-            "rank_test_score": np.searchsorted(np.sort(-ordered), -ordered) + 1,
+            "rank_test_score": ranks,
         }
 
     def _parameters_to_save(self) -> dict[str, Any]:
@@ -412,47 +399,6 @@ class _Candidate(NamedTuple):
     scale: bool
     alphas: Vector
     scores: Vector
-
-
-def load_model(path: str | os.PathLike[str]) -> RankRLS | ELMRank:
-    """Read a model that `save` wrote; loading runs no code.
-
-    Returns
-    -------
-    RankRLS or ELMRank
-        Fitted; a `RankRLSCV` or `ELMRankCV` comes back as the model that it chose.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a pairgram model, or is damaged.
-    """
-    from pairgram.elm_rank import ELMRank
-
-    kind, arrays, settings = read_file(path, ("RankRLS", "ELMRank"))
-    fitted = settings.pop("fitted")
-    model: RankRLS | ELMRank
-    try:
-        feature_map = restore_map(arrays, settings.pop("feature_map"))
-        if kind == "ELMRank":
-            model = ELMRank(**settings)
-        else:
-            model = RankRLS(**settings, feature_map=feature_map)
-        model.coef_, model.feature_map_ = arrays["coef_"], feature_map
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{path}: written by pairgram {written_by(path)}, with settings that this version does "
-            f"not know: {error}"
-        ) from None
-    width = fitted["n_features_in_"] if feature_map is None else feature_map.n_nodes
-    if model.coef_.shape != (width,):
-        raise ValueError(f"{path}: coef_ must have shape ({width},), got {model.coef_.shape}")
-    names = fitted.pop("feature_names_in_", None)
-    if names is not None:
-        model.feature_names_in_ = np.array(names, dtype=object)
-    for name, value in fitted.items():
-        setattr(model, name, value)
-    return model
 
 
 def _as_list(value: Any) -> list[Any]:

@@ -52,6 +52,27 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         sample_weight: ArrayLike | None,
         query_weight: ArrayLike | None,
     ) -> RankingData:
+        data = self._check_rows(X, y, qid, group, sample_weight, query_weight)
+        return self._with_map(data, self.feature_map)
+
+    def _with_map(self, data: RankingData, feature_map: Any) -> RankingData:
+        """Return `data` with a clone of the feature map, fitted to them."""
+        if feature_map is None:
+            return data
+        feature_map = clone(feature_map)
+        if type(feature_map) is RandomNodes and feature_map.n_threads is None:
+            feature_map.set_params(n_threads=self.n_threads)
+        return replace(data, feature_map=feature_map.fit(data.X, data.y))
+
+    def _check_rows(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_weight: ArrayLike | None,
+    ) -> RankingData:
         X, y = validate_data(
             self,
             X,
@@ -63,11 +84,6 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
             y_numeric=True,
         )
         data = RankingData.delimit(X, y, qid, group, sample_weight, query_weight)
-        if self.feature_map is not None:
-            feature_map = clone(self.feature_map)
-            if type(feature_map) is RandomNodes and feature_map.n_threads is None:
-                feature_map.set_params(n_threads=self.n_threads)
-            data = replace(data, feature_map=feature_map.fit(data.X, data.y))
         for name, weights in (
             ("sample_weight", data.row_weights),
             ("query_weight", data.query_weights),

@@ -125,7 +125,9 @@ class PairSolver:
         residual = -gradient
         direction = preconditioned = precondition(residual)
         size = first = float(residual @ preconditioned)
-        for n_products in range(1, MAX_CG_STEPS + 1):
+        n_products = 0
+        while n_products < MAX_CG_STEPS and size > FORCING**2 * first:
+            n_products += 1
             product, scores = self._rows.hessian_product(self._pairs, direction)
             product *= C
             product += direction
@@ -135,8 +137,6 @@ class PairSolver:
             residual -= length * product
             preconditioned = precondition(residual)
             before, size = size, float(residual @ preconditioned)
-            if size <= FORCING**2 * first:
-                break
             direction = preconditioned + size / before * direction
         return step, along, n_products
 
