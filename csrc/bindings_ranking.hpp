@@ -18,15 +18,11 @@ inline pair_rule rule_of(const std::string& pairs, const std::string& weighting,
                          const optional_array<double>& omega) {
     check(pairs == "none" || pairs == "kept" || pairs == "dropped" || pairs == "omega",
           "pairs must be 'none', 'kept', 'dropped' or 'omega'");
-    check(weighting == "pairs" || weighting == "documents" || weighting == "queries",
-          "weighting must be 'pairs', 'documents' or 'queries'");
     const auto kind = pairs == "none"      ? pair_kind::none
                       : pairs == "kept"    ? pair_kind::kept
                       : pairs == "dropped" ? pair_kind::dropped
                                            : pair_kind::omega;
-    const auto weights = weighting == "pairs"       ? weighting_kind::pairs
-                         : weighting == "documents" ? weighting_kind::documents
-                                                    : weighting_kind::queries;
+    const auto weights = weighting_of(weighting);
     if (kind != pair_kind::omega) return {kind, weights, 0, nullptr, nullptr};
     check(level_values && omega, "omega needs its levels");
     const auto n_levels = level_values->size();

@@ -9,8 +9,11 @@ from pairgram import (
     PairwiseELMCV,
     PointwiseELM,
     PointwiseELMCV,
+    RandomNodes,
     RankRLS,
     RankRLSCV,
+    RankSVM,
+    RankSVMCV,
 )
 
 
@@ -30,6 +33,10 @@ from pairgram import (
         ELMRank(n_nodes=10, pairs="dropped", n_estimators=2),
         ELMRankCV(n_nodes=10, cv=3),
         ELMRankCV([0.1], [2.0, 1024.0], n_nodes=10, cv=3, pairs="dropped"),
+        RankSVM(),
+        RankSVM(loss="squared", weighting="queries", tol=1e-6),
+        RankSVMCV(cv=3),
+        RankSVMCV([0.1, 1.0], feature_map=[None, RandomNodes(5, random_state=0)], cv=3),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

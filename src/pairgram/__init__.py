@@ -10,10 +10,13 @@ if TYPE_CHECKING:
     from pairgram.elm_rank import ELMRank, ELMRankCV
     from pairgram.gram import Pairgram
     from pairgram.kernels import KernelMap, kernel_matrix
-    from pairgram.least_squares import RankRLS, RankRLSCV, load_model
+    from pairgram.least_squares import RankRLS, RankRLSCV
     from pairgram.metrics import Metric, evaluate, get_metric, make_scorer, metric_names
+    from pairgram.model_files import load_model
     from pairgram.model_selection import QueryKFold
     from pairgram.random_nodes import RandomNodes
+    from pairgram.rank_svm import RankSVM
+    from pairgram.rank_svm_cv import RankSVMCV
 
 __all__ = [
     "ELMRank",
@@ -29,6 +32,8 @@ __all__ = [
     "RandomNodes",
     "RankRLS",
     "RankRLSCV",
+    "RankSVM",
+    "RankSVMCV",
     "__version__",
     "dump_letor",
     "evaluate",
@@ -51,10 +56,13 @@ _NAMES = {
     "elm_rank": ("ELMRank", "ELMRankCV"),
     "gram": ("Pairgram",),
     "kernels": ("KernelMap", "kernel_matrix"),
-    "least_squares": ("RankRLS", "RankRLSCV", "load_model"),
+    "least_squares": ("RankRLS", "RankRLSCV"),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
+    "model_files": ("load_model",),
     "model_selection": ("QueryKFold",),
     "random_nodes": ("RandomNodes",),
+    "rank_svm": ("RankSVM",),
+    "rank_svm_cv": ("RankSVMCV",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 

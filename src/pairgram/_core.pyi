@@ -194,3 +194,46 @@ def decompose_batch(
     # eigenvalues, eigenvectors as rows, projections as rows, pair weight
     tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float] | None
 ]: ...
+
+class PairOperator:
+    def __init__(
+        self,
+        labels: NDArray[np.float64],
+        offsets: NDArray[np.int64],
+        *,
+        row_weights: NDArray[np.float64] | None = None,
+        query_weights: NDArray[np.float64] | None = None,
+        weighting: str = "pairs",
+        loss: str = "squared_hinge",
+    ) -> None: ...
+    def set_scores(
+        self, scores: NDArray[np.float64], n_threads: int = 1
+    ) -> tuple[float, NDArray[np.float64]]: ...
+    def product(self, u: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]: ...
+    def product_of_queries(
+        self, first: int, last: int, u: NDArray[np.float64]
+    ) -> NDArray[np.float64]: ...
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def pair_weights(self) -> NDArray[np.float64]: ...
+    def hessian_product(
+        self,
+        features: NDArray[_T],
+        s: NDArray[np.float64],
+        order: NDArray[np.int64] | None = None,
+        n_threads: int = 1,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+
+def score_rows(
+    features: NDArray[_T],
+    w: NDArray[np.float64],
+    order: NDArray[np.int64] | None = None,
+    n_threads: int = 1,
+) -> NDArray[np.float64]: ...
+def sum_rows(
+    features: NDArray[_T],
+    z: NDArray[np.float64],
+    order: NDArray[np.int64] | None = None,
+    n_threads: int = 1,
+) -> NDArray[np.float64]: ...

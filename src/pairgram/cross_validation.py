@@ -22,7 +22,7 @@ from pairgram.model_selection import QueryKFold
 from pairgram.queries import Queries
 from pairgram.ridge import RidgePath, Vector
 
-__all__ = ["HeldOutScoring", "is_validation_set", "metric_of"]
+__all__ = ["HeldOutScoring", "choose", "is_validation_set", "make_splits", "metric_of"]
 
 Rows = NDArray[np.int64]
 Splits = list[tuple[Rows, Rows]]
@@ -158,6 +158,24 @@ def metric_of(scoring: Any, y: Vector, one_by_one: bool) -> Metric:
         graded = (y >= 0).all() and (y == np.rint(y)).all() and y.max(initial=0) < 64
         scoring = "ndcg@10" if graded and not one_by_one else "pairwise_accuracy"
     return get_metric(scoring)
+
+
+def choose(means: Vector, metric: Metric, otherwise: str = "") -> tuple[int, NDArray[np.int64]]:
+    """Return the place of the first best mean, and the rank of every one from 1.
+
+    Raises
+    ------
+    ValueError
+        If all are NaN; `otherwise` tells other causes than what the data lack.
+    """
+    sign = 1 if metric.greater_is_better else -1
+    ordered = np.where(np.isnan(means), -np.inf, sign * means)
+    if np.isneginf(ordered).all():
+        raise ValueError(
+            f"scoring={metric.name!r} is undefined for every held-out query: no query has what "
+            f"the metric needs, such as two rows with different labels{otherwise}"
+        )
+    return int(np.argmax(ordered)), np.searchsorted(np.sort(-ordered), -ordered) + 1
 
 
 def make_splits(cv: Any, data: RankingData) -> Splits:

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairgram.feature_maps import restore_map
 from pairgram.gram import Pairgram
 from pairgram.linear import check_flag
 from pairgram.metrics import Metric
 from pairgram.pairs import Pairs, PairSettings, Scope, Target, Weighting
-from pairgram.persistence import read_file, written_by
 from pairgram.ridge import Vector, check_alpha, check_alphas
 from pairgram.ridge_ranker import RidgeRanker, RidgeSearch, as_list
 
-if TYPE_CHECKING:
-    from pairgram.elm_rank import ELMRank
-
-__all__ = ["RankRLS", "RankRLSCV", "load_model"]
+__all__ = ["RankRLS", "RankRLSCV"]
 
 
 class RankRLS(RidgeRanker):
@@ -322,45 +316,3 @@ class RankRLSCV(RidgeSearch):
             **self._kernel_parameters(),
             "n_threads": self.n_threads,
         }
-
-
-def load_model(path: str | os.PathLike[str]) -> RankRLS | ELMRank:
-    """Read a model that `save` wrote; loading runs no code.
-
-    Returns
-    -------
-    RankRLS or ELMRank
-        Fitted; a `RankRLSCV` or `ELMRankCV` comes back as the model that it chose.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a pairgram model, or is damaged.
-    """
-    from pairgram.elm_rank import ELMRank
-
-    kind, arrays, settings = read_file(path, ("RankRLS", "ELMRank"))
-    fitted = settings.pop("fitted")
-    model: RankRLS | ELMRank
-    try:
-        feature_map = restore_map(arrays, settings.pop("feature_map"))
-        if kind == "ELMRank":
-            model = ELMRank(**settings)
-        else:
-            given = feature_map if settings.get("kernel") is None else None
-            model = RankRLS(**settings, feature_map=given)
-        model.coef_, model.feature_map_ = arrays["coef_"], feature_map
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{path}: written by pairgram {written_by(path)}, with settings that this version does "
-            f"not know: {error}"
-        ) from None
-    width = fitted["n_features_in_"] if feature_map is None else feature_map._n_features_out
-    if model.coef_.shape != (width,):
-        raise ValueError(f"{path}: coef_ must have shape ({width},), got {model.coef_.shape}")
-    names = fitted.pop("feature_names_in_", None)
-    if names is not None:
-        model.feature_names_in_ = np.array(names, dtype=object)
-    for name, value in fitted.items():
-        setattr(model, name, value)
-    return model

@@ -54,6 +54,28 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         sample_weight: ArrayLike | None,
         query_weight: ArrayLike | None,
     ) -> RankingData:
+        data = self._check_rows(X, y, qid, group, sample_weight, query_weight)
+        return self._with_map(data, self._unfitted_map())
+
+    def _with_map(self, data: RankingData, feature_map: Any) -> RankingData:
+        """Return `data` with a clone of the feature map, fitted to them."""
+        if feature_map is None:
+            return data
+        feature_map = clone(feature_map)
+        set_threads(feature_map, self.n_threads)
+        # random nodes know their number of features from one row, and X is checked elsewhere
+        seen = slice(0, 1) if type(feature_map) is RandomNodes else slice(None)
+        return replace(data, feature_map=feature_map.fit(data.X[seen], data.y[seen]))
+
+    def _check_rows(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_weight: ArrayLike | None,
+    ) -> RankingData:
         X, y = validate_data(
             self,
             X,
@@ -65,13 +87,6 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
             y_numeric=True,
         )
         data = RankingData.delimit(X, y, qid, group, sample_weight, query_weight)
-        feature_map = self._unfitted_map()
-        if feature_map is not None:
-            feature_map = clone(feature_map)
-            set_threads(feature_map, self.n_threads)
-            # random nodes know their number of features from one row, and X is checked elsewhere
-            seen = slice(0, 1) if type(feature_map) is RandomNodes else slice(None)
-            data = replace(data, feature_map=feature_map.fit(data.X[seen], data.y[seen]))
         for name, weights in (
             ("sample_weight", data.row_weights),
             ("query_weight", data.query_weights),

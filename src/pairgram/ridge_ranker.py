@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram.coordinates import Coordinates
-from pairgram.cross_validation import HeldOutScoring, is_validation_set
+from pairgram.cross_validation import HeldOutScoring, choose, is_validation_set
 from pairgram.data import RankingData
 from pairgram.dual import Statistics
 from pairgram.kernels import KernelMap
@@ -178,16 +178,9 @@ class RidgeSearch(_FeaturesOrKernel):
     def _choose(
         self, candidates: list[_Candidate], metric: Metric, coordinates: Coordinates
     ) -> None:
-        sign = 1 if metric.greater_is_better else -1
         scores = np.concatenate([c.scores for c in candidates])
-        ordered = np.where(np.isnan(scores), -np.inf, sign * scores)
-        if np.isneginf(ordered).all():
-            raise ValueError(
-                f"scoring={metric.name!r} is undefined for every held-out query: no query "
-                "has what the metric needs, such as two rows with different labels, or every alpha "
-                "is so small that held-out scores are rounding error"
-            )
-        best = int(np.argmax(ordered))
+        otherwise = ", or every alpha is so small that held-out scores are rounding error"
+        best, ranks = choose(scores, metric, otherwise)
         of_candidate = np.repeat(np.arange(len(candidates)), [len(c.alphas) for c in candidates])
         chosen = candidates[int(of_candidate[best])]
         at = best - int(np.searchsorted(of_candidate, of_candidate[best]))
@@ -211,7 +204,7 @@ class RidgeSearch(_FeaturesOrKernel):
             "param_target": column([c.total.settings.target for c in candidates]),
             "param_scale": column([c.scale for c in candidates]),
             "mean_test_score": scores,
-            "rank_test_score": np.searchsorted(np.sort(-ordered), -ordered) + 1,
+            "rank_test_score": ranks,
         }
 
 
