@@ -16,7 +16,7 @@ from sklearn.model_selection import check_cv
 from pairgram import held_out
 from pairgram._scorer import RankingScorer
 from pairgram.data import RankingData
-from pairgram.gram import Pairgram
+from pairgram.dual import Statistics
 from pairgram.metrics import Metric, get_metric
 from pairgram.model_selection import QueryKFold
 from pairgram.ridge import RidgePath, Vector
@@ -76,7 +76,7 @@ class HeldOutScoring:
             raise ValueError(f"scoring={metric.name!r}: {error}") from None
         return self
 
-    def scores(self, total: Pairgram, ridge: RidgePath, scale: bool, alphas: Vector) -> Vector:
+    def scores(self, total: Statistics, ridge: RidgePath, scale: bool, alphas: Vector) -> Vector:
         """Return the mean held-out score for every alpha, (n_alphas,); NaN where undefined."""
         data = self.data
         if self.validation is not None:

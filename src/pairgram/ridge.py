@@ -13,7 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairgram._threads import single_threaded_blas
 
-__all__ = ["RidgePath", "check_alpha", "check_alphas", "scale_factors", "solve_ridge"]
+__all__ = [
+    "RidgePath",
+    "blas_guard",
+    "check_alpha",
+    "check_alphas",
+    "scale_factors",
+    "solve_ridge",
+]
 
 Vector = NDArray[np.float64]
 
@@ -38,12 +45,15 @@ class RidgePath:
         ``Vᵀ T g``.
     factor : ndarray of shape (n_features,) or None
         The diagonal of T.
+    left : ndarray of shape (n_features, n_rows) or None
+        ``Uᵀ`` where the half-Laplacian of ``X @ basis`` is known to be ``U Λ^½`` (dual form).
     """
 
     eigenvalues: Vector
     basis: Vector
     projection: Vector
     factor: Vector | None = None
+    left: Vector | None = None
 
     @classmethod
     def of(cls, G: Vector, g: Vector, factor: Vector | None = None) -> RidgePath:
@@ -53,7 +63,7 @@ class RidgePath:
         """
         if factor is not None:
             G, g = factor[:, None] * G * factor, factor * g
-        with _guard(len(g)):
+        with blas_guard(len(g)):
             # the transpose is the same matrix, in the order of LAPACK
             eigenvalues, vectors = scipy.linalg.eigh(
                 G.T, driver="evd", check_finite=False, overwrite_a=True
@@ -99,7 +109,7 @@ def solve_ridge(G: Vector, g: Vector, alpha: float, factor: Vector | None = None
     shifted = G.copy() if factor is None else factor[:, None] * G * factor
     shifted[np.diag_indices_from(shifted)] += alpha
     try:
-        with _guard(len(g)):
+        with blas_guard(len(g)):
             root = scipy.linalg.cholesky(shifted, overwrite_a=True, check_finite=False)
             solution = scipy.linalg.cho_solve((root, False), scaled_g, check_finite=False)
     except np.linalg.LinAlgError:
@@ -110,7 +120,8 @@ def solve_ridge(G: Vector, g: Vector, alpha: float, factor: Vector | None = None
     return np.asarray(solution if factor is None else factor * solution)
 
 
-def _guard(order: int) -> AbstractContextManager[None]:
+def blas_guard(order: int) -> AbstractContextManager[None]:
+    """Return the context in which to factorise a matrix: one BLAS thread for a small one."""
     return single_threaded_blas() if order <= SINGLE_THREADED_ORDER else nullcontext()
 
 
