@@ -125,7 +125,8 @@ array<double> leave_query_out(const array<T>& features, const array<double>& tar
                               const optional_array<double>& level_values,
                               const optional_array<double>& omega, const array<double>& basis,
                               const array<double>& eigenvalues, const array<double>& projection,
-                              const array<double>& alphas, const py::object& map, int n_threads) {
+                              const array<double>& alphas, const optional_array<double>& left,
+                              const py::object& map, int n_threads) {
     const auto rule = rule_of(pairs, weighting, level_values, omega);
     const auto rows = features_of(features, targets, map);
     const ranking_arrays arrays{labels, offsets, order, row_weights, query_weights};
@@ -137,9 +138,12 @@ array<double> leave_query_out(const array<T>& features, const array<double>& tar
     check(eigenvalues.ndim() == 1 && eigenvalues.size() == rank, "eigenvalues: 1-d, one a column");
     check(projection.ndim() == 1 && projection.size() == rank, "projection: 1-d, one a column");
     check(alphas.ndim() == 1, "alphas must be 1-d");
+    check(!left ||
+              (left->ndim() == 2 && left->shape(0) == rank && left->shape(1) == features.shape(0)),
+          "left must be (rank, n_rows)");
     const pg::ridge_path path{
-        rank,          pointer(basis), pointer(eigenvalues), pointer(projection),
-        alphas.size(), pointer(alphas)};
+        rank,          pointer(basis),  pointer(eigenvalues), pointer(projection),
+        alphas.size(), pointer(alphas), pointer(left)};
     array<double> out({alphas.size(), features.shape(0)});
     auto* data = out.mutable_data();
     const py::gil_scoped_release release;
@@ -155,7 +159,8 @@ void define_least_squares(py::module_& m) {
     m.def("leave_query_out", &leave_query_out<T>, PAIRGRAM_RANKING_ARGUMENTS,
           py::arg("basis").noconvert(), py::arg("eigenvalues").noconvert(),
           py::arg("projection").noconvert(), py::arg("alphas").noconvert(),
-          py::arg("map") = py::none(), py::arg("n_threads") = 1);
+          py::arg("left").noconvert() = py::none(), py::arg("map") = py::none(),
+          py::arg("n_threads") = 1);
 }
 
 // SciPy's BLAS with 64-bit integers (ILP64) has other signatures, which Cython refuses by

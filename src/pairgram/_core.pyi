@@ -99,6 +99,7 @@ def leave_query_out(
     eigenvalues: NDArray[np.float64],
     projection: NDArray[np.float64],
     alphas: NDArray[np.float64],
+    left: NDArray[np.float64] | None = None,
     map: _NodeMap[_T] | None = None,
     n_threads: int = 1,
 ) -> NDArray[np.float64]: ...

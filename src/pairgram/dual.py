@@ -13,7 +13,7 @@ from sklearn.utils.validation import assert_all_finite
 
 from pairgram import _core
 from pairgram._memory import available_memory
-from pairgram._threads import resolve_n_threads
+from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
 from pairgram.gram import Pairgram
 from pairgram.pairs import PairSettings
@@ -24,6 +24,7 @@ __all__ = ["DualGram", "Statistics"]
 Rows = NDArray[np.int64]
 SOLVE_WORDS = 1  # float64 words besides K, times n²
 DECOMPOSE_WORDS = 3  # of which two are LAPACK's workspace
+FLOOR = float(np.finfo(np.float64).eps)  # of eigenvalues, relative to the largest
 
 
 class DualGram:
@@ -49,7 +50,8 @@ class DualGram:
     ``(R Z)ᵀ (R Z) = S``.
 
     Memory besides K, in bytes: ``8 n²`` for `solve`; for `decompose` ``24 n²`` (the matrix that
-    becomes its eigenvectors, and LAPACK's workspace), of which ``8 n · rank`` stay. A subset
+    becomes its eigenvectors, and LAPACK's workspace), of which ``16 n²`` stay (the basis, and
+    U for held-out scores). A subset
     of float32 rows takes ``4 n²`` more for a moment. Time:
     ``n³ / 3`` flops for `solve`, about ``9 n³`` for `decompose`; applying R takes a few passes over
     the matrix.
@@ -101,8 +103,9 @@ class DualGram:
     def solve(self, alpha: float, *, scale: bool = False) -> Vector:
         """Return the dual coefficients for one ridge, shape (n_rows of K,).
 
-        By Cholesky; where ``R K Rᵀ + alpha I`` is numerically singular, as for alpha = 0, those of
-        minimum norm in feature space by eigendecomposition.
+        By Cholesky; where ``R K Rᵀ + alpha I`` is numerically singular, as for alpha = 0, by
+        eigendecomposition those of minimum norm in feature space, eigenvalues below
+        ``n eps S_max`` taken as 0.
 
         Parameters
         ----------
@@ -134,44 +137,50 @@ class DualGram:
             pivots = root.diagonal()
             if not failed and pivots.min() >= 1e-7 * pivots.max():  # condition up to 1e14
                 solution = scipy.linalg.cho_solve((root, False), target, check_finite=False)
-                return self._embedded(self._root(labelled, solution, adjoint=True)[:, None])[:, 0]
-        matrix[np.diag_indices_from(matrix)] = diagonal
-        return np.asarray(self._path(labelled, matrix, target).coef([alpha])[0])
+            else:
+                matrix[np.diag_indices_from(matrix)] = diagonal
+                solution = self._decomposed(matrix, target).coef([alpha])[0]
+        return self._embedded(self._root(labelled, solution, adjoint=True)[:, None])[:, 0]
 
     def decompose(self, *, scale: bool = False) -> RidgePath:
         """Return the eigendecomposition from which solutions for every alpha come.
 
-        Its eigenvalues are those S of ``R K Rᵀ`` above ``n eps S_max``, its basis
-        ``Rᵀ U S^-½`` of shape (n_rows of K, rank), so that ``K @ basis`` are eigen-features, and
-        its coefficients are dual. Parameters and errors are those of `solve`.
+        Its eigenvalues are S, its basis ``Rᵀ U S^-½`` of shape (n_rows of K, n_rows), so that
+        ``K @ basis`` are eigen-features, and its coefficients are dual. Parameters and errors are
+        those of `solve`.
+
+        No direction is left out: one of S near 0 is barely seen within the queries, but its part of
+        the solution, ``Rᵀ u uᵀ R y / alpha``, shifts the scores of other rows. Its S is raised to
+        ``FLOOR · S_max``, to which coefficients are exact relative to alpha. Held-out scores take
+        the half-Laplacian of the eigen-features from U, as `left`.
         """
         _refuse_scale(scale)
         self._require_memory(DECOMPOSE_WORDS)
         labelled = self._labels()
-        return self._path(labelled, *self._system(labelled))
+        matrix, target = self._system(labelled)
+        ridge = self._decomposed(matrix, target)
+        largest = ridge.eigenvalues.max(initial=0.0)
+        values = np.maximum(ridge.eigenvalues, FLOOR * largest if largest > 0 else 1.0)
+        with single_threaded_blas():
+            projection = np.sqrt(values) * (ridge.basis.T @ target)
+        basis = np.array(ridge.basis, order="C")
+        self._root(labelled, basis, adjoint=True)
+        basis /= np.sqrt(values)
+        left = ridge.basis.T if self._rows is None else None
+        return RidgePath(values, self._embedded(basis), projection, left=left)
 
-    def _path(self, labelled: RankingData, matrix: Vector, target: Vector) -> RidgePath:
+    def _decomposed(self, matrix: Vector, target: Vector) -> RidgePath:
         """Decompose R K Rᵀ, of which the upper triangle is read; it is overwritten."""
         trace = float(matrix.trace())
         ridge = RidgePath.of(matrix, target)
-        values = ridge.eigenvalues
-        # Negative ones were set to 0: what they add up to is what the trace lacks.
-        negative, noise = values.sum() - trace, np.sqrt(np.finfo(self._kernel.dtype).eps)
-        if negative > noise * values.sum():
+        # Negative eigenvalues were set to 0: what they add up to is what the trace lacks.
+        total = ridge.eigenvalues.sum()
+        if total - trace > np.sqrt(np.finfo(self._kernel.dtype).eps) * total:
             raise ValueError(
                 "the kernel matrix must be positive semidefinite, but for these pairs its positive "
-                f"eigenvalues add up to {values.sum():.3g} and its negative ones to "
-                f"{-negative:.3g}"
+                f"eigenvalues add up to {total:.3g} and its negative ones to {trace - total:.3g}"
             )
-        largest = values.max(initial=0.0)
-        kept = values > np.finfo(np.float64).eps * len(values) * largest
-        kept[-1:] = True  # no path without an eigenvalue, be it 0
-        values, projection = values[kept], ridge.projection[kept]
-        roots = np.sqrt(values)
-        basis = np.ascontiguousarray(ridge.basis[:, kept])
-        self._root(labelled, basis, adjoint=True)
-        basis /= np.where(roots > 0, roots, np.inf)
-        return RidgePath(values, self._embedded(basis), roots * projection)
+        return ridge
 
     def _labels(self) -> RankingData:
         """The labels, weights and queries of the rows that count."""

@@ -85,6 +85,7 @@ def leave_query_out(
                 eigenvalues=ridge.eigenvalues,
                 projection=ridge.projection,
                 alphas=alphas,
+                left=ridge.left,
                 n_threads=threads,
             )
             if isinstance(rows, slice):

@@ -45,12 +45,15 @@ class RidgePath:
         ``Vᵀ T g``.
     factor : ndarray of shape (n_features,) or None
         The diagonal of T.
+    left : ndarray of shape (n_features, n_rows) or None
+        ``Uᵀ`` where the half-Laplacian of ``X @ basis`` is known to be ``U Λ^½`` (dual form).
     """
 
     eigenvalues: Vector
     basis: Vector
     projection: Vector
     factor: Vector | None = None
+    left: Vector | None = None
 
     @classmethod
     def of(cls, G: Vector, g: Vector, factor: Vector | None = None) -> RidgePath:
