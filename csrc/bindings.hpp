@@ -55,8 +55,9 @@ inline query_offsets queries_of(const array<std::int64_t>& offsets,
 template <class T>
 struct bound_node_map {
     array<T> weights, bias;
-    optional_array<T> square;
+    optional_array<T> square, tail, origin;
     node_map<T> map;
+    py::object wide = py::none();
 };
 
 void bind_metrics(py::module_& m);

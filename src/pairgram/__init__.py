@@ -10,12 +10,16 @@ if TYPE_CHECKING:
     from pairgram.least_squares import RankRLS, RankRLSCV, load_model
     from pairgram.metrics import Metric, evaluate, get_metric, make_scorer, metric_names
     from pairgram.model_selection import QueryKFold
+    from pairgram.nystroem import Nystroem
+    from pairgram.random_fourier import RandomFourier
     from pairgram.random_nodes import RandomNodes
 
 __all__ = [
     "Metric",
+    "Nystroem",
     "Pairgram",
     "QueryKFold",
+    "RandomFourier",
     "RandomNodes",
     "RankRLS",
     "RankRLSCV",
@@ -40,6 +44,8 @@ _NAMES = {
     "least_squares": ("RankRLS", "RankRLSCV", "load_model"),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
     "model_selection": ("QueryKFold",),
+    "nystroem": ("Nystroem",),
+    "random_fourier": ("RandomFourier",),
     "random_nodes": ("RandomNodes",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
