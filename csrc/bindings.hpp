@@ -65,8 +65,9 @@ inline weighting_kind weighting_of(const std::string& name) {
 template <class T>
 struct bound_node_map {
     array<T> weights, bias;
-    optional_array<T> square;
+    optional_array<T> square, tail, origin;
     node_map<T> map;
+    py::object wide = py::none();
 };
 
 void bind_metrics(py::module_& m);

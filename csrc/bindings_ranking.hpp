@@ -80,7 +80,7 @@ feature_rows<T> features_of(const array<T>& features, const array<double>& targe
         throw py::type_error("map must be None or a NodeMap of the features' type");
     const auto* map = node_map.is_none() ? nullptr : node_map.cast<const bound_node_map<T>*>();
     check(!map || map->map.n_inputs == features.shape(1), "features must be the map's inputs");
-    return {map ? map->map.n_nodes : features.shape(1), pointer(features), targets.shape(1),
+    return {map ? map->map.n_outputs : features.shape(1), pointer(features), targets.shape(1),
             pointer(targets), map ? &map->map : nullptr};
 }
 

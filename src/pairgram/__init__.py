@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pairgram.metrics import Metric, evaluate, get_metric, make_scorer, metric_names
     from pairgram.model_files import load_model
     from pairgram.model_selection import QueryKFold
+    from pairgram.nystroem import Nystroem
+    from pairgram.random_fourier import RandomFourier
     from pairgram.random_nodes import RandomNodes
     from pairgram.rank_svm import RankSVM
     from pairgram.rank_svm_cv import RankSVMCV
@@ -23,12 +25,14 @@ __all__ = [
     "ELMRankCV",
     "KernelMap",
     "Metric",
+    "Nystroem",
     "Pairgram",
     "PairwiseELM",
     "PairwiseELMCV",
     "PointwiseELM",
     "PointwiseELMCV",
     "QueryKFold",
+    "RandomFourier",
     "RandomNodes",
     "RankRLS",
     "RankRLSCV",
@@ -60,6 +64,8 @@ _NAMES = {
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
     "model_files": ("load_model",),
     "model_selection": ("QueryKFold",),
+    "nystroem": ("Nystroem",),
+    "random_fourier": ("RandomFourier",),
     "random_nodes": ("RandomNodes",),
     "rank_svm": ("RankSVM",),
     "rank_svm_cv": ("RankSVMCV",),

@@ -15,11 +15,20 @@ class _NodeMap(Generic[_T]):
         bias: NDArray[_T],
         square: NDArray[_T] | None,
         segments: Sequence[tuple[int, int, str]],
+        *,
+        scale: float = 1.0,
+        degree: int = 1,
+        manhattan: bool = False,
+        origin: NDArray[_T] | None = None,
+        tail: NDArray[_T] | None = None,
     ) -> None: ...
     def map(self, rows: NDArray[_T], n_threads: int) -> NDArray[_T]: ...
 
-class NodeMap32(_NodeMap[np.float32]): ...
 class NodeMap64(_NodeMap[np.float64]): ...
+
+class NodeMap32(_NodeMap[np.float32]):
+    @staticmethod
+    def in_double(map: NodeMap64) -> NodeMap32: ...
 
 def gram(
     features: NDArray[_T],

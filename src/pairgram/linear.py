@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pairgram._checks import check_flag
 from pairgram._map_base import BLOCK_ROWS
 from pairgram._threads import single_threaded_blas
 from pairgram.data import RankingData, mapped
@@ -233,9 +234,3 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
 
     def _parameters_to_save(self) -> dict[str, Any]:
         return dict(self.get_params(deep=False))
-
-
-def check_flag(name: str, value: Any) -> None:
-    """Raise a ValueError unless `value` is True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} must be True or False, got {value!r}")

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from pairgram import _core
-from pairgram._map_base import FeatureMap, check_size, check_text, generator
+from pairgram._checks import check_size, check_text
+from pairgram._map_base import FeatureMap, generator, native_nodes
 
 __all__ = ["RandomNodes", "join_nodes"]
 
@@ -161,16 +161,11 @@ class RandomNodes(FeatureMap):
                     weights[:, begin:end] = -2 * b * centres
                     bias[begin:end] = b * (centres**2).sum(axis=0)
                     square[begin:end] = b
-        make = _core.NodeMap32 if dtype == np.float32 else _core.NodeMap64
         segments = [
             (begin, end, ACTIVATIONS[kind] if isinstance(kind, str) else "linear")
             for begin, end, kind in self._segments
         ]
-        arrays: list[Any] = [
-            None if a is None else np.ascontiguousarray(a, dtype=dtype)
-            for a in (weights, bias, square)
-        ]
-        return make(arrays[0], arrays[1], arrays[2], segments)
+        return native_nodes(dtype, weights, bias, square, segments)
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         if self.node_map(np.float64) is None:
