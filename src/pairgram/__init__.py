@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pairgram._core import __version__
+    from pairgram.batch import BatchFit, fit_many
     from pairgram.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
     from pairgram.elm_rank import ELMRank, ELMRankCV
     from pairgram.feature_maps import RandomNodes
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pairgram.model_selection import QueryKFold
 
 __all__ = [
+    "BatchFit",
     "ELMRank",
     "ELMRankCV",
     "Metric",
@@ -25,6 +27,7 @@ __all__ = [
     "__version__",
     "dump_letor",
     "evaluate",
+    "fit_many",
     "get_metric",
     "load_letor",
     "load_letor_folds",
@@ -38,6 +41,7 @@ __all__ = [
 # `pairgram --help` nor a program that only reads files should wait for.
 _NAMES = {
     "_core": ("__version__",),
+    "batch": ("BatchFit", "fit_many"),
     "datasets": ("dump_letor", "load_letor", "load_letor_folds", "make_ranking"),
     "elm_rank": ("ELMRank", "ELMRankCV"),
     "feature_maps": ("RandomNodes",),

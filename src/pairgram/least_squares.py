@@ -336,15 +336,17 @@ class RankRLSCV(LinearRanker):
             raise ValueError("RankRLSCV holds rows out, so X must have two or more, got 1 sample")
         uses_qid = qid is not None or group is not None
         scoring = self._scoring(data, uses_qid)
-        candidates: list[_Candidate] = []
+        candidates: list[Candidate] = []
+        totals: list[Pairgram] = []
         for setting, (_, _, scale) in zip(settings, combinations, strict=True):
-            same = [c for c in candidates if c.total.settings == setting]
-            total = same[0].total if same else self._statistics(data, setting)
+            same = [total for total in totals if total.settings == setting]
+            total = same[0] if same else self._statistics(data, setting)
             ridge = total.decompose(scale=scale)
             alphas = ridge.default_alphas() if given is None else given
             scores = scoring.scores(total, ridge, scale, alphas)
-            candidates.append(_Candidate(total, ridge, scale, alphas, scores))
-        self._choose(candidates, scoring.metric)
+            candidates.append(Candidate(setting, ridge, scale, alphas, scores))
+            totals.append(total)
+        self.choose(candidates, scoring.metric)
         self.feature_map_, self.uses_qid_ = data.feature_map, uses_qid
         return self
 
@@ -354,7 +356,8 @@ class RankRLSCV(LinearRanker):
             validation = self._validation(data.feature_map, uses_qid, *self.cv)
         return HeldOutScoring.make(data, self.cv, validation, self.scoring, self.n_threads)
 
-    def _choose(self, candidates: list[_Candidate], metric: Metric) -> None:
+    def choose(self, candidates: list[Candidate], metric: Metric) -> None:
+        """Set what is fitted, but for the feature map, to the best of the candidates."""
         sign = 1 if metric.greater_is_better else -1
         scores = np.concatenate([c.scores for c in candidates])
         ordered = np.where(np.isnan(scores), -np.inf, sign * scores)
@@ -371,7 +374,7 @@ class RankRLSCV(LinearRanker):
         self.scoring_ = metric
         self.alphas_, self.scores_ = chosen.alphas, chosen.scores
         self.alpha_ = float(chosen.alphas[at])
-        self.pairs_, self.target_ = chosen.total.settings.pairs, chosen.total.settings.target
+        self.pairs_, self.target_ = chosen.settings.pairs, chosen.settings.target
         self.scale_ = chosen.scale
         self.best_score_ = float(scores[best])
         self.coef_path_ = chosen.ridge.coef(chosen.alphas)
@@ -384,8 +387,8 @@ class RankRLSCV(LinearRanker):
 
         self.cv_results_ = {
             "param_alpha": np.concatenate([c.alphas for c in candidates]),
-            "param_pairs": column([c.total.settings.pairs for c in candidates]),
-            "param_target": column([c.total.settings.target for c in candidates]),
+            "param_pairs": column([c.settings.pairs for c in candidates]),
+            "param_target": column([c.settings.target for c in candidates]),
             "param_scale": column([c.scale for c in candidates]),
             "mean_test_score": scores,
             "rank_test_score": np.searchsorted(np.sort(-ordered), -ordered) + 1,
@@ -404,10 +407,10 @@ class RankRLSCV(LinearRanker):
         }
 
 
-class _Candidate(NamedTuple):
+class Candidate(NamedTuple):
     """A combination of settings, with its held-out scores along the ridge path."""
 
-    total: Pairgram
+    settings: PairSettings
     ridge: RidgePath
     scale: bool
     alphas: Vector
