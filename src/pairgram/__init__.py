@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pairgram._core import __version__
+    from pairgram.batch import BatchFit, fit_many
     from pairgram.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
     from pairgram.elm import PairwiseELM, PairwiseELMCV, PointwiseELM, PointwiseELMCV
     from pairgram.elm_rank import ELMRank, ELMRankCV
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pairgram.rank_svm_cv import RankSVMCV
 
 __all__ = [
+    "BatchFit",
     "ELMRank",
     "ELMRankCV",
     "KernelMap",
@@ -41,6 +43,7 @@ __all__ = [
     "__version__",
     "dump_letor",
     "evaluate",
+    "fit_many",
     "get_metric",
     "kernel_matrix",
     "load_letor",
@@ -55,6 +58,7 @@ __all__ = [
 # `pairgram --help` nor a program that only reads files should wait for.
 _NAMES = {
     "_core": ("__version__",),
+    "batch": ("BatchFit", "fit_many"),
     "datasets": ("dump_letor", "load_letor", "load_letor_folds", "make_ranking"),
     "elm": ("PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"),
     "elm_rank": ("ELMRank", "ELMRankCV"),

@@ -77,19 +77,24 @@ class Coordinates:
             return cls(replace(data, X=K, feature_map=None), "dual")
         if scale:
             return cls(data)
-        primal = cls._of_features(data, settings)
-        if form == "dual" or (form == "auto" and len(data.y) < primal.data.n_features):
+        primal = cls.of_features(data, settings)
+        if form == "dual" or (form == "auto" and primal.smaller_form() == "dual"):
             centred = all(setting.pairs is not None for setting in settings)
             return primal._dual(centred)
         return primal
 
     @classmethod
-    def _of_features(cls, data: RankingData, settings: list[PairSettings]) -> Coordinates:
+    def of_features(cls, data: RankingData, settings: list[PairSettings]) -> Coordinates:
+        """Return the primal coordinates: the features, or fewer linear nodes."""
         pointwise = any(setting.pairs is None for setting in settings)
         reduced = reduce_nodes(data.feature_map, constant=pointwise)
         if reduced is None:
             return cls(data)
         return cls(replace(data, feature_map=reduced.nodes), coefs=reduced.expand)
+
+    def smaller_form(self) -> str:
+        """Return the form of the smaller system: that of the features, or of the rows."""
+        return "dual" if len(self.data.y) < self.data.n_features else "primal"
 
     def _dual(self, centred: bool) -> Coordinates:
         """Return the dual: K = H Hᵀ, and the coefficients Hᵀ a of dual ones.

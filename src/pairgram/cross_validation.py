@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import KFold, check_cv
 
 from pairgram import held_out
+from pairgram._metric_values import check_labels
 from pairgram._scorer import RankingScorer
 from pairgram.data import RankingData
 from pairgram.dual import Statistics
@@ -69,18 +71,42 @@ class HeldOutScoring:
             If the metric cannot take the labels (it names ``scoring``), or ``cv`` makes no sense.
         """
         splits = None if cv is None or validation is not None else make_splits(cv, data)
+        return cls._of_splits(data, splits, validation, scoring, n_threads)
+
+    @classmethod
+    def _of_splits(
+        cls,
+        data: RankingData,
+        splits: Splits | None,
+        validation: RankingData | None,
+        scoring: Any,
+        n_threads: int | None,
+    ) -> HeldOutScoring:
         scored = data if validation is None else validation
-        one_by_one = cv is None and validation is None and _is_one_query(data)
+        one_by_one = splits is None and validation is None and _is_one_query(data)
         metric = metric_of(scoring, scored.y, one_by_one)
         if splits is not None:
             scored = _test_rows(data, splits)
         try:
-            metric.per_query_scores(
-                scored.y, np.zeros((1, len(scored.y))), scored.queries, n_threads
-            )
+            check_labels((metric,), scored.y)
         except ValueError as error:
             raise ValueError(f"scoring={metric.name!r}: {error}") from None
         return cls(data, metric, splits, validation, scored, n_threads)
+
+    @classmethod
+    def of_targets(
+        cls,
+        data: RankingData,
+        labels: Vector,
+        cv: Any,
+        validation: RankingData | None,
+        scoring: Any,
+        n_threads: int | None,
+    ) -> list[HeldOutScoring]:
+        """Do the same for each column of labels of shape (n_rows, n_targets), with equal splits."""
+        splits = None if validation is not None else make_splits(cv, data)
+        targets = [replace(data, y=y) for y in np.ascontiguousarray(labels.T)]
+        return [cls._of_splits(one, splits, validation, scoring, n_threads) for one in targets]
 
     def scores(
         self,
@@ -188,7 +214,9 @@ def make_splits(cv: Any, data: RankingData) -> Splits:
     """
     n_rows = len(data.y)
     many_queries = data.queries.n_queries > 1
-    splitter = QueryKFold(cv) if isinstance(cv, Integral) and many_queries else cv
+    if isinstance(cv, Integral) and not many_queries:
+        return _row_folds(int(cv), n_rows)
+    splitter = QueryKFold(cv) if isinstance(cv, Integral) else cv
     if isinstance(splitter, (list, tuple)):
         raw = list(splitter)
     else:
@@ -200,6 +228,11 @@ def make_splits(cv: Any, data: RankingData) -> Splits:
     if not raw:
         raise ValueError("cv has no splits")
     return [_as_split(number, split, n_rows) for number, split in enumerate(raw)]
+
+
+@lru_cache(maxsize=64)  # problems of a batch are often of equal sizes
+def _row_folds(n_splits: int, n_rows: int) -> Splits:
+    return list(KFold(n_splits).split(np.empty((n_rows, 1))))
 
 
 def _as_split(number: int, split: Any, n_rows: int) -> tuple[Rows, Rows]:
@@ -228,9 +261,13 @@ def _as_split(number: int, split: Any, n_rows: int) -> tuple[Rows, Rows]:
 def _test_rows(data: RankingData, splits: Splits) -> RankingData:
     """Return the test rows of all splits, without X; a query of each split is one of its own."""
     rows = np.concatenate([test for _, test in splits])
-    split = np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
     n_queries = data.queries.n_queries
-    queries = Queries.make(len(rows), qid=split * n_queries + data.queries.index()[rows])
+    if n_queries == 1:
+        bounds = np.cumsum([0, *(len(test) for _, test in splits)], dtype=np.int64)
+        queries = Queries(bounds, None, np.arange(len(splits)))
+    else:
+        split = np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
+        queries = Queries.make(len(rows), qid=split * n_queries + data.queries.index()[rows])
     assert queries.ids is not None
     return RankingData(
         np.empty((len(rows), 0)),

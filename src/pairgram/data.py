@@ -15,6 +15,7 @@ from pairgram._memory import available_memory
 from pairgram.feature_maps import native_map
 from pairgram.pairs import PairSettings
 from pairgram.queries import Queries, check_weights
+from pairgram.random_nodes import RandomNodes
 
 __all__ = ["RankingData", "mapped", "names_of"]
 
@@ -104,6 +105,8 @@ class RankingData:
         """Number of features, after the feature map."""
         if self.feature_map is None:
             return int(self.X.shape[1])
+        if type(self.feature_map) is RandomNodes:
+            return len(self.feature_map.bias_)
         return int(self.features(slice(0, 1)).shape[1])
 
     @property

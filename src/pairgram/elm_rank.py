@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from pairgram import held_out
-from pairgram.cross_validation import HeldOutScoring, is_validation_set, make_splits
+from pairgram.cross_validation import HeldOutScoring, is_validation_set
 from pairgram.data import RankingData
 from pairgram.fitting import Fitted, Grid, HoldOut, Steps, Whole, run
 from pairgram.linear import LinearRanker
@@ -27,6 +27,7 @@ Range = tuple[float, float]
 # The grids of Chen et al. 2014, §4.1.
 ALPHAS = np.array([1e1, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5])
 CS = np.exp2(np.arange(1.0, 26.0))
+HELD_OUT_BYTES = 64 << 20  # of held-out scores before they are averaged over draws
 # (number of features, range of the weights) -> the nodes of every draw
 DrawNodes = Callable[[int, Range], list[RandomNodes]]
 
@@ -79,6 +80,10 @@ class _ELMRank(LinearRanker):
     def settings(self) -> PairSettings:
         """Return which pairs count."""
         return PairSettings(self.pairs, self.scope)
+
+    def n_scores(self) -> int:
+        """Return how many held-out scores the fit keeps for each label."""
+        return 0
 
     def steps(self, data: RankingData, labels: Vector, uses_qid: bool, draw: DrawNodes) -> Steps:
         """Return the steps of a fit to labels of shape (n_rows, n_targets); see `fitting`."""
@@ -341,12 +346,21 @@ class ELMRankCV(_ELMRank):
         if self.cv is None:
             raise ValueError("cv must be an int, a splitter, splits or a validation set, got None")
 
+    def n_scores(self) -> int:
+        alphas, Cs = self._grid_axes()
+        return len(alphas) * len(Cs) * (1 + self.n_estimators)
+
     def steps(self, data: RankingData, labels: Vector, uses_qid: bool, draw: DrawNodes) -> Steps:
         if len(data.y) < 2:
             raise ValueError("ELMRankCV holds rows out, so X must have two or more, got 1 sample")
         ranges, (alphas, Cs) = self._ranges(), self._grid_axes()
         grid = _grid(alphas, Cs)
-        judges = self._judges(data, labels, uses_qid)
+        validation = None
+        if is_validation_set(self.cv):
+            validation = self._validation(None, uses_qid, *self.cv)
+        judges = HeldOutScoring.of_targets(
+            data, labels, self.cv, validation, self.scoring, self.n_threads
+        )
         means = np.empty((labels.shape[1], len(ranges), len(alphas), len(Cs)))
         nodes = []
         for r, weight_range in enumerate(ranges):
@@ -376,35 +390,28 @@ class ELMRankCV(_ELMRank):
         grid: Grid,
     ) -> Any:
         """Ask for the mean held-out score of all draws, (n_targets, n_grid, n_held_out_rows)."""
-        draws = [replace(data, feature_map=draw) for draw in nodes]
-        settings = self.settings()
-        if judge.splits is not None:
-            splits = judge.splits
-            answers = yield [HoldOut(draw, settings, labels, splits, grid) for draw in draws]
-            return sum(answers[1:], start=answers[0]) / len(nodes)
-        assert judge.validation is not None
-        answers = yield [
-            Whole(draw, settings, labels, lambda _, ridge, weight: grid.coef(ridge, weight))
-            for draw in draws
-        ]
-        held: list[Vector] = []
-        for draw, coefs in zip(nodes, answers, strict=True):
-            validation = replace(judge.validation, feature_map=draw)
-            scores = held_out.predict_rows(validation, slice(None), np.concatenate(coefs))
-            held.append(scores.reshape(labels.shape[1], len(grid.alphas), -1))
-        return sum(held[1:], start=held[0]) / len(nodes)
-
-    def _judges(self, data: RankingData, labels: Vector, uses_qid: bool) -> list[HeldOutScoring]:
-        """Return how the held-out scores of every target are judged; all hold out the same rows."""
-        cv, validation = self.cv, None
-        if is_validation_set(cv):
-            validation = self._validation(None, uses_qid, *cv)
-        else:
-            cv = make_splits(cv, data)
-        return [
-            HeldOutScoring.make(replace(data, y=y), cv, validation, self.scoring, self.n_threads)
-            for y in np.ascontiguousarray(labels.T)
-        ]
+        settings, n_targets, n_grid = self.settings(), labels.shape[1], len(grid.alphas)
+        n_scores = n_targets * n_grid * len(judge.scored.y)
+        step = max(1, HELD_OUT_BYTES // (8 * n_scores))
+        total = np.zeros((n_targets, n_grid, len(judge.scored.y)))
+        for begin in range(0, len(nodes), step):
+            draws = [replace(data, feature_map=draw) for draw in nodes[begin : begin + step]]
+            if judge.splits is not None:
+                splits = judge.splits
+                answers = yield [HoldOut(draw, settings, labels, splits, grid) for draw in draws]
+                for scores in answers:
+                    total += scores
+                continue
+            answers = yield [
+                Whole(draw, settings, labels, lambda _, ridge, weight: grid.coef(ridge, weight))
+                for draw in draws
+            ]
+            for draw, coefs in zip(draws, answers, strict=True):
+                assert judge.validation is not None
+                validation = replace(judge.validation, feature_map=draw.feature_map)
+                scores = held_out.predict_rows(validation, slice(None), np.concatenate(coefs))
+                total += scores.reshape(total.shape)
+        return total / len(nodes)
 
     def _ranges(self) -> list[Range]:
         value: Any = self.weight_range

@@ -87,6 +87,18 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
             ensure_all_finite=False,
             y_numeric=True,
         )
+        return self._delimit(X, y, qid, group, sample_weight, query_weight)
+
+    def _delimit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_weight: ArrayLike | None,
+    ) -> RankingData:
+        """Delimit rows whose X and y have been checked, and check their weights."""
         data = RankingData.delimit(X, y, qid, group, sample_weight, query_weight)
         for name, weights in (
             ("sample_weight", data.row_weights),

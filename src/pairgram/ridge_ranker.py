@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from pairgram.metrics import Metric
 from pairgram.pairs import PairSettings
 from pairgram.ridge import RidgePath, Vector
 
-__all__ = ["RidgeRanker", "RidgeSearch", "as_list"]
+__all__ = ["Candidate", "RidgeRanker", "RidgeSearch", "as_list"]
 
 
 class _FeaturesOrKernel(LinearRanker):
@@ -152,15 +153,17 @@ class RidgeSearch(_FeaturesOrKernel):
             scale=any(scale for _, scale in combinations),
         )
         scoring = self._scoring(data, coordinates, uses_qid)
-        candidates: list[_Candidate] = []
+        candidates: list[Candidate] = []
+        totals: dict[PairSettings, Statistics] = {}
         for settings, scale in combinations:
-            same = [c for c in candidates if c.total.settings == settings]
-            total = same[0].total if same else coordinates.statistics(settings, self.n_threads)
+            if settings not in totals:
+                totals[settings] = coordinates.statistics(settings, self.n_threads)
+            total = totals[settings]
             ridge = total.decompose(scale=scale)
             alphas = ridge.default_alphas() if given is None else given
             scores = scoring.scores(total, ridge, scale, alphas, coordinates.coefs)
-            candidates.append(_Candidate(total, ridge, scale, alphas, scores))
-        self._choose(candidates, scoring.metric, coordinates)
+            candidates.append(Candidate(settings, ridge, scale, alphas, scores))
+        self.choose(candidates, scoring.metric, coordinates.coefs)
         self.feature_map_, self.form_ = data.feature_map, coordinates.form
         self.uses_qid_ = uses_qid
         return self
@@ -175,9 +178,13 @@ class RidgeSearch(_FeaturesOrKernel):
             coordinates.data, self.cv, validation, self.scoring, self.n_threads
         )
 
-    def _choose(
-        self, candidates: list[_Candidate], metric: Metric, coordinates: Coordinates
+    def choose(
+        self, candidates: list[Candidate], metric: Metric, coefs: Callable[[Vector], Vector]
     ) -> None:
+        """Set what is fitted, but for the feature map and the form, to the best candidate.
+
+        `coefs` takes what its path solves to the coefficients of the model.
+        """
         scores = np.concatenate([c.scores for c in candidates])
         otherwise = ", or every alpha is so small that held-out scores are rounding error"
         best, ranks = choose(scores, metric, otherwise)
@@ -187,10 +194,10 @@ class RidgeSearch(_FeaturesOrKernel):
         self.scoring_ = metric
         self.alphas_, self.scores_ = chosen.alphas, chosen.scores
         self.alpha_ = float(chosen.alphas[at])
-        self.pairs_, self.target_ = chosen.total.settings.pairs, chosen.total.settings.target
+        self.pairs_, self.target_ = chosen.settings.pairs, chosen.settings.target
         self.scale_ = chosen.scale
         self.best_score_ = float(scores[best])
-        self.coef_path_ = coordinates.coefs(chosen.ridge.coef(chosen.alphas))
+        self.coef_path_ = coefs(chosen.ridge.coef(chosen.alphas))
         self.coef_ = self.coef_path_[at].copy()
 
         def column(values: list[Any]) -> NDArray[np.object_]:
@@ -200,18 +207,18 @@ class RidgeSearch(_FeaturesOrKernel):
 
         self.cv_results_ = {
             "param_alpha": np.concatenate([c.alphas for c in candidates]),
-            "param_pairs": column([c.total.settings.pairs for c in candidates]),
-            "param_target": column([c.total.settings.target for c in candidates]),
+            "param_pairs": column([c.settings.pairs for c in candidates]),
+            "param_target": column([c.settings.target for c in candidates]),
             "param_scale": column([c.scale for c in candidates]),
             "mean_test_score": scores,
             "rank_test_score": ranks,
         }
 
 
-class _Candidate(NamedTuple):
+class Candidate(NamedTuple):
     """A combination of settings, with its held-out scores along the ridge path."""
 
-    total: Statistics
+    settings: PairSettings
     ridge: RidgePath
     scale: bool
     alphas: Vector
