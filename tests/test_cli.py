@@ -12,11 +12,24 @@ import pytest
 from typer.testing import CliRunner
 
 import pairgram
-from pairgram import Pairgram, RankRLS, RankRLSCV, dump_letor, evaluate, load_model, make_ranking
+from pairgram import (
+    Pairgram,
+    PairwiseELMCV,
+    PointwiseELMCV,
+    RankRLS,
+    RankRLSCV,
+    dump_letor,
+    evaluate,
+    load_model,
+    make_ranking,
+    random_nodes,
+)
 from pairgram.cli import app
-from pairgram.cli.models import parse_alphas
 from pairgram.cli.protocol import PROTOCOL_METRICS
 from pairgram.cli.report import show, show_alpha
+from pairgram.cli.settings import ACTIVATIONS, parse_grid, parse_range
+
+ELM = ("--model", "elm-pairwise")
 
 
 def run(*arguments, input=None):
@@ -145,6 +158,58 @@ def test_rls_is_pointwise(file, tmp_path):
     report = json.loads(run("train", file, "-o", tmp_path / "m", "-m", "rls", "--json"))
     assert report["params"]["pairs"] is None
     assert load_model(tmp_path / "m").pairs is None
+
+
+@pytest.mark.parametrize(
+    ("name", "search", "pairs"),
+    [("elm-pairwise", PairwiseELMCV, {"pairs": ["kept"]}), ("elm-pointwise", PointwiseELMCV, {})],
+)
+def test_train_elm(file, data, tmp_path, name, search, pairs):
+    X, y, qid = data
+    arguments = ("train", file, "-o", tmp_path / "m", "--model", name, "--json", "--metric", "map")
+    nodes = ("--nodes", 20, "--activation", "sigmoid", "--weight-range", "-2:2")
+    for options, expected in (
+        ((), search(random_state=0, scoring="map", **pairs)),
+        (
+            (*nodes, "--bias-range", "0.5:1", "--random-state", 3, "--Cs", "2^-9:2^9:3"),
+            search(
+                2.0 ** np.arange(-9, 10, 3),
+                n_nodes=20,
+                activation="sigmoid",
+                weight_range=(-2, 2),
+                bias_range=(0.5, 1),
+                random_state=3,
+                scoring="map",
+                **pairs,
+            ),
+        ),
+        (("--kernel", "linear"), search(kernel="linear", scoring="map", **pairs)),
+        (
+            ("--kernel", "rbf", "--gamma", 0.5),
+            search(kernel="rbf", gamma=0.5, scoring="map", **pairs),
+        ),
+    ):
+        report = json.loads(run(*arguments, *options))
+        expected.fit(X, y, qid=qid)
+        assert report["model"] == name and report["score"] == expected.best_score_
+        chosen = {"C": expected.C_} | ({"pairs": "kept"} if pairs else {})
+        assert report["params"] == chosen
+        scores = load_model(tmp_path / "m").predict(X)
+        np.testing.assert_allclose(scores, expected.predict(X), rtol=1e-10, atol=1e-10)
+
+
+def test_elm_pairs_are_chosen(file, data):
+    X, y, qid = data
+    options = ("--pairs", "gain", "--pairs", "dropped", "--nodes", 8, "--Cs", "0.01,1")
+    report = json.loads(run("cv", file, *ELM, *options, "--json"))
+    expected = PairwiseELMCV([0.01, 1], pairs=["gain", "dropped"], n_nodes=8, random_state=0)
+    results = expected.fit(X, y, qid=qid).cv_results_
+    assert report["best"]["pairs"] == expected.pairs_
+    assert [(row["C"], row["pairs"], row["score"]) for row in report["path"]] == list(
+        zip(*(results[k] for k in ("param_C", "param_pairs", "mean_test_score")), strict=True)
+    )
+    text = run("cv", file, *ELM, "--nodes", 8, "--Cs", "2^-3:2^1:2")
+    assert [line.split()[0] for line in text.splitlines()[-3:]] == ["2^-3", "2^-1", "2^1"]
 
 
 def test_train_float32_and_sparse(file, tmp_path):
@@ -370,6 +435,29 @@ def test_letor_options(folder):
     assert mean[2] == f"{report['mean']['test']['mrr']:.4f}"
 
 
+def test_letor_elm(folder):
+    report = json.loads(run("letor", folder, "--json", "--model", "elm-pointwise"))
+    fold = next(pairgram.load_letor_folds(folder))
+    metric = pairgram.get_metric("map", "letor")
+    expected = PointwiseELMCV(cv=tuple(fold.valid), scoring=metric, random_state=0)
+    expected.fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    first = report["folds"][0]
+    assert first["params"] == {"C": expected.C_}
+    assert first["valid"]["map"] == expected.best_score_
+    message = "--model elm-pointwise takes no --pairs; rankrls, elm-pairwise can"
+    none = folder / "none"  # refused before anything is read
+    assert error("letor", none, "--model", "elm-pointwise", "--pairs", "kept") == message
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"), [("elm-pairwise", 0.4476), ("elm-pointwise", 0.4490)]
+)
+def test_published_protocol_of_elm(benchmark_data, model, expected):
+    arguments = ("letor", benchmark_data / "OHSUMED", "--json", "--model", model)
+    report = json.loads(run(*arguments, "--kernel", "linear"))
+    assert report["mean"]["test"]["map"] == pytest.approx(expected, abs=5e-5)
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [("OHSUMED", {"map": 0.4477, "mean_ndcg": 0.5355}), ("MQ2008", {"map": 0.4763})],
@@ -412,6 +500,14 @@ def test_inspect_a_model(model_file):
     }
     text = run("inspect", model_file)
     assert "RankRLS" in text and f"{coef[order[0]]:.4f}" in text
+
+
+def test_inspect_nodes(file, tmp_path):
+    run("train", file, "-o", tmp_path / "m", *ELM, "--nodes", 8)
+    report = json.loads(run("inspect", tmp_path / "m", "--json"))
+    assert report["n_features"] == 6 and "largest_weights" not in report
+    assert report["parameters"]["feature_map"].startswith("RandomNodes(")
+    assert "RandomNodes(" in run("inspect", tmp_path / "m")
 
 
 def test_inspect_names_features(data, tmp_path):
@@ -546,16 +642,30 @@ def test_more_features_than_the_model(model_file, tmp_path):
         (("--alpha", "nan"), "--alpha must be finite and > 0, got nan"),
         (("--alphas", "-1"), "--alphas: each must be finite and > 0, got '-1'"),
         (("--alpha", 1, "--alphas", "1,2"), "give --alpha or --alphas, not both"),
-        (("--alphas", "2^3:2^1"), "--alphas: a range is like 2^-15:2^24, got '2^3:2^1'"),
+        (("--alphas", "2^3:2^1"), "--alphas: a range is like 2^-15:2^24 or 2^-30:2^20:2, got"),
         (("--metric", "ndgc"), "--metric: unknown metric 'ndgc', did you mean 'ndcg'? The metrics"),
         (("--metric", "map,mrr"), "--metric takes one name to choose by, got 'map,mrr'"),
         (("--metric", "ndcg@0"), "--metric: metric 'ndcg@0': the cut behind @ must be an integer"),
         (("--convention", "x"), "--convention must be one of default, letor, trec"),
-        (("--model", "x"), "--model must be one of rankrls, rls, got 'x'"),
+        (("--model", "x"), "--model must be one of rankrls, rls, elm-pairwise, elm-pointwise, got"),
         (("--pairs", "x"), "--pairs must be one of kept, dropped"),
         (("--target", "x"), "--target must be one of label, gain, got 'x'"),
         (("--weighting", "x"), "--weighting must be one of pairs, documents, queries"),
-        (("--model", "rls", "--pairs", "kept"), "--model rls is pointwise and takes no --pairs"),
+        (("-m", "rls", "--pairs", "kept"), "--model rls takes no --pairs; rankrls, elm-pairwise"),
+        (("-m", "rls", "--Cs", "auto"), "--model rls takes no --Cs; elm-pairwise, elm-pointwise"),
+        (("--kernel", "rbf"), "--model rankrls takes no --kernel; elm-pairwise, elm-pointwise can"),
+        ((*ELM, "--alpha", 1), "--model elm-pairwise takes no --alpha or --alphas; rankrls, rls"),
+        ((*ELM, "--alphas", "auto"), "--model elm-pairwise takes no --alpha or --alphas; rankrls"),
+        ((*ELM, "--scale"), "--model elm-pairwise takes no --scale; rankrls, rls can"),
+        ((*ELM, "--pairs", "none"), "--model elm-pairwise takes no --pairs none; --model elm-poin"),
+        ((*ELM, "--Cs", "0"), "--Cs: each must be finite and > 0, got '0'"),
+        ((*ELM, "--nodes", 0), "Invalid value for '--nodes'"),
+        ((*ELM, "--activation", "x"), "--activation must be one of linear, sigmoid, gaussian"),
+        ((*ELM, "--weight-range", "1:-1"), "--weight-range is two numbers such as -1:1, the lower"),
+        ((*ELM, "--kernel", "x"), "--kernel must be one of linear, rbf, got 'x'"),
+        ((*ELM, "--kernel", "rbf", "--nodes", 5), "give --kernel or --nodes, not both: nodes have"),
+        ((*ELM, "--kernel", "linear", "--gamma", 1), "--gamma is of --kernel rbf"),
+        ((*ELM, "--kernel", "rbf", "--gamma", "inf"), "--gamma must be finite and > 0, got inf"),
         (("--threads", 0), "Invalid value for '--threads'"),
         (("--threads", "many"), "Invalid value for '--threads'"),
         (("--fold", 1), "No such option: --fold"),
@@ -657,16 +767,18 @@ def test_no_memory_is_one_line(file, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "values"),
     [
-        ("auto", None),
+        ("auto", []),
         ("1", [1.0]),
         ("0.1, 1,1e3", [0.1, 1.0, 1000.0]),
         ("2^-2:2^1", [0.25, 0.5, 1.0, 2.0]),
         ("10^0:10^+2,5", [1.0, 10.0, 100.0, 5.0]),
         ("2^1,2,3", [2.0, 3.0]),
+        ("2^-3:2^2:2", [0.125, 0.5, 2.0]),
+        ("2^-3:2^1:4,9", [0.125, 2.0, 9.0]),
     ],
 )
-def test_parse_alphas(text, values):
-    assert parse_alphas(text) == values
+def test_parse_grid(text, values):
+    assert parse_grid(text, "--alphas") == values
 
 
 @pytest.mark.parametrize(
@@ -674,11 +786,23 @@ def test_parse_alphas(text, values):
     [
         *("", "x", "1,", "1:3", "2^1:3^2", "2^1:2^2:2^3", "2^x", "2^0.5", "2^1^2", "0", "nan"),
         *("inf", "2^9999", "2^-99999", "0^-1", "-2^3:-2^4", "2^2:2^1", "2^999999999", "auto,1"),
+        *("2^1:2^9:0", "2^1:2^9:-1", "2^1:2^9:x", "2^1:2^9:2:2", "2^1:2^9:", "1:9:2"),
     ],
 )
-def test_wrong_alphas(text):
-    with pytest.raises(ValueError, match="--alphas"):
-        parse_alphas(text)
+def test_wrong_grids(text):
+    with pytest.raises(ValueError, match=r"^--Cs"):
+        parse_grid(text, "--Cs")
+
+
+def test_parse_range():
+    assert parse_range("-0.3:.3", "--bias-range") == (-0.3, 0.3)
+    for text in ("", "1", "1:", "1:0", "0:1:2", "a:b", "0:inf", "nan:1"):
+        with pytest.raises(ValueError, match=r"^--bias-range is two numbers"):
+            parse_range(text, "--bias-range")
+
+
+def test_activations_are_those_of_the_nodes():
+    assert tuple(random_nodes.ACTIVATIONS) == ACTIVATIONS
 
 
 def test_cells():

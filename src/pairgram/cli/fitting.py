@@ -4,52 +4,52 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from pairgram.cli import options as opt
-from pairgram.cli.models import Settings, chosen, get_model, parse_alphas, tried
+from pairgram.cli.model_options import ModelName, with_settings
+from pairgram.cli.models import chosen, get_model, tried
 from pairgram.cli.report import count, print_json, print_table, show_settings, working
+from pairgram.cli.settings import Settings
 
 __all__ = ["cv", "train"]
 
 
+@with_settings
 def train(
     file: opt.File,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="MODEL", help="Model file to write.")
     ],
-    model: opt.ModelName = "rankrls",
+    *,
+    model: ModelName = "rankrls",
     alpha: Annotated[
         float | None,
         typer.Option(metavar="X", help="Ridge > 0, instead of a choice among --alphas."),
     ] = None,
-    alphas: opt.Alphas = "auto",
     valid: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE", help="File to choose by. [default: leave-query-out]", show_default=False
         ),
     ] = None,
-    pairs: opt.PairNames = None,
-    target: opt.Targets = None,
-    scale: opt.Scale = False,
-    weighting: opt.Weighting = "pairs",
+    settings: Settings,
     metric: opt.ChoiceMetric = None,
     convention: opt.Convention = "default",
-    threads: opt.Threads = None,
     float32: opt.Float32 = False,
     sparse: opt.Sparse = False,
     as_json: opt.Json = False,
 ) -> None:
     """Fit a model, choose its settings, write it to a file.
 
-    Every combination of --alphas, --pairs and --target is scored on queries that the model has not
-    seen: each query in turn (exact leave-query-out) or those of --valid. The best is fitted to all
-    of FILE. The score printed is that of the best on held-out queries; the seconds are those of
-    fitting and choosing.
+    Every combination of --alphas or --Cs, --pairs and --target is scored on queries that the model
+    has not seen: each query in turn (exact leave-query-out) or those of --valid. The best is fitted
+    to all of FILE. The score printed is that of the best on held-out queries; the seconds are those
+    of fitting and choosing.
 
     \b
     Examples:
@@ -57,37 +57,41 @@ def train(
       pairgram train train.txt -o model.safetensors --valid vali.txt --metric map
       pairgram train train.txt -o model.safetensors --alpha 100 --pairs dropped
       pairgram train train.txt -o model.safetensors --pairs gain --pairs absdiff --scale
+      pairgram train train.txt -o model.safetensors --model elm-pairwise --activation sigmoid
     """
     from pairgram.datasets import padded
 
     opt.check_output(output, input=file, validation=valid)
     if opt.is_stream(output):
         raise ValueError(f"--output {output}: a model goes to a file, not to a device or pipe")
-    if alpha is not None and alphas != "auto":
-        raise ValueError("give --alpha or --alphas, not both")
-    if alpha is not None and not (math.isfinite(alpha) and alpha > 0):
-        raise ValueError(f"--alpha must be finite and > 0, got {alpha:g}")
-    grid = parse_alphas(alphas) if alpha is None else [alpha]
-    settings = Settings(grid, pairs or (), target or ("label",), scale, weighting, threads)
+    if alpha is not None:
+        if settings.alphas is not None:
+            raise ValueError("give --alpha or --alphas, not both")
+        if not (math.isfinite(alpha) and alpha > 0):
+            raise ValueError(f"--alpha must be finite and > 0, got {alpha:g}")
+        settings = replace(settings, alphas=[alpha])
+    entry = get_model(model, settings)
     scoring = opt.choice_metric(metric, convention)
-    get_model(model).search(settings, None, scoring)  # refuses what it cannot take, before reading
-    data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=threads)
+    entry.search(settings, None, scoring)  # refuses what it cannot take, before reading
+    data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=settings.n_threads)
     held_out = None
     if valid is not None:
-        held_out = opt.load_data(valid, float32=float32, sparse=sparse, n_threads=threads)
+        held_out = opt.load_data(
+            valid, float32=float32, sparse=sparse, n_threads=settings.n_threads
+        )
         data, held_out = padded([data, held_out])
         if (data.qid is None) != (held_out.qid is None):
             without, other = (file, valid) if data.qid is None else (valid, file)
             raise ValueError(f"{without}: found no qid, want ids as in {other}")
         opt.warn_of_no_ids(valid, held_out)
     opt.warn_of_no_ids(file, data)
-    search = get_model(model).search(settings, held_out, scoring)
+    search = entry.search(settings, held_out, scoring)
     start = time.perf_counter()
     with working("fitting"), opt.words_of_options():
         search.fit(data.X, data.y, qid=data.qid)
     seconds = time.perf_counter() - start
     search.save(output)
-    held_by = "leave-query-out" if valid is None else str(valid)
+    held_by = entry.held_out if valid is None else str(valid)
     report: dict[str, Any] = {
         "model": model,
         "params": chosen(search),
@@ -118,25 +122,23 @@ def train(
     )
 
 
+@with_settings
 def cv(
     file: opt.File,
-    model: opt.ModelName = "rankrls",
-    alphas: opt.Alphas = "auto",
-    pairs: opt.PairNames = None,
-    target: opt.Targets = None,
-    scale: opt.Scale = False,
-    weighting: opt.Weighting = "pairs",
+    *,
+    model: ModelName = "rankrls",
+    settings: Settings,
     metric: opt.ChoiceMetric = None,
     convention: opt.Convention = "default",
-    threads: opt.Threads = None,
     float32: opt.Float32 = False,
     sparse: opt.Sparse = False,
     as_json: opt.Json = False,
 ) -> None:
     """Print the leave-query-out score of every combination of settings.
 
-    These are those of --alphas, --pairs and --target. Each query is scored by the model fitted to
-    all the others, exactly, for all ridges from one eigendecomposition. The best is marked.
+    These are those of --alphas or --Cs, --pairs and --target. Each query is scored by the model
+    fitted to all the others, exactly, for all ridges from one eigendecomposition. The best is
+    marked.
 
     \b
     Examples:
@@ -144,11 +146,9 @@ def cv(
       pairgram cv train.txt --alphas 2^-5:2^10 --metric map --convention letor
       pairgram cv train.txt --pairs gain --json | jq .best
     """
-    settings = Settings(
-        parse_alphas(alphas), pairs or (), target or ("label",), scale, weighting, threads
-    )
-    search = get_model(model).search(settings, None, opt.choice_metric(metric, convention))
-    data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=threads)
+    entry = get_model(model, settings)
+    search = entry.search(settings, None, opt.choice_metric(metric, convention))
+    data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=settings.n_threads)
     opt.warn_of_no_ids(file, data)
     start = time.perf_counter()
     with working("fitting"), opt.words_of_options():
@@ -170,11 +170,12 @@ def cv(
             }
         )
         return
-    columns = [key for key in path[0] if key == "alpha" or len({row[key] for row in path}) > 1]
-    columns = [key for key in columns if key != "score"]
+    keys = [key for key in path[0] if key != "score"]
+    columns = [key for key in keys if key in ("alpha", "C") or len({row[key] for row in path}) > 1]
+    tries = count(len(path), "setting")
     print_table(
         [*columns, name],
         [[*(show_settings(row)[key] for key in columns), row["score"]] for row in path],
-        title=f"{file}: {model}, leave-query-out, {count(len(path), 'setting')} in {seconds:.2f} s",
+        title=f"{file}: {model}, {entry.held_out}, {tries} in {seconds:.2f} s",
         marked=path.index(best),
     )

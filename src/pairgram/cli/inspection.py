@@ -64,7 +64,8 @@ def _model(file: Path, top: int) -> dict[str, Any]:
         "n_features": int(model.n_features_in_),
         "fitted_with_query_ids": bool(model.uses_qid_),
     }
-    if not hasattr(model, "coef_"):
+    if model.feature_map_ is not None:  # the weights are not those of features
+        report["parameters"]["feature_map"] = str(model.feature_map_)
         return report
     largest = np.argsort(-np.abs(model.coef_), kind="stable")[:top]
     names = getattr(model, "feature_names_in_", None)

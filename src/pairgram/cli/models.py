@@ -5,42 +5,16 @@ A new model is one entry of `MODELS`.
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from pairgram.cli.settings import OPTIONS, Settings, given, parse_grid
 
 if TYPE_CHECKING:
     from pairgram.metrics import Metric
 
-__all__ = ["MODELS", "Model", "Settings", "chosen", "get_model", "parse_alphas", "tried"]
-
-PAIRS = ("kept", "dropped", "gain", "absdiff", "none")
-TARGETS = ("label", "gain")
-WEIGHTINGS = ("pairs", "documents", "queries")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the options say; an empty sequence or None stands for the model's own default."""
-
-    alphas: list[float] | None = None
-    pairs: Sequence[str] = ()
-    targets: Sequence[str] = ("label",)
-    scale: bool = False
-    weighting: str = "pairs"
-    n_threads: int | None = None
-
-    def __post_init__(self) -> None:
-        for option, values, known in (
-            ("--pairs", self.pairs, PAIRS),
-            ("--target", self.targets, TARGETS),
-            ("--weighting", (self.weighting,), WEIGHTINGS),
-        ):
-            for value in values:
-                if value not in known:
-                    raise ValueError(f"{option} must be one of {', '.join(known)}, got {value!r}")
+__all__ = ["MODELS", "Model", "chosen", "get_model", "tried"]
 
 
 @dataclass(frozen=True)
@@ -54,14 +28,20 @@ class Model:
     search : callable
         ``search(settings, cv, scoring)`` returns an estimator that chooses its settings in
         ``fit(X, y, qid=...)`` as `RankRLSCV` does: with ``predict``, ``save``, ``best_score_``,
-        ``scoring_`` and ``cv_results_``.
-    protocol : str
-        The grid of ``pairgram letor``, as an ``--alphas`` text.
+        ``scoring_`` and ``cv_results_``. cv is a validation set or None.
+    takes : frozenset of str
+        The fields of `Settings` that it heeds, besides ``n_threads``; others are refused.
+    protocol : mapping of str to sequence of float
+        The grids of ``pairgram letor`` by the names of their fields.
+    held_out : str
+        What ``search`` holds out without a validation set.
     """
 
     summary: str
     search: Callable[[Settings, Any, Metric | None], Any]
-    protocol: str = "2^-15:2^24"
+    takes: frozenset[str]
+    protocol: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    held_out: str = "leave-query-out"
 
 
 def _rankrls(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
@@ -69,7 +49,7 @@ def _rankrls(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
 
     names = settings.pairs or ("kept", "dropped")
     return RankRLSCV(
-        settings.alphas,
+        settings.alphas or None,
         pairs=[None if name == "none" else name for name in names],  # type: ignore[misc]
         target=list(settings.targets),  # type: ignore[arg-type]
         scale=settings.scale,
@@ -81,82 +61,78 @@ def _rankrls(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
 
 
 def _rls(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
-    if set(settings.pairs) - {"none"}:
-        raise ValueError("--model rls is pointwise and takes no --pairs; --model rankrls does")
-    return _rankrls(
-        Settings(
-            settings.alphas,
-            ("none",),
-            settings.targets,
-            settings.scale,
-            settings.weighting,
-            settings.n_threads,
-        ),
-        cv,
-        scoring,
+    return _rankrls(replace(settings, pairs=("none",)), cv, scoring)
+
+
+def _elm_pointwise(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
+    from pairgram.elm import PointwiseELMCV
+
+    return PointwiseELMCV(settings.Cs or None, cv=cv, scoring=scoring, **_of_elm(settings))
+
+
+def _elm_pairwise(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
+    from pairgram.elm import PairwiseELMCV
+
+    if "none" in settings.pairs:
+        raise ValueError("--model elm-pairwise takes no --pairs none; --model elm-pointwise does")
+    pairs = list(settings.pairs) or ["kept"]
+    return PairwiseELMCV(
+        settings.Cs or None, pairs=pairs, cv=cv, scoring=scoring, **_of_elm(settings)
     )
 
 
+def _of_elm(settings: Settings) -> dict[str, Any]:
+    return {**_of_nodes(settings), "kernel": settings.kernel, "gamma": settings.gamma}
+
+
+def _of_nodes(settings: Settings) -> dict[str, Any]:
+    """Return what options say of random nodes, which else have the model's defaults."""
+    names = ("n_nodes", "activation", "weight_range", "bias_range", "n_threads")
+    said = {name: getattr(settings, name) for name in names}
+    return {
+        "random_state": settings.random_state or 0,
+        **{name: value for name, value in said.items() if value is not None},
+    }
+
+
+_NODES = frozenset({"Cs", "n_nodes", "activation", "weight_range", "bias_range", "random_state"})
+_ELM = _NODES | {"kernel", "gamma"}
+_RLS = frozenset({"alphas", "targets", "scale", "weighting"})
+_RLS_GRID = {"alphas": parse_grid("2^-15:2^24", "alphas")}  # Pahikkala et al. 2007, §5
+_ELM_GRID = {"Cs": parse_grid("2^-30:2^20:2", "Cs")}  # Zong and Huang 2013, §5.2
+
 MODELS: Mapping[str, Model] = {
-    "rankrls": Model("linear, least squares on pairs; tries tied pairs kept and dropped", _rankrls),
-    "rls": Model("linear, least squares on rows (pointwise), without intercept", _rls),
+    "rankrls": Model(
+        "linear, least squares on pairs; tries tied pairs kept and dropped",
+        *(_rankrls, _RLS | {"pairs"}, _RLS_GRID),
+    ),
+    "rls": Model(
+        "linear, least squares on rows (pointwise), without intercept", *(_rls, _RLS, _RLS_GRID)
+    ),
+    "elm-pairwise": Model(
+        "extreme learning machine on pairs: 1000 linear random nodes, or --kernel",
+        *(_elm_pairwise, _ELM | {"pairs"}, _ELM_GRID),
+    ),
+    "elm-pointwise": Model("the same on rows", *(_elm_pointwise, _ELM, _ELM_GRID)),
 }
 
 
-def get_model(name: str) -> Model:
-    """Return the entry of a name; another name is a ValueError that lists them."""
-    if name not in MODELS:
-        raise ValueError(f"--model must be one of {', '.join(MODELS)}, got {name!r}")
-    return MODELS[name]
-
-
-def parse_alphas(text: str) -> list[float] | None:
-    """Return the grid that a text such as ``2^-15:2^24``, ``0.1,1,10`` or ``auto`` (None) names.
-
-    ``b^i:b^j`` stands for b to all whole powers from i to j. Repeated values count once.
+def get_model(name: str, settings: Settings) -> Model:
+    """Return the entry of a name.
 
     Raises
     ------
     ValueError
-        If the text is none of these, or a value is not finite and > 0.
+        If there is none, listing them, or an option is given that the model does not take.
     """
-    if text.strip() == "auto":
-        return None
-    values: list[float] = []
-    for item in text.split(","):
-        ends = [_power(end) for end in item.split(":")]
-        if len(ends) == 1:
-            base, exponent = ends[0]
-            values.append(_positive(base, exponent, item))
-            continue
-        (base, low), (other, high) = ends[0], ends[-1]
-        if len(ends) != 2 or "^" not in item or base != other or low > high:
-            raise ValueError(f"--alphas: a range is like 2^-15:2^24, got {item!r}")
-        values.extend(_positive(base, exponent, item) for exponent in range(low, high + 1))
-    return list(dict.fromkeys(values))
-
-
-def _power(text: str) -> tuple[float, int]:
-    """Return (base, exponent) of ``2^-15``, exponent 1 for a plain number."""
-    match = re.fullmatch(r"\s*([^\s^]+?)(?:\^([+-]?[0-9]{1,6}))?\s*", text)
-    try:
-        if match is not None:
-            return float(match[1]), int(match[2] or 1)
-    except ValueError:
-        pass
-    raise ValueError(
-        f"--alphas takes numbers and ranges such as 0.1,1,10 or 2^-15:2^24, or auto; got {text!r}"
-    )
-
-
-def _positive(base: float, exponent: int, item: str) -> float:
-    try:
-        value = base**exponent
-    except (OverflowError, ZeroDivisionError):
-        value = math.inf
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"--alphas: each must be finite and > 0, got {item.strip()!r}")
-    return value
+    if name not in MODELS:
+        raise ValueError(f"--model must be one of {', '.join(MODELS)}, got {name!r}")
+    model = MODELS[name]
+    for setting in given(settings):
+        if setting not in model.takes:
+            others = ", ".join(other for other, entry in MODELS.items() if setting in entry.takes)
+            raise ValueError(f"--model {name} takes no {OPTIONS[setting]}; {others} can")
+    return model
 
 
 def chosen(model: Any) -> dict[str, Any]:

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairgram.cli.models import MODELS, PAIRS, TARGETS, WEIGHTINGS
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -40,47 +38,6 @@ File = Annotated[
 ]
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model file that `pairgram train` wrote.")
-]
-ModelName = Annotated[
-    str,
-    typer.Option(
-        *("--model", "-m"),
-        metavar="NAME",
-        help="; ".join(f"{name}: {m.summary}" for name, m in MODELS.items()) + ".",
-    ),
-]
-Alphas = Annotated[
-    str,
-    typer.Option(
-        metavar="GRID",
-        help="Ridges to try: 0.1,1,10 or 2^-15:2^24 (all whole powers) or auto (a grid that fits "
-        "the data).",
-    ),
-]
-PairNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--pairs",
-        metavar="NAME",
-        help=f"Weight of a pair: {', '.join(PAIRS)}. Repeat it to try several. "
-        "[default: the model's: kept and dropped for rankrls]",
-        show_default=False,
-    ),
-]
-Targets = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--target",
-        metavar="NAME",
-        help=f"What to fit: {', '.join(TARGETS)} (2^label - 1). Repeat it to try both. "
-        "[default: label]",
-        show_default=False,
-    ),
-]
-Scale = Annotated[bool, typer.Option("--scale/--no-scale", help="Scale features before the ridge.")]
-Weighting = Annotated[
-    str,
-    typer.Option(metavar="NAME", help=f"What counts 1 in the objective: {', '.join(WEIGHTINGS)}."),
 ]
 ChoiceMetric = Annotated[
     str | None,

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pairgram.cli import options as opt
-from pairgram.cli.models import Model, Settings, chosen, get_model, parse_alphas
+from pairgram.cli.model_options import ModelName, with_settings
+from pairgram.cli.models import Model, chosen, get_model
 from pairgram.cli.report import print_json, print_table, progress, show_settings
+from pairgram.cli.settings import Settings
 
 if TYPE_CHECKING:
     from pairgram.metrics import Metric
@@ -92,6 +95,7 @@ def run_protocol(
     }
 
 
+@with_settings
 def letor(
     folder: Annotated[
         Path,
@@ -100,25 +104,13 @@ def letor(
             help="Folder with S1.txt ... S5.txt or Fold1 ... Fold5, packed or not.",
         ),
     ],
-    model: opt.ModelName = "rankrls",
+    *,
+    model: ModelName = "rankrls",
     metric: Annotated[
         str, typer.Option(metavar="NAME", help="Metric to choose by on the validation part.")
     ] = "map",
     convention: opt.Convention = "letor",
-    alphas: Annotated[
-        str | None,
-        typer.Option(
-            metavar="GRID",
-            help="Ridges to try: 0.1,1,10 or 2^-15:2^24 (all whole powers) or auto (a grid that "
-            "fits the data). [default: the model's protocol, 2^-15:2^24]",
-            show_default=False,
-        ),
-    ] = None,
-    pairs: opt.PairNames = None,
-    target: opt.Targets = None,
-    scale: opt.Scale = False,
-    weighting: opt.Weighting = "pairs",
-    threads: opt.Threads = None,
+    settings: Settings,
     float32: opt.Float32 = False,
     sparse: opt.Sparse = False,
     as_json: opt.Json = False,
@@ -128,7 +120,9 @@ def letor(
     Each fold trains on three parts, chooses by the fourth and tests on the last. Settings are
     chosen for each fold by --metric on its validation part. Without options this is the protocol of
     the RankRLS paper: tied pairs kept and dropped, ridges 2^-15 to 2^24, MAP, and the metrics of
-    LETOR's evaluation tools. The published NDCG@k of MQ2007 and MQ2008 (LETOR 4.0) is 0 for a list
+    LETOR's evaluation tools; with --model elm-pairwise or elm-pointwise that of the paper on
+    extreme learning machines: 1000 linear nodes or --kernel linear, C 2^-30, 2^-28 to 2^20. The
+    published NDCG@k of MQ2007 and MQ2008 (LETOR 4.0) is 0 for a list
     shorter than k, which no convention here does: it is not comparable.
 
     The seconds of a fold are those of fitting and choosing, without reading files and testing.
@@ -137,6 +131,7 @@ def letor(
     Examples:
       pairgram letor MQ2008
       pairgram letor OHSUMED --model rls
+      pairgram letor OHSUMED --model elm-pairwise --kernel linear
       pairgram letor MQ2008 --pairs gain --pairs kept --scale --alphas auto --metric ndcg@10
       pairgram letor MQ2008 --json | jq .mean.test.map
     """
@@ -144,17 +139,15 @@ def letor(
 
     scoring = opt.choice_metric(metric, convention)
     assert scoring is not None
-    entry = get_model(model)
-    settings = Settings(
-        parse_alphas(alphas or entry.protocol),
-        pairs or (),
-        target or ("label",),
-        scale,
-        weighting,
-        threads,
-    )
+    entry = get_model(model, settings)
+    protocol = {n: grid for n, grid in entry.protocol.items() if getattr(settings, n) is None}
+    settings = replace(settings, **protocol)  # type: ignore[arg-type]
+    entry.search(settings, None, scoring)  # refuses what it cannot take, before reading
     folds = load_letor_folds(
-        folder, dtype="float32" if float32 else "float64", sparse=sparse, n_threads=threads
+        folder,
+        dtype="float32" if float32 else "float64",
+        sparse=sparse,
+        n_threads=settings.n_threads,
     )
     with opt.words_of_options():
         report = run_protocol(
@@ -170,7 +163,9 @@ def _print_report(report: dict[str, Any], convention: str) -> None:
     metric, folds, mean = report["metric"], report["folds"], report["mean"]
     params = [show_settings(fold["params"]) for fold in folds]
     varied = [
-        name for name in params[0] if name == "alpha" or len({row[name] for row in params}) > 1
+        name
+        for name in params[0]
+        if name in ("alpha", "C") or len({row[name] for row in params}) > 1
     ]
     shown = list(dict.fromkeys((metric, "map", "mean_ndcg", "ndcg@10")))
     print_table(

@@ -1,0 +1,102 @@
+"""What the runs of the papers' tables share: the benchmarks' tools, differences, pictures."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from common import machine_line, markdown_table, progress, seconds, stopwatch
+from letor import default_folder
+from pairgram._threads import resolve_n_threads
+
+__all__ = [
+    "comparison",
+    "default_folder",
+    "markdown_table",
+    "parser",
+    "picture",
+    "progress",
+    "seconds",
+    "start",
+    "stopwatch",
+]
+
+PICTURES = Path(__file__).resolve().parents[2] / "build" / "papers"
+
+
+def comparison(
+    paper: Mapping[str, Sequence[float]],
+    ours: Mapping[str, np.ndarray],
+    measures: Sequence[str],
+    *,
+    spread: bool = False,
+    decimals: int = 4,
+) -> str:
+    """Return a table with paper, ours and their difference for every way.
+
+    Parameters
+    ----------
+    paper : mapping of str to sequence of n_measures numbers
+        NaN where the paper has none.
+    ours : mapping of str to ndarray of shape (n_runs, n_measures)
+        Printed are means over runs, with their standard deviation where there are several runs and
+        `spread`.
+    measures : sequence of str
+        Names of the rows.
+    """
+    rows = [[name] for name in measures]
+    for way, values in ours.items():
+        means = values.mean(axis=0)
+        for row, theirs, mean, runs in zip(rows, paper[way], means, values.T, strict=True):
+            cell = f"{mean:.{decimals}f}"
+            if spread and len(runs) > 1:
+                cell += f" ± {runs.std(ddof=1):.{decimals}f}"
+            known = [f"{theirs:.{decimals}f}", cell, f"{mean - theirs:+.{decimals}f}"]
+            row += known if np.isfinite(theirs) else ["", cell, ""]
+    header = [f"{way}: {what}" for way in ours for what in ("paper", "ours", "difference")]
+    return markdown_table(["", *header], rows)
+
+
+@contextmanager
+def picture(folder: Path, name: str, rows: int, columns: int) -> Iterator[Any]:
+    """Yield the axes, (rows, columns), of a picture that is written on leaving; say where."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    size = (5.2 * columns, 3.6 * rows)
+    figure, axes = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    yield axes
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / f"{name}.png", dpi=110)
+    pyplot.close(figure)
+    print(f"\npicture: {folder / name}.png")
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """Return a parser with the options that all runs have."""
+    made = argparse.ArgumentParser(description=description)
+    made.add_argument("--data", type=Path, default=default_folder(), metavar="FOLDER")
+    made.add_argument("--threads", type=int, metavar="N", help="of pairgram and of BLAS")
+    made.add_argument(
+        "--pictures", type=Path, default=PICTURES, metavar="FOLDER", help="default: %(default)s"
+    )
+    return made
+
+
+def start(arguments: argparse.Namespace) -> int:
+    """Set the threads, print the machine's line and return the number of threads."""
+    threads = resolve_n_threads(arguments.threads)
+    threadpool_limits(threads)
+    print(machine_line(threads, ("numpy", "scipy")))
+    return threads

@@ -1,0 +1,157 @@
+"""The options of models, which the commands that fit one share."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from pairgram.cli import settings as known
+from pairgram.cli.models import MODELS
+from pairgram.cli.options import Threads
+from pairgram.cli.settings import Settings, parse_grid, parse_range
+
+__all__ = ["ModelName", "with_settings"]
+
+ModelName = Annotated[
+    str,
+    typer.Option(
+        *("--model", "-m"),
+        metavar="NAME",
+        help="; ".join(f"{name}: {m.summary}" for name, m in MODELS.items()) + ".",
+    ),
+]
+Alphas = Annotated[
+    str | None,
+    typer.Option(
+        metavar="GRID",
+        help="Ridges to try: 0.1,1,10 or 2^-15:2^24 (all whole powers; 2^-30:2^20:2 is every "
+        "second one) or auto (a grid that fits the data). [default: auto; for letor the model's "
+        "paper]",
+        show_default=False,
+    ),
+]
+Cs = Annotated[
+    str | None,
+    typer.Option(
+        "--Cs",
+        metavar="GRID",
+        help="Weights of the errors to try, like --alphas, for models with C. [default: the "
+        "model's paper]",
+        show_default=False,
+    ),
+]
+PairNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pairs",
+        metavar="NAME",
+        help=f"Weight of a pair: {', '.join(known.PAIRS)}. Repeat it to try several. "
+        "[default: the model's: kept and dropped for rankrls, else kept]",
+        show_default=False,
+    ),
+]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        metavar="NAME",
+        help=f"What to fit: {', '.join(known.TARGETS)} (2^label - 1). Repeat it to try both. "
+        "[default: label]",
+        show_default=False,
+    ),
+]
+Scale = Annotated[bool, typer.Option("--scale/--no-scale", help="Scale features before the ridge.")]
+Weighting = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", help=f"What counts 1 in the objective: {', '.join(known.WEIGHTINGS)}."
+    ),
+]
+Nodes = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Random nodes. [default: the model's]"),
+]
+Activation = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help=f"Of the nodes: {', '.join(known.ACTIVATIONS)}. [default: the model's]",
+    ),
+]
+WeightRange = Annotated[
+    str | None,
+    typer.Option(metavar="A:B", help="Of the nodes' weights, uniform. [default: -1:1]"),
+]
+BiasRange = Annotated[
+    str | None,
+    typer.Option(metavar="A:B", help="Of the nodes' biases, uniform. [default: the model's]"),
+]
+RandomState = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="Seed of the nodes. [default: 0]")
+]
+Kernel = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help=f"Instead of nodes: {', '.join(known.KERNELS)}."),
+]
+Gamma = Annotated[
+    float | None,
+    typer.Option(metavar="X", help="Of the rbf kernel exp(-X |a - b|^2). [default: 1 / features]"),
+]
+
+
+def _settings(
+    alphas: Alphas = None,
+    Cs: Cs = None,
+    pairs: PairNames = None,
+    target: Targets = None,
+    scale: Scale = False,
+    weighting: Weighting = "pairs",
+    nodes: Nodes = None,
+    activation: Activation = None,
+    weight_range: WeightRange = None,
+    bias_range: BiasRange = None,
+    random_state: RandomState = None,
+    kernel: Kernel = None,
+    gamma: Gamma = None,
+    threads: Threads = None,
+) -> Settings:
+    return Settings(
+        alphas=None if alphas is None else parse_grid(alphas, "--alphas"),
+        Cs=None if Cs is None else parse_grid(Cs, "--Cs"),
+        pairs=pairs or (),
+        targets=target or ("label",),
+        scale=scale,
+        weighting=weighting,
+        n_nodes=nodes,
+        activation=activation,
+        weight_range=None if weight_range is None else parse_range(weight_range, "--weight-range"),
+        bias_range=None if bias_range is None else parse_range(bias_range, "--bias-range"),
+        random_state=random_state,
+        kernel=kernel,
+        gamma=gamma,
+        n_threads=threads,
+    )
+
+
+def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options above in the place of its keyword ``settings``."""
+    shared = inspect.signature(_settings, eval_str=True).parameters
+    own = inspect.signature(command, eval_str=True)
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in own.parameters.items():
+        replaced = shared.values() if name == "settings" else [parameter]
+        parameters.extend(p.replace(kind=parameter.kind) for p in replaced)
+
+    @functools.wraps(command)
+    def with_options(**options: Any) -> None:
+        settings = _settings(**{name: options.pop(name) for name in shared})
+        command(**options, settings=settings)
+
+    # typer reads the one or the other
+    with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {p.name: p.annotation for p in parameters}
+    return with_options

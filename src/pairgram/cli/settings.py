@@ -1,0 +1,155 @@
+"""What the options of a model say, checked, and the small language of grids and ranges."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+__all__ = ["Settings", "given", "parse_grid", "parse_range"]
+
+PAIRS = ("kept", "dropped", "gain", "absdiff", "none")
+TARGETS = ("label", "gain")
+WEIGHTINGS = ("pairs", "documents", "queries")
+ACTIVATIONS = ("linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine")
+KERNELS = ("linear", "rbf")
+#: Which option a setting comes from.
+OPTIONS = {
+    "alphas": "--alpha or --alphas",
+    "Cs": "--Cs",
+    "pairs": "--pairs",
+    "targets": "--target",
+    "scale": "--scale",
+    "weighting": "--weighting",
+    "n_nodes": "--nodes",
+    "activation": "--activation",
+    "weight_range": "--weight-range",
+    "bias_range": "--bias-range",
+    "kernel": "--kernel",
+    "gamma": "--gamma",
+    "random_state": "--random-state",
+}
+_OF_NODES = ("n_nodes", "activation", "weight_range", "bias_range", "random_state")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the options say; a default stands for an option that is not given.
+
+    An empty grid is one that the model is to make itself (``auto``).
+    """
+
+    alphas: Sequence[float] | None = None
+    Cs: Sequence[float] | None = None
+    pairs: Sequence[str] = ()
+    targets: Sequence[str] = ("label",)
+    scale: bool = False
+    weighting: str = "pairs"
+    n_nodes: int | None = None
+    activation: str | None = None
+    weight_range: tuple[float, float] | None = None
+    bias_range: tuple[float, float] | None = None
+    kernel: str | None = None
+    gamma: float | None = None
+    random_state: int | None = None
+    n_threads: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, values, known in (
+            ("pairs", self.pairs, PAIRS),
+            ("targets", self.targets, TARGETS),
+            ("weighting", (self.weighting,), WEIGHTINGS),
+            ("activation", (self.activation,), ACTIVATIONS),
+            ("kernel", (self.kernel,), KERNELS),
+        ):
+            for value in values:
+                if value is not None and value not in known:
+                    known_names = ", ".join(known)
+                    raise ValueError(f"{OPTIONS[name]} must be one of {known_names}, got {value!r}")
+        for name in _OF_NODES:
+            if self.kernel is not None and name in given(self):
+                raise ValueError(
+                    f"give --kernel or {OPTIONS[name]}, not both: nodes have no kernel"
+                )
+        if self.gamma is not None and self.kernel != "rbf":
+            raise ValueError("--gamma is of --kernel rbf")
+        if self.gamma is not None and not (math.isfinite(self.gamma) and self.gamma > 0):
+            raise ValueError(f"--gamma must be finite and > 0, got {self.gamma:g}")
+
+
+def given(settings: Settings) -> list[str]:
+    """Return the names of the settings that options have changed."""
+    return [
+        field.name
+        for field in fields(settings)
+        if field.name in OPTIONS and getattr(settings, field.name) != field.default
+    ]
+
+
+def parse_grid(text: str, option: str) -> list[float]:
+    """Return the grid that a text such as ``2^-15:2^24`` or ``0.1,1,10`` names, [] for ``auto``.
+
+    ``b^i:b^j`` stands for b to all whole powers from i to j, ``b^i:b^j:s`` for every s-th of them.
+    Repeated values count once.
+
+    Parameters
+    ----------
+    text, option : str
+        The option is named in errors.
+
+    Raises
+    ------
+    ValueError
+        If the text is none of these, or a value is not finite and > 0.
+    """
+    if text.strip() == "auto":
+        return []
+    values: list[float] = []
+    for item in text.split(","):
+        parts = item.split(":")
+        (base, low), (other, high) = (_power(end, option) for end in (parts[0], parts[:2][-1]))
+        if len(parts) == 1:
+            values.append(_positive(base, low, item, option))
+            continue
+        step = parts[2] if len(parts) == 3 else "1"
+        good = len(parts) <= 3 and re.fullmatch("[1-9][0-9]{0,5}", step)
+        if not good or "^" not in item or base != other or low > high:
+            raise ValueError(f"{option}: a range is like 2^-15:2^24 or 2^-30:2^20:2, got {item!r}")
+        powers = range(low, high + 1, int(step))
+        values.extend(_positive(base, power, item, option) for power in powers)
+    return list(dict.fromkeys(values))
+
+
+def _power(text: str, option: str) -> tuple[float, int]:
+    """Return (base, exponent) of ``2^-15``, exponent 1 for a plain number."""
+    match = re.fullmatch(r"\s*([^\s^]+?)(?:\^([+-]?[0-9]{1,6}))?\s*", text)
+    try:
+        if match is not None:
+            return float(match[1]), int(match[2] or 1)
+    except ValueError:
+        pass
+    raise ValueError(
+        f"{option} takes numbers and ranges such as 0.1,1,10 or 2^-15:2^24, or auto; got {text!r}"
+    )
+
+
+def _positive(base: float, exponent: int, item: str, option: str) -> float:
+    try:
+        value = base**exponent
+    except (OverflowError, ZeroDivisionError):
+        value = math.inf
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{option}: each must be finite and > 0, got {item.strip()!r}")
+    return value
+
+
+def parse_range(text: str, option: str) -> tuple[float, float]:
+    """Return the two ends of a range such as ``-1:1``; the option is named in errors."""
+    try:
+        low, high = map(float, text.split(":"))
+    except ValueError:
+        low, high = math.nan, math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise ValueError(f"{option} is two numbers such as -1:1, the lower one first; got {text!r}")
+    return low, high
