@@ -367,7 +367,7 @@ def test_too_little_memory(monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_memory_is_that_of_the_formula(dtype):
     rng = np.random.default_rng(0)
-    n = 700
+    n = 400
     X = rng.normal(size=(n, 5)).astype(dtype)
     system = dual_of(kernel_matrix(X))
     tracemalloc.start()
