@@ -93,6 +93,16 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def ratio_table(times: Mapping[str, float], **columns: Mapping[str, str]) -> str:
+    """Return a table of ways: time, ratio to the first, further columns."""
+    first = next(iter(times.values()))
+    rows = [
+        [way, seconds(time), f"{time / first:.2f}", *(c.get(way, "") for c in columns.values())]
+        for way, time in times.items()
+    ]
+    return markdown_table(["way", "time", "ratio", *columns], rows)
+
+
 def seconds(value: float) -> str:
     """Return a time with three digits: ``41.2 ms``, ``1.30 s``."""
     number, unit = (value, "s") if value >= 1 else (1e3 * value, "ms")

@@ -34,6 +34,7 @@ from common import (
     markdown_table,
     mebibytes,
     progress,
+    ratio_table,
     seconds,
     stopwatch,
 )
@@ -402,16 +403,6 @@ def syrk_peak(dtype: type, repeat: int, order: int = 2_000) -> float:
 
 
 # ----------------------------------------------------------------------------------------------
-
-
-def ratio_table(times: Mapping[str, float], **columns: Mapping[str, str]) -> str:
-    """Return a table of ways: time, ratio to the first, further columns."""
-    first = next(iter(times.values()))
-    rows = [
-        [way, seconds(time), f"{time / first:.2f}", *(c.get(way, "") for c in columns.values())]
-        for way, time in times.items()
-    ]
-    return markdown_table(["way", "time", "ratio", *columns], rows)
 
 
 TABLES: Mapping[str, Callable[[Options], Iterator[str]]] = {
