@@ -1,101 +1,28 @@
 // The Python module and its least-squares kernels: checks, GIL release, m.def; nothing else.
 #include "bindings.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <string>
 
+#include "bindings_ranking.hpp"
 #include "blas.hpp"
 #include "blocks.hpp"
 #include "gram.hpp"
 #include "half_laplacian.hpp"
+#include "laplacian_root.hpp"
 #include "leave_query_out.hpp"
 
 namespace pg = pairgram;
 namespace py = pybind11;
 using pg::array;
 using pg::check;
+using pg::features_of;
 using pg::optional_array;
 using pg::pointer;
+using pg::ranking_arrays;
+using pg::rule_of;
 
 namespace {
-
-// The pairs and their weights, as src/pairgram/data.py hands them over.
-pg::pair_rule rule_of(const std::string& pairs, const std::string& weighting,
-                      const optional_array<double>& level_values,
-                      const optional_array<double>& omega) {
-    check(pairs == "none" || pairs == "kept" || pairs == "dropped" || pairs == "omega",
-          "pairs must be 'none', 'kept', 'dropped' or 'omega'");
-    check(weighting == "pairs" || weighting == "documents" || weighting == "queries",
-          "weighting must be 'pairs', 'documents' or 'queries'");
-    const auto kind = pairs == "none"      ? pg::pair_kind::none
-                      : pairs == "kept"    ? pg::pair_kind::kept
-                      : pairs == "dropped" ? pg::pair_kind::dropped
-                                           : pg::pair_kind::omega;
-    const auto weights = weighting == "pairs"       ? pg::weighting_kind::pairs
-                         : weighting == "documents" ? pg::weighting_kind::documents
-                                                    : pg::weighting_kind::queries;
-    if (kind != pg::pair_kind::omega) return {kind, weights, 0, nullptr, nullptr};
-    check(level_values && omega, "omega needs its levels");
-    const auto n_levels = level_values->size();
-    check(level_values->ndim() == 1, "level_values must be 1-d");
-    check(omega->ndim() == 2 && omega->shape(0) == n_levels && omega->shape(1) == n_levels,
-          "omega must be (n_levels, n_levels)");
-    return {kind, weights, n_levels, pointer(level_values), pointer(omega)};
-}
-
-// Levels are found by sorting and searching, which a label outside their order would lead astray.
-void check_labels(const pg::pair_rule& rule, const double* labels, py::ssize_t n_rows) {
-    const auto* const end = labels + n_rows;
-    if (rule.kind == pg::pair_kind::dropped) {
-        check(std::none_of(labels, end, [](double y) { return std::isnan(y); }),
-              "labels must not be NaN");
-    }
-    if (rule.kind != pg::pair_kind::omega) return;
-    const auto* const last = rule.level_values + rule.n_levels;
-    check(std::is_sorted(rule.level_values, last), "level_values must ascend");
-    check(std::all_of(labels, end,
-                      [&](double y) {
-                          const auto* const level = std::lower_bound(rule.level_values, last, y);
-                          return level != last && *level == y;
-                      }),
-          "every label must be one of level_values");
-}
-
-struct ranking_arrays {
-    array<double> labels;
-    array<std::int64_t> offsets;
-    optional_array<std::int64_t> order;
-    optional_array<double> row_weights, query_weights;
-
-    pg::query_rows view(const pg::pair_rule& rule, py::ssize_t n_rows) const {
-        const auto queries = pg::queries_of(offsets, order, n_rows);
-        const auto one_per = [](const array<double>& values, py::ssize_t n) {
-            return values.ndim() == 1 && values.size() == n;
-        };
-        check(one_per(labels, n_rows), "labels must be 1-d with a value per row");
-        check(!row_weights || one_per(*row_weights, n_rows), "row_weights: 1-d, one per row");
-        check(!query_weights || one_per(*query_weights, queries.n_queries),
-              "query_weights: 1-d, one per query");
-        check_labels(rule, pointer(labels), n_rows);
-        return {queries.n_queries, queries.offsets,      queries.order,
-                pointer(labels),   pointer(row_weights), pointer(query_weights)};
-    }
-};
-
-template <class T>
-pg::feature_rows<T> features_of(const array<T>& features, const array<double>& targets,
-                                const py::object& node_map = py::none()) {
-    check(features.ndim() == 2 && targets.ndim() == 2, "features and targets must be 2-d");
-    check(features.shape(0) == targets.shape(0), "features and targets must have equal rows");
-    if (!node_map.is_none() && !py::isinstance<pg::bound_node_map<T>>(node_map))
-        throw py::type_error("map must be None or a NodeMap of the features' type");
-    const auto* map = node_map.is_none() ? nullptr : node_map.cast<const pg::bound_node_map<T>*>();
-    check(!map || map->map.n_inputs == features.shape(1), "features must be the map's inputs");
-    return {map ? map->map.n_nodes : features.shape(1), pointer(features), targets.shape(1),
-            pointer(targets), map ? &map->map : nullptr};
-}
 
 template <class T>
 py::tuple gram(const array<T>& features, const array<double>& targets, const array<double>& labels,
@@ -141,6 +68,53 @@ array<T> half_laplacian(const array<T>& features, const array<double>& targets,
     return out;
 }
 
+// (n, n_vectors) vectors in columns, or (n_vectors, n) in rows.
+void apply_half_laplacian(array<double>& vectors, const array<double>& labels,
+                          const array<std::int64_t>& offsets,
+                          const optional_array<std::int64_t>& order,
+                          const optional_array<double>& row_weights,
+                          const optional_array<double>& query_weights, const std::string& pairs,
+                          const std::string& weighting, const optional_array<double>& level_values,
+                          const optional_array<double>& omega, int axis, bool adjoint,
+                          int n_threads) {
+    const auto rule = rule_of(pairs, weighting, level_values, omega);
+    check(vectors.ndim() == 2, "vectors must be 2-d");
+    check(axis == 0 || axis == 1, "axis must be 0 or 1");
+    pointer(vectors);  // aligned
+    const ranking_arrays arrays{labels, offsets, order, row_weights, query_weights};
+    const auto view = arrays.view(rule, vectors.shape(axis));
+    const auto width = vectors.shape(1);
+    auto* data = vectors.mutable_data();
+    const pg::vector_view columns{width, width, 1, data};
+    const pg::vector_view rows{vectors.shape(0), 1, width, data};
+    const py::gil_scoped_release release;
+    pg::apply_root(rule, view, adjoint, axis == 0 ? columns : rows, n_threads);
+}
+
+// Rows as half_laplacian writes them, query after query, to rows of the caller's order.
+array<double> half_laplacian_adjoint(const array<double>& rows, const array<double>& labels,
+                                     const array<std::int64_t>& offsets,
+                                     const optional_array<std::int64_t>& order,
+                                     const optional_array<double>& row_weights,
+                                     const optional_array<double>& query_weights,
+                                     const std::string& pairs, const std::string& weighting,
+                                     const optional_array<double>& level_values,
+                                     const optional_array<double>& omega, int n_threads) {
+    const auto rule = rule_of(pairs, weighting, level_values, omega);
+    check(rows.ndim() == 2, "rows must be 2-d");
+    const auto n = rows.shape(0), width = rows.shape(1);
+    const ranking_arrays arrays{labels, offsets, order, row_weights, query_weights};
+    const auto view = arrays.view(rule, n);
+    const auto* source = pointer(rows);
+    array<double> out({n, width});
+    auto* data = out.mutable_data();
+    const py::gil_scoped_release release;
+    for (py::ssize_t i = 0; i < n; ++i)
+        std::copy_n(source + i * width, width, data + view.row(i) * width);
+    pg::apply_root(rule, view, true, {width, width, 1, data}, n_threads);
+    return out;
+}
+
 template <class T>
 array<double> leave_query_out(const array<T>& features, const array<double>& targets,
                               const array<double>& labels, const array<std::int64_t>& offsets,
@@ -151,7 +125,8 @@ array<double> leave_query_out(const array<T>& features, const array<double>& tar
                               const optional_array<double>& level_values,
                               const optional_array<double>& omega, const array<double>& basis,
                               const array<double>& eigenvalues, const array<double>& projection,
-                              const array<double>& alphas, const py::object& map, int n_threads) {
+                              const array<double>& alphas, const optional_array<double>& left,
+                              const py::object& map, int n_threads) {
     const auto rule = rule_of(pairs, weighting, level_values, omega);
     const auto rows = features_of(features, targets, map);
     const ranking_arrays arrays{labels, offsets, order, row_weights, query_weights};
@@ -163,25 +138,18 @@ array<double> leave_query_out(const array<T>& features, const array<double>& tar
     check(eigenvalues.ndim() == 1 && eigenvalues.size() == rank, "eigenvalues: 1-d, one a column");
     check(projection.ndim() == 1 && projection.size() == rank, "projection: 1-d, one a column");
     check(alphas.ndim() == 1, "alphas must be 1-d");
+    check(!left ||
+              (left->ndim() == 2 && left->shape(0) == rank && left->shape(1) == features.shape(0)),
+          "left must be (rank, n_rows)");
     const pg::ridge_path path{
-        rank,          pointer(basis), pointer(eigenvalues), pointer(projection),
-        alphas.size(), pointer(alphas)};
+        rank,          pointer(basis),  pointer(eigenvalues), pointer(projection),
+        alphas.size(), pointer(alphas), pointer(left)};
     array<double> out({alphas.size(), features.shape(0)});
     auto* data = out.mutable_data();
     const py::gil_scoped_release release;
     pg::leave_query_out(rule, view, rows, path, data, n_threads);
     return out;
 }
-
-// The arguments that say which rows form queries, and which pairs count.
-#define PAIRGRAM_RANKING_ARGUMENTS                                                                 \
-    py::arg("features").noconvert(), py::arg("targets").noconvert(),                               \
-        py::arg("labels").noconvert(), py::arg("offsets").noconvert(), py::kw_only(),              \
-        py::arg("order").noconvert() = py::none(),                                                 \
-        py::arg("row_weights").noconvert() = py::none(),                                           \
-        py::arg("query_weights").noconvert() = py::none(), py::arg("pairs"), py::arg("weighting"), \
-        py::arg("level_values").noconvert() = py::none(),                                          \
-        py::arg("omega").noconvert() = py::none()
 
 template <class T>
 void define_least_squares(py::module_& m) {
@@ -191,7 +159,8 @@ void define_least_squares(py::module_& m) {
     m.def("leave_query_out", &leave_query_out<T>, PAIRGRAM_RANKING_ARGUMENTS,
           py::arg("basis").noconvert(), py::arg("eigenvalues").noconvert(),
           py::arg("projection").noconvert(), py::arg("alphas").noconvert(),
-          py::arg("map") = py::none(), py::arg("n_threads") = 1);
+          py::arg("left").noconvert() = py::none(), py::arg("map") = py::none(),
+          py::arg("n_threads") = 1);
 }
 
 // SciPy's BLAS with 64-bit integers (ILP64) has other signatures, which Cython refuses by
@@ -220,6 +189,13 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
     pg::bind_metrics(m);
     pg::bind_letor(m);
     pg::bind_feature_maps(m);
+    pg::bind_batch(m);
+    pg::bind_pair_operator(m);
     define_least_squares<double>(m);
     define_least_squares<float>(m);
+    m.def("apply_half_laplacian", &apply_half_laplacian, py::arg("vectors").noconvert(),
+          PAIRGRAM_QUERY_ARGUMENTS, py::arg("axis") = 0, py::arg("adjoint") = false,
+          py::arg("n_threads") = 1);
+    m.def("half_laplacian_adjoint", &half_laplacian_adjoint, py::arg("rows").noconvert(),
+          PAIRGRAM_QUERY_ARGUMENTS, py::arg("n_threads") = 1);
 }

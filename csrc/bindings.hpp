@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
+#include <string>
 
+#include "half_laplacian.hpp"
 #include "node_map.hpp"
 #include "rows.hpp"
 
@@ -51,16 +53,27 @@ inline query_offsets queries_of(const array<std::int64_t>& offsets,
     return queries;
 }
 
+inline weighting_kind weighting_of(const std::string& name) {
+    check(name == "pairs" || name == "documents" || name == "queries",
+          "weighting must be 'pairs', 'documents' or 'queries'");
+    return name == "pairs"       ? weighting_kind::pairs
+           : name == "documents" ? weighting_kind::documents
+                                 : weighting_kind::queries;
+}
+
 // A map of rows to hidden nodes that keeps its arrays alive.
 template <class T>
 struct bound_node_map {
     array<T> weights, bias;
-    optional_array<T> square;
+    optional_array<T> square, tail, origin;
     node_map<T> map;
+    py::object wide = py::none();
 };
 
 void bind_metrics(py::module_& m);
 void bind_letor(py::module_& m);
 void bind_feature_maps(py::module_& m);
+void bind_batch(py::module_& m);
+void bind_pair_operator(py::module_& m);
 
 }  // namespace pairgram

@@ -41,20 +41,48 @@ using segment_fields = std::tuple<py::ssize_t, py::ssize_t, std::string>;
 template <class T>
 bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
                                 const optional_array<T>& square,
-                                const std::vector<segment_fields>& segments) {
+                                const std::vector<segment_fields>& segments, T scale, int degree,
+                                bool manhattan, const optional_array<T>& origin,
+                                const optional_array<T>& tail) {
     check(weights.ndim() == 2 && bias.ndim() == 1 && bias.size() == weights.shape(1),
           "weights must be (n_inputs, n_nodes), bias (n_nodes,)");
-    const auto n_nodes = weights.shape(1);
+    const auto n_inputs = weights.shape(0), n_nodes = weights.shape(1);
     check(!square || (square->ndim() == 1 && square->size() == n_nodes),
           "square must be (n_nodes,)");
-    bound_node_map<T> bound{weights, bias, square, {}};
-    bound.map = {weights.shape(0), n_nodes, pointer(weights), pointer(bias), pointer(square), {}};
+    check(square || !manhattan, "Manhattan nodes need square");
+    check(!origin || (origin->ndim() == 1 && origin->size() == n_inputs),
+          "origin must be (n_inputs,)");
+    check(!tail || (tail->ndim() == 2 && tail->shape(0) == n_nodes),
+          "tail must be (n_nodes, n_outputs)");
+    check(degree >= 1, "degree must be at least 1");
+    bound_node_map<T> bound{weights, bias, square, tail, origin, {}};
+    auto& map = bound.map;
+    map = {n_inputs, n_nodes, n_nodes, pointer(weights), pointer(bias), pointer(square)};
+    map.scale = scale;
+    map.degree = degree;
+    map.manhattan = manhattan;
+    map.origin = pointer(origin);
+    if (tail) {
+        map.n_outputs = tail->shape(1);
+        map.tail = pointer(*tail);
+        map.tail_begin = leading_zeros(n_nodes, map.n_outputs, map.tail);
+    }
     for (const auto& [begin, end, name] : segments) {
         check(0 <= begin && begin <= end && end <= n_nodes, "segments must lie within the nodes");
         const bool linear = name == "linear";
-        bound.map.segments.push_back(
+        map.segments.push_back(
             {begin, end, linear, linear ? activation::exp : activation_of(name)});
     }
+    return bound;
+}
+
+// A map of float rows that computes in double.
+bound_node_map<float> in_double(const py::object& wide) {
+    const auto& map = wide.cast<const bound_node_map<double>&>().map;
+    bound_node_map<float> bound;
+    bound.map = {map.n_inputs, map.n_nodes, map.n_outputs, nullptr, nullptr, nullptr};
+    bound.map.wide = &map;
+    bound.wide = wide;
     return bound;
 }
 
@@ -64,22 +92,25 @@ array<T> map_array(const bound_node_map<T>& bound, const array<T>& rows, int n_t
     check(rows.ndim() == 2 && rows.shape(1) == map.n_inputs, "rows must be (n, n_inputs)");
     const auto n = rows.shape(0);
     const T* in = pointer(rows);
-    array<T> out({n, map.n_nodes});
+    array<T> out({n, map.n_outputs});
     T* data = out.mutable_data();
     const py::gil_scoped_release release;
     constexpr py::ssize_t block = 256;
     parallel_for((n + block - 1) / block, n_threads, [&](std::ptrdiff_t b) {
         map_rows(map, std::min(block, n - b * block), in + b * block * map.n_inputs, map.n_inputs,
-                 data + b * block * map.n_nodes, map.n_nodes);
+                 data + b * block * map.n_outputs, map.n_outputs);
     });
     return out;
 }
 
 template <class T>
-void bind_node_map(py::module_& m, const char* name) {
-    py::class_<bound_node_map<T>>(m, name)
+py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
+    return py::class_<bound_node_map<T>>(m, name)
         .def(py::init(&make_node_map<T>), py::arg("weights").noconvert(),
-             py::arg("bias").noconvert(), py::arg("square").noconvert(), py::arg("segments"))
+             py::arg("bias").noconvert(), py::arg("square").noconvert(), py::arg("segments"),
+             py::kw_only(), py::arg("scale") = T{1}, py::arg("degree") = 1,
+             py::arg("manhattan") = false, py::arg("origin").noconvert() = py::none(),
+             py::arg("tail").noconvert() = py::none())
         .def("map", &map_array<T>, py::arg("rows").noconvert(), py::arg("n_threads"));
 }
 
@@ -87,7 +118,7 @@ void bind_node_map(py::module_& m, const char* name) {
 
 void bind_feature_maps(py::module_& m) {
     bind_node_map<double>(m, "NodeMap64");
-    bind_node_map<float>(m, "NodeMap32");
+    bind_node_map<float>(m, "NodeMap32").def_static("in_double", &in_double, py::arg("map"));
     m.def("apply_activation", &apply_activation<double>, py::arg("name"),
           py::arg("values").noconvert());
     m.def("apply_activation", &apply_activation<float>, py::arg("name"),

@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace pairgram::blas {
 
@@ -63,6 +64,18 @@ double cholesky_solve(std::ptrdiff_t n, double* a, double* b) {
         smallest = std::min(smallest, a[i * n + i] * a[i * n + i]);
     table->dpotrs(&uplo, &n_, &one, a, &n_, b, &n_, &info);
     return smallest;
+}
+
+bool eigen(std::ptrdiff_t n, double* a, double* eigenvalues) {
+    char vectors = 'V', uplo = 'L';  // row-major upper triangle
+    int n_ = narrow(n, "order"), info = 0;
+    int n_work = narrow(1 + 6 * n + 2 * n * n, "workspace"),
+        n_integers = narrow(3 + 5 * n, "workspace");
+    std::vector<double> work(static_cast<std::size_t>(n_work));
+    std::vector<int> integers(static_cast<std::size_t>(n_integers));
+    table->dsyevd(&vectors, &uplo, &n_, a, &n_, eigenvalues, work.data(), &n_work, integers.data(),
+                  &n_integers, &info);
+    return info == 0;
 }
 
 template void gemm<double>(trans, trans, std::ptrdiff_t, std::ptrdiff_t, std::ptrdiff_t, double,

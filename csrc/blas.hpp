@@ -15,6 +15,7 @@ struct pairgram_blas_table {
     void (*ssyrk)(char*, char*, int*, int*, float*, float*, int*, float*, float*, int*);
     void (*dpotrf)(char*, int*, double*, int*, int*);
     void (*dpotrs)(char*, int*, int*, double*, int*, double*, int*, int*);
+    void (*dsyevd)(char*, char*, int*, double*, int*, double*, double*, int*, int*, int*, int*);
 };
 }
 
@@ -40,5 +41,9 @@ void syrk(std::ptrdiff_t n, std::ptrdiff_t k, T alpha, const T* a, std::ptrdiff_
 // triangle is read and overwritten. Returns the smallest pivot, or 0, with b untouched, when A is
 // not positive definite.
 double cholesky_solve(std::ptrdiff_t n, double* a, double* b);
+
+// Eigenvalues of symmetric A (n, n), of which the upper triangle is read, ascending into
+// eigenvalues (n,); row k of A becomes eigenvector k. False where LAPACK does not converge.
+bool eigen(std::ptrdiff_t n, double* a, double* eigenvalues);
 
 }  // namespace pairgram::blas

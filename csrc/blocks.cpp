@@ -105,13 +105,17 @@ std::ptrdiff_t half_laplacian_blocks<T>::max_rows() const {
     return most;
 }
 
-// The features of the row that the others are taken from; zeros for pointwise rows.
+// The features of the row that the others are taken from; zeros for pointwise rows. mapped: what a
+// map has made of the row already, or null.
 template <class T>
-void half_laplacian_blocks<T>::set_pivot(std::ptrdiff_t row, std::vector<T>& pivot) const {
+void half_laplacian_blocks<T>::set_pivot(std::ptrdiff_t row, const T* mapped,
+                                         std::vector<T>& pivot) const {
     const auto d = features_.n_features;
     pivot.assign(size_of(d), T{0});
     if (rule_.kind == pair_kind::none) return;
-    if (features_.map)
+    if (mapped)
+        std::copy_n(mapped, d, pivot.begin());
+    else if (features_.map)
         map_rows(*features_.map, 1, features_.inputs + row * features_.n_inputs(),
                  features_.n_inputs(), pivot.data(), d);
     else
@@ -158,7 +162,7 @@ double half_laplacian_blocks<T>::transform_queries(const block& b, T* out,
         const auto begin = static_cast<std::ptrdiff_t>(rows_.offsets[q]);
         plan_query(rule_, rows_, q, nullptr, plan);
         sums.reset(plan.n_levels(), width());
-        set_pivot(rows_.row(begin), scratch);
+        set_pivot(rows_.row(begin), features_.map ? out : nullptr, scratch);
         for (std::ptrdiff_t i = 0; i < n; ++i)
             load(rows_.row(begin + i), rows_.row(begin), scratch, plan.weight[size_of(i)],
                  out + i * ld, sums.sum.data() + plan.level[size_of(i)] * width());
@@ -185,7 +189,7 @@ void half_laplacian_blocks<T>::transform_chunk(const block& b, T* out, std::ptrd
     std::vector<T> scratch;
     features_.map_to(
         b.n_rows, [&](std::ptrdiff_t i) { return row(b.begin + i); }, out, ld, scratch);
-    set_pivot(rows_.row(first), scratch);
+    set_pivot(rows_.row(first), nullptr, scratch);
     for (std::ptrdiff_t i = 0; i < b.n_rows; ++i) {
         level[size_of(i)] =
             query.plan.level[size_of(b.begin + i)] - static_cast<std::int32_t>(b.first_level);

@@ -84,7 +84,7 @@ class half_laplacian_blocks {
     void cut_long_query(std::ptrdiff_t query, std::ptrdiff_t block_rows);
     double transform_queries(const block& b, T* out, std::ptrdiff_t ld) const;
     void transform_chunk(const block& b, T* out, std::ptrdiff_t ld);
-    void set_pivot(std::ptrdiff_t row, std::vector<T>& pivot) const;
+    void set_pivot(std::ptrdiff_t row, const T* mapped, std::vector<T>& pivot) const;
     void load(std::ptrdiff_t row, std::ptrdiff_t pivot_row, const std::vector<T>& pivot,
               double weight, T* out, double* sum) const;
     void join_query(const long_query& query, std::vector<double>& out) const;

@@ -149,6 +149,18 @@ void solve_directly(const ridge_path& path, std::ptrdiff_t n, std::ptrdiff_t j,
     }
 }
 
+// Fills the columns of e that are U Λ^½.
+void load_left(const query_rows& rows, const ridge_path& path, std::ptrdiff_t query, workspace& w) {
+    const auto begin = static_cast<std::ptrdiff_t>(rows.offsets[query]);
+    const auto n_rows = static_cast<std::ptrdiff_t>(rows.offsets[rows.n_queries]);
+    for (std::ptrdiff_t k = 0; k < path.rank; ++k) {
+        const double root = std::sqrt(path.eigenvalues[k]);
+        for (std::ptrdiff_t i = 0; i < rows.size(query); ++i)
+            w.e[size_of(i * (path.rank + 1) + k)] =
+                root * path.left[k * n_rows + rows.row(begin + i)];
+    }
+}
+
 // Fills z with H_q·basis (from the pivot row, which follows as row n) and e with the half-Laplacian
 // of [z, y].
 template <class T>
@@ -177,20 +189,23 @@ void load_query(const pair_rule& rule, const query_rows& rows, const feature_row
                w.z.data(), width);
 
     plan_query(rule, rows, query, nullptr, w.plan);
-    w.sums.reset(w.plan.n_levels(), width + 1);
+    if (path.left) load_left(rows, path, query, w);
+    // of z and the target, or of the target alone
+    const auto first = path.left ? width : 0, n_columns = width + 1 - first;
+    w.sums.reset(w.plan.n_levels(), n_columns);
     const std::vector<double> zeros(size_of(width), 0.0);
     const double first_target = pointwise ? 0.0 : features.targets[rows.row(begin)];
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         double* out = w.e.data() + i * (width + 1);
-        double* sum = w.sums.sum.data() + w.plan.level[size_of(i)] * (width + 1);
+        double* sum = w.sums.sum.data() + w.plan.level[size_of(i)] * n_columns;
         const double v = w.plan.weight[size_of(i)];
-        load_row(width, w.z.data() + i * width, zeros.data(), v, out, sum);
+        if (!path.left) load_row(width, w.z.data() + i * width, zeros.data(), v, out, sum);
         load_row(std::ptrdiff_t{1}, features.targets + rows.row(begin + i), &first_target, v,
-                 out + width, sum + width);
+                 out + width, sum + n_columns - 1);
     }
-    transform_rows<double>(n, width + 1, w.plan.level.data(), w.plan.weight.data(),
-                           w.plan.within.data(), w.plan, join_of(rule.kind), w.e.data(), width + 1,
-                           w.sums);
+    transform_rows<double>(n, n_columns, w.plan.level.data(), w.plan.weight.data(),
+                           w.plan.within.data(), w.plan, join_of(rule.kind), w.e.data() + first,
+                           width + 1, w.sums);
 }
 
 template <class T>

@@ -15,12 +15,15 @@ struct ridge_path {
     const double* projection;   // (rank,) Vᵀg
     std::ptrdiff_t n_alphas;
     const double* alphas;  // (n_alphas,) > 0, descending
+    // (rank, n) Uᵀ of E = U Λ^½ over all rows, or null. For kernels: where an eigenvalue is small,
+    // E of Z has lost half of its digits, and the solution's shift of other queries with it.
+    const double* left = nullptr;
 };
 
 // scores (n_alphas, n): for every row, indexed as the caller's, the score of the model that is
 // fitted without the row's query. features.n_targets is 1.
 //
-// Per query, with Z_q, E_q = half-Laplacian of Z_q, ỹ_q, A = Λ + λ: solves
+// Per query, with Z_q, E_q = half-Laplacian of Z_q (or given), ỹ_q, A = Λ + λ: solves
 // (I − E_q A⁻¹ E_qᵀ) x = ỹ_q − E_q w and scores Z_q (w − A⁻¹ E_qᵀ x). All λ together by conjugate
 // gradients, two products per iteration. Where these do not converge (high leverage), and for
 // λ < 1e-10 λ_max, by Cholesky in min(n, rank) dimensions; NaN where its pivots say that the

@@ -6,7 +6,7 @@ when the module is imported: a SciPy whose BLAS takes 64-bit integers is refused
 
 from cpython.pycapsule cimport PyCapsule_New
 from scipy.linalg.cython_blas cimport dgemm, dsyrk, sgemm, ssyrk
-from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
+from scipy.linalg.cython_lapack cimport dpotrf, dpotrs, dsyevd
 
 
 cdef extern from "blas.hpp":
@@ -21,6 +21,8 @@ cdef extern from "blas.hpp":
                       int*) noexcept nogil
         void (*dpotrf)(char*, int*, double*, int*, int*) noexcept nogil
         void (*dpotrs)(char*, int*, int*, double*, int*, double*, int*, int*) noexcept nogil
+        void (*dsyevd)(char*, char*, int*, double*, int*, double*, double*, int*, int*, int*,
+                       int*) noexcept nogil
 
 
 cdef pairgram_blas_table _table
@@ -30,5 +32,6 @@ _table.dsyrk = dsyrk
 _table.ssyrk = ssyrk
 _table.dpotrf = dpotrf
 _table.dpotrs = dpotrs
+_table.dsyevd = dsyevd
 
 table = PyCapsule_New(<void*>&_table, "pairgram.blas_table", NULL)

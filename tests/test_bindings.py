@@ -176,10 +176,13 @@ def test_levels_of_omega_that_fit(kernel):
         {"projection": np.ones((1, 2))},
         {"alphas": np.ones((1, 1))},
         {"targets": np.ones((N, 2))},
+        {"left": np.ones((2, N - 1))},
+        {"left": np.ones((N, 2))},
+        {"left": np.ones(2 * N)},
     ],
 )
 def test_shapes_of_leave_query_out(changes):
-    with pytest.raises(ValueError, match=r"basis|eigenvalues|projection|alphas|targets"):
+    with pytest.raises(ValueError, match=r"basis|eigenvalues|projection|alphas|targets|left"):
         call("leave_query_out", **changes)
 
 

@@ -482,7 +482,12 @@ def test_inspect_a_model(model_file):
         "version": pairgram.__version__,
         "parameters": {
             "alpha": 0.5,
+            "coef0": 1.0,
+            "degree": 3,
             "feature_map": None,
+            "form": "auto",
+            "gamma": None,
+            "kernel": None,
             "pairs": "dropped",
             "scale": False,
             "scope": "query",

@@ -3,12 +3,17 @@
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pairgram import (
+    ELMRank,
+    ELMRankCV,
     PairwiseELM,
     PairwiseELMCV,
     PointwiseELM,
     PointwiseELMCV,
+    RandomNodes,
     RankRLS,
     RankRLSCV,
+    RankSVM,
+    RankSVMCV,
 )
 
 
@@ -24,6 +29,14 @@ from pairgram import (
         PairwiseELM(activation="sigmoid", n_nodes=20, random_state=0),
         PointwiseELMCV(kernel="linear"),
         PairwiseELMCV(random_state=0),
+        ELMRank(n_nodes=10),
+        ELMRank(n_nodes=10, pairs="dropped", n_estimators=2),
+        ELMRankCV(n_nodes=10, cv=3),
+        ELMRankCV([0.1], [2.0, 1024.0], n_nodes=10, cv=3, pairs="dropped"),
+        RankSVM(),
+        RankSVM(loss="squared", weighting="queries", tol=1e-6),
+        RankSVMCV(cv=3),
+        RankSVMCV([0.1, 1.0], feature_map=[None, RandomNodes(5, random_state=0)], cv=3),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

@@ -208,7 +208,7 @@ def test_default_cv_is_leave_query_out(data, pairs, scope):
     np.testing.assert_allclose(model.coef_, best.coef_, rtol=1e-9)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(
     problem=problems(),
     pairs=st.sampled_from(["kept", "dropped", None]),

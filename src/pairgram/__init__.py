@@ -5,29 +5,47 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pairgram._core import __version__
+    from pairgram.batch import BatchFit, fit_many
     from pairgram.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
     from pairgram.elm import PairwiseELM, PairwiseELMCV, PointwiseELM, PointwiseELMCV
+    from pairgram.elm_rank import ELMRank, ELMRankCV
     from pairgram.gram import Pairgram
-    from pairgram.least_squares import RankRLS, RankRLSCV, load_model
+    from pairgram.kernels import KernelMap, kernel_matrix
+    from pairgram.least_squares import RankRLS, RankRLSCV
     from pairgram.metrics import Metric, evaluate, get_metric, make_scorer, metric_names
+    from pairgram.model_files import load_model
     from pairgram.model_selection import QueryKFold
+    from pairgram.nystroem import Nystroem
+    from pairgram.random_fourier import RandomFourier
     from pairgram.random_nodes import RandomNodes
+    from pairgram.rank_svm import RankSVM
+    from pairgram.rank_svm_cv import RankSVMCV
 
 __all__ = [
+    "BatchFit",
+    "ELMRank",
+    "ELMRankCV",
+    "KernelMap",
     "Metric",
+    "Nystroem",
     "Pairgram",
     "PairwiseELM",
     "PairwiseELMCV",
     "PointwiseELM",
     "PointwiseELMCV",
     "QueryKFold",
+    "RandomFourier",
     "RandomNodes",
     "RankRLS",
     "RankRLSCV",
+    "RankSVM",
+    "RankSVMCV",
     "__version__",
     "dump_letor",
     "evaluate",
+    "fit_many",
     "get_metric",
+    "kernel_matrix",
     "load_letor",
     "load_letor_folds",
     "load_model",
@@ -40,13 +58,21 @@ __all__ = [
 # `pairgram --help` nor a program that only reads files should wait for.
 _NAMES = {
     "_core": ("__version__",),
+    "batch": ("BatchFit", "fit_many"),
     "datasets": ("dump_letor", "load_letor", "load_letor_folds", "make_ranking"),
     "elm": ("PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"),
+    "elm_rank": ("ELMRank", "ELMRankCV"),
     "gram": ("Pairgram",),
-    "least_squares": ("RankRLS", "RankRLSCV", "load_model"),
+    "kernels": ("KernelMap", "kernel_matrix"),
+    "least_squares": ("RankRLS", "RankRLSCV"),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
+    "model_files": ("load_model",),
     "model_selection": ("QueryKFold",),
+    "nystroem": ("Nystroem",),
+    "random_fourier": ("RandomFourier",),
     "random_nodes": ("RandomNodes",),
+    "rank_svm": ("RankSVM",),
+    "rank_svm_cv": ("RankSVMCV",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -15,11 +15,20 @@ class _NodeMap(Generic[_T]):
         bias: NDArray[_T],
         square: NDArray[_T] | None,
         segments: Sequence[tuple[int, int, str]],
+        *,
+        scale: float = 1.0,
+        degree: int = 1,
+        manhattan: bool = False,
+        origin: NDArray[_T] | None = None,
+        tail: NDArray[_T] | None = None,
     ) -> None: ...
     def map(self, rows: NDArray[_T], n_threads: int) -> NDArray[_T]: ...
 
-class NodeMap32(_NodeMap[np.float32]): ...
 class NodeMap64(_NodeMap[np.float64]): ...
+
+class NodeMap32(_NodeMap[np.float32]):
+    @staticmethod
+    def in_double(map: NodeMap64) -> NodeMap32: ...
 
 def gram(
     features: NDArray[_T],
@@ -52,6 +61,36 @@ def half_laplacian(
     level_values: NDArray[np.float64] | None = None,
     omega: NDArray[np.float64] | None = None,
 ) -> NDArray[_T]: ...
+def apply_half_laplacian(
+    vectors: NDArray[np.float64],  # changed in place; one per column (axis 0) or row (axis 1)
+    labels: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    *,
+    order: NDArray[np.int64] | None = None,
+    row_weights: NDArray[np.float64] | None = None,
+    query_weights: NDArray[np.float64] | None = None,
+    pairs: str,
+    weighting: str,
+    level_values: NDArray[np.float64] | None = None,
+    omega: NDArray[np.float64] | None = None,
+    axis: int = 0,
+    adjoint: bool = False,
+    n_threads: int = 1,
+) -> None: ...
+def half_laplacian_adjoint(
+    rows: NDArray[np.float64],  # in the order of half_laplacian's
+    labels: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    *,
+    order: NDArray[np.int64] | None = None,
+    row_weights: NDArray[np.float64] | None = None,
+    query_weights: NDArray[np.float64] | None = None,
+    pairs: str,
+    weighting: str,
+    level_values: NDArray[np.float64] | None = None,
+    omega: NDArray[np.float64] | None = None,
+    n_threads: int = 1,
+) -> NDArray[np.float64]: ...
 def leave_query_out(
     features: NDArray[_T],
     targets: NDArray[np.float64],
@@ -69,6 +108,7 @@ def leave_query_out(
     eigenvalues: NDArray[np.float64],
     projection: NDArray[np.float64],
     alphas: NDArray[np.float64],
+    left: NDArray[np.float64] | None = None,
     map: _NodeMap[_T] | None = None,
     n_threads: int = 1,
 ) -> NDArray[np.float64]: ...
@@ -130,3 +170,80 @@ def apply_activation(
     name: str,  # exp, gaussian, sigmoid, tanh, cos, sin, relu or hardlim
     values: NDArray[_T],
 ) -> None: ...
+
+class BatchProblem:
+    def __init__(
+        self,
+        features: NDArray[np.float64],
+        targets: NDArray[np.float64],
+        labels: NDArray[np.float64],
+        offsets: NDArray[np.int64],
+        *,
+        order: NDArray[np.int64] | None = None,
+        row_weights: NDArray[np.float64] | None = None,
+        query_weights: NDArray[np.float64] | None = None,
+        pairs: str,
+        weighting: str,
+        level_values: NDArray[np.float64] | None = None,
+        omega: NDArray[np.float64] | None = None,
+        map: NodeMap64 | None = None,
+    ) -> None: ...
+
+_Splits = tuple[NDArray[np.int64], NDArray[np.int64]]  # row numbers, and the bounds of each split's
+
+def hold_out_batch(
+    # of each task: problem, training rows, test rows, alphas, damping, relative
+    tasks: Sequence[
+        tuple[BatchProblem, _Splits, _Splits, NDArray[np.float64], NDArray[np.float64], bool]
+    ],
+    n_threads: int,
+) -> list[NDArray[np.float64] | None]: ...
+def decompose_batch(
+    problems: Sequence[BatchProblem], n_threads: int
+) -> list[
+    # eigenvalues, eigenvectors as rows, projections as rows, pair weight
+    tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float] | None
+]: ...
+
+class PairOperator:
+    def __init__(
+        self,
+        labels: NDArray[np.float64],
+        offsets: NDArray[np.int64],
+        *,
+        row_weights: NDArray[np.float64] | None = None,
+        query_weights: NDArray[np.float64] | None = None,
+        weighting: str = "pairs",
+        loss: str = "squared_hinge",
+    ) -> None: ...
+    def set_scores(
+        self, scores: NDArray[np.float64], n_threads: int = 1
+    ) -> tuple[float, NDArray[np.float64]]: ...
+    def product(self, u: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]: ...
+    def product_of_queries(
+        self, first: int, last: int, u: NDArray[np.float64]
+    ) -> NDArray[np.float64]: ...
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def pair_weights(self) -> NDArray[np.float64]: ...
+    def hessian_product(
+        self,
+        features: NDArray[_T],
+        s: NDArray[np.float64],
+        order: NDArray[np.int64] | None = None,
+        n_threads: int = 1,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+
+def score_rows(
+    features: NDArray[_T],
+    w: NDArray[np.float64],
+    order: NDArray[np.int64] | None = None,
+    n_threads: int = 1,
+) -> NDArray[np.float64]: ...
+def sum_rows(
+    features: NDArray[_T],
+    z: NDArray[np.float64],
+    order: NDArray[np.int64] | None = None,
+    n_threads: int = 1,
+) -> NDArray[np.float64]: ...

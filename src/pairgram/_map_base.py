@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -13,9 +13,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pairgram import _core
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 
-__all__ = ["BLOCK_ROWS", "FeatureMap", "check_positive", "check_size", "check_text", "generator"]
+__all__ = ["BLOCK_ROWS", "FeatureMap", "generator", "native_nodes"]
 
 BLOCK_ROWS = 4096
 
@@ -83,6 +84,13 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Return the features of dense rows that have been checked."""
         return np.asarray(self.node_map(X.dtype).map(X, n_threads))
 
+    def _rounding(self, X: Any) -> NDArray[np.float64]:
+        """Return a bound on the rounding errors of each feature of rows X, (n_features_out,)."""
+        H = self.transform(X)
+        with np.errstate(over="ignore"):
+            size = np.sqrt((H.astype(np.float64) ** 2).mean(axis=0))
+        return np.asarray(64 * np.finfo(H.dtype).eps * size)
+
     def _saved_parameters(self) -> dict[str, Any]:
         """Return the parameters as they may have been set since `fit`, as a file holds them."""
         parameters: dict[str, Any] = self.get_params()
@@ -91,30 +99,35 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return parameters
 
 
+def native_nodes(
+    dtype: Any,
+    weights: NDArray[Any],
+    bias: NDArray[Any],
+    square: NDArray[Any] | None,
+    segments: list[tuple[int, int, str]],
+    *,
+    origin: NDArray[Any] | None = None,
+    tail: NDArray[Any] | None = None,
+    in_double: bool = False,
+    **options: Any,
+) -> Any:
+    """Return the kernels' map of rows of a dtype, see csrc/node_map.hpp; its arrays are converted.
+
+    With `in_double`, rows of float32 are mapped in float64 and the outputs rounded.
+    """
+    single = np.dtype(dtype) == np.float32
+    narrow = single and not in_double
+    make: Any = _core.NodeMap32 if narrow else _core.NodeMap64
+    arrays = [
+        None if a is None else np.ascontiguousarray(a, np.float32 if narrow else np.float64)
+        for a in (weights, bias, square, origin, tail)
+    ]
+    node_map = make(*arrays[:3], segments, origin=arrays[3], tail=arrays[4], **options)
+    return _core.NodeMap32.in_double(node_map) if single and in_double else node_map
+
+
 def generator(random_state: Any) -> Any:
     """Return the RandomState or Generator that `random_state` stands for, as scikit-learn does."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     return check_random_state(random_state)
-
-
-def check_size(name: str, value: Any) -> int:
-    """Return `value` as an int; a ValueError unless it is an integer ≥ 1."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
-    return int(value)
-
-
-def check_positive(name: str, value: Any) -> float:
-    """Return `value` as a float; a ValueError unless it is a finite number > 0."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (number and 0 < float(value) < np.inf):
-        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
-    return float(value)
-
-
-def check_text(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """Return `value`; a ValueError unless it is one of `choices`."""
-    if not (isinstance(value, str) and value in choices):
-        raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")
-    return str(value)

@@ -2,45 +2,121 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+import scipy.sparse
+
 from pairgram.data import RankingData
-from pairgram.linear_nodes import ReducedNodes, reduce_nodes
+from pairgram.dual import DualGram, Statistics
+from pairgram.gram import Pairgram
+from pairgram.kernels import KernelMap
+from pairgram.linear_nodes import reduce_nodes
 from pairgram.pairs import PairSettings
 from pairgram.ridge import Vector
 
 __all__ = ["Coordinates"]
 
+FORMS = ("auto", "primal", "dual")
+
+
+def _same(solved: Vector) -> Vector:
+    return solved
+
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """Rows as their problem is solved: the same scores, in fewer dimensions.
+    """Rows as their problem is solved: the same scores, in the fewest dimensions.
 
     Attributes
     ----------
     data : RankingData
-        In these coordinates.
+        In these coordinates: features, fewer nodes, or, in the dual, the kernels between rows.
+    form : {"primal", "dual"}
+    coefs : callable
+        Takes what was solved here, (n_models, n_dimensions), and returns the coefficients of the
+        model, (n_models, n_coefficients).
     """
 
     data: RankingData
-    _reduced: ReducedNodes | None = None
+    form: str = "primal"
+    coefs: Callable[[Vector], Vector] = _same
 
     @classmethod
     def choose(
-        cls, data: RankingData, settings: list[PairSettings], *, scale: bool = False
+        cls,
+        data: RankingData,
+        settings: list[PairSettings],
+        *,
+        form: str = "auto",
+        scale: bool = False,
     ) -> Coordinates:
         """Choose those of the least cost that serve all settings.
 
-        With `scale`, which means the features of the model, those themselves.
+        Linear nodes become no more than inputs. The dual solves a system of the size of the rows:
+        always for a `KernelMap`, and for features where there are fewer rows, or on request.
+        `scale` means the features of the model, so it needs those themselves.
+
+        Raises
+        ------
+        ValueError
+            If `form` is unknown, or not to be had with the kernel or with `scale`.
         """
+        if form not in FORMS:
+            raise ValueError(f"form must be one of {', '.join(map(repr, FORMS))}, got {form!r}")
+        kernel = isinstance(data.feature_map, KernelMap)
+        if kernel and form == "primal":
+            raise ValueError(
+                f"form='primal' needs features: kernel={data.feature_map.kernel!r} has the dual"
+            )
+        if scale and (kernel or form == "dual"):
+            raise ValueError("scale=True scales features, which the dual form does not have")
+        if kernel:
+            K = data.feature_map.fit_transform(data.X)
+            return cls(replace(data, X=K, feature_map=None), "dual")
         if scale:
             return cls(data)
+        primal = cls.of_features(data, settings)
+        if form == "dual" or (form == "auto" and primal.smaller_form() == "dual"):
+            centred = all(setting.pairs is not None for setting in settings)
+            return primal._dual(centred)
+        return primal
+
+    @classmethod
+    def of_features(cls, data: RankingData, settings: list[PairSettings]) -> Coordinates:
+        """Return the primal coordinates: the features, or fewer linear nodes."""
         pointwise = any(setting.pairs is None for setting in settings)
         reduced = reduce_nodes(data.feature_map, constant=pointwise)
         if reduced is None:
             return cls(data)
-        return cls(replace(data, feature_map=reduced.nodes), reduced)
+        return cls(replace(data, feature_map=reduced.nodes), coefs=reduced.expand)
 
-    def coefs(self, solved: Vector) -> Vector:
-        """Return the coefficients of the model from those found here, (n_models, n_features)."""
-        return solved if self._reduced is None else self._reduced.expand(solved)
+    def smaller_form(self) -> str:
+        """Return the form of the smaller system: that of the features, or of the rows."""
+        return "dual" if len(self.data.y) < self.data.n_features else "primal"
+
+    def _dual(self, centred: bool) -> Coordinates:
+        """Return the dual: K = H Hᵀ, and the coefficients Hᵀ a of dual ones.
+
+        Differences within pairs do not change when a row is taken from all rows, which keeps a
+        large common offset out of the products.
+        """
+        H = self.data.features()
+        if not scipy.sparse.issparse(H):
+            H = np.asarray(H, dtype=np.float64)
+            H = H - H.mean(axis=0) if centred else H
+        K = (H @ H.T).toarray() if scipy.sparse.issparse(H) else H @ H.T
+        data = replace(self.data, X=np.ascontiguousarray(K, dtype=np.float64), feature_map=None)
+
+        def coefs(solved: Vector) -> Vector:
+            return self.coefs(np.asarray(solved @ H))
+
+        return Coordinates(data, "dual", coefs)
+
+    def statistics(self, settings: PairSettings, n_threads: int | None) -> Statistics:
+        """Return what solves the problem of all rows; a ValueError where no pair counts."""
+        self.data.require_pairs(settings)
+        if self.form == "dual":
+            return DualGram(self.data, settings, n_threads)
+        return Pairgram.from_data(self.data, settings, n_threads)

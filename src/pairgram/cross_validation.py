@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import KFold, check_cv
 
 from pairgram import held_out
+from pairgram._metric_values import check_labels
 from pairgram._scorer import RankingScorer
 from pairgram.data import RankingData
-from pairgram.gram import Pairgram
+from pairgram.dual import Statistics
 from pairgram.metrics import Metric, get_metric
 from pairgram.model_selection import QueryKFold
 from pairgram.queries import Queries
 from pairgram.ridge import RidgePath, Vector
 
-__all__ = ["HeldOutScoring", "is_validation_set", "metric_of"]
+__all__ = ["HeldOutScoring", "choose", "is_validation_set", "make_splits", "metric_of"]
 
 Rows = NDArray[np.int64]
 Splits = list[tuple[Rows, Rows]]
@@ -69,23 +71,57 @@ class HeldOutScoring:
             If the metric cannot take the labels (it names ``scoring``), or ``cv`` makes no sense.
         """
         splits = None if cv is None or validation is not None else make_splits(cv, data)
+        return cls._of_splits(data, splits, validation, scoring, n_threads)
+
+    @classmethod
+    def _of_splits(
+        cls,
+        data: RankingData,
+        splits: Splits | None,
+        validation: RankingData | None,
+        scoring: Any,
+        n_threads: int | None,
+    ) -> HeldOutScoring:
         scored = data if validation is None else validation
-        one_by_one = cv is None and validation is None and _is_one_query(data)
+        one_by_one = splits is None and validation is None and _is_one_query(data)
         metric = metric_of(scoring, scored.y, one_by_one)
         if splits is not None:
             scored = _test_rows(data, splits)
         try:
-            metric.per_query_scores(
-                scored.y, np.zeros((1, len(scored.y))), scored.queries, n_threads
-            )
+            check_labels((metric,), scored.y)
         except ValueError as error:
             raise ValueError(f"scoring={metric.name!r}: {error}") from None
         return cls(data, metric, splits, validation, scored, n_threads)
 
-    def scores(self, total: Pairgram, ridge: RidgePath, scale: bool, alphas: Vector) -> Vector:
-        """Return the mean held-out score for every alpha, (n_alphas,); NaN where undefined."""
+    @classmethod
+    def of_targets(
+        cls,
+        data: RankingData,
+        labels: Vector,
+        cv: Any,
+        validation: RankingData | None,
+        scoring: Any,
+        n_threads: int | None,
+    ) -> list[HeldOutScoring]:
+        """Do the same for each column of labels of shape (n_rows, n_targets), with equal splits."""
+        splits = None if validation is not None else make_splits(cv, data)
+        targets = [replace(data, y=y) for y in np.ascontiguousarray(labels.T)]
+        return [cls._of_splits(one, splits, validation, scoring, n_threads) for one in targets]
+
+    def scores(
+        self,
+        total: Statistics,
+        ridge: RidgePath,
+        scale: bool,
+        alphas: Vector,
+        coefs: Callable[[Vector], Vector],
+    ) -> Vector:
+        """Return the mean held-out score for every alpha, (n_alphas,); NaN where undefined.
+
+        `coefs` takes what `ridge` solves to the coefficients of the validation set's features.
+        """
         if self.validation is not None:
-            held = held_out.predict_rows(self.validation, slice(None), ridge.coef(alphas))
+            held = held_out.predict_rows(self.validation, slice(None), coefs(ridge.coef(alphas)))
         elif self.splits is not None:
             held = self.split_scores(
                 self.data, total, lambda rest: rest.decompose(scale=scale).coef(alphas)
@@ -97,7 +133,7 @@ class HeldOutScoring:
         return self.mean(held)
 
     def split_scores(
-        self, data: RankingData, total: Pairgram, coefs_of: Callable[[Pairgram], Vector]
+        self, data: RankingData, total: Statistics, coefs_of: Callable[[Any], Vector]
     ) -> Vector:
         """Return the scores of all splits' test rows, (n_models, n_test_rows); see `held_out`."""
         assert self.splits is not None
@@ -150,6 +186,24 @@ def metric_of(scoring: Any, y: Vector, one_by_one: bool) -> Metric:
     return get_metric(scoring)
 
 
+def choose(means: Vector, metric: Metric, otherwise: str = "") -> tuple[int, NDArray[np.int64]]:
+    """Return the place of the first best mean, and the rank of every one from 1.
+
+    Raises
+    ------
+    ValueError
+        If all are NaN; `otherwise` tells other causes than what the data lack.
+    """
+    sign = 1 if metric.greater_is_better else -1
+    ordered = np.where(np.isnan(means), -np.inf, sign * means)
+    if np.isneginf(ordered).all():
+        raise ValueError(
+            f"scoring={metric.name!r} is undefined for every held-out query: no query has what "
+            f"the metric needs, such as two rows with different labels{otherwise}"
+        )
+    return int(np.argmax(ordered)), np.searchsorted(np.sort(-ordered), -ordered) + 1
+
+
 def make_splits(cv: Any, data: RankingData) -> Splits:
     """Return the (training rows, test rows) of every split as arrays of row numbers.
 
@@ -160,7 +214,9 @@ def make_splits(cv: Any, data: RankingData) -> Splits:
     """
     n_rows = len(data.y)
     many_queries = data.queries.n_queries > 1
-    splitter = QueryKFold(cv) if isinstance(cv, Integral) and many_queries else cv
+    if isinstance(cv, Integral) and not many_queries:
+        return _row_folds(int(cv), n_rows)
+    splitter = QueryKFold(cv) if isinstance(cv, Integral) else cv
     if isinstance(splitter, (list, tuple)):
         raw = list(splitter)
     else:
@@ -172,6 +228,11 @@ def make_splits(cv: Any, data: RankingData) -> Splits:
     if not raw:
         raise ValueError("cv has no splits")
     return [_as_split(number, split, n_rows) for number, split in enumerate(raw)]
+
+
+@lru_cache(maxsize=64)  # problems of a batch are often of equal sizes
+def _row_folds(n_splits: int, n_rows: int) -> Splits:
+    return list(KFold(n_splits).split(np.empty((n_rows, 1))))
 
 
 def _as_split(number: int, split: Any, n_rows: int) -> tuple[Rows, Rows]:
@@ -200,9 +261,13 @@ def _as_split(number: int, split: Any, n_rows: int) -> tuple[Rows, Rows]:
 def _test_rows(data: RankingData, splits: Splits) -> RankingData:
     """Return the test rows of all splits, without X; a query of each split is one of its own."""
     rows = np.concatenate([test for _, test in splits])
-    split = np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
     n_queries = data.queries.n_queries
-    queries = Queries.make(len(rows), qid=split * n_queries + data.queries.index()[rows])
+    if n_queries == 1:
+        bounds = np.cumsum([0, *(len(test) for _, test in splits)], dtype=np.int64)
+        queries = Queries(bounds, None, np.arange(len(splits)))
+    else:
+        split = np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
+        queries = Queries.make(len(rows), qid=split * n_queries + data.queries.index()[rows])
     assert queries.ids is not None
     return RankingData(
         np.empty((len(rows), 0)),

@@ -15,6 +15,7 @@ from pairgram._memory import available_memory
 from pairgram.feature_maps import native_map
 from pairgram.pairs import PairSettings
 from pairgram.queries import Queries, check_weights
+from pairgram.random_nodes import RandomNodes
 
 __all__ = ["RankingData", "mapped", "names_of"]
 
@@ -104,6 +105,8 @@ class RankingData:
         """Number of features, after the feature map."""
         if self.feature_map is None:
             return int(self.X.shape[1])
+        if type(self.feature_map) is RandomNodes:
+            return len(self.feature_map.bias_)
         return int(self.features(slice(0, 1)).shape[1])
 
     @property
@@ -167,6 +170,15 @@ class RankingData:
         sums = np.concatenate(([0], np.cumsum(values)))[queries.offsets]
         has = np.diff(sums) >= needed
         return has if self.query_weights is None else has & (self.query_weights > 0)
+
+    def require_pairs(self, settings: PairSettings) -> None:
+        """Raise a ValueError where no pair counts, or no row (pointwise)."""
+        if not self.as_scope(settings).has_pairs(settings).any():
+            raise ValueError(
+                f"no pair of rows counts, with pairs={settings.pairs!r} and n_samples="
+                f"{len(self.y)}: every query has a single row, or weight 0, or, where tied pairs "
+                "do not count, rows of one label"
+            )
 
     def kernel_blocks(
         self, settings: PairSettings, *, constant: bool = False

@@ -28,7 +28,6 @@ class _ELM:
     activation: Any
     weight_range: tuple[float, float]
     bias_range: tuple[float, float]
-    kernel: Any
     random_state: Any
     _pairwise = True
 
@@ -37,9 +36,7 @@ class _ELM:
             raise ValueError("pairs must not be None: PointwiseELM fits the labels of rows")
         return PairSettings(pairs)
 
-    def _unfitted_map(self) -> RandomNodes | None:
-        if self.kernel is not None:
-            return None
+    def _features(self) -> RandomNodes:
         return RandomNodes(
             self.n_nodes,
             self.activation,
@@ -61,7 +58,8 @@ class _Machine(_ELM, RidgeRanker):
     def _parameters_to_save(self) -> dict[str, Any]:
         """A model file holds the RankRLS that it is."""
         settings, alpha, _ = self._ridge()
-        return {"alpha": alpha, "pairs": settings.pairs, "n_threads": self.n_threads}
+        parameters = {"alpha": alpha, "pairs": settings.pairs, "n_threads": self.n_threads}
+        return parameters | self._kernel_parameters()
 
 
 class PointwiseELM(_Machine):
@@ -246,10 +244,11 @@ class _Search(_ELM, RidgeSearch):
 
     def _parameters_to_save(self) -> dict[str, Any]:
         """A model file holds the RankRLS that was chosen."""
-        return {"alpha": self.alpha_, "pairs": self.pairs_, "n_threads": self.n_threads}
+        parameters = {"alpha": self.alpha_, "pairs": self.pairs_, "n_threads": self.n_threads}
+        return parameters | self._kernel_parameters()
 
-    def _choose(self, candidates: Any, metric: Metric, coordinates: Any) -> None:
-        super()._choose(candidates, metric, coordinates)
+    def choose(self, candidates: Any, metric: Metric, coefs: Any) -> None:
+        super().choose(candidates, metric, coefs)
         self.C_, self.Cs_ = 1 / self.alpha_, 1 / self.alphas_
         results = self.cv_results_
         alphas, pairs = results["param_alpha"], results["param_pairs"]

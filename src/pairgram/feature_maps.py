@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairgram.kernels import KernelMap
+from pairgram.nystroem import Nystroem
+from pairgram.random_fourier import RandomFourier
 from pairgram.random_nodes import RandomNodes
 
 __all__ = ["describe_map", "native_map", "restore_map", "same_map", "set_threads"]
@@ -15,7 +18,9 @@ __all__ = ["describe_map", "native_map", "restore_map", "same_map", "set_threads
 # A map of this package is one entry: a class with `node_map`, `_describe`, `_restore` and `_same`,
 # see `pairgram._map_base.FeatureMap`. A subclass has code of its own, so types are
 # compared exactly.
-MAPS: dict[str, Any] = {known.__name__: known for known in (RandomNodes,)}
+MAPS: dict[str, Any] = {
+    known.__name__: known for known in (KernelMap, Nystroem, RandomFourier, RandomNodes)
+}
 
 
 def _is_known(feature_map: Any) -> bool:

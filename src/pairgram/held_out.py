@@ -14,6 +14,7 @@ from pairgram import _core
 from pairgram._map_base import BLOCK_ROWS
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
+from pairgram.dual import DualGram, Statistics
 from pairgram.gram import Pairgram
 from pairgram.linear_nodes import linear_nodes
 from pairgram.pairs import PairSettings
@@ -34,7 +35,7 @@ MAX_REFIT_FLOPS = 1e11
 
 def leave_query_out(
     data: RankingData,
-    total: Pairgram,
+    total: Statistics,
     ridge: RidgePath,
     alphas: Vector,
     n_threads: int | None = None,
@@ -84,6 +85,7 @@ def leave_query_out(
                 eigenvalues=ridge.eigenvalues,
                 projection=ridge.projection,
                 alphas=alphas,
+                left=ridge.left,
                 n_threads=threads,
             )
             if isinstance(rows, slice):
@@ -94,7 +96,7 @@ def leave_query_out(
 
 def leave_row_out(
     data: RankingData,
-    total: Pairgram,
+    total: Statistics,
     ridge: RidgePath,
     alphas: Vector,
     n_threads: int | None = None,
@@ -125,7 +127,7 @@ def leave_row_out(
     for row in rows:
         test = rows[row : row + 1]
         rest = statistics_without(data, total, np.delete(rows, row), test, n_threads)
-        coefs = RidgePath.of(rest.G, rest.g, ridge.factor).coef(alphas)
+        coefs = _path_of(rest, ridge.factor).coef(alphas)
         others = np.where(rows == row, 0.0, v)
         share = others / others.sum() if others.sum() > 0 else others
         origin = coefs @ (share @ features)
@@ -135,9 +137,9 @@ def leave_row_out(
 
 def split_scores(
     data: RankingData,
-    total: Pairgram,
+    total: Statistics,
     splits: Iterable[tuple[Rows, Rows]],
-    coefs_of: Callable[[Pairgram], Vector],
+    coefs_of: Callable[[Any], Vector],
     n_threads: int | None = None,
 ) -> list[Vector]:
     """Return the scores of every split's test rows by models of its training rows.
@@ -192,7 +194,7 @@ def predict_rows(data: RankingData, rows: Any, coefs: Vector) -> Vector:
 
 def _leave_global_query_out(
     data: RankingData,
-    total: Pairgram,
+    total: Statistics,
     ridge: RidgePath,
     alphas: Vector,
     n_threads: int | None,
@@ -204,12 +206,14 @@ def _leave_global_query_out(
     for query in np.flatnonzero(data.queries.sizes).tolist():
         test = rows[data.queries.rows(query)]
         rest = statistics_without(data, total, np.setdiff1d(rows, test), test, n_threads)
-        coefs = RidgePath.of(rest.G, rest.g, ridge.factor).coef(alphas)
+        coefs = _path_of(rest, ridge.factor).coef(alphas)
         scores[:, test] = predict_rows(data, test, coefs)
     return scores
 
 
-def _leave_one_out(data: RankingData, total: Pairgram, ridge: RidgePath, alphas: Vector) -> Vector:
+def _leave_one_out(
+    data: RankingData, total: Statistics, ridge: RidgePath, alphas: Vector
+) -> Vector:
     """Ridge regression, with an intercept for pairs kept, in blocks of rows.
 
     Row i is left out of a problem whose ridge is alpha / c_i, c_i the objective's factor without
@@ -261,9 +265,11 @@ def _objective_factor(data: RankingData, settings: PairSettings, weight: Vector)
 
 
 def statistics_without(
-    data: RankingData, total: Pairgram, train: Rows, test: Rows, n_threads: int | None
-) -> Pairgram:
+    data: RankingData, total: Statistics, train: Rows, test: Rows, n_threads: int | None
+) -> Statistics:
     """Return the statistics of the training rows, by subtraction where that is exact."""
+    if isinstance(total, DualGram):
+        return total.of(train)
     n_rows = len(data.y)
     complement = (
         len(train) + len(test) == n_rows
@@ -274,6 +280,13 @@ def statistics_without(
         if (np.diag(rest.G) >= 1e-6 * np.diag(total.G)).all():  # else digits are lost
             return rest
     return Pairgram.from_data(data.take(train), total.settings, n_threads)
+
+
+def _path_of(statistics: Statistics, factor: Vector | None) -> RidgePath:
+    """Return the path of given feature scaling, None for a kernel."""
+    if isinstance(statistics, DualGram):
+        return statistics.decompose()
+    return RidgePath.of(statistics.G, statistics.g, factor)
 
 
 def _is_subtractable(data: RankingData, settings: PairSettings, test: Rows) -> bool:

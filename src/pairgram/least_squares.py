@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairgram.feature_maps import restore_map
 from pairgram.gram import Pairgram
 from pairgram.linear import check_flag
 from pairgram.metrics import Metric
 from pairgram.pairs import Pairs, PairSettings, Scope, Target, Weighting
-from pairgram.persistence import read_file, written_by
 from pairgram.ridge import Vector, check_alpha, check_alphas
 from pairgram.ridge_ranker import RidgeRanker, RidgeSearch, as_list
 
-__all__ = ["RankRLS", "RankRLSCV", "load_model"]
+__all__ = ["RankRLS", "RankRLSCV"]
 
 
 class RankRLS(RidgeRanker):
@@ -52,6 +49,15 @@ class RankRLS(RidgeRanker):
         model is linear in its features. Maps of this package are applied on the way to the Gram
         matrix; others block by block, a few times in all (more for ``scope="global"`` and for every
         setting that is tried), where a query is never cut. More than a block is not stored.
+    kernel : str, callable or None, default=None
+        Instead of a feature map: "linear" (the inputs), "rbf", "polynomial", "laplacian",
+        "tanimoto" or ``kernel(X, Z)``, see `kernel_matrix`; with "precomputed", X is the matrix of
+        the kernel between rows and training rows. The ridge is on the norm in the kernel's space.
+    gamma, degree, coef0 : float or None, float, float, default=None, 3, 1.0
+        Of the kernel.
+    form : {"auto", "primal", "dual"}, default="auto"
+        Solve a system of the size of the features, or of the rows. "auto" takes the smaller; both
+        give the same scores. Kernels other than "linear" have the dual alone.
     n_threads : int or None, default=None
         None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``. The result has
         the same bits for any number.
@@ -61,6 +67,9 @@ class RankRLS(RidgeRanker):
     coef_ : ndarray of shape (n_features,), float64
         Of the features that `feature_map_` makes, if there is one.
     feature_map_ : fitted transformer or None
+        With a kernel, the `KernelMap` of the training rows: `coef_` are the dual coefficients.
+    form_ : {"primal", "dual"}
+        How the model was solved.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,), where X had names
     uses_qid_ : bool
@@ -77,7 +86,8 @@ class RankRLS(RidgeRanker):
     and c is the query's weight times the `weighting`. With ``pairs=None``:
     ``Σ_i c v_i (y_i − f_i)² + alpha ‖w‖²``.
 
-    Cost: n · n_features² + n_features³ flops, O(n_features²) memory besides X, never a pair.
+    Cost: n · n_features² + n_features³ flops, O(n_features²) memory besides X, never a pair. In the
+    dual n² · n_features + n³ flops and O(n²) memory.
 
     References
     ----------
@@ -103,6 +113,11 @@ class RankRLS(RidgeRanker):
         target: Target = "label",
         scale: bool = False,
         feature_map: Any = None,
+        kernel: Any = None,
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1.0,
+        form: str = "auto",
         n_threads: int | None = None,
     ) -> None:
         self.alpha = alpha
@@ -112,6 +127,11 @@ class RankRLS(RidgeRanker):
         self.target = target
         self.scale = scale
         self.feature_map = feature_map
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.form = form
         self.n_threads = n_threads
 
     def _ridge(self) -> tuple[PairSettings, float, bool]:
@@ -173,7 +193,7 @@ class RankRLSCV(RidgeSearch):
     alphas : array-like of shape (n_alphas,), each > 0, or None, default=None
         None: ``λ_max(G) / 1e4 · 2^k`` for k = −18 … 15, for each combination of the others.
     pairs, target, scale : a value as in `RankRLS`, or a list of values to choose from
-    scope, weighting, feature_map : as in `RankRLS`
+    scope, weighting, feature_map, kernel, gamma, degree, coef0, form : as in `RankRLS`
     cv : None, splitter, iterable of splits, (X, y) or (X, y, qid), default=None
         How rows are held out:
 
@@ -206,7 +226,7 @@ class RankRLSCV(RidgeSearch):
         A row for every combination of settings and alpha: ``param_alpha``, ``param_pairs``,
         ``param_target``, ``param_scale``, ``mean_test_score``, ``rank_test_score``.
     scoring_ : Metric
-    n_features_in_, feature_names_in_, uses_qid_ :
+    form_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `RankRLS`.
 
     Notes
@@ -247,6 +267,11 @@ class RankRLSCV(RidgeSearch):
         target: Target | Sequence[Target] = "label",
         scale: bool | Sequence[bool] = False,
         feature_map: Any = None,
+        kernel: Any = None,
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1.0,
+        form: str = "auto",
         cv: Any = None,
         scoring: str | Metric | None = None,
         n_threads: int | None = None,
@@ -258,6 +283,11 @@ class RankRLSCV(RidgeSearch):
         self.target = target
         self.scale = scale
         self.feature_map = feature_map
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.form = form
         self.cv = cv
         self.scoring = scoring
         self.n_threads = n_threads
@@ -283,40 +313,6 @@ class RankRLSCV(RidgeSearch):
             "weighting": self.weighting,
             "target": self.target_,
             "scale": self.scale_,
+            **self._kernel_parameters(),
             "n_threads": self.n_threads,
         }
-
-
-def load_model(path: str | os.PathLike[str]) -> RankRLS:
-    """Read a model that `save` wrote; loading runs no code.
-
-    Returns
-    -------
-    RankRLS
-        Fitted; a `RankRLSCV` comes back as the model that it chose.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a pairgram model, or is damaged.
-    """
-    _, arrays, settings = read_file(path, ("RankRLS",))
-    fitted = settings.pop("fitted")
-    try:
-        feature_map = restore_map(arrays, settings["feature_map"])
-        model = RankRLS(**{**settings, "feature_map": feature_map})
-        model.coef_, model.feature_map_ = arrays["coef_"], feature_map
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{path}: written by pairgram {written_by(path)}, with settings that this version does "
-            f"not know: {error}"
-        ) from None
-    width = fitted["n_features_in_"] if feature_map is None else feature_map._n_features_out
-    if model.coef_.shape != (width,):
-        raise ValueError(f"{path}: coef_ must have shape ({width},), got {model.coef_.shape}")
-    names = fitted.pop("feature_names_in_", None)
-    if names is not None:
-        model.feature_names_in_ = np.array(names, dtype=object)
-    for name, value in fitted.items():
-        setattr(model, name, value)
-    return model

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pairgram._checks import check_flag
 from pairgram._map_base import BLOCK_ROWS
 from pairgram._threads import single_threaded_blas
 from pairgram.data import RankingData, mapped
@@ -30,6 +31,8 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
 
     __metadata_request__fit = {"qid": True, "sample_weight": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True, "sample_weight": True}  # noqa: RUF012
+
+    _file_kind = "RankRLS"  # the class of the model that a file holds
 
     coef_: NDArray[np.float64]
     feature_map_: Any
@@ -52,6 +55,28 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         sample_weight: ArrayLike | None,
         query_weight: ArrayLike | None,
     ) -> RankingData:
+        data = self._check_rows(X, y, qid, group, sample_weight, query_weight)
+        return self._with_map(data, self._unfitted_map())
+
+    def _with_map(self, data: RankingData, feature_map: Any) -> RankingData:
+        """Return `data` with a clone of the feature map, fitted to them."""
+        if feature_map is None:
+            return data
+        feature_map = clone(feature_map)
+        set_threads(feature_map, self.n_threads)
+        # random nodes know their number of features from one row, and X is checked elsewhere
+        seen = slice(0, 1) if type(feature_map) is RandomNodes else slice(None)
+        return replace(data, feature_map=feature_map.fit(data.X[seen], data.y[seen]))
+
+    def _check_rows(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_weight: ArrayLike | None,
+    ) -> RankingData:
         X, y = validate_data(
             self,
             X,
@@ -62,14 +87,19 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
             ensure_all_finite=False,
             y_numeric=True,
         )
+        return self._delimit(X, y, qid, group, sample_weight, query_weight)
+
+    def _delimit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_weight: ArrayLike | None,
+    ) -> RankingData:
+        """Delimit rows whose X and y have been checked, and check their weights."""
         data = RankingData.delimit(X, y, qid, group, sample_weight, query_weight)
-        feature_map = self._unfitted_map()
-        if feature_map is not None:
-            feature_map = clone(feature_map)
-            set_threads(feature_map, self.n_threads)
-            # random nodes know their number of features from one row, and X is checked elsewhere
-            seen = slice(0, 1) if type(feature_map) is RandomNodes else slice(None)
-            data = replace(data, feature_map=feature_map.fit(data.X[seen], data.y[seen]))
         for name, weights in (
             ("sample_weight", data.row_weights),
             ("query_weight", data.query_weights),
@@ -84,13 +114,30 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
 
     def _statistics(self, data: RankingData, settings: PairSettings) -> Pairgram:
         """Return the statistics of the training data; a ValueError where no pair counts."""
-        if not data.as_scope(settings).has_pairs(settings).any():
-            raise ValueError(
-                f"no pair of rows counts, with pairs={settings.pairs!r} and n_samples="
-                f"{len(data.y)}: every query has a single row, or weight 0, or, where tied pairs "
-                "do not count, rows of one label"
-            )
+        data.require_pairs(settings)
         return Pairgram.from_data(data, settings, self.n_threads)
+
+    def _validation(
+        self,
+        feature_map: Any,
+        uses_qid: bool,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+    ) -> RankingData:
+        if qid is None and uses_qid:
+            raise ValueError("cv is a validation set (X, y), but fit has qid: give (X, y, qid)")
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            reset=False,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=feature_map is None,  # which may take NaN
+            y_numeric=True,
+        )
+        return replace(RankingData.delimit(X, y, qid), feature_map=feature_map)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the scores ``X @ coef_`` by which rows are ranked, highest first.
@@ -189,18 +236,13 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         map_arrays, map_settings = describe_map(self.feature_map_)
         arrays = {"coef_": self.coef_, **map_arrays}
-        settings = {"uses_qid_": self.uses_qid_, "n_features_in_": self.n_features_in_}
+        names = ("uses_qid_", "n_features_in_", "form_")
+        settings = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if hasattr(self, "feature_names_in_"):
             settings["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
         parameters = self._parameters_to_save()
         parameters |= {"feature_map": map_settings, "fitted": settings}
-        write_file(path, "RankRLS", arrays, parameters)
+        write_file(path, self._file_kind, arrays, parameters)
 
     def _parameters_to_save(self) -> dict[str, Any]:
         return dict(self.get_params(deep=False))
-
-
-def check_flag(name: str, value: Any) -> None:
-    """Raise a ValueError unless `value` is True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} must be True or False, got {value!r}")

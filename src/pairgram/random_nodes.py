@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from pairgram import _core
-from pairgram._map_base import FeatureMap, check_size, check_text, generator
+from pairgram._checks import check_size, check_text
+from pairgram._map_base import FeatureMap, generator, native_nodes
 
-__all__ = ["RandomNodes"]
+__all__ = ["RandomNodes", "join_nodes"]
 
 Activation = str | Callable[[NDArray[Any]], NDArray[Any]]
 # Names here, and what the kernels call them.
@@ -161,16 +161,11 @@ class RandomNodes(FeatureMap):
                     weights[:, begin:end] = -2 * b * centres
                     bias[begin:end] = b * (centres**2).sum(axis=0)
                     square[begin:end] = b
-        make = _core.NodeMap32 if dtype == np.float32 else _core.NodeMap64
         segments = [
             (begin, end, ACTIVATIONS[kind] if isinstance(kind, str) else "linear")
             for begin, end, kind in self._segments
         ]
-        arrays: list[Any] = [
-            None if a is None else np.ascontiguousarray(a, dtype=dtype)
-            for a in (weights, bias, square)
-        ]
-        return make(arrays[0], arrays[1], arrays[2], segments)
+        return native_nodes(dtype, weights, bias, square, segments)
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         if self.node_map(np.float64) is None:
@@ -201,6 +196,20 @@ class RandomNodes(FeatureMap):
             and np.array_equal(self.weights_, other.weights_)
             and np.array_equal(self.bias_, other.bias_)
         )
+
+
+def join_nodes(maps: Sequence[RandomNodes]) -> RandomNodes:
+    """Return fitted nodes side by side, as one map; all of the same single activation."""
+    first = maps[0]
+    if len(maps) == 1:
+        return first
+    joined = RandomNodes(**{**first.get_params(), "n_nodes": sum(m.n_nodes for m in maps)})
+    joined.weights_ = np.hstack([m.weights_ for m in maps])
+    joined.bias_ = np.concatenate([m.bias_ for m in maps])
+    joined.n_features_in_, joined._n_features_out = joined.weights_.shape
+    joined.activation_ = first.activation_
+    joined._segments = _segments(joined.activation, joined._n_features_out)
+    return joined
 
 
 def _segments(activation: Any, n_nodes: int) -> list[tuple[int, int, Activation]]:

@@ -13,7 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairgram._threads import single_threaded_blas
 
-__all__ = ["RidgePath", "check_alpha", "check_alphas", "scale_factors", "solve_ridge"]
+__all__ = [
+    "RidgePath",
+    "blas_guard",
+    "check_alpha",
+    "check_alphas",
+    "scale_factors",
+    "solve_ridge",
+]
 
 Vector = NDArray[np.float64]
 
@@ -38,12 +45,15 @@ class RidgePath:
         ``Vᵀ T g``.
     factor : ndarray of shape (n_features,) or None
         The diagonal of T.
+    left : ndarray of shape (n_features, n_rows) or None
+        ``Uᵀ`` where the half-Laplacian of ``X @ basis`` is known to be ``U Λ^½`` (dual form).
     """
 
     eigenvalues: Vector
     basis: Vector
     projection: Vector
     factor: Vector | None = None
+    left: Vector | None = None
 
     @classmethod
     def of(cls, G: Vector, g: Vector, factor: Vector | None = None) -> RidgePath:
@@ -53,7 +63,7 @@ class RidgePath:
         """
         if factor is not None:
             G, g = factor[:, None] * G * factor, factor * g
-        with _guard(len(g)):
+        with blas_guard(len(g)):
             # the transpose is the same matrix, in the order of LAPACK
             eigenvalues, vectors = scipy.linalg.eigh(
                 G.T, driver="evd", check_finite=False, overwrite_a=True
@@ -104,7 +114,7 @@ def solve_ridge(G: Vector, g: Vector, alpha: float, factor: Vector | None = None
     shifted = G.copy() if factor is None else factor[:, None] * G * factor
     shifted[np.diag_indices_from(shifted)] += alpha
     try:
-        with _guard(len(g)):
+        with blas_guard(len(g)):
             root = scipy.linalg.cholesky(shifted, overwrite_a=True, check_finite=False)
             solution = scipy.linalg.cho_solve((root, False), scaled_g, check_finite=False)
     except np.linalg.LinAlgError:
@@ -115,7 +125,8 @@ def solve_ridge(G: Vector, g: Vector, alpha: float, factor: Vector | None = None
     return np.asarray(solution if factor is None else factor * solution)
 
 
-def _guard(order: int) -> AbstractContextManager[None]:
+def blas_guard(order: int) -> AbstractContextManager[None]:
+    """Return the context in which to factorise a matrix: one BLAS thread for a small one."""
     return single_threaded_blas() if order <= SINGLE_THREADED_ORDER else nullcontext()
 
 
@@ -127,8 +138,14 @@ def check_alpha(alpha: Any) -> None:
         raise ValueError(f"alpha must be finite and >= 0, got {alpha!r}")
 
 
-def check_alphas(alphas: ArrayLike) -> Vector:
+def check_alphas(alphas: ArrayLike, name: str = "alphas") -> Vector:
     """Return `alphas` as a float64 vector, descending, each finite and > 0.
+
+    Parameters
+    ----------
+    alphas : array-like of shape (n_alphas,)
+    name : str, default="alphas"
+        What the error message calls them.
 
     Raises
     ------
@@ -138,10 +155,10 @@ def check_alphas(alphas: ArrayLike) -> Vector:
     try:
         values = np.asarray(alphas, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"alphas must be numbers, got {alphas!r}") from None
+        raise ValueError(f"{name} must be numbers, got {alphas!r}") from None
     if values.ndim != 1 or values.size == 0:
-        raise ValueError(f"alphas must be a non-empty 1-d array, got shape {values.shape}")
+        raise ValueError(f"{name} must be a non-empty 1-d array, got shape {values.shape}")
     bad = ~(np.isfinite(values) & (values > 0))
     if bad.any():
-        raise ValueError(f"alphas must be finite and > 0, got {values[np.argmax(bad)]}")
+        raise ValueError(f"{name} must be finite and > 0, got {values[np.argmax(bad)]}")
     return np.ascontiguousarray(np.sort(values)[::-1])

@@ -3,26 +3,64 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
 
 from pairgram.coordinates import Coordinates
-from pairgram.cross_validation import HeldOutScoring, is_validation_set
+from pairgram.cross_validation import HeldOutScoring, choose, is_validation_set
 from pairgram.data import RankingData
-from pairgram.gram import Pairgram
+from pairgram.dual import Statistics
+from pairgram.kernels import KernelMap
 from pairgram.linear import LinearRanker
 from pairgram.metrics import Metric
 from pairgram.pairs import PairSettings
 from pairgram.ridge import RidgePath, Vector
 
-__all__ = ["RidgeRanker", "RidgeSearch", "as_list"]
+__all__ = ["Candidate", "RidgeRanker", "RidgeSearch", "as_list"]
 
 
-class RidgeRanker(LinearRanker):
+class _FeaturesOrKernel(LinearRanker):
+    """A feature map, or a kernel, and the form of the system."""
+
+    kernel: Any
+    gamma: float | None
+    degree: float
+    coef0: float
+    form: str
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.positive_only = self.kernel == "tanimoto"
+        return tags
+
+    def _unfitted_map(self) -> Any:
+        if self.kernel is None:
+            return self._features()
+        if self.kernel == "linear":
+            return None
+        return KernelMap(
+            self.kernel,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+        )
+
+    def _kernel_parameters(self) -> dict[str, Any]:
+        return {
+            name: getattr(self, name) for name in ("kernel", "gamma", "degree", "coef0", "form")
+        }
+
+    def _features(self) -> Any:
+        """Return the feature map where there is no kernel."""
+        return self.feature_map
+
+
+class RidgeRanker(_FeaturesOrKernel):
     """Fits one ridge."""
 
     @abstractmethod
@@ -67,16 +105,16 @@ class RidgeRanker(LinearRanker):
         """
         settings, alpha, scale = self._ridge()
         data = self._check(X, y, qid, group, sample_weight, query_weight)
-        coordinates = Coordinates.choose(data, [settings], scale=scale)
-        solved = self._statistics(coordinates.data, settings).solve(alpha, scale=scale)
+        coordinates = Coordinates.choose(data, [settings], form=self.form, scale=scale)
+        solved = coordinates.statistics(settings, self.n_threads).solve(alpha, scale=scale)
         # all at once, so that a fit that fails leaves the model as it was
         self.coef_ = coordinates.coefs(solved[None])[0]
-        self.feature_map_ = data.feature_map
+        self.feature_map_, self.form_ = data.feature_map, coordinates.form
         self.uses_qid_ = qid is not None or group is not None
         return self
 
 
-class RidgeSearch(LinearRanker):
+class RidgeSearch(_FeaturesOrKernel):
     """Chooses a ridge, and settings, by held-out scores."""
 
     cv: Any
@@ -111,73 +149,55 @@ class RidgeSearch(LinearRanker):
         coordinates = Coordinates.choose(
             data,
             [settings for settings, _ in combinations],
+            form=self.form,
             scale=any(scale for _, scale in combinations),
         )
-        feature_map, data = data.feature_map, coordinates.data
-        scoring = self._scoring(data, uses_qid)
-        candidates: list[_Candidate] = []
+        scoring = self._scoring(data, coordinates, uses_qid)
+        candidates: list[Candidate] = []
+        totals: dict[PairSettings, Statistics] = {}
         for settings, scale in combinations:
-            same = [c for c in candidates if c.total.settings == settings]
-            total = same[0].total if same else self._statistics(data, settings)
+            if settings not in totals:
+                totals[settings] = coordinates.statistics(settings, self.n_threads)
+            total = totals[settings]
             ridge = total.decompose(scale=scale)
             alphas = ridge.default_alphas() if given is None else given
-            scores = scoring.scores(total, ridge, scale, alphas)
-            candidates.append(_Candidate(total, ridge, scale, alphas, scores))
-        self._choose(candidates, scoring.metric, coordinates)
-        self.feature_map_, self.uses_qid_ = feature_map, uses_qid
+            scores = scoring.scores(total, ridge, scale, alphas, coordinates.coefs)
+            candidates.append(Candidate(settings, ridge, scale, alphas, scores))
+        self.choose(candidates, scoring.metric, coordinates.coefs)
+        self.feature_map_, self.form_ = data.feature_map, coordinates.form
+        self.uses_qid_ = uses_qid
         return self
 
-    def _scoring(self, data: RankingData, uses_qid: bool) -> HeldOutScoring:
+    def _scoring(
+        self, data: RankingData, coordinates: Coordinates, uses_qid: bool
+    ) -> HeldOutScoring:
         validation = None
         if is_validation_set(self.cv):
             validation = self._validation(data.feature_map, uses_qid, *self.cv)
-        return HeldOutScoring.make(data, self.cv, validation, self.scoring, self.n_threads)
-
-    def _validation(
-        self,
-        feature_map: Any,
-        uses_qid: bool,
-        X: Any,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-    ) -> RankingData:
-        if qid is None and uses_qid:
-            raise ValueError("cv is a validation set (X, y), but fit has qid: give (X, y, qid)")
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            reset=False,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=feature_map is None,  # which may take NaN
-            y_numeric=True,
+        return HeldOutScoring.make(
+            coordinates.data, self.cv, validation, self.scoring, self.n_threads
         )
-        return replace(RankingData.delimit(X, y, qid), feature_map=feature_map)
 
-    def _choose(
-        self, candidates: list[_Candidate], metric: Metric, coordinates: Coordinates
+    def choose(
+        self, candidates: list[Candidate], metric: Metric, coefs: Callable[[Vector], Vector]
     ) -> None:
-        sign = 1 if metric.greater_is_better else -1
+        """Set what is fitted, but for the feature map and the form, to the best candidate.
+
+        `coefs` takes what its path solves to the coefficients of the model.
+        """
         scores = np.concatenate([c.scores for c in candidates])
-        ordered = np.where(np.isnan(scores), -np.inf, sign * scores)
-        if np.isneginf(ordered).all():
-            raise ValueError(
-                f"scoring={metric.name!r} is undefined for every held-out query: no query "
-                "has what the metric needs, such as two rows with different labels, or every alpha "
-                "is so small that held-out scores are rounding error"
-            )
-        best = int(np.argmax(ordered))
+        otherwise = ", or every alpha is so small that held-out scores are rounding error"
+        best, ranks = choose(scores, metric, otherwise)
         of_candidate = np.repeat(np.arange(len(candidates)), [len(c.alphas) for c in candidates])
         chosen = candidates[int(of_candidate[best])]
         at = best - int(np.searchsorted(of_candidate, of_candidate[best]))
         self.scoring_ = metric
         self.alphas_, self.scores_ = chosen.alphas, chosen.scores
         self.alpha_ = float(chosen.alphas[at])
-        self.pairs_, self.target_ = chosen.total.settings.pairs, chosen.total.settings.target
+        self.pairs_, self.target_ = chosen.settings.pairs, chosen.settings.target
         self.scale_ = chosen.scale
         self.best_score_ = float(scores[best])
-        self.coef_path_ = coordinates.coefs(chosen.ridge.coef(chosen.alphas))
+        self.coef_path_ = coefs(chosen.ridge.coef(chosen.alphas))
         self.coef_ = self.coef_path_[at].copy()
 
         def column(values: list[Any]) -> NDArray[np.object_]:
@@ -187,18 +207,18 @@ class RidgeSearch(LinearRanker):
 
         self.cv_results_ = {
             "param_alpha": np.concatenate([c.alphas for c in candidates]),
-            "param_pairs": column([c.total.settings.pairs for c in candidates]),
-            "param_target": column([c.total.settings.target for c in candidates]),
+            "param_pairs": column([c.settings.pairs for c in candidates]),
+            "param_target": column([c.settings.target for c in candidates]),
             "param_scale": column([c.scale for c in candidates]),
             "mean_test_score": scores,
-            "rank_test_score": np.searchsorted(np.sort(-ordered), -ordered) + 1,
+            "rank_test_score": ranks,
         }
 
 
-class _Candidate(NamedTuple):
+class Candidate(NamedTuple):
     """A combination of settings, with its held-out scores along the ridge path."""
 
-    total: Pairgram
+    settings: PairSettings
     ridge: RidgePath
     scale: bool
     alphas: Vector

@@ -51,10 +51,10 @@ def sums_of(
                 parts = [part if not parts else (parts[0][0] + part[0], parts[0][1] + part[1])]
         sums, pair_weight = parts[0]
     if node_map is not None:  # equal rows differ by rounding, where they stand in a block
-        H = data.features(slice(0, 256)).astype(np.float64)
+        rounding = data.feature_map._rounding(data.X[:256])
         with np.errstate(over="ignore"):
-            size = np.append(pair_weight * (H * H).mean(axis=0), 0.0)
-        clear_noise(sums, size, (64 * np.finfo(data.X.dtype).eps) ** 2)
+            size = np.append(pair_weight * rounding**2, 0.0)
+        clear_noise(sums, size, 1.0)
     diagonal = np.diag(sums)
     if data.X.dtype == np.float32 and _leaves_float32(data, diagonal[: data.n_features]):
         wide = replace(data, X=data.X.astype(np.float64))

@@ -52,7 +52,7 @@ def inspect(
 def _model(file: Path, top: int) -> dict[str, Any]:
     import numpy as np
 
-    from pairgram.least_squares import load_model
+    from pairgram.model_files import load_model
 
     model = load_model(file)
     report: dict[str, Any] = {

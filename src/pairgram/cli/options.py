@@ -170,7 +170,7 @@ def predict_file(
     """
     from pairgram._letor_load import looks_like_letor
     from pairgram.cli.report import count, warn
-    from pairgram.least_squares import load_model
+    from pairgram.model_files import load_model
 
     try:
         model = load_model(model_path)

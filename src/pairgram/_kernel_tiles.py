@@ -1,0 +1,225 @@
+"""Kernel matrices of checked rows, tile by tile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import manhattan_distances
+from sklearn.utils.validation import check_array
+
+from pairgram import _core
+from pairgram._memory import available_memory
+from pairgram._threads import resolve_n_threads, single_threaded_blas
+
+__all__ = [
+    "FLOATS",
+    "Kernel",
+    "KernelSettings",
+    "check_not_negative",
+    "check_symmetric",
+    "matrix_of",
+]
+
+Kernel = str | Callable[[Any, Any], Any]
+KERNELS = ("linear", "rbf", "polynomial", "laplacian", "tanimoto", "precomputed")
+FLOATS = (np.float64, np.float32)
+TILE = 512  # rows and columns of K that are made at once, in float64
+
+
+@dataclass(frozen=True)
+class KernelSettings:
+    """A kernel and its parameters, as described in `kernel_matrix`.
+
+    Raises
+    ------
+    ValueError
+        If one is not as described; names it.
+    """
+
+    kernel: Kernel = "rbf"
+    gamma: float | None = None
+    degree: float = 3
+    coef0: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not callable(self.kernel) and self.kernel not in KERNELS:
+            names = ", ".join(map(repr, KERNELS))
+            raise ValueError(f"kernel must be one of {names}, or a callable; got {self.kernel!r}")
+        if self.gamma is not None and not (_is_number(self.gamma) and self.gamma > 0):
+            raise ValueError(f"gamma must be None or a finite number > 0, got {self.gamma!r}")
+        if not (_is_number(self.degree) and self.degree >= 1):
+            raise ValueError(f"degree must be a finite number >= 1, got {self.degree!r}")
+        if not _is_number(self.coef0):
+            raise ValueError(f"coef0 must be a finite number, got {self.coef0!r}")
+
+    def with_gamma(self, n_features: int) -> float:
+        """Return gamma, ``1 / n_features`` where it is None."""
+        return 1.0 / n_features if self.gamma is None else float(self.gamma)
+
+
+def matrix_of(settings: KernelSettings, X: Any, Z: Any, n_threads: int | None) -> NDArray[Any]:
+    """The kernel matrix of checked rows; Z None: those of X."""
+    threads = resolve_n_threads(n_threads)
+    symmetric, support = Z is None, X if Z is None else Z
+    shape = (X.shape[0], support.shape[0])
+    if callable(settings.kernel):
+        return _called(settings.kernel, X, support, shape, symmetric)
+    if settings.kernel == "tanimoto":
+        check_not_negative(X, "X")
+        if not symmetric:
+            check_not_negative(support, "Z")
+    single = X.dtype == np.float32 and support.dtype == np.float32
+    dtype = np.dtype(np.float32 if single else np.float64)
+    if (needed := shape[0] * shape[1] * dtype.itemsize) > (free := available_memory()):
+        raise MemoryError(
+            f"a kernel matrix of {shape[0]} x {shape[1]} takes {needed / 2**30:.1f} GiB, but "
+            f"{free / 2**30:.1f} GiB are free: take fewer rows, or a feature map of fewer features "
+            "(a Nyström map)"
+        )
+    K = np.empty(shape, dtype)
+    values = _Values(settings, X, support)
+
+    def fill(tile: tuple[slice, slice]) -> None:
+        rows, columns = tile
+        part = values(X[rows], support[columns], rows if symmetric and rows == columns else None)
+        K[tile] = part
+        if symmetric and rows != columns:
+            K[columns, rows] = part.T
+        if not np.isfinite(part).all():
+            i, j = np.argwhere(~np.isfinite(part))[0]
+            raise ValueError(
+                f"the {settings.kernel} kernel of rows {rows.start + i} and {columns.start + j} is "
+                f"{part[i, j]}: X or the kernel's parameters are too large"
+            )
+
+    tiles = list(_tiles(shape, symmetric))
+    with single_threaded_blas():
+        if threads == 1 or len(tiles) == 1:
+            for tile in tiles:
+                fill(tile)
+        else:
+            with ThreadPoolExecutor(min(threads, len(tiles))) as pool:
+                list(pool.map(fill, tiles))
+    return K
+
+
+def _tiles(shape: tuple[int, int], symmetric: bool) -> Iterator[tuple[slice, slice]]:
+    """Cut a matrix into tiles; of a symmetric one, those on and above the diagonal."""
+    for i in range(0, shape[0], TILE):
+        for j in range(i if symmetric else 0, shape[1], TILE):
+            yield slice(i, min(i + TILE, shape[0])), slice(j, min(j + TILE, shape[1]))
+
+
+class _Values:
+    """The values of a named kernel for tiles of rows, in float64."""
+
+    def __init__(self, settings: KernelSettings, X: Any, Z: Any) -> None:
+        self.settings = settings
+        self.gamma = settings.with_gamma(Z.shape[1])
+        self.shift: Any = 0.0
+        dense = not (scipy.sparse.issparse(X) or scipy.sparse.issparse(Z))
+        if dense and settings.kernel == "rbf":  # distances are the same from anywhere
+            self.shift = Z.mean(axis=0, dtype=np.float64)
+
+    def __call__(self, x: Any, z: Any, diagonal: slice | None) -> NDArray[np.float64]:
+        """Return k(x, z); on the diagonal, where x is z, exactly symmetric."""
+        x, z = (_float64(rows, self.shift) for rows in (x, z))
+        name = self.settings.kernel
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller looks
+            if name == "laplacian":
+                K = manhattan_distances(x, z)
+                return _exp_of(K, -self.gamma)
+            K = _dots(x, z if diagonal is None else x)
+            if diagonal is not None:
+                K = (K + K.T) / 2
+            if name == "polynomial":
+                K *= self.gamma
+                K += self.settings.coef0
+                return np.asarray(np.power(K, self.settings.degree, out=K))
+            if name == "linear":
+                return K
+            sums = _squares(x)[:, None] + _squares(z)
+            if name == "tanimoto":
+                sums -= K
+                return np.divide(K, sums, out=np.ones_like(K), where=sums > 0)
+            sums -= 2 * K
+            np.maximum(sums, 0.0, out=sums)
+            if diagonal is not None:
+                np.fill_diagonal(sums, 0.0)
+            return _exp_of(sums, -self.gamma)
+
+
+def _float64(rows: Any, shift: Any) -> Any:
+    if scipy.sparse.issparse(rows):
+        return rows.astype(np.float64)
+    return np.subtract(rows, shift, dtype=np.float64)
+
+
+def _dots(x: Any, z: Any) -> NDArray[np.float64]:
+    K = x @ z.T
+    return np.asarray(K.toarray() if scipy.sparse.issparse(K) else K)
+
+
+def _squares(rows: Any) -> NDArray[np.float64]:
+    if scipy.sparse.issparse(rows):
+        return np.asarray(rows.power(2).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+
+
+def _exp_of(values: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
+    values = np.ascontiguousarray(values)
+    values *= factor
+    _core.apply_activation("exp", values)
+    return values
+
+
+def _called(
+    kernel: Callable[[Any, Any], Any], X: Any, Z: Any, shape: tuple[int, int], symmetric: bool
+) -> NDArray[Any]:
+    """The matrix that a Python callable returns, checked."""
+    K = kernel(X, Z)
+    K = np.asarray(K.toarray() if scipy.sparse.issparse(K) else K)
+    if K.shape != shape:
+        raise ValueError(
+            f"kernel {kernel!r} must return a matrix of shape {shape}, a row for each of X and a "
+            f"column for each of Z, got {K.shape}"
+        )
+    K = check_array(K, dtype=FLOATS, order="C", input_name=f"the matrix of kernel {kernel!r}")
+    if symmetric:
+        check_symmetric(K, f"the matrix of kernel {kernel!r}")
+    return np.asarray(K)
+
+
+def check_not_negative(X: Any, name: str) -> None:
+    values = X.data if scipy.sparse.issparse(X) else X
+    if values.size and values.min() < 0:
+        raise ValueError(
+            f"Negative values in data: {name} must be >= 0 with kernel='tanimoto', got "
+            f"{values.min()}"
+        )
+
+
+def check_symmetric(K: NDArray[Any], what: str) -> None:
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(f"{what} must be square, a row and a column for each row, got {K.shape}")
+    tolerance = np.sqrt(np.finfo(K.dtype).eps) * max(abs(K.max()), abs(K.min()))
+    for rows, columns in _tiles(K.shape, symmetric=True):
+        wrong = np.abs(K[rows, columns] - K[columns, rows].T) > tolerance
+        if wrong.any():
+            i, j = np.argwhere(wrong)[0] + (rows.start, columns.start)
+            raise ValueError(
+                f"{what} must be symmetric, but entry ({i}, {j}) is {K[i, j]} and ({j}, {i}) is "
+                f"{K[j, i]}"
+            )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)

@@ -1,0 +1,486 @@
+"""ELMRank: pairwise least squares on random nodes with two regularisers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from pairgram import held_out
+from pairgram.cross_validation import HeldOutScoring, is_validation_set
+from pairgram.data import RankingData
+from pairgram.fitting import Fitted, Grid, HoldOut, Steps, Whole, run
+from pairgram.linear import LinearRanker
+from pairgram.metrics import Metric
+from pairgram.pairs import Pairs, PairSettings, Scope
+from pairgram.random_nodes import RandomNodes, join_nodes
+from pairgram.ridge import Vector, check_alpha, check_alphas
+
+__all__ = ["ELMRank", "ELMRankCV"]
+
+Range = tuple[float, float]
+# The grids of Chen et al. 2014, §4.1.
+ALPHAS = np.array([1e1, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5])
+CS = np.exp2(np.arange(1.0, 26.0))
+HELD_OUT_BYTES = 64 << 20  # of held-out scores before they are averaged over draws
+# (number of features, range of the weights) -> the nodes of every draw
+DrawNodes = Callable[[int, Range], list[RandomNodes]]
+
+
+class _ELMRank(LinearRanker):
+    """What both share: the draws of nodes, and the model that averages their scores."""
+
+    pairs: Pairs
+    scope: Scope
+    n_nodes: int
+    activation: Any
+    bias_range: Range | None
+    n_estimators: int
+    random_state: Any
+    feature_map = None  # drawn by fit
+    _file_kind = "ELMRank"
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model; parameters and errors are those of `RankRLS.fit`."""
+        self.check_parameters()
+        data = self._check(X, y, qid, group, sample_weight, query_weight)
+        uses_qid = qid is not None or group is not None
+        steps = self.steps(data, data.y[:, None], uses_qid, self.draw_nodes)
+        for name, value in run(steps, self.n_threads)[0].items():
+            setattr(self, name, value)
+        return self
+
+    def check_parameters(self) -> None:
+        """Raise a ValueError that names a parameter which is not as described."""
+        n_estimators: Any = self.n_estimators
+        if isinstance(n_estimators, bool) or not isinstance(n_estimators, Integral):
+            raise ValueError(f"n_estimators must be an integer >= 1, got {n_estimators!r}")
+        if n_estimators < 1:
+            raise ValueError(f"n_estimators must be an integer >= 1, got {n_estimators!r}")
+        if not (isinstance(self.activation, str) or callable(self.activation)):
+            raise ValueError(f"activation must be one name or callable, got {self.activation!r}")
+        if self.pairs is None:
+            raise ValueError("pairs must not be None: ELMRank fits differences within pairs")
+        self.settings()
+
+    def settings(self) -> PairSettings:
+        """Return which pairs count."""
+        return PairSettings(self.pairs, self.scope)
+
+    def n_scores(self) -> int:
+        """Return how many held-out scores the fit keeps for each label."""
+        return 0
+
+    def steps(self, data: RankingData, labels: Vector, uses_qid: bool, draw: DrawNodes) -> Steps:
+        """Return the steps of a fit to labels of shape (n_rows, n_targets); see `fitting`."""
+        raise NotImplementedError
+
+    def _parameters_to_save(self) -> dict[str, Any]:
+        parameters: dict[str, Any] = super()._parameters_to_save()
+        if not isinstance(self.random_state, Integral):
+            parameters["random_state"] = None
+        return parameters
+
+    def draw_nodes(self, n_features: int, weight_range: Range) -> list[RandomNodes]:
+        """Return the fitted nodes of every draw, each of its own seed."""
+        if isinstance(self.random_state, np.random.Generator):
+            seeds = self.random_state.integers(2**31 - 1, size=self.n_estimators)
+        else:
+            seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_estimators)
+        bias_range = weight_range if self.bias_range is None else self.bias_range
+        rows = np.zeros((1, n_features))
+        return [
+            RandomNodes(
+                self.n_nodes,
+                self.activation,
+                weight_range=weight_range,
+                bias_range=bias_range,
+                random_state=int(seed),
+                n_threads=self.n_threads,
+            ).fit(rows)
+            for seed in seeds
+        ]
+
+    def _models(
+        self,
+        data: RankingData,
+        labels: Vector,
+        nodes: list[RandomNodes],
+        grids: list[Grid],
+        uses_qid: bool,
+    ) -> Steps:
+        """Fit the model of one (alpha, C) a target, and average it over the draws."""
+        answers = yield [
+            Whole(
+                replace(data, feature_map=draw),
+                self.settings(),
+                labels,
+                lambda target, ridge, weight: grids[target].coef(ridge, weight)[0],
+            )
+            for draw in nodes
+        ]
+        feature_map = join_nodes(nodes)
+        return [
+            {
+                "coef_": np.concatenate(coefs) / len(nodes),
+                "feature_map_": feature_map,
+                "uses_qid_": uses_qid,
+            }
+            for coefs in zip(*answers, strict=True)
+        ]
+
+
+class ELMRank(_ELMRank):
+    """Extreme learning machine for ranking with two regularisers (ELMRank).
+
+    Parameters
+    ----------
+    alpha : float ≥ 0, default=1e-3
+        λ of the paper, a ridge on the mean over pairs.
+    C : float > 0, default=1024.0
+        Second regulariser 1/C, of the linear system.
+    pairs : {"kept", "dropped", "gain", "absdiff"} or callable, default="kept"
+        As in `RankRLS`.
+    scope : {"global", "query"}, default="global"
+        Pairs of all rows (the paper), or within queries.
+    n_nodes : int ≥ 1, default=100
+    activation : str or callable, default="sigmoid"
+        As in `RandomNodes`.
+    weight_range : (float, float), default=(-1, 1)
+        Range of the nodes' weights. It matters; `ELMRankCV` chooses one.
+    bias_range : (float, float) or None, default=None
+        Range of the nodes' biases; None: `weight_range`. Gaussian nodes need positive ones.
+    n_estimators : int ≥ 1, default=1
+        Independent draws of the nodes, whose scores are averaged (50 in the paper).
+    random_state : int, RandomState, Generator or None, default=None
+        Every draw has a seed of its own from it.
+    n_threads : int or None, default=None
+        None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_estimators * n_nodes,), float64
+        Divided by `n_estimators`, so that ``feature_map_.transform(X) @ coef_`` is the mean score.
+    feature_map_ : RandomNodes
+        The nodes of all draws.
+    n_features_in_, feature_names_in_, uses_qid_ :
+        As in `RankRLS`.
+
+    See Also
+    --------
+    ELMRankCV : Chooses alpha, C and the range of the nodes.
+
+    Notes
+    -----
+    Per draw, with H the hidden values, L the Laplacian of the pair weights W and N = Σ_ij W_ij:
+    ``A = (2/N) HᵀLH + alpha I``, ``B = (2/N) HᵀLy``, ``β = (AᵀA + I/C)⁻¹ AᵀB``. For C → ∞ this
+    minimises ``(1/N) Σ_ij W_ij ((y_i − y_j) − (f_i − f_j))² + alpha ‖β‖²``. (In eq. 5 of the paper
+    ``λ I_m`` must be ``λ I_n``.) A is positive definite and shares its eigenvectors with HᵀLH, so β
+    is a damped ridge. n · n_nodes² + n_nodes³ flops a draw; H is not stored for long data. Inputs
+    should be scaled by the user, to [0, 1] say.
+
+    References
+    ----------
+    Chen, Peng, Zhou, Li, Pan. Extreme learning machine for ranking: generalization analysis and
+    applications. Neural Networks, 2014. Eq. 4-8.
+
+    Examples
+    --------
+    >>> from pairgram import ELMRank, make_ranking
+    >>> X, y, _ = make_ranking(1, 200, random_state=0)
+    >>> ELMRank(n_estimators=5, random_state=0).fit(X, y).predict(X).shape
+    (200,)
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1e-3,
+        C: float = 1024.0,
+        *,
+        pairs: Pairs = "kept",
+        scope: Scope = "global",
+        n_nodes: int = 100,
+        activation: Any = "sigmoid",
+        weight_range: Range = (-1.0, 1.0),
+        bias_range: Range | None = None,
+        n_estimators: int = 1,
+        random_state: Any = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.C = C
+        self.pairs = pairs
+        self.scope = scope
+        self.n_nodes = n_nodes
+        self.activation = activation
+        self.weight_range = weight_range
+        self.bias_range = bias_range
+        self.n_estimators = n_estimators
+        self.random_state = random_state
+        self.n_threads = n_threads
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_alpha(self.alpha)
+        if isinstance(self.C, bool) or not isinstance(self.C, Real):
+            raise ValueError(f"C must be a number > 0, got {self.C!r}")
+        if not (np.isfinite(float(self.C)) and float(self.C) > 0):
+            raise ValueError(f"C must be finite and > 0, got {self.C!r}")
+
+    def steps(self, data: RankingData, labels: Vector, uses_qid: bool, draw: DrawNodes) -> Steps:
+        nodes = draw(data.X.shape[1], self.weight_range)
+        grids = [_grid([self.alpha], [self.C])] * labels.shape[1]
+        return (yield from self._models(data, labels, nodes, grids, uses_qid))
+
+
+class ELMRankCV(_ELMRank):
+    """ELMRank that chooses alpha, C and the range of its nodes by held-out scores.
+
+    Parameters
+    ----------
+    alphas : array-like of shape (n_alphas,), each > 0, or None, default=None
+        None: ``10^-5 … 10^1``, as in the paper.
+    Cs : array-like of shape (n_Cs,), each > 0, or None, default=None
+        None: ``2^1 … 2^25``.
+    cv : int, splitter, iterable of splits, (X, y) or (X, y, qid), default=10
+        As in `RankRLSCV`, but for None: an int k is ``QueryKFold(k)`` where there are several
+        queries, else ``KFold(k)`` over the rows.
+    scoring : str, Metric, scorer or None, default="msd"
+        As in `RankRLSCV`: within queries, of the mean score of all draws.
+    weight_range : (float, float) or list of such, default=(-1, 1)
+        Range of the nodes' weights, or a list of ranges to choose from. All have the same seeds.
+    pairs, scope, n_nodes, activation, bias_range, n_estimators, random_state, n_threads :
+        As in `ELMRank`.
+
+    Attributes
+    ----------
+    alpha_, C_ : float
+        The chosen pair.
+    weight_range_ : (float, float)
+        The chosen range.
+    best_score_ : float
+        Mean held-out score of the chosen settings.
+    alphas_ : ndarray of shape (n_alphas,), descending
+    Cs_ : ndarray of shape (n_Cs,), ascending
+    scores_ : ndarray of shape (n_alphas, n_Cs)
+        Mean held-out scores with the chosen range.
+    cv_results_ : dict of str to ndarray
+        A row for every combination: ``param_weight_range``, ``param_alpha``, ``param_C``,
+        ``mean_test_score``, ``rank_test_score``.
+    coef_, feature_map_, scoring_, n_features_in_, feature_names_in_, uses_qid_ :
+        As in `ELMRank` and `RankRLSCV`.
+
+    Notes
+    -----
+    The whole grid comes from one eigendecomposition per fold, draw and range. The statistics of a
+    fold's training rows are those of all rows less those of its test rows where that is exact
+    (pairs kept, or folds of whole queries) and rows are many. Ties go to the first range, then the
+    largest alpha, then the smallest C.
+
+    With query ids and ``scope="global"`` the model is fitted to pairs of all rows, but folds still
+    hold whole queries, and held-out scores are compared within queries.
+
+    References
+    ----------
+    Chen et al. 2014, §4.1 (grids, 10 folds, 50 draws).
+
+    Examples
+    --------
+    >>> from pairgram import ELMRankCV, make_ranking
+    >>> X, y, _ = make_ranking(1, 200, random_state=0)
+    >>> model = ELMRankCV(weight_range=[(-1, 1), (-0.3, 0.3)], random_state=0).fit(X, y)
+    >>> model.scores_.shape
+    (7, 25)
+    """
+
+    def __init__(
+        self,
+        alphas: ArrayLike | None = None,
+        Cs: ArrayLike | None = None,
+        *,
+        cv: Any = 10,
+        scoring: str | Metric | None = "msd",
+        pairs: Pairs = "kept",
+        scope: Scope = "global",
+        n_nodes: int = 100,
+        activation: Any = "sigmoid",
+        weight_range: Range | list[Range] = (-1.0, 1.0),
+        bias_range: Range | None = None,
+        n_estimators: int = 1,
+        random_state: Any = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.alphas = alphas
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.pairs = pairs
+        self.scope = scope
+        self.n_nodes = n_nodes
+        self.activation = activation
+        self.weight_range = weight_range
+        self.bias_range = bias_range
+        self.n_estimators = n_estimators
+        self.random_state = random_state
+        self.n_threads = n_threads
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        self._grid_axes()
+        if not self._ranges():
+            raise ValueError("weight_range: a list of ranges to choose from must not be empty")
+        if self.cv is None:
+            raise ValueError("cv must be an int, a splitter, splits or a validation set, got None")
+
+    def n_scores(self) -> int:
+        alphas, Cs = self._grid_axes()
+        return len(alphas) * len(Cs) * (1 + self.n_estimators)
+
+    def steps(self, data: RankingData, labels: Vector, uses_qid: bool, draw: DrawNodes) -> Steps:
+        if len(data.y) < 2:
+            raise ValueError("ELMRankCV holds rows out, so X must have two or more, got 1 sample")
+        ranges, (alphas, Cs) = self._ranges(), self._grid_axes()
+        grid = _grid(alphas, Cs)
+        validation = None
+        if is_validation_set(self.cv):
+            validation = self._validation(None, uses_qid, *self.cv)
+        judges = HeldOutScoring.of_targets(
+            data, labels, self.cv, validation, self.scoring, self.n_threads
+        )
+        means = np.empty((labels.shape[1], len(ranges), len(alphas), len(Cs)))
+        nodes = []
+        for r, weight_range in enumerate(ranges):
+            nodes.append(draw(data.X.shape[1], weight_range))
+            held = yield from self._held_out(data, labels, nodes[-1], judges[0], grid)
+            for target, judge in enumerate(judges):
+                means[target, r] = judge.mean(held[target]).reshape(len(alphas), len(Cs))
+        chosen = [_best(means[t], judge.metric) for t, judge in enumerate(judges)]
+        fitted: Fitted = [{} for _ in judges]
+        for r in sorted({r for r, _, _ in chosen}):
+            targets = [t for t, choice in enumerate(chosen) if choice[0] == r]
+            grids = [_grid([alphas[chosen[t][1]]], [Cs[chosen[t][2]]]) for t in targets]
+            models = yield from self._models(
+                data, np.ascontiguousarray(labels[:, targets]), nodes[r], grids, uses_qid
+            )
+            for t, model in zip(targets, models, strict=True):
+                results = _results(means[t], chosen[t], ranges, alphas, Cs, judges[t].metric)
+                fitted[t] = model | results
+        return fitted
+
+    def _held_out(
+        self,
+        data: RankingData,
+        labels: Vector,
+        nodes: list[RandomNodes],
+        judge: HeldOutScoring,
+        grid: Grid,
+    ) -> Any:
+        """Ask for the mean held-out score of all draws, (n_targets, n_grid, n_held_out_rows)."""
+        settings, n_targets, n_grid = self.settings(), labels.shape[1], len(grid.alphas)
+        n_scores = n_targets * n_grid * len(judge.scored.y)
+        step = max(1, HELD_OUT_BYTES // (8 * n_scores))
+        total = np.zeros((n_targets, n_grid, len(judge.scored.y)))
+        for begin in range(0, len(nodes), step):
+            draws = [replace(data, feature_map=draw) for draw in nodes[begin : begin + step]]
+            if judge.splits is not None:
+                splits = judge.splits
+                answers = yield [HoldOut(draw, settings, labels, splits, grid) for draw in draws]
+                for scores in answers:
+                    total += scores
+                continue
+            answers = yield [
+                Whole(draw, settings, labels, lambda _, ridge, weight: grid.coef(ridge, weight))
+                for draw in draws
+            ]
+            for draw, coefs in zip(draws, answers, strict=True):
+                assert judge.validation is not None
+                validation = replace(judge.validation, feature_map=draw.feature_map)
+                scores = held_out.predict_rows(validation, slice(None), np.concatenate(coefs))
+                total += scores.reshape(total.shape)
+        return total / len(nodes)
+
+    def _ranges(self) -> list[Range]:
+        value: Any = self.weight_range
+        if isinstance(value, (list, tuple)) and all(np.ndim(bounds) == 1 for bounds in value):
+            return [(bounds[0], bounds[1]) if len(bounds) == 2 else bounds for bounds in value]
+        return [value]
+
+    def _grid_axes(self) -> tuple[Vector, Vector]:
+        alphas = ALPHAS if self.alphas is None else check_alphas(self.alphas)
+        Cs = CS if self.Cs is None else check_alphas(self.Cs, "Cs")[::-1].copy()
+        return alphas, Cs
+
+    def _parameters_to_save(self) -> dict[str, Any]:
+        """A model file holds the chosen ELMRank."""
+        parameters = super()._parameters_to_save()
+        for name in ("alphas", "Cs", "cv", "scoring"):
+            del parameters[name]
+        chosen = {"alpha": self.alpha_, "C": self.C_, "weight_range": self.weight_range_}
+        return parameters | chosen
+
+
+def _grid(alphas: ArrayLike, Cs: ArrayLike) -> Grid:
+    """Return every pair of them, C running fastest."""
+    a, c = np.meshgrid(np.asarray(alphas, dtype=np.float64), Cs, indexing="ij")
+    return Grid(a.ravel(), 1 / np.sqrt(np.asarray(c, dtype=np.float64).ravel()), relative=True)
+
+
+def _best(means: Vector, metric: Metric) -> tuple[int, int, int]:
+    """Return the first place of the best mean, (n_ranges, n_alphas, n_Cs)."""
+    sign = 1 if metric.greater_is_better else -1
+    ordered = np.where(np.isnan(means), -np.inf, sign * means)
+    if np.isneginf(ordered).all():
+        raise ValueError(
+            f"scoring={metric.name!r} is undefined for every held-out query: no query has what "
+            "the metric needs, such as two rows with different labels"
+        )
+    r, i, j = np.unravel_index(int(np.argmax(ordered)), means.shape)
+    return int(r), int(i), int(j)
+
+
+def _results(
+    means: Vector,
+    chosen: tuple[int, int, int],
+    ranges: list[Range],
+    alphas: Vector,
+    Cs: Vector,
+    metric: Metric,
+) -> dict[str, Any]:
+    """Return the attributes that tell of the choice."""
+    r, i, j = chosen
+    column: NDArray[np.object_] = np.empty(len(ranges), dtype=object)
+    column[:] = ranges
+    grid = _grid(alphas, Cs)
+    sign = 1 if metric.greater_is_better else -1
+    ordered = np.where(np.isnan(means), -np.inf, sign * means).ravel()
+    return {
+        "alpha_": float(alphas[i]),
+        "C_": float(Cs[j]),
+        "weight_range_": ranges[r],
+        "best_score_": float(means[chosen]),
+        "alphas_": alphas.copy(),
+        "Cs_": Cs.copy(),
+        "scores_": means[r].copy(),
+        "scoring_": metric,
+        "cv_results_": {
+            "param_weight_range": np.repeat(column, len(grid.alphas)),
+            "param_alpha": np.tile(grid.alphas, len(ranges)),
+            "param_C": np.tile(np.tile(Cs, len(alphas)), len(ranges)),
+            "mean_test_score": means.ravel(),
+            "rank_test_score": np.searchsorted(np.sort(-ordered), -ordered) + 1,
+        },
+    }

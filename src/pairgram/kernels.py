@@ -1,0 +1,259 @@
+"""Kernels: their matrices, and the feature map that makes a kernel model of coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from pairgram._kernel_tiles import (
+    FLOATS,
+    Kernel,
+    KernelSettings,
+    check_not_negative,
+    check_symmetric,
+    matrix_of,
+)
+
+__all__ = ["Kernel", "KernelMap", "kernel_matrix"]
+
+
+def kernel_matrix(
+    X: Any,
+    Z: Any = None,
+    kernel: Kernel = "rbf",
+    *,
+    gamma: float | None = None,
+    degree: float = 3,
+    coef0: float = 1.0,
+    n_threads: int | None = None,
+) -> NDArray[Any]:
+    """Return the kernel ``k(x, z)`` of every row x of X with every row z of Z.
+
+    Parameters
+    ----------
+    X : array-like or CSR matrix of shape (n_rows, n_features), float64 or float32
+    Z : array-like or CSR matrix of shape (n_columns, n_features), or None
+        None: the rows of X.
+    kernel : str or callable, default="rbf"
+        - "linear": ``xᵀz``;
+        - "rbf": ``exp(−gamma ‖x − z‖²)``;
+        - "polynomial": ``(gamma xᵀz + coef0)^degree``;
+        - "laplacian": ``exp(−gamma ‖x − z‖₁)``;
+        - "tanimoto": ``xᵀz / (‖x‖² + ‖z‖² − xᵀz)`` for entries ≥ 0, such as fingerprints: for
+          binary ones the Jaccard coefficient. 1 for two rows of zeros, which are equal;
+        - "precomputed": X is the matrix itself, and Z None;
+        - a callable: ``kernel(X, Z)`` returns the matrix.
+    gamma : float > 0 or None, default=None
+        None: ``1 / n_features``.
+    degree : float ≥ 1, default=3
+    coef0 : float, default=1.0
+    n_threads : int or None, default=None
+        The result has the same bits for any number.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns)
+        float32 where X and Z are, else float64; exactly symmetric for Z None and a named kernel.
+        A precomputed matrix is not copied.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or array is not as described; if the matrix is not finite or, for Z None, not
+        symmetric to half of its digits: names the entry.
+    MemoryError
+        If the matrix does not fit the available memory.
+
+    Notes
+    -----
+    n_rows · n_columns · n_features flops (twice that for Z given), in float64 whatever the type of
+    the result; a few MiB of memory besides the result. Distances of dense rows are taken from the
+    mean of Z, so that a large common offset does no harm.
+
+    Examples
+    --------
+    >>> from pairgram import kernel_matrix
+    >>> kernel_matrix([[0, 1, 1], [1, 1, 0]], kernel="tanimoto").round(2)
+    array([[1.  , 0.33],
+           [0.33, 1.  ]])
+    """
+    settings = KernelSettings(kernel, gamma, degree, coef0)
+    if settings.kernel == "precomputed":
+        if Z is not None:
+            raise ValueError("Z must be None with kernel='precomputed': X is the matrix itself")
+        K = check_array(X, dtype=FLOATS, order="C", input_name="X")
+        check_symmetric(K, "X, with kernel='precomputed',")
+        return np.asarray(K)
+    X = _rows(X, "X")
+    if Z is not None:
+        Z = _rows(Z, "Z")
+        if Z.shape[1] != X.shape[1]:
+            raise ValueError(f"Z must have the {X.shape[1]} features of X, got {Z.shape[1]}")
+    return matrix_of(settings, X, Z, n_threads)
+
+
+class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """The kernel with every training row, as features: ``x → (k(x, x_1), …, k(x, x_n))``.
+
+    A linear model of these features is a kernel model, whose coefficients are the dual ones.
+
+    Parameters
+    ----------
+    kernel : str or callable, default="rbf"
+        As in `kernel_matrix`. "precomputed": rows come as their kernels with the training rows.
+    gamma : float > 0 or None, default=None
+        None: ``1 / n_features``.
+    degree : float ≥ 1, default=3
+    coef0 : float, default=1.0
+    n_threads : int or None, default=None
+
+    Attributes
+    ----------
+    support_rows_ : ndarray or csr_array of shape (n_rows, n_features), or None
+        A copy of the training rows; None for "precomputed".
+    gamma_ : float
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from pairgram import KernelMap, make_ranking
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> KernelMap("rbf").fit(X[:100]).transform(X).shape
+    (2000, 100)
+    """
+
+    support_rows_: Any
+    gamma_: float
+    n_features_in_: int
+
+    def __init__(
+        self,
+        kernel: Kernel = "rbf",
+        *,
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1.0,
+        n_threads: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_threads = n_threads
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.positive_only = self.kernel == "tanimoto"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Keep the training rows, X of shape (n_rows, n_features).
+
+        Raises
+        ------
+        ValueError
+            If a parameter or X is not as described.
+        """
+        settings = KernelSettings(self.kernel, self.gamma, self.degree, self.coef0)
+        X = self._validated(X, reset=True)
+        if self.kernel == "precomputed":
+            check_symmetric(X, "X, with kernel='precomputed',")
+        elif self.kernel == "tanimoto":
+            check_not_negative(X, "X")
+        return self._set(settings, None if self.kernel == "precomputed" else X.copy(), X.shape)
+
+    def _set(self, settings: KernelSettings, rows: Any, shape: tuple[int, int]) -> Self:
+        self._settings, self.support_rows_ = settings, rows
+        self._n_features_out, self.n_features_in_ = int(shape[0]), int(shape[1])
+        self.gamma_ = settings.with_gamma(self.n_features_in_)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> NDArray[Any]:
+        """Return the kernel matrix of the training rows, (n_rows, n_rows), exactly symmetric."""
+        self.fit(X, y)
+        if self.support_rows_ is None:
+            return np.asarray(self._validated(X, reset=False))
+        return matrix_of(self._settings, self.support_rows_, None, self.n_threads)
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Return the kernels with the training rows, (n_rows, n_training_rows).
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features)
+
+        Raises
+        ------
+        ValueError
+            If X has another number of features than in `fit`, or holds NaN or infinity.
+        """
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        if self.support_rows_ is None:
+            return np.asarray(X)
+        return matrix_of(self._settings, X, self.support_rows_, self.n_threads)
+
+    def _validated(self, X: Any, reset: bool) -> Any:
+        sparse = "csr" if self.kernel != "precomputed" else False
+        X = validate_data(self, X, reset=reset, accept_sparse=sparse, dtype=FLOATS, order="C")
+        return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
+
+    def node_map(self, dtype: Any) -> None:
+        """Return None: rows are mapped here, not in the kernels of least squares."""
+
+    def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return the arrays and settings from which `_restore` makes this map, for a file."""
+        if callable(self._settings.kernel):
+            raise ValueError(
+                "kernel is a Python callable, which a file cannot hold without running code when "
+                "it is loaded; use one of the named kernels"
+            )
+        rows: Any = self.support_rows_
+        arrays: dict[str, NDArray[Any]] = {}
+        if scipy.sparse.issparse(rows):
+            arrays = {f"map_{part}": getattr(rows, part) for part in ("data", "indices", "indptr")}
+        elif rows is not None:
+            arrays = {"map_rows": rows}
+        shape = list(self._shape)
+        return arrays, {**asdict(self._settings), "n_threads": self.n_threads, "shape": shape}
+
+    def _same(self, other: KernelMap) -> bool:
+        """Tell whether another fitted map makes the same features."""
+        mine, theirs = self.support_rows_, other.support_rows_
+        sparse = scipy.sparse.issparse(mine)
+        if (self._settings, self._shape) != (other._settings, other._shape):
+            return False
+        if sparse or scipy.sparse.issparse(theirs):
+            return type(mine) is type(theirs) and (mine != theirs).nnz == 0
+        return np.array_equal(mine, theirs)
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return self._n_features_out, self.n_features_in_
+
+    @classmethod
+    def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
+        """Make the fitted map that `_describe` described."""
+        settings = dict(settings)
+        shape = tuple(settings.pop("shape"))
+        self = cls(**settings)
+        settings.pop("n_threads")
+        rows: Any = arrays.get("map_rows")
+        if "map_indptr" in arrays:
+            parts = tuple(arrays[f"map_{part}"] for part in ("data", "indices", "indptr"))
+            rows = scipy.sparse.csr_array(parts, shape=shape)
+        return self._set(KernelSettings(**settings), rows, shape)
+
+
+def _rows(X: Any, name: str) -> Any:
+    X = check_array(X, accept_sparse="csr", dtype=FLOATS, order="C", input_name=name)
+    return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X

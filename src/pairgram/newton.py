@@ -1,0 +1,195 @@
+"""Truncated Newton for losses on preference pairs, preconditioned by the pairgram."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from pairgram import _core
+from pairgram._threads import single_threaded_blas
+from pairgram.feature_rows import FeatureRows
+from pairgram.ridge import SINGLE_THREADED_ORDER
+
+__all__ = ["Convergence", "PairSolver", "cholesky_preconditioner", "diagonal_preconditioner"]
+
+Vector = NDArray[np.float64]
+Preconditioner = Callable[[Vector], Vector]
+
+FORCING = 0.1  # CG ends at this share of the gradient, both in the preconditioner's norm
+MAX_CG_STEPS = 500
+SLOPE_SHARE = 0.05  # the line search ends at this share of the first slope
+MAX_LINE_STEPS = 30
+ROUNDING = 1e-15  # a step that promises less than this share of the objective is rounding error
+WIDEST_DOUBLE = 512  # factors of a larger order are kept in single precision
+
+
+@dataclass
+class Convergence:
+    """What happened, Newton step by Newton step.
+
+    Attributes
+    ----------
+    objective, relative_gradient : list of float
+        Before the first step and after every one; the norm is relative to the gradient's at 0.
+    n_hessian_products, step : list of int, list of float
+        Of every step, and its length.
+    converged : bool
+    """
+
+    objective: list[float] = field(default_factory=list)
+    relative_gradient: list[float] = field(default_factory=list)
+    n_hessian_products: list[int] = field(default_factory=list)
+    step: list[float] = field(default_factory=list)
+    converged: bool = False
+
+
+class PairSolver:
+    """Minimises ``½ ‖w‖² + C · loss(H w)`` for one C after another, each from the last solution.
+
+    Parameters
+    ----------
+    rows : FeatureRows
+        H.
+    pairs : PairOperator
+        The loss of the same rows.
+    start : ndarray of shape (n_features,)
+    n_threads : int
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_features,)
+
+    Notes
+    -----
+    Newton steps ``(I + 2C HᵀAᵀDAH) s = −gradient`` by conjugate gradients: one product with the
+    Hessian, and so one reading of H, for each of theirs. Then the minimum along the step, found on
+    the scores alone, and a reading of H for the gradient there.
+
+    References
+    ----------
+    Chen, Li, Dou, Liang, Lv. Ranking support vector machine with kernel approximation.
+    Computational Intelligence and Neuroscience, 2017. Algorithm 3 and eq. 23-25.
+    """
+
+    def __init__(
+        self, rows: FeatureRows, pairs: _core.PairOperator, start: Vector, n_threads: int
+    ) -> None:
+        self._rows, self._pairs, self._n_threads = rows, pairs, n_threads
+        zeros = np.zeros(pairs.n_rows)
+        self.w, self._scores = start, zeros
+        self._loss, self._scores_gradient = pairs.set_scores(zeros, n_threads)
+        self._pull = rows.sum(self._scores_gradient)  # the loss's gradient in w
+        self._pull_at_zero = float(np.linalg.norm(self._pull))
+        if start.any():
+            self._scores = rows.scores(start)
+            self._loss, self._scores_gradient = pairs.set_scores(self._scores, n_threads)
+            self._pull = rows.sum(self._scores_gradient)
+
+    def solve(
+        self, C: float, precondition: Preconditioner, tol: float, max_iter: int
+    ) -> Convergence:
+        """Go to the minimum for C, until the gradient is `tol` times that at 0.
+
+        Rounding error ends it too: where a step promises no decrease that float64 can show.
+        """
+        history = Convergence()
+        while True:
+            gradient = self.w + C * self._pull
+            norm = float(np.linalg.norm(gradient))
+            reference = C * self._pull_at_zero
+            objective = 0.5 * float(self.w @ self.w) + C * self._loss
+            history.objective.append(objective)
+            history.relative_gradient.append(norm / reference if reference > 0 else 0.0)
+            if norm <= tol * reference:
+                history.converged = True
+                return history
+            if len(history.step) == max_iter:
+                return history
+            step, along, n_products = self._newton_step(C, gradient, precondition)
+            if -float(gradient @ step) <= ROUNDING * objective:
+                history.converged = True
+                return history
+            history.step.append(self._move(C, step, along))
+            history.n_hessian_products.append(n_products)
+
+    def _newton_step(
+        self, C: float, gradient: Vector, precondition: Preconditioner
+    ) -> tuple[Vector, Vector, int]:
+        """Return (s, H s, number of products) with the Newton system solved by CG."""
+        step, along = np.zeros_like(gradient), np.zeros_like(self._scores)
+        residual = -gradient
+        direction = preconditioned = precondition(residual)
+        size = first = float(residual @ preconditioned)
+        n_products = 0
+        while n_products < MAX_CG_STEPS and size > FORCING**2 * first:
+            n_products += 1
+            product, scores = self._rows.hessian_product(self._pairs, direction)
+            product *= C
+            product += direction
+            length = size / float(direction @ product)
+            step += length * direction
+            along += length * scores
+            residual -= length * product
+            preconditioned = precondition(residual)
+            before, size = size, float(residual @ preconditioned)
+            direction = preconditioned + size / before * direction
+        return step, along, n_products
+
+    def _move(self, C: float, step: Vector, along: Vector) -> float:
+        """Go to the minimum along the step, by Newton's method within a bracket; return where."""
+        linear, square = float(self.w @ step), float(step @ step)
+        first = linear + C * float(self._scores_gradient @ along)
+        low, high, t = 0.0, np.inf, 1.0
+        for _ in range(MAX_LINE_STEPS):
+            scores = self._scores + t * along
+            loss, gradient = self._pairs.set_scores(scores, self._n_threads)
+            slope = linear + t * square + C * float(gradient @ along)
+            if abs(slope) <= SLOPE_SHARE * abs(first):
+                break
+            low, high = (t, high) if slope < 0 else (low, t)
+            curve = self._pairs.product(along, self._n_threads)
+            t -= slope / (square + C * float(along @ curve))
+            if not low < t < high:
+                t = (low + high) / 2 if np.isfinite(high) else 2 * low
+        self.w = self.w + t * step
+        self._scores, self._loss, self._scores_gradient = scores, loss, gradient
+        self._pull = self._rows.sum(gradient)
+        return t
+
+
+def cholesky_preconditioner(G: Vector, C: float) -> Preconditioner:
+    """Return the inverse of ``I + 2C G``, the Hessian where all pairs are active, as a function.
+
+    The factor is in single precision where the order is large and that suffices.
+    """
+    order = len(G)
+    dtypes = [np.float64] if order <= WIDEST_DOUBLE else [np.float32, np.float64]
+    for dtype in dtypes:
+        hessian = np.multiply(G, 2 * C, dtype=dtype, casting="same_kind")
+        hessian[np.diag_indices(order)] += 1
+        try:
+            with single_threaded_blas() if order <= SINGLE_THREADED_ORDER else nullcontext():
+                # the transpose is the same matrix, in the order of LAPACK
+                factor = scipy.linalg.cho_factor(hessian.T, overwrite_a=True, check_finite=False)
+            break
+        except np.linalg.LinAlgError:
+            if dtype == np.float64:
+                raise
+
+    def solve(residual: Vector) -> Vector:
+        right = residual.astype(hessian.dtype)
+        solution = scipy.linalg.cho_solve(factor, right, overwrite_b=True, check_finite=False)
+        return np.asarray(solution, dtype=np.float64)
+
+    return solve
+
+
+def diagonal_preconditioner(diagonal: Vector, C: float) -> Preconditioner:
+    """Return the inverse of the diagonal ``1 + 2C diagonal`` as a function."""
+    inverse = 1 / (1 + 2 * C * diagonal)
+    return lambda residual: inverse * residual

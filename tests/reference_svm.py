@@ -1,0 +1,37 @@
+"""RankSVM by explicit pairs: the sparse matrix A of their differences, slow and obvious."""
+
+import numpy as np
+import scipy.sparse as sp
+
+
+def preference_pairs(y, query, v=None, query_weight=None, weighting="pairs"):
+    """Return (A, W): a row e_i − e_j of A and a weight for every pair with y_i > y_j."""
+    v = np.ones(len(y)) if v is None else v
+    winners, losers, weights = [], [], []
+    for q in np.unique(query):
+        rows = np.flatnonzero(query == q)
+        pairs = [(i, j) for i in rows for j in rows if y[i] > y[j]]
+        products = np.array([v[i] * v[j] for i, j in pairs])
+        divisor = {"pairs": 1.0, "documents": v[rows].sum(), "queries": products.sum()}[weighting]
+        c = 1.0 if query_weight is None else query_weight[rows[0]]
+        winners += [i for i, _ in pairs]
+        losers += [j for _, j in pairs]
+        weights += list(c * products / divisor if divisor > 0 else 0 * products)
+    count = len(weights)
+    each = np.arange(count)
+    A = sp.csr_array((np.ones(count), (each, winners)), shape=(count, len(y)))
+    A = A - sp.csr_array((np.ones(count), (each, losers)), shape=(count, len(y)))
+    return A, np.array(weights, dtype=float)
+
+
+def pair_loss(f, A, W, loss="squared_hinge"):
+    """Return the loss of eq. 22 (or that of all pairs), its gradient, and the diagonal of D."""
+    p = 1 - A @ f
+    D = W * (p > 0) if loss == "squared_hinge" else W
+    return D @ p**2, -2 * (A.T @ (D * p)), D
+
+
+def objective(w, H, A, W, C, loss="squared_hinge"):
+    """½ ‖w‖² + C Σ W max(0, 1 − (f_i − f_j))², and its gradient."""
+    value, gradient, _ = pair_loss(H @ w, A, W, loss)
+    return 0.5 * w @ w + C * value, w + C * (H.T @ gradient)

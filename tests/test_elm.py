@@ -1,0 +1,243 @@
+"""PointwiseELM and PairwiseELM: the papers' systems, in both forms, with nodes and kernels."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairgram import (
+    PairwiseELM,
+    PairwiseELMCV,
+    PointwiseELM,
+    PointwiseELMCV,
+    RandomNodes,
+    load_model,
+    make_ranking,
+)
+from problems import problems
+from reference import laplacian
+
+ACTIVATIONS = ["linear", "sigmoid", "gaussian"]
+
+
+def close(a, b, tolerance=1e-8):
+    scale = max(1.0, abs(np.asarray(b)).max(initial=0.0))
+    np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * scale)
+
+
+def within_queries(scores, query):
+    """Scores from the mean of their query: an offset of all rows changes no pair."""
+    means = np.bincount(query, scores) / np.maximum(np.bincount(query), 1)
+    return scores - means[query]
+
+
+def machine(pairs, *args, **options):
+    if pairs is None:
+        return PointwiseELM(*args, **options)
+    return PairwiseELM(*args, pairs=pairs, **options)
+
+
+def search(pairs, *args, **options):
+    if pairs is None:
+        return PointwiseELMCV(*args, **options)
+    return PairwiseELMCV(*args, pairs=pairs, **options)
+
+
+def bias_for(activation):
+    return (0.5, 1.0) if activation == "gaussian" else (-1.0, 1.0)
+
+
+def kernel_of(name, X, Z, gamma):
+    if name == "linear":
+        return X @ Z.T
+    return np.exp(-gamma * ((X[:, None] - Z[None]) ** 2).sum(axis=2))
+
+
+@given(
+    problems(min_queries=1),
+    st.sampled_from([None, "kept", "dropped", "gain"]),
+    st.sampled_from(ACTIVATIONS),
+    st.sampled_from([2, 9, 200]),
+    st.sampled_from(["auto", "primal", "dual"]),
+)
+def test_nodes_solve_the_systems_of_the_paper(problem, pairs, activation, n_nodes, form):
+    """Eq. 4 and 15, with the Laplacian as a matrix and H explicit, whatever the form."""
+    nodes = {"n_nodes": n_nodes, "activation": activation, "bias_range": bias_for(activation)}
+    v = problem.v
+    L, _ = laplacian(problem.y, problem.query, pairs, v, query_weight=problem.query_weight)
+    if not L.any():
+        return
+    model = machine(pairs, 2.0, form=form, random_state=3, **nodes)
+    model.fit(
+        problem.X,
+        problem.y,
+        qid=problem.query,
+        sample_weight=v,
+        query_weight=problem.query_weight,
+    )
+    H = RandomNodes(random_state=3, **nodes).fit_transform(problem.X)
+    beta = np.linalg.solve(np.eye(n_nodes) / 2 + H.T @ L @ H, H.T @ L @ problem.y)
+    close(model.predict(problem.X), H @ beta)
+    close(model.coef_, beta)
+    assert model.form_ in ("primal", "dual")
+    assert form in ("auto", model.form_)
+
+
+@given(
+    problems(min_queries=1),
+    st.sampled_from([None, "kept", "dropped"]),
+    st.sampled_from(["linear", "rbf", "callable", "precomputed"]),
+)
+def test_kernels_solve_the_systems_of_the_paper(problem, pairs, kernel):
+    """Eq. 9 and 16: K (I/C + LK)⁻¹ L y."""
+    X, gamma = problem.X, 0.7
+    L, _ = laplacian(problem.y, problem.query, pairs, problem.v)
+    if not L.any():
+        return
+    name = kernel if kernel == "linear" else "rbf"
+    K = kernel_of(name, X, X, gamma)
+    options = {"kernel": kernel, "gamma": gamma}
+    if kernel == "callable":
+        options["kernel"] = lambda X, Z: kernel_of("rbf", X, Z, gamma)
+    model = machine(pairs, 3.0, **options)
+    rows = K if kernel == "precomputed" else X
+    model.fit(rows, problem.y, qid=problem.query, sample_weight=problem.v)
+    a = np.linalg.solve(np.eye(len(K)) / 3 + L @ K, L @ problem.y)
+    close(model.predict(rows), K @ a)
+    other = X[:5] + 0.25
+    K_other = kernel_of(name, other, X, gamma)
+    close(model.predict(K_other if kernel == "precomputed" else other), K_other @ a)
+
+
+@pytest.mark.parametrize("pairs", [None, "kept", "dropped"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel": "linear"},
+        {"kernel": "linear", "form": "dual"},
+        {"kernel": "rbf"},
+        {"n_nodes": 7, "activation": "sigmoid"},
+        {"n_nodes": 7, "activation": "sigmoid", "form": "dual"},
+        {"n_nodes": 200, "activation": "sigmoid"},
+        {"n_nodes": 200},
+        {"n_nodes": 200, "form": "dual"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("cv", ["queries", "folds", "validation"])
+def test_searches_score_what_refits_score(pairs, options, cv):
+    """Every C, held out by leave-query-out, folds of queries and a validation set."""
+    X, y, qid = make_ranking(8, 5, n_features=4, random_state=0)
+    Cs = [1e-3, 1.0, 30.0]
+    numbers = np.unique(qid, return_inverse=True)[1]
+    folds = {"queries": numbers, "folds": numbers % 3, "validation": (numbers >= 6).astype(int)}[cv]
+    if cv == "folds":
+        splits = [(np.flatnonzero(folds != f), np.flatnonzero(folds == f)) for f in range(3)]
+    else:
+        splits = None
+    train = folds == 0 if cv == "validation" else np.ones(len(y), dtype=bool)
+    if cv == "validation":
+        splits = (X[~train], y[~train], qid[~train])
+    model = search(pairs, Cs, cv=splits, scoring="msd", random_state=1, **options)
+    model.fit(X[train], y[train], qid=qid[train])
+    expected = []
+    for C in Cs:
+        scores = np.zeros(len(y))
+        held_out = [1] if cv == "validation" else range(folds.max() + 1)
+        for f in held_out:
+            test = folds == f
+            one = machine(pairs, C, random_state=1, **options)
+            scores[test] = one.fit(X[~test], y[~test], qid=qid[~test]).predict(X[test])
+        kept = ~train if cv == "validation" else train
+        expected.append(model.scoring_(y[kept], scores[kept], qid[kept]))
+    close(model.scores_, expected)
+    assert model.Cs_.tolist() == Cs
+    best = machine(pairs, model.C_, random_state=1, **options)
+    best.fit(X[train], y[train], qid=qid[train])
+    close(within_queries(model.predict(X), numbers), within_queries(best.predict(X), numbers), 1e-7)
+    assert model.form_ == best.form_
+
+
+def test_leave_one_row_out_in_the_dual():
+    """One query: rows are held out in turn, each from the mean of the others."""
+    X, y, _ = make_ranking(1, 15, n_features=3, random_state=0)
+    for options in ({"kernel": "rbf"}, {"n_nodes": 60, "activation": "tanh"}):
+        for form in ("auto", "dual"):
+            model = PairwiseELMCV([0.1, 10.0], random_state=0, form=form, **options).fit(X, y)
+            expected = []
+            for C in model.Cs_:
+                scores = np.empty(15)
+                for i in range(15):
+                    rest = np.arange(15) != i
+                    one = PairwiseELM(C, random_state=0, **options).fit(X[rest], y[rest])
+                    origin = one.predict(X[rest]).mean() - y[rest].mean()
+                    scores[i] = one.predict(X[i : i + 1])[0] - origin
+                expected.append(model.scoring_(y, scores))
+            close(model.scores_, expected)
+
+
+def test_the_smaller_system_is_solved():
+    X, y, qid = make_ranking(4, 10, n_features=5, random_state=0)
+    forms = {
+        "rows": PairwiseELM(n_nodes=100, activation="relu"),
+        "nodes": PairwiseELM(n_nodes=20, activation="relu"),
+        "inputs": PairwiseELM(n_nodes=100_000),
+        "linear": PointwiseELM(kernel="linear"),
+        "kernel": PointwiseELM(kernel="rbf"),
+    }
+    found = {name: model.fit(X, y, qid=qid).form_ for name, model in forms.items()}
+    assert found == {
+        "rows": "dual",
+        "nodes": "primal",
+        "inputs": "primal",
+        "linear": "primal",
+        "kernel": "dual",
+    }
+
+
+def test_a_large_common_offset_does_no_harm_in_the_dual():
+    X, y, qid = make_ranking(4, 5, n_features=50, random_state=0)
+    options = {"kernel": "linear", "form": "dual"}
+    near = PairwiseELM(1e-2, **options).fit(X, y, qid=qid)
+    far = PairwiseELM(1e-2, **options).fit(X + 2.0**20, y, qid=qid)
+    close(far.coef_, near.coef_)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PairwiseELM(0.5, activation="sigmoid", n_nodes=30, random_state=0),
+        PointwiseELM(0.5, n_nodes=2000, random_state=0),
+        PointwiseELM(0.5, kernel="rbf", gamma=0.3),
+        PairwiseELMCV(kernel="linear"),
+        PairwiseELMCV(kernel="polynomial", degree=2),
+    ],
+    ids=str,
+)
+def test_a_saved_model_gives_the_same_scores(model, tmp_path):
+    X, y, qid = make_ranking(10, 8, n_features=4, random_state=0)
+    model.fit(X, y, qid=qid)
+    model.save(tmp_path / "model")
+    assert (load_model(tmp_path / "model").predict(X) == model.predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (PairwiseELM(0.0), "C must be a finite number > 0, got 0.0"),
+        (PairwiseELM("1"), "C must be a finite number > 0, got '1'"),
+        (PairwiseELM(pairs=None), "pairs must not be None: PointwiseELM fits the labels of rows"),
+        (PairwiseELMCV(pairs=["kept", None]), "pairs must not be None"),
+        (PointwiseELM(kernel="cosine"), "kernel must be"),
+        (PointwiseELM(kernel="rbf", gamma=-1.0), "gamma must be"),
+        (PointwiseELM(kernel="rbf", form="primal"), "form='primal' needs features"),
+        (PointwiseELM(form="both"), "form must be one of 'auto', 'primal', 'dual', got 'both'"),
+        (PointwiseELM(n_nodes=0), "n_nodes must be an integer >= 1, got 0"),
+        (PointwiseELMCV([]), "Cs must be a 1-d array of finite numbers > 0"),
+        (PointwiseELMCV([1.0, -2.0]), "Cs must be a 1-d array of finite numbers > 0"),
+    ],
+)
+def test_errors_name_the_parameter(model, message):
+    X, y, qid = make_ranking(4, 5, random_state=0)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y, qid=qid)

@@ -1,0 +1,148 @@
+"""R and its adjoint on the vectors of a matrix, against the explicit R."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import reference
+from pairgram import _core
+from problems import Problem, kernel_arguments, problems
+
+PAIRS = ["kept", "dropped", "gain", "absdiff", None]
+WEIGHTINGS = ["pairs", "documents", "queries"]
+
+
+def explicit_root(problem, pairs, weighting):
+    """R, (n, n), rows in the order of `half_laplacian`, and its arguments besides rows."""
+    identity = Problem(
+        np.eye(len(problem.y)), problem.y, problem.query, problem.v, problem.query_weight
+    )
+    (X, targets, y, offsets), named = kernel_arguments(identity, pairs, weighting)
+    root = _core.half_laplacian(X, targets, y, offsets, **named)[:, :-1]
+    return root, (y, offsets), named
+
+
+def assert_close(actual, expected, tolerance=1e-13):
+    scale = max(1.0, np.abs(expected).max(initial=0.0))
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * scale)
+
+
+@given(problems(), st.sampled_from(PAIRS), st.sampled_from(WEIGHTINGS), st.integers(0, 5))
+def test_adjoint_is_the_transpose(problem, pairs, weighting, width):
+    root, arguments, named = explicit_root(problem, pairs, weighting)
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(len(problem.y), width))
+    adjoint = _core.half_laplacian_adjoint(z, *arguments, **named)
+    assert_close(adjoint, root.T @ z)
+    x = rng.normal(size=z.shape)
+    assert_close(((root @ x) * z).sum(), (x * adjoint).sum(), 1e-12)
+    z.setflags(write=False)
+    again = _core.half_laplacian_adjoint(z, *arguments, **named, n_threads=3)
+    np.testing.assert_array_equal(again, adjoint)
+
+
+@given(
+    problem=problems(),
+    pairs=st.sampled_from(PAIRS),
+    weighting=st.sampled_from(WEIGHTINGS),
+    axis=st.sampled_from([0, 1]),
+    adjoint=st.booleans(),
+    width=st.sampled_from([1, 3, 37]),
+)
+def test_in_place_in_row_order(problem, pairs, weighting, axis, adjoint, width):
+    grouped, arguments, named = explicit_root(problem, pairs, weighting)
+    root = np.empty_like(grouped)
+    root[problem.order] = grouped
+    laplacian, _ = reference.laplacian(
+        problem.y, problem.query, pairs, problem.v, weighting, problem.query_weight
+    )
+    assert_close(root.T @ root, laplacian)
+    x = np.random.default_rng(0).normal(size=(len(problem.y), width))
+    expected = (root.T if adjoint else root) @ x
+    vectors = np.ascontiguousarray(x if axis == 0 else x.T)
+    threaded = vectors.copy()
+    assert (
+        _core.apply_half_laplacian(vectors, *arguments, **named, axis=axis, adjoint=adjoint) is None
+    )
+    assert_close(vectors if axis == 0 else vectors.T, expected)
+    _core.apply_half_laplacian(
+        threaded, *arguments, **named, axis=axis, adjoint=adjoint, n_threads=3
+    )
+    np.testing.assert_array_equal(threaded, vectors)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("pairs", PAIRS)
+def test_strips_of_many_vectors_and_a_long_query(pairs, axis):
+    """More vectors than a strip, of a query of which few fit one."""
+    rng = np.random.default_rng(0)
+    n, width = 4200, 70
+    problem = Problem(
+        rng.normal(size=(n, width)),
+        rng.integers(0, 5, n).astype(float),
+        rng.integers(0, 2, n) * (rng.uniform(size=n) < 0.01),
+        rng.choice([0.0, 1.0, 2.0], n),
+        None,
+    )
+    arguments, named = kernel_arguments(problem, pairs, "documents")
+    expected = np.empty((n, width))
+    expected[problem.order] = _core.half_laplacian(*arguments, **named)[:, :-1]
+    results = []
+    for threads in (1, 4):
+        vectors = np.array(problem.X if axis == 0 else problem.X.T, order="C")
+        _core.apply_half_laplacian(vectors, *arguments[2:], **named, axis=axis, n_threads=threads)
+        results.append(vectors)
+    np.testing.assert_array_equal(results[1], results[0])
+    assert_close(results[0] if axis == 0 else results[0].T, expected)
+
+
+@pytest.mark.parametrize("pairs", PAIRS[:4])
+def test_large_offset_does_not_cancel(pairs):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 64, size=(200, 3)) / 64, rng.integers(0, 4, 200).astype(float)
+    problem = Problem(X, y, np.repeat([0, 1], [20, 180]), None, None)
+    arguments, named = kernel_arguments(problem, pairs)
+    expected, shifted = X.copy(), X + 2.0**40
+    for vectors in (expected, shifted):
+        _core.apply_half_laplacian(vectors, *arguments[2:], **named)
+    np.testing.assert_allclose(shifted, expected, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("kernel", ["half_laplacian_adjoint", "apply_half_laplacian"])
+def test_what_is_refused(kernel):
+    rng = np.random.default_rng(0)
+    y, offsets = np.arange(6) % 3.0, np.array([0, 2, 6])
+    named = {"pairs": "kept", "weighting": "pairs"}
+    apply = getattr(_core, kernel)
+    apply(rng.normal(size=(6, 2)), y, offsets, **named)
+    for wrong in (np.ones((6, 2), dtype=np.float32), np.asfortranarray(np.ones((6, 2))), [[1.0]]):
+        with pytest.raises(TypeError):
+            apply(wrong, y, offsets, **named)
+    for wrong in (np.ones(6), np.ones((5, 2))):
+        with pytest.raises(ValueError, match=r"2-d|labels must|offsets must"):
+            apply(wrong, y, offsets, **named)
+    for changes in (
+        {"order": np.zeros(6, dtype=np.int64)},
+        {"row_weights": np.ones(5)},
+        {"query_weights": np.ones(3)},
+        {"pairs": "some"},
+        {"pairs": "omega"},
+    ):
+        with pytest.raises(ValueError, match=r"order|weights|pairs|omega"):
+            apply(np.ones((6, 2)), y, offsets, **(named | changes))
+    buffer = np.frombuffer(bytearray(6 * 8 + 1), np.float64, 6, offset=1).reshape(6, 1)
+    with pytest.raises(ValueError, match="aligned"):
+        apply(buffer, y, offsets, **named)
+
+
+def test_what_cannot_be_changed_in_place_is_refused():
+    y, offsets = np.arange(6) % 3.0, np.array([0, 2, 6])
+    fixed = np.ones((6, 6))
+    fixed.setflags(write=False)
+    with pytest.raises(ValueError, match="not writeable"):
+        _core.apply_half_laplacian(fixed, y, offsets, pairs="kept", weighting="pairs")
+    with pytest.raises(ValueError, match="axis must be 0 or 1"):
+        _core.apply_half_laplacian(
+            np.ones((6, 6)), y, offsets, pairs="kept", weighting="pairs", axis=2
+        )

@@ -1,0 +1,206 @@
+"""The pair operator against the explicit matrices A and D of Chen et al. 2017, eq. 23-25."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import reference_svm
+from pairgram import _core
+from problems import problems
+
+WEIGHTINGS = st.sampled_from(["pairs", "documents", "queries"])
+LOSSES = st.sampled_from(["squared_hinge", "squared"])
+
+
+def grouped(problem):
+    """Return labels, row weights and query numbers with the rows of every query together."""
+    order = problem.order
+    v = None if problem.v is None else problem.v[order]
+    return problem.y[order], v, problem.query[order]
+
+
+def operator(problem, weighting="pairs", loss="squared_hinge"):
+    y, v, _ = grouped(problem)
+    return _core.PairOperator(
+        y,
+        problem.offsets,
+        row_weights=v,
+        query_weights=problem.per_query_weight,
+        weighting=weighting,
+        loss=loss,
+    )
+
+
+def explicit(problem, weighting="pairs"):
+    y, v, query = grouped(problem)
+    weight = None if problem.query_weight is None else problem.query_weight[problem.order]
+    return reference_svm.preference_pairs(y, query, v, weight, weighting)
+
+
+def drawn_scores(problem, seed, kind):
+    """Scores that tie, that all tie, that lie on the margin, or that are far apart."""
+    rng = np.random.default_rng(seed)
+    f = rng.normal(size=len(problem.y))
+    return {"plain": f, "ties": np.round(f * 2) / 2, "equal": 0 * f, "far": 1e3 * f}[kind]
+
+
+KINDS = st.sampled_from(["plain", "ties", "equal", "far"])
+
+
+@given(problems(), WEIGHTINGS, LOSSES, KINDS, st.integers(0, 9))
+def test_loss_gradient_and_products_are_those_of_explicit_pairs(
+    problem, weighting, loss, kind, seed
+):
+    f = drawn_scores(problem, seed, kind)
+    u = np.random.default_rng(seed + 1).normal(size=len(f))
+    A, W = explicit(problem, weighting)
+    expected, expected_gradient, D = reference_svm.pair_loss(f, A, W, loss)
+    pairs = operator(problem, weighting, loss)
+    value, gradient = pairs.set_scores(f)
+    size = max(1.0, np.abs(f).max(initial=0))
+    np.testing.assert_allclose(value, expected, rtol=1e-11, atol=1e-12 * size**2)
+    np.testing.assert_allclose(
+        gradient, expected_gradient, rtol=1e-10, atol=1e-12 * size * max(1.0, W.sum())
+    )
+    np.testing.assert_allclose(
+        pairs.product(u), 2 * A.T @ (D * (A @ u)), rtol=1e-10, atol=1e-12 * max(1.0, W.sum())
+    )
+
+
+@given(problems(), LOSSES, st.integers(0, 9))
+def test_bits_do_not_depend_on_threads(problem, loss, seed):
+    f = drawn_scores(problem, seed, "plain")
+    results = []
+    for n_threads in (1, 2, 7):
+        pairs = operator(problem, loss=loss)
+        value, gradient = pairs.set_scores(f, n_threads)
+        results.append((value, gradient, pairs.product(f, n_threads)))
+    for value, gradient, product in results[1:]:
+        assert value == results[0][0]
+        np.testing.assert_array_equal(gradient, results[0][1])
+        np.testing.assert_array_equal(product, results[0][2])
+
+
+def many_rows(n_levels, sizes, seed=0):
+    rng = np.random.default_rng(seed)
+    n = int(np.sum(sizes))
+    y = rng.normal(size=n) if n_levels is None else rng.integers(0, n_levels, n).astype(float)
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    return rng, y, offsets
+
+
+@pytest.mark.parametrize("n_levels", [2, 4, 5, 8, 9, None])
+@pytest.mark.parametrize("sizes", [[3000], [900, 1, 2000, 0, 700]])
+def test_any_number_of_levels_and_long_queries(n_levels, sizes):
+    rng, y, offsets = many_rows(n_levels, sizes)
+    f, u = rng.normal(size=(2, len(y)))
+    expected_gradient, expected_product, expected = np.zeros(len(y)), np.zeros(len(y)), 0.0
+    for begin, end in pairwise(offsets):
+        rows = slice(begin, end)
+        p = 1 - (f[rows, None] - f[rows])
+        D = (y[rows, None] > y[rows]) & (p > 0)
+        expected += (D * p**2).sum()
+        expected_gradient[rows] = 2 * ((D * p).sum(axis=0) - (D * p).sum(axis=1))
+        degree = D.sum(axis=0) + D.sum(axis=1)
+        expected_product[rows] = 2 * (degree * u[rows] - (D + D.T) @ u[rows])
+    for n_threads in (1, 3):
+        pairs = _core.PairOperator(y, offsets)
+        value, gradient = pairs.set_scores(f, n_threads)
+        np.testing.assert_allclose(value, expected, rtol=1e-12)
+        np.testing.assert_allclose(gradient, expected_gradient, rtol=0, atol=1e-8)
+        np.testing.assert_allclose(pairs.product(u, n_threads), expected_product, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_levels", [3, 20, None])
+def test_a_query_of_a_million_rows_is_not_quadratic(n_levels):
+    rng, y, offsets = many_rows(n_levels, [1_000_000])
+    pairs = _core.PairOperator(y, offsets)
+    u = rng.normal(size=len(y))
+    pairs.set_scores(u)
+    assert abs(pairs.product(u).sum()) < 1e-6 * np.abs(pairs.product(u)).sum()
+
+
+def test_gradient_and_hessian_are_the_finite_differences():
+    rng, y, offsets = many_rows(4, [40, 3, 57])
+    f, u = rng.normal(size=(2, len(y)))
+    pairs = _core.PairOperator(y, offsets, row_weights=rng.random(len(y)))
+    step = 1e-6
+    _, gradient = pairs.set_scores(f)
+    product = pairs.product(u)
+    up, down = pairs.set_scores(f + step * u), pairs.set_scores(f - step * u)
+    np.testing.assert_allclose((up[0] - down[0]) / (2 * step), gradient @ u, rtol=1e-6)
+    difference = (up[1] - down[1]) / (2 * step)
+    assert np.abs(difference - product).max() < 1e-4 * np.abs(product).max()
+
+
+@pytest.mark.parametrize("n_levels", [3, None])
+def test_invariances(n_levels):
+    rng, y, offsets = many_rows(n_levels, [30, 45])
+    f, u = rng.normal(size=(2, len(y)))
+    v = rng.random(len(y))
+    pairs = _core.PairOperator(y, offsets, row_weights=v)
+    loss, gradient = pairs.set_scores(f)
+    product = pairs.product(u)
+    shift = np.repeat([1e3, -7.0], [30, 45])
+    shifted = _core.PairOperator(2 * y + shift, offsets, row_weights=v)
+    again = shifted.set_scores(f)
+    assert again[0] == loss
+    np.testing.assert_array_equal(again[1], gradient)
+    moved = shifted.set_scores(f + shift)
+    np.testing.assert_allclose(moved[0], loss, rtol=1e-11)
+    np.testing.assert_allclose(shifted.product(u + shift), product, atol=1e-10)
+    order = np.concatenate((rng.permutation(30), 30 + rng.permutation(45)))
+    permuted = _core.PairOperator(y[order], offsets, row_weights=v[order])
+    value, values = permuted.set_scores(f[order])
+    np.testing.assert_allclose(value, loss, rtol=1e-13)
+    np.testing.assert_allclose(values, gradient[order], atol=1e-12)
+    np.testing.assert_allclose(permuted.product(u[order]), product[order], atol=1e-12)
+    assert abs(gradient.sum()) < 1e-10
+    np.testing.assert_allclose(pairs.product(np.ones(len(y))), 0, atol=1e-12)
+
+
+def test_scores_can_be_set_again_in_any_order():
+    rng, y, offsets = many_rows(4, [300])
+    pairs = _core.PairOperator(y, offsets)
+    for _ in range(4):
+        f, u = rng.normal(size=(2, 300))
+        fresh = _core.PairOperator(y, offsets)
+        value, gradient = fresh.set_scores(f)
+        again, gradient_again = pairs.set_scores(f)
+        assert value == again
+        np.testing.assert_array_equal(gradient, gradient_again)
+        np.testing.assert_array_equal(fresh.product(u), pairs.product(u))
+
+
+def test_a_pair_on_the_margin_is_not_active():
+    pairs = _core.PairOperator(np.array([1.0, 0.0]), np.array([0, 2]))
+    for difference, active in ((1.0, False), (np.nextafter(1.0, 0), True)):
+        pairs.set_scores(np.array([difference, 0.0]))
+        np.testing.assert_array_equal(
+            pairs.product(np.array([1.0, 0.0])), [2 * active, -2 * active]
+        )
+
+
+def test_wrong_arguments_are_refused():
+    y, offsets = np.arange(3.0), np.array([0, 3])
+    pairs = _core.PairOperator(y, offsets)
+    with pytest.raises(ValueError, match="scores must be finite"):
+        pairs.set_scores(np.array([0.0, np.nan, 1.0]))
+    for method in (pairs.set_scores, pairs.product):
+        with pytest.raises(ValueError, match="one per row"):
+            method(np.zeros(4))
+        with pytest.raises(TypeError):
+            method(np.zeros(3, dtype=np.float32))
+    for named in ({"weighting": "rows"}, {"loss": "hinge"}):
+        with pytest.raises(ValueError, match=next(iter(named))):
+            _core.PairOperator(y, offsets, **named)
+    with pytest.raises(ValueError, match="offsets"):
+        _core.PairOperator(y, np.array([0, 2]))
+    with pytest.raises(ValueError, match="labels must not be NaN"):
+        _core.PairOperator(np.array([0, np.nan, 1]), offsets)
+    for name in ("row_weights", "query_weights"):
+        with pytest.raises(ValueError, match=name):
+            _core.PairOperator(y, offsets, **{name: np.ones(2)})

@@ -1,0 +1,361 @@
+"""RankSVM against L-BFGS on explicit pairs, its ways of reading features, and RankSVMCV."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.model_selection import GridSearchCV
+
+import reference_svm
+from pairgram import (
+    QueryKFold,
+    RandomNodes,
+    RankSVM,
+    RankSVMCV,
+    feature_rows,
+    get_metric,
+    load_model,
+    make_ranking,
+    newton,
+    rank_svm,
+)
+from problems import problems
+
+LOSSES = ["squared_hinge", "squared"]
+WEIGHTINGS = ["pairs", "documents", "queries"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ranking(40, (1, 25), 6, random_state=0)
+
+
+def best_objective(H, A, W, C, loss):
+    """The least objective that L-BFGS finds on explicit pairs."""
+    result = scipy.optimize.minimize(
+        reference_svm.objective,
+        np.zeros(H.shape[1]),
+        (H, A, W, C, loss),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 10_000, "maxfun": 100_000, "ftol": 0, "gtol": 1e-12},
+    )
+    return result.fun
+
+
+@settings(max_examples=50)
+@given(
+    problems(),
+    st.sampled_from(LOSSES),
+    st.sampled_from(WEIGHTINGS),
+    st.sampled_from([0.01, 1.0, 50.0]),
+)
+def test_the_objective_is_that_of_l_bfgs_on_explicit_pairs(problem, loss, weighting, C):
+    A, W = reference_svm.preference_pairs(
+        problem.y, problem.query, problem.v, problem.query_weight, weighting
+    )
+    if not W.any():
+        return
+    model = RankSVM(C, loss=loss, weighting=weighting, tol=1e-9).fit(
+        problem.X,
+        problem.y,
+        qid=problem.query,
+        sample_weight=problem.v,
+        query_weight=problem.query_weight,
+    )
+    value, gradient = reference_svm.objective(model.coef_, problem.X, A, W, C, loss)
+    assert value <= best_objective(problem.X, A, W, C, loss) * (1 + 1e-8)
+    _, at_zero = reference_svm.objective(0 * model.coef_, problem.X, A, W, C, loss)
+    assert np.linalg.norm(gradient) <= 1e-8 * np.linalg.norm(at_zero)
+    np.testing.assert_allclose(model.history_["objective"][-1], value, rtol=1e-9)
+
+
+def test_the_squared_loss_has_a_closed_form(data):
+    X, y, qid = data
+    A, W = reference_svm.preference_pairs(y, qid)
+    D = A @ X
+    expected = np.linalg.solve(np.eye(X.shape[1]) + 2 * 0.3 * D.T @ D, 2 * 0.3 * D.T @ W)
+    model = RankSVM(0.3, loss="squared", tol=1e-10).fit(X, y, qid=qid)
+    np.testing.assert_allclose(model.coef_, expected, rtol=1e-9)
+    assert model.n_hessian_products_ <= 2  # the preconditioner is the Hessian
+
+
+def test_history_and_the_default_tolerance(data):
+    X, y, qid = data
+    for C in (1e-3, 1.0, 1e3):
+        model = RankSVM(C).fit(X, y, qid=qid)
+        history = model.history_
+        assert model.n_hessian_products_ == history["n_hessian_products"].sum() <= 12
+        assert model.n_iter_ == len(history["step"]) == len(history["objective"]) - 1
+        assert (np.diff(history["objective"]) < 0).all()
+        np.testing.assert_allclose(history["relative_gradient"][0], 1)
+        assert history["relative_gradient"][-1] <= 1e-3 < history["relative_gradient"][-2]
+    with pytest.warns(ConvergenceWarning, match=r"1 of 1 .* tol=1e-10 in max_iter=1 Newton"):
+        RankSVM(max_iter=1, tol=1e-10).fit(X, y, qid=qid)
+
+
+def test_warm_start(data):
+    X, y, qid = data
+    model = RankSVM(tol=1e-6, warm_start=True).fit(X, y, qid=qid)
+    coef, steps = model.coef_, model.n_iter_
+    assert steps > 1
+    model.fit(X, y, qid=qid)
+    assert model.n_iter_ == 0
+    np.testing.assert_array_equal(model.coef_, coef)
+    model.set_params(C=1.2).fit(X, y, qid=qid)
+    cold = RankSVM(1.2, tol=1e-6).fit(X, y, qid=qid)
+    assert model.n_iter_ < cold.n_iter_
+    np.testing.assert_allclose(model.coef_, cold.coef_, rtol=1e-4)
+    model.fit(X[:, :3], y, qid=qid)  # another width starts from 0
+    assert len(model.coef_) == 3
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_invariances(data, weighting):
+    X, y, qid = data
+    make = RankSVM(0.1, weighting=weighting, tol=1e-8)
+    expected = make.fit(X, y, qid=qid).coef_
+    order = np.random.default_rng(0).permutation(len(y))
+    shuffled = make.fit(X[order], y[order], qid=qid[order]).coef_
+    np.testing.assert_allclose(shuffled, expected, rtol=1e-6)
+    far = make.fit(X + 1e4, 3 * y + 10 * qid, qid=qid).coef_
+    np.testing.assert_allclose(far, expected, rtol=1e-5)
+    twice = np.concatenate((np.arange(len(y)), np.arange(100)))
+    repeated = make.fit(X[twice], y[twice], qid=qid[twice]).coef_
+    weights = np.where(np.arange(len(y)) < 100, 2.0, 1.0)
+    weighted = make.fit(X, y, qid=qid, sample_weight=weights).coef_
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-6)
+    sizes = np.bincount(np.unique(qid, return_inverse=True)[1])
+    np.testing.assert_array_equal(make.fit(X, y, group=sizes).coef_, expected)
+
+
+@pytest.mark.parametrize("feature_map", [None, RandomNodes(50, "sine", random_state=0)])
+def test_the_same_bits_for_any_threads(feature_map):
+    X, y, qid = make_ranking(100, (1, 150), 20, random_state=1)
+    fits = [
+        RankSVM(0.1, feature_map=feature_map, n_threads=n).fit(X, y, qid=qid).coef_
+        for n in (1, 2, 5)
+    ]
+    np.testing.assert_array_equal(fits[1], fits[0])
+    np.testing.assert_array_equal(fits[2], fits[0])
+
+
+def test_sparse_and_single_precision_rows(data):
+    X, y, qid = data
+    X = np.where(X > 0.5, X, 0.0)
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y, qid = X[order], y[order], qid[order]
+    dense = RankSVM(0.1, tol=1e-8).fit(X, y, qid=qid)
+    for other in (sp.csr_array(X), sp.csr_matrix(X)):
+        model = RankSVM(0.1, tol=1e-8).fit(other, y, qid=qid)
+        np.testing.assert_allclose(model.coef_, dense.coef_, rtol=1e-6)
+    single = RankSVM(0.1, tol=1e-8).fit(X.astype(np.float32), y, qid=qid)
+    np.testing.assert_allclose(single.coef_, dense.coef_, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "map"])
+def test_many_features_are_preconditioned_by_the_diagonal(data, kind, monkeypatch):
+    X, y, qid = data
+    X = sp.csr_array(X) if kind == "sparse" else X
+    nodes = RandomNodes(20, random_state=0) if kind == "map" else None
+    exact = RankSVM(0.1, feature_map=nodes, tol=1e-8).fit(X, y, qid=qid)
+    monkeypatch.setattr(rank_svm, "WIDEST_GRAM", 1)
+    for memory_limit in (None, 0):
+        model = RankSVM(0.1, feature_map=nodes, tol=1e-8, memory_limit=memory_limit)
+        model.fit(X, y, qid=qid)
+        np.testing.assert_allclose(model.predict(X), exact.predict(X), rtol=1e-5, atol=1e-6)
+        assert model.n_hessian_products_ > exact.n_hessian_products_
+
+
+def test_a_hundred_thousand_sparse_features_need_no_matrix_of_them(data):
+    _, y, qid = data
+    rng = np.random.default_rng(0)
+    X = sp.random_array((len(y), 100_000), density=1e-3, format="csr", rng=rng)
+    model = RankSVM(1.0, tol=1e-6).fit(X, y, qid=qid)
+    A, W = reference_svm.preference_pairs(y, qid)
+    _, gradient = reference_svm.objective(model.coef_, X, A, W, 1.0)
+    _, at_zero = reference_svm.objective(0 * model.coef_, X, A, W, 1.0)
+    assert np.linalg.norm(gradient) <= 1.1e-6 * np.linalg.norm(at_zero)
+
+
+@pytest.mark.parametrize("kind", ["nodes", "transformer", "sparse"])
+def test_features_that_do_not_fit_are_made_again(data, kind, monkeypatch):
+    X, y, qid = data
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y, qid = X[order], y[order], qid[order]
+    X = sp.csr_array(X) if kind == "sparse" else X
+    nodes = RandomNodes(30, "sine", random_state=0)
+    if kind == "transformer":
+        nodes = RBFSampler(n_components=30, random_state=0)
+    stored = RankSVM(0.1, feature_map=nodes, tol=1e-8).fit(X, y, qid=qid)
+    for block_bytes in (64 << 20, 30 * 8 * 40, 30 * 8 * 7):  # all, some, and cut queries
+        monkeypatch.setattr(feature_rows, "DENSE_BLOCK_BYTES", block_bytes)
+        model = RankSVM(0.1, feature_map=nodes, tol=1e-8, memory_limit=0).fit(X, y, qid=qid)
+        np.testing.assert_allclose(model.coef_, stored.coef_, rtol=1e-5, atol=1e-7)
+    coarse = RankSVM(0.1, feature_map=nodes).fit(X, y, qid=qid)  # in single precision
+    assert coarse.history_["objective"][-1] <= stored.history_["objective"][-1] * 1.001
+    np.testing.assert_allclose(coarse.history_["objective"][0], stored.history_["objective"][0])
+
+
+@given(problems(max_features=3), st.booleans())
+def test_scatter_diagonal(problem, sparse):
+    factor = np.random.default_rng(0).random(len(problem.offsets) - 1)
+    v = np.ones(len(problem.y)) if problem.v is None else problem.v
+    expected = np.zeros(problem.X.shape[1])
+    for query in np.unique(problem.query):
+        rows = problem.query == query
+        if v[rows].sum() > 0:
+            mean = np.average(problem.X[rows], axis=0, weights=v[rows])
+            expected += factor[query] * v[rows] @ (problem.X[rows] - mean) ** 2
+    X = sp.csr_array(problem.X) if sparse else problem.X
+    made = rank_svm.RankingData.make(X, problem.y, qid=problem.query, sample_weight=problem.v)
+    actual = feature_rows.scatter_diagonal(made, factor[made.queries.ids])
+    np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_wide_factors_are_in_single_precision_where_that_suffices():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(20, 600))
+    for size, dtype in ((1e-3, np.float32), (1e9, np.float64)):
+        G, residual = size * rows.T @ rows, rng.normal(size=600)
+        solution = newton.cholesky_preconditioner(G, 0.5)(residual)
+        assert solution.dtype == np.float64
+        error = np.abs(solution + G @ solution - residual).max()
+        assert error < (1e-4 if dtype == np.float32 else 1e-3)
+
+
+def test_model_files(data, tmp_path):
+    X, y, qid = data
+    path = tmp_path / "model"
+    for nodes in (None, RandomNodes(7, random_state=0)):
+        model = RankSVM(0.1, feature_map=nodes, memory_limit=1e9).fit(X, y, qid=qid)
+        model.save(path)
+        loaded = load_model(path)
+        assert type(loaded) is RankSVM
+        assert loaded.C == 0.1
+        assert loaded.memory_limit == 1e9
+        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+        again = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    chosen = RankSVMCV([0.01, 0.1], cv=3).fit(X, y, qid=qid)
+    chosen.save(path)
+    loaded = load_model(path)
+    assert type(loaded) is RankSVM
+    assert loaded.C == chosen.C_
+    np.testing.assert_array_equal(loaded.coef_, chosen.coef_)
+
+
+def test_wrong_parameters_are_named(data):
+    X, y, qid = data
+    for name, values in {
+        "C": (0, -1.0, np.inf, "1", True),
+        "loss": ("hinge", None),
+        "weighting": ("rows",),
+        "tol": (0, np.nan, None),
+        "max_iter": (0, 2.5, True),
+        "warm_start": (1, "yes"),
+        "memory_limit": (-1, "2G", np.nan),
+        "n_threads": (0,),
+    }.items():
+        for value in values:
+            with pytest.raises(ValueError, match=name):
+                RankSVM(**{name: value}).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="no preference pair counts, with n_samples="):
+        RankSVM().fit(X, 0 * y, qid=qid)
+    with pytest.raises(ValueError, match="no preference pair counts"):
+        RankSVM().fit(X, y, qid=np.arange(len(y)))
+
+
+def test_not_finite_features_are_named(data, monkeypatch):
+    X, y, qid = data
+    X = X.copy()
+    X[3, 1] = np.nan
+    for widest in (4096, 1):
+        monkeypatch.setattr(rank_svm, "WIDEST_GRAM", widest)
+        for rows in (X, sp.csr_array(X)):
+            with pytest.raises(ValueError, match="X contains NaN"):
+                RankSVM().fit(rows, y, qid=qid)
+
+
+@pytest.mark.parametrize("weighting", ["pairs", "queries"])
+def test_cv_scores_are_those_of_models_of_the_training_rows(data, weighting):
+    X, y, qid = data
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y, qid = X[order], y[order], qid[order]
+    weights = np.random.default_rng(1).choice([0.5, 1.0, 2.0], len(y))
+    maps = [None, RandomNodes(12, random_state=0)]
+    Cs, splitter = [10.0, 0.01], QueryKFold(3)
+    named = {"weighting": weighting, "tol": 1e-7}
+    model = RankSVMCV(Cs, feature_map=maps, cv=splitter, scoring="map", **named)
+    model.fit(X, y, qid=qid, sample_weight=weights)
+    means = []
+    for feature_map in maps:
+        for C in sorted(Cs):
+            held = np.full(len(y), np.nan)
+            for train, test in splitter.split(X, y, qid=qid):
+                part = RankSVM(C, feature_map=feature_map, **named)
+                part.fit(X[train], y[train], qid=qid[train], sample_weight=weights[train])
+                held[test] = part.predict(X[test])
+            means.append(get_metric("map")(y, held, qid, sample_weight=weights))
+    results = model.cv_results_
+    np.testing.assert_allclose(results["mean_test_score"], means, rtol=1e-9)
+    np.testing.assert_array_equal(results["param_C"], [0.01, 10.0, 0.01, 10.0])
+    assert results["param_feature_map"][0] is None
+    assert isinstance(results["param_feature_map"][2], RandomNodes)
+    assert results["rank_test_score"][np.argmax(means)] == 1
+    best = int(np.argmax(means))
+    assert model.best_score_ == results["mean_test_score"][best]
+    assert sorted(Cs)[best % 2] == model.C_
+    alone = RankSVM(model.C_, feature_map=maps[best // 2], **named)
+    alone.fit(X, y, qid=qid, sample_weight=weights)
+    np.testing.assert_array_equal(model.coef_, alone.coef_)
+    np.testing.assert_array_equal(model.predict(X), alone.predict(X))
+
+
+def test_cv_with_a_validation_set(data):
+    X, y, qid = data
+    X2, y2, qid2 = make_ranking(20, (1, 25), 6, random_state=5)
+    nodes = RandomNodes(9, random_state=0)
+    model = RankSVMCV([0.01, 1.0], feature_map=nodes, cv=(X2, y2, qid2), tol=1e-7)
+    model.fit(X, y, qid=qid)
+    for C, score in zip(model.Cs_, model.scores_, strict=True):
+        alone = RankSVM(C, feature_map=nodes, tol=1e-7).fit(X, y, qid=qid)
+        np.testing.assert_allclose(alone.score(X2, y2, qid=qid2), score, rtol=1e-9)
+    with pytest.raises(ValueError, match="fit has qid"):
+        RankSVMCV(cv=(X2, y2)).fit(X, y, qid=qid)
+
+
+def test_cv_defaults_bar_and_errors(data, capsys):
+    X, y, qid = data
+    model = RankSVMCV(cv=3, verbose=True).fit(X, y, qid=qid)
+    assert "RankSVM" in capsys.readouterr().out
+    assert len(model.Cs_) == 11
+    assert model.best_score_ == model.scores_.max()
+    A, _ = reference_svm.preference_pairs(y, qid)
+    trace = ((A @ X) ** 2).sum()
+    np.testing.assert_allclose(model.Cs_, 2.0 ** np.arange(0, 21, 2) / (2 * trace))
+    with pytest.raises(ValueError, match="cv must be"):
+        RankSVMCV(cv=None).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="feature_map: a list"):
+        RankSVMCV(feature_map=[]).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="Cs must be finite and > 0"):
+        RankSVMCV([0.0]).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="verbose"):
+        RankSVMCV(verbose=2).fit(X, y, qid=qid)
+    rows = np.arange(len(y))
+    with pytest.raises(ValueError, match="training rows of split 0 have no pairs"):
+        RankSVMCV(cv=[(rows[:1], rows[1:])]).fit(X, y, qid=qid)
+
+
+def test_grid_search(data, routing):
+    X, y, qid = data
+    search = GridSearchCV(RankSVM(), {"C": [0.01, 1.0]}, cv=QueryKFold(3))
+    search.fit(X, y, qid=qid)
+    ours = RankSVMCV([0.01, 1.0], cv=3).fit(X, y, qid=qid)
+    assert search.best_params_["C"] == ours.C_
