@@ -1,0 +1,245 @@
+"""The runs of the papers' tables: their own models, the data they make, and their tables."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pairgram
+
+FOLDER = Path(__file__).parents[1] / "bench" / "papers"
+
+
+@pytest.fixture
+def papers(monkeypatch):
+    """Return what imports a module of the folder."""
+    for folder in (FOLDER.parent, FOLDER):
+        monkeypatch.syspath_prepend(folder)
+    return importlib.import_module
+
+
+def test_comparison(papers):
+    ours = {"a": np.array([[1.0, 0.5], [2.0, 0.5]]), "b": np.array([[3.0, 4.0]])}
+    text = papers("shared").comparison(
+        {"a": (1.25, 0.75), "b": (3.0, np.nan)}, ours, ("x", "y"), spread=True, decimals=2
+    )
+    head, _, first, second = (
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()
+    )
+    assert head[1:4] == ["a: paper", "a: ours", "a: difference"]
+    assert first == ["x", "1.25", "1.50 ± 0.71", "+0.25", "3.00", "3.00", "+0.00"]
+    assert second == ["y", "0.75", "0.50 ± 0.00", "-0.25", "", "4.00", ""]
+
+
+@pytest.fixture
+def fold():
+    parts = []
+    for seed, n_queries in enumerate((30, 10, 10)):
+        X, y, qid = pairgram.make_ranking(n_queries, (5, 15), 6, random_state=0, noise=0.5)
+        parts.append(pairgram.datasets.LetorData(X, y, qid + 1000 * seed))
+    return pairgram.datasets.Fold("Fold1", *parts)
+
+
+def test_regression_has_an_intercept_and_no_ridge(papers, fold):
+    X, y, _ = fold.train
+    A = np.column_stack([np.ones(len(X)), X])
+    weights = np.linalg.solve(A.T @ A, A.T @ y)[1:]
+    scores = papers("zong_huang").train_regression(fold)(fold.test.X)
+    np.testing.assert_allclose(scores, fold.test.X @ weights, rtol=1e-9)
+
+
+def test_columns_of_zong_and_huang(papers, fold, tmp_path):
+    zong_huang = papers("zong_huang")
+    ways = zong_huang.trainers(1)
+    assert set(ways) == set(zong_huang.PAPER)
+    X, y, qid = fold.train
+    for name, way in ways.items():
+        rows, time = zong_huang.measure([fold] * 5, way, 2)
+        assert rows.shape == (2, len(zong_huang.PAPER[name])) and time > 0
+        np.testing.assert_allclose(rows[:, 5], rows[:, :5].mean(axis=1), rtol=1e-12)
+        assert (rows[0] != rows[1]).any() == name.endswith("nodes")
+    theirs = zong_huang.train_at_their_C(fold, 0, column=zong_huang.PAIR_KERNEL)(X)
+    expected = pairgram.RankRLS(2.0**20, pairs="kept").fit(X, y, qid=qid).predict(X)
+    np.testing.assert_allclose(theirs, expected, rtol=1e-9)
+    assert "| Fold1 | 2^" in zong_huang.chosen_Cs([fold] * 5)
+
+
+def test_figure_2(papers, fold, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    zong_huang = papers("zong_huang")
+    monkeypatch.setattr(zong_huang, "NODES", (3, 8))
+    text = zong_huang.figure_2(fold, tmp_path / "new")
+    assert (tmp_path / "new" / "zong_huang_figure_2.png").stat().st_size > 1000
+    assert "zong_huang_figure_2.png" in capsys.readouterr().out
+    model = pairgram.PairwiseELMCV(
+        zong_huang.CS, cv=tuple(fold.valid), scoring=zong_huang.MAP, n_nodes=8, random_state=0
+    ).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    cells = [cell.strip() for cell in text.splitlines()[-1].split("|")[1:-1]]
+    assert cells[4:6] == [f"2^{np.log2(model.C_):.0f}", f"{model.best_score_:.4f}"]
+
+
+def test_lssvr_solves_its_system(papers):
+    lssvr = papers("lssvr")
+    rng = np.random.default_rng(0)
+    X, y, Z = rng.random((30, 4)), rng.normal(size=30) + 5, rng.random((7, 4))
+    Cs = np.array([0.1, 10.0, 1e4])
+    predicted = lssvr.fit_lssvr(X, y, 0.5, Cs).predict(Z)
+    for column, C in enumerate(Cs):
+        K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
+        system = np.block([[0, np.ones((1, 30))], [np.ones((30, 1)), K + np.eye(30) / C]])
+        solution = np.linalg.solve(system, np.concatenate([[0], y]))
+        cross = np.exp(-0.5 * ((Z[:, None] - X) ** 2).sum(axis=2))
+        expected = cross @ solution[1:] + solution[0]
+        np.testing.assert_allclose(predicted[:, column], expected, rtol=1e-7)
+
+
+def test_lssvr_is_chosen_by_held_out_errors(papers):
+    lssvr = papers("lssvr")
+    rng = np.random.default_rng(1)
+    X = rng.random((40, 3))
+    y = np.sin(4 * X[:, 0]) + 0.05 * rng.normal(size=40)
+    splits = [(np.flatnonzero(np.arange(40) % 4 != k), np.arange(k, 40, 4)) for k in range(4)]
+    errors = {
+        (gamma, C): sum(
+            float(
+                (
+                    (lssvr.fit_lssvr(X[a], y[a], gamma, np.array([C])).predict(X[b])[:, 0] - y[b])
+                    ** 2
+                ).sum()
+            )
+            for a, b in splits
+        )
+        for gamma in lssvr.GAMMAS
+        for C in lssvr.CS
+    }
+    gamma, C = min(errors, key=errors.get)
+    model = lssvr.choose_lssvr(X, y, splits)
+    expected = lssvr.fit_lssvr(X, y, gamma, np.array([C]))
+    assert model.gamma == gamma
+    np.testing.assert_allclose(model.predict(X), expected.predict(X), rtol=1e-12)
+
+
+def test_qsar_tables(papers, tmp_path):
+    (tmp_path / "qsar").mkdir()
+    head = '\t"Activity"\t"Structure Name"\t"set"\t"Order"\t"d1"\t"d2"'
+    lines = [
+        '"1"\t5.5\t"a"\t1\t9\t-2\t7',
+        '"2"\t6.5\t"b"\t2\t9\t2\t7',
+        '"3"\tNA\t"c"\t3\t9\t50\t8',
+        '"4"\t4.5\t"d"\t1\t9\t0\t7',
+    ]
+    (tmp_path / "qsar" / "cox2_25d_desc.txt").write_text("\n".join([head, *lines, ""]))
+    data = papers("qsar").load_qsar(tmp_path, "COX2")
+    assert data.X_train.tolist() == [[0, 0], [0.5, 0]] and data.y_train.tolist() == [5.5, 4.5]
+    assert data.X_test.tolist() == [[1, 0]] and data.y_test.tolist() == [6.5]
+
+
+def test_qsar_data(papers, benchmark_data):
+    sizes = {"DHFR": (237, 124, 70), "COX2": (188, 94, 74)}
+    for name, (n_train, n_test, n_descriptors) in sizes.items():
+        data = papers("qsar").load_qsar(benchmark_data, name)
+        assert data.X_train.shape == (n_train, n_descriptors)
+        assert data.X_test.shape == (n_test, n_descriptors)
+
+
+@pytest.fixture
+def ratings(tmp_path):
+    """Write ratings of 60 reviewers of 100 items as both data sets have them."""
+    rng = np.random.default_rng(0)
+    counts = np.concatenate([rng.integers(low, low + 20, 15) for low in (20, 40, 60, 80)])
+    taste = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 100))
+    stars = np.clip(np.rint(3 + taste + 0.3 * rng.normal(size=taste.shape)), 1, 5)
+    rated = np.zeros((60, 100), dtype=bool)
+    for row, n in zip(rated, counts, strict=True):
+        row[rng.choice(100, n, replace=False)] = True
+    lines = [f"{u + 7}::{m * 3}::{stars[u, m]:.0f}::9" for u, m in np.argwhere(rated)]
+    movielens = tmp_path / "ratings.dat"
+    movielens.write_text("\n".join(lines) + "\n")
+    jokes = np.where(rated, 4 * (stars - 3) + 0.5, 99)
+    files = [tmp_path / "jester-data-1.csv", tmp_path / "jester-data-2.csv"]
+    for path, rows in zip(files, np.split(np.column_stack([counts, jokes]), 2), strict=True):
+        np.savetxt(path, rows, delimiter=",", fmt="%g")
+    return movielens, files, np.where(rated, stars, np.nan)
+
+
+def test_rating_files(papers, ratings):
+    movielens, jester, stars = ratings
+    recommendation = papers("recommendation")
+    found = recommendation.load_movielens(movielens)
+    np.testing.assert_array_equal(found.table, stars)
+    assert (found.low, found.high) == (1, 5)
+    np.testing.assert_array_equal(recommendation.load_jester(jester).table, 4 * (stars - 3) + 0.5)
+    movielens.write_text("1::2::3\n")
+    with pytest.raises(ValueError, match=r"ratings\.dat: want lines such as"):
+        recommendation.load_movielens(movielens)
+
+
+def test_problems_of_reviewers(papers, ratings):
+    recommendation = papers("recommendation")
+    given = recommendation.load_movielens(ratings[0])
+    counts = np.isfinite(given.table).sum(axis=1)
+    tested = np.flatnonzero(counts >= 50)
+    group = np.flatnonzero((counts >= 40) & (counts < 60))
+    scaled = (given.table - 1) / 4
+    medians = np.nanmedian(scaled, axis=1)
+    made = list(
+        recommendation.problems(
+            given, (40, 60), np.random.default_rng(3), n_reviewers=len(tested), n_references=14
+        )
+    )
+    owners = []
+    for X_train, y_train, X_test, y_test in made:
+        X, y = np.vstack([X_train, X_test]), np.concatenate([y_train, y_test])
+        assert 0 <= len(y_test) - len(y_train) <= 1 and X.shape == (len(y), 14)
+        (owner,) = (
+            u
+            for u in tested
+            if counts[u] == len(y)
+            and sorted(given.table[u][np.isfinite(given.table[u])]) == sorted(y)
+            and u not in owners
+        )
+        owners.append(owner)
+        # a column is one reference's ratings of the items, his median where he has none
+        filled = np.where(np.isfinite(scaled[group]), scaled[group], medians[group][:, None])
+        items = np.flatnonzero(np.isfinite(given.table[owner]))
+        columns = {
+            tuple(sorted(row)) for u, row in zip(group, filled[:, items], strict=True) if u != owner
+        }
+        assert columns.issuperset(tuple(sorted(column)) for column in X.astype(np.float32).T)
+    assert sorted(owners) == tested.tolist()
+    for name in ("n_reviewers", "n_references"):
+        with pytest.raises(ValueError, match=r"found \d+ reviewers with .* want 300"):
+            next(
+                recommendation.problems(
+                    given,
+                    (40, 60),
+                    np.random.default_rng(0),
+                    **{"n_reviewers": 5, "n_references": 5, name: 300 - (name == "n_references")},
+                )
+            )
+
+
+def test_tables_1_to_3_from_made_files(papers, ratings, monkeypatch, capsys):
+    if not hasattr(pairgram, "fit_many"):
+        pytest.skip("this version has no fit_many")
+    chen = papers("chen_elmrank")
+    movielens, jester, _ = ratings
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        [
+            *("chen_elmrank.py", "--no-qsar", "--movielens", str(movielens), "--jester"),
+            *(str(path) for path in jester),
+            *("--experiments", "2", "--reviewers", "4", "--references", "12"),
+        ],
+    )
+    chen.main()
+    lines = capsys.readouterr().out.splitlines()
+    tables = [line.split("|") for line in lines if line.startswith("| misranked")]
+    assert len(tables) == 2
+    for cells in tables:
+        ours = [float(cell.split("±")[0]) for cell in cells[3::3]]
+        assert len(ours) == 3 and all(0 < value < 45 for value in ours)  # 50 is chance
+    assert sum(line.startswith("Training and choosing") for line in lines) == 2
