@@ -51,10 +51,11 @@ class RankRLS(LinearRanker):
     scale : bool, default=False
         Scale features so that ``(XᵀLX)_jj = 1`` before the ridge; `coef_` is for X as it is.
     feature_map : transformer or None, default=None
-        Such as `RandomNodes`, or any transformer of arrays. A clone is fitted to X and y, and the
-        model is linear in its features. Maps of this package are applied on the way to the Gram
-        matrix; others block by block, a few times in all (more for ``scope="global"`` and for every
-        setting that is tried), where a query is never cut. More than a block is not stored.
+        Such as `RandomNodes`, `RandomFourier` and `Nystroem`, or any transformer of arrays. A clone
+        is fitted to X and y, and the model is linear in its features. Maps of this package are
+        applied on the way to the Gram matrix; others block by block, a few times in all (more for
+        ``scope="global"`` and for every setting that is tried), where a query is never cut. More
+        than a block is not stored.
     n_threads : int or None, default=None
         None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``. The result has
         the same bits for any number.
