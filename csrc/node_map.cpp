@@ -31,15 +31,21 @@ PAIRGRAM_CLONES void clamp_at_zero(std::ptrdiff_t n, T* out) {
     for (std::ptrdiff_t j = 0; j < n; ++j) out[j] = out[j] < T{0} ? T{0} : out[j];
 }
 
+// By repeated squaring, on values that stay in cache.
 template <class T>
 PAIRGRAM_CLONES void raise_to(std::ptrdiff_t n, int degree, T* out) {
     constexpr std::ptrdiff_t width = 64;
     for (std::ptrdiff_t begin = 0; begin < n; begin += width) {
         const auto size = std::min(width, n - begin);
+        T* const power = out + begin;
         T base[width];
-        std::copy_n(out + begin, size, base);
-        for (int k = 1; k < degree; ++k)
-            for (std::ptrdiff_t j = 0; j < size; ++j) out[begin + j] *= base[j];
+        std::copy_n(power, size, base);
+        std::fill_n(power, size, T{1});
+        for (int bits = degree; bits > 0; bits >>= 1)
+            for (std::ptrdiff_t j = 0; j < size; ++j) {
+                power[j] *= bits & 1 ? base[j] : T{1};
+                base[j] *= base[j];
+            }
     }
 }
 

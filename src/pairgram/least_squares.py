@@ -45,10 +45,11 @@ class RankRLS(RidgeRanker):
     scale : bool, default=False
         Scale features so that ``(XᵀLX)_jj = 1`` before the ridge; `coef_` is for X as it is.
     feature_map : transformer or None, default=None
-        Such as `RandomNodes`, or any transformer of arrays. A clone is fitted to X and y, and the
-        model is linear in its features. Maps of this package are applied on the way to the Gram
-        matrix; others block by block, a few times in all (more for ``scope="global"`` and for every
-        setting that is tried), where a query is never cut. More than a block is not stored.
+        Such as `RandomNodes`, `RandomFourier` and `Nystroem`, or any transformer of arrays. A clone
+        is fitted to X and y, and the model is linear in its features. Maps of this package are
+        applied on the way to the Gram matrix; others block by block, a few times in all (more for
+        ``scope="global"`` and for every setting that is tried), where a query is never cut. More
+        than a block is not stored.
     kernel : str, callable or None, default=None
         Instead of a feature map: "linear" (the inputs), "rbf", "polynomial", "laplacian",
         "tanimoto" or ``kernel(X, Z)``, see `kernel_matrix`; with "precomputed", X is the matrix of

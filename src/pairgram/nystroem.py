@@ -132,7 +132,8 @@ class Nystroem(FeatureMap):
         if not callable(self.kernel):
             check_text("kernel", self.kernel, KERNELS)
         gamma = None if self.gamma is None else check_positive("gamma", self.gamma)
-        degree = check_size("degree", self.degree)
+        if (degree := check_size("degree", self.degree)) > 1000:
+            raise ValueError(f"degree must be at most 1000, got {degree}")
         coef0 = check_at_least_zero("coef0", self.coef0)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         self.gamma_ = 1 / self.n_features_in_ if gamma is None else gamma
