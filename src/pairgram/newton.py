@@ -20,7 +20,7 @@ __all__ = ["Convergence", "PairSolver", "cholesky_preconditioner", "diagonal_pre
 Vector = NDArray[np.float64]
 Preconditioner = Callable[[Vector], Vector]
 
-FORCING = 0.1  # CG ends at this share of the gradient, both in the preconditioner's norm
+FORCING = 0.2  # CG ends at this share of the gradient, both in the preconditioner's norm
 MAX_CG_STEPS = 500
 SLOPE_SHARE = 0.05  # the line search ends at this share of the first slope
 MAX_LINE_STEPS = 30
@@ -95,9 +95,11 @@ class PairSolver:
     ) -> Convergence:
         """Go to the minimum for C, until the gradient is `tol` times that at 0.
 
-        Rounding error ends it too: where a step promises no decrease that float64 can show.
+        Rounding error ends it too: where a step promises no decrease that float64 can show, and
+        the last one did not halve the gradient.
         """
         history = Convergence()
+        last = np.inf
         while True:
             gradient = self.w + C * self._pull
             norm = float(np.linalg.norm(gradient))
@@ -111,9 +113,10 @@ class PairSolver:
             if len(history.step) == max_iter:
                 return history
             step, along, n_products = self._newton_step(C, gradient, precondition)
-            if -float(gradient @ step) <= ROUNDING * objective:
+            if -float(gradient @ step) <= ROUNDING * objective and norm > last / 2:
                 history.converged = True
                 return history
+            last = norm
             history.step.append(self._move(C, step, along))
             history.n_hessian_products.append(n_products)
 
@@ -145,11 +148,11 @@ class PairSolver:
         linear, square = float(self.w @ step), float(step @ step)
         first = linear + C * float(self._scores_gradient @ along)
         low, high, t = 0.0, np.inf, 1.0
-        for _ in range(MAX_LINE_STEPS):
+        for more in reversed(range(MAX_LINE_STEPS)):
             scores = self._scores + t * along
             loss, gradient = self._pairs.set_scores(scores, self._n_threads)
             slope = linear + t * square + C * float(gradient @ along)
-            if abs(slope) <= SLOPE_SHARE * abs(first):
+            if abs(slope) <= SLOPE_SHARE * abs(first) or more == 0:
                 break
             low, high = (t, high) if slope < 0 else (low, t)
             curve = self._pairs.product(along, self._n_threads)
@@ -175,16 +178,17 @@ def cholesky_preconditioner(G: Vector, C: float) -> Preconditioner:
         try:
             with single_threaded_blas() if order <= SINGLE_THREADED_ORDER else nullcontext():
                 # the transpose is the same matrix, in the order of LAPACK
-                factor = scipy.linalg.cho_factor(hessian.T, overwrite_a=True, check_finite=False)
+                root = scipy.linalg.cholesky(hessian.T, overwrite_a=True, check_finite=False)
             break
         except np.linalg.LinAlgError:
             if dtype == np.float64:
                 raise
 
+    (solve_triangular,) = scipy.linalg.get_blas_funcs(("trsv",), (root,))
+
     def solve(residual: Vector) -> Vector:
-        right = residual.astype(hessian.dtype)
-        solution = scipy.linalg.cho_solve(factor, right, overwrite_b=True, check_finite=False)
-        return np.asarray(solution, dtype=np.float64)
+        half = solve_triangular(root, residual.astype(root.dtype), trans=1, overwrite_x=True)
+        return np.asarray(solve_triangular(root, half, overwrite_x=True), dtype=np.float64)
 
     return solve
 
