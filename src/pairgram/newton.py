@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from pairgram import _core
 from pairgram._threads import single_threaded_blas
 from pairgram.feature_rows import FeatureRows
-from pairgram.ridge import SINGLE_THREADED_ORDER
 
 __all__ = ["Convergence", "PairSolver", "cholesky_preconditioner", "diagonal_preconditioner"]
 
@@ -26,6 +25,7 @@ SLOPE_SHARE = 0.05  # the line search ends at this share of the first slope
 MAX_LINE_STEPS = 30
 ROUNDING = 1e-15  # a step that promises less than this share of the objective is rounding error
 WIDEST_DOUBLE = 512  # factors of a larger order are kept in single precision
+WIDEST_SINGLE_THREADED = 2048  # up to this order BLAS threads save less than 20 ms
 
 
 @dataclass
@@ -95,6 +95,7 @@ class PairSolver:
     ) -> Convergence:
         """Go to the minimum for C, until the gradient is `tol` times that at 0.
 
+        One step is taken at least: beside a large C the gradient of another C's solution is small.
         Rounding error ends it too: where a step promises no decrease that float64 can show, and
         the last one did not halve the gradient.
         """
@@ -107,7 +108,7 @@ class PairSolver:
             objective = 0.5 * float(self.w @ self.w) + C * self._loss
             history.objective.append(objective)
             history.relative_gradient.append(norm / reference if reference > 0 else 0.0)
-            if norm <= tol * reference:
+            if norm <= tol * reference and (history.step or norm == 0):
                 history.converged = True
                 return history
             if len(history.step) == max_iter:
@@ -176,7 +177,7 @@ def cholesky_preconditioner(G: Vector, C: float) -> Preconditioner:
         hessian = np.multiply(G, 2 * C, dtype=dtype, casting="same_kind")
         hessian[np.diag_indices(order)] += 1
         try:
-            with single_threaded_blas() if order <= SINGLE_THREADED_ORDER else nullcontext():
+            with single_threaded_blas() if order <= WIDEST_SINGLE_THREADED else nullcontext():
                 # the transpose is the same matrix, in the order of LAPACK
                 root = scipy.linalg.cholesky(hessian.T, overwrite_a=True, check_finite=False)
             break
