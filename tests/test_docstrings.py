@@ -25,5 +25,12 @@ def test_examples(name, tmp_path, monkeypatch):
 
 
 def test_the_main_classes_have_examples():
-    for value in (pairgram.RankRLS, pairgram.RankRLSCV, pairgram.Pairgram, pairgram.load_letor):
+    for value in (
+        pairgram.RankRLS,
+        pairgram.RankRLSCV,
+        pairgram.RankSVM,
+        pairgram.RankSVMCV,
+        pairgram.Pairgram,
+        pairgram.load_letor,
+    ):
         assert ">>>" in value.__doc__

@@ -106,8 +106,8 @@ def test_warm_start(data):
     coef, steps = model.coef_, model.n_iter_
     assert steps > 1
     model.fit(X, y, qid=qid)
-    assert model.n_iter_ == 0
-    np.testing.assert_array_equal(model.coef_, coef)
+    assert model.n_iter_ == 1
+    np.testing.assert_allclose(model.coef_, coef, rtol=1e-5)
     model.set_params(C=1.2).fit(X, y, qid=qid)
     cold = RankSVM(1.2, tol=1e-6).fit(X, y, qid=qid)
     assert model.n_iter_ < cold.n_iter_

@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 from pairgram import _core
 from pairgram._threads import single_threaded_blas
 from pairgram.feature_rows import FeatureRows
-from pairgram.ridge import SINGLE_THREADED_ORDER
 
 __all__ = ["Convergence", "PairSolver", "cholesky_preconditioner", "diagonal_preconditioner"]
 
 Vector = NDArray[np.float64]
 Preconditioner = Callable[[Vector], Vector]
 
-FORCING = 0.1  # CG ends at this share of the gradient, both in the preconditioner's norm
+FORCING = 0.2  # CG ends at this share of the gradient, both in the preconditioner's norm
 MAX_CG_STEPS = 500
 SLOPE_SHARE = 0.05  # the line search ends at this share of the first slope
 MAX_LINE_STEPS = 30
 ROUNDING = 1e-15  # a step that promises less than this share of the objective is rounding error
 WIDEST_DOUBLE = 512  # factors of a larger order are kept in single precision
+WIDEST_SINGLE_THREADED = 2048  # up to this order BLAS threads save less than 20 ms
 
 
 @dataclass
@@ -95,9 +95,12 @@ class PairSolver:
     ) -> Convergence:
         """Go to the minimum for C, until the gradient is `tol` times that at 0.
 
-        Rounding error ends it too: where a step promises no decrease that float64 can show.
+        One step is taken at least: beside a large C the gradient of another C's solution is small.
+        Rounding error ends it too: where a step promises no decrease that float64 can show, and
+        the last one did not halve the gradient.
         """
         history = Convergence()
+        last = np.inf
         while True:
             gradient = self.w + C * self._pull
             norm = float(np.linalg.norm(gradient))
@@ -105,15 +108,16 @@ class PairSolver:
             objective = 0.5 * float(self.w @ self.w) + C * self._loss
             history.objective.append(objective)
             history.relative_gradient.append(norm / reference if reference > 0 else 0.0)
-            if norm <= tol * reference:
+            if norm <= tol * reference and (history.step or norm == 0):
                 history.converged = True
                 return history
             if len(history.step) == max_iter:
                 return history
             step, along, n_products = self._newton_step(C, gradient, precondition)
-            if -float(gradient @ step) <= ROUNDING * objective:
+            if -float(gradient @ step) <= ROUNDING * objective and norm > last / 2:
                 history.converged = True
                 return history
+            last = norm
             history.step.append(self._move(C, step, along))
             history.n_hessian_products.append(n_products)
 
@@ -145,11 +149,11 @@ class PairSolver:
         linear, square = float(self.w @ step), float(step @ step)
         first = linear + C * float(self._scores_gradient @ along)
         low, high, t = 0.0, np.inf, 1.0
-        for _ in range(MAX_LINE_STEPS):
+        for more in reversed(range(MAX_LINE_STEPS)):
             scores = self._scores + t * along
             loss, gradient = self._pairs.set_scores(scores, self._n_threads)
             slope = linear + t * square + C * float(gradient @ along)
-            if abs(slope) <= SLOPE_SHARE * abs(first):
+            if abs(slope) <= SLOPE_SHARE * abs(first) or more == 0:
                 break
             low, high = (t, high) if slope < 0 else (low, t)
             curve = self._pairs.product(along, self._n_threads)
@@ -173,18 +177,19 @@ def cholesky_preconditioner(G: Vector, C: float) -> Preconditioner:
         hessian = np.multiply(G, 2 * C, dtype=dtype, casting="same_kind")
         hessian[np.diag_indices(order)] += 1
         try:
-            with single_threaded_blas() if order <= SINGLE_THREADED_ORDER else nullcontext():
+            with single_threaded_blas() if order <= WIDEST_SINGLE_THREADED else nullcontext():
                 # the transpose is the same matrix, in the order of LAPACK
-                factor = scipy.linalg.cho_factor(hessian.T, overwrite_a=True, check_finite=False)
+                root = scipy.linalg.cholesky(hessian.T, overwrite_a=True, check_finite=False)
             break
         except np.linalg.LinAlgError:
             if dtype == np.float64:
                 raise
 
+    (solve_triangular,) = scipy.linalg.get_blas_funcs(("trsv",), (root,))
+
     def solve(residual: Vector) -> Vector:
-        right = residual.astype(hessian.dtype)
-        solution = scipy.linalg.cho_solve(factor, right, overwrite_b=True, check_finite=False)
-        return np.asarray(solution, dtype=np.float64)
+        half = solve_triangular(root, residual.astype(root.dtype), trans=1, overwrite_x=True)
+        return np.asarray(solve_triangular(root, half, overwrite_x=True), dtype=np.float64)
 
     return solve
 

@@ -143,25 +143,28 @@ class RankSVMCV(LinearRanker):
             raise ValueError("RankSVMCV holds rows out, so X must have two or more, got 1 sample")
         uses_qid = qid is not None or group is not None
         judge = self._judge(data, uses_qid)
-        candidates = [
-            _candidate(self._with_map(data, feature_map), judge, settings, given, self.verbose)
-            for feature_map in _as_list(self.feature_map)
-        ]
+        candidates: list[_Candidate] = []
+        training = None
+        for feature_map in _as_list(self.feature_map):
+            mapped = self._with_map(data, feature_map)
+            training = None  # makes room for the next one's features
+            training = Training.make(mapped, settings)
+            candidates.append(_candidate(mapped, training, judge, given, self.verbose))
         means = np.concatenate([c.means for c in candidates])
         best, ranks = choose(means, judge.metric)
-        of_row = np.repeat(np.arange(len(candidates)), [len(c.Cs) for c in candidates])
         Cs = np.concatenate([c.Cs for c in candidates])
+        of_row = np.repeat(np.arange(len(candidates)), [len(c.Cs) for c in candidates])
         chosen = candidates[int(of_row[best])]
-        history = self._fit_chosen(chosen.data, settings, float(Cs[best]))
-        warn_of_failure([*itertools.chain(*(c.histories for c in candidates)), history], settings)
+        if training is None or chosen is not candidates[-1]:
+            training = Training.make(chosen.data, settings)
         self.C_, self.best_score_ = float(Cs[best]), float(means[best])
+        history = self._fit_chosen(training)
+        warn_of_failure([*itertools.chain(*(c.histories for c in candidates)), history], settings)
+        self.feature_map_, self.uses_qid_ = chosen.data.feature_map, uses_qid
         self.Cs_, self.scores_, self.scoring_ = chosen.Cs, chosen.means, judge.metric
-        self.uses_qid_ = uses_qid
-        maps: NDArray[np.object_] = np.empty(len(candidates), dtype=object)
-        maps[:] = [c.data.feature_map for c in candidates]
         self.cv_results_ = {
             "param_C": Cs,
-            "param_feature_map": maps[of_row],
+            "param_feature_map": _object_array([c.data.feature_map for c in candidates])[of_row],
             "mean_test_score": means,
             "rank_test_score": ranks,
         }
@@ -176,13 +179,13 @@ class RankSVMCV(LinearRanker):
             validation = self._validation(None, uses_qid, *self.cv)
         return HeldOutScoring.make(data, self.cv, validation, self.scoring, self.n_threads)
 
-    def _fit_chosen(self, data: RankingData, settings: SolverSettings, C: float) -> Convergence:
-        training = Training.make(data, settings)
+    def _fit_chosen(self, training: Training) -> Convergence:
+        settings, C = training.settings, self.C_
         precondition = training.preconditioner(C)
         with single_threaded_blas():
             solver = training.solver()
             history = solver.solve(C, precondition, settings.tol, settings.max_iter)
-        self.coef_, self.feature_map_ = solver.w, data.feature_map
+        self.coef_ = solver.w
         self.__dict__.update(told(history))
         return history
 
@@ -206,13 +209,13 @@ class _Candidate:
 
 def _candidate(
     data: RankingData,
+    training: Training,
     judge: HeldOutScoring,
-    settings: SolverSettings,
     Cs: Vector | None,
     verbose: bool,
 ) -> _Candidate:
     """Solve for every split and C, and judge the held-out scores."""
-    training = Training.make(data, settings)
+    settings = training.settings
     Cs = _default_Cs(training) if Cs is None else Cs
     histories = []
     with single_threaded_blas():
@@ -265,6 +268,12 @@ def _default_Cs(training: Training) -> Vector:
     curvature = training.curvature
     trace = float(np.trace(curvature) if curvature.ndim == 2 else curvature.sum())
     return np.asarray(2.0 ** np.arange(0, 21, 2) / (2 * trace if trace > 0 else 1.0))
+
+
+def _object_array(values: list[Any]) -> NDArray[np.object_]:
+    array: NDArray[np.object_] = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
 
 
 def _as_list(value: Any) -> list[Any]:
