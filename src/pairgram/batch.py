@@ -164,7 +164,7 @@ class _Batch:
         if n_threads is None:
             self.n_threads = getattr(self.estimator, "n_threads", None)
         self.seed = getattr(self.estimator, "random_state", None)
-        self.nodes: dict[Any, Any] = {}
+        self.nodes: dict[int, list[list[RandomNodes]]] = {}  # by the number of features
 
     def run(self, problems: Iterable[Any]) -> Iterator[_Fit]:
         """Yield every problem after its fit; those that the kernels can do in groups."""
@@ -220,7 +220,7 @@ class _Batch:
         if not _is_native(model) or not {"X", "y", *WEIGHTS}.issuperset(fit.arguments):
             return
         if isinstance(model, (ELMRank, ELMRankCV)):
-            model.check_parameters()
+            model._check_parameters()
         X, y = fit.arguments["X"], fit.arguments["y"]
         weights = [fit.arguments.get(name) for name in WEIGHTS]
         if fit.targets is not None:
@@ -236,8 +236,8 @@ class _Batch:
         uses_qid = weights[0] is not None or weights[1] is not None
         fit.model, fit.n_queries = model, data.queries.n_queries
         if isinstance(model, (ELMRank, ELMRankCV)):
-            fit.n_scores = labels.size * model.n_scores()
-            fit.steps = model.steps(data, labels, uses_qid, self._draw(model))
+            fit.n_scores = labels.size * model._n_scores()
+            fit.steps = model._steps(data, labels, uses_qid, self._draw(model))
         elif SmallProblem.fits(data):
             begin = _rank_rls if isinstance(model, RankRLS) else _rank_rls_cv
             fit.n_scores = labels.size * 34
@@ -251,14 +251,12 @@ class _Batch:
     def _draw(self, model: ELMRank | ELMRankCV) -> DrawNodes:
         """Return what draws nodes: with one seed the same for every problem of as many features."""
         if not isinstance(self.seed, Integral):
-            return model.draw_nodes
+            return model._draw_nodes
 
-        def draw(n_features: int, weight_range: tuple[float, float]) -> list[RandomNodes]:
-            key = n_features, repr(weight_range)
-            if key not in self.nodes:
-                self.nodes[key] = model.draw_nodes(n_features, weight_range)
-            nodes: list[RandomNodes] = self.nodes[key]
-            return nodes
+        def draw(n_features: int, ranges: list[tuple[float, float]]) -> list[list[RandomNodes]]:
+            if n_features not in self.nodes:
+                self.nodes[n_features] = model._draw_nodes(n_features, ranges)
+            return self.nodes[n_features]
 
         return draw
 
@@ -346,7 +344,7 @@ def _rank_rls_cv(model: RankRLSCV, data: RankingData, labels: Vector, uses_qid: 
     for judge, ridge, scores in zip(judges, ridges, held, strict=True):
         chosen = copy.copy(model)
         means = judge.mean(scores)
-        chosen.choose([Candidate(settings, ridge, False, alphas, means)], judge.metric)
+        chosen._choose([Candidate(settings, ridge, False, alphas, means)], judge.metric)
         chosen.feature_map_, chosen.uses_qid_ = data.feature_map, uses_qid
         fitted.append({name: value for name, value in vars(chosen).items() if name[-1] == "_"})
     return fitted

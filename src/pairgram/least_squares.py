@@ -346,7 +346,7 @@ class RankRLSCV(LinearRanker):
             scores = scoring.scores(total, ridge, scale, alphas)
             candidates.append(Candidate(setting, ridge, scale, alphas, scores))
             totals.append(total)
-        self.choose(candidates, scoring.metric)
+        self._choose(candidates, scoring.metric)
         self.feature_map_, self.uses_qid_ = data.feature_map, uses_qid
         return self
 
@@ -356,7 +356,7 @@ class RankRLSCV(LinearRanker):
             validation = self._validation(data.feature_map, uses_qid, *self.cv)
         return HeldOutScoring.make(data, self.cv, validation, self.scoring, self.n_threads)
 
-    def choose(self, candidates: list[Candidate], metric: Metric) -> None:
+    def _choose(self, candidates: list[Candidate], metric: Metric) -> None:
         """Set what is fitted, but for the feature map, to the best of the candidates."""
         sign = 1 if metric.greater_is_better else -1
         scores = np.concatenate([c.scores for c in candidates])
