@@ -169,6 +169,7 @@ class _Batch:
     def run(self, problems: Iterable[Any]) -> Iterator[_Fit]:
         """Yield every problem after its fit; those that the kernels can do in groups."""
         group: list[_Fit] = []
+        n_scores = 0
         for number, problem in enumerate(problems):
             fit = _Fit(number)
             try:
@@ -179,9 +180,10 @@ class _Batch:
             except Exception as error:
                 fit.error = error
             group.append(fit)
-            if 8 * sum(f.n_scores for f in group) > GROUP_BYTES or len(group) == GROUP_SIZE:
+            n_scores += fit.n_scores
+            if 8 * n_scores > GROUP_BYTES or len(group) == GROUP_SIZE:
                 yield from self._run_group(group)
-                group = []
+                group, n_scores = [], 0
         yield from self._run_group(group)
 
     def _take(self, fit: _Fit, problem: Any) -> None:

@@ -294,6 +294,10 @@ class ELMRankCV(_ELMRank):
     (pairs kept, or folds of whole queries) and rows are many. Ties go to the first range, then the
     largest alpha, then the smallest C.
 
+    One setting is chosen for all draws, by their mean score. To choose anew for every draw, as the
+    paper's trials do, average the scores of models that have one draw and other seeds each, best
+    with other folds too.
+
     With query ids and ``scope="global"`` the model is fitted to pairs of all rows, but folds still
     hold whole queries, and held-out scores are compared within queries.
 
@@ -395,14 +399,13 @@ class ELMRankCV(_ELMRank):
         settings, n_targets, n_grid = self._settings(), labels.shape[1], len(grid.alphas)
         n_scores = n_targets * n_grid * len(judge.scored.y)
         step = max(1, HELD_OUT_BYTES // (8 * n_scores))
-        total = np.zeros((n_targets, n_grid, len(judge.scored.y)))
+        total: Any = 0.0
         for begin in range(0, len(nodes), step):
             draws = [replace(data, feature_map=draw) for draw in nodes[begin : begin + step]]
             if judge.splits is not None:
                 splits = judge.splits
                 answers = yield [HoldOut(draw, settings, labels, splits, grid) for draw in draws]
-                for scores in answers:
-                    total += scores
+                total = sum(answers[1:], start=total + answers[0])
                 continue
             answers = yield [
                 Whole(draw, settings, labels, lambda _, ridge, weight: grid.coef(ridge, weight))
@@ -412,7 +415,7 @@ class ELMRankCV(_ELMRank):
                 assert judge.validation is not None
                 validation = replace(judge.validation, feature_map=draw.feature_map)
                 scores = held_out.predict_rows(validation, slice(None), np.concatenate(coefs))
-                total += scores.reshape(total.shape)
+                total = total + scores.reshape(n_targets, n_grid, -1)
         return total / len(nodes)
 
     def _ranges(self) -> list[Range]:

@@ -16,7 +16,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pairgram import _core
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 
-__all__ = ["RandomNodes", "describe_map", "join_nodes", "native_map", "restore_map", "same_map"]
+__all__ = [
+    "RandomNodes",
+    "describe_map",
+    "is_native",
+    "join_nodes",
+    "native_map",
+    "restore_map",
+    "same_map",
+]
 
 Activation = str | Callable[[NDArray[Any]], NDArray[Any]]
 # Names here, and what the kernels call them.
@@ -286,6 +294,13 @@ def same_map(a: Any, b: Any) -> bool:
         return pickle.dumps(a) == pickle.dumps(b)
     except (AttributeError, TypeError, pickle.PicklingError):  # a lambda
         return False
+
+
+def is_native(feature_map: Any) -> bool:
+    """Tell whether the kernels know a fitted feature map: whether there is a `native_map`."""
+    return type(feature_map) is RandomNodes and not any(
+        callable(kind) for _, _, kind in feature_map._segments
+    )
 
 
 def native_map(feature_map: Any, dtype: Any) -> Any:
