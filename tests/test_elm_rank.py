@@ -239,6 +239,16 @@ def test_files_hold_the_model(estimator, tmp_path):
     assert (loaded.fit(X, y).coef_ == model.coef_).all()
 
 
+def test_all_ranges_have_the_same_draws_whatever_the_random_state():
+    for state in (np.random.default_rng(0), np.random.RandomState(0), 0):
+        model = ELMRankCV(n_nodes=4, n_estimators=2, random_state=state)
+        narrow, wide = model._draw_nodes(5, [(-1, 1), (-2, 2)])
+        for a, b in zip(narrow, wide, strict=True):
+            np.testing.assert_allclose(2 * a.weights_, b.weights_, rtol=1e-12)
+            np.testing.assert_allclose(2 * a.bias_, b.bias_, rtol=1e-12)
+        assert (narrow[0].weights_ != narrow[1].weights_).all()
+
+
 def test_a_generator_and_an_activation_of_ones_own():
     X, y = problem()
     model = ELMRank(n_nodes=5, n_estimators=2, random_state=np.random.default_rng(0)).fit(X, y)

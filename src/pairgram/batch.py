@@ -166,11 +166,12 @@ class _Batch:
         if n_threads is None:
             self.n_threads = getattr(self.estimator, "n_threads", None)
         self.seed = getattr(self.estimator, "random_state", None)
-        self.nodes: dict[Any, Any] = {}
+        self.nodes: dict[int, list[list[RandomNodes]]] = {}  # by the number of features
 
     def run(self, problems: Iterable[Any]) -> Iterator[_Fit]:
         """Yield every problem after its fit; those that the kernels can do in groups."""
         group: list[_Fit] = []
+        n_scores = 0
         for number, problem in enumerate(problems):
             fit = _Fit(number)
             try:
@@ -181,9 +182,10 @@ class _Batch:
             except Exception as error:
                 fit.error = error
             group.append(fit)
-            if 8 * sum(f.n_scores for f in group) > GROUP_BYTES or len(group) == GROUP_SIZE:
+            n_scores += fit.n_scores
+            if 8 * n_scores > GROUP_BYTES or len(group) == GROUP_SIZE:
                 yield from self._run_group(group)
-                group = []
+                group, n_scores = [], 0
         yield from self._run_group(group)
 
     def _take(self, fit: _Fit, problem: Any) -> None:
@@ -222,7 +224,7 @@ class _Batch:
         if not _is_native(model) or not {"X", "y", *WEIGHTS}.issuperset(fit.arguments):
             return
         if isinstance(model, (ELMRank, ELMRankCV)):
-            model.check_parameters()
+            model._check_parameters()
         X, y = fit.arguments["X"], fit.arguments["y"]
         weights = [fit.arguments.get(name) for name in WEIGHTS]
         if fit.targets is not None:
@@ -238,8 +240,8 @@ class _Batch:
         uses_qid = weights[0] is not None or weights[1] is not None
         fit.model, fit.n_queries = model, data.queries.n_queries
         if isinstance(model, (ELMRank, ELMRankCV)):
-            fit.n_scores = labels.size * model.n_scores()
-            fit.steps = model.steps(data, labels, uses_qid, self._draw(model))
+            fit.n_scores = labels.size * model._n_scores()
+            fit.steps = model._steps(data, labels, uses_qid, self._draw(model))
         elif SmallProblem.fits(data):
             begin: Any = _ridge if isinstance(model, RidgeRanker) else _ridge_search
             fit.n_scores = labels.size * 34
@@ -253,14 +255,12 @@ class _Batch:
     def _draw(self, model: ELMRank | ELMRankCV) -> DrawNodes:
         """Return what draws nodes: with one seed the same for every problem of as many features."""
         if not isinstance(self.seed, Integral):
-            return model.draw_nodes
+            return model._draw_nodes
 
-        def draw(n_features: int, weight_range: tuple[float, float]) -> list[RandomNodes]:
-            key = n_features, repr(weight_range)
-            if key not in self.nodes:
-                self.nodes[key] = model.draw_nodes(n_features, weight_range)
-            nodes: list[RandomNodes] = self.nodes[key]
-            return nodes
+        def draw(n_features: int, ranges: list[tuple[float, float]]) -> list[list[RandomNodes]]:
+            if n_features not in self.nodes:
+                self.nodes[n_features] = model._draw_nodes(n_features, ranges)
+            return self.nodes[n_features]
 
         return draw
 
@@ -353,7 +353,7 @@ def _ridge_search(model: RidgeSearch, data: RankingData, labels: Vector, uses_qi
         chosen = copy.copy(model)
         means = judge.mean(scores)
         candidates = [Candidate(settings, ridge, False, alphas, means)]
-        chosen.choose(candidates, judge.metric, coordinates.coefs)
+        chosen._choose(candidates, judge.metric, coordinates.coefs)
         chosen.feature_map_, chosen.form_ = data.feature_map, coordinates.smaller_form()
         chosen.uses_qid_ = uses_qid
         fitted.append({name: value for name, value in vars(chosen).items() if name[-1] == "_"})

@@ -247,8 +247,8 @@ class _Search(_ELM, RidgeSearch):
         parameters = {"alpha": self.alpha_, "pairs": self.pairs_, "n_threads": self.n_threads}
         return parameters | self._kernel_parameters()
 
-    def choose(self, candidates: Any, metric: Metric, coefs: Any) -> None:
-        super().choose(candidates, metric, coefs)
+    def _choose(self, candidates: Any, metric: Metric, coefs: Any) -> None:
+        super()._choose(candidates, metric, coefs)
         self.C_, self.Cs_ = 1 / self.alpha_, 1 / self.alphas_
         results = self.cv_results_
         alphas, pairs = results["param_alpha"], results["param_pairs"]

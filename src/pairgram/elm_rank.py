@@ -28,8 +28,8 @@ Range = tuple[float, float]
 ALPHAS = np.array([1e1, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5])
 CS = np.exp2(np.arange(1.0, 26.0))
 HELD_OUT_BYTES = 64 << 20  # of held-out scores before they are averaged over draws
-# (number of features, range of the weights) -> the nodes of every draw
-DrawNodes = Callable[[int, Range], list[RandomNodes]]
+# (number of features, ranges of the weights) -> for every range the nodes of every draw
+DrawNodes = Callable[[int, list[Range]], list[list[RandomNodes]]]
 
 
 class _ELMRank(LinearRanker):
@@ -56,15 +56,15 @@ class _ELMRank(LinearRanker):
         query_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit the model; parameters and errors are those of `RankRLS.fit`."""
-        self.check_parameters()
+        self._check_parameters()
         data = self._check(X, y, qid, group, sample_weight, query_weight)
         uses_qid = qid is not None or group is not None
-        steps = self.steps(data, data.y[:, None], uses_qid, self.draw_nodes)
+        steps = self._steps(data, data.y[:, None], uses_qid, self._draw_nodes)
         for name, value in run(steps, self.n_threads)[0].items():
             setattr(self, name, value)
         return self
 
-    def check_parameters(self) -> None:
+    def _check_parameters(self) -> None:
         """Raise a ValueError that names a parameter which is not as described."""
         n_estimators: Any = self.n_estimators
         if isinstance(n_estimators, bool) or not isinstance(n_estimators, Integral):
@@ -75,17 +75,17 @@ class _ELMRank(LinearRanker):
             raise ValueError(f"activation must be one name or callable, got {self.activation!r}")
         if self.pairs is None:
             raise ValueError("pairs must not be None: ELMRank fits differences within pairs")
-        self.settings()
+        self._settings()
 
-    def settings(self) -> PairSettings:
+    def _settings(self) -> PairSettings:
         """Return which pairs count."""
         return PairSettings(self.pairs, self.scope)
 
-    def n_scores(self) -> int:
+    def _n_scores(self) -> int:
         """Return how many held-out scores the fit keeps for each label."""
         return 0
 
-    def steps(self, data: RankingData, labels: Vector, uses_qid: bool, draw: DrawNodes) -> Steps:
+    def _steps(self, data: RankingData, labels: Vector, uses_qid: bool, draw: DrawNodes) -> Steps:
         """Return the steps of a fit to labels of shape (n_rows, n_targets); see `fitting`."""
         raise NotImplementedError
 
@@ -95,24 +95,26 @@ class _ELMRank(LinearRanker):
             parameters["random_state"] = None
         return parameters
 
-    def draw_nodes(self, n_features: int, weight_range: Range) -> list[RandomNodes]:
-        """Return the fitted nodes of every draw, each of its own seed."""
+    def _draw_nodes(self, n_features: int, ranges: list[Range]) -> list[list[RandomNodes]]:
+        """Return the fitted nodes of every draw, for every range; each draw has its own seed."""
         if isinstance(self.random_state, np.random.Generator):
             seeds = self.random_state.integers(2**31 - 1, size=self.n_estimators)
         else:
             seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_estimators)
-        bias_range = weight_range if self.bias_range is None else self.bias_range
         rows = np.zeros((1, n_features))
         return [
-            RandomNodes(
-                self.n_nodes,
-                self.activation,
-                weight_range=weight_range,
-                bias_range=bias_range,
-                random_state=int(seed),
-                n_threads=self.n_threads,
-            ).fit(rows)
-            for seed in seeds
+            [
+                RandomNodes(
+                    self.n_nodes,
+                    self.activation,
+                    weight_range=weight_range,
+                    bias_range=weight_range if self.bias_range is None else self.bias_range,
+                    random_state=int(seed),
+                    n_threads=self.n_threads,
+                ).fit(rows)
+                for seed in seeds
+            ]
+            for weight_range in ranges
         ]
 
     def _models(
@@ -127,7 +129,7 @@ class _ELMRank(LinearRanker):
         answers = yield [
             Whole(
                 replace(data, feature_map=draw),
-                self.settings(),
+                self._settings(),
                 labels,
                 lambda target, ridge, weight: grids[target].coef(ridge, weight)[0],
             )
@@ -233,16 +235,16 @@ class ELMRank(_ELMRank):
         self.random_state = random_state
         self.n_threads = n_threads
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_alpha(self.alpha)
         if isinstance(self.C, bool) or not isinstance(self.C, Real):
             raise ValueError(f"C must be a number > 0, got {self.C!r}")
         if not (np.isfinite(float(self.C)) and float(self.C) > 0):
             raise ValueError(f"C must be finite and > 0, got {self.C!r}")
 
-    def steps(self, data: RankingData, labels: Vector, uses_qid: bool, draw: DrawNodes) -> Steps:
-        nodes = draw(data.X.shape[1], self.weight_range)
+    def _steps(self, data: RankingData, labels: Vector, uses_qid: bool, draw: DrawNodes) -> Steps:
+        (nodes,) = draw(data.X.shape[1], [self.weight_range])
         grids = [_grid([self.alpha], [self.C])] * labels.shape[1]
         return (yield from self._models(data, labels, nodes, grids, uses_qid))
 
@@ -258,7 +260,8 @@ class ELMRankCV(_ELMRank):
         None: ``2^1 … 2^25``.
     cv : int, splitter, iterable of splits, (X, y) or (X, y, qid), default=10
         As in `RankRLSCV`, but for None: an int k is ``QueryKFold(k)`` where there are several
-        queries, else ``KFold(k)`` over the rows.
+        queries, else ``KFold(k)`` over the rows as they stand: where neighbours are alike, give
+        ``KFold(k, shuffle=True, random_state=0)``.
     scoring : str, Metric, scorer or None, default="msd"
         As in `RankRLSCV`: within queries, of the mean score of all draws.
     weight_range : (float, float) or list of such, default=(-1, 1)
@@ -290,6 +293,10 @@ class ELMRankCV(_ELMRank):
     fold's training rows are those of all rows less those of its test rows where that is exact
     (pairs kept, or folds of whole queries) and rows are many. Ties go to the first range, then the
     largest alpha, then the smallest C.
+
+    One setting is chosen for all draws, by their mean score. To choose anew for every draw, as the
+    paper's trials do, average the scores of models that have one draw and other seeds each, best
+    with other folds too.
 
     With query ids and ``scope="global"`` the model is fitted to pairs of all rows, but folds still
     hold whole queries, and held-out scores are compared within queries.
@@ -338,19 +345,19 @@ class ELMRankCV(_ELMRank):
         self.random_state = random_state
         self.n_threads = n_threads
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         self._grid_axes()
         if not self._ranges():
             raise ValueError("weight_range: a list of ranges to choose from must not be empty")
         if self.cv is None:
             raise ValueError("cv must be an int, a splitter, splits or a validation set, got None")
 
-    def n_scores(self) -> int:
+    def _n_scores(self) -> int:
         alphas, Cs = self._grid_axes()
         return len(alphas) * len(Cs) * (1 + self.n_estimators)
 
-    def steps(self, data: RankingData, labels: Vector, uses_qid: bool, draw: DrawNodes) -> Steps:
+    def _steps(self, data: RankingData, labels: Vector, uses_qid: bool, draw: DrawNodes) -> Steps:
         if len(data.y) < 2:
             raise ValueError("ELMRankCV holds rows out, so X must have two or more, got 1 sample")
         ranges, (alphas, Cs) = self._ranges(), self._grid_axes()
@@ -362,10 +369,9 @@ class ELMRankCV(_ELMRank):
             data, labels, self.cv, validation, self.scoring, self.n_threads
         )
         means = np.empty((labels.shape[1], len(ranges), len(alphas), len(Cs)))
-        nodes = []
-        for r, weight_range in enumerate(ranges):
-            nodes.append(draw(data.X.shape[1], weight_range))
-            held = yield from self._held_out(data, labels, nodes[-1], judges[0], grid)
+        nodes = draw(data.X.shape[1], ranges)
+        for r in range(len(ranges)):
+            held = yield from self._held_out(data, labels, nodes[r], judges[0], grid)
             for target, judge in enumerate(judges):
                 means[target, r] = judge.mean(held[target]).reshape(len(alphas), len(Cs))
         chosen = [_best(means[t], judge.metric) for t, judge in enumerate(judges)]
@@ -390,17 +396,16 @@ class ELMRankCV(_ELMRank):
         grid: Grid,
     ) -> Any:
         """Ask for the mean held-out score of all draws, (n_targets, n_grid, n_held_out_rows)."""
-        settings, n_targets, n_grid = self.settings(), labels.shape[1], len(grid.alphas)
+        settings, n_targets, n_grid = self._settings(), labels.shape[1], len(grid.alphas)
         n_scores = n_targets * n_grid * len(judge.scored.y)
         step = max(1, HELD_OUT_BYTES // (8 * n_scores))
-        total = np.zeros((n_targets, n_grid, len(judge.scored.y)))
+        total: Any = 0.0
         for begin in range(0, len(nodes), step):
             draws = [replace(data, feature_map=draw) for draw in nodes[begin : begin + step]]
             if judge.splits is not None:
                 splits = judge.splits
                 answers = yield [HoldOut(draw, settings, labels, splits, grid) for draw in draws]
-                for scores in answers:
-                    total += scores
+                total = sum(answers[1:], start=total + answers[0])
                 continue
             answers = yield [
                 Whole(draw, settings, labels, lambda _, ridge, weight: grid.coef(ridge, weight))
@@ -410,7 +415,7 @@ class ELMRankCV(_ELMRank):
                 assert judge.validation is not None
                 validation = replace(judge.validation, feature_map=draw.feature_map)
                 scores = held_out.predict_rows(validation, slice(None), np.concatenate(coefs))
-                total += scores.reshape(total.shape)
+                total = total + scores.reshape(n_targets, n_grid, -1)
         return total / len(nodes)
 
     def _ranges(self) -> list[Range]:

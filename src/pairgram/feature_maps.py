@@ -13,7 +13,7 @@ from pairgram.nystroem import Nystroem
 from pairgram.random_fourier import RandomFourier
 from pairgram.random_nodes import RandomNodes
 
-__all__ = ["describe_map", "native_map", "restore_map", "same_map", "set_threads"]
+__all__ = ["describe_map", "is_native", "native_map", "restore_map", "same_map", "set_threads"]
 
 # A map of this package is one entry: a class with `node_map`, `_describe`, `_restore` and `_same`,
 # see `pairgram._map_base.FeatureMap`. A subclass has code of its own, so types are
@@ -68,6 +68,13 @@ def same_map(a: Any, b: Any) -> bool:
         return pickle.dumps(a) == pickle.dumps(b)
     except (AttributeError, TypeError, pickle.PicklingError):  # a lambda
         return False
+
+
+def is_native(feature_map: Any) -> bool:
+    """Tell whether there is a `native_map` for a fitted feature map."""
+    if type(feature_map) is RandomNodes:  # without making it
+        return not any(callable(kind) for _, _, kind in feature_map._segments)
+    return native_map(feature_map, np.float64) is not None
 
 
 def native_map(feature_map: Any, dtype: Any) -> Any:

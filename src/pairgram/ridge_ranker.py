@@ -163,7 +163,7 @@ class RidgeSearch(_FeaturesOrKernel):
             alphas = ridge.default_alphas() if given is None else given
             scores = scoring.scores(total, ridge, scale, alphas, coordinates.coefs)
             candidates.append(Candidate(settings, ridge, scale, alphas, scores))
-        self.choose(candidates, scoring.metric, coordinates.coefs)
+        self._choose(candidates, scoring.metric, coordinates.coefs)
         self.feature_map_, self.form_ = data.feature_map, coordinates.form
         self.uses_qid_ = uses_qid
         return self
@@ -178,7 +178,7 @@ class RidgeSearch(_FeaturesOrKernel):
             coordinates.data, self.cv, validation, self.scoring, self.n_threads
         )
 
-    def choose(
+    def _choose(
         self, candidates: list[Candidate], metric: Metric, coefs: Callable[[Vector], Vector]
     ) -> None:
         """Set what is fitted, but for the feature map and the form, to the best candidate.

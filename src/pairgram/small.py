@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pairgram import _core
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
-from pairgram.feature_maps import native_map
+from pairgram.feature_maps import is_native
 from pairgram.pairs import PairSettings
 from pairgram.ridge import SINGLE_THREADED_ORDER, RidgePath, Vector
 
@@ -50,7 +50,7 @@ class SmallProblem:
         X, feature_map = data.X, data.feature_map
         if scipy.sparse.issparse(X) or X.dtype != np.float64 or 0 in X.shape:
             return False
-        if feature_map is not None and native_map(feature_map, np.float64) is None:
+        if feature_map is not None and not is_native(feature_map):
             return False
         n_rows, n_features = len(X), data.n_features
         order = min(n_rows, n_features)
