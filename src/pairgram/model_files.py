@@ -48,7 +48,9 @@ def load_model(path: str | os.PathLike[str]) -> LinearRanker:
             f"{path}: written by pairgram {written_by(path)}, with settings that this version does "
             f"not know: {error}"
         ) from None
-    width = fitted["n_features_in_"] if feature_map is None else feature_map.n_nodes
+    width = fitted["n_features_in_"]
+    if feature_map is not None:
+        width = len(feature_map.get_feature_names_out())
     if model.coef_.shape != (width,):
         raise ValueError(f"{path}: coef_ must have shape ({width},), got {model.coef_.shape}")
     names = fitted.pop("feature_names_in_", None)
