@@ -20,6 +20,7 @@ from pairgram import (
     RankSVMCV,
     feature_rows,
     get_metric,
+    load_letor_folds,
     load_model,
     make_ranking,
     newton,
@@ -44,7 +45,7 @@ def best_objective(H, A, W, C, loss):
         (H, A, W, C, loss),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": 10_000, "maxfun": 100_000, "ftol": 0, "gtol": 1e-12},
+        options={"maxiter": 10_000, "maxfun": 100_000, "ftol": 1e-14, "gtol": 1e-12},
     )
     return result.fun
 
@@ -74,6 +75,16 @@ def test_the_objective_is_that_of_l_bfgs_on_explicit_pairs(problem, loss, weight
     _, at_zero = reference_svm.objective(0 * model.coef_, problem.X, A, W, C, loss)
     assert np.linalg.norm(gradient) <= 1e-8 * np.linalg.norm(at_zero)
     np.testing.assert_allclose(model.history_["objective"][-1], value, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("name", "C"), [("OHSUMED", 2**-9), ("MQ2008", 2**-7)])
+def test_the_objective_on_letor_data_at_the_default_tolerance(benchmark_data, name, C):
+    rows = next(iter(load_letor_folds(benchmark_data / name))).train
+    A, W = reference_svm.preference_pairs(rows.y, rows.qid)
+    model = RankSVM(C).fit(rows.X, rows.y, qid=rows.qid)
+    value, _ = reference_svm.objective(model.coef_, rows.X, A, W, C)
+    assert value <= best_objective(rows.X, A, W, C, "squared_hinge") * (1 + 1e-6)
+    assert model.n_hessian_products_ <= 10
 
 
 def test_the_squared_loss_has_a_closed_form(data):
