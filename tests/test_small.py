@@ -149,6 +149,55 @@ def test_a_map_and_many_targets_give_what_each_gives_alone(n_nodes):
         np.testing.assert_allclose(scores[target], expected[0], rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize(("n", "n_copies"), [(30, 2), (12, 6)])  # by features, and by rows
+def test_null_directions_give_the_minimum_norm(n, n_copies):
+    rng = np.random.default_rng(0)
+    X = np.tile(rng.normal(size=(n, 3)) * [1.0, 30.0, 1e3], (1, n_copies)) + 7.0
+    y = rng.normal(size=n)
+    problem = _core.BatchProblem(
+        X, y[:, None].copy(), y, np.array([0, n]), pairs="kept", weighting="pairs"
+    )
+    rows = np.arange(n)
+    tiny, zero = np.array([0.0, 1e-13]), np.zeros(2)
+    lists = joined([rows]), joined([rows])
+    (scores,) = _core.hold_out_batch([(problem, *lists, tiny, zero, False)], 1)
+    centred = X - X.mean(axis=0)
+    w = np.linalg.lstsq(centred, y - y.mean(), rcond=1e-10)[0]
+    for found in scores[0]:
+        np.testing.assert_allclose(found - found.mean(), centred @ w, atol=1e-8)
+    ((eigenvalues, _, projections, _),) = _core.decompose_batch([problem], 1)
+    assert (projections[0] != 0).sum() == 3
+    assert (eigenvalues >= 0).all()
+
+
+@pytest.mark.parametrize("n_nodes", [5, 60])
+def test_rounding_of_the_map_is_no_feature(n_nodes):
+    """Nodes that vary by rounding alone, as equal rows may: a tiny ridge would blow that up."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(30, 4)), rng.normal(size=30)
+
+    def decomposition(width):
+        ranges = {"weight_range": (-width, width), "bias_range": (1.0, 2.0)}
+        nodes = RandomNodes(n_nodes, "linear", random_state=0, **ranges).fit(X)
+        assert (np.ptp(nodes.transform(X), axis=0) > 0).any()
+        problem = _core.BatchProblem(
+            X,
+            y[:, None].copy(),
+            y,
+            np.array([0, 30]),
+            pairs="kept",
+            weighting="pairs",
+            map=nodes.node_map(np.float64),
+        )
+        ((eigenvalues, _, projections, _),) = _core.decompose_batch([problem], 1)
+        return eigenvalues, projections
+
+    eigenvalues, projections = decomposition(1e-15)
+    assert (eigenvalues == 0).all()
+    assert (projections == 0).all()
+    assert decomposition(1e-11)[0].max() > 0  # which is no rounding
+
+
 def test_any_number_of_threads_gives_the_same_bits():
     tasks, bounds = [], []
     for seed in range(12):
