@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import pairgram
 from pairgram import (
+    ELMRankCV,
     Pairgram,
     PairwiseELMCV,
     PointwiseELMCV,
@@ -196,6 +197,35 @@ def test_train_elm(file, data, tmp_path, name, search, pairs):
         assert report["params"] == chosen
         scores = load_model(tmp_path / "m").predict(X)
         np.testing.assert_allclose(scores, expected.predict(X), rtol=1e-10, atol=1e-10)
+
+
+def test_train_elmrank(file, valid_file, data, tmp_path):
+    X, y, qid = data
+    arguments = ("train", file, "-o", tmp_path / "m", "--model", "elmrank", "--json")
+    valid = tuple(pairgram.load_letor(valid_file))
+    grid = ("--alphas", "0.01,1", "--Cs", "2^3:2^9:6", "--nodes", 20, "--metric", "map")
+    for options, held_out, expected in (
+        (grid, "10 folds", ELMRankCV([0.01, 1], [8, 512], n_nodes=20, scoring="map")),
+        (
+            ("--valid", valid_file, "--scope", "query", "--estimators", 3, "--pairs", "dropped"),
+            str(valid_file),
+            ELMRankCV(scope="query", n_estimators=3, pairs="dropped", cv=valid, scoring=None),
+        ),
+    ):
+        report = json.loads(run(*arguments, *options))
+        expected.set_params(random_state=0).fit(X, y, qid=qid)
+        assert report["score"] == expected.best_score_ and report["held_out"] == held_out
+        assert report["params"] == {
+            "weight_range": [-1, 1],
+            "alpha": expected.alpha_,
+            "C": expected.C_,
+        }
+        model = load_model(tmp_path / "m")
+        assert model.predict(X).tolist() == expected.predict(X).tolist()
+        scored = json.loads(run("evaluate", file, "--model", tmp_path / "m", "--json"))
+        assert scored["metrics"]["map"] == evaluate(["map"], y, expected.predict(X), qid)["map"]
+        assert json.loads(run("inspect", tmp_path / "m", "--json"))["kind"] == "ELMRank"
+    assert "elmrank, 10 folds, 4 settings" in run("cv", file, "--model", "elmrank", *grid)
 
 
 def test_elm_pairs_are_chosen(file, data):
@@ -444,7 +474,7 @@ def test_letor_elm(folder):
     first = report["folds"][0]
     assert first["params"] == {"C": expected.C_}
     assert first["valid"]["map"] == expected.best_score_
-    message = "--model elm-pointwise takes no --pairs; rankrls, elm-pairwise can"
+    message = "--model elm-pointwise takes no --pairs; rankrls, elm-pairwise, elmrank can"
     none = folder / "none"  # refused before anything is read
     assert error("letor", none, "--model", "elm-pointwise", "--pairs", "kept") == message
 
@@ -647,7 +677,7 @@ def test_more_features_than_the_model(model_file, tmp_path):
         (("--metric", "map,mrr"), "--metric takes one name to choose by, got 'map,mrr'"),
         (("--metric", "ndcg@0"), "--metric: metric 'ndcg@0': the cut behind @ must be an integer"),
         (("--convention", "x"), "--convention must be one of default, letor, trec"),
-        (("--model", "x"), "--model must be one of rankrls, rls, elm-pairwise, elm-pointwise, got"),
+        (("--model", "x"), "--model must be one of rankrls, rls, elm-pairwise, elm-pointwise, elm"),
         (("--pairs", "x"), "--pairs must be one of kept, dropped"),
         (("--target", "x"), "--target must be one of label, gain, got 'x'"),
         (("--weighting", "x"), "--weighting must be one of pairs, documents, queries"),
@@ -657,6 +687,11 @@ def test_more_features_than_the_model(model_file, tmp_path):
         ((*ELM, "--alpha", 1), "--model elm-pairwise takes no --alpha or --alphas; rankrls, rls"),
         ((*ELM, "--alphas", "auto"), "--model elm-pairwise takes no --alpha or --alphas; rankrls"),
         ((*ELM, "--scale"), "--model elm-pairwise takes no --scale; rankrls, rls can"),
+        ((*ELM, "--scope", "query"), "--model elm-pairwise takes no --scope; elmrank can"),
+        ((*ELM, "--estimators", 2), "--model elm-pairwise takes no --estimators; elmrank can"),
+        (("-m", "elmrank", "--kernel", "rbf"), "--model elmrank takes no --kernel; elm-pairwise"),
+        (("-m", "elmrank", "--pairs", "none"), "--model elmrank takes one --pairs, and not none"),
+        (("-m", "elmrank", "--scope", "x"), "--scope must be one of query, global, got 'x'"),
         ((*ELM, "--pairs", "none"), "--model elm-pairwise takes no --pairs none; --model elm-poin"),
         ((*ELM, "--Cs", "0"), "--Cs: each must be finite and > 0, got '0'"),
         ((*ELM, "--nodes", 0), "Invalid value for '--nodes'"),

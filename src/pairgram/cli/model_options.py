@@ -71,6 +71,14 @@ Weighting = Annotated[
         metavar="NAME", help=f"What counts 1 in the objective: {', '.join(known.WEIGHTINGS)}."
     ),
 ]
+ScopeName = Annotated[
+    str | None,
+    typer.Option(
+        "--scope",
+        metavar="NAME",
+        help=f"Pairs of elmrank: {', '.join(known.SCOPES)} (of all rows). [default: global]",
+    ),
+]
 Nodes = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="Random nodes. [default: the model's]"),
@@ -93,13 +101,19 @@ BiasRange = Annotated[
 RandomState = Annotated[
     int | None, typer.Option(metavar="N", min=0, help="Seed of the nodes. [default: 0]")
 ]
+Estimators = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, help="Draws of the nodes of elmrank, scores averaged. [default: 1]"
+    ),
+]
 Kernel = Annotated[
     str | None,
     typer.Option(metavar="NAME", help=f"Instead of nodes: {', '.join(known.KERNELS)}."),
 ]
 Gamma = Annotated[
     float | None,
-    typer.Option(metavar="X", help="Of the rbf kernel exp(-X |a - b|^2). [default: 1 / features]"),
+    typer.Option(metavar="X", help="Of the rbf kernel exp(-X |a - b|^2). [default: the kernel's]"),
 ]
 
 
@@ -110,10 +124,12 @@ def _settings(
     target: Targets = None,
     scale: Scale = False,
     weighting: Weighting = "pairs",
+    scope: ScopeName = None,
     nodes: Nodes = None,
     activation: Activation = None,
     weight_range: WeightRange = None,
     bias_range: BiasRange = None,
+    estimators: Estimators = None,
     random_state: RandomState = None,
     kernel: Kernel = None,
     gamma: Gamma = None,
@@ -126,10 +142,12 @@ def _settings(
         targets=target or ("label",),
         scale=scale,
         weighting=weighting,
+        scope=scope,
         n_nodes=nodes,
         activation=activation,
         weight_range=None if weight_range is None else parse_range(weight_range, "--weight-range"),
         bias_range=None if bias_range is None else parse_range(bias_range, "--bias-range"),
+        n_estimators=estimators,
         random_state=random_state,
         kernel=kernel,
         gamma=gamma,

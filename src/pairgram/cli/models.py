@@ -81,6 +81,22 @@ def _elm_pairwise(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
     )
 
 
+def _elmrank(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
+    from pairgram.elm_rank import ELMRankCV
+
+    if "none" in settings.pairs or len(settings.pairs) > 1:
+        raise ValueError("--model elmrank takes one --pairs, and not none")
+    said = {"cv": cv, "scope": settings.scope, "n_estimators": settings.n_estimators}
+    return ELMRankCV(
+        settings.alphas or None,
+        settings.Cs or None,
+        pairs=settings.pairs[0] if settings.pairs else "kept",  # type: ignore[arg-type]
+        scoring=scoring,
+        **{name: value for name, value in said.items() if value is not None},
+        **_of_nodes(settings),
+    )
+
+
 def _of_elm(settings: Settings) -> dict[str, Any]:
     return {**_of_nodes(settings), "kernel": settings.kernel, "gamma": settings.gamma}
 
@@ -114,6 +130,11 @@ MODELS: Mapping[str, Model] = {
         *(_elm_pairwise, _ELM | {"pairs"}, _ELM_GRID),
     ),
     "elm-pointwise": Model("the same on rows", *(_elm_pointwise, _ELM, _ELM_GRID)),
+    "elmrank": Model(
+        "two regularisers on 100 sigmoid nodes, pairs of all rows or --scope query",
+        *(_elmrank, _NODES | {"alphas", "pairs", "scope", "n_estimators"}),
+        held_out="10 folds",
+    ),
 }
 
 

@@ -12,6 +12,7 @@ __all__ = ["Settings", "given", "parse_grid", "parse_range"]
 PAIRS = ("kept", "dropped", "gain", "absdiff", "none")
 TARGETS = ("label", "gain")
 WEIGHTINGS = ("pairs", "documents", "queries")
+SCOPES = ("query", "global")
 ACTIVATIONS = ("linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine")
 KERNELS = ("linear", "rbf")
 #: Which option a setting comes from.
@@ -22,12 +23,14 @@ OPTIONS = {
     "targets": "--target",
     "scale": "--scale",
     "weighting": "--weighting",
+    "scope": "--scope",
     "n_nodes": "--nodes",
     "activation": "--activation",
     "weight_range": "--weight-range",
     "bias_range": "--bias-range",
     "kernel": "--kernel",
     "gamma": "--gamma",
+    "n_estimators": "--estimators",
     "random_state": "--random-state",
 }
 _OF_NODES = ("n_nodes", "activation", "weight_range", "bias_range", "random_state")
@@ -46,12 +49,14 @@ class Settings:
     targets: Sequence[str] = ("label",)
     scale: bool = False
     weighting: str = "pairs"
+    scope: str | None = None
     n_nodes: int | None = None
     activation: str | None = None
     weight_range: tuple[float, float] | None = None
     bias_range: tuple[float, float] | None = None
     kernel: str | None = None
     gamma: float | None = None
+    n_estimators: int | None = None
     random_state: int | None = None
     n_threads: int | None = None
 
@@ -60,6 +65,7 @@ class Settings:
             ("pairs", self.pairs, PAIRS),
             ("targets", self.targets, TARGETS),
             ("weighting", (self.weighting,), WEIGHTINGS),
+            ("scope", (self.scope,), SCOPES),
             ("activation", (self.activation,), ACTIVATIONS),
             ("kernel", (self.kernel,), KERNELS),
         ):
