@@ -146,7 +146,6 @@ def figures(folder: Path, sets: Mapping[str, Qsar], threads: int) -> str:
             for label, loss in losses.items():
                 axis.plot(sizes, np.median(loss, axis=0), label=label)
             axis.set(title=name, xlabel="training rows", ylabel="MSD of the test rows, median")
-            axis.set_yscale("log")
             axis.legend()
     for name, (sizes, values, losses) in curves.items():
         for j in sorted({0, 1, 4, len(sizes) // 2, len(sizes) - 1}):
