@@ -19,6 +19,7 @@ import numpy as np
 import scipy.linalg
 import scipy.special
 from scipy.linalg import blas
+from sklearn.model_selection import KFold
 from sklearn.neural_network import _base as sklearn_activations
 from threadpoolctl import threadpool_limits
 
@@ -207,14 +208,12 @@ def make_problems(n_problems: int) -> list[tuple[np.ndarray, np.ndarray]]:
 
 def elm_rank_by_hand(X: np.ndarray, y: np.ndarray, model: ELMRankCV) -> np.ndarray:
     """Return the mean squared difference of every (alpha, C) by one eigh per fold, in NumPy."""
-    n_rows = len(y)
     nodes = model.feature_map_
     H = scipy.special.expit(X @ nodes.weights_ + nodes.bias_)
     alphas, Cs = model.alphas_[:, None, None], model.Cs_[:, None]
-    total, folds = np.zeros((len(model.alphas_), len(model.Cs_))), model.cv
-    parts = np.array_split(np.arange(n_rows), folds)
-    for test in parts:
-        train = np.setdiff1d(np.arange(n_rows), test)
+    total = np.zeros((len(model.alphas_), len(model.Cs_)))
+    folds = KFold(model.cv, shuffle=True, random_state=0)
+    for train, test in folds.split(X):
         centred, labels = H[train] - H[train].mean(axis=0), y[train] - y[train].mean()
         values, vectors = scipy.linalg.eigh(2 / len(train) * centred.T @ centred, driver="evd")
         a = values + alphas
@@ -222,7 +221,7 @@ def elm_rank_by_hand(X: np.ndarray, y: np.ndarray, model: ELMRankCV) -> np.ndarr
         scores = weights @ (H[test] @ vectors).T
         errors = y[test] - scores
         total += errors.var(axis=-1) * 2
-    return total / folds
+    return total / model.cv
 
 
 def table_many(options: Options, n_problems: int = 300) -> Iterator[str]:

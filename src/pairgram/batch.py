@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
@@ -15,6 +17,7 @@ from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 
 from pairgram._arrays import real_array
+from pairgram._threads import resolve_n_threads
 from pairgram.coordinates import Coordinates
 from pairgram.cross_validation import HeldOutScoring, is_validation_set
 from pairgram.data import RankingData
@@ -31,8 +34,8 @@ from pairgram.small import SmallProblem
 __all__ = ["BatchFit", "fit_many"]
 
 # Of fits that run side by side.
-GROUP_SIZE = 256
-GROUP_BYTES = 256 << 20  # of held-out scores
+GROUP_SIZE = 32
+GROUP_BYTES = 64 << 20  # of held-out scores
 WEIGHTS = ("qid", "group", "sample_weight", "query_weight")
 
 
@@ -169,9 +172,25 @@ class _Batch:
         self.nodes: dict[int, list[list[RandomNodes]]] = {}  # by the number of features
 
     def run(self, problems: Iterable[Any]) -> Iterator[_Fit]:
-        """Yield every problem after its fit; those that the kernels can do in groups."""
+        """Yield every problem after its fit; those that the kernels can do in groups.
+
+        The kernels work on two groups while Python prepares the next.
+        """
+        if resolve_n_threads(self.n_threads) == 1:
+            for group in self._groups(problems):
+                yield from self._run_group(group)
+            return
+        with ThreadPoolExecutor(2) as pool:
+            running: deque[Future[list[_Fit]]] = deque()
+            for group in self._groups(problems):
+                if len(running) == 2:
+                    yield from running.popleft().result()
+                running.append(pool.submit(self._run_group, group))
+            while running:
+                yield from running.popleft().result()
+
+    def _groups(self, problems: Iterable[Any]) -> Iterator[list[_Fit]]:
         group: list[_Fit] = []
-        n_scores = 0
         for number, problem in enumerate(problems):
             fit = _Fit(number)
             try:
@@ -182,11 +201,11 @@ class _Batch:
             except Exception as error:
                 fit.error = error
             group.append(fit)
-            n_scores += fit.n_scores
-            if 8 * n_scores > GROUP_BYTES or len(group) == GROUP_SIZE:
-                yield from self._run_group(group)
-                group, n_scores = [], 0
-        yield from self._run_group(group)
+            if 8 * sum(f.n_scores for f in group) > GROUP_BYTES or len(group) == GROUP_SIZE:
+                yield group
+                group = []
+        if group:
+            yield group
 
     def _take(self, fit: _Fit, problem: Any) -> None:
         if isinstance(problem, Mapping):

@@ -232,7 +232,8 @@ def make_splits(cv: Any, data: RankingData) -> Splits:
 
 @lru_cache(maxsize=64)  # problems of a batch are often of equal sizes
 def _row_folds(n_splits: int, n_rows: int) -> Splits:
-    return list(KFold(n_splits).split(np.empty((n_rows, 1))))
+    """Rows of one query often stand in an order that says something about them, so it is mixed."""
+    return list(KFold(n_splits, shuffle=True, random_state=0).split(np.empty((n_rows, 1))))
 
 
 def _as_split(number: int, split: Any, n_rows: int) -> tuple[Rows, Rows]:

@@ -260,8 +260,7 @@ class ELMRankCV(_ELMRank):
         None: ``2^1 … 2^25``.
     cv : int, splitter, iterable of splits, (X, y) or (X, y, qid), default=10
         As in `RankRLSCV`, but for None: an int k is ``QueryKFold(k)`` where there are several
-        queries, else ``KFold(k)`` over the rows as they stand: where neighbours are alike, give
-        ``KFold(k, shuffle=True, random_state=0)``.
+        queries, else ``KFold(k, shuffle=True, random_state=0)`` over the rows.
     scoring : str, Metric, scorer or None, default="msd"
         As in `RankRLSCV`: within queries, of the mean score of all draws.
     weight_range : (float, float) or list of such, default=(-1, 1)

@@ -201,7 +201,8 @@ class RankRLSCV(RidgeSearch):
         - None: every query in turn, exactly, from one eigendecomposition; with a single query
           every row in turn;
         - a splitter such as ``QueryKFold(5)``, (training rows, test rows) pairs, or an int k for
-          ``QueryKFold(k)``, with a single query for ``KFold(k)`` over its rows;
+          ``QueryKFold(k)``, with a single query for ``KFold(k, shuffle=True, random_state=0)`` over
+          its rows;
         - a validation set, as a tuple or the `LetorData` of `load_letor_folds`.
     scoring : str, Metric, scorer or None, default=None
         A name that `get_metric` knows, or the result of `get_metric` or `make_scorer`. None:

@@ -43,7 +43,8 @@ class RankSVMCV(LinearRanker):
     cv : int, splitter, iterable of splits, (X, y) or (X, y, qid), default=5
         How rows are held out:
 
-        - an int k for ``QueryKFold(k)``, with a single query for ``KFold(k)`` over its rows; a
+        - an int k for ``QueryKFold(k)``, with a single query for
+          ``KFold(k, shuffle=True, random_state=0)`` over its rows; a
           splitter, or (training rows, test rows) pairs;
         - a validation set, as a tuple or the `LetorData` of `load_letor_folds`.
     scoring : str, Metric, scorer or None, default=None
