@@ -101,7 +101,6 @@ class _ELMRank(LinearRanker):
             seeds = self.random_state.integers(2**31 - 1, size=self.n_estimators)
         else:
             seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_estimators)
-        rows = np.zeros((1, n_features))
         return [
             [
                 RandomNodes(
@@ -111,7 +110,7 @@ class _ELMRank(LinearRanker):
                     bias_range=weight_range if self.bias_range is None else self.bias_range,
                     random_state=int(seed),
                     n_threads=self.n_threads,
-                ).fit(rows)
+                )._draw_for(n_features)
                 for seed in seeds
             ]
             for weight_range in ranges

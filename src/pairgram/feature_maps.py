@@ -84,5 +84,5 @@ def native_map(feature_map: Any, dtype: Any) -> Any:
 
 def set_threads(feature_map: Any, n_threads: int | None) -> None:
     """Give a map of this package the number of threads to use, unless it has one of its own."""
-    if _is_known(feature_map) and feature_map.get_params().get("n_threads", 0) is None:
-        feature_map.set_params(n_threads=n_threads)
+    if _is_known(feature_map) and getattr(feature_map, "n_threads", 0) is None:
+        feature_map.n_threads = n_threads

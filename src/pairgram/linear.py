@@ -64,9 +64,9 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
             return data
         feature_map = clone(feature_map)
         set_threads(feature_map, self.n_threads)
-        # random nodes know their number of features from one row, and X is checked elsewhere
-        seen = slice(0, 1) if type(feature_map) is RandomNodes else slice(None)
-        return replace(data, feature_map=feature_map.fit(data.X[seen], data.y[seen]))
+        if type(feature_map) is RandomNodes:  # which do not depend on the rows
+            return replace(data, feature_map=feature_map._draw_for(data.X.shape[1]))
+        return replace(data, feature_map=feature_map.fit(data.X, data.y))
 
     def _check_rows(
         self,

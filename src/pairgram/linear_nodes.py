@@ -20,9 +20,12 @@ Vector = NDArray[np.float64]
 MAX_CONDITION = 1e3
 
 
+_NOISE = np.finfo(np.float64).eps
+
+
 @dataclass(frozen=True, eq=False)
 class LinearNodes:
-    """The map ``h = Aᵀx + b``.
+    """The map ``h = Aᵀx + b`` of fitted nodes.
 
     Attributes
     ----------
@@ -33,6 +36,7 @@ class LinearNodes:
 
     weights: Vector
     bias: Vector
+    _well_conditioned: bool | None = None  # None: not known yet
 
     def fold(self, coefs: Vector) -> tuple[Vector, Vector]:
         """Return (weights of the inputs, offsets) of models of the nodes.
@@ -47,9 +51,13 @@ class LinearNodes:
         n_inputs, n_nodes = self.weights.shape
         if n_inputs**2 > n_nodes * (2 * n_inputs + n_nodes):  # flops per row
             return False
-        values = _squared_singular_values(self.weights)
-        largest = values.max(initial=0.0)
-        kept = values[values > _NOISE * max(self.weights.shape) * largest]
+        if self._well_conditioned is not None:
+            return self._well_conditioned
+        with single_threaded_blas():
+            A = self.weights if n_inputs <= n_nodes else self.weights.T
+            squares = scipy.linalg.eigvalsh(A @ A.T, check_finite=False)
+        largest = squares.max(initial=0.0)
+        kept = squares[squares > _NOISE * max(A.shape) * largest]
         return bool(largest == 0 or kept.min() * MAX_CONDITION**2 >= largest)
 
 
@@ -76,24 +84,23 @@ class ReducedNodes:
             return np.asarray((coefs @ self._back) @ self._many)
 
 
-_NOISE = np.finfo(np.float64).eps
-
-
 def linear_nodes(feature_map: Any) -> LinearNodes | None:
     """Return the map of fitted nodes that are all linear, None for every other feature map."""
     if type(feature_map) is not RandomNodes:
         return None
     if any(kind != "linear" for _, _, kind in feature_map._segments):
         return None
-    return LinearNodes(feature_map.weights_, feature_map.bias_)
+    known = getattr(feature_map, "_well_conditioned", None)
+    return LinearNodes(feature_map.weights_, feature_map.bias_, known)
 
 
 def reduce_nodes(feature_map: Any, *, constant: bool) -> ReducedNodes | None:
     """Return fewer linear nodes with the same inner products, if there are more than inputs.
 
-    With M = A, or [A; b] with the constant input, ``M Mᵀ = W S² Wᵀ`` gives R = WS without its
-    zero columns, and a model u of the few is ``Mᵀ W S⁻¹ u`` of the many: the ridge problems of both
-    are the same. n_inputs² · n_nodes flops.
+    With M = A, or [A; b] with the constant input, ``M Mᵀ = R Rᵀ``, and a model u of the few is
+    ``Mᵀ R⁺ᵀ u`` of the many: the ridge problems of both are the same. R comes by Cholesky, or,
+    where M is ill-conditioned or has less rank than rows, from its singular value decomposition.
+    n_inputs² · n_nodes flops.
 
     Parameters
     ----------
@@ -106,26 +113,36 @@ def reduce_nodes(feature_map: Any, *, constant: bool) -> ReducedNodes | None:
         return None
     many = np.vstack([nodes.weights, nodes.bias]) if constant else nodes.weights
     with single_threaded_blas():
-        squares, vectors = scipy.linalg.eigh(many @ many.T, driver="evd", check_finite=False)
-    if (squares <= squares.max() / MAX_CONDITION**2).any():  # too small for their squares
-        vectors, values, _ = scipy.linalg.svd(many, full_matrices=False, check_finite=False)
-        kept = values > _NOISE * max(many.shape) * values.max()
-    else:
-        values, kept = np.sqrt(squares), np.ones(len(squares), dtype=bool)
+        factors = _cholesky_factors(many) or _singular_factors(many)
+    if factors is None:
+        return None
+    root, back, good = factors
+    n_few = root.shape[1]
+    if not constant:
+        root = np.vstack([root, np.zeros(n_few)])
+    settings = {"n_nodes": n_few, "activation": "linear", "n_threads": feature_map.n_threads}
+    few = RandomNodes._restore({"map_weights": root[:-1], "map_bias": root[-1]}, settings)
+    few._well_conditioned = good
+    return ReducedNodes(few, many, back)
+
+
+def _cholesky_factors(many: Vector) -> tuple[Vector, Vector, bool] | None:
+    """Return (R, its inverse, True), or None unless it is well-conditioned for sure."""
+    try:
+        root = scipy.linalg.cholesky(many @ many.T, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
+    back = scipy.linalg.solve_triangular(root, np.eye(len(root)), lower=True, check_finite=False)
+    bound = np.sqrt((root * root).sum() * (back * back).sum())  # of the condition number
+    return (root, back, True) if bound <= MAX_CONDITION else None
+
+
+def _singular_factors(many: Vector) -> tuple[Vector, Vector, bool] | None:
+    """Return (R, its pseudo-inverse, whether it is well-conditioned), None where all is 0."""
+    vectors, values, _ = scipy.linalg.svd(many, full_matrices=False, check_finite=False)
+    kept = values > _NOISE * max(many.shape) * values[0]
     if not kept.any():
         return None
     vectors, values = vectors[:, kept], values[kept]
-    root = vectors * values
-    if not constant:
-        root = np.vstack([root, np.zeros(len(values))])
-    settings = {"n_nodes": len(values), "activation": "linear", "n_threads": feature_map.n_threads}
-    arrays = {"map_weights": root[:-1], "map_bias": root[-1]}
-    few = RandomNodes._restore(arrays, settings)
-    return ReducedNodes(few, many, (vectors / values).T)
-
-
-def _squared_singular_values(weights: Vector) -> Vector:
-    rows, columns = weights.shape
-    with single_threaded_blas():
-        square = weights @ weights.T if rows <= columns else weights.T @ weights
-        return np.asarray(scipy.linalg.eigvalsh(square, check_finite=False))
+    good = bool(values[-1] * MAX_CONDITION >= values[0])
+    return vectors * values, (vectors / values).T, good

@@ -110,15 +110,20 @@ class RandomNodes(FeatureMap):
         ValueError
             If a parameter is not as described, or a Gaussian node has b ≤ 0; names the parameter.
         """
+        validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        return self._draw_for(self.n_features_in_)
+
+    def _draw_for(self, n_features: int) -> Self:
+        """Do what `fit` does, for rows that have been checked."""
         n_nodes = check_size("n_nodes", self.n_nodes)
         check_text("distribution", self.distribution, ("uniform", "normal"))
-        validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        self.n_features_in_ = n_features
         self._segments = _segments(self.activation, n_nodes)
         self.activation_ = self.activation
         weight_range = _check_range("weight_range", self.weight_range)
         bias_range = _check_range("bias_range", self.bias_range)
         rng = generator(self.random_state)
-        shape = (self.n_features_in_, n_nodes)
+        shape = (n_features, n_nodes)
         self.weights_ = _draw(rng, self.distribution, weight_range, shape)
         self.bias_ = _draw(rng, self.distribution, bias_range, shape[1:])
         for begin, end, kind in self._segments:
