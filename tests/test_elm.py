@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.preprocessing import FunctionTransformer
 
 from pairgram import (
     PairwiseELM,
@@ -11,6 +12,8 @@ from pairgram import (
     PointwiseELM,
     PointwiseELMCV,
     RandomNodes,
+    RankRLS,
+    RankRLSCV,
     load_model,
     make_ranking,
 )
@@ -170,7 +173,7 @@ def test_leave_one_row_out_in_the_dual():
                 for i in range(15):
                     rest = np.arange(15) != i
                     one = PairwiseELM(C, random_state=0, **options).fit(X[rest], y[rest])
-                    origin = one.predict(X[rest]).mean() - y[rest].mean()
+                    origin = one.predict(X[rest]).mean()
                     scores[i] = one.predict(X[i : i + 1])[0] - origin
                 expected.append(model.scoring_(y, scores))
             close(model.scores_, expected)
@@ -195,12 +198,27 @@ def test_the_smaller_system_is_solved():
     }
 
 
-def test_a_large_common_offset_does_no_harm_in_the_dual():
-    X, y, qid = make_ranking(4, 5, n_features=50, random_state=0)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_offsets_of_queries_do_no_harm_in_the_dual(weighted):
+    X, y, qid = make_ranking(6, 10, n_features=100, random_state=0)
+    number = np.unique(qid, return_inverse=True)[1]
+    v = np.ones(len(y))
+    if weighted:
+        v[::7] = 0
     options = {"kernel": "linear", "form": "dual"}
-    near = PairwiseELM(1e-2, **options).fit(X, y, qid=qid)
-    far = PairwiseELM(1e-2, **options).fit(X + 2.0**20, y, qid=qid)
-    close(far.coef_, near.coef_)
+    near = PairwiseELM(1e-2, **options).fit(X, y, qid=qid, sample_weight=v)
+    shift = 2.0 ** np.arange(10, 16)[number][:, None]
+    far = X + shift
+    far[v == 0] += 2.0**30  # rows that do not count
+    close(PairwiseELM(1e-2, **options).fit(far, y, qid=qid, sample_weight=v).coef_, near.coef_)
+    assert RankRLS(1e2).fit(far, y, qid=qid, sample_weight=v).form_ == "dual"
+
+
+def test_a_large_ridge_does_not_order_left_out_rows_backwards():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 10)), rng.normal(size=60)
+    for model in (PairwiseELMCV(kernel="rbf"), PairwiseELMCV(kernel="linear"), RankRLSCV([1e12])):
+        assert 0.3 < model.fit(X, y).scores_[0] < 0.7
 
 
 @pytest.mark.parametrize(
@@ -218,7 +236,19 @@ def test_a_saved_model_gives_the_same_scores(model, tmp_path):
     X, y, qid = make_ranking(10, 8, n_features=4, random_state=0)
     model.fit(X, y, qid=qid)
     model.save(tmp_path / "model")
-    assert (load_model(tmp_path / "model").predict(X) == model.predict(X)).all()
+    loaded = load_model(tmp_path / "model")
+    assert (loaded.predict(X) == model.predict(X)).all()
+    assert type(loaded).__name__ == type(model).__name__.removesuffix("CV")
+    assert loaded.C == getattr(model, "C_", model.get_params().get("C"))
+    refitted = loaded.fit(X, y, qid=qid)
+    close(refitted.predict(X), model.predict(X), 1e-6)
+
+
+def test_a_search_reports_the_C_that_was_given():
+    X, y, qid = make_ranking(10, 8, random_state=0)
+    model = PairwiseELMCV([3.0, 49.0, 0.3]).fit(X, y, qid=qid)
+    assert model.Cs_.tolist() == model.cv_results_["param_C"].tolist() == [0.3, 3.0, 49.0]
+    assert model.C_ in model.Cs_
 
 
 @pytest.mark.parametrize(
@@ -233,6 +263,8 @@ def test_a_saved_model_gives_the_same_scores(model, tmp_path):
         (PointwiseELM(kernel="rbf", form="primal"), "form='primal' needs features"),
         (PointwiseELM(form="both"), "form must be one of 'auto', 'primal', 'dual', got 'both'"),
         (PointwiseELM(n_nodes=0), "n_nodes must be an integer >= 1, got 0"),
+        (PairwiseELM(1e-310), "C must be a finite number > 0, got 1e-310"),
+        (RankRLS(kernel="rbf", feature_map=RandomNodes()), "give kernel or feature_map, not both"),
         (PointwiseELMCV([]), "Cs must be a 1-d array of finite numbers > 0"),
         (PointwiseELMCV([1.0, -2.0]), "Cs must be a 1-d array of finite numbers > 0"),
     ],
@@ -241,3 +273,11 @@ def test_errors_name_the_parameter(model, message):
     X, y, qid = make_ranking(4, 5, random_state=0)
     with pytest.raises(ValueError, match=message):
         model.fit(X, y, qid=qid)
+
+
+def test_the_dual_leaves_the_data_alone():
+    X, y, qid = make_ranking(3, 4, n_features=30, random_state=0)
+    before = X.copy()
+    for feature_map in (None, FunctionTransformer()):  # which returns X itself
+        RankRLS(feature_map=feature_map).fit(X, y, qid=qid)
+        assert (before == X).all()

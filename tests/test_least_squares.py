@@ -239,7 +239,7 @@ def test_one_query_is_left_out_row_by_row(problem, pairs, weighting):
             expected = X[i] @ w
             if pairs is not None:
                 share = weights[rest] / weights[rest].sum()
-                expected += share @ y[rest] - share @ X[rest] @ w
+                expected -= share @ X[rest] @ w
             size = max(1.0, np.abs(y).max(), np.abs(X @ w).max())
             np.testing.assert_allclose(row[i], expected, rtol=0, atol=1e-8 * size)
 

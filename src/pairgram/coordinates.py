@@ -10,6 +10,7 @@ import scipy.sparse
 
 from pairgram.data import RankingData
 from pairgram.dual import DualGram, Statistics
+from pairgram.feature_maps import is_native
 from pairgram.gram import Pairgram
 from pairgram.kernels import KernelMap
 from pairgram.linear_nodes import reduce_nodes
@@ -79,8 +80,7 @@ class Coordinates:
             return cls(data)
         primal = cls.of_features(data, settings)
         if form == "dual" or (form == "auto" and primal.smaller_form() == "dual"):
-            centred = all(setting.pairs is not None for setting in settings)
-            return primal._dual(centred)
+            return primal._dual(settings)
         return primal
 
     @classmethod
@@ -96,16 +96,18 @@ class Coordinates:
         """Return the form of the smaller system: that of the features, or of the rows."""
         return "dual" if len(self.data.y) < self.data.n_features else "primal"
 
-    def _dual(self, centred: bool) -> Coordinates:
+    def _dual(self, settings: list[PairSettings]) -> Coordinates:
         """Return the dual: K = H Hᵀ, and the coefficients Hᵀ a of dual ones.
 
-        Differences within pairs do not change when a row is taken from all rows, which keeps a
-        large common offset out of the products.
+        Differences within pairs do not change when the mean of a query is taken from its rows,
+        which keeps offsets out of the products. (Sparse rows, which that would fill, keep them.)
         """
         H = self.data.features()
         if not scipy.sparse.issparse(H):
-            H = np.asarray(H, dtype=np.float64)
-            H = H - H.mean(axis=0) if centred else H
+            ours = is_native(self.data.feature_map)  # others may return rows of X
+            H = np.array(H, dtype=np.float64, copy=None if ours else True)
+            if all(setting.pairs is not None for setting in settings):
+                _centre(H, self.data.as_scope(settings[0]))
         K = (H @ H.T).toarray() if scipy.sparse.issparse(H) else H @ H.T
         data = replace(self.data, X=np.ascontiguousarray(K, dtype=np.float64), feature_map=None)
 
@@ -120,3 +122,12 @@ class Coordinates:
         if self.form == "dual":
             return DualGram(self.data, settings, n_threads)
         return Pairgram.from_data(self.data, settings, n_threads)
+
+
+def _centre(H: Vector, data: RankingData) -> None:
+    """Take the mean of the rows that count, those of weight > 0, from the rows of each query."""
+    seen = data.v > 0
+    order = np.arange(len(H)) if data.queries.order is None else data.queries.order
+    for rows in np.split(order, data.queries.offsets[1:-1]):
+        if (counted := rows[seen[rows]]).size:
+            H[rows] -= H[counted].mean(axis=0)

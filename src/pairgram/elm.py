@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from pairgram.metrics import Metric
 from pairgram.pairs import Pairs, PairSettings
 from pairgram.random_nodes import RandomNodes
-from pairgram.ridge import Vector, check_alphas
+from pairgram.ridge import Vector
 from pairgram.ridge_ranker import RidgeRanker, RidgeSearch, as_list
 
 __all__ = ["PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"]
@@ -30,11 +30,25 @@ class _ELM:
     bias_range: tuple[float, float]
     random_state: Any
     _pairwise = True
+    _file_kind = "PairwiseELM"
 
     def _settings(self, pairs: Any) -> PairSettings:
         if pairs is None and self._pairwise:
             raise ValueError("pairs must not be None: PointwiseELM fits the labels of rows")
         return PairSettings(pairs)
+
+    def _shared_parameters(self) -> dict[str, Any]:
+        """Return the parameters of the machine but for C, as a file holds them."""
+        machine = PairwiseELM if self._pairwise else PointwiseELM
+        names = set(machine._get_param_names()) - {"C"}
+        parameters = {name: getattr(self, name) for name in names}
+        if not isinstance(self.random_state, Integral):
+            parameters["random_state"] = None
+        for name in ("weight_range", "bias_range"):
+            parameters[name] = [float(bound) for bound in parameters[name]]
+        if isinstance(self.activation, tuple):
+            parameters["activation"] = list(self.activation)
+        return parameters
 
     def _features(self) -> RandomNodes:
         return RandomNodes(
@@ -50,16 +64,10 @@ class _Machine(_ELM, RidgeRanker):
     C: float
 
     def _ridge(self) -> tuple[PairSettings, float, bool]:
-        C: Any = self.C
-        if isinstance(C, bool) or not isinstance(C, Real) or not 0 < float(C) < np.inf:
-            raise ValueError(f"C must be a finite number > 0, got {C!r}")
-        return self._settings(self.pairs), 1 / float(C), False
+        return self._settings(self.pairs), 1 / _check_C("C", self.C), False
 
     def _parameters_to_save(self) -> dict[str, Any]:
-        """A model file holds the RankRLS that it is."""
-        settings, alpha, _ = self._ridge()
-        parameters = {"alpha": alpha, "pairs": settings.pairs, "n_threads": self.n_threads}
-        return parameters | self._kernel_parameters()
+        return self._shared_parameters() | {"C": self.C}
 
 
 class PointwiseELM(_Machine):
@@ -125,6 +133,7 @@ class PointwiseELM(_Machine):
 
     pairs = None
     _pairwise = False
+    _file_kind = "PointwiseELM"
 
     def __init__(
         self,
@@ -234,29 +243,37 @@ random_state, n_threads :
 class _Search(_ELM, RidgeSearch):
     Cs: ArrayLike | None
 
-    def _grid(self) -> tuple[list[tuple[PairSettings, bool]], Vector | None]:
-        Cs = np.asarray(CS if self.Cs is None else self.Cs)
-        good = Cs.ndim == 1 and Cs.size > 0 and Cs.dtype.kind in "iuf"
-        if not (good and (np.isfinite(Cs) & (Cs > 0)).all()):
-            raise ValueError(f"Cs must be a 1-d array of finite numbers > 0, got {self.Cs!r}")
-        combinations = [(self._settings(pairs), False) for pairs in as_list(self.pairs)]
-        return combinations, check_alphas(1 / Cs)
+    _too_weak = "C is so large"
 
-    def _parameters_to_save(self) -> dict[str, Any]:
-        """A model file holds the RankRLS that was chosen."""
-        parameters = {"alpha": self.alpha_, "pairs": self.pairs_, "n_threads": self.n_threads}
-        return parameters | self._kernel_parameters()
+    def _grid(self) -> tuple[list[tuple[PairSettings, bool]], Vector | None]:
+        combinations = [(self._settings(pairs), False) for pairs in as_list(self.pairs)]
+        return combinations, 1 / self._checked_Cs()
+
+    def _checked_Cs(self) -> Vector:
+        """Return the grid, ascending."""
+        Cs = np.asarray(CS if self.Cs is None else self.Cs)
+        if Cs.ndim != 1 or Cs.size == 0 or Cs.dtype.kind not in "iuf":
+            raise ValueError(f"Cs must be a 1-d array of finite numbers > 0, got {self.Cs!r}")
+        return np.array([_check_C("Cs", C) for C in np.sort(Cs).tolist()])
 
     def _choose(self, candidates: Any, metric: Metric, coefs: Any) -> None:
         super()._choose(candidates, metric, coefs)
-        self.C_, self.Cs_ = 1 / self.alpha_, 1 / self.alphas_
+        self.Cs_ = self._checked_Cs()
+        self.C_ = float(self.Cs_[np.flatnonzero(self.alphas_ == self.alpha_)[0]])
         results = self.cv_results_
-        alphas, pairs = results["param_alpha"], results["param_pairs"]
-        scores, ranks = results["mean_test_score"], results["rank_test_score"]
-        self.cv_results_ = {"param_C": 1 / alphas}
-        if self.pairs is not None:
-            self.cv_results_["param_pairs"] = pairs
-        self.cv_results_ |= {"mean_test_score": scores, "rank_test_score": ranks}
+        self.cv_results_ = {"param_C": np.tile(self.Cs_, len(candidates))}
+        names = ["param_pairs"] if self.pairs is not None else []
+        for name in [*names, "mean_test_score", "rank_test_score"]:
+            self.cv_results_[name] = results[name]
+        for name in ("alpha_", "alphas_", "target_", "scale_"):
+            delattr(self, name)
+        if self.pairs is None:
+            del self.pairs_
+
+    def _parameters_to_save(self) -> dict[str, Any]:
+        """A model file holds the machine that was chosen."""
+        chosen = {"C": self.C_} | ({} if self.pairs is None else {"pairs": self.pairs_})
+        return self._shared_parameters() | chosen
 
 
 class PointwiseELMCV(_Search):
@@ -306,6 +323,7 @@ random_state, n_threads :
 
     pairs = None
     _pairwise = False
+    _file_kind = "PointwiseELM"
 
     def __init__(
         self,
@@ -412,3 +430,12 @@ n_features_in_, feature_names_in_, uses_qid_ :
         self.form = form
         self.random_state = random_state
         self.n_threads = n_threads
+
+
+def _check_C(name: str, value: Any) -> float:
+    """Return a C as a float; a ValueError unless it and its inverse are finite and > 0."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (number and 0 < float(value) < np.inf and float(value) > 1 / np.finfo(float).max):
+        wanted = "a finite number > 0" if name == "C" else "a 1-d array of finite numbers > 0"
+        raise ValueError(f"{name} must be {wanted}, got {value!r}")
+    return float(value)

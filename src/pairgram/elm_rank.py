@@ -274,7 +274,7 @@ class ELMRankCV(_ELMRank):
     weight_range_ : (float, float)
         The chosen range.
     best_score_ : float
-        Mean held-out score of the chosen settings.
+        Mean held-out score of the chosen settings; of a loss, such as "msd", the loss itself.
     alphas_ : ndarray of shape (n_alphas,), descending
     Cs_ : ndarray of shape (n_Cs,), ascending
     scores_ : ndarray of shape (n_alphas, n_Cs)

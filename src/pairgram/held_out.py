@@ -104,7 +104,9 @@ def leave_row_out(
     """Return the scores of every row of one query by the model fitted without the row.
 
     Models without each row have different origins, so pairwise scores are taken from the training
-    mean: ``wᵀ(x_i − mean(X)) + mean(y)`` over the other rows. Shape (n_alphas, n_rows).
+    mean: ``wᵀ(x_i − mean(X))`` over the other rows. (Their mean label, which falls as the label
+    of the row left out rises, would order the rows backwards where the ridge is large.) Shape
+    (n_alphas, n_rows).
 
     With pairs kept, one pairwise query is ridge regression with an unpenalised intercept at
     ``alpha / (V − v_i)``, whose leave-one-out residual is exact by the hat matrix; pointwise rows
@@ -123,7 +125,7 @@ def leave_row_out(
     _refuse_long_refits(data, settings, n_rows, f"leave-row-out with pairs={settings.pairs!r}")
     scores = np.empty((len(alphas), n_rows))
     rows = np.arange(n_rows)
-    y, v, features = settings.targets(data.y), data.v, data.features()
+    v, features = data.v, data.features()
     for row in rows:
         test = rows[row : row + 1]
         rest = statistics_without(data, total, np.delete(rows, row), test, n_threads)
@@ -131,7 +133,7 @@ def leave_row_out(
         others = np.where(rows == row, 0.0, v)
         share = others / others.sum() if others.sum() > 0 else others
         origin = coefs @ (share @ features)
-        scores[:, row] = predict_path(data.features(test), coefs)[:, 0] - origin + share @ y
+        scores[:, row] = predict_path(data.features(test), coefs)[:, 0] - origin
     return scores
 
 
@@ -218,7 +220,8 @@ def _leave_one_out(
 
     Row i is left out of a problem whose ridge is alpha / c_i, c_i the objective's factor without
     it: held-out score ``(fit_i − h_i y_i) / (1 − h_i)`` with the leverage
-    ``h_i = v_i (1/V + z_iᵀ (Λ + alpha/c_i)⁻¹ z_i)``.
+    ``h_i = v_i (1/V + z_iᵀ (Λ + alpha/c_i)⁻¹ z_i)``; with an intercept, less the mean label of the
+    other rows.
     """
     settings, v, y = total.settings, data.v, total.settings.targets(data.y)
     intercept = settings.pairs is not None
@@ -229,6 +232,8 @@ def _leave_one_out(
         return scores
     without = np.where(weight - v > 1e-14 * weight, weight - v, 0.0)
     factors = _objective_factor(data, settings, without)
+    rest = np.divide(v @ y - v * y, without, out=np.zeros(n_rows), where=without > 0)
+    means = rest if intercept else np.zeros(n_rows)
     n_features = data.n_features
     mean_x = np.zeros(n_features)
     mean_y = float(v @ y / weight) if intercept else 0.0
@@ -249,7 +254,8 @@ def _leave_one_out(
             fit = np.einsum("ij,j,ij->i", z, projection, inverse) + mean_y
             leverage = v[rows] * (np.einsum("ij,ij,ij->i", z, z, inverse) + intercept / weight)
             left = np.maximum(1 - leverage, np.finfo(np.float64).tiny)
-            scores[i, rows] = np.where(known, (fit - leverage * y[rows]) / left, 0.0)
+            held = (fit - leverage * y[rows]) / left - means[rows]
+            scores[i, rows] = np.where(known, held, 0.0)
     return scores
 
 

@@ -180,6 +180,7 @@ class RankRLS(RidgeRanker):
         model.n_features_in_ = getattr(fitted, "n_features_in_", pairgram.n_features)
         if pairgram.feature_names_in_ is not None:
             model.feature_names_in_ = np.array(pairgram.feature_names_in_, dtype=object)
+        model.form_ = "primal"
         model.uses_qid_ = pairgram.n_queries > 1
         return model
 
@@ -217,7 +218,7 @@ class RankRLSCV(RidgeSearch):
     alpha_, pairs_, target_, scale_ :
         The chosen settings.
     best_score_ : float
-        Mean held-out score of the chosen settings.
+        Mean held-out score of the chosen settings; of a loss, such as "msd", the loss itself.
     alphas_ : ndarray of shape (n_alphas,), descending
         The grid of the chosen combination.
     scores_ : ndarray of shape (n_alphas,)

@@ -16,10 +16,8 @@ from pairgram._map_base import BLOCK_ROWS
 from pairgram._threads import single_threaded_blas
 from pairgram.data import RankingData, mapped
 from pairgram.feature_maps import describe_map, set_threads
-from pairgram.gram import Pairgram
 from pairgram.linear_nodes import linear_nodes
 from pairgram.metrics import get_metric
-from pairgram.pairs import PairSettings
 from pairgram.persistence import write_file
 from pairgram.random_nodes import RandomNodes
 
@@ -112,11 +110,6 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         """Return the feature map of which `fit` fits a clone."""
         return self.feature_map
 
-    def _statistics(self, data: RankingData, settings: PairSettings) -> Pairgram:
-        """Return the statistics of the training data; a ValueError where no pair counts."""
-        data.require_pairs(settings)
-        return Pairgram.from_data(data, settings, self.n_threads)
-
     def _validation(
         self,
         feature_map: Any,
@@ -140,7 +133,9 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         return replace(RankingData.delimit(X, y, qid), feature_map=feature_map)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the scores ``X @ coef_`` by which rows are ranked, highest first.
+        """Return the scores by which rows are ranked, highest first.
+
+        ``X @ coef_``, or ``feature_map_.transform(X) @ coef_`` where there is a feature map.
 
         Parameters
         ----------

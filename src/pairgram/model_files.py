@@ -17,6 +17,8 @@ __all__ = ["load_model"]
 MODELS = {
     "RankRLS": "least_squares",
     "ELMRank": "elm_rank",
+    "PairwiseELM": "elm",
+    "PointwiseELM": "elm",
     "RankSVM": "rank_svm",
 }
 
@@ -26,8 +28,8 @@ def load_model(path: str | os.PathLike[str]) -> LinearRanker:
 
     Returns
     -------
-    RankRLS, ELMRank or RankSVM
-        Fitted; a `RankRLSCV`, `ELMRankCV` or `RankSVMCV` comes back as the model that it chose.
+    RankRLS, PointwiseELM, PairwiseELM, ELMRank or RankSVM
+        Fitted; a search, such as `RankRLSCV`, comes back as the model that it chose.
 
     Raises
     ------

@@ -41,6 +41,11 @@ class _FeaturesOrKernel(LinearRanker):
     def _unfitted_map(self) -> Any:
         if self.kernel is None:
             return self._features()
+        if getattr(self, "feature_map", None) is not None:
+            raise ValueError(
+                f"give kernel or feature_map, not both: got kernel={self.kernel!r} and "
+                f"feature_map={self.feature_map!r}"
+            )
         if self.kernel == "linear":
             return None
         return KernelMap(
@@ -119,6 +124,7 @@ class RidgeSearch(_FeaturesOrKernel):
 
     cv: Any
     scoring: str | Metric | None
+    _too_weak = "alpha is so small"
 
     @abstractmethod
     def _grid(self) -> tuple[list[tuple[PairSettings, bool]], Vector | None]:
@@ -186,7 +192,7 @@ class RidgeSearch(_FeaturesOrKernel):
         `coefs` takes what its path solves to the coefficients of the model.
         """
         scores = np.concatenate([c.scores for c in candidates])
-        otherwise = ", or every alpha is so small that held-out scores are rounding error"
+        otherwise = f", or every {self._too_weak} that held-out scores are rounding error"
         best, ranks = choose(scores, metric, otherwise)
         of_candidate = np.repeat(np.arange(len(candidates)), [len(c.alphas) for c in candidates])
         chosen = candidates[int(of_candidate[best])]
