@@ -49,10 +49,10 @@ PAIRGRAM_CLONES void raise_to(std::ptrdiff_t n, int degree, T* out) {
     }
 }
 
-// out[j] = c[j] Σ_k |x[k] − weights(k, j)|
+// out[j] += c[j] Σ_k |x[k] − weights(k, j)|
 template <class T>
-PAIRGRAM_CLONES void scaled_distances(std::ptrdiff_t n_inputs, std::ptrdiff_t n, const T* x,
-                                      const T* weights, const T* c, T* out) {
+PAIRGRAM_CLONES void add_scaled_distances(std::ptrdiff_t n_inputs, std::ptrdiff_t n, const T* x,
+                                          const T* weights, const T* c, T* out) {
     constexpr std::ptrdiff_t width = 64;
     for (std::ptrdiff_t begin = 0; begin < n; begin += width) {
         const auto size = std::min(width, n - begin);
@@ -61,7 +61,7 @@ PAIRGRAM_CLONES void scaled_distances(std::ptrdiff_t n_inputs, std::ptrdiff_t n,
             const T* const w = weights + k * n + begin;
             for (std::ptrdiff_t j = 0; j < size; ++j) sum[j] += std::abs(x[k] - w[j]);
         }
-        for (std::ptrdiff_t j = 0; j < size; ++j) out[begin + j] = c[begin + j] * sum[j];
+        for (std::ptrdiff_t j = 0; j < size; ++j) out[begin + j] += c[begin + j] * sum[j];
     }
 }
 
@@ -93,18 +93,19 @@ void map_to_nodes(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::
         rows = shifted.data();
         ldr = d;
     }
-    if (!map.manhattan)
-        blas::gemm(blas::trans::no, blas::trans::no, n, map.n_nodes, d, T{1}, rows, ldr,
-                   map.weights, map.n_nodes, T{0}, out, ldo);
-    for (std::ptrdiff_t i = 0; i < n; ++i) {
+    for (std::ptrdiff_t i = 0; i < n; ++i) {  // all but the product, which then is added
         const T* const x = rows + i * ldr;
         T* const row = out + i * ldo;
-        if (map.manhattan) scaled_distances(d, map.n_nodes, x, map.weights, map.square, row);
-        add_scaled<T>(map.n_nodes, T{1}, map.bias, row);
-        if (map.square && !map.manhattan)
+        std::copy_n(map.bias, map.n_nodes, row);
+        if (map.manhattan)
+            add_scaled_distances(d, map.n_nodes, x, map.weights, map.square, row);
+        else if (map.square)
             add_scaled<T>(map.n_nodes, std::inner_product(x, x + d, x, T{0}), map.square, row);
-        activate(map, row);
     }
+    if (!map.manhattan)
+        blas::gemm(blas::trans::no, blas::trans::no, n, map.n_nodes, d, T{1}, rows, ldr,
+                   map.weights, map.n_nodes, T{1}, out, ldo);
+    for (std::ptrdiff_t i = 0; i < n; ++i) activate(map, out + i * ldo);
 }
 
 void map_in_double(const node_map<double>& map, std::ptrdiff_t n, const float* rows,

@@ -112,68 +112,59 @@ inline float sin_tail(float z) {
                       -0x1.be4a7p-26F);
 }
 
-// x = k·ln(2) + r, |r| ≤ ln(2)/2: expm1 = exp(r) − 1 and k as a biased exponent.
-template <class T>
-struct exp_parts {
-    T expm1;
-    bits_t<T> exponent;
-};
-
-template <class T>
-inline exp_parts<T> split_exp(T x, bits_t<T> bias) {
-    using f = format<T>;
-    const T rounded = x * T(1.4426950408889634) + f::rounder;
-    const T k = rounded - f::rounder;
-    const T r = (x - k * f::ln2_high) - k * f::ln2_low;
-    return {r + r * r * exp_tail(r), to_bits(rounded) - to_bits(T(f::rounder)) + bias};
-}
+// The functions of e^y = 2^k e^r, y = k·ln(2) + r, |r| ≤ ln(2)/2: y = argument(x), the result =
+// finish(x, e^r − 1, k + bias).
 
 // 2^k is applied in two halves, so that only the last product leaves the normal range: subnormal
 // results are rounded once.
+template <class T>
 struct exponential {
-    template <class T>
-    T operator()(T x) const {
-        using f = format<T>;
+    using f = format<T>;
+    static constexpr bits_t<T> bias = 2 * f::bias;
+    static T argument(T x) {
         x = x < f::exp_lowest ? f::exp_lowest : x;
-        x = x > f::exp_highest ? f::exp_highest : x;
-        const auto parts = split_exp(x, 2 * f::bias);
-        const bits_t<T> half = parts.exponent >> 1;
-        return (1 + parts.expm1) * from_bits<T>(half << f::mantissa) *
-               from_bits<T>((parts.exponent - half) << f::mantissa);
+        return x > f::exp_highest ? f::exp_highest : x;
+    }
+    static T finish(T, T expm1, bits_t<T> exponent) {
+        const bits_t<T> half = exponent >> 1;
+        return (1 + expm1) * from_bits<T>(half << f::mantissa) *
+               from_bits<T>((exponent - half) << f::mantissa);
     }
 };
 
-struct gaussian {
-    template <class T>
-    T operator()(T x) const {
-        return exponential()(-x);
-    }
+template <class T>
+struct gaussian : exponential<T> {
+    static T argument(T x) { return exponential<T>::argument(-x); }
 };
 
 // Of e = exp(−|x|): e / (1 + e) keeps the relative accuracy of the negative tail. From
 // k = −bias on, x < sigmoid_zero, 2^k and with it e is 0.
+template <class T>
 struct sigmoid {
-    template <class T>
-    T operator()(T x) const {
-        using f = format<T>;
-        T y = -std::abs(x);
-        y = y < f::sigmoid_zero ? f::sigmoid_zero : y;
-        const auto parts = split_exp(y, f::bias);
-        const T e = (1 + parts.expm1) * from_bits<T>(parts.exponent << f::mantissa);
+    using f = format<T>;
+    static constexpr bits_t<T> bias = f::bias;
+    static T argument(T x) {
+        const T y = -std::abs(x);
+        return y < f::sigmoid_zero ? f::sigmoid_zero : y;
+    }
+    static T finish(T x, T expm1, bits_t<T> exponent) {
+        const T e = (1 + expm1) * from_bits<T>(exponent << f::mantissa);
         return (x < 0 ? e : T(1)) / (1 + e);
     }
 };
 
 // expm1(2|x|) / (expm1(2|x|) + 2): nothing cancels near 0.
+template <class T>
 struct hyperbolic_tangent {
-    template <class T>
-    T operator()(T x) const {
-        using f = format<T>;
-        T y = 2 * std::abs(x);
-        y = y > 2 * f::tanh_one ? 2 * f::tanh_one : y;
-        const auto parts = split_exp(y, f::bias);
-        const T power = from_bits<T>(parts.exponent << f::mantissa);
-        const T expm1 = power * parts.expm1 + (power - 1);
+    using f = format<T>;
+    static constexpr bits_t<T> bias = f::bias;
+    static T argument(T x) {
+        const T y = 2 * std::abs(x);
+        return y > 2 * f::tanh_one ? 2 * f::tanh_one : y;
+    }
+    static T finish(T x, T expm1, bits_t<T> exponent) {
+        const T power = from_bits<T>(exponent << f::mantissa);
+        expm1 = power * expm1 + (power - 1);
         return std::copysign(expm1 / (expm1 + 2), x);
     }
 };
@@ -250,6 +241,28 @@ PAIRGRAM_CLONES void map(std::ptrdiff_t n, T* x, F f) {
     for (std::ptrdiff_t i = 0; i < n; ++i) x[i] = f(x[i]);
 }
 
+// In three short loops over a block that stays in the nearest cache: in one, the chain of dependent
+// steps is so long that the processor waits.
+template <class F, class T>
+PAIRGRAM_CLONES void map_exponential(std::ptrdiff_t n, T* x) {
+    using f = format<T>;
+    constexpr std::ptrdiff_t block = 256;
+    T r[block];
+    bits_t<T> exponent[block];
+    for (std::ptrdiff_t begin = 0; begin < n; begin += block, x += block) {
+        const auto size = std::min(block, n - begin);
+        for (std::ptrdiff_t i = 0; i < size; ++i) {
+            const T y = F::argument(x[i]);
+            const T rounded = y * T(1.4426950408889634) + f::rounder;
+            const T k = rounded - f::rounder;
+            r[i] = (y - k * f::ln2_high) - k * f::ln2_low;
+            exponent[i] = to_bits(rounded) - to_bits(T(f::rounder)) + F::bias;
+        }
+        for (std::ptrdiff_t i = 0; i < size; ++i) r[i] = r[i] + r[i] * r[i] * exp_tail(r[i]);
+        for (std::ptrdiff_t i = 0; i < size; ++i) x[i] = F::finish(x[i], r[i], exponent[i]);
+    }
+}
+
 template <class T>
 PAIRGRAM_CLONES bool any_far(std::ptrdiff_t n, const T* x) {
     bits_t<T> far = 0;
@@ -279,13 +292,13 @@ template <class T>
 void apply(activation f, std::ptrdiff_t n, T* x) {
     switch (f) {
         case activation::exp:
-            return map(n, x, exponential());
+            return map_exponential<exponential<T>>(n, x);
         case activation::gaussian:
-            return map(n, x, gaussian());
+            return map_exponential<gaussian<T>>(n, x);
         case activation::sigmoid:
-            return map(n, x, sigmoid());
+            return map_exponential<sigmoid<T>>(n, x);
         case activation::tanh:
-            return map(n, x, hyperbolic_tangent());
+            return map_exponential<hyperbolic_tangent<T>>(n, x);
         case activation::cos:
             return map_periodic(n, x, cosine());
         case activation::sin:

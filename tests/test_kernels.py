@@ -67,7 +67,7 @@ def test_gram_of_any_blocks_and_threads(dtype, problem, pairs, weighting, block_
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("width", [511, 512, 700])
+@pytest.mark.parametrize("width", [511, 724, 1023, 1024])  # and the target
 def test_gram_in_slots_and_in_tiles(width, dtype):
     rng = np.random.default_rng(width)
     query = np.repeat(np.arange(12), rng.integers(1, 90, 12))
