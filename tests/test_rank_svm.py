@@ -231,6 +231,19 @@ def test_features_that_do_not_fit_are_made_again(data, kind, monkeypatch):
     np.testing.assert_allclose(coarse.history_["objective"][0], stored.history_["objective"][0])
 
 
+def test_large_features_are_stored_in_single_precision(data, monkeypatch):
+    X, y, qid = data
+    nodes = RandomNodes(30, "sine", random_state=0)
+    model = RankSVM(0.1, feature_map=nodes).fit(X, y, qid=qid)
+    monkeypatch.setattr(rank_svm, "SMALLEST_SINGLE", 8 * 30 * len(y) - 1)
+    coarse = RankSVM(0.1, feature_map=nodes).fit(X, y, qid=qid)
+    fine = RankSVM(0.1, feature_map=nodes, tol=9e-6).fit(X, y, qid=qid)
+    assert (coarse.coef_ != model.coef_).all()
+    np.testing.assert_allclose(coarse.coef_, model.coef_, rtol=1e-3, atol=1e-5)
+    monkeypatch.setattr(rank_svm, "FINEST_SINGLE", 1e-6)
+    assert (RankSVM(0.1, feature_map=nodes, tol=9e-6).fit(X, y, qid=qid).coef_ != fine.coef_).all()
+
+
 @given(problems(max_features=3), st.booleans())
 def test_scatter_diagonal(problem, sparse):
     factor = np.random.default_rng(0).random(len(problem.offsets) - 1)

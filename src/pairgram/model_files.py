@@ -27,7 +27,8 @@ def load_model(path: str | os.PathLike[str]) -> LinearRanker:
     Returns
     -------
     RankRLS, ELMRank or RankSVM
-        Fitted; a `RankRLSCV`, `ELMRankCV` or `RankSVMCV` comes back as the model that it chose.
+        Fitted; a `RankRLSCV`, `ELMRankCV` or `RankSVMCV` comes back as the model that it chose, a
+        `PairwiseELM` as the RankRLS and a `RankNystroem` as the RankSVM that it is.
 
     Raises
     ------
