@@ -14,11 +14,15 @@ from typer.testing import CliRunner
 import pairgram
 from pairgram import (
     ELMRankCV,
+    Nystroem,
     Pairgram,
     PairwiseELMCV,
     PointwiseELMCV,
+    RandomFourier,
     RankRLS,
     RankRLSCV,
+    RankSVMCV,
+    _landmarks,
     dump_letor,
     evaluate,
     load_model,
@@ -28,7 +32,7 @@ from pairgram import (
 from pairgram.cli import app
 from pairgram.cli.protocol import PROTOCOL_METRICS
 from pairgram.cli.report import show, show_alpha
-from pairgram.cli.settings import ACTIVATIONS, parse_grid, parse_range
+from pairgram.cli.settings import ACTIVATIONS, LANDMARKS, parse_grid, parse_range
 
 ELM = ("--model", "elm-pairwise")
 
@@ -226,6 +230,61 @@ def test_train_elmrank(file, valid_file, data, tmp_path):
         assert scored["metrics"]["map"] == evaluate(["map"], y, expected.predict(X), qid)["map"]
         assert json.loads(run("inspect", tmp_path / "m", "--json"))["kind"] == "ELMRank"
     assert "elmrank, 10 folds, 4 settings" in run("cv", file, "--model", "elmrank", *grid)
+
+
+def maps(kind, gammas, *arguments, **named):
+    return [kind(*arguments, gamma=gamma, random_state=0, **named) for gamma in gammas]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "feature_map"),
+    [
+        ("ranksvm", (), None),
+        ("rank-nystroem", (), maps(Nystroem, [None], n_components=500)),
+        (
+            "rank-nystroem",
+            ("--components", 9, "--landmarks", "kmeans", "--gamma", "2^-2:2^2:4"),
+            maps(Nystroem, [0.25, 4.0], n_components=9, landmarks="kmeans"),
+        ),
+        ("rank-nystroem", ("--components", "all"), maps(Nystroem, [None], n_components=None)),
+        ("rank-fourier", ("--gamma", "auto"), maps(RandomFourier, [None], 500)),
+        (
+            "rank-fourier",
+            ("--components", 9, "--gamma", "0.5,2", "--random-state", 3),
+            [RandomFourier(9, gamma=gamma, random_state=3) for gamma in (0.5, 2.0)],
+        ),
+    ],
+)
+def test_train_rank_svm(file, valid_file, data, tmp_path, name, options, feature_map):
+    X, y, qid = data
+    arguments = ("train", file, "-o", tmp_path / "m", "--model", name, "--json", *options)
+    more = ("--Cs", "0.01,1", "--weighting", "queries", "--tol", 1e-6, "--metric", "map")
+    search = RankSVMCV(feature_map=feature_map)
+    valid = tuple(pairgram.load_letor(valid_file))
+    named = {"Cs": [0.01, 1], "weighting": "queries", "tol": 1e-6, "scoring": "map"}
+    for others, held_out in (((), "5 folds"), ((*more, "--valid", valid_file), str(valid_file))):
+        report = json.loads(run(*arguments, *others))
+        expected = search.set_params(**(named | {"cv": valid} if others else {}))
+        expected.fit(X, y, qid=qid)
+        assert report["score"] == expected.best_score_ and report["held_out"] == held_out
+        gamma = {} if feature_map is None else {"gamma": expected.feature_map_.gamma_}
+        assert report["params"] == {"C": expected.C_} | gamma
+        scores = load_model(tmp_path / "m").predict(X)
+        np.testing.assert_array_equal(scores, expected.predict(X))
+    inspected = json.loads(run("inspect", tmp_path / "m", "--json"))
+    assert inspected["kind"] == "RankSVM"
+    assert ("largest_weights" in inspected) == (feature_map is None)
+
+
+def test_cv_of_rank_svms_has_a_row_for_every_gamma_and_C(file):
+    options = ("--model", "rank-nystroem", "--gamma", "2^-3:2^-1:2", "--Cs", "0.25,1")
+    report = json.loads(run("cv", file, *options, "--json"))
+    tried = [(row["gamma"], row["C"]) for row in report["path"]]
+    assert tried == [(0.125, 0.25), (0.125, 1), (0.5, 0.25), (0.5, 1)]
+    assert report["best"] in report["path"]
+    text = run("cv", file, *options)
+    assert "rank-nystroem, 5 folds, 4 settings" in text
+    assert "2^-3" in text and "2^-1" in text
 
 
 def test_elm_pairs_are_chosen(file, data):
@@ -479,6 +538,23 @@ def test_letor_elm(folder):
     assert error("letor", none, "--model", "elm-pointwise", "--pairs", "kept") == message
 
 
+def test_letor_rank_svm(folder):
+    fold = next(pairgram.load_letor_folds(folder))
+    metric = pairgram.get_metric("map", "letor")
+    Cs, gammas = 2.0 ** np.arange(-12, 7), 2.0 ** np.arange(-12, 3)
+    for name, options, feature_map in (
+        ("ranksvm", (), None),
+        ("rank-nystroem", ("--components", 5), maps(Nystroem, gammas, n_components=5)),
+    ):
+        report = json.loads(run("letor", folder, "--json", "--model", name, *options))
+        expected = RankSVMCV(Cs, feature_map=feature_map, cv=tuple(fold.valid), scoring=metric)
+        expected.fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+        first = report["folds"][0]
+        gamma = {} if feature_map is None else {"gamma": expected.feature_map_.gamma_}
+        assert first["params"] == {"C": expected.C_} | gamma
+        assert first["valid"]["map"] == pytest.approx(expected.best_score_, rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("model", "expected"), [("elm-pairwise", 0.4476), ("elm-pointwise", 0.4490)]
 )
@@ -699,8 +775,22 @@ def test_more_features_than_the_model(model_file, tmp_path):
         ((*ELM, "--weight-range", "1:-1"), "--weight-range is two numbers such as -1:1, the lower"),
         ((*ELM, "--kernel", "x"), "--kernel must be one of linear, rbf, got 'x'"),
         ((*ELM, "--kernel", "rbf", "--nodes", 5), "give --kernel or --nodes, not both: nodes have"),
-        ((*ELM, "--kernel", "linear", "--gamma", 1), "--gamma is of --kernel rbf"),
-        ((*ELM, "--kernel", "rbf", "--gamma", "inf"), "--gamma must be finite and > 0, got inf"),
+        ((*ELM, "--kernel", "linear", "--gamma", 1), "--gamma is one number of --kernel rbf, or"),
+        ((*ELM, "--kernel", "rbf", "--gamma", "1,2"), "--gamma is one number of --kernel rbf, or"),
+        ((*ELM, "--kernel", "rbf", "--gamma", "inf"), "--gamma: each must be finite and > 0, got"),
+        (("--gamma", 1), "--model rankrls takes no --gamma; elm-pairwise, elm-pointwise, rank-ny"),
+        (("-m", "ranksvm", "--gamma", 1), "--model ranksvm takes no --gamma; elm-pairwise, elm-po"),
+        (("-m", "ranksvm", "--components", 5), "--model ranksvm takes no --components; rank-nystr"),
+        (("-m", "ranksvm", "--pairs", "kept"), "--model ranksvm takes no --pairs; rankrls, elm-p"),
+        (("-m", "ranksvm", "--tol", 0), "--tol must be finite and > 0, got 0"),
+        ((*ELM, "--tol", 1), "--model elm-pairwise takes no --tol; ranksvm, rank-nystroem, rank-f"),
+        (("-m", "rank-nystroem", "--components", 0), "--components must be an integer >= 1 or all"),
+        (("-m", "rank-nystroem", "--landmarks", "x"), "--landmarks must be one of uniform, kmeans"),
+        (
+            ("-m", "rank-fourier", "--landmarks", "kmeans"),
+            "--model rank-fourier takes no --landmar",
+        ),
+        (("-m", "rank-fourier", "--components", "all"), "--components all is of --model rank-nyst"),
         (("--threads", 0), "Invalid value for '--threads'"),
         (("--threads", "many"), "Invalid value for '--threads'"),
         (("--fold", 1), "No such option: --fold"),
@@ -838,6 +928,7 @@ def test_parse_range():
 
 def test_activations_are_those_of_the_nodes():
     assert tuple(random_nodes.ACTIVATIONS) == ACTIVATIONS
+    assert _landmarks.LANDMARKS == LANDMARKS
 
 
 def test_cells():

@@ -10,6 +10,8 @@ from pairgram import (
     PointwiseELM,
     PointwiseELMCV,
     RandomNodes,
+    RankNystroem,
+    RankRandomFourier,
     RankRLS,
     RankRLSCV,
     RankSVM,
@@ -35,6 +37,9 @@ from pairgram import (
         ELMRankCV([0.1], [2.0, 1024.0], n_nodes=10, cv=3, pairs="dropped"),
         RankSVM(),
         RankSVM(loss="squared", weighting="queries", tol=1e-6),
+        RankNystroem(random_state=0),
+        RankNystroem(n_components=None),
+        RankRandomFourier(random_state=0),
         RankSVMCV(cv=3),
         RankSVMCV([0.1, 1.0], feature_map=[None, RandomNodes(5, random_state=0)], cv=3),
     ]

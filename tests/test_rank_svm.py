@@ -73,8 +73,25 @@ def test_the_objective_is_that_of_l_bfgs_on_explicit_pairs(problem, loss, weight
     value, gradient = reference_svm.objective(model.coef_, problem.X, A, W, C, loss)
     assert value <= best_objective(problem.X, A, W, C, loss) * (1 + 1e-8)
     _, at_zero = reference_svm.objective(0 * model.coef_, problem.X, A, W, C, loss)
-    assert np.linalg.norm(gradient) <= 1e-8 * np.linalg.norm(at_zero)
+    # the gradient's terms can be far larger than their sum at 0, to which tol refers
+    differences = abs(A @ problem.X)
+    terms = 2 * C * np.linalg.norm((W * (1 + differences @ abs(model.coef_))) @ differences)
+    rounding = 4 * np.finfo(float).eps * terms
+    assert np.linalg.norm(gradient) <= 2e-9 * np.linalg.norm(at_zero) + rounding
     np.testing.assert_allclose(model.history_["objective"][-1], value, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [198, 351, 2445, 2693])
+def test_features_of_unequal_size_do_not_end_it_early(seed):
+    """The objective is at its minimum to the last digit before the gradient is at tol."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 4)) * (1000, 1, 1, 1)
+    y, qid = rng.integers(0, 3, 40), np.arange(40) // 8
+    model = RankSVM(tol=1e-9).fit(X, y, qid=qid)
+    A, W = reference_svm.preference_pairs(y, qid)
+    _, gradient = reference_svm.objective(model.coef_, X, A, W, 1.0)
+    _, at_zero = reference_svm.objective(0 * model.coef_, X, A, W, 1.0)
+    assert np.linalg.norm(gradient) <= 2e-9 * np.linalg.norm(at_zero)
 
 
 @pytest.mark.parametrize(("name", "C"), [("OHSUMED", 2**-9), ("MQ2008", 2**-7)])
@@ -212,6 +229,19 @@ def test_features_that_do_not_fit_are_made_again(data, kind, monkeypatch):
     coarse = RankSVM(0.1, feature_map=nodes).fit(X, y, qid=qid)  # in single precision
     assert coarse.history_["objective"][-1] <= stored.history_["objective"][-1] * 1.001
     np.testing.assert_allclose(coarse.history_["objective"][0], stored.history_["objective"][0])
+
+
+def test_large_features_are_stored_in_single_precision(data, monkeypatch):
+    X, y, qid = data
+    nodes = RandomNodes(30, "sine", random_state=0)
+    model = RankSVM(0.1, feature_map=nodes).fit(X, y, qid=qid)
+    monkeypatch.setattr(rank_svm, "SMALLEST_SINGLE", 8 * 30 * len(y) - 1)
+    coarse = RankSVM(0.1, feature_map=nodes).fit(X, y, qid=qid)
+    fine = RankSVM(0.1, feature_map=nodes, tol=9e-6).fit(X, y, qid=qid)
+    assert (coarse.coef_ != model.coef_).all()
+    np.testing.assert_allclose(coarse.coef_, model.coef_, rtol=1e-3, atol=1e-5)
+    monkeypatch.setattr(rank_svm, "FINEST_SINGLE", 1e-6)
+    assert (RankSVM(0.1, feature_map=nodes, tol=9e-6).fit(X, y, qid=qid).coef_ != fine.coef_).all()
 
 
 @given(problems(max_features=3), st.booleans())

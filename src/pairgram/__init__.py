@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pairgram.elm import PairwiseELM, PairwiseELMCV, PointwiseELM, PointwiseELMCV
     from pairgram.elm_rank import ELMRank, ELMRankCV
     from pairgram.gram import Pairgram
+    from pairgram.kernel_rank_svm import RankNystroem, RankRandomFourier
     from pairgram.kernels import KernelMap, kernel_matrix
     from pairgram.least_squares import RankRLS, RankRLSCV
     from pairgram.metrics import Metric, evaluate, get_metric, make_scorer, metric_names
@@ -36,8 +37,10 @@ __all__ = [
     "QueryKFold",
     "RandomFourier",
     "RandomNodes",
+    "RankNystroem",
     "RankRLS",
     "RankRLSCV",
+    "RankRandomFourier",
     "RankSVM",
     "RankSVMCV",
     "__version__",
@@ -63,6 +66,7 @@ _NAMES = {
     "elm": ("PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"),
     "elm_rank": ("ELMRank", "ELMRankCV"),
     "gram": ("Pairgram",),
+    "kernel_rank_svm": ("RankNystroem", "RankRandomFourier"),
     "kernels": ("KernelMap", "kernel_matrix"),
     "least_squares": ("RankRLS", "RankRLSCV"),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),

@@ -27,7 +27,7 @@ def choose_landmarks(
 
     Parameters
     ----------
-    how : str of `LANDMARKS`
+    how : str of `LANDMARKS`, or "all"
     kernel : Kernel
     X : ndarray or csr_array of shape (n_rows, n_features)
     n_landmarks : int ≤ n_rows
@@ -37,7 +37,9 @@ def choose_landmarks(
     """
     if how == "kmeans":
         return _centres(X, n_landmarks, rng), None
-    if how == "uniform":
+    if how == "all":
+        rows = np.arange(n_landmarks)
+    elif how == "uniform":
         rows = np.asarray(rng.permutation(X.shape[0])[:n_landmarks])
     else:
         rows = _pivots(kernel, X, n_landmarks, rng, n_threads)

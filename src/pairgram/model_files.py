@@ -29,7 +29,8 @@ def load_model(path: str | os.PathLike[str]) -> LinearRanker:
     Returns
     -------
     RankRLS, PointwiseELM, PairwiseELM, ELMRank or RankSVM
-        Fitted; a search, such as `RankRLSCV`, comes back as the model that it chose.
+        Fitted; a search, such as `RankRLSCV`, comes back as the model that it chose, a
+        `RankNystroem` as the RankSVM that it is.
 
     Raises
     ------

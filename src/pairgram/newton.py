@@ -96,8 +96,9 @@ class PairSolver:
         """Go to the minimum for C, until the gradient is `tol` times that at 0.
 
         One step is taken at least: beside a large C the gradient of another C's solution is small.
-        Rounding error ends it too: where a step promises no decrease that float64 can show, and
-        the last one did not halve the gradient.
+        Rounding error ends it too: where a step promises no decrease of the objective that float64
+        can show, and more than half of what the last one promised. (The gradient's norm tells less:
+        steps shrink it in the norm of the inverse Hessian.)
         """
         history = Convergence()
         last = np.inf
@@ -114,10 +115,11 @@ class PairSolver:
             if len(history.step) == max_iter:
                 return history
             step, along, n_products = self._newton_step(C, gradient, precondition)
-            if -float(gradient @ step) <= ROUNDING * objective and norm > last / 2:
+            promise = -float(gradient @ step)
+            if promise <= ROUNDING * objective and promise > last / 2:
                 history.converged = True
                 return history
-            last = norm
+            last = promise
             history.step.append(self._move(C, step, along))
             history.n_hessian_products.append(n_products)
 

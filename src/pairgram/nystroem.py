@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 from pairgram._checks import check_at_least_zero, check_positive, check_size, check_text
 from pairgram._landmarks import LANDMARKS, choose_landmarks
 from pairgram._map_base import FeatureMap, generator
+from pairgram._memory import available_memory
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.kernel_nodes import KERNELS, Kernel, KernelFunction, Values, dense_blocks
 
@@ -37,8 +38,9 @@ class Nystroem(FeatureMap):
         γ; None takes ``1 / n_features``.
     degree : int ≥ 1, default=3
     coef0 : float ≥ 0, default=1.0
-    n_components : int ≥ 1, default=100
-        Landmarks; all rows where there are fewer.
+    n_components : int ≥ 1 or None, default=100
+        Landmarks; all rows where there are fewer. None: all rows, whatever `landmarks` says, for
+        the kernel itself.
     landmarks : {"uniform", "kmeans", "rpcholesky"}, default="uniform"
         - "uniform": rows drawn without replacement;
         - "kmeans": centres of scikit-learn's ``KMeans``, over 20,000 rows of ``MiniBatchKMeans``;
@@ -65,10 +67,10 @@ class Nystroem(FeatureMap):
 
     Notes
     -----
-    Let m be the landmarks and r ≤ m the features. `fit`: O(m³), and for "rpcholesky"
-    O(n m (m + n_features)) time and O(n m) memory. `transform`: n · m · (2 n_features + r) flops
-    and about 1 ns per kernel value, in float64 for rows of either dtype: whitening multiplies
-    rounding errors by up to ``1 / sqrt(tol)``.
+    Let m be the landmarks and r ≤ m the features. `fit`: O(m³) time and 48 m² bytes, and for
+    "rpcholesky" O(n m (m + n_features)) time and O(n m) memory. `transform`:
+    n · m · (2 n_features + r) flops and about 1 ns per kernel value, in float64 for rows of either
+    dtype: whitening multiplies rounding errors by up to ``1 / sqrt(tol)``.
 
     Chen et al. have ``U S^-½``, and scikit-learn's map ``U S^-½ Uᵀ``, m features whatever the rank:
     rotations of these features, with the same kernel.
@@ -100,7 +102,7 @@ class Nystroem(FeatureMap):
         gamma: float | None = None,
         degree: int = 3,
         coef0: float = 1.0,
-        n_components: int = 100,
+        n_components: int | None = 100,
         landmarks: str = "uniform",
         tol: float = 1e-6,
         random_state: Any = None,
@@ -124,8 +126,11 @@ class Nystroem(FeatureMap):
         ValueError
             If a parameter is not as described; names the parameter. If X holds NaN or infinity, or
             no eigenvalue of the landmarks' kernel is above `tol`.
+        MemoryError
+            If their kernel and its eigenvectors do not fit into the memory that is free.
         """
-        n_components = check_size("n_components", self.n_components)
+        exact = self.n_components is None
+        n_components = 1 if exact else check_size("n_components", self.n_components)
         how = check_text("landmarks", self.landmarks, LANDMARKS)
         tol = check_at_least_zero("tol", self.tol)
         threads = resolve_n_threads(self.n_threads)
@@ -138,12 +143,14 @@ class Nystroem(FeatureMap):
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         self.gamma_ = 1 / self.n_features_in_ if gamma is None else gamma
         self._kernel = Kernel(self.kernel, self.gamma_, degree, coef0)
+        n_landmarks = X.shape[0] if exact else min(n_components, X.shape[0])
+        _check_memory(n_landmarks)
         with single_threaded_blas():
             self.components_, rows = choose_landmarks(
-                how,
+                "all" if exact else how,
                 self._kernel,
                 X,
-                min(n_components, X.shape[0]),
+                n_landmarks,
                 generator(self.random_state),
                 threads,
             )
@@ -208,6 +215,16 @@ class Nystroem(FeatureMap):
             self._kernel == other._kernel
             and np.array_equal(self.components_, other.components_)
             and np.array_equal(self.whitening_, other.whitening_)
+        )
+
+
+def _check_memory(n_landmarks: int) -> None:
+    """Raise a MemoryError where `_whitening` would not fit: K and five more of its size."""
+    needed, free = 6 * 8.0 * n_landmarks**2, available_memory()
+    if needed > free:
+        raise MemoryError(
+            f"n_components: the kernel of {n_landmarks} landmarks and its eigenvectors take "
+            f"{needed / 2**30:.1f} GiB, but {free / 2**30:.1f} GiB are free"
         )
 
 

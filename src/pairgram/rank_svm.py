@@ -34,6 +34,7 @@ Loss = Literal["squared_hinge", "squared"]
 
 WIDEST_GRAM = 4096  # more features are preconditioned by the diagonal alone
 FINEST_SINGLE = 1e-5  # smaller tolerances store mapped features in double precision
+SMALLEST_SINGLE = 1 << 20  # so do fewer bytes, which half of would save no time
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,8 @@ class Training:
                 f"no preference pair counts, with n_samples={len(data.y)}: every query has a "
                 "single row, rows of one label, or weight 0"
             )
-        single = settings.tol >= FINEST_SINGLE or data.X.dtype == np.float32
+        large = 8 * len(data.y) * data.n_features > SMALLEST_SINGLE
+        single = (settings.tol >= FINEST_SINGLE and large) or data.X.dtype == np.float32
         dtype = np.float32 if single else np.float64
         data = with_stored_features(data, dtype, settings.memory_limit)
         if data.n_features <= WIDEST_GRAM:
@@ -214,8 +216,8 @@ class RankSVM(LinearRanker):
     statistic of `RankRLS` for ``pairs="dropped"``: n · n_features² + n_features³ / 3 flops before
     the first step, and few steps after it. Above 4,096 features by its diagonal alone.
 
-    Features of a map are stored in single precision (double for ``tol`` < 1e-5) and summed in
-    double. CSR rows stay sparse.
+    Features of a map are stored in single precision (double up to 1 MiB and for ``tol`` < 1e-5)
+    and summed in double. CSR rows stay sparse.
 
     References
     ----------

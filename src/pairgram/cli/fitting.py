@@ -34,7 +34,9 @@ def train(
     valid: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="File to choose by. [default: leave-query-out]", show_default=False
+            metavar="FILE",
+            help="File to choose by. [default: leave-query-out, or folds]",
+            show_default=False,
         ),
     ] = None,
     settings: Settings,
@@ -46,10 +48,10 @@ def train(
 ) -> None:
     """Fit a model, choose its settings, write it to a file.
 
-    Every combination of --alphas or --Cs, --pairs and --target is scored on queries that the model
-    has not seen: each query in turn (exact leave-query-out) or those of --valid. The best is fitted
-    to all of FILE. The score printed is that of the best on held-out queries; the seconds are those
-    of fitting and choosing.
+    Every combination of --alphas or --Cs, --gamma, --pairs and --target is scored on queries that
+    the model has not seen: each query in turn (exact leave-query-out), those of folds (elmrank, 10;
+    RankSVMs, 5), or those of --valid. The best is fitted to all of FILE. The score printed is that
+    of the best on held-out queries; the seconds are those of fitting and choosing.
 
     \b
     Examples:
@@ -58,6 +60,7 @@ def train(
       pairgram train train.txt -o model.safetensors --alpha 100 --pairs dropped
       pairgram train train.txt -o model.safetensors --pairs gain --pairs absdiff --scale
       pairgram train train.txt -o model.safetensors --model elm-pairwise --activation sigmoid
+      pairgram train train.txt -o model.safetensors --model rank-fourier --gamma 2^-9:2^0:3
     """
     from pairgram.datasets import padded
 
@@ -134,10 +137,11 @@ def cv(
     sparse: opt.Sparse = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Print the leave-query-out score of every combination of settings.
+    """Print the held-out score of every combination of settings.
 
-    These are those of --alphas or --Cs, --pairs and --target. Each query is scored by the model
-    fitted to all the others, exactly, for all ridges from one eigendecomposition. The best is
+    These are those of --alphas or --Cs, --gamma, --pairs and --target. Each query is scored by the
+    model fitted to all the others, exactly, for all ridges from one eigendecomposition; models
+    without that are fitted to all folds but the query's (elmrank, 10; RankSVMs, 5). The best is
     marked.
 
     \b

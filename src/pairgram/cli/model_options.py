@@ -12,7 +12,7 @@ import typer
 from pairgram.cli import settings as known
 from pairgram.cli.models import MODELS
 from pairgram.cli.options import Threads
-from pairgram.cli.settings import Settings, parse_grid, parse_range
+from pairgram.cli.settings import Settings, parse_components, parse_grid, parse_range
 
 __all__ = ["ModelName", "with_settings"]
 
@@ -99,7 +99,8 @@ BiasRange = Annotated[
     typer.Option(metavar="A:B", help="Of the nodes' biases, uniform. [default: the model's]"),
 ]
 RandomState = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="Seed of the nodes. [default: 0]")
+    int | None,
+    typer.Option(metavar="N", min=0, help="Seed of the nodes or components. [default: 0]"),
 ]
 Estimators = Annotated[
     int | None,
@@ -112,8 +113,34 @@ Kernel = Annotated[
     typer.Option(metavar="NAME", help=f"Instead of nodes: {', '.join(known.KERNELS)}."),
 ]
 Gamma = Annotated[
+    str | None,
+    typer.Option(
+        metavar="GRID",
+        help="Of the rbf kernel exp(-gamma |a - b|^2); rank-nystroem and rank-fourier try several, "
+        "like --alphas. [default: 1 / features; for letor the model's paper]",
+        show_default=False,
+    ),
+]
+Components = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N",
+        help="Features that stand for the kernel; for rank-nystroem, all takes the kernel itself. "
+        "[default: 500]",
+        show_default=False,
+    ),
+]
+Landmarks = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help=f"Of rank-nystroem: {', '.join(known.LANDMARKS)}. [default: uniform]"
+    ),
+]
+Tol = Annotated[
     float | None,
-    typer.Option(metavar="X", help="Of the rbf kernel exp(-X |a - b|^2). [default: the kernel's]"),
+    typer.Option(
+        metavar="X", help="Of RankSVMs: share of the gradient at 0 to stop at. [default: 0.001]"
+    ),
 ]
 
 
@@ -133,6 +160,9 @@ def _settings(
     random_state: RandomState = None,
     kernel: Kernel = None,
     gamma: Gamma = None,
+    components: Components = None,
+    landmarks: Landmarks = None,
+    tol: Tol = None,
     threads: Threads = None,
 ) -> Settings:
     return Settings(
@@ -150,7 +180,10 @@ def _settings(
         n_estimators=estimators,
         random_state=random_state,
         kernel=kernel,
-        gamma=gamma,
+        gammas=None if gamma is None else parse_grid(gamma, "--gamma"),
+        n_components=None if components is None else parse_components(components),
+        landmarks=landmarks,
+        tol=tol,
         n_threads=threads,
     )
 

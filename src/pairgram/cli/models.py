@@ -97,8 +97,51 @@ def _elmrank(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
     )
 
 
+def _ranksvm(
+    settings: Settings, cv: Any, scoring: Metric | None, feature_map: Sequence[Any] = (None,)
+) -> Any:
+    from pairgram.rank_svm_cv import RankSVMCV
+
+    said = {"cv": cv, "tol": settings.tol}
+    return RankSVMCV(
+        settings.Cs or None,
+        feature_map=list(feature_map),
+        weighting=settings.weighting,  # type: ignore[arg-type]
+        scoring=scoring,
+        n_threads=settings.n_threads,
+        **{name: value for name, value in said.items() if value is not None},
+    )
+
+
+def _rank_nystroem(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
+    from pairgram.nystroem import Nystroem
+
+    n_components = None if settings.n_components == 0 else settings.n_components or _COMPONENTS
+    named = {"n_components": n_components, "landmarks": settings.landmarks or "uniform"}
+    return _ranksvm(settings, cv, scoring, _maps(Nystroem, settings, **named))
+
+
+def _rank_fourier(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
+    from pairgram.random_fourier import RandomFourier
+
+    if settings.n_components == 0:
+        raise ValueError("--components all is of --model rank-nystroem")
+    named = {"n_components": settings.n_components or _COMPONENTS}
+    return _ranksvm(settings, cv, scoring, _maps(RandomFourier, settings, **named))
+
+
+def _maps(kind: Any, settings: Settings, **named: Any) -> list[Any]:
+    """Return a feature map for every gamma."""
+    seed = settings.random_state or 0
+    return [kind(gamma=g, random_state=seed, **named) for g in settings.gammas or (None,)]
+
+
 def _of_elm(settings: Settings) -> dict[str, Any]:
-    return {**_of_nodes(settings), "kernel": settings.kernel, "gamma": settings.gamma}
+    gammas = settings.gammas
+    if gammas is not None and (settings.kernel != "rbf" or len(gammas) != 1):
+        raise ValueError("--gamma is one number of --kernel rbf, or a grid of --model rank-...")
+    gamma = None if gammas is None else gammas[0]
+    return {**_of_nodes(settings), "kernel": settings.kernel, "gamma": gamma}
 
 
 def _of_nodes(settings: Settings) -> dict[str, Any]:
@@ -112,10 +155,16 @@ def _of_nodes(settings: Settings) -> dict[str, Any]:
 
 
 _NODES = frozenset({"Cs", "n_nodes", "activation", "weight_range", "bias_range", "random_state"})
-_ELM = _NODES | {"kernel", "gamma"}
+_ELM = _NODES | {"kernel", "gammas"}
+_SVM = frozenset({"Cs", "weighting", "tol"})
+_KERNEL_SVM = _SVM | {"gammas", "n_components", "random_state"}
+_COMPONENTS = 500
 _RLS = frozenset({"alphas", "targets", "scale", "weighting"})
 _RLS_GRID = {"alphas": parse_grid("2^-15:2^24", "alphas")}  # Pahikkala et al. 2007, §5
 _ELM_GRID = {"Cs": parse_grid("2^-30:2^20:2", "Cs")}  # Zong and Huang 2013, §5.2
+# Chen et al. 2017, §4.1
+_SVM_GRID = {"Cs": parse_grid("2^-12:2^6", "Cs")}
+_KERNEL_SVM_GRID = _SVM_GRID | {"gammas": parse_grid("2^-12:2^2", "gammas")}
 
 MODELS: Mapping[str, Model] = {
     "rankrls": Model(
@@ -134,6 +183,21 @@ MODELS: Mapping[str, Model] = {
         "two regularisers on 100 sigmoid nodes, pairs of all rows or --scope query",
         *(_elmrank, _NODES | {"alphas", "pairs", "scope", "n_estimators"}),
         held_out="10 folds",
+    ),
+    "ranksvm": Model(
+        "linear, squared hinge loss on preference pairs",
+        *(_ranksvm, _SVM, _SVM_GRID),
+        held_out="5 folds",
+    ),
+    "rank-nystroem": Model(
+        "the same on 500 Nystroem features of the rbf kernel",
+        *(_rank_nystroem, _KERNEL_SVM | {"landmarks"}, _KERNEL_SVM_GRID),
+        held_out="5 folds",
+    ),
+    "rank-fourier": Model(
+        "the same on 500 random Fourier features",
+        *(_rank_fourier, _KERNEL_SVM, _KERNEL_SVM_GRID),
+        held_out="5 folds",
     ),
 }
 
@@ -176,4 +240,7 @@ def _row(results: Mapping[str, Any], row: int) -> dict[str, Any]:
         for name, column in results.items()
         if name.startswith("param_")
     }
+    if "feature_map" in values:  # of which the options set gamma alone
+        feature_map = values.pop("feature_map")
+        values |= {} if feature_map is None else {"gamma": feature_map.gamma_}
     return {name: getattr(value, "item", lambda v=value: v)() for name, value in values.items()}

@@ -121,9 +121,10 @@ def letor(
     chosen for each fold by --metric on its validation part. Without options this is the protocol of
     the RankRLS paper: tied pairs kept and dropped, ridges 2^-15 to 2^24, MAP, and the metrics of
     LETOR's evaluation tools; with --model elm-pairwise or elm-pointwise that of the paper on
-    extreme learning machines: 1000 linear nodes or --kernel linear, C 2^-30, 2^-28 to 2^20. The
-    published NDCG@k of MQ2007 and MQ2008 (LETOR 4.0) is 0 for a list
-    shorter than k, which no convention here does: it is not comparable.
+    extreme learning machines: 1000 linear nodes or --kernel linear, C 2^-30, 2^-28 to 2^20; with
+    RankSVMs the grids of the paper on kernel approximation: C 2^-12 to 2^6, gamma 2^-12 to 2^2 (its
+    tables have one choice for all folds). The published NDCG@k of MQ2007 and MQ2008 (LETOR 4.0) is
+    0 for a list shorter than k, which no convention here does: it is not comparable.
 
     The seconds of a fold are those of fitting and choosing, without reading files and testing.
 
@@ -132,6 +133,7 @@ def letor(
       pairgram letor MQ2008
       pairgram letor OHSUMED --model rls
       pairgram letor OHSUMED --model elm-pairwise --kernel linear
+      pairgram letor OHSUMED --model rank-nystroem --gamma 2^-8:2^-4 --Cs 2^-9:2^-3
       pairgram letor MQ2008 --pairs gain --pairs kept --scale --alphas auto --metric ndcg@10
       pairgram letor MQ2008 --json | jq .mean.test.map
     """

@@ -151,8 +151,9 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def show_settings(params: dict[str, Any]) -> dict[str, Any]:
-    """Return chosen settings with alpha and C as powers of two where they are."""
-    return {name: show_alpha(v) if name in ("alpha", "C") else v for name, v in params.items()}
+    """Return chosen settings with alpha, C and gamma as powers of two where they are."""
+    powers = ("alpha", "C", "gamma")
+    return {name: show_alpha(v) if name in powers else v for name, v in params.items()}
 
 
 def show_alpha(alpha: float) -> str:

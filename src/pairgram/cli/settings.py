@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-__all__ = ["Settings", "given", "parse_grid", "parse_range"]
+__all__ = ["Settings", "given", "parse_components", "parse_grid", "parse_range"]
 
 PAIRS = ("kept", "dropped", "gain", "absdiff", "none")
 TARGETS = ("label", "gain")
@@ -15,6 +15,7 @@ WEIGHTINGS = ("pairs", "documents", "queries")
 SCOPES = ("query", "global")
 ACTIVATIONS = ("linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine")
 KERNELS = ("linear", "rbf")
+LANDMARKS = ("uniform", "kmeans", "rpcholesky")
 #: Which option a setting comes from.
 OPTIONS = {
     "alphas": "--alpha or --alphas",
@@ -29,7 +30,10 @@ OPTIONS = {
     "weight_range": "--weight-range",
     "bias_range": "--bias-range",
     "kernel": "--kernel",
-    "gamma": "--gamma",
+    "gammas": "--gamma",
+    "n_components": "--components",
+    "landmarks": "--landmarks",
+    "tol": "--tol",
     "n_estimators": "--estimators",
     "random_state": "--random-state",
 }
@@ -40,7 +44,8 @@ _OF_NODES = ("n_nodes", "activation", "weight_range", "bias_range", "random_stat
 class Settings:
     """What the options say; a default stands for an option that is not given.
 
-    An empty grid is one that the model is to make itself (``auto``).
+    An empty grid is one that the model is to make itself (``auto``). 0 components stand for as
+    many as there are rows (``all``).
     """
 
     alphas: Sequence[float] | None = None
@@ -55,7 +60,10 @@ class Settings:
     weight_range: tuple[float, float] | None = None
     bias_range: tuple[float, float] | None = None
     kernel: str | None = None
-    gamma: float | None = None
+    gammas: Sequence[float] | None = None
+    n_components: int | None = None
+    landmarks: str | None = None
+    tol: float | None = None
     n_estimators: int | None = None
     random_state: int | None = None
     n_threads: int | None = None
@@ -68,6 +76,7 @@ class Settings:
             ("scope", (self.scope,), SCOPES),
             ("activation", (self.activation,), ACTIVATIONS),
             ("kernel", (self.kernel,), KERNELS),
+            ("landmarks", (self.landmarks,), LANDMARKS),
         ):
             for value in values:
                 if value is not None and value not in known:
@@ -78,10 +87,8 @@ class Settings:
                 raise ValueError(
                     f"give --kernel or {OPTIONS[name]}, not both: nodes have no kernel"
                 )
-        if self.gamma is not None and self.kernel != "rbf":
-            raise ValueError("--gamma is of --kernel rbf")
-        if self.gamma is not None and not (math.isfinite(self.gamma) and self.gamma > 0):
-            raise ValueError(f"--gamma must be finite and > 0, got {self.gamma:g}")
+        if self.tol is not None and not (math.isfinite(self.tol) and self.tol > 0):
+            raise ValueError(f"--tol must be finite and > 0, got {self.tol:g}")
 
 
 def given(settings: Settings) -> list[str]:
@@ -125,6 +132,15 @@ def parse_grid(text: str, option: str) -> list[float]:
         powers = range(low, high + 1, int(step))
         values.extend(_positive(base, power, item, option) for power in powers)
     return list(dict.fromkeys(values))
+
+
+def parse_components(text: str) -> int:
+    """Return the number that ``--components`` names, 0 for ``all``."""
+    if text.strip() == "all":
+        return 0
+    if re.fullmatch(r"\s*[0-9]{1,9}\s*", text) and int(text) > 0:
+        return int(text)
+    raise ValueError(f"--components must be an integer >= 1 or all, got {text!r}")
 
 
 def _power(text: str, option: str) -> tuple[float, int]:
