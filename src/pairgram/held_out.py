@@ -27,6 +27,7 @@ __all__ = [
     "predict_path",
     "predict_rows",
     "refuse_long_refits",
+    "require_training_pairs",
     "split_scores",
     "statistics_without",
 ]
@@ -170,11 +171,19 @@ def split_scores(
     """
     results = []
     for number, (train, test) in enumerate(splits):
-        if not data.take(train).as_scope(total.settings).has_pairs(total.settings).any():
-            raise ValueError(f"cv: the training rows of split {number} have no pairs that count")
+        require_training_pairs(data, total.settings, number, train)
         rest = statistics_without(data, total, train, test, n_threads)
         results.append(predict_rows(data, test, coefs_of(rest)))
     return results
+
+
+def require_training_pairs(
+    data: RankingData, settings: PairSettings, number: int, train: Rows
+) -> None:
+    """Raise a ValueError where the training rows of a split have no pairs that count."""
+    labels = replace(data, X=np.empty((len(data.y), 0)), feature_map=None)  # X is not copied
+    if not labels.take(train).as_scope(settings).has_pairs(settings).any():
+        raise ValueError(f"cv: the training rows of split {number} have no pairs that count")
 
 
 def predict_path(X: Any, coefs: Vector) -> Vector:
