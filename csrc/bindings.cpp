@@ -116,25 +116,24 @@ array<double> half_laplacian_adjoint(const array<double>& rows, const array<doub
 }
 
 template <class T>
-array<double> leave_query_out(const array<T>& features, const array<double>& targets,
-                              const array<double>& labels, const array<std::int64_t>& offsets,
-                              const optional_array<std::int64_t>& order,
-                              const optional_array<double>& row_weights,
-                              const optional_array<double>& query_weights, const std::string& pairs,
-                              const std::string& weighting,
-                              const optional_array<double>& level_values,
-                              const optional_array<double>& omega, const array<double>& basis,
-                              const array<double>& eigenvalues, const array<double>& projection,
-                              const array<double>& alphas, const optional_array<double>& left,
-                              const py::object& map, int n_threads) {
+array<double> leave_query_out(
+    const array<T>& features, const array<double>& targets, const array<double>& labels,
+    const array<std::int64_t>& offsets, const optional_array<std::int64_t>& order,
+    const optional_array<double>& row_weights, const optional_array<double>& query_weights,
+    const std::string& pairs, const std::string& weighting,
+    const optional_array<double>& level_values, const optional_array<double>& omega,
+    const optional_array<double>& basis, const array<double>& eigenvalues,
+    const array<double>& projection, const array<double>& alphas,
+    const optional_array<double>& left, py::ssize_t n_free, const py::object& map, int n_threads) {
     const auto rule = rule_of(pairs, weighting, level_values, omega);
     const auto rows = features_of(features, targets, map);
     const ranking_arrays arrays{labels, offsets, order, row_weights, query_weights};
     const auto view = arrays.view(rule, features.shape(0));
     check(rows.n_targets == 1, "targets must have one column");
-    check(basis.ndim() == 2 && basis.shape(0) == rows.n_features,
+    check(!basis || (basis->ndim() == 2 && basis->shape(0) == rows.n_features),
           "basis must be (n_features, rank)");
-    const auto rank = basis.shape(1);
+    const auto rank = basis ? basis->shape(1) : rows.n_features;
+    check(n_free >= 0 && n_free < std::max<py::ssize_t>(rank, 1), "n_free must be in [0, rank)");
     check(eigenvalues.ndim() == 1 && eigenvalues.size() == rank, "eigenvalues: 1-d, one a column");
     check(projection.ndim() == 1 && projection.size() == rank, "projection: 1-d, one a column");
     check(alphas.ndim() == 1, "alphas must be 1-d");
@@ -143,7 +142,7 @@ array<double> leave_query_out(const array<T>& features, const array<double>& tar
           "left must be (rank, n_rows)");
     const pg::ridge_path path{
         rank,          pointer(basis),  pointer(eigenvalues), pointer(projection),
-        alphas.size(), pointer(alphas), pointer(left)};
+        alphas.size(), pointer(alphas), pointer(left),        n_free};
     array<double> out({alphas.size(), features.shape(0)});
     auto* data = out.mutable_data();
     const py::gil_scoped_release release;
@@ -157,10 +156,10 @@ void define_least_squares(py::module_& m) {
           py::arg("block_rows") = 0, py::arg("n_threads") = 1);
     m.def("half_laplacian", &half_laplacian<T>, PAIRGRAM_RANKING_ARGUMENTS);
     m.def("leave_query_out", &leave_query_out<T>, PAIRGRAM_RANKING_ARGUMENTS,
-          py::arg("basis").noconvert(), py::arg("eigenvalues").noconvert(),
+          py::arg("basis").noconvert().none(true), py::arg("eigenvalues").noconvert(),
           py::arg("projection").noconvert(), py::arg("alphas").noconvert(),
-          py::arg("left").noconvert() = py::none(), py::arg("map") = py::none(),
-          py::arg("n_threads") = 1);
+          py::arg("left").noconvert() = py::none(), py::arg("n_free") = 0,
+          py::arg("map") = py::none(), py::arg("n_threads") = 1);
 }
 
 // SciPy's BLAS with 64-bit integers (ILP64) has other signatures, which Cython refuses by

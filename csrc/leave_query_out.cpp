@@ -17,13 +17,16 @@ namespace {
 using blas::trans;
 
 constexpr int max_iterations = 40;
-constexpr double tolerance = 1e-14;       // of the residual, relative to the right-hand side
-constexpr double smallest_ridge = 1e-10;  // relative to λ_max, for conjugate gradients
+constexpr double tolerance = 1e-14;         // of the residual, relative to the right-hand side
+constexpr double smallest_ridge = 1e-10;    // relative to λ_max, for conjugate gradients
+constexpr std::ptrdiff_t batch_rows = 128;  // that read the basis together
 constexpr double smallest_pivot = 5e-11;  // of I − E A⁻¹ Eᵀ: below, the solution is rounding error
 
-// The matrices of one query; kept between queries to save allocations.
+// The matrices of one query, but for z, of a batch of queries: kept between queries to save
+// allocations.
 struct workspace {
-    std::vector<double> z, e;                    // (n + 1, L) with the pivot row last, (n, L + 1)
+    std::vector<double> z;                       // (n + 1, L) a query, its pivot row last
+    std::vector<double> e;                       // (n, L + 1)
     std::vector<double> x, r, p, q;              // (n, m)
     std::vector<double> u;                       // (L, m)
     std::vector<double> rr, rr_first, pq, step;  // (m,)
@@ -161,73 +164,104 @@ void load_left(const query_rows& rows, const ridge_path& path, std::ptrdiff_t qu
     }
 }
 
-// Fills z with H_q·basis (from the pivot row, which follows as row n) and e with the half-Laplacian
-// of [z, y].
+// The rows of queries [first, last), as they stand in a batch: n + 1 a query, its pivot row last.
+struct batch {
+    std::ptrdiff_t first, last, begin, n;
+
+    batch(const query_rows& rows, std::ptrdiff_t first_query, std::ptrdiff_t last_query)
+        : first(first_query),
+          last(last_query),
+          begin(static_cast<std::ptrdiff_t>(rows.offsets[first])),
+          n(static_cast<std::ptrdiff_t>(rows.offsets[last]) - begin) {}
+
+    std::ptrdiff_t n_places() const { return n + last - first; }
+    std::ptrdiff_t place(const query_rows& rows, std::ptrdiff_t query) const {
+        return static_cast<std::ptrdiff_t>(rows.offsets[query]) - begin + query - first;
+    }
+};
+
+// Fills z with H_q·basis, from the pivot row, of every query of the batch.
 template <class T>
-void load_query(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
-                const ridge_path& path, std::ptrdiff_t query, workspace& w) {
-    const auto width = path.rank, d = features.n_features, n = rows.size(query);
+void load_batch(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
+                const ridge_path& path, const batch& queries, workspace& w) {
+    const auto d = features.n_features;
+    const bool pointwise = rule.kind == pair_kind::none;
+    std::vector<T> mapped(features.map ? size_of(queries.n * d) : 0), gathered;
+    features.map_to(
+        queries.n, [&](std::ptrdiff_t i) { return rows.row(queries.begin + i); }, mapped.data(), d,
+        gathered);
+    // e holds the loaded rows until z is made
+    auto& loaded = path.basis ? w.e : w.z;
+    loaded.assign(size_of(queries.n_places() * d), 0.0);
+    for (auto query = queries.first; query < queries.last; ++query) {
+        const auto n = rows.size(query);
+        if (n == 0) continue;
+        const auto begin = static_cast<std::ptrdiff_t>(rows.offsets[query]);
+        const auto features_of = [&](std::ptrdiff_t i) {
+            return features.map ? mapped.data() + (begin - queries.begin + i) * d
+                                : features.inputs + rows.row(begin + i) * d;
+        };
+        const T* pivot = features_of(0);
+        double* out = loaded.data() + queries.place(rows, query) * d;
+        for (std::ptrdiff_t i = 0; i < n; ++i, out += d) {
+            const T* row = features_of(i);
+            for (std::ptrdiff_t j = 0; j < d; ++j)
+                out[j] =
+                    static_cast<double>(row[j]) - (pointwise ? 0.0 : static_cast<double>(pivot[j]));
+        }
+        if (!pointwise) std::copy_n(pivot, d, out);
+    }
+    if (!path.basis) return;
+    w.z.resize(size_of(queries.n_places() * path.rank));
+    blas::gemm(trans::no, trans::no, queries.n_places(), path.rank, d, 1.0, w.e.data(), d,
+               path.basis, path.rank, 0.0, w.z.data(), path.rank);
+}
+
+// Fills e with the half-Laplacian of [z, y] of one query.
+void load_query(const pair_rule& rule, const query_rows& rows, const double* targets,
+                const ridge_path& path, std::ptrdiff_t query, const double* z, workspace& w) {
+    const auto width = path.rank, n = rows.size(query);
     const auto begin = static_cast<std::ptrdiff_t>(rows.offsets[query]);
     const bool pointwise = rule.kind == pair_kind::none;
-    std::vector<T> mapped(features.map ? size_of(n * d) : 0), gathered;
-    features.map_to(
-        n, [&](std::ptrdiff_t i) { return rows.row(begin + i); }, mapped.data(), d, gathered);
-    const auto features_of = [&](std::ptrdiff_t i) {
-        return features.map ? mapped.data() + i * d : features.inputs + rows.row(begin + i) * d;
-    };
-    // e holds the loaded rows until z is made
-    for (std::ptrdiff_t i = 0; i <= n; ++i) {
-        const T* pivot = features_of(0);
-        const T* row = i < n ? features_of(i) : pivot;
-        double* out = w.e.data() + i * d;
-        const bool shift = !pointwise && i < n;
-        for (std::ptrdiff_t j = 0; j < d; ++j)
-            out[j] = static_cast<double>(row[j]) - (shift ? static_cast<double>(pivot[j]) : 0.0);
-        if (pointwise && i == n) std::fill(out, out + d, 0.0);
-    }
-    blas::gemm(trans::no, trans::no, n + 1, width, d, 1.0, w.e.data(), d, path.basis, width, 0.0,
-               w.z.data(), width);
-
     plan_query(rule, rows, query, nullptr, w.plan);
     if (path.left) load_left(rows, path, query, w);
     // of z and the target, or of the target alone
     const auto first = path.left ? width : 0, n_columns = width + 1 - first;
     w.sums.reset(w.plan.n_levels(), n_columns);
     const std::vector<double> zeros(size_of(width), 0.0);
-    const double first_target = pointwise ? 0.0 : features.targets[rows.row(begin)];
+    const double first_target = pointwise ? 0.0 : targets[rows.row(begin)];
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         double* out = w.e.data() + i * (width + 1);
         double* sum = w.sums.sum.data() + w.plan.level[size_of(i)] * n_columns;
         const double v = w.plan.weight[size_of(i)];
-        if (!path.left) load_row(width, w.z.data() + i * width, zeros.data(), v, out, sum);
-        load_row(std::ptrdiff_t{1}, features.targets + rows.row(begin + i), &first_target, v,
-                 out + width, sum + n_columns - 1);
+        if (!path.left) load_row(width, z + i * width, zeros.data(), v, out, sum);
+        load_row(std::ptrdiff_t{1}, targets + rows.row(begin + i), &first_target, v, out + width,
+                 sum + n_columns - 1);
     }
     transform_rows<double>(n, n_columns, w.plan.level.data(), w.plan.weight.data(),
                            w.plan.within.data(), w.plan, join_of(rule.kind), w.e.data() + first,
                            width + 1, w.sums);
 }
 
-template <class T>
-void hold_out(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
+void hold_out(const pair_rule& rule, const query_rows& rows, const double* targets,
               const ridge_path& path, const double* inverse, const double* coef,
-              std::ptrdiff_t query, workspace& w, double* scores) {
+              std::ptrdiff_t query, const double* z, workspace& w, double* scores) {
     const auto width = path.rank, m = path.n_alphas, n = rows.size(query);
     const auto begin = static_cast<std::ptrdiff_t>(rows.offsets[query]);
-    w.z.resize(size_of((n + 1) * width));
-    w.e.resize(size_of((n + 1) * std::max(width + 1, features.n_features)));
+    w.e.resize(size_of(n * (width + 1)));
     for (auto* matrix : {&w.x, &w.r, &w.p, &w.q}) matrix->resize(size_of(n * m));
     w.u.resize(size_of(width * m));
     for (auto* row : {&w.rr, &w.pq, &w.step}) row->resize(size_of(m));
     w.scores.resize(size_of((n + 1) * m));
-    load_query(rule, rows, features, path, query, w);
+    load_query(rule, rows, targets, path, query, z, w);
 
     for (std::ptrdiff_t i = 0; i < n; ++i)
         std::fill_n(w.r.begin() + i * m, m, w.e[size_of(i * (width + 1) + width)]);
     blas::gemm(trans::no, trans::no, n, m, width, -1.0, w.e.data(), width + 1, coef, m, 1.0,
                w.r.data(), m);
     w.scores.assign(w.r.begin(), w.r.begin() + n * m);  // right-hand sides, for solve_directly
-    const double largest = *std::max_element(path.eigenvalues, path.eigenvalues + width);
+    const double largest =
+        *std::max_element(path.eigenvalues, path.eigenvalues + width - path.n_free);
     const auto n_columns =
         std::partition_point(path.alphas, path.alphas + m,
                              [&](double alpha) { return alpha >= smallest_ridge * largest; }) -
@@ -239,7 +273,7 @@ void hold_out(const pair_rule& rule, const query_rows& rows, const feature_rows<
             w.u[size_of(k * m + j)] = coef[k * m + j] - w.u[size_of(k * m + j)];
     for (auto j = n_solved; j < m; ++j) solve_directly(path, n, j, inverse, coef, w);
     w.scores.resize(size_of((n + 1) * m));
-    blas::gemm(trans::no, trans::no, n + 1, m, width, 1.0, w.z.data(), width, w.u.data(), m, 0.0,
+    blas::gemm(trans::no, trans::no, n + 1, m, width, 1.0, z, width, w.u.data(), m, 0.0,
                w.scores.data(), m);
     const double* of_pivot = w.scores.data() + n * m;
     const auto n_rows = static_cast<std::ptrdiff_t>(rows.offsets[rows.n_queries]);
@@ -257,16 +291,25 @@ void leave_query_out(const pair_rule& rule, const query_rows& rows, const featur
     std::vector<double> inverse(size_of(width * m)), coef(size_of(width * m));
     for (std::ptrdiff_t k = 0; k < width; ++k)
         for (std::ptrdiff_t j = 0; j < m; ++j) {
-            inverse[size_of(k * m + j)] = 1 / (path.eigenvalues[k] + path.alphas[j]);
+            const double ridge = k < width - path.n_free ? path.alphas[j] : 0.0;
+            inverse[size_of(k * m + j)] = 1 / (path.eigenvalues[k] + ridge);
             coef[size_of(k * m + j)] = path.projection[k] * inverse[size_of(k * m + j)];
         }
-    const std::ptrdiff_t n_tasks = std::min<std::ptrdiff_t>(rows.n_queries, 256);
-    parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
+    std::vector<batch> batches;
+    for (std::ptrdiff_t first = 0, last; first < rows.n_queries; first = last) {
+        last = first + 1;
+        while (last < rows.n_queries && rows.offsets[last] - rows.offsets[first] < batch_rows)
+            ++last;
+        batches.emplace_back(rows, first, last);
+    }
+    parallel_for(static_cast<std::ptrdiff_t>(batches.size()), n_threads, [&](std::ptrdiff_t task) {
+        const auto& queries = batches[size_of(task)];
         workspace w;
-        for (auto q = task * rows.n_queries / n_tasks; q < (task + 1) * rows.n_queries / n_tasks;
-             ++q)
+        load_batch(rule, rows, features, path, queries, w);
+        for (auto q = queries.first; q < queries.last; ++q)
             if (rows.size(q) > 0)
-                hold_out(rule, rows, features, path, inverse.data(), coef.data(), q, w, scores);
+                hold_out(rule, rows, features.targets, path, inverse.data(), coef.data(), q,
+                         w.z.data() + queries.place(rows, q) * width, w, scores);
     });
 }
 

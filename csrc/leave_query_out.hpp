@@ -10,7 +10,8 @@ namespace pairgram {
 // The ridge path of the pairgram in the basis of its eigenvectors: Z = H·basis, w(λ) = basis·coef.
 struct ridge_path {
     std::ptrdiff_t rank;
-    const double* basis;        // (n_features, rank) eigenvectors in columns, tail included
+    // (n_features, rank) eigenvectors in columns, tail included; null: rows come as Z
+    const double* basis;
     const double* eigenvalues;  // (rank,) ≥ 0
     const double* projection;   // (rank,) Vᵀg
     std::ptrdiff_t n_alphas;
@@ -18,6 +19,7 @@ struct ridge_path {
     // (rank, n) Uᵀ of E = U Λ^½ over all rows, or null. For kernels: where an eigenvalue is small,
     // E of Z has lost half of its digits, and the solution's shift of other queries with it.
     const double* left = nullptr;
+    std::ptrdiff_t n_free = 0;  // the last directions, of eigenvalues > 0, that have no ridge
 };
 
 // scores (n_alphas, n): for every row, indexed as the caller's, the score of the model that is
@@ -30,9 +32,10 @@ struct ridge_path {
 // solution would be rounding error.
 //
 // About 2n·width·rank + 4n·rank·n_alphas·iterations flops; memory O(n (width + n_alphas) +
-// min(n, rank)²) per thread for a query of n rows. Same bits for any n_threads. BLAS must be held
-// to one thread. The relative error of a score is about 1e-16 λ_max / λ at worst.
-// Source: the block hold-out identity of Pahikkala et al. 2006, on half-Laplacian rows.
+// min(n, rank)²) per thread for a query of n rows, at least 128: neighbouring queries share the
+// product with the basis, which would else be read anew for every query. Same bits for any
+// n_threads. BLAS must be held to one thread. The relative error of a score is about 1e-16 λ_max /
+// λ at worst. Source: the block hold-out identity of Pahikkala et al. 2006, on half-Laplacian rows.
 template <class T>
 void leave_query_out(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
                      const ridge_path& path, double* scores, int n_threads);

@@ -239,7 +239,7 @@ def test_a_saved_model_gives_the_same_scores(model, tmp_path):
     loaded = load_model(tmp_path / "model")
     assert (loaded.predict(X) == model.predict(X)).all()
     assert type(loaded).__name__ == type(model).__name__.removesuffix("CV")
-    assert loaded.C == getattr(model, "C_", model.get_params().get("C"))
+    assert getattr(model, "C_", model.get_params().get("C")) == loaded.C
     refitted = loaded.fit(X, y, qid=qid)
     close(refitted.predict(X), model.predict(X), 1e-6)
 

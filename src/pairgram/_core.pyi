@@ -104,11 +104,12 @@ def leave_query_out(
     weighting: str,
     level_values: NDArray[np.float64] | None = None,
     omega: NDArray[np.float64] | None = None,
-    basis: NDArray[np.float64],
+    basis: NDArray[np.float64] | None,
     eigenvalues: NDArray[np.float64],
     projection: NDArray[np.float64],
     alphas: NDArray[np.float64],
     left: NDArray[np.float64] | None = None,
+    n_free: int = 0,
     map: _NodeMap[_T] | None = None,
     n_threads: int = 1,
 ) -> NDArray[np.float64]: ...

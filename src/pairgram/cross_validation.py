@@ -18,7 +18,8 @@ from pairgram import held_out
 from pairgram._metric_values import check_labels
 from pairgram._scorer import RankingScorer
 from pairgram.data import RankingData
-from pairgram.dual import Statistics
+from pairgram.dual import DualGram, Statistics
+from pairgram.held_out_folds import fold_scores, is_from_decomposition
 from pairgram.metrics import Metric, get_metric
 from pairgram.model_selection import QueryKFold
 from pairgram.queries import Queries
@@ -122,6 +123,10 @@ class HeldOutScoring:
         """
         if self.validation is not None:
             held = held_out.predict_rows(self.validation, slice(None), coefs(ridge.coef(alphas)))
+        elif self.splits is not None and is_from_decomposition(self.data, total, self.splits):
+            assert isinstance(total, DualGram)
+            parts = fold_scores(self.data, total, ridge, self.splits, alphas, self.n_threads)
+            held = np.hstack(parts)
         elif self.splits is not None:
             held = self.split_scores(
                 self.data, total, lambda rest: rest.decompose(scale=scale).coef(alphas)

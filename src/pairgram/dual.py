@@ -100,6 +100,10 @@ class DualGram:
         """Number of rows that count, those of weight 0 included."""
         return len(self._kernel if self._rows is None else self._rows)
 
+    def targets(self) -> Vector:
+        """Return ``R y`` of the rows that count, (n_rows,)."""
+        return self._targets(self._labels())
+
     def solve(self, alpha: float, *, scale: bool = False) -> Vector:
         """Return the dual coefficients for one ridge, shape (n_rows of K,).
 
@@ -197,7 +201,10 @@ class DualGram:
         assert_all_finite(matrix, input_name="X")
         self._root(labelled, matrix)
         self._root(labelled, matrix, axis=1)
-        return matrix, self._root(labelled, self.settings.targets(labelled.y).copy())
+        return matrix, self._targets(labelled)
+
+    def _targets(self, labelled: RankingData) -> Vector:
+        return self._root(labelled, self.settings.targets(labelled.y).copy())
 
     def _root(
         self, labelled: RankingData, vectors: Vector, *, axis: int = 0, adjoint: bool = False

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from pairgram import _core
@@ -19,12 +18,16 @@ from pairgram.gram import Pairgram
 from pairgram.linear_nodes import linear_nodes
 from pairgram.pairs import PairSettings
 from pairgram.ridge import RidgePath, Vector
+from pairgram.row_regression import RowRegression
 
 __all__ = [
     "leave_query_out",
     "leave_row_out",
+    "path_of",
     "predict_path",
     "predict_rows",
+    "refuse_long_refits",
+    "require_training_pairs",
     "split_scores",
     "statistics_without",
 ]
@@ -120,16 +123,16 @@ def leave_row_out(
     """
     settings = total.settings
     if settings.pairs is None or settings.kind == "kept":
-        return _leave_one_out(data, total, ridge, alphas)
+        return RowRegression.of(data, settings, ridge).leave_one_out(alphas)
     n_rows = len(data.y)
-    _refuse_long_refits(data, settings, n_rows, f"leave-row-out with pairs={settings.pairs!r}")
+    refuse_long_refits(data, settings, n_rows, f"leave-row-out with pairs={settings.pairs!r}")
     scores = np.empty((len(alphas), n_rows))
     rows = np.arange(n_rows)
     v, features = data.v, data.features()
     for row in rows:
         test = rows[row : row + 1]
         rest = statistics_without(data, total, np.delete(rows, row), test, n_threads)
-        coefs = _path_of(rest, ridge.factor).coef(alphas)
+        coefs = path_of(rest, ridge.factor).coef(alphas)
         others = np.where(rows == row, 0.0, v)
         share = others / others.sum() if others.sum() > 0 else others
         origin = coefs @ (share @ features)
@@ -170,11 +173,19 @@ def split_scores(
     """
     results = []
     for number, (train, test) in enumerate(splits):
-        if not data.take(train).as_scope(total.settings).has_pairs(total.settings).any():
-            raise ValueError(f"cv: the training rows of split {number} have no pairs that count")
+        require_training_pairs(data, total.settings, number, train)
         rest = statistics_without(data, total, train, test, n_threads)
         results.append(predict_rows(data, test, coefs_of(rest)))
     return results
+
+
+def require_training_pairs(
+    data: RankingData, settings: PairSettings, number: int, train: Rows
+) -> None:
+    """Raise a ValueError where the training rows of a split have no pairs that count."""
+    labels = replace(data, X=np.empty((len(data.y), 0)), feature_map=None)  # X is not copied
+    if not labels.take(train).as_scope(settings).has_pairs(settings).any():
+        raise ValueError(f"cv: the training rows of split {number} have no pairs that count")
 
 
 def predict_path(X: Any, coefs: Vector) -> Vector:
@@ -202,72 +213,15 @@ def _leave_global_query_out(
     n_threads: int | None,
 ) -> Vector:
     n_queries = data.queries.n_queries
-    _refuse_long_refits(data, total.settings, n_queries, "leave-query-out with scope='global'")
+    refuse_long_refits(data, total.settings, n_queries, "leave-query-out with scope='global'")
     scores = np.empty((len(alphas), len(data.y)))
     rows = np.arange(len(data.y))
     for query in np.flatnonzero(data.queries.sizes).tolist():
         test = rows[data.queries.rows(query)]
         rest = statistics_without(data, total, np.setdiff1d(rows, test), test, n_threads)
-        coefs = _path_of(rest, ridge.factor).coef(alphas)
+        coefs = path_of(rest, ridge.factor).coef(alphas)
         scores[:, test] = predict_rows(data, test, coefs)
     return scores
-
-
-def _leave_one_out(
-    data: RankingData, total: Statistics, ridge: RidgePath, alphas: Vector
-) -> Vector:
-    """Ridge regression, with an intercept for pairs kept, in blocks of rows.
-
-    Row i is left out of a problem whose ridge is alpha / c_i, c_i the objective's factor without
-    it: held-out score ``(fit_i − h_i y_i) / (1 − h_i)`` with the leverage
-    ``h_i = v_i (1/V + z_iᵀ (Λ + alpha/c_i)⁻¹ z_i)``; with an intercept, less the mean label of the
-    other rows.
-    """
-    settings, v, y = total.settings, data.v, total.settings.targets(data.y)
-    intercept = settings.pairs is not None
-    weight, n_rows = float(v.sum()), len(y)
-    scores = np.zeros((len(alphas), n_rows))
-    factor = float(_objective_factor(data, settings, np.array([weight]))[0])
-    if weight == 0 or factor == 0:
-        return scores
-    without = np.where(weight - v > 1e-14 * weight, weight - v, 0.0)
-    factors = _objective_factor(data, settings, without)
-    rest = np.divide(v @ y - v * y, without, out=np.zeros(n_rows), where=without > 0)
-    means = rest if intercept else np.zeros(n_rows)
-    n_features = data.n_features
-    mean_x = np.zeros(n_features)
-    mean_y = float(v @ y / weight) if intercept else 0.0
-    eigenvalues, projection = ridge.eigenvalues / factor, ridge.projection / factor
-    step = max(1, (32 << 20) // (8 * n_features))
-    for begin in range(0, n_rows if intercept else 0, step):
-        rows = slice(begin, min(begin + step, n_rows))
-        mean_x += v[rows] / weight @ data.features(rows)
-    for begin in range(0, n_rows, step):
-        rows = slice(begin, min(begin + step, n_rows))
-        X = data.features(rows)
-        X = X.toarray() if scipy.sparse.issparse(X) else X
-        z = (X - mean_x) @ ridge.basis
-        known = factors[rows] > 0
-        for i, alpha in enumerate(alphas):
-            ridges = np.divide(alpha, factors[rows], out=np.full(len(z), np.inf), where=known)
-            inverse = 1 / (eigenvalues + ridges[:, None])
-            fit = np.einsum("ij,j,ij->i", z, projection, inverse) + mean_y
-            leverage = v[rows] * (np.einsum("ij,ij,ij->i", z, z, inverse) + intercept / weight)
-            left = np.maximum(1 - leverage, np.finfo(np.float64).tiny)
-            held = (fit - leverage * y[rows]) / left - means[rows]
-            scores[i, rows] = np.where(known, held, 0.0)
-    return scores
-
-
-def _objective_factor(data: RankingData, settings: PairSettings, weight: Vector) -> Vector:
-    """What multiplies Σ v (y − f − b)² in the objective of one query of the given weights."""
-    inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
-    ones = np.where(weight > 0, 1.0, 0.0)
-    if settings.pairs is None:
-        factor = inverse if settings.weighting == "queries" else ones
-    else:
-        factor = {"pairs": weight, "documents": ones, "queries": 2 * inverse}[settings.weighting]
-    return factor if data.query_weights is None else factor * data.query_weights.max()
 
 
 def statistics_without(
@@ -288,7 +242,7 @@ def statistics_without(
     return Pairgram.from_data(data.take(train), total.settings, n_threads)
 
 
-def _path_of(statistics: Statistics, factor: Vector | None) -> RidgePath:
+def path_of(statistics: Statistics, factor: Vector | None) -> RidgePath:
     """Return the path of given feature scaling, None for a kernel."""
     if isinstance(statistics, DualGram):
         return statistics.decompose()
@@ -304,9 +258,7 @@ def _is_subtractable(data: RankingData, settings: PairSettings, test: Rows) -> b
     return bool(((counts == 0) | (counts == data.queries.sizes)).all())
 
 
-def _refuse_long_refits(
-    data: RankingData, settings: PairSettings, n_refits: int, what: str
-) -> None:
+def refuse_long_refits(data: RankingData, settings: PairSettings, n_refits: int, what: str) -> None:
     n_rows, n_features = len(data.y), data.n_features
     rows_read = n_rows if settings.kind == "kept" else n_refits * n_rows  # else subtracted
     flops = float(n_features) ** 2 * (rows_read + n_refits * 10.0 * n_features)

@@ -13,6 +13,7 @@ from pairgram.coordinates import Coordinates
 from pairgram.cross_validation import HeldOutScoring, choose, is_validation_set
 from pairgram.data import RankingData
 from pairgram.dual import Statistics
+from pairgram.held_out_pairs import LEAVE_PAIR_OUT, HeldOutPairs
 from pairgram.kernels import KernelMap
 from pairgram.linear import LinearRanker
 from pairgram.metrics import Metric
@@ -176,7 +177,9 @@ class RidgeSearch(_FeaturesOrKernel):
 
     def _scoring(
         self, data: RankingData, coordinates: Coordinates, uses_qid: bool
-    ) -> HeldOutScoring:
+    ) -> HeldOutScoring | HeldOutPairs:
+        if isinstance(self.cv, str) and self.cv == LEAVE_PAIR_OUT:
+            return HeldOutPairs.make(coordinates.data, self.scoring, self.n_threads)
         validation = None
         if is_validation_set(self.cv):
             validation = self._validation(data.feature_map, uses_qid, *self.cv)

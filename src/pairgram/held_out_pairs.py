@@ -1,0 +1,223 @@
+"""Leave-pair-out: the preference between two rows by the model that has seen neither."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairgram.cross_validation import metric_of
+from pairgram.data import RankingData
+from pairgram.dual import Statistics
+from pairgram.held_out import path_of, refuse_long_refits, statistics_without
+from pairgram.metrics import Metric
+from pairgram.pairs import PairSettings
+from pairgram.ridge import RidgePath, Vector
+from pairgram.row_regression import RowRegression
+
+__all__ = ["LEAVE_PAIR_OUT", "HeldOutPairs"]
+
+LEAVE_PAIR_OUT = "leave-pair-out"
+BLOCK_ENTRIES = 1 << 20
+MAX_PRODUCTS = 32  # of all rows with all, one for every ridge; else pair by pair
+MAX_FLOPS = 1e12
+SMALLEST_PIVOT = 5e-11  # of I − H: below, what is held out is rounding error
+TIE = 1e-12  # relative to the range of what is fitted: smaller differences are rounding error
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutPairs:
+    """Holds out every pair of rows with different labels, and counts those in the right order.
+
+    Attributes
+    ----------
+    data : RankingData
+        Of one query, or of rows that all form pairs.
+    metric : Metric
+        Pairwise accuracy.
+    n_threads : int or None
+    """
+
+    data: RankingData
+    metric: Metric
+    n_threads: int | None
+
+    @classmethod
+    def make(cls, data: RankingData, scoring: Any, n_threads: int | None) -> HeldOutPairs:
+        """Check what is scored.
+
+        Raises
+        ------
+        ValueError
+            If `scoring` is anything but pairwise accuracy.
+        """
+        metric = metric_of("pairwise_accuracy" if scoring is None else scoring, data.y, True)
+        if metric.name != "pairwise_accuracy":
+            raise ValueError(
+                f"cv={LEAVE_PAIR_OUT!r} knows single pairs, so scoring must be None or "
+                f"'pairwise_accuracy', got {metric.name!r}"
+            )
+        return cls(data, metric, n_threads)
+
+    def scores(
+        self,
+        total: Statistics,
+        ridge: RidgePath,
+        scale: bool,
+        alphas: Vector,
+        coefs: Callable[[Vector], Vector],
+    ) -> Vector:
+        """Return the share of held-out pairs in the right order for every alpha, (n_alphas,).
+
+        Of the pairs with different labels, each with the product ``v_i v_j`` of its rows' weights;
+        equal scores count ½. NaN where a held-out preference would be rounding error, or where
+        there is no such pair. The features stay as `ridge` scales them.
+
+        Raises
+        ------
+        ValueError
+            If there are several queries, or it would take too long.
+        """
+        settings, data = total.settings, self.data
+        if np.count_nonzero(data.queries.sizes) > 1 and settings.scope != "global":
+            raise ValueError(
+                f"cv={LEAVE_PAIR_OUT!r} holds out pairs of one query, or of all rows with "
+                f"scope='global', got {np.count_nonzero(data.queries.sizes)} queries"
+            )
+        if settings.pairs is None or settings.kind == "kept":
+            return self._by_hat_matrix(settings, ridge, alphas)
+        return self._by_refits(total, ridge, alphas)
+
+    def _by_hat_matrix(self, settings: PairSettings, ridge: RidgePath, alphas: Vector) -> Vector:
+        """``f_B = (I − H_BB)⁻¹ (fit_B − H_BB y_B)`` for every pair B of rows."""
+        v, y = self.data.v, self.data.y
+        pairs = _HeldOut.of(RowRegression.of(self.data, settings, ridge), len(alphas))
+        counts = _Counts.of(alphas, settings.targets(y))
+        for at, alpha in enumerate(alphas):
+            for rows, differences in pairs.differences(alpha):
+                i, j = np.nonzero((y[rows, None] > y) & (v[rows, None] > 0) & (v > 0))
+                counts.add(at, differences[i, j], v[rows][i] * v[j])
+        return counts.shares()
+
+    def _by_refits(self, total: Statistics, ridge: RidgePath, alphas: Vector) -> Vector:
+        data, v = self.data, self.data.v
+        better, worse = np.nonzero((data.y[:, None] > data.y) & (v[:, None] > 0) & (v > 0))
+        what = f"cv={LEAVE_PAIR_OUT!r} with pairs={total.settings.pairs!r}"
+        refuse_long_refits(data, total.settings, len(better), what)
+        counts = _Counts.of(alphas, total.settings.targets(data.y))
+        rows = np.arange(len(v))
+        for pair in np.column_stack((better, worse)):
+            rest = statistics_without(data, total, np.delete(rows, pair), pair, self.n_threads)
+            coefs = path_of(rest, ridge.factor).coef(alphas)
+            scores = data.features(pair) @ coefs.T
+            for at, difference in enumerate(scores[0] - scores[1]):
+                counts.add(at, np.array([difference]), v[pair[:1]] * v[pair[1:]])
+        return counts.shares()
+
+
+@dataclass(frozen=True, eq=False)
+class _Counts:
+    """Weights of pairs, and of those in the right order, for every alpha."""
+
+    right: Vector
+    weight: Vector
+    tie: float
+
+    @classmethod
+    def of(cls, alphas: Vector, targets: Vector) -> _Counts:
+        return cls(np.zeros(len(alphas)), np.zeros(len(alphas)), TIE * float(np.ptp(targets)))
+
+    def add(self, at: int, differences: Vector, weights: Vector) -> None:
+        """Add pairs whose first row has the higher label."""
+        credit = np.where(differences > self.tie, 1.0, np.where(differences < -self.tie, 0.0, 0.5))
+        credit[np.isnan(differences)] = np.nan
+        self.right[at] += weights @ credit
+        self.weight[at] += weights.sum()
+
+    def shares(self) -> Vector:
+        known = self.weight > 0
+        out = np.full(len(known), np.nan)
+        np.divide(self.right, self.weight, out=out, where=known)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class _HeldOut:
+    """The 2 × 2 systems of all pairs of rows."""
+
+    regression: RowRegression
+    z: Vector
+    v: Vector
+    y: Vector
+    values: Vector | None  # the distinct factors of the objective without a pair; None: many
+
+    @classmethod
+    def of(cls, regression: RowRegression, n_alphas: int) -> _HeldOut:
+        """Map the rows; a ValueError where the systems would take too long."""
+        data, v = regression.data, regression.data.v
+        levels = np.unique(v)
+        values: Vector | None = None
+        if len(levels) <= MAX_PRODUCTS:
+            values = np.unique(regression.factors_without(np.add.outer(levels, levels).ravel()))
+        if values is not None and len(values) > MAX_PRODUCTS:
+            values = None
+        n_rows, rank = len(v), len(regression.eigenvalues)
+        # elementwise operations of single pairs take the time of about 30 flops of a product
+        per_entry = 75.0 if values is None else 2.0 * len(values)
+        flops = per_entry * n_rows**2 * rank * n_alphas
+        if flops > MAX_FLOPS:
+            raise ValueError(
+                f"cv={LEAVE_PAIR_OUT!r} of {n_rows} rows, rank {rank} and {n_alphas} alphas takes "
+                f"the time of {flops:.0e} flops, at most {MAX_FLOPS:.0e}: give fewer alphas, or cv "
+                "a splitter"
+            )
+        z = regression.features(slice(None))
+        return cls(regression, z, v, regression.settings.targets(data.y), values)
+
+    def differences(self, alpha: float) -> Iterator[tuple[NDArray[np.int64], Vector]]:
+        """Yield rows i and ``f_i − f_j`` without i and j for every j, (n_rows of i, n_rows)."""
+        n_rows = len(self.v)
+        step = 1 if self.values is None else max(1, BLOCK_ENTRIES // n_rows)
+        for begin in range(0, n_rows, step):
+            rows = np.arange(begin, min(begin + step, n_rows))
+            factors = self.regression.factors_without(self.v[rows, None] + self.v)
+            out = np.zeros(factors.shape)  # 0 where no pair is left to fit to
+            if self.values is None:
+                ridges = np.divide(
+                    alpha, factors[0], out=np.full(n_rows, np.inf), where=factors[0] > 0
+                )
+                inverse = 1 / (self.regression.eigenvalues + ridges[:, None])
+                out[0] = np.where(factors[0] > 0, self._solved(rows, inverse)[0], 0.0)
+            else:
+                for value in self.values[self.values > 0]:
+                    inverse = 1 / (self.regression.eigenvalues + alpha / value)
+                    np.copyto(out, self._solved(rows, inverse), where=factors == value)
+            yield rows, out
+
+    def _solved(self, rows: NDArray[np.int64], inverse: Vector) -> Vector:
+        """Solve for the pairs of rows i with all j; `inverse` is (rank,), or a row for every j."""
+        z, v, y, projection = self.z, self.v, self.y, self.regression.projection
+        both = self.regression.intercept / self.regression.weight
+        of_j = z * inverse
+        k_jj = np.einsum("jk,jk->j", of_j, z) + both
+        fit_j = of_j @ projection
+        k_ij = z[rows] @ of_j.T + both
+        if inverse.ndim == 1:
+            k_ii, fit_i = k_jj[rows, None], fit_j[rows, None]
+        else:
+            k_ii = (np.square(z[rows]) @ inverse.T) + both
+            fit_i = (z[rows] * projection) @ inverse.T
+        h_ii, h_jj, h_ij, h_ji = v[rows, None] * k_ii, v * k_jj, k_ij * v, v[rows, None] * k_ij
+        y_i = y[rows, None] - self.regression.mean_y
+        y_j = y - self.regression.mean_y
+        g_i = fit_i - h_ii * y_i - h_ij * y_j
+        g_j = fit_j - h_ji * y_i - h_jj * y_j
+        pivot = (1 - h_ii) * (1 - h_jj) - h_ij * h_ji
+        numerator = (1 - h_jj - h_ji) * g_i - (1 - h_ii - h_ij) * g_j
+        unsure = pivot < SMALLEST_PIVOT * np.maximum(1 - h_ii, 1 - h_jj)
+        out = np.full(k_ij.shape, np.nan)
+        np.divide(numerator, pivot, out=out, where=~unsure)
+        return out

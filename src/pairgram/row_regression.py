@@ -1,0 +1,170 @@
+"""Rows of one query as ridge regression, from which rows are held out by the hat matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from pairgram.data import RankingData
+from pairgram.pairs import PairSettings
+from pairgram.ridge import RidgePath, Vector
+
+__all__ = ["RowRegression"]
+
+Rows = NDArray[np.int64]
+BLOCK_BYTES = 32 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class RowRegression:
+    """One query's kept pairs, or rows on their own, as ridge regression on rows.
+
+    With pairs kept the objective is ``c Σ v (y − f − b)² + alpha ‖w‖²`` with an intercept b that
+    has no ridge, and pointwise the same without it. The factor c depends on the weight of the rows:
+    without some of them the ridge is ``alpha / c``, and the rest follows from the hat matrix
+    ``H_ij = (1/V + z_iᵀ (Λ + alpha/c)⁻¹ z_j) v_j``.
+
+    Attributes
+    ----------
+    data : RankingData
+    settings : PairSettings
+    ridge : RidgePath
+        Of the problem of all rows.
+    eigenvalues, projection : ndarray of shape (rank,)
+        Its, over the factor: those of ``Σ v z zᵀ``.
+    factor : float
+        c of all rows.
+    mean_x : ndarray of shape (n_features,)
+        0 without an intercept, as is `mean_y`.
+    mean_y, weight : float
+        Weight: V, the sum of the row weights.
+    """
+
+    data: RankingData
+    settings: PairSettings
+    ridge: RidgePath
+    eigenvalues: Vector
+    projection: Vector
+    factor: float
+    mean_x: Vector
+    mean_y: float
+    weight: float
+
+    @classmethod
+    def of(cls, data: RankingData, settings: PairSettings, ridge: RidgePath) -> RowRegression:
+        """Make it of the decomposed problem of all rows, some of which count."""
+        v, y = data.v, settings.targets(data.y)
+        weight = float(v.sum())
+        factor = float(_objective_factor(data, settings, np.array([weight]))[0]) or 1.0
+        mean_x, mean_y = np.zeros(data.n_features), 0.0
+        if settings.pairs is not None and weight > 0:
+            mean_y = float(v @ y / weight)
+            for rows in _blocks(len(y), data.n_features):
+                mean_x += v[rows] / weight @ data.features(rows)
+        return cls(
+            data,
+            settings,
+            ridge,
+            ridge.eigenvalues / factor,
+            ridge.projection / factor,
+            factor,
+            mean_x,
+            mean_y,
+            weight,
+        )
+
+    @property
+    def intercept(self) -> bool:
+        """Whether there is one."""
+        return self.settings.pairs is not None
+
+    def features(self, rows: Rows | slice) -> Vector:
+        """Return rows in the basis, from the mean: z, (n_rows, rank)."""
+        if self.ridge.left is None:
+            return self._products(rows)
+        z = self._roots(rows)
+        if self.intercept:
+            # An eigenvalue of 0, that of a constant, was raised to rounding error.
+            z -= self._mean_root
+        unseen = self.data.v[rows] == 0
+        if unseen.any():
+            z[unseen] = self._products(np.arange(len(self.data.y))[rows][unseen])
+        return z
+
+    def _roots(self, rows: Rows | slice) -> Vector:
+        """Return z from the half-Laplacian sqrt(c v) z = U Λ^½ of the dual, 0 for weight 0.
+
+        The product with the basis has lost half of its digits where an eigenvalue is small.
+        """
+        assert self.ridge.left is not None
+        v = self.data.v[rows]
+        seen = np.sqrt(np.where(v > 0, self.factor * v, np.inf))
+        return np.asarray(self.ridge.left.T[rows] * np.sqrt(self.ridge.eigenvalues) / seen[:, None])
+
+    @cached_property
+    def _mean_root(self) -> Vector:
+        v, n_features = self.data.v, self.data.n_features
+        sums = (v[rows] @ self._roots(rows) for rows in _blocks(len(v), n_features))
+        return np.asarray(sum(sums)) / self.weight
+
+    def _products(self, rows: Rows | slice) -> Vector:
+        X = self.data.features(rows)
+        X = X.toarray() if scipy.sparse.issparse(X) else X
+        return np.asarray((X - self.mean_x) @ self.ridge.basis)
+
+    def factors_without(self, weights: Vector) -> Vector:
+        """Return c for the rows that are left, given the weights of those held out.
+
+        0 where no pair is left: the model is then constant.
+        """
+        left = self.weight - weights
+        left = np.where(left > 1e-14 * self.weight, left, 0.0)
+        return _objective_factor(self.data, self.settings, left)
+
+    def leave_one_out(self, alphas: Vector) -> Vector:
+        """Return the scores of every row by the model without it, (n_alphas, n_rows).
+
+        ``(fit_i − H_ii y_i) / (1 − H_ii)``, with an intercept less the mean label of the other
+        rows; rows are taken in blocks.
+        """
+        v, y, n_rows = self.data.v, self.settings.targets(self.data.y), len(self.data.y)
+        scores = np.zeros((len(alphas), n_rows))
+        if self.weight == 0:
+            return scores
+        factors = self.factors_without(v)
+        means = np.zeros(n_rows)
+        if self.intercept:
+            np.divide(v @ y - v * y, self.weight - v, out=means, where=factors > 0)
+        for rows in _blocks(n_rows, self.data.n_features):
+            z = self.features(rows)
+            known = factors[rows] > 0
+            for i, alpha in enumerate(alphas):
+                ridges = np.divide(alpha, factors[rows], out=np.full(len(z), np.inf), where=known)
+                inverse = 1 / (self.eigenvalues + ridges[:, None])
+                fit = np.einsum("ij,j,ij->i", z, self.projection, inverse) + self.mean_y
+                own = np.einsum("ij,ij,ij->i", z, z, inverse) + self.intercept / self.weight
+                leverage = v[rows] * own
+                left = np.maximum(1 - leverage, np.finfo(np.float64).tiny)
+                held = (fit - leverage * y[rows]) / left - means[rows]
+                scores[i, rows] = np.where(known, held, 0.0)
+        return scores
+
+
+def _blocks(n_rows: int, n_features: int) -> list[slice]:
+    step = max(1, BLOCK_BYTES // (8 * max(1, n_features)))
+    return [slice(begin, min(begin + step, n_rows)) for begin in range(0, n_rows, step)]
+
+
+def _objective_factor(data: RankingData, settings: PairSettings, weight: Vector) -> Vector:
+    """What multiplies Σ v (y − f − b)² in the objective of one query of the given weights."""
+    inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
+    ones = np.where(weight > 0, 1.0, 0.0)
+    if settings.pairs is None:
+        factor = inverse if settings.weighting == "queries" else ones
+    else:
+        factor = {"pairs": weight, "documents": ones, "queries": 2 * inverse}[settings.weighting]
+    return factor if data.query_weights is None else factor * data.query_weights.max()
