@@ -1,12 +1,14 @@
 """fit_many against a plain loop of fits."""
 
+import weakref
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import ShuffleSplit
+from sklearn.model_selection import KFold, ShuffleSplit
 
 from pairgram import (
     ELMRank,
@@ -74,6 +76,11 @@ def rows_of(problem):
         ELMRankCV(n_nodes=5, cv=3, weight_range=[(-1, 1), [-3, 3]], scoring="ndcg", random_state=0),
         ELMRankCV(n_nodes=5, cv=3, activation=np.tanh, random_state=0),
         ELMRankCV(n_nodes=5, cv=ShuffleSplit(2, test_size=0.5, random_state=0), random_state=0),
+        ELMRankCV(
+            n_nodes=5,
+            cv=KFold(3, shuffle=True, random_state=np.random.RandomState(0)),
+            random_state=0,
+        ),
         ELMRank(n_nodes=7, random_state=np.random.RandomState(5)),
         ELMRank(n_nodes=7, random_state=np.random.default_rng(5)),
     ],
@@ -281,3 +288,70 @@ def test_the_estimator_stays_as_it_was_and_no_problems_are_no_models():
     nothing = fit_many(estimator, [])
     assert nothing.models == []
     assert {len(column) for column in nothing.table.values()} == {0}
+
+
+def test_models_share_no_parameter():
+    X, y, _ = make_ranking(1, 20, n_features=3, random_state=0)
+    targets = np.column_stack([y, y + X[:, 0]])
+    nodes = RankRLS(feature_map=RandomNodes(8, random_state=0))
+    several, one = fit_many(nodes, [(X, targets), (X, y)]).models
+    models = [*several, one]
+    models[0].set_params(feature_map__n_nodes=3)
+    assert [model.feature_map.n_nodes for model in models] == [3, 8, 8]
+    ranges = [[-1.0, 1.0], [-2.0, 2.0]]
+    chosen = ELMRankCV(n_nodes=4, cv=3, weight_range=ranges, random_state=0)
+    first, second = fit_many(chosen, [(X, y), (X, y)]).models
+    first.weight_range[0][0] = 0.0
+    assert second.weight_range == [[-1.0, 1.0], [-2.0, 2.0]]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ELMRankCV(n_nodes=4, cv=3, random_state=0),
+        RankRLSCV(cv=3),
+        Ridge(),
+        ELMRank(n_nodes=4, scope="none"),
+    ],
+    ids=str,
+)
+def test_data_are_let_go(estimator, n_threads, monkeypatch):
+    monkeypatch.setattr(batch_module, "GROUP_SIZE", 1)
+    alive = []
+
+    def refilled():
+        seen = []
+        for seed in range(8):
+            X, y, _ = make_ranking(1, 20, n_features=3, random_state=seed)
+            seen += [weakref.ref(X), weakref.ref(y)]
+            alive.append(sum(reference() is not None for reference in seen))
+            yield {"X": X, "y": y}
+            del X, y
+
+    fit_many(estimator, refilled(), n_threads=n_threads)
+    assert max(alive) <= 2 * (2 if n_threads == 1 else 5)
+
+
+class Recording(RankRLS):
+    """Tells how many threads it was fitted with."""
+
+    def fit(self, X, y, **weights):
+        self.fitted_with_ = self.n_threads
+        return super().fit(X, y, **weights)
+
+
+def test_threads_of_fits_alone():
+    found = fit_many(Recording(n_threads=2), [problems(1)[0]], n_threads=1).models[0]
+    assert (found.fitted_with_, found.n_threads) == (1, 2)
+    found = fit_many(Recording(n_threads=2), [problems(1)[0]]).models[0]
+    assert (found.fitted_with_, found.n_threads) == (2, 2)
+
+
+def test_no_targets_are_an_error():
+    X, y = problems(1)[0]
+    with pytest.warns(FitFailedWarning, match=r"1 of 2 problems failed.*shape \(36, 0\)"):
+        found = fit_many(RankRLS(), [(X, y[:, None][:, :0]), (X, y)])
+    assert found.models[0] is None
+    assert found.table["error"][0].startswith("ValueError: y must have one label")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from pairgram import ELMRank, ELMRankCV, RandomNodes, _core, make_ranking
+from pairgram import ELMRank, ELMRankCV, PairwiseELM, RandomNodes, _core, fit_many, make_ranking
 from pairgram.data import RankingData
 from pairgram.small import SmallProblem
 from problems import kernel_arguments, problems
@@ -357,3 +357,32 @@ def test_which_data_the_kernel_takes():
     assert not fits(X, RandomNodes(10, np.tanh).fit(X))
     assert not fits(np.ones((300, 300)))
     assert not fits(np.ones((300_000, 2)))
+
+
+@pytest.mark.parametrize("scope", ["query", "global"])
+@pytest.mark.parametrize("offset", [1e9, 1e12])
+def test_linear_nodes_see_no_offset(scope, offset):
+    """Differences within pairs do not have it, so few digits may be lost to it."""
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(80, 6)) * 64) / 64  # which stays exact beside the offset
+    y = X @ rng.normal(size=6) + 0.1 * rng.normal(size=80)
+    qid = np.repeat(np.arange(8), 10)[rng.permutation(80)]
+    far = X + offset * (1 + qid[:, None] if scope == "query" else 1)
+    search = ELMRankCV(
+        [1e-3, 1e-1], [2.0, 1e3], n_nodes=4, activation="linear", cv=3, scope=scope, random_state=0
+    )
+    near = search.fit(X, y, qid=qid)
+    scores, coef = near.scores_, near.coef_
+    search.fit(far, y, qid=qid)
+    np.testing.assert_allclose(search.scores_, scores, rtol=1e-8)
+    np.testing.assert_allclose(search.coef_, coef, rtol=1e-8)
+    for model in (
+        ELMRank(n_nodes=4, activation="linear", scope=scope, random_state=0),
+        PairwiseELM(n_nodes=4, random_state=0),
+    ):
+        if scope == "global" and isinstance(model, PairwiseELM):
+            continue
+        (expected, found) = (
+            fit_many(model, [{"X": rows, "y": y, "qid": qid}]).models[0].coef_ for rows in (X, far)
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-8)

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 from typing import Any
 
 import numpy as np
@@ -76,10 +76,12 @@ def fit_many(
     estimator : estimator
         Not changed.
     problems : iterable of (X, y), (X, y, qid), or dict of arguments of ``fit``
+        Read while earlier ones are fitted, and let go once they are. An array is read later than
+        the next problem is asked for, so a generator must not use one again for other data.
         y may have shape (n_rows, n_targets): as many models, which share all that does not depend
         on y, for pairs that do not (``pairs="kept"`` or None).
     n_threads : int or None, default=None
-        None: that of the estimator.
+        Of all fits; None: that of the estimator. The models keep the estimator's.
     on_error : {"warn", "raise"}, default="warn"
         What to do where a problem cannot be fitted: leave None in its place, with one
         ``FitFailedWarning`` for all and the errors in the table; or raise the first error, after
@@ -98,7 +100,8 @@ def fit_many(
     Notes
     -----
     Every model is the one that ``clone(estimator).fit(...)`` gives for the problem alone: with an
-    int as `random_state` all of them have the same seed. Those of `ELMRank` and `ELMRankCV` have
+    int as `random_state` all of them have the same seed. They share no parameter, but may share
+    ``feature_map_``, the same nodes for the same seed. Those of `ELMRank` and `ELMRankCV` have
     the same bits, those of the others differ by rounding.
 
     Problems of `ELMRank`, `RankRLS`, `PairwiseELM`, `PointwiseELM` and their searches are trained
@@ -126,6 +129,8 @@ def fit_many(
         if on_error == "raise" and fit.error is not None:
             fit.error.add_note(f"in problem {fit.number} of fit_many")
             raise fit.error
+        if fit.error is not None:
+            fit.error.__traceback__ = None  # whose frames hold the data
         fits.append(fit)
     failed = [fit for fit in fits if fit.error is not None]
     if failed:
@@ -145,6 +150,7 @@ class _Fit:
     """One problem, and what became of it."""
 
     number: int
+    many_targets: bool = False
     arguments: dict[str, Any] = field(default_factory=dict)
     targets: Vector | None = None  # (n_rows, n_targets), where y has this shape
     n_rows: int = 0
@@ -155,9 +161,9 @@ class _Fit:
     models: list[Any] = field(default_factory=lambda: [None])
     error: Exception | None = None
 
-    @property
-    def many_targets(self) -> bool:
-        return self.targets is not None
+    def drop_data(self) -> None:
+        """Keep what `fit_many` returns alone: all problems together may be larger than memory."""
+        self.arguments, self.targets, self.model, self.steps = {}, None, None, None
 
 
 class _Batch:
@@ -169,6 +175,7 @@ class _Batch:
         if n_threads is None:
             self.n_threads = getattr(self.estimator, "n_threads", None)
         self.seed = getattr(self.estimator, "random_state", None)
+        self.constant = all(_is_constant(value) for value in vars(self.estimator).values())
         self.nodes: dict[int, list[list[RandomNodes]]] = {}  # by the number of features
 
     def run(self, problems: Iterable[Any]) -> Iterator[_Fit]:
@@ -224,18 +231,19 @@ class _Batch:
         fit.n_rows = shape[0] if len(shape) == 2 else 0
         if np.ndim(fit.arguments["y"]) != 2:
             return
-        fit.targets = real_array(fit.arguments["y"], "y")
-        fit.models = [None] * fit.targets.shape[1]
+        targets = real_array(fit.arguments["y"], "y")
+        if 0 in targets.shape:
+            raise ValueError(f"y must have one label or more, got shape {targets.shape}")
+        fit.many_targets, fit.targets = True, targets
+        fit.models = [None] * targets.shape[1]
         pairs = getattr(self.estimator, "pairs", "kept")
         if pairs not in ("kept", None):
             raise ValueError(
                 f"y of shape (n_rows, n_targets) needs pairs='kept' or None, got {pairs!r}: which "
                 "pairs count depends on the labels"
             )
-        if 0 in fit.targets.shape or not np.isfinite(fit.targets).all():
-            raise ValueError(
-                f"y must hold finite numbers, one or more, got shape {fit.targets.shape}"
-            )
+        if not np.isfinite(targets).all():
+            raise ValueError("y must hold finite numbers, got NaN or infinity")
 
     def _begin(self, fit: _Fit) -> None:
         """Check the data and begin the fit, where it is one for the kernels."""
@@ -267,9 +275,8 @@ class _Batch:
             fit.steps = begin(model, data, labels, uses_qid)
 
     def _fresh(self) -> Any:
-        """Return an estimator that has not been fitted."""
-        plain = self.seed is None or isinstance(self.seed, Integral)
-        return copy.copy(self.estimator) if plain else clone(self.estimator)
+        """Return an estimator that has not been fitted, and shares nothing that could change."""
+        return copy.copy(self.estimator) if self.constant else clone(self.estimator)
 
     def _draw(self, model: ELMRank | ELMRankCV) -> DrawNodes:
         """Return what draws nodes: with one seed the same for every problem of as many features."""
@@ -287,23 +294,41 @@ class _Batch:
         arguments = {name: value for name, value in fit.arguments.items() if value is not None}
         columns = [arguments.pop("y")] if fit.targets is None else list(fit.targets.T)
         arguments.pop("y", None)
-        models = [clone(self.estimator).fit(y=y, **arguments) for y in columns]
-        fit.models = models
+        fit.models = [self._fitted(y, arguments) for y in columns]
         ids = [arguments.get(name) for name in ("qid", "group")]
         fit.n_queries = Queries.make(fit.n_rows, qid=ids[0], group=ids[1]).n_queries
+
+    def _fitted(self, y: Any, arguments: dict[str, Any]) -> Any:
+        """Fit a clone in the threads of this batch."""
+        model = clone(self.estimator)
+        if not hasattr(model, "n_threads"):
+            return model.fit(y=y, **arguments)
+        own, model.n_threads = model.n_threads, self.n_threads
+        model = model.fit(y=y, **arguments)
+        model.n_threads = own
+        return model
 
     def _run_group(self, group: list[_Fit]) -> list[_Fit]:
         begun = [fit for fit in group if fit.steps is not None and fit.error is None]
         results = run_all([fit.steps for fit in begun if fit.steps is not None], self.n_threads)
         for fit, result in zip(begun, results, strict=True):
-            fit.steps = None
             if isinstance(result, Exception):
                 fit.error = result
                 continue
-            fit.models = [copy.copy(fit.model) for _ in result]
+            known = {name: value for name, value in vars(fit.model).items() if name[-1] == "_"}
+            fit.models = [self._fresh() for _ in result]
             for model, attributes in zip(fit.models, result, strict=True):
-                vars(model).update(attributes)
+                vars(model).update(known | attributes)
+        for fit in group:
+            fit.drop_data()
         return group
+
+
+def _is_constant(value: Any) -> bool:
+    """Tell a parameter that nobody can change in place."""
+    if isinstance(value, tuple):
+        return all(_is_constant(each) for each in value)
+    return value is None or isinstance(value, (str, Number))
 
 
 def _is_plain(array: Any, ndim: int) -> bool:

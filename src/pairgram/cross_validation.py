@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 from numbers import Integral
 from typing import Any
 
@@ -28,7 +29,8 @@ from pairgram.ridge import RidgePath, Vector
 __all__ = ["HeldOutScoring", "choose", "is_validation_set", "make_splits", "metric_of"]
 
 Rows = NDArray[np.int64]
-Splits = list[tuple[Rows, Rows]]
+Splits = tuple[tuple[Rows, Rows], ...]
+CACHED_ROWS = 4096  # of which folds over rows are kept for the next fit
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class HeldOutScoring:
     ----------
     data : RankingData
     metric : Metric
-    splits : list of (training rows, test rows), or None
+    splits : tuple of (training rows, test rows), or None
     validation : RankingData or None
         Without it and without splits, every query is held out in turn, or every row of one query.
     scored : RankingData
@@ -218,27 +220,38 @@ def make_splits(cv: Any, data: RankingData) -> Splits:
         If there is none, one has an empty part, or rows are not row numbers; it names ``cv``.
     """
     n_rows = len(data.y)
-    many_queries = data.queries.n_queries > 1
-    if isinstance(cv, Integral) and not many_queries:
-        return _row_folds(int(cv), n_rows)
-    splitter = QueryKFold(cv) if isinstance(cv, Integral) else cv
-    if isinstance(splitter, (list, tuple)):
-        raw = list(splitter)
+    if isinstance(cv, (list, tuple)):
+        raw: Sequence[Any] = cv
     else:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
-            raw = list(
-                check_cv(splitter).split(np.empty((n_rows, 1)), data.y, data.queries.index())
-            )
-    if not raw:
+        try:
+            if isinstance(cv, Integral) and _is_one_query(data):
+                folds = _kept_row_folds if n_rows <= CACHED_ROWS else _row_folds
+                return folds(int(cv), n_rows)
+            raw = _split(QueryKFold(cv) if isinstance(cv, Integral) else cv, data)
+        except ValueError as error:  # of a splitter, which does not know the parameter
+            raise ValueError(f"cv={cv!r}: {error}") from error
+    if len(raw) == 0:
         raise ValueError("cv has no splits")
-    return [_as_split(number, split, n_rows) for number, split in enumerate(raw)]
+    return tuple(_as_split(number, split, n_rows) for number, split in enumerate(raw))
 
 
-@lru_cache(maxsize=64)  # problems of a batch are often of equal sizes
+def _split(splitter: Any, data: RankingData) -> list[Any]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
+        X = np.empty((len(data.y), 1))
+        return list(check_cv(splitter).split(X, data.y, data.queries.index()))
+
+
 def _row_folds(n_splits: int, n_rows: int) -> Splits:
     """Rows of one query often stand in an order that says something about them, so it is mixed."""
-    return list(KFold(n_splits, shuffle=True, random_state=0).split(np.empty((n_rows, 1))))
+    folds = KFold(n_splits, shuffle=True, random_state=0)
+    splits = tuple(folds.split(np.empty((n_rows, 1))))
+    for rows in chain.from_iterable(splits):
+        rows.flags.writeable = False  # they may be shared
+    return splits
+
+
+_kept_row_folds = lru_cache(maxsize=16)(_row_folds)  # problems of a batch often have equal sizes
 
 
 def _as_split(number: int, split: Any, n_rows: int) -> tuple[Rows, Rows]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,7 +18,7 @@ from pairgram.row_regression import RowRegression
 __all__ = ["fold_scores", "is_from_decomposition"]
 
 Rows = NDArray[np.int64]
-Splits = list[tuple[Rows, Rows]]
+Splits = Sequence[tuple[Rows, Rows]]
 
 
 def is_from_decomposition(data: RankingData, total: Statistics, splits: Splits) -> bool:

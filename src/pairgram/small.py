@@ -14,7 +14,9 @@ from pairgram import _core
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
 from pairgram.feature_maps import is_native
+from pairgram.linear_nodes import linear_nodes
 from pairgram.pairs import PairSettings
+from pairgram.queries import Queries
 from pairgram.ridge import SINGLE_THREADED_ORDER, RidgePath, Vector
 
 __all__ = ["SmallProblem", "decompose", "hold_out"]
@@ -40,7 +42,10 @@ class SmallProblem:
         data = data.as_scope(settings)
         ((_, (arguments, named)),) = data.kernel_blocks(settings)
         targets = np.ascontiguousarray(settings.targets(labels))
-        self.problem = _core.BatchProblem(arguments[0], targets, *arguments[2:], **named)
+        X = arguments[0]
+        if settings.pairs is not None and linear_nodes(data.feature_map) is not None:
+            X = _without_offsets(X, data.queries)
+        self.problem = _core.BatchProblem(X, targets, *arguments[2:], **named)
         self.n_rows, self.n_targets = targets.shape
         self.n_features = data.n_features
 
@@ -55,6 +60,17 @@ class SmallProblem:
         n_rows, n_features = len(X), data.n_features
         order = min(n_rows, n_features)
         return n_rows * n_features <= MOST_VALUES and order <= SINGLE_THREADED_ORDER
+
+
+def _without_offsets(X: Vector, queries: Queries) -> Vector:
+    """Return differences of rows from their query's first, which linear nodes map exactly.
+
+    What all rows of a query have in common changes no difference within pairs, and adds the same to
+    all scores of its rows, but costs digits once it is mapped.
+    """
+    first = queries.offsets[queries.index()]
+    with np.errstate(over="ignore", invalid="ignore"):  # an infinity is found by the kernel
+        return np.asarray(X - X[first if queries.order is None else queries.order[first]])
 
 
 def decompose(
