@@ -50,8 +50,8 @@ def train(
 
     Every combination of --alphas or --Cs, --gamma, --pairs and --target is scored on queries that
     the model has not seen: each query in turn (exact leave-query-out), those of folds (elmrank: 10
-    folds, RankSVMs: 5), or those of --valid. The best is fitted to all of FILE. The score printed is that
-    of the best on held-out queries; the seconds are those of fitting and choosing.
+    folds, RankSVMs: 5), or those of --valid. The best is fitted to all of FILE. The score printed
+    is that of the best on held-out queries; the seconds are those of fitting and choosing.
 
     \b
     Examples:
