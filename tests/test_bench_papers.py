@@ -243,3 +243,58 @@ def test_tables_1_to_3_from_made_files(papers, ratings, monkeypatch, capsys):
         ours = [float(cell.split("±")[0]) for cell in cells[3::3]]
         assert len(ours) == 3 and all(0 < value < 45 for value in ours)  # 50 is chance
     assert sum(line.startswith("Training and choosing") for line in lines) == 2
+
+
+def test_tables_of_chen_ranksvm(papers, fold, tmp_path, monkeypatch):
+    chen = papers("chen_ranksvm")
+    monkeypatch.setattr(chen, "CS", np.array([0.01, 1.0]))
+    monkeypatch.setattr(chen, "GAMMAS", np.array([0.1, 1.0]))
+    monkeypatch.setattr(chen, "N_COMPONENTS", 12)
+    folds = [fold] * 5
+    for way, kind in (
+        (chen.LINEAR, None),
+        (chen.NYSTROEM, pairgram.RankNystroem),
+        (chen.FOURIER, pairgram.RankRandomFourier),
+    ):
+        C, gamma, best = chen.choose(way, folds, 1)
+        rows = chen.table_rows(way, folds, C, gamma, 2, 1)
+        assert (
+            rows.shape
+            == (1 if kind is None else 2, len(chen.ROWS))
+            == (
+                len(rows),
+                len(chen.PAPER[way]),
+            )
+        )
+        np.testing.assert_allclose(rows[0, chen.ROWS.index("validation MAP")], best, rtol=1e-12)
+        model = pairgram.RankSVM(C)
+        if kind is not None:
+            model = kind(C, n_components=12, gamma=gamma, random_state=0)
+        X, y, qid = fold.test
+        scores = model.fit(fold.train.X, fold.train.y, qid=fold.train.qid).predict(X)
+        for row, name in (("MAP", "map"), ("NDCG@3", "ndcg@3"), ("MeanNDCG", "mean_ndcg")):
+            expected = pairgram.get_metric(name, "letor")(y, scores, qid)
+            np.testing.assert_allclose(rows[0, chen.ROWS.index(row)], expected, rtol=1e-12)
+        np.testing.assert_allclose(rows[:, -5:], rows[:, [chen.ROWS.index("MAP")]] * np.ones(5))
+
+
+def test_figure_and_times_of_chen_ranksvm(papers, fold, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    chen = papers("chen_ranksvm")
+    monkeypatch.setattr(chen, "CURVE", (3, 12))
+    settings = {way: (0.1, gamma, 0.0) for way, gamma in zip(chen.PAPER, (None, 1, 1), strict=True)}
+    drawn = {"made": chen.curves([fold], settings, 2, 1)}
+    curve = drawn["made"][chen.FOURIER]
+    assert curve.shape == (4, 2)
+    found = []
+    for seed in range(2):
+        model = pairgram.RankRandomFourier(0.1, n_components=12, gamma=1, random_state=seed)
+        scores = model.fit(fold.train.X, fold.train.y, qid=fold.train.qid).predict(fold.test.X)
+        metric = pairgram.get_metric("map", "letor")
+        found.append(metric(fold.test.y, scores, fold.test.qid))
+    at = chen.FIGURE_METRICS.index("map")
+    np.testing.assert_allclose(curve[at, 1], np.mean(found), rtol=1e-12)
+    assert f"{curve[at, 1]:.4f}" in chen.figure_2(drawn, tmp_path)
+    assert (tmp_path / "chen_ranksvm_figure_2.png").stat().st_size > 1000
+    monkeypatch.setattr(chen, "MQ2007_SHAPE", (400, 12, 10))
+    assert "| exact kernel | 100 |" in chen.table_2([100], 1, repeat=1)
