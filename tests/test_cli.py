@@ -228,6 +228,26 @@ def test_train_elmrank(file, valid_file, data, tmp_path):
     assert "elmrank, 10 folds, 4 settings" in run("cv", file, "--model", "elmrank", *grid)
 
 
+@pytest.mark.parametrize(("n_queries", "length", "folds"), [(4, 9, 4), (1, 7, 3), (1, 30, 10)])
+def test_no_more_folds_than_queries(n_queries, length, folds, tmp_path):
+    X, y, qid = make_ranking(n_queries, length, 6, random_state=0)
+    dump_letor(tmp_path / "few.txt", X, y, qid)
+    grid = ("--model", "elmrank", "--alphas", "0.1,1", "--Cs", "8", "--metric", "kendall")
+    expected = ELMRankCV([0.1, 1], [8], cv=folds, scoring="kendall", random_state=0)
+    expected.fit(X, y, qid=qid)
+    assert f"elmrank, {folds} folds, 2" in run("cv", tmp_path / "few.txt", *grid)
+    report = json.loads(
+        run("train", tmp_path / "few.txt", "-o", tmp_path / "few.model", *grid, "--json")
+    )
+    assert (report["held_out"], report["score"]) == (f"{folds} folds", expected.best_score_)
+
+
+def test_help_tells_what_is_held_out():
+    for command in ("train", "cv"):
+        words = " ".join(run(command, "--help").replace("│", " ").split())
+        assert "elmrank" in words and "10 folds" in words
+
+
 def test_elm_pairs_are_chosen(file, data):
     X, y, qid = data
     options = ("--pairs", "gain", "--pairs", "dropped", "--nodes", 8, "--Cs", "0.01,1")

@@ -12,7 +12,7 @@ import typer
 
 from pairgram.cli import options as opt
 from pairgram.cli.model_options import ModelName, with_settings
-from pairgram.cli.models import chosen, get_model, tried
+from pairgram.cli.models import Model, chosen, get_model, tried
 from pairgram.cli.report import count, print_json, print_table, show_settings, working
 from pairgram.cli.settings import Settings
 
@@ -34,7 +34,9 @@ def train(
     valid: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="File to choose by. [default: leave-query-out]", show_default=False
+            metavar="FILE",
+            help="File to choose by. [default: leave-query-out; for elmrank 10 folds]",
+            show_default=False,
         ),
     ] = None,
     settings: Settings,
@@ -47,9 +49,9 @@ def train(
     """Fit a model, choose its settings, write it to a file.
 
     Every combination of --alphas or --Cs, --pairs and --target is scored on queries that the model
-    has not seen: each query in turn (exact leave-query-out) or those of --valid. The best is fitted
-    to all of FILE. The score printed is that of the best on held-out queries; the seconds are those
-    of fitting and choosing.
+    has not seen: each query in turn (exact leave-query-out), for elmrank those of 10 folds (of rows
+    where FILE is one query), or those of --valid. The best is fitted to all of FILE. The score
+    printed is that of the best on held-out queries; the seconds are those of fitting and choosing.
 
     \b
     Examples:
@@ -86,12 +88,12 @@ def train(
         opt.warn_of_no_ids(valid, held_out)
     opt.warn_of_no_ids(file, data)
     search = entry.search(settings, held_out, scoring)
+    held_by = _held_out(entry, search, data) if valid is None else str(valid)
     start = time.perf_counter()
     with working("fitting"), opt.words_of_options():
         search.fit(data.X, data.y, qid=data.qid)
     seconds = time.perf_counter() - start
     search.save(output)
-    held_by = entry.held_out if valid is None else str(valid)
     report: dict[str, Any] = {
         "model": model,
         "params": chosen(search),
@@ -134,11 +136,12 @@ def cv(
     sparse: opt.Sparse = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Print the leave-query-out score of every combination of settings.
+    """Print the held-out score of every combination of settings.
 
     These are those of --alphas or --Cs, --pairs and --target. Each query is scored by the model
-    fitted to all the others, exactly, for all ridges from one eigendecomposition. The best is
-    marked.
+    fitted to all the others, exactly, for all ridges from one eigendecomposition; for elmrank by
+    the model fitted to the other nine of 10 folds (of queries, or of rows where FILE is one query).
+    The best is marked.
 
     \b
     Examples:
@@ -150,6 +153,7 @@ def cv(
     search = entry.search(settings, None, opt.choice_metric(metric, convention))
     data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=settings.n_threads)
     opt.warn_of_no_ids(file, data)
+    held_by = _held_out(entry, search, data)
     start = time.perf_counter()
     with working("fitting"), opt.words_of_options():
         search.fit(data.X, data.y, qid=data.qid)
@@ -176,6 +180,19 @@ def cv(
     print_table(
         [*columns, name],
         [[*(show_settings(row)[key] for key in columns), row["score"]] for row in path],
-        title=f"{file}: {model}, {entry.held_out}, {tries} in {seconds:.2f} s",
+        title=f"{file}: {model}, {held_by}, {tries} in {seconds:.2f} s",
         marked=path.index(best),
     )
+
+
+def _held_out(entry: Model, search: Any, data: Any) -> str:
+    """Return what is held out without a validation set; a short file gets as few folds as it has.
+
+    These are of queries, or of rows where there is one query, two rows or more in each.
+    """
+    if not isinstance(search.cv, int):
+        return entry.held_out
+    n_queries = opt.n_queries(data)
+    most = n_queries if n_queries > 1 else len(data.y) // 2
+    search.set_params(cv=max(2, min(search.cv, most)))
+    return f"{search.cv} folds"
