@@ -264,8 +264,8 @@ def test_a_generator_and_an_activation_of_ones_own():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"C": 0}, "C must be finite and > 0"),
-        ({"C": "1"}, "C must be a number"),
+        ({"C": 0}, "C must be a finite number > 0, got 0"),
+        ({"C": "1"}, "C must be a finite number > 0, got '1'"),
         ({"alpha": -1}, "alpha must be finite and >= 0"),
         ({"n_estimators": 0}, "n_estimators must be an integer >= 1"),
         ({"n_estimators": 1.5}, "n_estimators must be an integer >= 1"),
@@ -275,6 +275,12 @@ def test_a_generator_and_an_activation_of_ones_own():
         ({"weight_range": (1, -1)}, "weight_range must be a pair low <= high"),
         ({"weight_range": [(-1, 1)]}, "weight_range must be a pair"),
         ({"scope": "some"}, "scope must be one of"),
+        ({"weight_range": "ab"}, "weight_range must be a pair of numbers"),
+        ({"bias_range": (1, 0)}, "bias_range must be a pair low <= high"),
+        (
+            {"activation": "gaussian", "n_nodes": 1, "random_state": 1},
+            r"need b > 0, but bias_range=None takes weight_range=\(-1.0, 1.0\)",
+        ),
     ],
 )
 def test_parameters_of_elm_rank(parameters, message):
@@ -299,3 +305,31 @@ def test_parameters_of_elm_rank_cv(parameters, message):
     X, y = problem()
     with pytest.raises(ValueError, match=message):
         ELMRankCV(**parameters).fit(X, y - 100)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n", [20, 400])
+def test_an_infinite_ridge(n):
+    """The batch kernel and the other route."""
+    X, y = problem(n=n)
+    model = ELMRank(1.7e308, n_nodes=300, random_state=0).fit(X, y)
+    assert (abs(model.coef_) < 1e-300).all()
+    assert (ELMRankCV([1.7e308, 1.0], cv=3, n_nodes=300, random_state=0).fit(X, y).alpha_) == 1.0
+
+
+@pytest.mark.parametrize("bounds", [np.array([-2.0, 2.0]), [np.float32(-2), 2], (-2, 2)], ids=str)
+def test_ranges_may_be_arrays(bounds, tmp_path):
+    X, y = problem()
+    ranges = np.array([bounds, [-1, 1]])
+    expected = ELMRank(weight_range=(-2.0, 2.0), n_nodes=5, random_state=0).fit(X, y)
+    for given_as in ({"weight_range": bounds}, {"weight_range": (-2, 2), "bias_range": bounds}):
+        model = ELMRank(n_nodes=5, random_state=0, **given_as).fit(X, y)
+        assert (model.coef_ == expected.coef_).all()
+        model.save(tmp_path / "model")
+        assert load_model(tmp_path / "model").weight_range in ((-2, 2), [-2, 2])
+    for weight_range in (bounds, ranges, ranges[:1]):
+        search = ELMRankCV(weight_range=weight_range, n_nodes=5, cv=3, random_state=0).fit(X, y)
+        assert type(search.weight_range_) is tuple
+        assert {type(bound) for bound in search.weight_range_} == {float}
+        search.save(tmp_path / "search")
+        assert (load_model(tmp_path / "search").predict(X) == search.predict(X)).all()

@@ -68,6 +68,15 @@ def test_gaussian_nodes(data):
     np.testing.assert_allclose(feature_map.transform(X), expected, rtol=1e-12)
     with pytest.raises(ValueError, match="need b > 0, but bias_range"):
         RandomNodes(5, "gaussian", bias_range=(-1, 1), random_state=0).fit(X)
+    for seed in range(4):  # whatever is drawn
+        for activation in ("gaussian", ["gaussian", "tanh"]):
+            map_ = RandomNodes(2, activation, bias_range=(-1, 1), random_state=seed)
+            with pytest.raises(
+                ValueError, match=r"need b > 0, but bias_range=\(-1.0, 1.0\) reaches"
+            ):
+                map_.fit(X)
+    with pytest.raises(ValueError, match="gives others"):
+        RandomNodes(5, "gaussian", bias_range=(0, 0)).fit(X)
 
 
 def test_several_activations_share_the_nodes(data):

@@ -1,12 +1,26 @@
-"""What counts as available memory."""
+"""What counts as available memory, and what stays within it."""
 
 import os
+import tracemalloc
+from dataclasses import replace
 from math import inf
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from pairgram import _letor_load, _memory, dump_letor, load_letor
+from pairgram import (
+    ELMRank,
+    Nystroem,
+    RandomNodes,
+    RankRLS,
+    _letor_load,
+    _memory,
+    dump_letor,
+    load_letor,
+)
+from pairgram.data import RankingData
+from pairgram.held_out import predict_rows
 
 GIB = 2**30
 
@@ -82,3 +96,37 @@ def test_dense_files_that_do_not_fit(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="want them to fit into memory: pass sparse=True"):
         load_letor(path)
     assert load_letor(path, sparse=True)[0].shape == (3, 1000)
+
+
+def peak(function, *arguments):
+    """Return the most bytes of arrays that were alive at once, of those that the call made."""
+    tracemalloc.start()
+    function(*arguments)
+    bytes_ = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return bytes_
+
+
+def test_rows_are_mapped_in_blocks_of_bounded_size():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(4000, 3)), rng.normal(size=4000)
+    model = ELMRank(n_nodes=100, n_estimators=40, random_state=0).fit(X[:60], y[:60])
+    expected = model.feature_map_.transform(X) @ model.coef_
+    np.testing.assert_allclose(model.predict(X), expected, rtol=1e-10)
+    assert expected.itemsize * 4000**2 > 100 << 20
+    assert peak(model.predict, X) < 40 << 20
+    data = RankingData.delimit(X, y)
+    data = replace(data, feature_map=model.feature_map_)
+    found = predict_rows(data, slice(None), model.coef_[None])
+    np.testing.assert_allclose(found[0], expected, rtol=1e-10)
+    assert peak(predict_rows, data, slice(None), model.coef_[None]) < 40 << 20
+
+
+def test_sparse_rows_are_made_dense_in_blocks_of_bounded_size():
+    X = sparse.random_array((4000, 4000), density=1e-4, format="csr", rng=0)
+    nodes = RandomNodes(5, random_state=0).fit(X)
+    H = nodes.transform(X)
+    np.testing.assert_allclose(H[:50], nodes.transform(X[:50].toarray()), rtol=1e-12)
+    assert peak(nodes.transform, X) < 60 << 20
+    model = RankRLS(feature_map=Nystroem(n_components=5, random_state=0)).fit(X, np.arange(4000.0))
+    assert peak(model.predict, X) < 60 << 20

@@ -16,9 +16,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pairgram import _core
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 
-__all__ = ["BLOCK_ROWS", "FeatureMap", "generator", "native_nodes"]
+__all__ = ["BLOCK_ROWS", "FeatureMap", "block_rows", "generator", "native_nodes"]
 
 BLOCK_ROWS = 4096
+BLOCK_BYTES = 16 << 20  # of the mapped rows of a block
+
+
+def block_rows(width: int, dtype: Any = np.float64) -> int:
+    """Return how many rows of so many values are mapped, or made dense, at once."""
+    row = int(np.dtype(dtype).itemsize) * max(1, width)
+    return max(1, min(BLOCK_ROWS, BLOCK_BYTES // row))
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -75,8 +82,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             if not scipy.sparse.issparse(X):
                 return self._values(np.require(X, None, ["C", "A"]), threads)
             values = np.empty((X.shape[0], self._n_features_out), X.dtype)
-            for begin in range(0, X.shape[0], BLOCK_ROWS):
-                rows = slice(begin, begin + BLOCK_ROWS)
+            step = block_rows(X.shape[1], X.dtype)
+            for begin in range(0, X.shape[0], step):
+                rows = slice(begin, begin + step)
                 values[rows] = self._values(np.ascontiguousarray(X[rows].toarray()), threads)
             return values
 

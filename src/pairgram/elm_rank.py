@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 
 from pairgram import held_out
-from pairgram.cross_validation import HeldOutScoring, is_validation_set
+from pairgram._checks import check_positive, check_size
+from pairgram._map_base import generator
+from pairgram.cross_validation import HeldOutScoring, choose, is_validation_set
 from pairgram.data import RankingData
 from pairgram.fitting import Fitted, Grid, HoldOut, Steps, Whole, run
 from pairgram.linear import LinearRanker
 from pairgram.metrics import Metric
 from pairgram.pairs import Pairs, PairSettings, Scope
-from pairgram.random_nodes import RandomNodes, join_nodes
+from pairgram.random_nodes import NEED_POSITIVE, RandomNodes, check_range, join_nodes
 from pairgram.ridge import Vector, check_alpha, check_alphas
 
 __all__ = ["ELMRank", "ELMRankCV"]
@@ -39,6 +40,7 @@ class _ELMRank(LinearRanker):
     scope: Scope
     n_nodes: int
     activation: Any
+    weight_range: Any
     bias_range: Range | None
     n_estimators: int
     random_state: Any
@@ -66,16 +68,29 @@ class _ELMRank(LinearRanker):
 
     def _check_parameters(self) -> None:
         """Raise a ValueError that names a parameter which is not as described."""
-        n_estimators: Any = self.n_estimators
-        if isinstance(n_estimators, bool) or not isinstance(n_estimators, Integral):
-            raise ValueError(f"n_estimators must be an integer >= 1, got {n_estimators!r}")
-        if n_estimators < 1:
-            raise ValueError(f"n_estimators must be an integer >= 1, got {n_estimators!r}")
+        check_size("n_estimators", self.n_estimators)
         if not (isinstance(self.activation, str) or callable(self.activation)):
             raise ValueError(f"activation must be one name or callable, got {self.activation!r}")
         if self.pairs is None:
             raise ValueError("pairs must not be None: ELMRank fits differences within pairs")
+        for weight_range in self._ranges():
+            self._bias_range(weight_range)
         self._settings()
+
+    def _ranges(self) -> list[Range]:
+        """Return the ranges of the weights to choose from."""
+        return [check_range("weight_range", self.weight_range)]
+
+    def _bias_range(self, weight_range: Range) -> Range:
+        """Return the range of the biases beside one of the weights."""
+        if self.bias_range is not None:
+            return check_range("bias_range", self.bias_range)
+        if self.activation == "gaussian" and weight_range[0] < 0:
+            raise ValueError(
+                f"{NEED_POSITIVE}, but bias_range=None takes weight_range={weight_range}, which "
+                "reaches below 0: give a bias_range such as (0, 1)"
+            )
+        return weight_range
 
     def _settings(self) -> PairSettings:
         """Return which pairs count."""
@@ -93,21 +108,22 @@ class _ELMRank(LinearRanker):
         parameters: dict[str, Any] = super()._parameters_to_save()
         if not isinstance(self.random_state, Integral):
             parameters["random_state"] = None
+        if self.bias_range is not None:
+            parameters["bias_range"] = check_range("bias_range", self.bias_range)
         return parameters
 
     def _draw_nodes(self, n_features: int, ranges: list[Range]) -> list[list[RandomNodes]]:
         """Return the fitted nodes of every draw, for every range; each draw has its own seed."""
-        if isinstance(self.random_state, np.random.Generator):
-            seeds = self.random_state.integers(2**31 - 1, size=self.n_estimators)
-        else:
-            seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_estimators)
+        rng = generator(self.random_state)
+        integers = rng.integers if isinstance(rng, np.random.Generator) else rng.randint
+        seeds = integers(2**31 - 1, size=self.n_estimators)
         return [
             [
                 RandomNodes(
                     self.n_nodes,
                     self.activation,
                     weight_range=weight_range,
-                    bias_range=weight_range if self.bias_range is None else self.bias_range,
+                    bias_range=self._bias_range(weight_range),
                     random_state=int(seed),
                     n_threads=self.n_threads,
                 )._draw_for(n_features)
@@ -237,15 +253,15 @@ class ELMRank(_ELMRank):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_alpha(self.alpha)
-        if isinstance(self.C, bool) or not isinstance(self.C, Real):
-            raise ValueError(f"C must be a number > 0, got {self.C!r}")
-        if not (np.isfinite(float(self.C)) and float(self.C) > 0):
-            raise ValueError(f"C must be finite and > 0, got {self.C!r}")
+        check_positive("C", self.C)
 
     def _steps(self, data: RankingData, labels: Vector, uses_qid: bool, draw: DrawNodes) -> Steps:
-        (nodes,) = draw(data.X.shape[1], [self.weight_range])
+        (nodes,) = draw(data.X.shape[1], self._ranges())
         grids = [_grid([self.alpha], [self.C])] * labels.shape[1]
         return (yield from self._models(data, labels, nodes, grids, uses_qid))
+
+    def _parameters_to_save(self) -> dict[str, Any]:
+        return super()._parameters_to_save() | {"weight_range": self._ranges()[0]}
 
 
 class ELMRankCV(_ELMRank):
@@ -346,8 +362,6 @@ class ELMRankCV(_ELMRank):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._grid_axes()
-        if not self._ranges():
-            raise ValueError("weight_range: a list of ranges to choose from must not be empty")
         if self.cv is None:
             raise ValueError("cv must be an int, a splitter, splits or a validation set, got None")
 
@@ -372,7 +386,8 @@ class ELMRankCV(_ELMRank):
             held = yield from self._held_out(data, labels, nodes[r], judges[0], grid)
             for target, judge in enumerate(judges):
                 means[target, r] = judge.mean(held[target]).reshape(len(alphas), len(Cs))
-        chosen = [_best(means[t], judge.metric) for t, judge in enumerate(judges)]
+        choices = [choose(means[t].ravel(), judge.metric) for t, judge in enumerate(judges)]
+        chosen = [tuple(map(int, np.unravel_index(k, means.shape[1:]))) for k, _ in choices]
         fitted: Fitted = [{} for _ in judges]
         for r in sorted({r for r, _, _ in chosen}):
             targets = [t for t, choice in enumerate(chosen) if choice[0] == r]
@@ -381,8 +396,8 @@ class ELMRankCV(_ELMRank):
                 data, np.ascontiguousarray(labels[:, targets]), nodes[r], grids, uses_qid
             )
             for t, model in zip(targets, models, strict=True):
-                results = _results(means[t], chosen[t], ranges, alphas, Cs, judges[t].metric)
-                fitted[t] = model | results
+                results = _results(means[t], chosen[t], choices[t][1], ranges, alphas, Cs)
+                fitted[t] = model | results | {"scoring_": judges[t].metric}
         return fitted
 
     def _held_out(
@@ -417,10 +432,13 @@ class ELMRankCV(_ELMRank):
         return total / len(nodes)
 
     def _ranges(self) -> list[Range]:
-        value: Any = self.weight_range
-        if isinstance(value, (list, tuple)) and all(np.ndim(bounds) == 1 for bounds in value):
-            return [(bounds[0], bounds[1]) if len(bounds) == 2 else bounds for bounds in value]
-        return [value]
+        value = self.weight_range
+        value = value.tolist() if isinstance(value, np.ndarray) else value
+        if not (isinstance(value, (list, tuple)) and all(np.ndim(bounds) == 1 for bounds in value)):
+            value = [value]
+        if not value:
+            raise ValueError("weight_range: a list of ranges to choose from must not be empty")
+        return [check_range("weight_range", bounds) for bounds in value]
 
     def _grid_axes(self) -> tuple[Vector, Vector]:
         alphas = ALPHAS if self.alphas is None else check_alphas(self.alphas)
@@ -442,34 +460,19 @@ def _grid(alphas: ArrayLike, Cs: ArrayLike) -> Grid:
     return Grid(a.ravel(), 1 / np.sqrt(np.asarray(c, dtype=np.float64).ravel()), relative=True)
 
 
-def _best(means: Vector, metric: Metric) -> tuple[int, int, int]:
-    """Return the first place of the best mean, (n_ranges, n_alphas, n_Cs)."""
-    sign = 1 if metric.greater_is_better else -1
-    ordered = np.where(np.isnan(means), -np.inf, sign * means)
-    if np.isneginf(ordered).all():
-        raise ValueError(
-            f"scoring={metric.name!r} is undefined for every held-out query: no query has what "
-            "the metric needs, such as two rows with different labels"
-        )
-    r, i, j = np.unravel_index(int(np.argmax(ordered)), means.shape)
-    return int(r), int(i), int(j)
-
-
 def _results(
     means: Vector,
-    chosen: tuple[int, int, int],
+    chosen: tuple[Any, ...],
+    ranks: NDArray[np.int64],
     ranges: list[Range],
     alphas: Vector,
     Cs: Vector,
-    metric: Metric,
 ) -> dict[str, Any]:
-    """Return the attributes that tell of the choice."""
+    """Return the attributes that tell of the choice, the place of the best mean."""
     r, i, j = chosen
     column: NDArray[np.object_] = np.empty(len(ranges), dtype=object)
     column[:] = ranges
     grid = _grid(alphas, Cs)
-    sign = 1 if metric.greater_is_better else -1
-    ordered = np.where(np.isnan(means), -np.inf, sign * means).ravel()
     return {
         "alpha_": float(alphas[i]),
         "C_": float(Cs[j]),
@@ -478,12 +481,11 @@ def _results(
         "alphas_": alphas.copy(),
         "Cs_": Cs.copy(),
         "scores_": means[r].copy(),
-        "scoring_": metric,
         "cv_results_": {
             "param_weight_range": np.repeat(column, len(grid.alphas)),
             "param_alpha": np.tile(grid.alphas, len(ranges)),
             "param_C": np.tile(np.tile(Cs, len(alphas)), len(ranges)),
             "mean_test_score": means.ravel(),
-            "rank_test_score": np.searchsorted(np.sort(-ordered), -ordered) + 1,
+            "rank_test_score": ranks,
         },
     }

@@ -50,7 +50,8 @@ class Grid:
     def coef(self, ridge: RidgePath, pair_weight: float) -> Vector:
         """Return the models, (n_grid, n_features), of statistics that were decomposed."""
         unit = pair_weight / 2 if self.relative else 1.0
-        return ridge.coef(unit * self.alphas, unit * self.damping)
+        with np.errstate(over="ignore"):  # an infinite ridge, of which the model is 0
+            return ridge.coef(unit * self.alphas, unit * self.damping)
 
     def of(self, statistics: Pairgram) -> Vector:
         """Return the models, (n_grid, n_features), of statistics."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram import _core
-from pairgram._map_base import BLOCK_ROWS
+from pairgram._map_base import block_rows
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
 from pairgram.dual import DualGram, Statistics
@@ -201,7 +201,8 @@ def predict_rows(data: RankingData, rows: Any, coefs: Vector) -> Vector:
         weights, offsets = nodes.fold(coefs)
         return predict_path(data.X[rows], weights) + offsets[:, None]
     numbers = np.arange(len(data.y))[rows]
-    blocks = np.split(numbers, range(BLOCK_ROWS, len(numbers), BLOCK_ROWS))
+    step = block_rows(coefs.shape[-1])
+    blocks = np.split(numbers, range(step, len(numbers), step))
     return np.hstack([predict_path(data.features(block), coefs) for block in blocks])
 
 

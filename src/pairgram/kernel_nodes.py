@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pairgram._map_base import BLOCK_ROWS, native_nodes
+from pairgram._map_base import block_rows, native_nodes
 
 __all__ = ["KERNELS", "Kernel", "dense_blocks"]
 
@@ -89,7 +89,7 @@ class Kernel:
         """
         out = np.empty((X.shape[0], len(landmarks)))
         node_map = self.node_map(landmarks, np.float64)
-        for rows, block in dense_blocks(X):
+        for rows, block in dense_blocks(X, block_rows(max(X.shape[1], len(landmarks)))):
             out[rows] = (
                 self._call(block, landmarks) if node_map is None else node_map.map(block, n_threads)
             )
@@ -100,7 +100,7 @@ class Kernel:
         if self.name in ("rbf", "laplacian"):
             return np.ones(X.shape[0])
         out = np.empty(X.shape[0])
-        for rows, block in dense_blocks(X, 64 if callable(self.name) else BLOCK_ROWS):
+        for rows, block in dense_blocks(X, 64 if callable(self.name) else None):
             if callable(self.name):
                 out[rows] = np.diag(self._call(block, block))
             else:
@@ -122,8 +122,9 @@ class Kernel:
         return values
 
 
-def dense_blocks(X: Any, size: int = BLOCK_ROWS) -> Any:
+def dense_blocks(X: Any, size: int | None = None) -> Any:
     """Yield (rows, float64 array of them) for blocks of dense or CSR rows."""
+    size = block_rows(X.shape[1]) if size is None else size
     for begin in range(0, X.shape[0], size):
         rows = slice(begin, begin + size)
         block = X[rows].toarray() if scipy.sparse.issparse(X) else X[rows]

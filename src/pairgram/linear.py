@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairgram._checks import check_flag
-from pairgram._map_base import BLOCK_ROWS
+from pairgram._map_base import block_rows
 from pairgram._threads import single_threaded_blas
 from pairgram.data import RankingData, mapped
 from pairgram.feature_maps import describe_map, set_threads
@@ -161,7 +161,8 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         )
         nodes = linear_nodes(self.feature_map_)
         if self.feature_map_ is not None and nodes is None:
-            blocks = [X[begin : begin + BLOCK_ROWS] for begin in range(0, X.shape[0], BLOCK_ROWS)]
+            step = block_rows(max(X.shape[1], len(self.coef_)), X.dtype)
+            blocks = [X[begin : begin + step] for begin in range(0, X.shape[0], step)]
             with single_threaded_blas():  # maps of this package have threads of their own
                 parts = [mapped(self.feature_map_, block) @ self.coef_ for block in blocks]
             return np.concatenate(parts).astype(X.dtype, copy=False)

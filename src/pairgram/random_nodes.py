@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from pairgram._checks import check_size, check_text
 from pairgram._map_base import FeatureMap, generator, native_nodes
 
-__all__ = ["RandomNodes", "join_nodes"]
+__all__ = ["RandomNodes", "check_range", "join_nodes"]
 
 Activation = str | Callable[[NDArray[Any]], NDArray[Any]]
 # Names here, and what the kernels call them.
@@ -25,6 +25,7 @@ ACTIVATIONS = {
     "hardlim": "hardlim",
     "sine": "sin",
 }
+NEED_POSITIVE = "Gaussian nodes exp(-b ||x - a||^2) need b > 0"
 
 
 class RandomNodes(FeatureMap):
@@ -45,7 +46,8 @@ class RandomNodes(FeatureMap):
     weight_range : (float, float), default=(-1, 1)
         Range of a; with ``distribution="normal"``, the mean plus and minus one standard deviation.
     bias_range : (float, float), default=(0, 1)
-        The same of b. Gaussian nodes need b > 0.
+        The same of b. Gaussian nodes need b > 0: a uniform range must not reach below 0, and with
+        ``distribution="normal"`` no draw may.
     distribution : {"uniform", "normal"}, default="uniform"
     random_state : int, RandomState, Generator or None, default=None
     n_threads : int or None, default=None
@@ -120,18 +122,18 @@ class RandomNodes(FeatureMap):
         self.n_features_in_ = n_features
         self._segments = _segments(self.activation, n_nodes)
         self.activation_ = self.activation
-        weight_range = _check_range("weight_range", self.weight_range)
-        bias_range = _check_range("bias_range", self.bias_range)
+        weight_range = check_range("weight_range", self.weight_range)
+        bias_range = check_range("bias_range", self.bias_range)
+        uniform = self.distribution == "uniform"
+        if uniform and bias_range[0] < 0 and any(kind == "gaussian" for *_, kind in self._segments):
+            raise ValueError(f"{NEED_POSITIVE}, but bias_range={bias_range} reaches below 0")
         rng = generator(self.random_state)
         shape = (n_features, n_nodes)
         self.weights_ = _draw(rng, self.distribution, weight_range, shape)
         self.bias_ = _draw(rng, self.distribution, bias_range, shape[1:])
         for begin, end, kind in self._segments:
             if kind == "gaussian" and (self.bias_[begin:end] <= 0).any():
-                raise ValueError(
-                    f"Gaussian nodes exp(-b ||x - a||^2) need b > 0, but bias_range={bias_range} "
-                    "gives others"
-                )
+                raise ValueError(f"{NEED_POSITIVE}, but bias_range={bias_range} gives others")
         self._n_features_out = n_nodes
         return self
 
@@ -235,7 +237,8 @@ def _segments(activation: Any, n_nodes: int) -> list[tuple[int, int, Activation]
     return [(bounds[i], bounds[i + 1], kind) for i, kind in enumerate(kinds)]
 
 
-def _check_range(name: str, value: Any) -> tuple[float, float]:
+def check_range(name: str, value: Any) -> tuple[float, float]:
+    """Return a range as floats; a ValueError unless it is a pair low <= high of finite numbers."""
     try:
         low, high = map(float, value)
     except (TypeError, ValueError):

@@ -189,7 +189,7 @@ def cv(
 def _held_out(entry: Model, search: Any, data: Any) -> str:
     """Return what is held out without a validation set; a short file gets as few folds as it has.
 
-    These are of queries, or of two rows and more where there is one query.
+    These are of queries, or of rows where there is one query, two rows or more in each.
     """
     if not isinstance(search.cv, int):
         return entry.held_out
