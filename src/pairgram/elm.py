@@ -78,7 +78,7 @@ class PointwiseELM(_Machine):
     C : float > 0, default=1.0
         Weight of the errors against ``‖β‖²``.
     n_nodes : int ≥ 1, default=1000
-        L.
+        Number of nodes, if there is no kernel.
     activation : str, callable, or sequence of these, default="linear"
         Of the nodes: see `RandomNodes`. Linear nodes cost as much as the inputs, whatever their
         number.
@@ -116,6 +116,10 @@ class PointwiseELM(_Machine):
     -----
     Minimises ``‖β‖² + C Σ_i v_i (y_i − h(x_i)ᵀβ)²`` with v the sample weights: in the primal
     ``β = (I/C + HᵀVH)⁻¹ HᵀVy``. There is no intercept beside the nodes' own.
+
+    Nodes and kernels want features of like size: scale them to [0, 1], say. L nodes, or d inputs of
+    linear ones, cost n · L² + L³ flops, and the dual of a kernel n² · d + n³ and n² memory. A
+    single query is held out row by row in the search, see `RankRLSCV`.
 
     References
     ----------
@@ -192,7 +196,7 @@ random_state, n_threads :
     Minimises ``‖β‖² + C · ½ Σ_ij W_ij ((y_i − y_j) − (h(x_i) − h(x_j))ᵀβ)²`` over the ordered pairs
     within queries, ``W_ij = v_i v_j ω(y_i, y_j)``: in the primal ``β = (I/C + HᵀLH)⁻¹ HᵀLy``, in
     the dual ``Rᵀ (I/C + R K Rᵀ)⁻¹ R y`` with ``L = RᵀR``. This is `RankRLS` with ``alpha = 1/C`` on
-    the nodes.
+    the nodes. Scale features, as for `PointwiseELM`.
 
     References
     ----------
@@ -295,6 +299,7 @@ random_state, n_threads :
     C_ : float
         The chosen C; of equally good ones the smallest.
     best_score_ : float
+        Of a loss, such as "msd", the loss itself.
     Cs_ : ndarray of shape (n_Cs,), ascending
     scores_ : ndarray of shape (n_Cs,)
         Mean held-out scores along `Cs_`.

@@ -248,6 +248,9 @@ class RankRLSCV(RidgeSearch):
     For ``scope="global"`` other rows' pairs change too: the queries' rows are subtracted
     (``pairs="kept"``) or the model is refitted, and refused above 1e11 flops.
 
+    Rows of a single query that are held out one by one are scored from the mean of the others,
+    ``wᵀ(x_i − mean(X))``, since the models without each have different origins.
+
     Leave-pair-out scores are the share of pairs in the right order, by the model without the two
     rows: weighted by ``v_i v_j``, equal scores count ½, and it takes no other `scoring`. Exact for
     ``pairs="kept"`` and None, from 2 × 2 systems of the hat matrix: about ``2 n² · rank`` flops for

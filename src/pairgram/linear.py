@@ -222,7 +222,7 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a safetensors file (no code in it), whole or not at all.
 
-        `load_model` reads it.
+        `load_model` reads it. A `random_state` that is not an int is not kept.
 
         Raises
         ------
