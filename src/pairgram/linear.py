@@ -11,19 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pairgram._checks import check_flag
 from pairgram._map_base import block_rows
 from pairgram._threads import single_threaded_blas
 from pairgram.data import RankingData, mapped
 from pairgram.feature_maps import describe_map, set_threads
-from pairgram.gram import Pairgram
 from pairgram.linear_nodes import linear_nodes
 from pairgram.metrics import get_metric
-from pairgram.pairs import PairSettings
 from pairgram.persistence import write_file
 from pairgram.random_nodes import RandomNodes
 
-__all__ = ["LinearRanker", "check_flag"]
+__all__ = ["LinearRanker"]
 
 
 class LinearRanker(BaseEstimator):  # type: ignore[misc]
@@ -111,11 +108,6 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
     def _unfitted_map(self) -> Any:
         """Return the feature map of which `fit` fits a clone."""
         return self.feature_map
-
-    def _statistics(self, data: RankingData, settings: PairSettings) -> Pairgram:
-        """Return the statistics of the training data; a ValueError where no pair counts."""
-        data.require_pairs(settings)
-        return Pairgram.from_data(data, settings, self.n_threads)
 
     def _validation(
         self,
