@@ -349,6 +349,18 @@ def test_threads_of_fits_alone():
     assert (found.fitted_with_, found.n_threads) == (2, 2)
 
 
+@pytest.mark.parametrize("own", [None, 1, 4])
+def test_threads_of_feature_maps(own):
+    nodes = RandomNodes(4, random_state=0, n_threads=own)
+    for estimator in (
+        Recording(feature_map=nodes, n_threads=2),
+        RankRLS(feature_map=nodes, n_threads=2),
+    ):
+        found = fit_many(estimator, [problems(1)[0]], n_threads=1).models[0]
+        alone = clone(estimator).fit(*problems(1)[0])
+        assert found.feature_map_.n_threads == alone.feature_map_.n_threads == (own or 2)
+
+
 def test_no_targets_are_an_error():
     X, y = problems(1)[0]
     with pytest.warns(FitFailedWarning, match=r"1 of 2 problems failed.*shape \(36, 0\)"):

@@ -306,6 +306,10 @@ class _Batch:
         own, model.n_threads = model.n_threads, self.n_threads
         model = model.fit(y=y, **arguments)
         model.n_threads = own
+        made = getattr(model, "feature_map_", None)
+        given = getattr(getattr(model, "feature_map", None), "n_threads", None)
+        if made is not None and given is None and getattr(made, "n_threads", own) != own:
+            made.n_threads = own  # it has the model's
         return model
 
     def _run_group(self, group: list[_Fit]) -> list[_Fit]:

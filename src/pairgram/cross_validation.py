@@ -130,21 +130,17 @@ class HeldOutScoring:
             parts = fold_scores(self.data, total, ridge, self.splits, alphas, self.n_threads)
             held = np.hstack(parts)
         elif self.splits is not None:
-            held = self.split_scores(
-                self.data, total, lambda rest: rest.decompose(scale=scale).coef(alphas)
-            )
+            held = self.split_scores(total, lambda rest: rest.decompose(scale=scale).coef(alphas))
         else:
             one = _is_one_query(self.data)
             leave_out = held_out.leave_row_out if one else held_out.leave_query_out
             held = leave_out(self.data, total, ridge, alphas, self.n_threads)
         return self.mean(held)
 
-    def split_scores(
-        self, data: RankingData, total: Statistics, coefs_of: Callable[[Any], Vector]
-    ) -> Vector:
+    def split_scores(self, total: Statistics, coefs_of: Callable[[Any], Vector]) -> Vector:
         """Return the scores of all splits' test rows, (n_models, n_test_rows); see `held_out`."""
         assert self.splits is not None
-        parts = held_out.split_scores(data, total, self.splits, coefs_of, self.n_threads)
+        parts = held_out.split_scores(self.data, total, self.splits, coefs_of, self.n_threads)
         return np.hstack(parts)
 
     def mean(self, scores: Vector) -> Vector:

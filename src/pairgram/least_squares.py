@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pairgram._checks import check_flag
 from pairgram.gram import Pairgram
-from pairgram.linear import check_flag
 from pairgram.metrics import Metric
 from pairgram.pairs import Pairs, PairSettings, Scope, Target, Weighting
 from pairgram.ridge import Vector, check_alpha, check_alphas

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pairgram._checks import check_flag
 from pairgram._map_base import block_rows
 from pairgram._threads import single_threaded_blas
 from pairgram.data import RankingData, mapped
@@ -21,7 +20,7 @@ from pairgram.metrics import get_metric
 from pairgram.persistence import write_file
 from pairgram.random_nodes import RandomNodes
 
-__all__ = ["LinearRanker", "check_flag"]
+__all__ = ["LinearRanker"]
 
 
 class LinearRanker(BaseEstimator):  # type: ignore[misc]

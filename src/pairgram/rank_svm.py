@@ -13,11 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 
 from pairgram import _core
+from pairgram._checks import check_flag
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
 from pairgram.feature_rows import FeatureRows, make_rows, scatter_diagonal, with_stored_features
 from pairgram.gram import Pairgram
-from pairgram.linear import LinearRanker, check_flag
+from pairgram.linear import LinearRanker
 from pairgram.newton import (
     Convergence,
     PairSolver,

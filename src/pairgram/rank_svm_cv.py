@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from rich.progress import Progress
 
+from pairgram._checks import check_flag
 from pairgram._map_base import BLOCK_ROWS
 from pairgram._threads import single_threaded_blas
 from pairgram.cross_validation import HeldOutScoring, choose, is_validation_set
 from pairgram.data import RankingData
 from pairgram.held_out import predict_path, predict_rows
-from pairgram.linear import LinearRanker, check_flag
+from pairgram.linear import LinearRanker
 from pairgram.metrics import Metric
 from pairgram.newton import Convergence, PairSolver
 from pairgram.pairs import Weighting
