@@ -242,8 +242,12 @@ class _Batch:
                 f"y of shape (n_rows, n_targets) needs pairs='kept' or None, got {pairs!r}: which "
                 "pairs count depends on the labels"
             )
-        if not np.isfinite(targets).all():
-            raise ValueError("y must hold finite numbers, got NaN or infinity")
+        if not (finite := np.isfinite(targets)).all():
+            row, target = np.argwhere(~finite)[0]
+            raise ValueError(
+                f"y must hold finite numbers, got {targets[row, target]} in row {row} of target "
+                f"{target}: give a target with gaps as a problem of its own rows"
+            )
 
     def _begin(self, fit: _Fit) -> None:
         """Check the data and begin the fit, where it is one for the kernels."""
