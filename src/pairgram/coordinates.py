@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse
+from sklearn.utils.validation import assert_all_finite
 
 from pairgram.data import RankingData
 from pairgram.dual import DualGram, Statistics
@@ -103,6 +104,7 @@ class Coordinates:
         large common offset out of the products.
         """
         H = self.data.features()
+        assert_all_finite(H.data if scipy.sparse.issparse(H) else H, input_name="X")
         if not scipy.sparse.issparse(H):
             H = np.asarray(H, dtype=np.float64)
             H = H - H.mean(axis=0) if centred else H

@@ -18,6 +18,8 @@ MODELS = {
     "RankRLS": "least_squares",
     "ELMRank": "elm_rank",
     "RankSVM": "rank_svm",
+    "MPRank": "presets",
+    "LSSVR": "presets",
 }
 
 
@@ -26,7 +28,7 @@ def load_model(path: str | os.PathLike[str]) -> LinearRanker:
 
     Returns
     -------
-    RankRLS, ELMRank or RankSVM
+    RankRLS, ELMRank, RankSVM, MPRank or LSSVR
         Fitted; a `RankRLSCV`, `ELMRankCV` or `RankSVMCV` comes back as the model that it chose.
 
     Raises
