@@ -247,6 +247,10 @@ class RankRLSCV(RidgeSearch):
     For ``scope="global"`` other rows' pairs change too: the queries' rows are subtracted
     (``pairs="kept"``) or the model is refitted, and refused above 1e11 flops.
 
+    In the dual the folds of a splitter come from the one decomposition as well, where they are all
+    rows once and either whole queries, or rows of one query with pairs kept, or pointwise. Other
+    folds are refits.
+
     Leave-pair-out scores are the share of pairs in the right order, by the model without the two
     rows: weighted by ``v_i v_j``, equal scores count ½, and it takes no other `scoring`. Exact for
     ``pairs="kept"`` and None, from 2 × 2 systems of the hat matrix: about ``2 n² · rank`` flops for
