@@ -298,3 +298,46 @@ def test_figure_and_times_of_chen_ranksvm(papers, fold, tmp_path, monkeypatch, c
     assert (tmp_path / "chen_ranksvm_figure_2.png").stat().st_size > 1000
     monkeypatch.setattr(chen, "MQ2007_SHAPE", (400, 12, 10))
     assert "| exact kernel | 100 |" in chen.table_2([100], 1, repeat=1)
+
+
+def test_columns_of_pahikkala(papers, fold):
+    pahikkala = papers("pahikkala")
+    assert all(len(column) == len(pahikkala.MEASURES) for column in pahikkala.PAPER.values())
+    ways = (pahikkala.train_rank_rls, pahikkala.train_rls)
+    for train in ways:
+        values, time = pahikkala.measure([fold] * 2, lambda fold, train=train: train(fold, 1))
+        assert values.shape == (1, len(pahikkala.MEASURES)) and time > 0
+    X, y, _ = fold.train
+    at, level = X.mean(axis=0), y.mean()
+    scores = {}
+    for alpha in pahikkala.ALPHAS:
+        w = np.linalg.solve(
+            (X - at).T @ (X - at) + alpha * np.eye(X.shape[1]), (X - at).T @ (y - level)
+        )
+        valid = pairgram.evaluate([pahikkala.MAP], fold.valid.y, fold.valid.X @ w, fold.valid.qid)
+        scores[alpha] = (valid["map"], alpha), w
+    w = max(scores.values(), key=lambda found: found[0])[1]
+    predicted = pahikkala.train_rls(fold, 1)(fold.test.X)
+    np.testing.assert_allclose(predicted, fold.test.X @ w, rtol=1e-7)
+
+
+def test_subtree_patterns(papers):
+    """Paths a-b-a and a triangle a-b-a: alike in labels, at depth 1 in the pattern of b alone."""
+    pahikkala = papers("pahikkala")
+    labels = np.array([0, 1, 0])
+    path, triangle = np.array([[0, 1], [1, 2]]), np.array([[0, 1], [1, 2], [2, 0]])
+    graphs = [(labels, path), (labels[[1, 0, 0]], np.array([[2, 0], [0, 1]])), (labels, triangle)]
+    counts = pahikkala.subtree_counts(graphs, 1)
+    assert (counts @ counts.T).toarray().tolist() == [[10, 10, 6], [10, 10, 6], [6, 6, 10]]
+    np.testing.assert_allclose(
+        pahikkala.subtree_kernel(graphs, 1), [[1, 1, 0.6], [1, 1, 0.6], [0.6, 0.6, 1]]
+    )
+
+
+def test_pairs_within_sentences_beat_labels(papers):
+    pahikkala = papers("pahikkala")
+    data = pahikkala.make_parses(0, 3)
+    assert len(data.graphs) == len(data.y) == 3 * pahikkala.N_PARSES
+    found = pahikkala.parse_correlations(0, 15, 1)
+    assert 1 > found["RankRLS"] > found["RLS"] > 0
+    assert "% of 1 seeds" in pahikkala.table_8(1, 15, 1)

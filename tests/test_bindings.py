@@ -179,11 +179,21 @@ def test_levels_of_omega_that_fit(kernel):
         {"left": np.ones((2, N - 1))},
         {"left": np.ones((N, 2))},
         {"left": np.ones(2 * N)},
+        {"basis": None, "eigenvalues": np.ones(3), "projection": np.ones(3)},
+        {"n_free": -1},
+        {"n_free": 2},
     ],
 )
 def test_shapes_of_leave_query_out(changes):
-    with pytest.raises(ValueError, match=r"basis|eigenvalues|projection|alphas|targets|left"):
+    names = r"basis|eigenvalues|projection|alphas|targets|left|n_free"
+    with pytest.raises(ValueError, match=names):
         call("leave_query_out", **changes)
+
+
+def test_rows_in_the_basis_need_no_basis():
+    np.testing.assert_array_equal(
+        call("leave_query_out", basis=None), call("leave_query_out", basis=np.eye(2))
+    )
 
 
 def test_block_rows():

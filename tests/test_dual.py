@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import KFold
 
 import reference
-from pairgram import KernelMap, RankRLS, dual, held_out, kernel_matrix, make_ranking
+from pairgram import KernelMap, RankRLS, RankRLSCV, dual, held_out, kernel_matrix, make_ranking
 from pairgram.data import RankingData
 from pairgram.dual import DualGram
 from pairgram.pairs import PairSettings
@@ -378,3 +378,46 @@ def test_memory_is_that_of_the_formula(dtype):
             assert tracemalloc.get_traced_memory()[1] < 8 * (words + 0.1) * n**2
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("pairs", ["kept", None])
+def test_features_that_are_not_finite(value, pairs):
+    X = np.random.default_rng(0).uniform(size=(4, 6))
+    X[0, 0] = value
+    for rows in (X, sp.csr_array(X)):
+        with pytest.raises(ValueError, match=r"X contains (NaN|infinity)"):
+            RankRLS(pairs=pairs).fit(rows, np.arange(4.0))
+
+
+@pytest.mark.parametrize(
+    ("search", "parameters", "per_square", "features"),
+    [
+        (False, {"kernel": "rbf"}, 16, 0),
+        (True, {"kernel": "rbf"}, 32, 0),
+        (True, {"kernel": "precomputed"}, 24, 0),
+        (False, {"form": "dual"}, 16, 8 * 10 * 30),
+        (True, {"form": "auto"}, 32, 8 * 10 * 30),
+    ],
+)
+def test_the_kernel_is_not_made_where_its_system_has_no_room(
+    monkeypatch, search, parameters, per_square, features
+):
+    X = np.random.default_rng(0).normal(size=(10, 30))
+    X = X @ X.T if parameters.get("kernel") == "precomputed" else X
+    model = (RankRLSCV([1.0]) if search else RankRLS()).set_params(**parameters)
+    needed = per_square * 100.0 + features
+    monkeypatch.setattr(dual, "available_memory", lambda: needed)
+    model.fit(X, np.arange(10.0))
+    monkeypatch.setattr(dual, "available_memory", lambda: needed - 1)
+    with pytest.raises(MemoryError, match=rf"dual form of 10 rows .*\({per_square} n² bytes.*Nyst"):
+        model.fit(X, np.arange(10.0))
+
+
+def test_float32_kernels_take_half(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(10, 3)).astype(np.float32)
+    monkeypatch.setattr(dual, "available_memory", lambda: 1200.0)
+    RankRLS(kernel="rbf").fit(X, np.arange(10.0))
+    monkeypatch.setattr(dual, "available_memory", lambda: 1199.0)
+    with pytest.raises(MemoryError, match=r"with the kernel matrix \(12 n² bytes\)"):
+        RankRLS(kernel="rbf").fit(X, np.arange(10.0))

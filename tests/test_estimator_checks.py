@@ -3,8 +3,10 @@
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pairgram import (
+    LSSVR,
     ELMRank,
     ELMRankCV,
+    MPRank,
     PairwiseELM,
     PairwiseELMCV,
     PointwiseELM,
@@ -35,6 +37,9 @@ from pairgram import (
         ELMRank(n_nodes=10, pairs="dropped", n_estimators=2),
         ELMRankCV(n_nodes=10, cv=3),
         ELMRankCV([0.1], [2.0, 1024.0], n_nodes=10, cv=3, pairs="dropped"),
+        MPRank(),
+        LSSVR(),
+        LSSVR(10.0, kernel="rbf"),
         RankSVM(),
         RankSVM(loss="squared", weighting="queries", tol=1e-6),
         RankNystroem(random_state=0),

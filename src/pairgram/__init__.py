@@ -17,16 +17,19 @@ if TYPE_CHECKING:
     from pairgram.model_files import load_model
     from pairgram.model_selection import QueryKFold
     from pairgram.nystroem import Nystroem
+    from pairgram.presets import LSSVR, MPRank
     from pairgram.random_fourier import RandomFourier
     from pairgram.random_nodes import RandomNodes
     from pairgram.rank_svm import RankSVM
     from pairgram.rank_svm_cv import RankSVMCV
 
 __all__ = [
+    "LSSVR",
     "BatchFit",
     "ELMRank",
     "ELMRankCV",
     "KernelMap",
+    "MPRank",
     "Metric",
     "Nystroem",
     "Pairgram",
@@ -73,6 +76,7 @@ _NAMES = {
     "model_files": ("load_model",),
     "model_selection": ("QueryKFold",),
     "nystroem": ("Nystroem",),
+    "presets": ("LSSVR", "MPRank"),
     "random_fourier": ("RandomFourier",),
     "random_nodes": ("RandomNodes",),
     "rank_svm": ("RankSVM",),

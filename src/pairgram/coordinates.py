@@ -7,9 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse
+from sklearn.utils.validation import assert_all_finite
 
 from pairgram.data import RankingData
-from pairgram.dual import DualGram, Statistics
+from pairgram.dual import (
+    DECOMPOSE_WORDS,
+    SOLVE_WORDS,
+    DualGram,
+    Statistics,
+    require_memory,
+)
 from pairgram.feature_maps import is_native
 from pairgram.gram import Pairgram
 from pairgram.kernels import KernelMap
@@ -52,17 +59,21 @@ class Coordinates:
         *,
         form: str = "auto",
         scale: bool = False,
+        path: bool = False,
     ) -> Coordinates:
         """Choose those of the least cost that serve all settings.
 
         Linear nodes become no more than inputs. The dual solves a system of the size of the rows:
         always for a `KernelMap`, and for features where there are fewer rows, or on request.
-        `scale` means the features of the model, so it needs those themselves.
+        `scale` means the features of the model, so it needs those themselves. `path` tells that
+        all ridges are wanted, which takes more memory in the dual than one.
 
         Raises
         ------
         ValueError
             If `form` is unknown, or not to be had with the kernel or with `scale`.
+        MemoryError
+            If the kernel matrix and what solves it do not fit together; nothing is computed then.
         """
         if form not in FORMS:
             raise ValueError(f"form must be one of {', '.join(map(repr, FORMS))}, got {form!r}")
@@ -74,13 +85,16 @@ class Coordinates:
         if scale and (kernel or form == "dual"):
             raise ValueError("scale=True scales features, which the dual form does not have")
         if kernel:
+            words = DECOMPOSE_WORDS if path else SOLVE_WORDS
+            made = data.feature_map.kernel != "precomputed"
+            require_memory(len(data.y), words, kernel_bytes=made * data.X.dtype.itemsize)
             K = data.feature_map.fit_transform(data.X)
             return cls(replace(data, X=K, feature_map=None), "dual")
         if scale:
             return cls(data)
         primal = cls.of_features(data, settings)
         if form == "dual" or (form == "auto" and primal.smaller_form() == "dual"):
-            return primal._dual(settings)
+            return primal._dual(settings, path)
         return primal
 
     @classmethod
@@ -96,13 +110,22 @@ class Coordinates:
         """Return the form of the smaller system: that of the features, or of the rows."""
         return "dual" if len(self.data.y) < self.data.n_features else "primal"
 
-    def _dual(self, settings: list[PairSettings]) -> Coordinates:
+    def _dual(self, settings: list[PairSettings], path: bool) -> Coordinates:
         """Return the dual: K = H Hᵀ, and the coefficients Hᵀ a of dual ones.
 
         Differences within pairs do not change when the mean of a query is taken from its rows,
         which keeps offsets out of the products. (Sparse rows, which that would fill, keep them.)
+        H stays for the coefficients: dense 8 n d bytes besides the 8 n² of K.
         """
+        dense = not scipy.sparse.issparse(self.data.X)
+        require_memory(
+            len(self.data.y),
+            DECOMPOSE_WORDS if path else SOLVE_WORDS,
+            kernel_bytes=8,
+            feature_bytes=8.0 * len(self.data.y) * self.data.n_features * dense,
+        )
         H = self.data.features()
+        assert_all_finite(H.data if scipy.sparse.issparse(H) else H, input_name="X")
         if not scipy.sparse.issparse(H):
             ours = is_native(self.data.feature_map)  # others may return rows of X
             H = np.array(H, dtype=np.float64, copy=None if ours else True)

@@ -19,7 +19,7 @@ from pairgram.gram import Pairgram
 from pairgram.pairs import PairSettings
 from pairgram.ridge import RidgePath, Vector, blas_guard, check_alpha
 
-__all__ = ["DualGram", "Statistics"]
+__all__ = ["DualGram", "Statistics", "require_memory"]
 
 Rows = NDArray[np.int64]
 SOLVE_WORDS = 1  # float64 words besides K, times n²
@@ -127,7 +127,7 @@ class DualGram:
         """
         check_alpha(alpha)
         _refuse_scale(scale)
-        self._require_memory(SOLVE_WORDS)
+        require_memory(self.n_rows, SOLVE_WORDS)
         labelled = self._labels()
         matrix, target = self._system(labelled)
         diagonal = matrix.diagonal().copy()
@@ -159,7 +159,7 @@ class DualGram:
         the half-Laplacian of the eigen-features from U, as `left`.
         """
         _refuse_scale(scale)
-        self._require_memory(DECOMPOSE_WORDS)
+        require_memory(self.n_rows, DECOMPOSE_WORDS)
         labelled = self._labels()
         matrix, target = self._system(labelled)
         ridge = self._decomposed(matrix, target)
@@ -231,17 +231,35 @@ class DualGram:
         out[self._rows] = columns
         return out
 
-    def _require_memory(self, words: int) -> None:
-        needed, free = 8.0 * words * self.n_rows**2, available_memory()
-        if needed > free:
-            raise MemoryError(
-                f"the dual form of {self.n_rows} rows takes {needed / 2**30:.3g} GiB besides the "
-                f"kernel matrix ({8 * words} n² bytes), but {free / 2**30:.3g} GiB are free: take "
-                "a feature map of fewer features (a Nyström map), or fewer rows"
-            )
-
 
 Statistics = Pairgram | DualGram
+
+
+def require_memory(
+    n_rows: int, words: int, *, kernel_bytes: int = 0, feature_bytes: float = 0.0
+) -> None:
+    """Raise a MemoryError where the dual form of `n_rows` rows does not fit what is free.
+
+    Parameters
+    ----------
+    n_rows : int
+    words : int
+        `SOLVE_WORDS` or `DECOMPOSE_WORDS`.
+    kernel_bytes : int
+        Of an entry of the kernel matrix that has yet to be made; 0 where it is there.
+    feature_bytes : float
+        Of the features that have yet to be copied.
+    """
+    per_square = 8 * words + kernel_bytes
+    needed, free = float(per_square) * n_rows**2 + feature_bytes, available_memory()
+    if needed > free:
+        kernel = "with" if kernel_bytes else "besides"
+        features = f", and {feature_bytes / 2**30:.3g} GiB of features" if feature_bytes else ""
+        raise MemoryError(
+            f"the dual form of {n_rows} rows takes {needed / 2**30:.3g} GiB {kernel} the kernel "
+            f"matrix ({per_square} n² bytes{features}), but {free / 2**30:.3g} GiB are free: take "
+            "a feature map of fewer features (a Nyström map), or fewer rows"
+        )
 
 
 def _refuse_scale(scale: bool) -> None:

@@ -79,7 +79,8 @@ def fold_scores(
     Notes
     -----
     A fold B is a block of the hat matrix: ``(I − H_BB) x = residual_B`` for all alphas by conjugate
-    gradients. 2 n³ flops for rows in the basis, where a refit of every fold costs 9 n³ each.
+    gradients. 2 n³ flops for rows in the basis, where a refit of every fold costs 9 n³ each. For
+    rows of one query 24 n² bytes for a moment, as a decomposition.
     """
     for number, (train, _) in enumerate(splits):
         require_training_pairs(data, total.settings, number, train)

@@ -251,6 +251,10 @@ class RankRLSCV(RidgeSearch):
     Rows of a single query that are held out one by one are scored from the mean of the others,
     ``wᵀ(x_i − mean(X))``, since the models without each have different origins.
 
+    In the dual the folds of a splitter come from the one decomposition as well, where they are all
+    rows once and either whole queries, or rows of one query with pairs kept, or pointwise. Other
+    folds are refits.
+
     Leave-pair-out scores are the share of pairs in the right order, by the model without the two
     rows: weighted by ``v_i v_j``, equal scores count ½, and it takes no other `scoring`. Exact for
     ``pairs="kept"`` and None, from 2 × 2 systems of the hat matrix: about ``2 n² · rank`` flops for

@@ -231,7 +231,7 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         map_arrays, map_settings = describe_map(self.feature_map_)
         arrays = {"coef_": self.coef_, **map_arrays}
-        names = ("uses_qid_", "n_features_in_", "form_")
+        names = ("uses_qid_", "n_features_in_", "form_", "intercept_")
         settings = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if hasattr(self, "feature_names_in_"):
             settings["feature_names_in_"] = [str(name) for name in self.feature_names_in_]

@@ -20,6 +20,8 @@ MODELS = {
     "PairwiseELM": "elm",
     "PointwiseELM": "elm",
     "RankSVM": "rank_svm",
+    "MPRank": "presets",
+    "LSSVR": "presets",
 }
 
 
@@ -28,7 +30,7 @@ def load_model(path: str | os.PathLike[str]) -> LinearRanker:
 
     Returns
     -------
-    RankRLS, PointwiseELM, PairwiseELM, ELMRank or RankSVM
+    RankRLS, MPRank, LSSVR, PointwiseELM, PairwiseELM, ELMRank or RankSVM
         Fitted; a search, such as `RankRLSCV`, comes back as the model that it chose, a
         `RankNystroem` as the RankSVM that it is.
 

@@ -158,6 +158,7 @@ class RidgeSearch(_FeaturesOrKernel):
             [settings for settings, _ in combinations],
             form=self.form,
             scale=any(scale for _, scale in combinations),
+            path=True,
         )
         scoring = self._scoring(data, coordinates, uses_qid)
         candidates: list[Candidate] = []

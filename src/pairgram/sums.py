@@ -127,8 +127,9 @@ def mean_of(
     if sparse:  # centring would fill the rows
         return total, origin, np.append(share @ data.X, share @ y) - origin * share.sum()
     mean = np.zeros(len(origin))
-    for begin in range(0, len(y), 4096):
-        rows = slice(begin, begin + 4096)
-        mean[:-1] += share[rows] @ (data.features(rows) - origin[:-1])
-        mean[-1] += share[rows] @ (y[rows] - origin[-1])
+    with np.errstate(invalid="ignore"):  # of NaN and infinity the sums tell
+        for begin in range(0, len(y), 4096):
+            rows = slice(begin, begin + 4096)
+            mean[:-1] += share[rows] @ (data.features(rows) - origin[:-1])
+            mean[-1] += share[rows] @ (y[rows] - origin[-1])
     return total, origin, mean
