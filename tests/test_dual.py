@@ -421,3 +421,18 @@ def test_float32_kernels_take_half(monkeypatch):
     monkeypatch.setattr(dual, "available_memory", lambda: 1199.0)
     with pytest.raises(MemoryError, match=r"with the kernel matrix \(12 n² bytes\)"):
         RankRLS(kernel="rbf").fit(X, np.arange(10.0))
+
+
+def test_differences_that_are_rounding_errors_are_no_indefinite_kernel():
+    """Rows of a query that are alike but for rounding: R K Rᵀ has no sign to speak of."""
+    rng = np.random.default_rng(0)
+    for n_queries in (1, 3):
+        query = np.repeat(np.arange(n_queries), 6)
+        f = rng.normal(size=(n_queries, 4))[query]
+        K = f @ f.T
+        K = K * (1 + 1e-16 * rng.normal(size=K.shape))
+        problem = Problem(f, rng.normal(size=len(query)), query, None, None)
+        system = DualGram(data_of(problem, (K + K.T) / 2), PairSettings("kept"))
+        coef = system.decompose().coef([1.0])
+        assert np.ptp(((K + K.T) / 2 @ coef.T)[:6]) < 1e-6
+        system.solve(0.0)

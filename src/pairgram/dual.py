@@ -143,7 +143,7 @@ class DualGram:
                 solution = scipy.linalg.cho_solve((root, False), target, check_finite=False)
             else:
                 matrix[np.diag_indices_from(matrix)] = diagonal
-                solution = self._decomposed(matrix, target).coef([alpha])[0]
+                solution = self._decomposed(labelled, matrix, target).coef([alpha])[0]
         return self._embedded(self._root(labelled, solution, adjoint=True)[:, None])[:, 0]
 
     def decompose(self, *, scale: bool = False) -> RidgePath:
@@ -162,7 +162,7 @@ class DualGram:
         require_memory(self.n_rows, DECOMPOSE_WORDS)
         labelled = self._labels()
         matrix, target = self._system(labelled)
-        ridge = self._decomposed(matrix, target)
+        ridge = self._decomposed(labelled, matrix, target)
         largest = ridge.eigenvalues.max(initial=0.0)
         values = np.maximum(ridge.eigenvalues, FLOOR * largest if largest > 0 else 1.0)
         with single_threaded_blas():
@@ -173,18 +173,26 @@ class DualGram:
         left = ridge.basis.T if self._rows is None else None
         return RidgePath(values, self._embedded(basis), projection, left=left)
 
-    def _decomposed(self, matrix: Vector, target: Vector) -> RidgePath:
+    def _decomposed(self, labelled: RankingData, matrix: Vector, target: Vector) -> RidgePath:
         """Decompose R K Rᵀ, of which the upper triangle is read; it is overwritten."""
         trace = float(matrix.trace())
         ridge = RidgePath.of(matrix, target)
         # Negative eigenvalues were set to 0: what they add up to is what the trace lacks.
-        total = ridge.eigenvalues.sum()
-        if total - trace > np.sqrt(np.finfo(self._kernel.dtype).eps) * total:
+        total, eps = ridge.eigenvalues.sum(), np.finfo(self._kernel.dtype).eps
+        if total - trace > np.sqrt(eps) * total and total > self._rounding(labelled):
             raise ValueError(
                 "the kernel matrix must be positive semidefinite, but for these pairs its positive "
                 f"eigenvalues add up to {total:.3g} and its negative ones to {trace - total:.3g}"
             )
         return ridge
+
+    def _rounding(self, labelled: RankingData) -> float:
+        """Return what rounding may leave of the trace of R K Rᵀ where all differences are 0."""
+        drawn = np.random.default_rng(0).normal(size=len(labelled.y))
+        L = self._root(labelled, drawn)  # its squared length is about the trace of RᵀR
+        largest = float(np.abs(self._kernel.diagonal()).max(initial=0.0))
+        eps = np.finfo(self._kernel.dtype).eps
+        return float(16 * len(drawn) * eps * largest * (L @ L))
 
     def _labels(self) -> RankingData:
         """The labels, weights and queries of the rows that count."""
