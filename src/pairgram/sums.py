@@ -32,8 +32,10 @@ def sums_of(
     `constant` the sums are those over [X, 1, y].
     """
     if (nodes := linear_nodes(data.feature_map)) is not None and nodes.acts_on_sums():
-        sums, pair_weight = _sums_of_inputs(data, settings, n_threads)
-        return _apply(nodes, sums), pair_weight
+        # Differences within pairs do not have the offsets of the nodes.
+        offsets, inputs = settings.pairs is None, replace(data, feature_map=None)
+        sums, pair_weight = sums_of(inputs, settings, n_threads, constant=offsets)
+        return _apply(nodes, sums, offsets), pair_weight
     threads = resolve_n_threads(n_threads)
     node_map = native_map(data.feature_map, data.X.dtype)
     values = data.X.data if scipy.sparse.issparse(data.X) else data.X
@@ -70,22 +72,12 @@ def sums_of(
     return sums, float(pair_weight)
 
 
-def _sums_of_inputs(
-    data: RankingData, settings: PairSettings, n_threads: int | None
-) -> tuple[NDArray[np.float64], float]:
-    """Return the sums over [X, 1, y] and Σ W. Differences within pairs do not have the constant."""
-    inputs = replace(data, feature_map=None)
-    if settings.pairs is not None:
-        sums, pair_weight = sums_of(inputs, settings, n_threads)
-        return np.insert(np.insert(sums, -1, 0.0, axis=0), -1, 0.0, axis=1), pair_weight
-    return sums_of(inputs, settings, n_threads, constant=True)
-
-
-def _apply(nodes: LinearNodes, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sums over [AᵀX + b, y] from those over [X, 1, y]."""
-    n_inputs, n_nodes = nodes.weights.shape
-    T = np.zeros((n_inputs + 2, n_nodes + 1))
-    T[:n_inputs, :-1], T[n_inputs, :-1], T[-1, -1] = nodes.weights, nodes.bias, 1.0
+def _apply(nodes: LinearNodes, sums: NDArray[np.float64], offsets: bool) -> NDArray[np.float64]:
+    """Return the sums over [AᵀX + b, y] from those over [X, 1, y], or [X, y] without offsets."""
+    T = np.zeros((len(sums), nodes.weights.shape[1] + 1))
+    T[: len(nodes.weights), :-1], T[-1, -1] = nodes.weights, 1.0
+    if offsets:
+        T[-2, :-1] = nodes.bias
     with single_threaded_blas():
         return np.asarray(T.T @ (sums @ T))
 
