@@ -155,3 +155,19 @@ def test_folds_are_those_of_refits_and_of_any_threads():
     with pytest.raises(ValueError, match="training rows of split 0 have no pairs"):
         rows = np.arange(50)
         fold_scores(data, total, ridge, [(rows[:0], rows)], alphas)
+
+
+@pytest.mark.parametrize("cv", [None, 4, "leave-pair-out", ShuffleSplit(2, random_state=0)])
+@pytest.mark.parametrize("pairs", ["kept", None])
+@pytest.mark.parametrize("queries", [1, 5])
+def test_a_kernel_that_is_made_of_rows_is_held_out_as_a_precomputed_one(cv, pairs, queries):
+    problem = one_query(np.random.default_rng(3), 30, True)
+    qid = np.arange(30) % queries if cv != "leave-pair-out" else None
+    named = {"pairs": pairs, "cv": cv, "scoring": None if cv == "leave-pair-out" else "msd"}
+    scores = [
+        RankRLSCV([10.0, 0.1], kernel=kernel, **named)
+        .fit(X, problem.y, qid=qid, sample_weight=problem.v)
+        .scores_
+        for kernel, X in (("rbf", problem.X), ("precomputed", kernel_matrix(problem.X)))
+    ]
+    np.testing.assert_allclose(*scores, rtol=1e-9)

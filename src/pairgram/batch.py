@@ -404,7 +404,7 @@ def _ridge_search(model: RidgeSearch, data: RankingData, labels: Vector, uses_qi
     for judge, ridge, scores in zip(judges, ridges, held, strict=True):
         chosen = copy.copy(model)
         means = judge.mean(scores)
-        candidates = [Candidate(settings, ridge, False, alphas, means)]
+        candidates = [Candidate(settings, ridge.coef(alphas), False, alphas, means)]
         chosen._choose(candidates, judge.metric, coordinates.coefs)
         chosen.feature_map_, chosen.form_ = data.feature_map, coordinates.smaller_form()
         chosen.uses_qid_ = uses_qid

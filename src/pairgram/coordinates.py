@@ -10,13 +10,7 @@ import scipy.sparse
 from sklearn.utils.validation import assert_all_finite
 
 from pairgram.data import RankingData
-from pairgram.dual import (
-    DECOMPOSE_WORDS,
-    SOLVE_WORDS,
-    DualGram,
-    Statistics,
-    require_memory,
-)
+from pairgram.dual import DualGram, Statistics, is_made, require_memory
 from pairgram.feature_maps import is_native
 from pairgram.gram import Pairgram
 from pairgram.kernels import KernelMap
@@ -40,7 +34,7 @@ class Coordinates:
     Attributes
     ----------
     data : RankingData
-        In these coordinates: features, fewer nodes, or, in the dual, the kernels between rows.
+        In these coordinates: features, fewer nodes, or, in the dual, what `DualGram` takes.
     form : {"primal", "dual"}
     coefs : callable
         Takes what was solved here, (n_models, n_dimensions), and returns the coefficients of the
@@ -60,6 +54,7 @@ class Coordinates:
         form: str = "auto",
         scale: bool = False,
         path: bool = False,
+        n_threads: int | None = None,
     ) -> Coordinates:
         """Choose those of the least cost that serve all settings.
 
@@ -85,16 +80,18 @@ class Coordinates:
         if scale and (kernel or form == "dual"):
             raise ValueError("scale=True scales features, which the dual form does not have")
         if kernel:
-            words = DECOMPOSE_WORDS if path else SOLVE_WORDS
-            made = data.feature_map.kernel != "precomputed"
-            require_memory(len(data.y), words, kernel_bytes=made * data.X.dtype.itemsize)
-            K = data.feature_map.fit_transform(data.X)
-            return cls(replace(data, X=K, feature_map=None), "dual")
+            precomputed = data.feature_map.kernel == "precomputed"
+            needed_map = None if precomputed else data.feature_map
+            require_memory(len(data.y), path, needed_map, data.X.dtype)
+            if not is_made(data.feature_map):
+                K = data.feature_map.fit_transform(data.X)
+                data = replace(data, X=K, feature_map=None)
+            return cls(data, "dual")
         if scale:
             return cls(data)
         primal = cls.of_features(data, settings)
         if form == "dual" or (form == "auto" and primal.smaller_form() == "dual"):
-            return primal._dual(settings, path)
+            return primal._dual(settings, path, n_threads)
         return primal
 
     @classmethod
@@ -110,29 +107,31 @@ class Coordinates:
         """Return the form of the smaller system: that of the features, or of the rows."""
         return "dual" if len(self.data.y) < self.data.n_features else "primal"
 
-    def _dual(self, settings: list[PairSettings], path: bool) -> Coordinates:
+    def _dual(self, settings: list[PairSettings], path: bool, n_threads: int | None) -> Coordinates:
         """Return the dual: K = H Hᵀ, and the coefficients Hᵀ a of dual ones.
 
         Differences within pairs do not change when the mean of a query is taken from its rows,
         which keeps offsets out of the products. (Sparse rows, which that would fill, keep them.)
-        H stays for the coefficients: dense 8 n d bytes besides the 8 n² of K.
+        H stays for the coefficients: dense 8 n d bytes.
         """
         dense = not scipy.sparse.issparse(self.data.X)
         require_memory(
             len(self.data.y),
-            DECOMPOSE_WORDS if path else SOLVE_WORDS,
-            kernel_bytes=8,
+            path,
+            KernelMap("linear"),
+            np.float64,
             feature_bytes=8.0 * len(self.data.y) * self.data.n_features * dense,
         )
         H = self.data.features()
         assert_all_finite(H.data if scipy.sparse.issparse(H) else H, input_name="X")
-        if not scipy.sparse.issparse(H):
+        if scipy.sparse.issparse(H):
+            H = H.astype(np.float64, copy=False)
+        else:
             ours = is_native(self.data.feature_map)  # others may return rows of X
             H = np.array(H, dtype=np.float64, copy=None if ours else True)
             if all(setting.pairs is not None for setting in settings):
                 _centre(H, self.data.as_scope(settings[0]))
-        K = (H @ H.T).toarray() if scipy.sparse.issparse(H) else H @ H.T
-        data = replace(self.data, X=np.ascontiguousarray(K, dtype=np.float64), feature_map=None)
+        data = replace(self.data, X=H, feature_map=KernelMap.linear(H, n_threads))
 
         def coefs(solved: Vector) -> Vector:
             return self.coefs(np.asarray(solved @ H))

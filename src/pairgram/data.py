@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from pairgram._memory import available_memory
 from pairgram.feature_maps import native_map
+from pairgram.kernels import KernelMap
 from pairgram.pairs import PairSettings
 from pairgram.queries import Queries, check_weights
 from pairgram.random_nodes import RandomNodes
@@ -107,6 +108,8 @@ class RankingData:
             return int(self.X.shape[1])
         if type(self.feature_map) is RandomNodes:
             return len(self.feature_map.bias_)
+        if type(self.feature_map) is KernelMap:
+            return self.feature_map.n_columns
         return int(self.features(slice(0, 1)).shape[1])
 
     @property

@@ -16,14 +16,17 @@ from pairgram._memory import available_memory
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
 from pairgram.gram import Pairgram
+from pairgram.kernels import KernelMap
 from pairgram.pairs import PairSettings
 from pairgram.ridge import RidgePath, Vector, blas_guard, check_alpha
 
-__all__ = ["DualGram", "Statistics", "require_memory"]
+__all__ = ["DualGram", "Statistics", "bytes_per_square", "is_made", "require_memory"]
 
 Rows = NDArray[np.int64]
-SOLVE_WORDS = 1  # float64 words besides K, times n²
-DECOMPOSE_WORDS = 3  # of which two are LAPACK's workspace
+# LAPACK's divide and conquer (evd) needs 2 n² words of workspace, its relatively robust
+# representations (evr) n² for the eigenvectors, which are orthogonal to 1e-11 rather than to 1e-14
+# and take a little longer. Up to this order the workspace is below 0.3 GB.
+DIVIDE_AND_CONQUER_ORDER = 4096
 FLOOR = float(np.finfo(np.float64).eps)  # of eigenvalues, relative to the largest
 
 
@@ -36,7 +39,9 @@ class DualGram:
     Parameters
     ----------
     data : RankingData
-        Its X is K: dense, symmetric, float64 or float32, shape (n_rows, n_rows).
+        With a fitted `KernelMap` of a named kernel, K is made of its rows when it is needed, and
+        not kept. Without a feature map its X is K: dense, symmetric, float64 or float32, of shape
+        (n_rows, n_rows).
     settings : PairSettings
     n_threads : int or None, default=None
         The same bits for any number, but for those of LAPACK's factorisations.
@@ -49,12 +54,15 @@ class DualGram:
     the primal form. Of ``R K Rᵀ = U S Uᵀ`` come the eigen-features ``Z = K Rᵀ U S^-½``, for which
     ``(R Z)ᵀ (R Z) = S``.
 
-    Memory besides K, in bytes: ``8 n²`` for `solve`; for `decompose` ``24 n²`` (the matrix that
-    becomes its eigenvectors, and LAPACK's workspace), of which ``16 n²`` stay (the basis, and
-    U for held-out scores). A subset
-    of float32 rows takes ``4 n²`` more for a moment. Time:
-    ``n³ / 3`` flops for `solve`, about ``9 n³`` for `decompose`; applying R takes a few passes over
-    the matrix.
+    Memory: R K Rᵀ takes the place of K where K is made here, and its eigenvectors take one matrix
+    more, so `solve` takes ``8 n²`` bytes and `decompose` ``16 n²``, of which ``16 n²`` stay (the
+    basis, and U for held-out scores). Where rows are scored, K is made again, block by block.
+    Besides: a K that was given; ``4 n²`` in `solve` for K of float32; ``8 n²`` in `decompose` up to
+    n = 4096, for LAPACK's workspace; in `solve` as much as in `decompose` where the system is
+    numerically singular. The basis of a part of the rows takes ``8 n`` bytes a row more.
+
+    Time: ``n³ / 3`` flops for `solve`, about ``9 n³`` for `decompose`; applying R takes a few
+    passes over the matrix.
 
     References
     ----------
@@ -74,16 +82,18 @@ class DualGram:
             If X is not a dense square matrix, or has a feature map.
         """
         K, n_rows = data.X, len(data.y)
-        if scipy.sparse.issparse(K) or data.feature_map is not None or K.shape != (n_rows, n_rows):
+        if not is_made(data.feature_map) and (
+            scipy.sparse.issparse(K) or data.feature_map is not None or K.shape != (n_rows, n_rows)
+        ):
             raise ValueError(
                 f"X must be a dense kernel matrix of shape {(n_rows, n_rows)} without a feature "
                 f"map, got {type(K).__name__} of shape {K.shape}"
             )
         self.settings = settings
         self.n_threads = n_threads
-        self._kernel: NDArray[Any] = K
+        self._data = data
         self._rows: Rows | None = None  # None: all
-        self._labelled = replace(data, X=np.empty((n_rows, 0)))  # rows without their kernels
+        self._labelled = replace(data, X=np.empty((n_rows, 0)), feature_map=None)  # without K
 
     def of(self, rows: Rows) -> DualGram:
         """Return the system of some rows of K, as if the others had never been seen.
@@ -98,7 +108,7 @@ class DualGram:
     @property
     def n_rows(self) -> int:
         """Number of rows that count, those of weight 0 included."""
-        return len(self._kernel if self._rows is None else self._rows)
+        return len(self._labelled.y if self._rows is None else self._rows)
 
     def targets(self) -> Vector:
         """Return ``R y`` of the rows that count, (n_rows,)."""
@@ -127,9 +137,9 @@ class DualGram:
         """
         check_alpha(alpha)
         _refuse_scale(scale)
-        require_memory(self.n_rows, SOLVE_WORDS)
+        self._require_memory(path=False)
         labelled = self._labels()
-        matrix, target = self._system(labelled)
+        matrix, target, largest = self._system(labelled)
         diagonal = matrix.diagonal().copy()
         matrix[np.diag_indices_from(matrix)] += alpha
         with blas_guard(len(target)):
@@ -143,7 +153,8 @@ class DualGram:
                 solution = scipy.linalg.cho_solve((root, False), target, check_finite=False)
             else:
                 matrix[np.diag_indices_from(matrix)] = diagonal
-                solution = self._decomposed(labelled, matrix, target).coef([alpha])[0]
+                ridge = self._decomposed(labelled, matrix, target, largest)
+                solution = ridge.coef([alpha])[0]
         return self._embedded(self._root(labelled, solution, adjoint=True)[:, None])[:, 0]
 
     def decompose(self, *, scale: bool = False) -> RidgePath:
@@ -159,39 +170,49 @@ class DualGram:
         the half-Laplacian of the eigen-features from U, as `left`.
         """
         _refuse_scale(scale)
-        require_memory(self.n_rows, DECOMPOSE_WORDS)
+        self._require_memory(path=True)
         labelled = self._labels()
-        matrix, target = self._system(labelled)
-        ridge = self._decomposed(labelled, matrix, target)
-        largest = ridge.eigenvalues.max(initial=0.0)
-        values = np.maximum(ridge.eigenvalues, FLOOR * largest if largest > 0 else 1.0)
+        matrix, target, largest = self._system(labelled)
+        ridge = self._decomposed(labelled, matrix, target, largest)
+        most = ridge.eigenvalues.max(initial=0.0)
+        values = np.maximum(ridge.eigenvalues, FLOOR * most if most > 0 else 1.0)
         with single_threaded_blas():
             projection = np.sqrt(values) * (ridge.basis.T @ target)
-        basis = np.array(ridge.basis, order="C")
+        vectors = ridge.basis
+        in_place = np.may_share_memory(vectors, matrix)
+        basis = np.empty_like(matrix) if in_place else matrix
+        for rows in _blocks(len(basis)):  # a transposition, in pieces that the cache holds
+            basis[rows] = vectors[rows]
         self._root(labelled, basis, adjoint=True)
         basis /= np.sqrt(values)
-        left = ridge.basis.T if self._rows is None else None
-        return RidgePath(values, self._embedded(basis), projection, left=left)
+        if self._rows is None:
+            return RidgePath(values, basis, projection, left=vectors.T)
+        return RidgePath(values, self._embedded(basis), projection)
 
-    def _decomposed(self, labelled: RankingData, matrix: Vector, target: Vector) -> RidgePath:
-        """Decompose R K Rᵀ, of which the upper triangle is read; it is overwritten."""
+    def _decomposed(
+        self, labelled: RankingData, matrix: Vector, target: Vector, largest: float
+    ) -> RidgePath:
+        """Decompose R K Rᵀ, of which the upper triangle is read; it is overwritten.
+
+        `largest` is the largest entry of K's diagonal.
+        """
         trace = float(matrix.trace())
-        ridge = RidgePath.of(matrix, target)
+        lean = len(matrix) > DIVIDE_AND_CONQUER_ORDER
+        ridge = RidgePath.of(matrix, target, driver="evr" if lean else "evd")
         # Negative eigenvalues were set to 0: what they add up to is what the trace lacks.
-        total, eps = ridge.eigenvalues.sum(), np.finfo(self._kernel.dtype).eps
-        if total - trace > np.sqrt(eps) * total and total > self._rounding(labelled):
+        total, eps = ridge.eigenvalues.sum(), np.finfo(self._data.X.dtype).eps
+        if total - trace > np.sqrt(eps) * total and total > self._rounding(labelled, largest):
             raise ValueError(
                 "the kernel matrix must be positive semidefinite, but for these pairs its positive "
                 f"eigenvalues add up to {total:.3g} and its negative ones to {trace - total:.3g}"
             )
         return ridge
 
-    def _rounding(self, labelled: RankingData) -> float:
+    def _rounding(self, labelled: RankingData, largest: float) -> float:
         """Return what rounding may leave of the trace of R K Rᵀ where all differences are 0."""
         drawn = np.random.default_rng(0).normal(size=len(labelled.y))
         L = self._root(labelled, drawn)  # its squared length is about the trace of RᵀR
-        largest = float(np.abs(self._kernel.diagonal()).max(initial=0.0))
-        eps = np.finfo(self._kernel.dtype).eps
+        eps = np.finfo(self._data.X.dtype).eps
         return float(16 * len(drawn) * eps * largest * (L @ L))
 
     def _labels(self) -> RankingData:
@@ -199,17 +220,27 @@ class DualGram:
         part = self._labelled if self._rows is None else self._labelled.take(self._rows)
         return part.as_scope(self.settings)
 
-    def _system(self, labelled: RankingData) -> tuple[Vector, Vector]:
-        """Return ``R K Rᵀ`` and ``R y``, in the order of the rows."""
-        if self._rows is None:
-            matrix = np.array(self._kernel, np.float64, order="C")
-        else:
-            part = self._kernel[np.ix_(self._rows, self._rows)]
-            matrix = np.ascontiguousarray(part, np.float64)
+    def _system(self, labelled: RankingData) -> tuple[Vector, Vector, float]:
+        """Return ``R K Rᵀ`` and ``R y``, in the order of the rows, and the largest of K_ii."""
+        matrix = self._matrix()
         assert_all_finite(matrix, input_name="X")
+        largest = float(np.abs(matrix.diagonal()).max(initial=0.0))
         self._root(labelled, matrix)
         self._root(labelled, matrix, axis=1)
-        return matrix, self._targets(labelled)
+        return matrix, self._targets(labelled), largest
+
+    def _matrix(self) -> Vector:
+        """Return K of the rows that count, as an array that may be overwritten."""
+        X, rows = self._data.X, self._rows
+        if self._data.feature_map is None:
+            part = X if rows is None else X[np.ix_(rows, rows)]
+            copy = True if rows is None else None
+            return np.array(part, np.float64, order="C", copy=copy)
+        K = self._data.feature_map.between(X if rows is None else X[rows])
+        return np.ascontiguousarray(K, np.float64)
+
+    def _require_memory(self, *, path: bool) -> None:
+        require_memory(self.n_rows, path, self._data.feature_map, self._data.X.dtype)
 
     def _targets(self, labelled: RankingData) -> Vector:
         return self._root(labelled, self.settings.targets(labelled.y).copy())
@@ -235,7 +266,7 @@ class DualGram:
         """Return columns with an entry per row that counts as columns with one per row of K."""
         if self._rows is None:
             return columns
-        out = np.zeros((len(self._kernel), columns.shape[1]))
+        out = np.zeros((len(self._labelled.y), columns.shape[1]))
         out[self._rows] = columns
         return out
 
@@ -243,31 +274,63 @@ class DualGram:
 Statistics = Pairgram | DualGram
 
 
+def is_made(feature_map: Any) -> bool:
+    """Tell whether a feature map is a kernel that is made of rows whenever it is needed.
+
+    A precomputed one is not, nor a callable, which may take long.
+    """
+    return (
+        isinstance(feature_map, KernelMap)
+        and feature_map.kernel != "precomputed"
+        and not callable(feature_map.kernel)
+    )
+
+
+def bytes_per_square(n_rows: int, path: bool, feature_map: Any, dtype: Any) -> int:
+    """Return the bytes that the dual form of `n_rows` rows takes, over n_rows².
+
+    See `DualGram`; parameters as those of `require_memory`.
+    """
+    words = 1 if not path else 3 if n_rows <= DIVIDE_AND_CONQUER_ORDER else 2
+    itemsize = np.dtype(dtype).itemsize
+    if callable(getattr(feature_map, "kernel", None)):  # the matrix that it returns stays
+        return 8 * words + itemsize
+    if is_made(feature_map) and itemsize < 8:  # converted, then dropped
+        return max(8 * words, 8 + itemsize)
+    return 8 * words
+
+
 def require_memory(
-    n_rows: int, words: int, *, kernel_bytes: int = 0, feature_bytes: float = 0.0
+    n_rows: int, path: bool, feature_map: Any, dtype: Any, *, feature_bytes: float = 0.0
 ) -> None:
     """Raise a MemoryError where the dual form of `n_rows` rows does not fit what is free.
 
     Parameters
     ----------
     n_rows : int
-    words : int
-        `SOLVE_WORDS` or `DECOMPOSE_WORDS`.
-    kernel_bytes : int
-        Of an entry of the kernel matrix that has yet to be made; 0 where it is there.
+    path : bool
+        For `DualGram.decompose`, else for `DualGram.solve`; see there.
+    feature_map : fitted KernelMap or None
+        None: the kernel matrix is there.
+    dtype : dtype
+        Of the kernel matrix.
     feature_bytes : float
         Of the features that have yet to be copied.
     """
-    per_square = 8 * words + kernel_bytes
+    per_square = bytes_per_square(n_rows, path, feature_map, dtype)
     needed, free = float(per_square) * n_rows**2 + feature_bytes, available_memory()
     if needed > free:
-        kernel = "with" if kernel_bytes else "besides"
+        kernel = "besides" if feature_map is None else "with"
         features = f", and {feature_bytes / 2**30:.3g} GiB of features" if feature_bytes else ""
         raise MemoryError(
             f"the dual form of {n_rows} rows takes {needed / 2**30:.3g} GiB {kernel} the kernel "
             f"matrix ({per_square} n² bytes{features}), but {free / 2**30:.3g} GiB are free: take "
             "a feature map of fewer features (a Nyström map), or fewer rows"
         )
+
+
+def _blocks(n_rows: int) -> list[slice]:
+    return [slice(begin, begin + 64) for begin in range(0, n_rows, 64)]
 
 
 def _refuse_scale(scale: bool) -> None:

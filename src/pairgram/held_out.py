@@ -28,6 +28,7 @@ __all__ = [
     "predict_rows",
     "refuse_long_refits",
     "require_training_pairs",
+    "scores_without_queries",
     "split_scores",
     "statistics_without",
 ]
@@ -73,23 +74,38 @@ def leave_query_out(
             "leave-query-out needs two queries with pairs, one to fit to and one to hold out; give "
             "cv a splitter or a validation set"
         )
-    threads = resolve_n_threads(n_threads)
     basis = ridge.basis
     nodes = linear_nodes(data.feature_map)
     if nodes is not None and settings.pairs is not None:  # offsets change no difference
         data, basis = replace(data, feature_map=None), nodes.weights @ basis
+    return scores_without_queries(data, settings, replace(ridge, basis=basis), alphas, n_threads)
+
+
+def scores_without_queries(
+    data: RankingData,
+    settings: PairSettings,
+    ridge: RidgePath,
+    alphas: Vector,
+    n_threads: int | None,
+) -> Vector:
+    """Return the scores of every row without its query's block of ``R X`` and ``R y``.
+
+    From the decomposition of the problem of all rows, block of rows by block. Shape (n_alphas,
+    n_rows).
+    """
+    basis = np.ascontiguousarray(ridge.basis)
     scores = np.empty((len(alphas), len(data.y)))
     with single_threaded_blas():
         for rows, (arguments, named) in data.kernel_blocks(settings):
             block_scores = _core.leave_query_out(
                 *arguments,
                 **named,
-                basis=np.ascontiguousarray(basis),
+                basis=basis,
                 eigenvalues=ridge.eigenvalues,
                 projection=ridge.projection,
                 alphas=alphas,
-                left=ridge.left,
-                n_threads=threads,
+                left=None if ridge.left is None else np.ascontiguousarray(ridge.left[:, rows]),
+                n_threads=resolve_n_threads(n_threads),
             )
             if isinstance(rows, slice):
                 return block_scores

@@ -11,7 +11,9 @@ from pairgram import _core
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
 from pairgram.dual import DualGram, Statistics
-from pairgram.held_out import require_training_pairs
+from pairgram.held_out import require_training_pairs, scores_without_queries
+from pairgram.pairs import PairSettings
+from pairgram.queries import Queries
 from pairgram.ridge import RidgePath, Vector
 from pairgram.row_regression import RowRegression
 
@@ -87,22 +89,13 @@ def fold_scores(
     if _of_one_query(data, total):
         return _folds_of_rows(data, total, ridge, splits, alphas, n_threads)
     tests = [test for _, test in splits]
-    with single_threaded_blas():
-        scores = _core.leave_query_out(
-            data.X,
-            total.targets()[:, None],
-            np.zeros(len(data.y)),
-            _offsets(tests),
-            order=np.concatenate(tests),
-            pairs="none",
-            weighting="pairs",
-            basis=np.ascontiguousarray(ridge.basis),
-            eigenvalues=ridge.eigenvalues,
-            projection=ridge.projection,
-            alphas=alphas,
-            left=ridge.left,
-            n_threads=resolve_n_threads(n_threads),
-        )
+    folds = RankingData(
+        data.X,
+        total.targets(),
+        Queries(_offsets(tests), np.concatenate(tests)),
+        feature_map=data.feature_map,
+    )
+    scores = scores_without_queries(folds, PairSettings(None), ridge, alphas, n_threads)
     return [scores[:, test] for test in tests]
 
 

@@ -177,12 +177,26 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.gamma_ = settings.with_gamma(self.n_features_in_)
         return self
 
+    @classmethod
+    def linear(cls, X: Any, n_threads: int | None) -> KernelMap:
+        """Return the linear kernel with checked rows, which are not copied."""
+        return cls("linear", n_threads=n_threads)._set(KernelSettings("linear"), X, X.shape)
+
     def fit_transform(self, X: Any, y: Any = None) -> NDArray[Any]:
         """Return the kernel matrix of the training rows, (n_rows, n_rows), exactly symmetric."""
         self.fit(X, y)
         if self.support_rows_ is None:
             return np.asarray(self._validated(X, reset=False))
-        return matrix_of(self._settings, self.support_rows_, None, self.n_threads)
+        return self.between(self.support_rows_)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of training rows, of which each makes a feature."""
+        return self._n_features_out
+
+    def between(self, X: Any) -> NDArray[Any]:
+        """Return the kernels of checked rows with each other, exactly symmetric."""
+        return matrix_of(self._settings, X, None, self.n_threads)
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Return the kernels with the training rows, (n_rows, n_training_rows).

@@ -56,17 +56,19 @@ class RidgePath:
     left: Vector | None = None
 
     @classmethod
-    def of(cls, G: Vector, g: Vector, factor: Vector | None = None) -> RidgePath:
+    def of(
+        cls, G: Vector, g: Vector, factor: Vector | None = None, driver: str = "evd"
+    ) -> RidgePath:
         """Decompose `G`, shape (n_features, n_features), scaled by `factor`; G is overwritten.
 
-        O(n_features³).
+        O(n_features³), by the `driver` of `scipy.linalg.eigh`.
         """
         if factor is not None:
             G, g = factor[:, None] * G * factor, factor * g
         with blas_guard(len(g)):
             # the transpose is the same matrix, in the order of LAPACK
             eigenvalues, vectors = scipy.linalg.eigh(
-                G.T, driver="evd", check_finite=False, overwrite_a=True
+                G.T, driver=driver, check_finite=False, overwrite_a=True
             )
         # g lies in the range of G: what the projection has elsewhere is rounding error, which a
         # tiny alpha would blow up.

@@ -18,7 +18,7 @@ from pairgram.kernels import KernelMap
 from pairgram.linear import LinearRanker
 from pairgram.metrics import Metric
 from pairgram.pairs import PairSettings
-from pairgram.ridge import RidgePath, Vector
+from pairgram.ridge import Vector
 
 __all__ = ["Candidate", "RidgeRanker", "RidgeSearch", "as_list"]
 
@@ -111,7 +111,9 @@ class RidgeRanker(_FeaturesOrKernel):
         """
         settings, alpha, scale = self._ridge()
         data = self._check(X, y, qid, group, sample_weight, query_weight)
-        coordinates = Coordinates.choose(data, [settings], form=self.form, scale=scale)
+        coordinates = Coordinates.choose(
+            data, [settings], form=self.form, scale=scale, n_threads=self.n_threads
+        )
         solved = coordinates.statistics(settings, self.n_threads).solve(alpha, scale=scale)
         # all at once, so that a fit that fails leaves the model as it was
         self.coef_ = coordinates.coefs(solved[None])[0]
@@ -159,6 +161,7 @@ class RidgeSearch(_FeaturesOrKernel):
             form=self.form,
             scale=any(scale for _, scale in combinations),
             path=True,
+            n_threads=self.n_threads,
         )
         scoring = self._scoring(data, coordinates, uses_qid)
         candidates: list[Candidate] = []
@@ -167,10 +170,7 @@ class RidgeSearch(_FeaturesOrKernel):
             if settings not in totals:
                 totals[settings] = coordinates.statistics(settings, self.n_threads)
             total = totals[settings]
-            ridge = total.decompose(scale=scale)
-            alphas = ridge.default_alphas() if given is None else given
-            scores = scoring.scores(total, ridge, scale, alphas, coordinates.coefs)
-            candidates.append(Candidate(settings, ridge, scale, alphas, scores))
+            candidates.append(_candidate(coordinates, scoring, total, scale, given))
         self._choose(candidates, scoring.metric, coordinates.coefs)
         self.feature_map_, self.form_ = data.feature_map, coordinates.form
         self.uses_qid_ = uses_qid
@@ -207,7 +207,7 @@ class RidgeSearch(_FeaturesOrKernel):
         self.pairs_, self.target_ = chosen.settings.pairs, chosen.settings.target
         self.scale_ = chosen.scale
         self.best_score_ = float(scores[best])
-        self.coef_path_ = coefs(chosen.ridge.coef(chosen.alphas))
+        self.coef_path_ = coefs(chosen.coefs)
         self.coef_ = self.coef_path_[at].copy()
 
         def column(values: list[Any]) -> NDArray[np.object_]:
@@ -226,13 +226,27 @@ class RidgeSearch(_FeaturesOrKernel):
 
 
 class Candidate(NamedTuple):
-    """A combination of settings, with its held-out scores along the ridge path."""
+    """A combination of settings: what its ridge path solves to, and the held-out scores."""
 
     settings: PairSettings
-    ridge: RidgePath
+    coefs: Vector
     scale: bool
     alphas: Vector
     scores: Vector
+
+
+def _candidate(
+    coordinates: Coordinates,
+    scoring: HeldOutScoring | HeldOutPairs,
+    total: Statistics,
+    scale: bool,
+    given: Vector | None,
+) -> Candidate:
+    """Score one combination; its decomposition, 16 n² bytes in the dual, is not kept."""
+    ridge = total.decompose(scale=scale)
+    alphas = ridge.default_alphas() if given is None else given
+    scores = scoring.scores(total, ridge, scale, alphas, coordinates.coefs)
+    return Candidate(total.settings, ridge.coef(alphas), scale, alphas, scores)
 
 
 def as_list(value: Any) -> list[Any]:

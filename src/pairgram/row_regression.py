@@ -38,10 +38,10 @@ class RowRegression:
         Its, over the factor: those of ``Σ v z zᵀ``.
     factor : float
         c of all rows.
-    mean_x : ndarray of shape (n_features,)
-        0 without an intercept, as is `mean_y`.
-    mean_y, weight : float
-        Weight: V, the sum of the row weights.
+    mean_y : float
+        0 without an intercept.
+    weight : float
+        V, the sum of the row weights.
     """
 
     data: RankingData
@@ -50,7 +50,6 @@ class RowRegression:
     eigenvalues: Vector
     projection: Vector
     factor: float
-    mean_x: Vector
     mean_y: float
     weight: float
 
@@ -60,11 +59,7 @@ class RowRegression:
         v, y = data.v, settings.targets(data.y)
         weight = float(v.sum())
         factor = float(_objective_factor(data, settings, np.array([weight]))[0]) or 1.0
-        mean_x, mean_y = np.zeros(data.n_features), 0.0
-        if settings.pairs is not None and weight > 0:
-            mean_y = float(v @ y / weight)
-            for rows in _blocks(len(y), data.n_features):
-                mean_x += v[rows] / weight @ data.features(rows)
+        with_mean = settings.pairs is not None and weight > 0
         return cls(
             data,
             settings,
@@ -72,8 +67,7 @@ class RowRegression:
             ridge.eigenvalues / factor,
             ridge.projection / factor,
             factor,
-            mean_x,
-            mean_y,
+            float(v @ y / weight) if with_mean else 0.0,
             weight,
         )
 
@@ -111,10 +105,19 @@ class RowRegression:
         sums = (v[rows] @ self._roots(rows) for rows in _blocks(len(v), n_features))
         return np.asarray(sum(sums)) / self.weight
 
+    @cached_property
+    def _mean_x(self) -> Vector:
+        data = self.data
+        mean = np.zeros(data.n_features)
+        if self.intercept and self.weight > 0:
+            for rows in _blocks(len(data.y), data.n_features):
+                mean += data.v[rows] / self.weight @ data.features(rows)
+        return mean
+
     def _products(self, rows: Rows | slice) -> Vector:
         X = self.data.features(rows)
         X = X.toarray() if scipy.sparse.issparse(X) else X
-        return np.asarray((X - self.mean_x) @ self.ridge.basis)
+        return np.asarray((X - self._mean_x) @ self.ridge.basis)
 
     def factors_without(self, weights: Vector) -> Vector:
         """Return c for the rows that are left, given the weights of those held out.

@@ -1,0 +1,195 @@
+"""How fast kernel rankers are and what they take: the dual form beside one eigendecomposition.
+
+    python bench/dual.py [TABLE ...] [--repeat N] [--threads N] [--rows N] [--memory-rows N]
+
+Prints a Markdown table for each question, on made data. Results are asserted to be equal before
+anything is timed. Times are medians of runs that alternate between the ways; "ratio" is a way's
+time divided by that of `scipy.linalg.eigh` on a matrix of that size, by its default driver. "words"
+are the rise of resident memory during a fit in a fresh process, from rows to model, kernel matrix
+included, in float64 words over n². At the default sizes expect ten minutes on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from threadpoolctl import threadpool_limits
+
+from common import (
+    PeakMemory,
+    in_fresh_process,
+    machine_line,
+    markdown_table,
+    progress,
+    seconds,
+    stopwatch,
+)
+from pairgram import KernelMap, RankRLS, RankRLSCV, kernel_matrix
+from pairgram._threads import resolve_n_threads
+from pairgram.dual import bytes_per_square
+
+N_FEATURES, LENGTH, GAMMA = 46, 40, 1.0
+ALPHAS = 2.0 ** np.arange(9, -21, -1)  # 30, descending
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says."""
+
+    repeat: int
+    threads: int
+    rows: int
+    memory_rows: int
+
+
+def make_rows(n_rows: int, dtype: Any = np.float64) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return X in [0, 1], graded labels that depend on it, and ids of queries of 40 rows."""
+    rng = np.random.default_rng(0)
+    X = rng.random((n_rows, N_FEATURES))
+    score = np.sin(3 * X[:, :5]).sum(axis=1) + 0.3 * rng.normal(size=n_rows)
+    y = np.searchsorted(np.quantile(score, [0.6, 0.9]), score).astype(float)
+    return X.astype(dtype), y, np.arange(n_rows) // LENGTH
+
+
+# Time -----------------------------------------------------------------------------------------
+
+
+def path_by_hand(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the dual coefficients for every ridge, (n_alphas, n_rows), by NumPy and SciPy.
+
+    Centres the rows and columns of the kernel matrix by queries of equal length.
+    """
+    squares = (X**2).sum(axis=1)
+    K = np.exp(-GAMMA * np.maximum(squares[:, None] + squares - 2 * X @ X.T, 0))
+    root = np.sqrt(LENGTH)
+    for _ in range(2):
+        groups = K.reshape(-1, LENGTH, len(K))
+        groups -= groups.mean(axis=1, keepdims=True)
+        groups *= root
+        K = np.ascontiguousarray(K.T)
+    labels = y.reshape(-1, LENGTH)
+    target = root * (labels - labels.mean(axis=1, keepdims=True)).ravel()
+    values, vectors = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False)
+    solved = (vectors.T @ target / (values + ALPHAS[:, None])) @ vectors.T
+    groups = solved.reshape(len(ALPHAS), -1, LENGTH)
+    return (root * (groups - groups.mean(axis=2, keepdims=True))).reshape(solved.shape)
+
+
+def table_time(options: Options) -> Iterator[str]:
+    """Fit and 30 alphas, with and without held-out scores, beside one eigendecomposition."""
+    X, y, qid = make_rows(options.rows - options.rows % LENGTH)
+    valid = X[:LENGTH], y[:LENGTH], qid[:LENGTH]
+    K = kernel_matrix(X, gamma=GAMMA)
+    named = {"kernel": "rbf", "gamma": GAMMA, "n_threads": options.threads}
+    on_one_query = RankRLSCV(ALPHAS, cv=valid, **named)
+    held_out = RankRLSCV(ALPHAS, **named)
+    one = RankRLS(ALPHAS[0], **named)
+    expected = path_by_hand(X, y) @ K
+    for model in (on_one_query, held_out):
+        scores = model.fit(X, y, qid=qid).coef_path_ @ K
+        np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-6 * np.ptp(expected))
+    ways: dict[str, Callable[[], Any]] = {
+        "scipy.linalg.eigh alone": lambda: scipy.linalg.eigh(K),
+        "pairgram, fit and 30 alphas": lambda: on_one_query.fit(X, y, qid=qid),
+        "pairgram, with exact leave-query-out": lambda: held_out.fit(X, y, qid=qid),
+        "NumPy by hand, fit and 30 alphas": lambda: path_by_hand(X, y),
+        "pairgram, one alpha": lambda: one.fit(X, y, qid=qid),
+    }
+    runs: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
+    for _ in range(options.repeat):
+        for way, run in ways.items():
+            progress(f"  {way}")
+            cpu = time.process_time()
+            wall = stopwatch(run)[0]
+            runs[way].append((wall, time.process_time() - cpu))
+    medians = {way: [statistics.median(t) for t in zip(*r, strict=True)] for way, r in runs.items()}
+    base = medians["scipy.linalg.eigh alone"]
+    rows = [
+        [way, seconds(wall), f"{wall / base[0]:.2f}", seconds(cpu), f"{cpu / base[1]:.2f}"]
+        for way, (wall, cpu) in medians.items()
+    ]
+    yield f"rbf kernel of {len(y)} x {N_FEATURES}, queries of {LENGTH}, 30 alphas"
+    yield markdown_table(["way", "time", "ratio", "CPU time", "ratio"], rows)
+
+
+# Memory ---------------------------------------------------------------------------------------
+
+FITS: Mapping[str, tuple[bool, Callable[[int], Any]]] = {
+    "RankRLS, one alpha": (False, lambda n: RankRLS(1.0, kernel="rbf", gamma=GAMMA, n_threads=n)),
+    "RankRLSCV, 30 alphas, leave-query-out": (
+        True,
+        lambda n: RankRLSCV(ALPHAS, kernel="rbf", gamma=GAMMA, n_threads=n),
+    ),
+}
+
+
+def table_memory(options: Options) -> Iterator[str]:
+    """Resident memory of a whole fit beside the formula of `DualGram`."""
+    rows, n_rows = [], options.memory_rows
+    for dtype in (np.float64, np.float32):
+        for name, (path, _) in FITS.items():
+            progress(f"  {name}, {dtype.__name__}")
+            took, rise = in_fresh_process(_fit, name, n_rows, dtype, options.threads)
+            formula = bytes_per_square(n_rows, path, KernelMap("rbf"), dtype) / 8
+            words = rise / 8 / n_rows**2
+            cells = [f"{formula:.1f}", f"{words:.2f}", f"{rise / 2**30:.2f} GiB", seconds(took)]
+            rows.append([f"{name}, {dtype.__name__}", *cells])
+    yield f"rbf kernel of {n_rows} x {N_FEATURES}: memory of the fit, in words over n²"
+    yield markdown_table(["fit", "formula", "words", "rise", "time"], rows)
+
+
+def _fit(name: str, n_rows: int, dtype: Any, threads: int) -> tuple[float, float]:
+    threadpool_limits(threads)
+    X, y, qid = make_rows(n_rows, dtype)
+    model = FITS[name][1](threads)
+    few = slice(0, 3 * LENGTH)
+    model.fit(X[few], y[few], qid=qid[few])
+    with PeakMemory() as memory:
+        took, _ = stopwatch(lambda: model.fit(X, y, qid=qid))
+    return took, memory.rise
+
+
+# ----------------------------------------------------------------------------------------------
+
+
+TABLES: Mapping[str, Callable[[Options], Iterator[str]]] = {
+    "time": table_time,
+    "memory": table_memory,
+}
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description="Print tables of times and memory of kernels.")
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)}")
+    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="runs of each")
+    parser.add_argument("--threads", type=int, metavar="N", help="of pairgram and BLAS")
+    parser.add_argument("--rows", type=int, default=4_000, metavar="N", help="that are timed")
+    parser.add_argument("--memory-rows", type=int, default=10_000, metavar="N")
+    arguments = parser.parse_args()
+    unknown = set(arguments.tables) - set(TABLES)
+    if unknown:
+        parser.error(f"unknown table {min(unknown)!r}; the tables are {', '.join(TABLES)}")
+    threads = resolve_n_threads(arguments.threads)
+    if arguments.threads is not None:
+        os.environ["OPENBLAS_NUM_THREADS"] = str(threads)  # of the fresh processes
+        threadpool_limits(threads)
+    options = Options(arguments.repeat, threads, arguments.rows, arguments.memory_rows)
+    print(machine_line(options.threads, ("numpy", "scipy")))
+    print(f"Medians of {options.repeat} runs.")
+    for name in arguments.tables or TABLES:
+        progress(f"table {name}")
+        for text in TABLES[name](options):
+            print(f"\n{text}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
