@@ -25,6 +25,7 @@ from pairgram import (
 from pairgram import data as data_module
 from pairgram.data import RankingData
 from pairgram.dual import DualGram
+from pairgram.gram import Pairgram
 from pairgram.pairs import PairSettings
 from problems import Problem, problems
 
@@ -313,6 +314,29 @@ def test_leave_row_out(pairs, weighting):
             f = K @ explicit(problem, K, settings, alpha, train)
             origin = 0.0 if pairs is None else share @ f[train]
             assert_scores(score, f[row] - origin, problem.y)
+
+
+@pytest.mark.parametrize("pairs", ["kept", None])
+@pytest.mark.parametrize("kernel", ["linear", None])
+def test_rows_held_out_that_would_be_rounding_error(pairs, kernel):
+    """More features than rows: as the ridge falls, a row is all that tells its own part."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 60)), rng.normal(size=30)
+    problem = Problem(X, y, np.zeros(30, int), None, None)
+    K, settings = X @ X.T, PairSettings(pairs)
+    data = data_of(problem, K if kernel else X)
+    total = DualGram(data, settings) if kernel else Pairgram.from_data(data, settings)
+    ridge = total.decompose()
+    alphas = ridge.eigenvalues.max() * np.array([1e-6, 1e-9, 1e-12, 1e-14, 1e-16])
+    scores = held_out.leave_row_out(data, total, ridge, alphas)
+    assert np.isnan(scores[2:]).any(axis=1).all()
+    for row in range(3):
+        train = np.delete(np.arange(30), row)
+        for alpha, score in zip(alphas, scores[:, row], strict=True):
+            f = K @ explicit(problem, K, settings, alpha, train)
+            origin = 0.0 if pairs is None else f[train].mean()
+            if np.isfinite(score):
+                assert_scores(score, f[row] - origin, y, 1e-4)
 
 
 @hypothesis.settings(max_examples=40)

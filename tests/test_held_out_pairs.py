@@ -120,6 +120,50 @@ def test_rows_of_all_queries_form_pairs_of_a_global_problem():
         RankRLSCV(cv="leave-pair-out").fit(X, y, qid=np.arange(12) // 4)
 
 
+@pytest.mark.parametrize("form", ["primal", "dual"])
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pointwise_rows_of_several_queries(form, weighting, weighted):
+    X, H, y, v = problem_of(7, 12, "levels", form)
+    query = np.array([0, 1, 1, 2, 0, 1, 0, 2, 0, 0, 0, 0])
+    c = np.array([0.1, 5.0, 1.0])[query] if weighted else None
+    kernel = "precomputed" if form == "dual" else None
+    model = RankRLSCV(
+        [30.0, 1.0, 0.01], pairs=None, scope="global", weighting=weighting, kernel=kernel
+    ).set_params(cv="leave-pair-out")
+    model.fit(X, y, qid=query, sample_weight=v, query_weight=c)
+    w = v if c is None else v * c
+    for alpha, score in zip(model.alphas_, model.scores_, strict=True):
+        right = total = 0.0
+        for i, j in zip(*np.nonzero((y[:, None] > y) & (np.outer(v, v) > 0)), strict=True):
+            rest = np.delete(np.arange(len(y)), [i, j])
+            L, _ = reference.laplacian(
+                y[rest], query[rest], None, v[rest], weighting, None if c is None else c[rest]
+            )
+            G = H[rest].T @ L @ H[rest] + alpha * np.eye(H.shape[1])
+            f = H @ np.linalg.solve(G, H[rest].T @ L @ y[rest])
+            right += w[i] * w[j] * (0.5 if abs(f[i] - f[j]) < 1e-13 else float(f[i] > f[j]))
+            total += w[i] * w[j]
+        np.testing.assert_allclose(score, right / total, rtol=1e-12)
+
+
+@pytest.mark.parametrize("group", [[24, 0], [0, 24]])
+@pytest.mark.parametrize("cv", [None, 3, "leave-pair-out"])
+@pytest.mark.parametrize("kernel", ["rbf", None])
+@pytest.mark.parametrize("pairs", ["kept", None])
+def test_an_empty_query_changes_nothing(group, cv, kernel, pairs):
+    rng = np.random.default_rng(0)
+    X, y, c = rng.normal(size=(24, 3)), rng.normal(size=24), np.full(24, 0.25)
+    y += X[:, 0]
+    scoring = None if cv == "leave-pair-out" else "msd"
+    model = RankRLSCV([100.0, 1.0, 0.1], pairs=pairs, kernel=kernel, cv=cv, scoring=scoring)
+    scores = model.fit(X, y, group=group, query_weight=c).scores_
+    expected = model.fit(X, y, group=[24], query_weight=c).scores_
+    np.testing.assert_allclose(scores, expected, rtol=1e-10)
+    if cv is None:
+        assert abs(model.fit(X, y).scores_ / expected - 1).max() > 1e-3  # the weight matters
+
+
 def test_equal_rows_are_ties():
     """Without a pair of equal rows, or two left alone, nothing tells which comes first."""
     X, y = np.ones((6, 2)), np.array([0.0, 1, 2, 0, 1, 2])

@@ -117,6 +117,13 @@ class RankingData:
         """The row weights, ones where none were given: (n_rows,)."""
         return np.ones(len(self.y)) if self.row_weights is None else self.row_weights
 
+    @property
+    def query_weight_of_rows(self) -> NDArray[np.float64]:
+        """The weight of the query of every row, ones where none were given: (n_rows,)."""
+        if self.query_weights is None:
+            return np.ones(len(self.y))
+        return self.query_weights[self.queries.index()]
+
     def targets(self, settings: PairSettings, *, constant: bool = False) -> NDArray[np.float64]:
         """Return what is fitted, (n_rows, 1), with a column of ones before it on request."""
         targets = settings.targets(self.y)

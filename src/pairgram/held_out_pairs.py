@@ -16,7 +16,7 @@ from pairgram.held_out import path_of, refuse_long_refits, statistics_without
 from pairgram.metrics import Metric
 from pairgram.pairs import PairSettings
 from pairgram.ridge import RidgePath, Vector
-from pairgram.row_regression import RowRegression
+from pairgram.row_regression import SMALLEST_PIVOT, RowRegression
 
 __all__ = ["LEAVE_PAIR_OUT", "HeldOutPairs"]
 
@@ -24,7 +24,6 @@ LEAVE_PAIR_OUT = "leave-pair-out"
 BLOCK_ENTRIES = 1 << 20
 MAX_PRODUCTS = 32  # of all rows with all, one for every ridge; else pair by pair
 MAX_FLOPS = 1e12
-SMALLEST_PIVOT = 5e-11  # of I − H: below, what is held out is rounding error
 TIE = 1e-12  # relative to the range of what is fitted: smaller differences are rounding error
 
 
@@ -72,8 +71,8 @@ class HeldOutPairs:
     ) -> Vector:
         """Return the share of held-out pairs in the right order for every alpha, (n_alphas,).
 
-        Of the pairs with different labels, each with the product ``v_i v_j`` of its rows' weights;
-        equal scores count ½. NaN where a held-out preference would be rounding error, or where
+        Of the pairs with different labels, each with the product of its rows' weights, ``v`` times
+        that of the query; equal scores count ½. NaN where a held-out preference would be rounding error, or where
         there is no such pair. The features stay as `ridge` scales them.
 
         Raises
@@ -82,18 +81,26 @@ class HeldOutPairs:
             If there are several queries, or it would take too long.
         """
         settings, data = total.settings, self.data
-        if np.count_nonzero(data.queries.sizes) > 1 and settings.scope != "global":
+        n_queries = np.count_nonzero(data.queries.sizes)
+        if n_queries > 1 and settings.scope != "global":
             raise ValueError(
                 f"cv={LEAVE_PAIR_OUT!r} holds out pairs of one query, or of all rows with "
-                f"scope='global', got {np.count_nonzero(data.queries.sizes)} queries"
+                f"scope='global', got {n_queries} queries"
             )
-        if settings.pairs is None or settings.kind == "kept":
+        # A pointwise query that counts 1 in all gives its other rows more weight.
+        shifts = settings.pairs is None and settings.weighting == "queries" and n_queries > 1
+        if settings.kind in ("none", "kept") and not shifts:
             return self._by_hat_matrix(settings, ridge, alphas)
         return self._by_refits(total, ridge, alphas)
 
+    @property
+    def _weights(self) -> Vector:
+        """The weights of rows, of which those of a pair are a product."""
+        return self.data.v * self.data.query_weight_of_rows
+
     def _by_hat_matrix(self, settings: PairSettings, ridge: RidgePath, alphas: Vector) -> Vector:
         """``f_B = (I − H_BB)⁻¹ (fit_B − H_BB y_B)`` for every pair B of rows."""
-        v, y = self.data.v, self.data.y
+        v, y = self._weights, self.data.y
         pairs = _HeldOut.of(RowRegression.of(self.data, settings, ridge), len(alphas))
         counts = _Counts.of(alphas, settings.targets(y))
         for at, alpha in enumerate(alphas):
@@ -103,7 +110,7 @@ class HeldOutPairs:
         return counts.shares()
 
     def _by_refits(self, total: Statistics, ridge: RidgePath, alphas: Vector) -> Vector:
-        data, v = self.data, self.data.v
+        data, v = self.data, self._weights
         better, worse = np.nonzero((data.y[:, None] > data.y) & (v[:, None] > 0) & (v > 0))
         what = f"cv={LEAVE_PAIR_OUT!r} with pairs={total.settings.pairs!r}"
         refuse_long_refits(data, total.settings, len(better), what)

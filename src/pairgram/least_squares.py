@@ -240,8 +240,7 @@ class RankRLSCV(RidgeSearch):
     weights times its query weight; rows of weight 0 are not there.
 
     Leave-query-out scores are those of explicit refits without each query, to a relative error of
-    about ``1e-16 λ_max(G) / alpha``; where a tiny alpha would leave rounding error alone, the score
-    is NaN. They cost about ``2 n d² + 20 n d n_alphas`` flops for d features, and n · n_alphas
+    about ``1e-16 λ_max(G) / alpha``. They cost about ``2 n d² + 20 n d n_alphas`` flops for d features, and n · n_alphas
     doubles.
     With ``scale=True`` the scaling is that of all rows; splitters and validation sets scale by the
     training rows. Ties go to the first combination and the largest alpha.
@@ -251,13 +250,16 @@ class RankRLSCV(RidgeSearch):
     Rows of a single query that are held out one by one are scored from the mean of the others,
     ``wᵀ(x_i − mean(X))``, since the models without each have different origins.
 
+    However rows are held out without a refit: where a tiny alpha would leave rounding error alone,
+    the score is NaN.
+
     In the dual the folds of a splitter come from the one decomposition as well, where they are all
     rows once and either whole queries, or rows of one query with pairs kept, or pointwise. Other
     folds are refits.
 
     Leave-pair-out scores are the share of pairs in the right order, by the model without the two
-    rows: weighted by ``v_i v_j``, equal scores count ½, and it takes no other `scoring`. Exact for
-    ``pairs="kept"`` and None, from 2 × 2 systems of the hat matrix: about ``2 n² · rank`` flops for
+    rows: weighted by ``v_i v_j`` (and the weights of their queries), equal scores count ½, and it takes no other `scoring`. Exact for
+    ``pairs="kept"`` and None (unless several queries count 1 each), from 2 × 2 systems of the hat matrix: about ``2 n² · rank`` flops for
     every alpha, 40 times that where row weights differ; else refits.
 
     References
