@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import reference
@@ -73,15 +73,14 @@ def problem_of(seed, n, weights, form):
 )
 def test_every_pair_equals_a_refit(seed, n, weights, form, pairs, weighting, target):
     X, H, y, v = problem_of(seed, n, weights, form)
-    if v is not None and (v > 0).sum() < 4:
-        return
+    assume(v is None or (v > 0).sum() >= 4)
     data, settings = (
         RankingData.make(X, y, sample_weight=v),
         PairSettings(pairs, "query", weighting, target),
     )
     total = (DualGram if form == "dual" else Pairgram.from_data)(data, settings, None)
     ridge = total.decompose()
-    held = _HeldOut.of(RowRegression.of(data, settings, ridge), 1)
+    held = _HeldOut.of(RowRegression.of(data, settings, ridge))
     if weights == "none":
         assert held.values is not None
     for share in (1.0, 1e-2, 1e-4):
