@@ -17,6 +17,7 @@ from pairgram.kernels import KernelMap
 from pairgram.linear_nodes import reduce_nodes
 from pairgram.pairs import PairSettings
 from pairgram.ridge import Vector
+from pairgram.sparse_system import SparseSystem, worth_iterating
 
 __all__ = ["Coordinates"]
 
@@ -39,11 +40,14 @@ class Coordinates:
     coefs : callable
         Takes what was solved here, (n_models, n_dimensions), and returns the coefficients of the
         model, (n_models, n_coefficients).
+    iterate : bool
+        Solve by conjugate gradients, without a matrix.
     """
 
     data: RankingData
     form: str = "primal"
     coefs: Callable[[Vector], Vector] = _same
+    iterate: bool = False
 
     @classmethod
     def choose(
@@ -87,8 +91,9 @@ class Coordinates:
                 K = data.feature_map.fit_transform(data.X)
                 data = replace(data, X=K, feature_map=None)
             return cls(data, "dual")
-        if scale:
-            return cls(data)
+        iterate = form != "dual" and not path and worth_iterating(data)
+        if scale or iterate:
+            return cls(data, iterate=iterate)
         primal = cls.of_features(data, settings)
         if form == "dual" or (form == "auto" and primal.smaller_form() == "dual"):
             return primal._dual(settings, path, n_threads)
@@ -138,11 +143,15 @@ class Coordinates:
 
         return Coordinates(data, "dual", coefs)
 
-    def statistics(self, settings: PairSettings, n_threads: int | None) -> Statistics:
+    def statistics(
+        self, settings: PairSettings, n_threads: int | None
+    ) -> Statistics | SparseSystem:
         """Return what solves the problem of all rows; a ValueError where no pair counts."""
         self.data.require_pairs(settings)
         if self.form == "dual":
             return DualGram(self.data, settings, n_threads)
+        if self.iterate:
+            return SparseSystem(self.data, settings, n_threads)
         return Pairgram.from_data(self.data, settings, n_threads)
 
 

@@ -101,9 +101,8 @@ class RidgePath:
         return np.asarray(largest / 1e4 * 2.0 ** np.arange(15, -19, -1))
 
 
-def scale_factors(G: Vector) -> Vector:
+def scale_factors(diagonal: Vector) -> Vector:
     """Return ``1 / sqrt(G_jj)``, 1 for a feature that does not vary within queries."""
-    diagonal = np.diag(G)
     return np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 1.0)
 
 
