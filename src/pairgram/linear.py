@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pairgram._checks import require_finite
+from pairgram._estimator import WholeFit
 from pairgram._map_base import block_rows
 from pairgram._threads import single_threaded_blas
 from pairgram.data import RankingData, mapped
-from pairgram.feature_maps import describe_map, set_threads
+from pairgram.feature_maps import describe_map, is_native, set_threads
 from pairgram.linear_nodes import linear_nodes
 from pairgram.metrics import get_metric
 from pairgram.persistence import write_file
@@ -23,7 +25,7 @@ from pairgram.random_nodes import RandomNodes
 __all__ = ["LinearRanker"]
 
 
-class LinearRanker(BaseEstimator):  # type: ignore[misc]
+class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     """What the linear rankers share: checks, prediction, score, files."""
 
     __metadata_request__fit = {"qid": True, "sample_weight": True}  # noqa: RUF012
@@ -62,7 +64,10 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         feature_map = clone(feature_map)
         set_threads(feature_map, self.n_threads)
         if type(feature_map) is RandomNodes:  # which do not depend on the rows
-            return replace(data, feature_map=feature_map._draw_for(data.X.shape[1]))
+            nodes = feature_map._draw_for(data.X.shape[1])
+            if not is_native(nodes):  # Python maps blocks, and would not know the row
+                require_finite(data.X, "X")
+            return replace(data, feature_map=nodes)
         return replace(data, feature_map=feature_map.fit(data.X, data.y))
 
     def _check_rows(
@@ -82,7 +87,6 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
             dtype=[np.float64, np.float32],
             order="C",
             ensure_all_finite=False,
-            y_numeric=True,
         )
         return self._delimit(X, y, qid, group, sample_weight, query_weight)
 
@@ -126,9 +130,10 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
             reset=False,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
-            ensure_all_finite=feature_map is None,  # which may take NaN
-            y_numeric=True,
+            ensure_all_finite=False,
         )
+        if feature_map is None:  # which may take NaN
+            require_finite(X, "X of cv")
         return replace(RankingData.delimit(X, y, qid), feature_map=feature_map)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -172,7 +177,7 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         if offset:
             scores += offset
         if not np.isfinite(scores).all():  # then say what is wrong with X
-            validate_data(self, X, reset=False, accept_sparse="csr", dtype=X.dtype)
+            require_finite(X, "X")
         return scores
 
     def score(
@@ -221,7 +226,9 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a safetensors file (no code in it), whole or not at all.
 
-        `load_model` reads it. A `random_state` that is not an int is not kept.
+        `load_model` reads it. What predictions need is of the last fit; the parameters beside it
+        are those set now, as in a pickle, so refit after ``set_params``. A `random_state` that is
+        not an int is not kept.
 
         Raises
         ------

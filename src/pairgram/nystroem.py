@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
 
 from pairgram._checks import check_at_least_zero, check_positive, check_size, check_text
+from pairgram._estimator import finite_rows
 from pairgram._landmarks import LANDMARKS, choose_landmarks
 from pairgram._map_base import FeatureMap, generator
 from pairgram._memory import available_memory
@@ -140,7 +140,7 @@ class Nystroem(FeatureMap):
         if (degree := check_size("degree", self.degree)) > 1000:
             raise ValueError(f"degree must be at most 1000, got {degree}")
         coef0 = check_at_least_zero("coef0", self.coef0)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+        X = finite_rows(self, X, reset=True)
         self.gamma_ = 1 / self.n_features_in_ if gamma is None else gamma
         self._kernel = Kernel(self.kernel, self.gamma_, degree, coef0)
         n_landmarks = X.shape[0] if exact else min(n_components, X.shape[0])

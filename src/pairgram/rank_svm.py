@@ -10,10 +10,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_array
 
 from pairgram import _core
-from pairgram._checks import check_flag
+from pairgram._checks import check_flag, require_finite
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
 from pairgram.feature_rows import FeatureRows, make_rows, scatter_diagonal, with_stored_features
@@ -120,7 +119,7 @@ class Training:
             factor = np.divide(2 * weights, total, out=np.zeros_like(weights), where=total > 0)
             curvature = scatter_diagonal(data, factor)
             if not np.isfinite(curvature).all():
-                check_array(data.X, accept_sparse="csr", input_name="X")
+                require_finite(data.X, "X")
                 raise ValueError("X too large: the sum of squared differences overflows")
         rows = make_rows(data, resolve_n_threads(settings.n_threads))
         return cls(data, rows, curvature, settings)
