@@ -282,7 +282,7 @@ def bytes_per_square(n_rows: int, path: bool, feature_map: Any, dtype: Any) -> i
     See `DualGram`; parameters as those of `require_memory`.
     """
     words = 1 if not path else 3 if n_rows <= DIVIDE_AND_CONQUER_ORDER else 2
-    itemsize = np.dtype(dtype).itemsize
+    itemsize: int = np.dtype(dtype).itemsize
     if callable(getattr(feature_map, "kernel", None)):  # the matrix that it returns stays
         return 8 * words + itemsize
     if is_made(feature_map) and itemsize < 8:  # converted, then dropped
