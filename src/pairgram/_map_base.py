@@ -73,10 +73,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ValueError
             If X has another number of features than in `fit`, or holds NaN or infinity.
         """
-        check_is_fitted(self)
-        X = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
-        )
+        X = self._checked(X)
         threads = resolve_n_threads(self.n_threads)
         with single_threaded_blas():
             if not scipy.sparse.issparse(X):
@@ -87,6 +84,12 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 rows = slice(begin, begin + step)
                 values[rows] = self._values(np.ascontiguousarray(X[rows].toarray()), threads)
             return values
+
+    def _checked(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
+        )
 
     def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
         """Return the features of dense rows that have been checked."""
