@@ -73,8 +73,7 @@ class FeatureMap(Transformer, ABC):
         ValueError
             If X has another number of features than in `fit`, or holds NaN or infinity.
         """
-        check_is_fitted(self)
-        X = finite_rows(self, X, reset=False)
+        X = self._checked(X)
         threads = resolve_n_threads(self.n_threads)
         with single_threaded_blas():
             if not scipy.sparse.issparse(X):
@@ -85,6 +84,10 @@ class FeatureMap(Transformer, ABC):
                 rows = slice(begin, begin + step)
                 values[rows] = self._values(np.ascontiguousarray(X[rows].toarray()), threads)
             return values
+
+    def _checked(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return finite_rows(self, X, reset=False)
 
     def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
         """Return the features of dense rows that have been checked."""

@@ -19,6 +19,7 @@ from pairgram.data import RankingData, mapped
 from pairgram.feature_maps import describe_map, is_native, set_threads
 from pairgram.linear_nodes import linear_nodes
 from pairgram.metrics import get_metric
+from pairgram.nystroem import unwhitened
 from pairgram.persistence import write_file
 from pairgram.random_nodes import RandomNodes
 
@@ -165,10 +166,11 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         )
         nodes = linear_nodes(self.feature_map_)
         if self.feature_map_ is not None and nodes is None:
-            step = block_rows(max(X.shape[1], len(self.coef_)), X.dtype)
+            feature_map, coef = unwhitened(self.feature_map_, self.coef_)
+            step = block_rows(max(X.shape[1], len(coef)), X.dtype)
             blocks = [X[begin : begin + step] for begin in range(0, X.shape[0], step)]
             with single_threaded_blas():  # maps of this package have threads of their own
-                parts = [mapped(self.feature_map_, block) @ self.coef_ for block in blocks]
+                parts = [mapped(feature_map, block) @ coef for block in blocks]
             return np.concatenate(parts).astype(X.dtype, copy=False)
         coef, offset = (self.coef_, 0.0) if nodes is None else nodes.fold(self.coef_)
         if X.dtype == np.float32 and abs(coef).max(initial=0.0) < 1e30:
