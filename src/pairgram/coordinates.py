@@ -143,15 +143,22 @@ class Coordinates:
 
         return Coordinates(data, "dual", coefs)
 
-    def statistics(
-        self, settings: PairSettings, n_threads: int | None
-    ) -> Statistics | SparseSystem:
+    def solve(
+        self, settings: PairSettings, alpha: float, *, scale: bool, n_threads: int | None
+    ) -> Vector:
+        """Return the coefficients of the model for one ridge; errors as of `statistics`."""
+        if not self.iterate:
+            solved = self.statistics(settings, n_threads).solve(alpha, scale=scale)
+        else:
+            self.data.require_pairs(settings)
+            solved = SparseSystem(self.data, settings, n_threads).solve(alpha, scale=scale)
+        return np.asarray(self.coefs(solved[None])[0])
+
+    def statistics(self, settings: PairSettings, n_threads: int | None) -> Statistics:
         """Return what solves the problem of all rows; a ValueError where no pair counts."""
         self.data.require_pairs(settings)
         if self.form == "dual":
             return DualGram(self.data, settings, n_threads)
-        if self.iterate:
-            return SparseSystem(self.data, settings, n_threads)
         return Pairgram.from_data(self.data, settings, n_threads)
 
 

@@ -17,7 +17,7 @@ from pairgram.gram import Pairgram
 from pairgram.kernels import KernelMap
 from pairgram.laplacian import apply_half_laplacian, without_features
 from pairgram.pairs import PairSettings
-from pairgram.ridge import RidgePath, Vector, blas_guard, check_alpha
+from pairgram.ridge import RidgePath, Vector, check_alpha, cholesky_guard
 
 __all__ = ["DualGram", "Statistics", "bytes_per_square", "is_made", "require_memory"]
 
@@ -141,7 +141,7 @@ class DualGram:
         matrix, target, largest = self._system(labelled)
         diagonal = matrix.diagonal().copy()
         matrix[np.diag_indices_from(matrix)] += alpha
-        with blas_guard(len(target)):
+        with cholesky_guard(len(target)):
             # The transpose is the same matrix in LAPACK's order. One triangle is factorised in
             # place, the other is left for an eigendecomposition.
             root, failed = scipy.linalg.lapack.dpotrf(
