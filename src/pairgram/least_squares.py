@@ -89,7 +89,10 @@ class RankRLS(RidgeRanker):
     ``Σ_i c v_i (y_i − f_i)² + alpha ‖w‖²``.
 
     Cost: n · n_features² + n_features³ flops, O(n_features²) memory besides X, never a pair. In the
-    dual n² · n_features + n³ flops and 8 n² bytes, 16 n² to 24 n² with 0 or a tiny alpha.
+    dual n² · n_features + n³ flops and 8 n² bytes, 16 n² to 24 n² with 0 or a tiny alpha. CSR rows
+    of more than 4,096 rows and features, as of text, are solved by conjugate gradients to a
+    residual of 1e-10, without a matrix: O(nnz + n_features) memory and time a step, more steps for
+    a smaller alpha (``ConvergenceWarning`` after 10,000).
 
     Scores have a relative error of about ``1e-16 λ_max / alpha`` in any form, with λ_max that of
     XᵀLX: primal and dual agree to 1e-8 where alpha is not below 1e-8 of it, and a precomputed

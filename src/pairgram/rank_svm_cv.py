@@ -78,8 +78,8 @@ class RankSVMCV(LinearRanker):
     Notes
     -----
     The mean is over all held-out queries of all splits, as in `RankRLSCV`. A feature map is fitted
-    to all rows, and its features and their Gram matrix are made once; each split goes along C from
-    one solution to the next. Ties go to the first feature map and the smallest C.
+    to all rows, and its features and their Gram matrix, of all rows, are made once; each split goes
+    along C from one solution to the next. Ties go to the first feature map and the smallest C.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class RankSVMCV(LinearRanker):
         for feature_map in _as_list(self.feature_map):
             mapped = self._with_map(data, feature_map)
             training = None  # makes room for the next one's features
-            training = Training.make(mapped, settings)
+            training = Training.make(mapped, settings, exact=True)
             candidates.append(_candidate(mapped, training, judge, given, self.verbose))
         means = np.concatenate([c.means for c in candidates])
         best, ranks = choose(means, judge.metric)
@@ -158,7 +158,7 @@ class RankSVMCV(LinearRanker):
         of_row = np.repeat(np.arange(len(candidates)), [len(c.Cs) for c in candidates])
         chosen = candidates[int(of_row[best])]
         if training is None or chosen is not candidates[-1]:
-            training = Training.make(chosen.data, settings)
+            training = Training.make(chosen.data, settings, exact=True)
         self.C_, self.best_score_ = float(Cs[best]), float(means[best])
         history = self._fit_chosen(training)
         warn_of_failure([*itertools.chain(*(c.histories for c in candidates)), history], settings)
