@@ -444,7 +444,7 @@ def test_what_predict_says_of_other_rows():
     with pytest.raises(ValueError, match=message):
         model.predict(X)
     X[0, 0] = np.nan
-    with pytest.raises(ValueError, match=r"X contains NaN.\sRankRLS"):
+    with pytest.raises(ValueError, match=r"^Input X contains NaN: .*column 0"):
         RankRLS(kernel="rbf").fit(X[1:], y[1:]).predict(X)
 
 

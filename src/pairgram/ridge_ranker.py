@@ -100,11 +100,11 @@ class _FeaturesOrKernel(LinearRanker):
             If X has another number of features than in `fit`, or holds NaN or infinity.
         """
         check_is_fitted(self)
-        if self._has_kernel:
+        if self.kernel == "precomputed":
             try:
-                validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
+                validate_data(self, X, reset=False, dtype=FLOATS, ensure_all_finite=False)
             except ValueError as error:
-                if self.kernel == "precomputed" and "is expecting" in str(error):
+                if "is expecting" in str(error):
                     raise ValueError(
                         f"{error}: with kernel='precomputed', those of every row with the "
                         f"{self.n_features_in_} training rows"
