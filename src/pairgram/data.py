@@ -118,9 +118,9 @@ class RankingData:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the features: that of X, but float64 of a kernel, which float32 ruins."""
-        if isinstance(self.feature_map, KernelMap):
-            return np.dtype(np.float64)
-        return np.dtype(self.X.dtype)
+        kernel = isinstance(self.feature_map, KernelMap)
+        dtype: np.dtype[Any] = np.dtype(np.float64 if kernel else self.X.dtype)
+        return dtype
 
     @property
     def query_weight_of_rows(self) -> NDArray[np.float64]:

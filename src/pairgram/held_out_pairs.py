@@ -123,7 +123,7 @@ class HeldOutPairs:
     def _is_refitted(self, settings: PairSettings) -> bool:
         if settings.kind == "none":  # a query that counts 1 in all gives its other rows more weight
             several = np.count_nonzero(self.data.queries.sizes) > 1
-            return settings.weighting == "queries" and several
+            return settings.weighting == "queries" and bool(several)
         return settings.kind != "kept"
 
     @property

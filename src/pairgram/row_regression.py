@@ -198,4 +198,4 @@ def _objective_factor(data: RankingData, settings: PairSettings, weight: Vector)
         factor = inverse if settings.weighting == "queries" else ones
     else:
         factor = {"pairs": weight, "documents": ones, "queries": 2 * inverse}[settings.weighting]
-    return factor * data.query_weight_of_rows[0]
+    return np.asarray(factor * data.query_weight_of_rows[0])
