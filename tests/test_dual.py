@@ -9,22 +9,28 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.model_selection import KFold
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 
 import reference
 from pairgram import (
     KernelMap,
+    QueryKFold,
     RankRLS,
     RankRLSCV,
     _kernel_tiles,
     dual,
     held_out,
+    held_out_pairs,
     kernel_matrix,
     make_ranking,
+    row_regression,
 )
 from pairgram import data as data_module
 from pairgram.data import RankingData
 from pairgram.dual import DualGram
+from pairgram.gram import Pairgram
 from pairgram.pairs import PairSettings
 from problems import Problem, problems
 
@@ -123,8 +129,8 @@ def test_coefficients_solve_the_dual_system(problem, settings, kernel, dtype):
 def test_linear_kernel_is_the_primal_form(problem, settings):
     K = problem.X @ problem.X.T
     L = laplacian(problem, settings)
-    if not np.abs(problem.X.T @ L @ problem.X).max() > 1e-9 * np.abs(L).max():
-        return  # no pairs
+    G = problem.X.T @ L @ problem.X
+    hypothesis.assume(np.abs(G).max() > 1e-9 * np.abs(L).max())  # there are pairs
     system = DualGram(data_of(problem, K), settings)
     path = system.decompose()
     for share in (1.0, 1e-3, 1e-6):
@@ -259,8 +265,7 @@ def refits(problem, K, settings, alphas, splits):
 def test_leave_query_out(problem, settings, kernel):
     K = kernel_matrix(problem.X, kernel=kernel)
     data = data_of(problem, K)
-    if data.has_pairs(settings).sum() < 2:
-        return
+    hypothesis.assume(data.has_pairs(settings).sum() > 1)
     total = DualGram(data, settings)
     ridge = total.decompose()
     alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
@@ -313,6 +318,29 @@ def test_leave_row_out(pairs, weighting):
             f = K @ explicit(problem, K, settings, alpha, train)
             origin = 0.0 if pairs is None else share @ f[train]
             assert_scores(score, f[row] - origin, problem.y)
+
+
+@pytest.mark.parametrize("pairs", ["kept", None])
+@pytest.mark.parametrize("kernel", ["linear", None])
+def test_rows_held_out_that_would_be_rounding_error(pairs, kernel):
+    """More features than rows: as the ridge falls, a row is all that tells its own part."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 60)), rng.normal(size=30)
+    problem = Problem(X, y, np.zeros(30, int), None, None)
+    K, settings = X @ X.T, PairSettings(pairs)
+    data = data_of(problem, K if kernel else X)
+    total = DualGram(data, settings) if kernel else Pairgram.from_data(data, settings)
+    ridge = total.decompose()
+    alphas = ridge.eigenvalues.max() * np.array([1e-6, 1e-9, 1e-12, 1e-14, 1e-16])
+    scores = held_out.leave_row_out(data, total, ridge, alphas)
+    assert np.isnan(scores[2:]).any(axis=1).all()
+    for row in range(3):
+        train = np.delete(np.arange(30), row)
+        for alpha, score in zip(alphas, scores[:, row], strict=True):
+            f = K @ explicit(problem, K, settings, alpha, train)
+            origin = 0.0 if pairs is None else f[train].mean()
+            if np.isfinite(score):
+                assert_scores(score, f[row] - origin, y, 1e-4)
 
 
 @hypothesis.settings(max_examples=40)
@@ -373,11 +401,59 @@ def test_a_kernel_model_is_a_linear_model_of_its_map():
 
 @pytest.mark.parametrize("n_threads", [2, 5])
 def test_threads(n_threads):
-    X, y, qid = make_ranking(20, (3, 19), 4, random_state=0)
+    X, y, qid = make_ranking(55, 11, 4, random_state=0)  # more rows than a strip has vectors
     data = RankingData.make(kernel_matrix(X), y, qid=qid)
     one, more = (DualGram(data, PairSettings("gain"), n) for n in (1, n_threads))
     np.testing.assert_array_equal(more.solve(0.1), one.solve(0.1))
     np.testing.assert_array_equal(more.decompose().basis, one.decompose().basis)
+
+
+def test_tools_of_scikit_learn(routing):
+    """A grid of gamma in a Pipeline, and a precomputed kernel, of which rows and columns go."""
+    X, y, qid = make_ranking(12, 8, 4, random_state=0)
+    splits = list(QueryKFold(3).split(X, y, qid))
+    search = GridSearchCV(
+        make_pipeline(MinMaxScaler(), RankRLS(0.1, kernel="rbf")),
+        {"rankrls__gamma": [0.01, 1.0]},
+        cv=QueryKFold(3),
+    ).fit(X, y, qid=qid)
+    K = kernel_matrix(X)
+    precomputed = cross_validate(
+        RankRLS(0.1, kernel="precomputed"), K, y, cv=QueryKFold(3), params={"qid": qid}
+    )
+    scaled = [MinMaxScaler().fit(X[train]).transform(X) for train, _ in splits]
+    for gamma, rows_of, actual in (
+        (0.01, scaled, search.cv_results_["mean_test_score"][0]),
+        (1.0, scaled, search.cv_results_["mean_test_score"][1]),
+        (0.25, [X] * 3, precomputed["test_score"].mean()),
+    ):
+        model = RankRLS(0.1, kernel="rbf", gamma=gamma)
+        expected = [
+            model.fit(rows[train], y[train], qid=qid[train]).score(
+                rows[test], y[test], qid=qid[test]
+            )
+            for rows, (train, test) in zip(rows_of, splits, strict=True)
+        ]
+        np.testing.assert_allclose(actual, np.mean(expected), rtol=1e-12)
+
+
+def test_what_predict_says_of_other_rows():
+    X, y, _ = make_ranking(1, 20, 4, random_state=0)
+    model = RankRLS(kernel="precomputed").fit(X @ X.T, y)
+    message = "X has 4 features, but RankRLS is expecting 20 .*with the 20 training rows"
+    with pytest.raises(ValueError, match=message):
+        model.predict(X)
+    X[0, 0] = np.nan
+    with pytest.raises(ValueError, match=r"^Input X contains NaN: .*column 0"):
+        RankRLS(kernel="rbf").fit(X[1:], y[1:]).predict(X)
+
+
+@pytest.mark.parametrize("kernel", [None, "linear", "rbf"])
+@pytest.mark.parametrize("search", [RankRLS, RankRLSCV])
+def test_parameters_of_a_kernel_are_checked_whatever_it_is(search, kernel):
+    X, y, _ = make_ranking(1, 20, 4, random_state=0)
+    with pytest.raises(ValueError, match="gamma must be None or a finite number > 0, got -3"):
+        search(kernel=kernel, gamma=-3).fit(X, y)
 
 
 # What is refused ----------------------------------------------------------------------------------
@@ -413,6 +489,13 @@ def test_an_indefinite_matrix():
     for refused in (dual_of(K).decompose, lambda: dual_of(K).solve(0.0)):
         with pytest.raises(ValueError, match="must be positive semidefinite"):
             refused()
+    # without a positive eigenvalue, however large the ridge
+    for refused in (dual_of(-X @ X.T).decompose, lambda: dual_of(-X @ X.T).solve(1e6)):
+        with pytest.raises(ValueError, match=r"must be positive semidefinite.*add up to 0 and"):
+            refused()
+    squares = ((X[:, None] - X) ** 2).sum(axis=2)
+    with pytest.raises(ValueError, match="must be positive semidefinite"):
+        RankRLS(kernel="precomputed").fit(squares, np.arange(12.0))
     distances = -((X[:, None] - X) ** 2).sum(axis=2)  # indefinite, but not for differences
     expected = dual_of(2 * X @ X.T).decompose().eigenvalues
     np.testing.assert_allclose(dual_of(distances).decompose().eigenvalues[-3:], expected[-3:])
@@ -422,7 +505,7 @@ def test_too_little_memory(monkeypatch):
     system = dual_of(np.eye(10))
     monkeypatch.setattr(dual, "available_memory", lambda: 800.0)
     system.solve(1.0)
-    message = r"dual form of 10 rows takes 2.24e-06 GiB .*\(24 n² bytes\).*a Nyström map"
+    message = r"dual form of 10 rows takes 2.24e-06 GiB .*\(24 n² bytes\).*take fewer rows$"
     with pytest.raises(MemoryError, match=message):
         system.decompose()
     monkeypatch.setattr(dual, "available_memory", lambda: 799.0)
@@ -442,7 +525,7 @@ def peak_words(compute, n):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_memory_is_that_of_the_formula(monkeypatch, dtype):
-    n, half = 512, dtype == np.float32
+    n = 512
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(n, 5)).astype(dtype), rng.normal(size=n), np.arange(n) // 8
     system = dual_of(kernel_matrix(X))
@@ -450,13 +533,33 @@ def test_memory_is_that_of_the_formula(monkeypatch, dtype):
     monkeypatch.setattr(data_module, "DENSE_BLOCK_BYTES", 8 * n * 16)
     monkeypatch.setattr(_kernel_tiles, "TILE", 64)
     assert peak_words(lambda: system.solve(0.1), n) < 1.1
-    assert peak_words(lambda: fit.fit(X, y, qid=qid), n) < (1.8 if half else 1.3)
+    assert peak_words(lambda: fit.fit(X, y, qid=qid), n) < 1.3
     assert peak_words(system.decompose, n) < 3.1
     monkeypatch.setattr(dual, "DIVIDE_AND_CONQUER_ORDER", 0)
     assert peak_words(system.decompose, n) < 2.1
     assert peak_words(lambda: search.fit(X, y, qid=qid), n) < 2.4
     search.set_params(pairs=["kept", None])  # one after the other
     assert peak_words(lambda: search.fit(X, y, qid=qid), n) < 2.4
+
+
+@pytest.mark.parametrize(
+    ("cv", "weighted", "words"),
+    [(None, False, 2), (3, False, 3), ("leave-pair-out", False, 4), ("leave-pair-out", True, 5)],
+)
+def test_memory_of_rows_of_one_query(monkeypatch, cv, weighted, words):
+    n = 384
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n, 5)), rng.integers(0, 2, n) * 1.0
+    v = rng.uniform(1, 2, n) if weighted else None
+    search = RankRLSCV([1.0], kernel="rbf", cv=cv)
+    monkeypatch.setattr(dual, "DIVIDE_AND_CONQUER_ORDER", 0)
+    monkeypatch.setattr(_kernel_tiles, "TILE", 64)
+    monkeypatch.setattr(row_regression, "BLOCK_BYTES", 8 * n * 8)
+    monkeypatch.setattr(held_out_pairs, "BLOCK_ENTRIES", n * 8)
+    assert peak_words(lambda: search.fit(X, y, sample_weight=v), n) < words + 0.5
+    monkeypatch.setattr(dual, "available_memory", lambda: words * 8.0 * n**2 - 1)
+    with pytest.raises(MemoryError, match=rf"\({8 * words} n² bytes"):
+        search.fit(X, y, sample_weight=v)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -476,9 +579,9 @@ def _linear(X, Z):
 @pytest.mark.parametrize(
     ("search", "parameters", "per_square", "features"),
     [
-        (False, {"kernel": "rbf"}, 8, 0),
-        (False, {"kernel": _linear}, 16, 0),
-        (True, {"kernel": "rbf"}, 24, 0),
+        (False, {"kernel": "rbf"}, 8, 8 * 10 * 30),
+        (False, {"kernel": _linear}, 16, 8 * 10 * 30),
+        (True, {"kernel": "rbf"}, 24, 8 * 10 * 30),
         (True, {"kernel": "precomputed"}, 24, 0),
         (False, {"form": "dual"}, 8, 8 * 10 * 30),
         (True, {"form": "auto"}, 24, 8 * 10 * 30),
@@ -494,17 +597,97 @@ def test_the_kernel_is_not_made_where_its_system_has_no_room(
     monkeypatch.setattr(dual, "available_memory", lambda: needed)
     model.fit(X, np.arange(10.0))
     monkeypatch.setattr(dual, "available_memory", lambda: needed - 1)
-    with pytest.raises(MemoryError, match=rf"dual form of 10 rows .*\({per_square} n² bytes.*Nyst"):
+    with pytest.raises(MemoryError, match=rf"dual form of 10 rows .*\({per_square} n² bytes"):
         model.fit(X, np.arange(10.0))
 
 
-def test_float32_kernels_take_half(monkeypatch):
-    X = np.random.default_rng(0).normal(size=(10, 3)).astype(np.float32)
-    monkeypatch.setattr(dual, "available_memory", lambda: 1200.0)
-    RankRLS(kernel="rbf").fit(X, np.arange(10.0))
-    monkeypatch.setattr(dual, "available_memory", lambda: 1199.0)
-    with pytest.raises(MemoryError, match=r"with the kernel matrix \(12 n² bytes\)"):
-        RankRLS(kernel="rbf").fit(X, np.arange(10.0))
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
+def test_rows_of_float32(kernel):
+    """Near those of float64 over the whole grid: the kernel is made in float64."""
+    X, y, qid = make_ranking(20, (5, 15), 5, random_state=0)
+    X32 = X.astype(np.float32)
+    named = {"kernel": kernel, "form": "dual", "gamma": 0.2}
+    searches = [
+        RankRLSCV(**named, scoring="msd").fit(rows, y, qid=qid)
+        for rows in (X32, X32.astype(np.float64))
+    ]
+    np.testing.assert_allclose(searches[0].scores_, searches[1].scores_, rtol=1e-7)
+    largest = searches[1].alphas_[0] * 1e4 / 2**15
+    for share in (1e-2, 1e-4, 1e-6, 1e-8):
+        model = RankRLS(share * largest, **named)
+        expected = model.fit(X, y, qid=qid).predict(X)
+        scores = model.fit(X32, y, qid=qid).predict(X32)
+        assert scores.dtype == np.float32
+        assert np.abs(scores - expected).max() < 1e-4 * np.abs(expected).max()
+
+
+def test_a_kernel_map_given_as_features_has_their_ridge():
+    """Only ``kernel=`` is a model in the kernel's space."""
+    X, y, qid = make_ranking(8, (3, 9), 4, random_state=0)
+    K = kernel_matrix(X)
+    model = RankRLS(0.1, feature_map=KernelMap()).fit(X, y, qid=qid)
+    for expected in (
+        RankRLS(0.1).fit(K, y, qid=qid),
+        RankRLS.from_pairgram(Pairgram.from_rows(X, y, qid=qid, feature_map=KernelMap()), 0.1),
+    ):
+        features = K if expected.feature_map is None else X
+        np.testing.assert_allclose(model.predict(X), expected.predict(features), atol=1e-8)
+    search = RankRLSCV([0.1], feature_map=KernelMap(), scoring="msd").fit(X, y, qid=qid)
+    np.testing.assert_allclose(search.predict(X), model.predict(X), atol=1e-8)
+    other = RankRLS(0.1, kernel="rbf").fit(X, y, qid=qid)
+    assert np.ptp(other.predict(X) - model.predict(X)) > 1e-3
+    for form in ("primal", "dual"):
+        model.set_params(form=form).fit(X, y, qid=qid)
+        np.testing.assert_allclose(model.predict(X), search.predict(X), atol=1e-7)
+
+
+def test_what_is_refused_is_so_before_a_decomposition(monkeypatch):
+    def fail(*_, **__):
+        raise AssertionError
+
+    monkeypatch.setattr(dual.DualGram, "decompose", fail)
+    X, y, _ = make_ranking(1, 400, 4, random_state=0)
+    for message, named in (
+        ("needs 400 refits", {"pairs": "dropped"}),
+        ("takes the time of", {"cv": "leave-pair-out", "alphas": np.geomspace(1e-9, 1, 9999)}),
+        ("refits of 400 rows", {"cv": "leave-pair-out", "pairs": "dropped"}),
+        ("training rows of split 0", {"cv": [(np.array([0]), np.arange(1, 400))]}),
+    ):
+        with pytest.raises(ValueError, match=message):
+            RankRLSCV(kernel="rbf").set_params(**named).fit(X, y)
+    with pytest.raises(ValueError, match="leave-query-out needs two queries with pairs"):
+        RankRLSCV(kernel="rbf").fit(X, y, qid=np.r_[np.zeros(399), 1])
+    monkeypatch.setattr(_kernel_tiles, "matrix_of", fail)
+    for named in ({"cv": "foo"}, {"scoring": "foo"}, {"cv": [(np.arange(3), np.array([400]))]}):
+        with pytest.raises(ValueError, match=r"cv|foo"):
+            RankRLSCV(kernel=_fail_kernel).set_params(**named).fit(X, y)
+
+
+def _fail_kernel(X, Z):
+    raise AssertionError
+
+
+@pytest.mark.parametrize("group", [None, [5, 0, 7, 18]])
+def test_queries_held_out_of_pairs_of_all_rows(group):
+    """By the folds of one regression, of which an intercept changes no score of a query."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    query = rng.permutation(np.arange(30) % 6) if group is None else np.repeat(range(4), group)
+    v = rng.choice([0.0, 1.0, 2.0], 30)
+    named = {"qid": query} if group is None else {"group": group}
+    model = RankRLSCV([10.0, 0.1], kernel="rbf", scope="global", scoring="msd")
+    scores = model.fit(X, y, sample_weight=v, **named).scores_
+    rows = np.arange(30)
+    splits = [(rows[query != q], rows[query == q]) for q in np.unique(query)]
+    problem, K = Problem(X, y, query, v, None), kernel_matrix(X)
+    parts = refits(problem, K, PairSettings("kept", "global"), model.alphas_, splits)
+    values, weights = [], []
+    for (_, test), part in zip(splits, parts, strict=True):
+        seen = v[test] > 0
+        if seen.sum() > 1:
+            values.append(2 * np.var(y[test][seen] - part[:, seen], axis=1))
+            weights.append(v[test][seen].mean())
+    np.testing.assert_allclose(scores, np.average(values, axis=0, weights=weights), rtol=1e-8)
 
 
 def test_differences_that_are_rounding_errors_are_no_indefinite_kernel():

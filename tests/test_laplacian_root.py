@@ -48,7 +48,7 @@ def test_adjoint_is_the_transpose(problem, pairs, weighting, width):
     weighting=st.sampled_from(WEIGHTINGS),
     axis=st.sampled_from([0, 1]),
     adjoint=st.booleans(),
-    width=st.sampled_from([1, 3, 37]),
+    width=st.sampled_from([1, 3, 37, 1100]),  # the last more than a strip
 )
 def test_in_place_in_row_order(problem, pairs, weighting, axis, adjoint, width):
     grouped, arguments, named = explicit_root(problem, pairs, weighting)

@@ -55,6 +55,7 @@ class Coordinates:
         data: RankingData,
         settings: list[PairSettings],
         *,
+        kernel: bool = False,
         form: str = "auto",
         scale: bool = False,
         path: bool = False,
@@ -63,20 +64,20 @@ class Coordinates:
         """Choose those of the least cost that serve all settings.
 
         Linear nodes become no more than inputs. The dual solves a system of the size of the rows:
-        always for a `KernelMap`, and for features where there are fewer rows, or on request.
-        `scale` means the features of the model, so it needs those themselves. `path` tells that
-        all ridges are wanted, which takes more memory in the dual than one.
+        always in the space of a `kernel`, that of the data's `KernelMap`, and for features where
+        there are fewer rows, or on request. `scale` means the features of the model, so it needs
+        those themselves. `path` tells that all ridges are wanted, which takes more memory in the
+        dual than one.
 
         Raises
         ------
         ValueError
             If `form` is unknown, or not to be had with the kernel or with `scale`.
         MemoryError
-            If the kernel matrix and what solves it do not fit together; nothing is computed then.
+            If the dual of features does not fit the memory; nothing is computed then.
         """
         if form not in FORMS:
             raise ValueError(f"form must be one of {', '.join(map(repr, FORMS))}, got {form!r}")
-        kernel = isinstance(data.feature_map, KernelMap)
         if kernel and form == "primal":
             raise ValueError(
                 f"form='primal' needs features: kernel={data.feature_map.kernel!r} has the dual"
@@ -84,11 +85,9 @@ class Coordinates:
         if scale and (kernel or form == "dual"):
             raise ValueError("scale=True scales features, which the dual form does not have")
         if kernel:
-            precomputed = data.feature_map.kernel == "precomputed"
-            needed_map = None if precomputed else data.feature_map
-            require_memory(len(data.y), path, needed_map, data.X.dtype)
             if not is_made(data.feature_map):
-                K = data.feature_map.fit_transform(data.X)
+                rows = data.feature_map.support_rows_
+                K = data.X if rows is None else data.feature_map.between(rows)
                 data = replace(data, X=K, feature_map=None)
             return cls(data, "dual")
         iterate = form != "dual" and not path and worth_iterating(data)

@@ -20,9 +20,10 @@ from pairgram._metric_values import check_labels
 from pairgram._scorer import RankingScorer
 from pairgram.data import RankingData
 from pairgram.dual import DualGram, Statistics
-from pairgram.held_out_folds import fold_scores, is_from_decomposition
+from pairgram.held_out_folds import fold_scores, is_from_decomposition, leave_out_of_all_rows
 from pairgram.metrics import Metric, get_metric
 from pairgram.model_selection import QueryKFold
+from pairgram.pairs import PairSettings
 from pairgram.queries import Queries
 from pairgram.ridge import RidgePath, Vector
 
@@ -111,6 +112,22 @@ class HeldOutScoring:
         targets = [replace(data, y=y) for y in np.ascontiguousarray(labels.T)]
         return [cls._of_splits(one, splits, validation, scoring, n_threads) for one in targets]
 
+    def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
+        """Raise the ValueErrors of `scores`, from the labels and the sizes alone."""
+        if self.splits is not None:
+            for number, (train, _) in enumerate(self.splits):
+                held_out.require_training_pairs(self.data, settings, number, train)
+        elif self.validation is None and _is_one_query(self.data):
+            held_out.require_leave_row_out(self.data, settings)
+        elif self.validation is None and not (form == "dual" and _of_all_rows(settings)):
+            held_out.require_leave_query_out(self.data, settings)
+
+    def n_matrices(self, settings: PairSettings) -> int:
+        """Return how many matrices of the rows' size `scores` takes in the dual, at most."""
+        if settings.kind not in ("none", "kept") or self.validation is not None:
+            return 0
+        return int(_of_all_rows(settings) or (self.splits is not None and _is_one_query(self.data)))
+
     def scores(
         self,
         total: Statistics,
@@ -131,10 +148,12 @@ class HeldOutScoring:
             held = np.hstack(parts)
         elif self.splits is not None:
             held = self.split_scores(total, lambda rest: rest.decompose(scale=scale).coef(alphas))
+        elif _is_one_query(self.data):
+            held = held_out.leave_row_out(self.data, total, ridge, alphas, self.n_threads)
+        elif isinstance(total, DualGram) and _of_all_rows(total.settings):
+            held = leave_out_of_all_rows(self.data, total, ridge, alphas, self.n_threads)
         else:
-            one = _is_one_query(self.data)
-            leave_out = held_out.leave_row_out if one else held_out.leave_query_out
-            held = leave_out(self.data, total, ridge, alphas, self.n_threads)
+            held = held_out.leave_query_out(self.data, total, ridge, alphas, self.n_threads)
         return self.mean(held)
 
     def split_scores(self, total: Statistics, coefs_of: Callable[[Any], Vector]) -> Vector:
@@ -216,6 +235,11 @@ def make_splits(cv: Any, data: RankingData) -> Splits:
         If there is none, one has an empty part, or rows are not row numbers; it names ``cv``.
     """
     n_rows = len(data.y)
+    if isinstance(cv, str):
+        raise ValueError(
+            f"cv={cv!r}: a splitter, an integer, (training rows, test rows) pairs or a validation "
+            "set is wanted; 'leave-pair-out' is for RankRLSCV, PointwiseELMCV and PairwiseELMCV"
+        )
     if isinstance(cv, (list, tuple)):
         raw: Sequence[Any] = cv
     else:
@@ -291,6 +315,11 @@ def _test_rows(data: RankingData, splits: Splits) -> RankingData:
         None if data.row_weights is None else data.row_weights[rows],
         None if data.query_weights is None else data.query_weights[queries.ids % n_queries],
     )
+
+
+def _of_all_rows(settings: PairSettings) -> bool:
+    """Tell whether kept pairs of all rows are one regression on rows."""
+    return settings.scope == "global" and settings.kind == "kept"
 
 
 def _is_one_query(data: RankingData) -> bool:

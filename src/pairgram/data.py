@@ -115,6 +115,20 @@ class RankingData:
         """The row weights, ones where none were given: (n_rows,)."""
         return np.ones(len(self.y)) if self.row_weights is None else self.row_weights
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the features: that of X, but float64 of a kernel, which float32 ruins."""
+        if isinstance(self.feature_map, KernelMap):
+            return np.dtype(np.float64)
+        return np.dtype(self.X.dtype)
+
+    @property
+    def query_weight_of_rows(self) -> NDArray[np.float64]:
+        """The weight of the query of every row, ones where none were given: (n_rows,)."""
+        if self.query_weights is None:
+            return np.ones(len(self.y))
+        return self.query_weights[self.queries.index()]
+
     def targets(self, settings: PairSettings, *, constant: bool = False) -> NDArray[np.float64]:
         """Return what is fitted, (n_rows, 1), with a column of ones before it on request."""
         targets = settings.targets(self.y)
@@ -222,7 +236,7 @@ class RankingData:
         queries = self.queries
         order = np.arange(queries.n_rows) if queries.order is None else queries.order
         width = max(1, self.X.shape[1], self.n_features if transform else 1)
-        most = max(1, DENSE_BLOCK_BYTES // (width * self.X.dtype.itemsize))
+        most = max(1, DENSE_BLOCK_BYTES // (width * self.dtype.itemsize))
         first = 0
         while first < queries.n_queries:
             begin = queries.offsets[first]
@@ -231,7 +245,7 @@ class RankingData:
             rows = order[begin : queries.offsets[last]]
             if len(rows):
                 block = self.take(rows)
-                needed = 2 * len(rows) * width * self.X.dtype.itemsize
+                needed = 2 * len(rows) * width * self.dtype.itemsize
                 if needed > max(DENSE_BLOCK_BYTES * 4, available_memory()):
                     raise MemoryError(
                         f"a query of {len(rows)} rows and {width} features takes "
@@ -240,7 +254,7 @@ class RankingData:
                     )
                 X = block.features() if transform else block.X
                 X = X.toarray() if scipy.sparse.issparse(X) else X
-                yield rows, replace(block, X=np.require(X, self.X.dtype, ["C", "A"]))
+                yield rows, replace(block, X=np.require(X, self.dtype, ["C", "A"]))
             first = last
 
 

@@ -10,6 +10,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.validation import assert_all_finite
 
+from pairgram import _core
+from pairgram._kernel_tiles import alternatives
 from pairgram._memory import available_memory
 from pairgram._threads import single_threaded_blas
 from pairgram.data import RankingData
@@ -56,9 +58,9 @@ class DualGram:
     Memory: R K Rᵀ takes the place of K where K is made here, and its eigenvectors take one matrix
     more, so `solve` takes ``8 n²`` bytes and `decompose` ``16 n²``, of which ``16 n²`` stay (the
     basis, and U for held-out scores). Where rows are scored, K is made again, block by block.
-    Besides: a K that was given; ``4 n²`` in `solve` for K of float32; ``8 n²`` in `decompose` up to
-    n = 4096, for LAPACK's workspace; in `solve` as much as in `decompose` where the system is
-    numerically singular. The basis of a part of the rows takes ``8 n`` bytes a row more.
+    Besides: a K that was given; ``8 n²`` in `decompose` up to n = 4096, for LAPACK's workspace; in
+    `solve` as much as in `decompose` where the system is numerically singular. The basis of a part
+    of the rows takes ``8 n`` bytes a row more.
 
     Time: ``n³ / 3`` flops for `solve`, about ``9 n³`` for `decompose`; applying R takes a few
     passes over the matrix.
@@ -129,8 +131,9 @@ class DualGram:
         Raises
         ------
         ValueError
-            If `alpha` is not finite and ≥ 0, `scale` is True, K holds NaN or infinity, or it is so
-            far from positive semidefinite that the system cannot be solved.
+            If `alpha` is not finite and ≥ 0, `scale` is True, K holds NaN or infinity, or it is
+            seen not to be positive semidefinite: by the trace of R K Rᵀ, and where the system needs
+            an eigendecomposition. Negative eigenvalues below alpha in size are not seen.
         MemoryError
             If there is too little memory, by the formula of the class.
         """
@@ -193,26 +196,32 @@ class DualGram:
     ) -> RidgePath:
         """Decompose R K Rᵀ, of which the upper triangle is read; it is overwritten.
 
-        `largest` is the largest entry of K's diagonal.
+        `largest` is the size of the largest entry of K.
         """
         trace = float(matrix.trace())
         lean = len(matrix) > DIVIDE_AND_CONQUER_ORDER
         ridge = RidgePath.of(matrix, target, driver="evr" if lean else "evd")
         # Negative eigenvalues were set to 0: what they add up to is what the trace lacks.
-        total, eps = ridge.eigenvalues.sum(), np.finfo(self._data.X.dtype).eps
-        if total - trace > np.sqrt(eps) * total and total > self._rounding(labelled, largest):
-            raise ValueError(
-                "the kernel matrix must be positive semidefinite, but for these pairs its positive "
-                f"eigenvalues add up to {total:.3g} and its negative ones to {trace - total:.3g}"
-            )
+        positive = float(ridge.eigenvalues.sum())
+        self._refuse_indefinite(labelled, positive, positive - trace, largest)
         return ridge
 
-    def _rounding(self, labelled: RankingData, largest: float) -> float:
-        """Return what rounding may leave of the trace of R K Rᵀ where all differences are 0."""
-        drawn = np.random.default_rng(0).normal(size=len(labelled.y))
-        L = self._root(labelled, drawn)  # its squared length is about the trace of RᵀR
-        eps = np.finfo(self._data.X.dtype).eps
-        return float(16 * len(drawn) * eps * largest * (L @ L))
+    def _refuse_indefinite(
+        self, labelled: RankingData, positive: float, negative: float, largest: float
+    ) -> None:
+        """Refuse eigenvalues of R K Rᵀ that add up to more below 0 than rounding leaves there."""
+        eps = float(np.finfo(self._data.dtype).eps)
+        limit = np.sqrt(eps) * max(positive, negative)
+        if not negative > limit:
+            return
+        ((_, (arguments, named)),) = labelled.kernel_blocks(self.settings)
+        _, pair_weight = _core.gram(*arguments, **named, n_threads=1)
+        # where all differences are 0: pair_weight is at least the trace of L
+        if negative > 16 * len(labelled.y) * eps * largest * pair_weight:
+            raise ValueError(
+                "the kernel matrix must be positive semidefinite, but for these pairs its positive "
+                f"eigenvalues add up to {positive:.3g} and its negative ones to {-negative:.3g}"
+            )
 
     def _labels(self) -> RankingData:
         """The labels, weights and queries of the rows that count."""
@@ -220,12 +229,14 @@ class DualGram:
         return part.as_scope(self.settings)
 
     def _system(self, labelled: RankingData) -> tuple[Vector, Vector, float]:
-        """Return ``R K Rᵀ`` and ``R y``, in the order of the rows, and the largest of K_ii."""
+        """Return ``R K Rᵀ`` and ``R y``, in the order of the rows, and the largest |K_ij|."""
         matrix = self._matrix()
         assert_all_finite(matrix, input_name="X")
-        largest = float(np.abs(matrix.diagonal()).max(initial=0.0))
+        largest = float(max(matrix.max(initial=0.0), -matrix.min(initial=0.0)))
         self._root(labelled, matrix)
         self._root(labelled, matrix, axis=1)
+        if (trace := float(matrix.trace())) < 0:
+            self._refuse_indefinite(labelled, 0.0, -trace, largest)
         return matrix, self._targets(labelled), largest
 
     def _matrix(self) -> Vector:
@@ -276,22 +287,28 @@ def is_made(feature_map: Any) -> bool:
     )
 
 
-def bytes_per_square(n_rows: int, path: bool, feature_map: Any, dtype: Any) -> int:
+def bytes_per_square(
+    n_rows: int, path: bool, feature_map: Any, dtype: Any, held_out: int = 0
+) -> int:
     """Return the bytes that the dual form of `n_rows` rows takes, over n_rows².
 
     See `DualGram`; parameters as those of `require_memory`.
     """
     words = 1 if not path else 3 if n_rows <= DIVIDE_AND_CONQUER_ORDER else 2
+    words = max(words, 2 + held_out if held_out else 0)
     itemsize: int = np.dtype(dtype).itemsize
-    if callable(getattr(feature_map, "kernel", None)):  # the matrix that it returns stays
-        return 8 * words + itemsize
-    if is_made(feature_map) and itemsize < 8:  # converted, then dropped
-        return max(8 * words, 8 + itemsize)
-    return 8 * words
+    returned = callable(getattr(feature_map, "kernel", None))  # a matrix that stays
+    return 8 * words + (itemsize if returned else 0)
 
 
 def require_memory(
-    n_rows: int, path: bool, feature_map: Any, dtype: Any, *, feature_bytes: float = 0.0
+    n_rows: int,
+    path: bool,
+    feature_map: Any,
+    dtype: Any,
+    *,
+    feature_bytes: float = 0.0,
+    held_out: int = 0,
 ) -> None:
     """Raise a MemoryError where the dual form of `n_rows` rows does not fit what is free.
 
@@ -303,19 +320,21 @@ def require_memory(
     feature_map : fitted KernelMap or None
         None: the kernel matrix is there.
     dtype : dtype
-        Of the kernel matrix.
+        Of the kernel matrix where a callable returns it; else it is made in float64.
     feature_bytes : float
         Of the features that have yet to be copied.
+    held_out : int
+        Matrices of the rows' size that holding rows out takes besides the path.
     """
-    per_square = bytes_per_square(n_rows, path, feature_map, dtype)
+    per_square = bytes_per_square(n_rows, path, feature_map, dtype, held_out)
     needed, free = float(per_square) * n_rows**2 + feature_bytes, available_memory()
     if needed > free:
         kernel = "besides" if feature_map is None else "with"
         features = f", and {feature_bytes / 2**30:.3g} GiB of features" if feature_bytes else ""
         raise MemoryError(
             f"the dual form of {n_rows} rows takes {needed / 2**30:.3g} GiB {kernel} the kernel "
-            f"matrix ({per_square} n² bytes{features}), but {free / 2**30:.3g} GiB are free: take "
-            "a feature map of fewer features (a Nyström map), or fewer rows"
+            f"matrix ({per_square} n² bytes{features}), but {free / 2**30:.3g} GiB are free: "
+            + alternatives(getattr(feature_map, "kernel", "precomputed"))
         )
 
 

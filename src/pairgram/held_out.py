@@ -28,6 +28,8 @@ __all__ = [
     "predict_path",
     "predict_rows",
     "refuse_long_refits",
+    "require_leave_query_out",
+    "require_leave_row_out",
     "require_training_pairs",
     "scores_without_queries",
     "split_scores",
@@ -68,18 +70,26 @@ def leave_query_out(
         If no query, or only one, has pairs; if refitting would be needed and would take too long.
     """
     settings = total.settings
+    require_leave_query_out(data, settings)
     if settings.scope == "global" and settings.pairs is not None:
         return _leave_global_query_out(data, total, ridge, alphas, n_threads)
-    if data.has_pairs(settings).sum() < 2:
-        raise ValueError(
-            "leave-query-out needs two queries with pairs, one to fit to and one to hold out; give "
-            "cv a splitter or a validation set"
-        )
     basis = ridge.basis
     nodes = linear_nodes(data.feature_map)
     if nodes is not None and settings.pairs is not None:  # offsets change no difference
         data, basis = replace(data, feature_map=None), nodes.weights @ basis
     return scores_without_queries(data, settings, replace(ridge, basis=basis), alphas, n_threads)
+
+
+def require_leave_query_out(data: RankingData, settings: PairSettings) -> None:
+    """Raise the ValueErrors of `leave_query_out`, from the labels and the sizes alone."""
+    if settings.scope == "global" and settings.pairs is not None:
+        n_queries = data.queries.n_queries
+        refuse_long_refits(data, settings, n_queries, "leave-query-out with scope='global'")
+    elif data.has_pairs(settings).sum() < 2:
+        raise ValueError(
+            "leave-query-out needs two queries with pairs, one to fit to and one to hold out; give "
+            "cv a splitter or a validation set"
+        )
 
 
 def scores_without_queries(
@@ -138,11 +148,10 @@ def leave_row_out(
     ValueError
         If refitting would be needed and would take too long.
     """
-    settings = total.settings
-    if settings.pairs is None or settings.kind == "kept":
+    settings, n_rows = total.settings, len(data.y)
+    require_leave_row_out(data, settings)
+    if settings.kind in ("none", "kept"):
         return RowRegression.of(data, settings, ridge).leave_one_out(alphas)
-    n_rows = len(data.y)
-    refuse_long_refits(data, settings, n_rows, f"leave-row-out with pairs={settings.pairs!r}")
     scores = np.empty((len(alphas), n_rows))
     rows = np.arange(n_rows)
     v, features = data.v, data.features()
@@ -155,6 +164,13 @@ def leave_row_out(
         origin = coefs @ (share @ features)
         scores[:, row] = predict_path(data.features(test), coefs)[:, 0] - origin
     return scores
+
+
+def require_leave_row_out(data: RankingData, settings: PairSettings) -> None:
+    """Raise the ValueError of `leave_row_out`, from the sizes alone."""
+    if settings.kind not in ("none", "kept"):
+        what = f"leave-row-out with pairs={settings.pairs!r}"
+        refuse_long_refits(data, settings, len(data.y), what)
 
 
 def split_scores(
@@ -232,8 +248,6 @@ def _leave_global_query_out(
     alphas: Vector,
     n_threads: int | None,
 ) -> Vector:
-    n_queries = data.queries.n_queries
-    refuse_long_refits(data, total.settings, n_queries, "leave-query-out with scope='global'")
     scores = np.empty((len(alphas), len(data.y)))
     rows = np.arange(len(data.y))
     for query in np.flatnonzero(data.queries.sizes).tolist():

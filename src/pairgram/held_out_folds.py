@@ -15,9 +15,9 @@ from pairgram.held_out import require_training_pairs, scores_without_queries
 from pairgram.pairs import PairSettings
 from pairgram.queries import Queries
 from pairgram.ridge import RidgePath, Vector
-from pairgram.row_regression import RowRegression
+from pairgram.row_regression import RowRegression, blocks_of_rows
 
-__all__ = ["fold_scores", "is_from_decomposition"]
+__all__ = ["fold_scores", "is_from_decomposition", "leave_out_of_all_rows"]
 
 Rows = NDArray[np.int64]
 Splits = Sequence[tuple[Rows, Rows]]
@@ -82,13 +82,13 @@ def fold_scores(
     -----
     A fold B is a block of the hat matrix: ``(I − H_BB) x = residual_B`` for all alphas by conjugate
     gradients. 2 n³ flops for rows in the basis, where a refit of every fold costs 9 n³ each. For
-    rows of one query 24 n² bytes for a moment, as a decomposition.
+    rows of one query 8 n² bytes besides the decomposition.
     """
     for number, (train, _) in enumerate(splits):
         require_training_pairs(data, total.settings, number, train)
-    if _of_one_query(data, total):
-        return _folds_of_rows(data, total, ridge, splits, alphas, n_threads)
     tests = [test for _, test in splits]
+    if _of_one_query(data, total):
+        return _folds_of_rows(data, total, ridge, tests, alphas, n_threads)
     folds = RankingData(
         data.X,
         total.targets(),
@@ -97,6 +97,26 @@ def fold_scores(
     )
     scores = scores_without_queries(folds, PairSettings(None), ridge, alphas, n_threads)
     return [scores[:, test] for test in tests]
+
+
+def leave_out_of_all_rows(
+    data: RankingData,
+    total: DualGram,
+    ridge: RidgePath,
+    alphas: Vector,
+    n_threads: int | None = None,
+) -> Vector:
+    """Return the scores of every row without its query, for kept pairs of all rows.
+
+    As `fold_scores` of a fold for every query: shape (n_alphas, n_rows).
+    """
+    rows, queries = np.arange(len(data.y)), data.queries
+    tests = [rows[queries.rows(query)] for query in np.flatnonzero(queries.sizes).tolist()]
+    scores = np.empty((len(alphas), len(rows)))
+    parts = _folds_of_rows(data, total, ridge, tests, alphas, n_threads)
+    for test, part in zip(tests, parts, strict=True):
+        scores[:, test] = part
+    return scores
 
 
 def _of_one_query(data: RankingData, total: DualGram) -> bool:
@@ -120,7 +140,7 @@ def _folds_of_rows(
     data: RankingData,
     total: DualGram,
     ridge: RidgePath,
-    splits: Splits,
+    tests: list[Rows],
     alphas: Vector,
     n_threads: int | None,
 ) -> list[Vector]:
@@ -130,19 +150,20 @@ def _folds_of_rows(
     """
     regression = RowRegression.of(data.as_scope(total.settings), total.settings, ridge)
     free, v = int(regression.intercept), data.v
-    z = np.ones((len(v), len(ridge.eigenvalues) + free))
-    z[:, : len(ridge.eigenvalues)] = regression.features(slice(None))
+    rank = len(ridge.eigenvalues)
     targets = total.settings.targets(data.y) - regression.mean_y
-    tests = [test for _, test in splits]
     factors = regression.factors_without(np.array([v[test].sum() for test in tests]))
     parts = [np.zeros((len(alphas), len(test))) for test in tests]
     for factor in np.unique(factors[factors > 0]):
         chosen = np.flatnonzero(factors == factor).tolist()
         rows = np.concatenate([tests[fold] for fold in chosen])
         offsets = _offsets([tests[fold] for fold in chosen])
+        z = np.ones((len(rows), rank + free))
+        for part_of in blocks_of_rows(len(rows), rank):
+            z[part_of, :rank] = regression.features(rows[part_of])
         with single_threaded_blas():
             scores = _core.leave_query_out(
-                z[rows],
+                z,
                 targets[rows, None],
                 np.zeros(len(rows)),
                 offsets,

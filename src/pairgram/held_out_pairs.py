@@ -16,7 +16,13 @@ from pairgram.held_out import path_of, refuse_long_refits, statistics_without
 from pairgram.metrics import Metric
 from pairgram.pairs import PairSettings
 from pairgram.ridge import RidgePath, Vector
-from pairgram.row_regression import RowRegression
+from pairgram.row_regression import (
+    SMALLEST_PIVOT,
+    RowRegression,
+    blocks_of_rows,
+    factors_without,
+    in_one_query,
+)
 
 __all__ = ["LEAVE_PAIR_OUT", "HeldOutPairs"]
 
@@ -24,7 +30,6 @@ LEAVE_PAIR_OUT = "leave-pair-out"
 BLOCK_ENTRIES = 1 << 20
 MAX_PRODUCTS = 32  # of all rows with all, one for every ridge; else pair by pair
 MAX_FLOPS = 1e12
-SMALLEST_PIVOT = 5e-11  # of I − H: below, what is held out is rounding error
 TIE = 1e-12  # relative to the range of what is fitted: smaller differences are rounding error
 
 
@@ -62,6 +67,39 @@ class HeldOutPairs:
             )
         return cls(data, metric, n_threads)
 
+    def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
+        """Raise a ValueError where there are several queries, or it would take too long."""
+        data = self.data
+        n_queries = np.count_nonzero(data.queries.sizes)
+        if n_queries > 1 and settings.scope != "global":
+            raise ValueError(
+                f"cv={LEAVE_PAIR_OUT!r} holds out pairs of one query, or of all rows with "
+                f"scope='global', got {n_queries} queries"
+            )
+        if self._is_refitted(settings):
+            what = f"cv={LEAVE_PAIR_OUT!r} with pairs={settings.pairs!r}"
+            _, sizes = np.unique(data.y[data.v > 0], return_counts=True)
+            n_pairs = int(sizes.sum() ** 2 - (sizes**2).sum()) // 2
+            refuse_long_refits(data, settings, n_pairs, what)
+        else:
+            factors = _factors_without_pairs(data, settings)
+            # elementwise operations of single pairs take the time of about 30 flops of a product
+            per_entry = 75.0 if factors is None else 2.0 * len(factors)
+            n_rows, rank = len(data.y), data.n_features
+            flops = per_entry * n_rows**2 * rank * n_alphas
+            if flops > MAX_FLOPS:
+                raise ValueError(
+                    f"cv={LEAVE_PAIR_OUT!r} of {n_rows} rows, rank {rank} and {n_alphas} alphas "
+                    f"takes the time of {flops:.0e} flops, at most {MAX_FLOPS:.0e}: give fewer "
+                    "alphas, or cv a splitter"
+                )
+
+    def n_matrices(self, settings: PairSettings) -> int:
+        """Return how many matrices of the rows' size `scores` takes in the dual, at most."""
+        if self._is_refitted(settings):
+            return 0
+        return 2 if _factors_without_pairs(self.data, settings) is not None else 3
+
     def scores(
         self,
         total: Statistics,
@@ -72,29 +110,31 @@ class HeldOutPairs:
     ) -> Vector:
         """Return the share of held-out pairs in the right order for every alpha, (n_alphas,).
 
-        Of the pairs with different labels, each with the product ``v_i v_j`` of its rows' weights;
-        equal scores count ½. NaN where a held-out preference would be rounding error, or where
-        there is no such pair. The features stay as `ridge` scales them.
+        Of the pairs with different labels, each with the product of its rows' weights, ``v`` times
+        that of the query; equal scores count ½. NaN where a held-out preference would be rounding
+        error, or where there is no such pair. The features stay as `ridge` scales them.
 
-        Raises
-        ------
-        ValueError
-            If there are several queries, or it would take too long.
+        What `require` refuses should not come here.
         """
-        settings, data = total.settings, self.data
-        if np.count_nonzero(data.queries.sizes) > 1 and settings.scope != "global":
-            raise ValueError(
-                f"cv={LEAVE_PAIR_OUT!r} holds out pairs of one query, or of all rows with "
-                f"scope='global', got {np.count_nonzero(data.queries.sizes)} queries"
-            )
-        if settings.pairs is None or settings.kind == "kept":
-            return self._by_hat_matrix(settings, ridge, alphas)
-        return self._by_refits(total, ridge, alphas)
+        if self._is_refitted(total.settings):
+            return self._by_refits(total, ridge, alphas)
+        return self._by_hat_matrix(total.settings, ridge, alphas)
+
+    def _is_refitted(self, settings: PairSettings) -> bool:
+        if settings.kind == "none":  # a query that counts 1 in all gives its other rows more weight
+            several = np.count_nonzero(self.data.queries.sizes) > 1
+            return settings.weighting == "queries" and several
+        return settings.kind != "kept"
+
+    @property
+    def _weights(self) -> Vector:
+        """The weights of rows, of which those of a pair are a product."""
+        return self.data.v * self.data.query_weight_of_rows
 
     def _by_hat_matrix(self, settings: PairSettings, ridge: RidgePath, alphas: Vector) -> Vector:
         """``f_B = (I − H_BB)⁻¹ (fit_B − H_BB y_B)`` for every pair B of rows."""
-        v, y = self.data.v, self.data.y
-        pairs = _HeldOut.of(RowRegression.of(self.data, settings, ridge), len(alphas))
+        v, y = self._weights, self.data.y
+        pairs = _HeldOut.of(RowRegression.of(self.data, settings, ridge))
         counts = _Counts.of(alphas, settings.targets(y))
         for at, alpha in enumerate(alphas):
             for rows, differences in pairs.differences(alpha):
@@ -103,13 +143,10 @@ class HeldOutPairs:
         return counts.shares()
 
     def _by_refits(self, total: Statistics, ridge: RidgePath, alphas: Vector) -> Vector:
-        data, v = self.data, self.data.v
-        better, worse = np.nonzero((data.y[:, None] > data.y) & (v[:, None] > 0) & (v > 0))
-        what = f"cv={LEAVE_PAIR_OUT!r} with pairs={total.settings.pairs!r}"
-        refuse_long_refits(data, total.settings, len(better), what)
+        data, v = self.data, self._weights
         counts = _Counts.of(alphas, total.settings.targets(data.y))
         rows = np.arange(len(v))
-        for pair in np.column_stack((better, worse)):
+        for pair in np.argwhere((data.y[:, None] > data.y) & (data.v[:, None] > 0) & (data.v > 0)):
             rest = statistics_without(data, total, np.delete(rows, pair), pair, self.n_threads)
             coefs = path_of(rest, ridge.factor).coef(alphas)
             scores = data.features(pair) @ coefs.T
@@ -144,6 +181,16 @@ class _Counts:
         return out
 
 
+def _factors_without_pairs(data: RankingData, settings: PairSettings) -> Vector | None:
+    """Return the distinct factors of the objective without a pair of rows; None: many."""
+    data = in_one_query(data)
+    levels = np.unique(data.v)
+    if len(levels) > MAX_PRODUCTS:
+        return None
+    values = np.unique(factors_without(data, settings, np.add.outer(levels, levels).ravel()))
+    return values if len(values) <= MAX_PRODUCTS else None
+
+
 @dataclass(frozen=True, eq=False)
 class _HeldOut:
     """The 2 × 2 systems of all pairs of rows."""
@@ -155,32 +202,20 @@ class _HeldOut:
     values: Vector | None  # the distinct factors of the objective without a pair; None: many
 
     @classmethod
-    def of(cls, regression: RowRegression, n_alphas: int) -> _HeldOut:
-        """Map the rows; a ValueError where the systems would take too long."""
+    def of(cls, regression: RowRegression) -> _HeldOut:
+        """Map the rows."""
         data, v = regression.data, regression.data.v
-        levels = np.unique(v)
-        values: Vector | None = None
-        if len(levels) <= MAX_PRODUCTS:
-            values = np.unique(regression.factors_without(np.add.outer(levels, levels).ravel()))
-        if values is not None and len(values) > MAX_PRODUCTS:
-            values = None
-        n_rows, rank = len(v), len(regression.eigenvalues)
-        # elementwise operations of single pairs take the time of about 30 flops of a product
-        per_entry = 75.0 if values is None else 2.0 * len(values)
-        flops = per_entry * n_rows**2 * rank * n_alphas
-        if flops > MAX_FLOPS:
-            raise ValueError(
-                f"cv={LEAVE_PAIR_OUT!r} of {n_rows} rows, rank {rank} and {n_alphas} alphas takes "
-                f"the time of {flops:.0e} flops, at most {MAX_FLOPS:.0e}: give fewer alphas, or cv "
-                "a splitter"
-            )
-        z = regression.features(slice(None))
+        z = np.empty((len(v), len(regression.eigenvalues)))
+        for rows in blocks_of_rows(*z.shape):
+            z[rows] = regression.features(rows)
+        values = _factors_without_pairs(data, regression.settings)
         return cls(regression, z, v, regression.settings.targets(data.y), values)
 
     def differences(self, alpha: float) -> Iterator[tuple[NDArray[np.int64], Vector]]:
         """Yield rows i and ``f_i − f_j`` without i and j for every j, (n_rows of i, n_rows)."""
         n_rows = len(self.v)
         step = 1 if self.values is None else max(1, BLOCK_ENTRIES // n_rows)
+        scratch = np.empty_like(self.z if self.values is None else self.z[:0])
         for begin in range(0, n_rows, step):
             rows = np.arange(begin, min(begin + step, n_rows))
             factors = self.regression.factors_without(self.v[rows, None] + self.v)
@@ -189,7 +224,8 @@ class _HeldOut:
                 ridges = np.divide(
                     alpha, factors[0], out=np.full(n_rows, np.inf), where=factors[0] > 0
                 )
-                inverse = 1 / (self.regression.eigenvalues + ridges[:, None])
+                np.add(self.regression.eigenvalues, ridges[:, None], out=scratch)
+                inverse = np.divide(1.0, scratch, out=scratch)
                 out[0] = np.where(factors[0] > 0, self._solved(rows, inverse)[0], 0.0)
             else:
                 for value in self.values[self.values > 0]:

@@ -54,18 +54,19 @@ class RankRLS(RidgeRanker):
         Instead of a feature map: "linear" (the inputs), "rbf", "polynomial", "laplacian",
         "tanimoto" or ``kernel(X, Z)``, see `kernel_matrix`; with "precomputed", X is the matrix of
         the kernel between rows and training rows. The ridge is on the norm in the kernel's space.
-    gamma, degree, coef0 : float or None, float, float, default=None, 3, 1.0
+    gamma, degree, coef0 : float or None, int, float, default=None, 3, 1.0
         Of the kernel.
     form : {"auto", "primal", "dual"}, default="auto"
-        Solve a system of the size of the features, or of the rows. "auto" takes the smaller; both
-        give the same scores. Kernels other than "linear" have the dual alone.
+        Solve a system of the size of the features, or of the rows. "auto" takes the smaller, the
+        primal with ``scale=True``; both give the same scores. Kernels other than "linear" have the
+        dual alone.
     n_threads : int or None, default=None
         None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``. The result has
         the same bits for any number.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,), float64
+    coef_ : ndarray of shape (n_features,), or of (n_rows,) with a kernel, float64
         Of the features that `feature_map_` makes, if there is one.
     feature_map_ : fitted transformer or None
         With a kernel, the `KernelMap` of the training rows: `coef_` are the dual coefficients.
@@ -88,10 +89,16 @@ class RankRLS(RidgeRanker):
     ``Σ_i c v_i (y_i − f_i)² + alpha ‖w‖²``.
 
     Cost: n · n_features² + n_features³ flops, O(n_features²) memory besides X, never a pair. In the
-    dual n² · n_features + n³ flops and O(n²) memory. CSR rows of more than 4,096 rows and features,
-    as of text, are solved by conjugate gradients to a residual of 1e-10, without a matrix:
-    O(nnz + n_features) memory and time a step, more steps for a smaller alpha
-    (``ConvergenceWarning`` after 10,000).
+    dual n² · n_features + n³ flops and 8 n² bytes, 16 n² to 24 n² with 0 or a tiny alpha. CSR rows
+    of more than 4,096 rows and features, as of text, are solved by conjugate gradients to a
+    residual of 1e-10, without a matrix: O(nnz + n_features) memory and time a step, more steps for
+    a smaller alpha (``ConvergenceWarning`` after 10,000).
+
+    Scores have a relative error of about ``1e-16 λ_max / alpha`` in any form, with λ_max that of
+    XᵀLX: primal and dual agree to 1e-8 where alpha is not below 1e-8 of it, and a precomputed
+    kernel, whose rounding errors no differences take back, loses one or two digits more. Kernels
+    are made in float64 for float32 rows too; a precomputed one of float32 stays one, and scores err
+    by about ``6e-8 λ_max / alpha``.
 
     References
     ----------
@@ -198,6 +205,7 @@ class RankRLSCV(RidgeSearch):
     alphas : array-like of shape (n_alphas,), each > 0, or None, default=None
         None: ``λ_max(G) / 1e4 · 2^k`` for k = −18 … 15, for each combination of the others.
     pairs, target, scale : a value as in `RankRLS`, or a list of values to choose from
+        Where True is among the scales, all is solved in the primal.
     scope, weighting, feature_map, kernel, gamma, degree, coef0, form : as in `RankRLS`
     cv : None, splitter, iterable of splits, (X, y) or (X, y, qid), default=None
         How rows are held out:
@@ -218,8 +226,10 @@ class RankRLSCV(RidgeSearch):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,), float64
+    coef_ : ndarray of shape (n_features,), or of (n_rows,) with a kernel, float64
         Of the model with the chosen settings, fitted to all rows.
+    feature_map_ : fitted transformer or None
+        As in `RankRLS`.
     alpha_, pairs_, target_, scale_ :
         The chosen settings.
     best_score_ : float
@@ -228,7 +238,7 @@ class RankRLSCV(RidgeSearch):
         The grid of the chosen combination.
     scores_ : ndarray of shape (n_alphas,)
         Mean held-out scores along `alphas_`.
-    coef_path_ : ndarray of shape (n_alphas, n_features)
+    coef_path_ : ndarray of shape (n_alphas, n_features), or (n_alphas, n_rows) with a kernel
         Weights along `alphas_`.
     cv_results_ : dict of str to ndarray
         A row for every combination of settings and alpha: ``param_alpha``, ``param_pairs``,
@@ -243,25 +253,29 @@ class RankRLSCV(RidgeSearch):
     weights times its query weight; rows of weight 0 are not there.
 
     Leave-query-out scores are those of explicit refits without each query, to a relative error of
-    about ``1e-16 λ_max(G) / alpha``; where a tiny alpha would leave rounding error alone, the score
-    is NaN. They cost about ``2 n d² + 20 n d n_alphas`` flops for d features, and n · n_alphas
-    doubles.
+    about ``1e-16 λ_max(G) / alpha``. They cost about
+    ``2 n d² + 20 n d n_alphas`` flops for d features, and n · n_alphas doubles.
     With ``scale=True`` the scaling is that of all rows; splitters and validation sets scale by the
     training rows. Ties go to the first combination and the largest alpha.
-    For ``scope="global"`` other rows' pairs change too: the queries' rows are subtracted
-    (``pairs="kept"``) or the model is refitted, and refused above 1e11 flops.
+    For ``scope="global"`` other rows' pairs change too: with ``pairs="kept"`` every query is a fold
+    of one regression (dual) or its rows are subtracted (primal), else the model is refitted;
+    refused above 1e11 flops.
 
     Rows of a single query that are held out one by one are scored from the mean of the others,
     ``wᵀ(x_i − mean(X))``, since the models without each have different origins.
+
+    However rows are held out without a refit: where a tiny alpha would leave rounding error alone,
+    the score is NaN.
 
     In the dual the folds of a splitter come from the one decomposition as well, where they are all
     rows once and either whole queries, or rows of one query with pairs kept, or pointwise. Other
     folds are refits.
 
     Leave-pair-out scores are the share of pairs in the right order, by the model without the two
-    rows: weighted by ``v_i v_j``, equal scores count ½, and it takes no other `scoring`. Exact for
-    ``pairs="kept"`` and None, from 2 × 2 systems of the hat matrix: about ``2 n² · rank`` flops for
-    every alpha, 40 times that where row weights differ; else refits.
+    rows: weighted by ``v_i v_j`` (times the weights of their queries), equal scores count ½, and it
+    takes no other `scoring`. Exact for ``pairs="kept"`` and None, from 2 × 2 systems of the hat
+    matrix: about ``2 n² · rank`` flops for every alpha, 40 times that where row weights differ.
+    Else refits, as for pointwise rows of several queries that count 1 each.
 
     References
     ----------

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _safe_indexing
 
+from pairgram.data import RankingData
+from pairgram.elm import _check_C
 from pairgram.pairs import PairSettings
 from pairgram.queries import check_weights
 from pairgram.ridge_ranker import RidgeRanker
 
 __all__ = ["LSSVR", "MPRank"]
+
+KNOWN_ROWS = 128  # of whose errors a bias is the mean
 
 
 class _Preset(RidgeRanker):
@@ -43,10 +47,23 @@ class _Preset(RidgeRanker):
         return 1 / C
 
     def _ridge(self) -> tuple[PairSettings, float, bool]:
-        C: Any = self.C
-        if isinstance(C, bool) or not isinstance(C, Real) or not 0 < float(C) < np.inf:
-            raise ValueError(f"C must be a finite number > 0, got {C!r}")
-        return self._pairs, self._ridge_of(float(C)), False
+        return self._pairs, self._ridge_of(_check_C("C", self.C)), False
+
+    def _check(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_weight: ArrayLike | None,
+    ) -> RankingData:
+        if query_weight is not None:
+            raise ValueError(
+                f"query_weight must be None: {type(self).__name__} takes all rows together, "
+                "whatever their queries"
+            )
+        return super()._check(X, y, qid, group, sample_weight, query_weight)
 
 
 class MPRank(_Preset):
@@ -76,6 +93,7 @@ class MPRank(_Preset):
     See Also
     --------
     RankRLS : With pairs within queries, other weights of pairs, feature maps.
+    RankRLSCV : With ``scope="global"`` it chooses C = 1 / (2 alpha_) by held-out rows.
 
     Notes
     -----
@@ -124,6 +142,7 @@ class LSSVR(_Preset):
     See Also
     --------
     PointwiseELM : Least squares on labels without a bias.
+    RankRLSCV : With ``scope="global", weighting="documents"`` it chooses C = 1 / alpha_.
 
     Notes
     -----
@@ -169,12 +188,17 @@ class LSSVR(_Preset):
             sample_weight=sample_weight,
             query_weight=query_weight,
         )
-        errors = np.asarray(y, dtype=np.float64).ravel() - super().predict(X)
-        if sample_weight is None:
-            self.intercept_ = float(errors.mean())
-        else:
-            weights = check_weights(sample_weight, len(errors), "sample_weight")
-            self.intercept_ = float(np.average(errors, weights=weights))
+        labels = np.asarray(y, dtype=np.float64).ravel()
+        given = 1.0 if sample_weight is None else sample_weight
+        v = check_weights(given, len(labels), "sample_weight")
+        rows = np.flatnonzero(v > 0)
+        errors = labels[rows]
+        if self.feature_map_ is not None:
+            # The error of row i is b + a_i / (C v_i), so a few rows tell b without all of K.
+            rows = rows[:KNOWN_ROWS]
+            errors = labels[rows] - self.coef_[rows] / (self.C * v[rows])
+        errors -= super().predict(_safe_indexing(X, rows))
+        self.intercept_ = float(np.average(errors, weights=v[rows]))
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairgram._threads import single_threaded_blas
 
 __all__ = [
+    "DEFAULT_POWERS",
     "RidgePath",
     "blas_guard",
     "check_alpha",
@@ -27,6 +28,7 @@ Vector = NDArray[np.float64]
 
 # Up to this order one BLAS thread factorises as fast as two, and waking the others only disturbs.
 SINGLE_THREADED_ORDER = 256
+DEFAULT_POWERS = np.arange(15, -19, -1)  # of 2, in alphas
 LARGEST_THREADED_CHOLESKY = 8192
 
 
@@ -100,7 +102,7 @@ class RidgePath:
     def default_alphas(self) -> Vector:
         """Return ``λ_max(G) / 1e4 · 2^k`` for k = 15 … −18, descending."""
         largest = float(self.eigenvalues.max(initial=0.0)) or 1.0
-        return np.asarray(largest / 1e4 * 2.0 ** np.arange(15, -19, -1))
+        return np.asarray(largest / 1e4 * 2.0**DEFAULT_POWERS)
 
 
 def scale_factors(diagonal: Vector) -> Vector:

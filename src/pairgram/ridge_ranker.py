@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pairgram._kernel_tiles import FLOATS, KernelSettings
 from pairgram.coordinates import Coordinates
 from pairgram.cross_validation import HeldOutScoring, choose, is_validation_set
 from pairgram.data import RankingData
-from pairgram.dual import Statistics
+from pairgram.dual import Statistics, require_memory
 from pairgram.held_out_pairs import LEAVE_PAIR_OUT, HeldOutPairs
 from pairgram.kernels import KernelMap
 from pairgram.linear import LinearRanker
 from pairgram.metrics import Metric
 from pairgram.pairs import PairSettings
-from pairgram.ridge import Vector
+from pairgram.ridge import DEFAULT_POWERS, Vector
 
 __all__ = ["Candidate", "RidgeRanker", "RidgeSearch", "as_list"]
 
@@ -31,15 +35,37 @@ class _FeaturesOrKernel(LinearRanker):
     degree: float
     coef0: float
     form: str
+    _takes_path = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.kernel != "precomputed"
         tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.positive_only = self.kernel == "tanimoto"
         return tags
 
+    @property
+    def _has_kernel(self) -> bool:
+        """Whether the model is one in the space of a kernel, with dual coefficients alone."""
+        return callable(self.kernel) or self.kernel not in (None, "linear")
+
+    def _with_map(self, data: RankingData, feature_map: Any) -> RankingData:
+        """Check the memory of a kernel problem, before its rows are copied and anything is made."""
+        if self._has_kernel:
+            precomputed = self.kernel == "precomputed"
+            X, n_rows = data.X, len(data.y)
+            size = X.data.nbytes + X.indices.nbytes if scipy.sparse.issparse(X) else X.nbytes
+            require_memory(
+                n_rows,
+                self._takes_path,
+                None if precomputed else feature_map,
+                X.dtype,
+                feature_bytes=0.0 if precomputed else float(size),
+            )
+        return super()._with_map(data, feature_map)
+
     def _unfitted_map(self) -> Any:
+        kernel = "linear" if self.kernel is None else self.kernel
+        KernelSettings(kernel, self.gamma, self.degree, self.coef0)  # checks them
         if self.kernel is None:
             return self._features()
         if getattr(self, "feature_map", None) is not None:
@@ -55,6 +81,36 @@ class _FeaturesOrKernel(LinearRanker):
             degree=self.degree,
             coef0=self.coef0,
         )
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the scores by which rows are ranked, highest first.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features)
+            With ``kernel="precomputed"`` the kernels of every row with the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float32 for float32 X and else float64
+
+        Raises
+        ------
+        ValueError
+            If X has another number of features than in `fit`, or holds NaN or infinity.
+        """
+        check_is_fitted(self)
+        if self.kernel == "precomputed":
+            try:
+                validate_data(self, X, reset=False, dtype=FLOATS, ensure_all_finite=False)
+            except ValueError as error:
+                if "is expecting" in str(error):
+                    raise ValueError(
+                        f"{error}: with kernel='precomputed', those of every row with the "
+                        f"{self.n_features_in_} training rows"
+                    ) from None
+                raise
+        return super().predict(X)
 
     def _kernel_parameters(self) -> dict[str, Any]:
         return {
@@ -112,7 +168,12 @@ class RidgeRanker(_FeaturesOrKernel):
         settings, alpha, scale = self._ridge()
         data = self._check(X, y, qid, group, sample_weight, query_weight)
         coordinates = Coordinates.choose(
-            data, [settings], form=self.form, scale=scale, n_threads=self.n_threads
+            data,
+            [settings],
+            kernel=self._has_kernel,
+            form=self.form,
+            scale=scale,
+            n_threads=self.n_threads,
         )
         self.coef_ = coordinates.solve(settings, alpha, scale=scale, n_threads=self.n_threads)
         self.feature_map_, self.form_ = data.feature_map, coordinates.form
@@ -125,6 +186,7 @@ class RidgeSearch(_FeaturesOrKernel):
 
     cv: Any
     scoring: str | Metric | None
+    _takes_path = True
     _too_weak = "alpha is so small"
 
     @abstractmethod
@@ -153,15 +215,26 @@ class RidgeSearch(_FeaturesOrKernel):
                 f"{type(self).__name__} holds rows out, so X must have two or more, got 1 sample"
             )
         uses_qid = qid is not None or group is not None
+        scoring = self._scoring(data, uses_qid)
         coordinates = Coordinates.choose(
             data,
             [settings for settings, _ in combinations],
+            kernel=self._has_kernel,
             form=self.form,
             scale=any(scale for _, scale in combinations),
             path=True,
             n_threads=self.n_threads,
         )
-        scoring = self._scoring(data, coordinates, uses_qid)
+        scoring = replace(scoring, data=coordinates.data)
+        for settings, _ in combinations:  # what is refused is so before a matrix is decomposed
+            coordinates.data.require_pairs(settings)
+            n_alphas = len(DEFAULT_POWERS) if given is None else len(given)
+            scoring.require(settings, n_alphas, coordinates.form)
+            if coordinates.form == "dual":
+                in_dual, held_out = coordinates.data, scoring.n_matrices(settings)
+                require_memory(
+                    len(data.y), True, in_dual.feature_map, in_dual.dtype, held_out=held_out
+                )
         candidates: list[Candidate] = []
         totals: dict[PairSettings, Statistics] = {}
         for settings, scale in combinations:
@@ -174,17 +247,13 @@ class RidgeSearch(_FeaturesOrKernel):
         self.uses_qid_ = uses_qid
         return self
 
-    def _scoring(
-        self, data: RankingData, coordinates: Coordinates, uses_qid: bool
-    ) -> HeldOutScoring | HeldOutPairs:
+    def _scoring(self, data: RankingData, uses_qid: bool) -> HeldOutScoring | HeldOutPairs:
         if isinstance(self.cv, str) and self.cv == LEAVE_PAIR_OUT:
-            return HeldOutPairs.make(coordinates.data, self.scoring, self.n_threads)
+            return HeldOutPairs.make(data, self.scoring, self.n_threads)
         validation = None
         if is_validation_set(self.cv):
             validation = self._validation(data.feature_map, uses_qid, *self.cv)
-        return HeldOutScoring.make(
-            coordinates.data, self.cv, validation, self.scoring, self.n_threads
-        )
+        return HeldOutScoring.make(data, self.cv, validation, self.scoring, self.n_threads)
 
     def _choose(
         self, candidates: list[Candidate], metric: Metric, coefs: Callable[[Vector], Vector]

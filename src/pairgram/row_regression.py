@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from pairgram.data import RankingData
 from pairgram.pairs import PairSettings
+from pairgram.queries import Queries
 from pairgram.ridge import RidgePath, Vector
 
-__all__ = ["RowRegression"]
+__all__ = ["SMALLEST_PIVOT", "RowRegression", "blocks_of_rows", "factors_without", "in_one_query"]
 
 Rows = NDArray[np.int64]
 BLOCK_BYTES = 32 << 20
+SMALLEST_PIVOT = 5e-11  # of I − H: below, what is held out is rounding error
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +33,7 @@ class RowRegression:
     Attributes
     ----------
     data : RankingData
+        One query; where its rows were of several, their weights hold those of the queries.
     settings : PairSettings
     ridge : RidgePath
         Of the problem of all rows.
@@ -55,7 +58,11 @@ class RowRegression:
 
     @classmethod
     def of(cls, data: RankingData, settings: PairSettings, ridge: RidgePath) -> RowRegression:
-        """Make it of the decomposed problem of all rows, some of which count."""
+        """Make it of the decomposed problem of all rows, some of which count.
+
+        Of one query, or of pointwise rows of several, whose weights count rows (not "queries").
+        """
+        data = in_one_query(data)
         v, y = data.v, settings.targets(data.y)
         weight = float(v.sum())
         factor = float(_objective_factor(data, settings, np.array([weight]))[0]) or 1.0
@@ -97,12 +104,14 @@ class RowRegression:
         assert self.ridge.left is not None
         v = self.data.v[rows]
         seen = np.sqrt(np.where(v > 0, self.factor * v, np.inf))
-        return np.asarray(self.ridge.left.T[rows] * np.sqrt(self.ridge.eigenvalues) / seen[:, None])
+        z = np.asarray(self.ridge.left.T[rows] * np.sqrt(self.ridge.eigenvalues))
+        z /= seen[:, None]
+        return z
 
     @cached_property
     def _mean_root(self) -> Vector:
         v, n_features = self.data.v, self.data.n_features
-        sums = (v[rows] @ self._roots(rows) for rows in _blocks(len(v), n_features))
+        sums = (v[rows] @ self._roots(rows) for rows in blocks_of_rows(len(v), n_features))
         return np.asarray(sum(sums)) / self.weight
 
     @cached_property
@@ -110,7 +119,7 @@ class RowRegression:
         data = self.data
         mean = np.zeros(data.n_features)
         if self.intercept and self.weight > 0:
-            for rows in _blocks(len(data.y), data.n_features):
+            for rows in blocks_of_rows(len(data.y), data.n_features):
                 mean += data.v[rows] / self.weight @ data.features(rows)
         return mean
 
@@ -124,15 +133,13 @@ class RowRegression:
 
         0 where no pair is left: the model is then constant.
         """
-        left = self.weight - weights
-        left = np.where(left > 1e-14 * self.weight, left, 0.0)
-        return _objective_factor(self.data, self.settings, left)
+        return factors_without(self.data, self.settings, weights)
 
     def leave_one_out(self, alphas: Vector) -> Vector:
         """Return the scores of every row by the model without it, (n_alphas, n_rows).
 
         ``(fit_i − H_ii y_i) / (1 − H_ii)``, with an intercept less the mean label of the other
-        rows; rows are taken in blocks.
+        rows; NaN where that is rounding error. Rows are taken in blocks.
         """
         v, y, n_rows = self.data.v, self.settings.targets(self.data.y), len(self.data.y)
         scores = np.zeros((len(alphas), n_rows))
@@ -142,7 +149,7 @@ class RowRegression:
         means = np.zeros(n_rows)
         if self.intercept:
             np.divide(v @ y - v * y, self.weight - v, out=means, where=factors > 0)
-        for rows in _blocks(n_rows, self.data.n_features):
+        for rows in blocks_of_rows(n_rows, self.data.n_features):
             z = self.features(rows)
             known = factors[rows] > 0
             for i, alpha in enumerate(alphas):
@@ -151,23 +158,44 @@ class RowRegression:
                 fit = np.einsum("ij,j,ij->i", z, self.projection, inverse) + self.mean_y
                 own = np.einsum("ij,ij,ij->i", z, z, inverse) + self.intercept / self.weight
                 leverage = v[rows] * own
-                left = np.maximum(1 - leverage, np.finfo(np.float64).tiny)
+                left = np.where(1 - leverage < SMALLEST_PIVOT, np.nan, 1 - leverage)
                 held = (fit - leverage * y[rows]) / left - means[rows]
                 scores[i, rows] = np.where(known, held, 0.0)
         return scores
 
 
-def _blocks(n_rows: int, n_features: int) -> list[slice]:
+def blocks_of_rows(n_rows: int, n_features: int) -> list[slice]:
+    """Cut rows into blocks of a few MiB."""
     step = max(1, BLOCK_BYTES // (8 * max(1, n_features)))
     return [slice(begin, min(begin + step, n_rows)) for begin in range(0, n_rows, step)]
 
 
+def in_one_query(data: RankingData) -> RankingData:
+    """Return rows of several queries as one, where the weights of queries are those of rows."""
+    if np.count_nonzero(data.queries.sizes) <= 1:
+        return data
+    return replace(
+        data,
+        queries=Queries.make(len(data.y)),
+        row_weights=data.v * data.query_weight_of_rows,
+        query_weights=None,
+    )
+
+
+def factors_without(data: RankingData, settings: PairSettings, weights: Vector) -> Vector:
+    """Return c for the rows of one query that are left, given the weights of those held out."""
+    weight = data.v.sum()
+    left = weight - weights
+    left = np.where(left > 1e-14 * weight, left, 0.0)
+    return _objective_factor(data, settings, left)
+
+
 def _objective_factor(data: RankingData, settings: PairSettings, weight: Vector) -> Vector:
-    """What multiplies Σ v (y − f − b)² in the objective of one query of the given weights."""
+    """What multiplies Σ v (y − f − b)² in the objective of one query, by the weight of its rows."""
     inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
     ones = np.where(weight > 0, 1.0, 0.0)
     if settings.pairs is None:
         factor = inverse if settings.weighting == "queries" else ones
     else:
         factor = {"pairs": weight, "documents": ones, "queries": 2 * inverse}[settings.weighting]
-    return factor if data.query_weights is None else factor * data.query_weights.max()
+    return factor * data.query_weight_of_rows[0]
