@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from numbers import Integral, Real
+from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,9 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 
 from pairgram import _core
-from pairgram._checks import check_flag
+from pairgram._checks import check_flag, check_positive, check_size, check_text
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
+from pairgram.feature_maps import same_map
 from pairgram.feature_rows import FeatureRows, make_rows, scatter_diagonal, with_stored_features
 from pairgram.gram import Pairgram
 from pairgram.linear import LinearRanker
@@ -57,12 +58,9 @@ class SolverSettings:
 
     def __post_init__(self) -> None:
         PairSettings(weighting=self.weighting)
-        if self.loss not in ("squared_hinge", "squared"):
-            raise ValueError(f"loss must be 'squared_hinge' or 'squared', got {self.loss!r}")
+        check_text("loss", self.loss, ("squared_hinge", "squared"))
         check_positive("tol", self.tol)
-        max_iter: Any = self.max_iter
-        if isinstance(max_iter, bool) or not isinstance(max_iter, Integral) or max_iter < 1:
-            raise ValueError(f"max_iter must be an integer >= 1, got {max_iter!r}")
+        check_size("max_iter", self.max_iter)
         limit = self.memory_limit
         if limit is not None and (
             isinstance(limit, bool) or not isinstance(limit, Real) or not float(limit) >= 0
@@ -103,7 +101,12 @@ class Training:
         ValueError
             If no preference pair counts, or a feature is not finite.
         """
+        # their order is all that counts, and the Gram matrix would square them
+        _, exponent = np.frexp(np.abs(data.y).max(initial=0.0))
+        data = replace(data, y=np.ldexp(data.y, -exponent))
         weights = pairs_of(data, settings).pair_weights
+        if not np.isfinite(weights).all():
+            raise ValueError("sample_weight or query_weight too large: a pair's weight overflows")
         if not weights.any():
             raise ValueError(
                 f"no preference pair counts, with n_samples={len(data.y)}: every query has a "
@@ -119,10 +122,12 @@ class Training:
             total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
             factor = np.divide(2 * weights, total, out=np.zeros_like(weights), where=total > 0)
             curvature = scatter_diagonal(data, factor)
-            if not np.isfinite(curvature).all():
+        rows = make_rows(data, resolve_n_threads(settings.n_threads))
+        if curvature.ndim == 1:  # of the queries with pairs
+            sums = rows.sum(np.ones(len(data.y)))
+            if not (np.isfinite(curvature).all() and np.isfinite(sums).all()):
                 check_array(data.X, accept_sparse="csr", input_name="X")
                 raise ValueError("X too large: the sum of squared differences overflows")
-        rows = make_rows(data, resolve_n_threads(settings.n_threads))
         return cls(data, rows, curvature, settings)
 
     def solver(self, start: Vector | None = None, counts: Vector | None = None) -> PairSolver:
@@ -162,8 +167,9 @@ class RankSVM(LinearRanker):
     C : float > 0, default=1.0
         Weight of the loss, which is summed over pairs: its effect grows with the data.
     feature_map : transformer or None, default=None
-        Such as `RandomNodes`, or any transformer of arrays. A clone is fitted to X and y, and the
-        model is linear in its features: with approximate features of a kernel, a kernel RankSVM.
+        Such as `RandomNodes`, or any transformer of arrays. A clone is fitted to X and y, without
+        the weights, and the model is linear in its features: with approximate features of a
+        kernel, a kernel RankSVM. A RandomState or Generator is cloned too: fits draw alike.
     loss : {"squared_hinge", "squared"}, default="squared_hinge"
         "squared": ``(1 − (f_i − f_j))²`` for all preference pairs, those far apart included.
     weighting : {"pairs", "documents", "queries"}, default="pairs"
@@ -174,10 +180,11 @@ class RankSVM(LinearRanker):
     max_iter : int ≥ 1, default=100
         Newton steps.
     warm_start : bool, default=False
-        Start from the `coef_` of the last fit, if it has as many features.
+        Start from the `coef_` of the last fit, if its features are the same.
     memory_limit : float or None, default=None
         Bytes that the features of `feature_map` may take; beyond, they are made again block by
-        block whenever they are needed. None: half of the memory that is free.
+        block whenever they are needed, which changes the result by rounding. None: half of the
+        memory that is free.
     n_threads : int or None, default=None
         None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``. The result has
         the same bits for any number.
@@ -189,7 +196,9 @@ class RankSVM(LinearRanker):
     feature_map_ : fitted transformer or None
     history_ : dict of str to ndarray
         ``objective`` and ``relative_gradient`` before the first Newton step and after every one;
-        ``n_hessian_products`` and ``step``, its length, of every step.
+        ``n_hessian_products`` and ``step``, its length, of every step. The objective is exact to
+        about 1e-16 ``C Σ W_ij (1 + f_i² + f_j²)``. Model files do not hold it, `n_iter_` and
+        `n_hessian_products_`.
     n_iter_ : int
         Newton steps.
     n_hessian_products_ : int
@@ -209,7 +218,8 @@ class RankSVM(LinearRanker):
     Minimises ``½ ‖w‖² + C Σ W_ij max(0, 1 − (f_i − f_j))²`` with ``f = Xw`` over the preference
     pairs, ``y_i > y_j`` within a query, and ``W_ij = c v_i v_j``; v are the sample weights and c is
     the query's weight times the `weighting`. Warns (``ConvergenceWarning``) if `max_iter` steps do
-    not reach `tol`.
+    not reach `tol`, or numbers overflow on the way; it ends without a warning where a step promises
+    less than 1e-15 of the objective, which is rounding error.
 
     Truncated Newton: loss, gradient and products with the Hessian take O(n log n) and never form
     a pair; each step of conjugate gradients reads the features once. They are preconditioned by a
@@ -217,8 +227,8 @@ class RankSVM(LinearRanker):
     statistic of `RankRLS` for ``pairs="dropped"``: n · n_features² + n_features³ / 3 flops before
     the first step, and few steps after it. Above 4,096 features by its diagonal alone.
 
-    Features of a map are stored in single precision (double up to 1 MiB and for ``tol`` < 1e-5)
-    and summed in double. CSR rows stay sparse.
+    Features of a map are stored in single precision (of float64 X in double up to 1 MiB and for
+    ``tol`` < 1e-5) and summed in double. CSR rows stay sparse. BLAS is held to one thread.
 
     References
     ----------
@@ -278,13 +288,14 @@ class RankSVM(LinearRanker):
         X : array-like or CSR matrix of shape (n_rows, n_features), float64 or float32
             C-contiguous arrays of either type are not copied.
         y : array-like of shape (n_rows,)
-            Relevance labels, any real numbers; only their order within a query counts.
+            Relevance labels, any finite numbers, as float64; only their order within a query
+            counts.
         qid : array-like of shape (n_rows,), any hashable type, or None
             Query ids, rows in any order. None, without `group`: all rows are one query.
         group : array-like of shape (n_queries,) of int, or None
             Sizes of queries whose rows stand together, instead of `qid`.
         sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
-            Weight 2 is the same as the row twice.
+            Weight 2 is the same as the row twice, but to a feature map that is fitted to the rows.
         query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
             Constant within a query.
 
@@ -306,16 +317,16 @@ class RankSVM(LinearRanker):
         training = Training.make(data, settings)
         start = None
         if self.warm_start and len(getattr(self, "coef_", ())) == len(training.curvature):
-            start = self.coef_
+            start = self.coef_ if same_map(self.feature_map_, data.feature_map) else None
         precondition = training.preconditioner(float(self.C))
         with single_threaded_blas():
             solver = training.solver(start)
             history = solver.solve(float(self.C), precondition, self.tol, self.max_iter)
-        warn_of_failure([history], settings)
-        # all at once, so that a fit that fails leaves the model as it was
+        # all at once, so that a fit that fails leaves the model's solution as it was
         self.coef_, self.feature_map_ = solver.w, data.feature_map
         self.uses_qid_ = qid is not None or group is not None
         self.__dict__.update(told(history))
+        warn_of_failure([history], settings)
         return self
 
 
@@ -344,9 +355,3 @@ def warn_of_failure(histories: list[Convergence], settings: SolverSettings) -> N
             ConvergenceWarning,
             stacklevel=3,
         )
-
-
-def check_positive(name: str, value: Any) -> None:
-    """Raise a ValueError unless `value` is a finite number > 0."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
-        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
