@@ -257,7 +257,9 @@ def table_many(options: Options, n_problems: int = 300) -> Iterator[str]:
         way: t / n_problems for way, t in interleaved(ways, max(3, options.repeat // 3)).items()
     }
     loops = {
-        "fit, one after the other": lambda: [model.fit(X, y) for X, y in few],
+        f"fit, one after the other, splits in {options.threads} threads": lambda: [
+            model.fit(X, y) for X, y in few
+        ],
         "NumPy, an eigh per fold, 1 thread": functools.partial(_all_by_hand, few, model),
     }
     times |= {

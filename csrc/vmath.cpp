@@ -24,7 +24,6 @@ struct format<double> {
     static constexpr double ln2_high = 0x1.62e42fefa38p-1;  // 42 bits: k·ln2_high is exact
     static constexpr double ln2_low = 0x1.ef35793c7673p-45;
     static constexpr double exp_lowest = -746, exp_highest = 710;  // exp is 0 and inf there
-    static constexpr double sigmoid_zero = -709;                   // k = −bias
     static constexpr double tanh_one = 22;                         // tanh is 1 from there
 };
 
@@ -37,7 +36,6 @@ struct format<float> {
     static constexpr float ln2_high = 0x1.62e4p-1F;  // 15 bits
     static constexpr float ln2_low = 0x1.7f7d1cp-20F;
     static constexpr float exp_lowest = -105, exp_highest = 89;
-    static constexpr float sigmoid_zero = -88;
     static constexpr float tanh_one = 10;
 };
 
@@ -112,114 +110,139 @@ inline float sin_tail(float z) {
                       -0x1.be4a7p-26F);
 }
 
-// The functions of e^y = 2^k e^r, y = k·ln(2) + r, |r| ≤ ln(2)/2: y = argument(x), the result =
-// finish(x, e^r − 1, k + bias).
+// The functions that a reduction of the argument makes short: x = k·period + r. k is in the lowest
+// bits of count, which a shift moves to the sign or the exponent of the result. F(x) =
+// finish(x, r, count) where k − first is in [0, window), and far(x), which gives the same bits
+// there, everywhere.
 
-// 2^k is applied in two halves, so that only the last product leaves the normal range: subnormal
-// results are rounded once.
 template <class T>
-struct exponential {
+struct reduction {
+    T r;
+    bits_t<T> count;
+};
+
+// Cody & Waite: k·high is exact.
+template <class T>
+inline reduction<T> reduce_by(T x, T inverse, T high, T low) {
+    const T rounded = x * inverse + format<T>::rounder;
+    const T k = rounded - format<T>::rounder;
+    return {(x - k * high) - k * low, to_bits(rounded)};
+}
+
+template <class F, class T>
+inline T near(T x) {
+    const auto [r, count] = F::reduce(x);
+    return F::finish(x, r, count);
+}
+
+template <class T>
+inline T clamp(T x, T lowest, T highest) {  // NaN stays
+    x = x < lowest ? lowest : x;
+    return x > highest ? highest : x;
+}
+
+// The functions of e^x = 2^k e^r, |r| ≤ ln(2)/2. In the window 2^k and the result are normal.
+template <class T>
+struct exponential_family {
     using f = format<T>;
-    static constexpr bits_t<T> bias = 2 * f::bias;
-    static T argument(T x) {
-        x = x < f::exp_lowest ? f::exp_lowest : x;
-        return x > f::exp_highest ? f::exp_highest : x;
+    static constexpr bits_t<T> window = f::bias + 1, first = -(window / 2);
+
+    static reduction<T> reduce(T x) {
+        return reduce_by(x, T(1.4426950408889634), f::ln2_high, f::ln2_low);
     }
-    static T finish(T, T expm1, bits_t<T> exponent) {
-        const bits_t<T> half = exponent >> 1;
-        return (1 + expm1) * from_bits<T>(half << f::mantissa) *
-               from_bits<T>((exponent - half) << f::mantissa);
+    static T expm1(T r) { return r + r * r * exp_tail(r); }
+    static bits_t<T> exponent(bits_t<T> count) { return count << f::mantissa; }
+};
+
+// Adding to the exponent multiplies by 2^k. Far, 2^k is applied in two halves, so that only the
+// last product leaves the normal range: subnormal results are rounded once.
+template <class T>
+struct exponential : exponential_family<T> {
+    using family = exponential_family<T>;
+    using f = format<T>;
+    static T finish(T, T r, bits_t<T> count) {
+        return from_bits<T>(to_bits(1 + family::expm1(r)) + family::exponent(count));
+    }
+    static T far(T x) {
+        const auto [r, count] = family::reduce(clamp(x, f::exp_lowest, f::exp_highest));
+        const bits_t<T> biased = count - to_bits(f::rounder) + 2 * f::bias, half = biased >> 1;
+        return (1 + family::expm1(r)) * from_bits<T>(family::exponent(half)) *
+               from_bits<T>(family::exponent(biased - half));
     }
 };
 
+// Of −x. The window is that of x ≥ 0.
 template <class T>
-struct gaussian : exponential<T> {
-    static T argument(T x) { return exponential<T>::argument(-x); }
+struct gaussian : exponential_family<T> {
+    using family = exponential_family<T>;
+    static constexpr bits_t<T> first = -bits_t<T>(2);
+    static T finish(T, T r, bits_t<T> count) {
+        return from_bits<T>(to_bits(1 + family::expm1(-r)) - family::exponent(count));
+    }
+    static T far(T x) { return exponential<T>::far(-x); }
 };
 
-// Of e = exp(−|x|): e / (1 + e) keeps the relative accuracy of the negative tail. From
-// k = −bias on, x < sigmoid_zero, 2^k and with it e is 0.
 template <class T>
-struct sigmoid {
+struct sigmoid : exponential_family<T> {
     using f = format<T>;
-    static constexpr bits_t<T> bias = f::bias;
-    static T argument(T x) {
-        const T y = -std::abs(x);
-        return y < f::sigmoid_zero ? f::sigmoid_zero : y;
+    static T finish(T x, T r, bits_t<T> count) {
+        return 1 / (1 + gaussian<T>::finish(x, r, count));
     }
-    static T finish(T x, T expm1, bits_t<T> exponent) {
-        const T e = (1 + expm1) * from_bits<T>(exponent << f::mantissa);
-        return (x < 0 ? e : T(1)) / (1 + e);
-    }
+    static T far(T x) { return 1 / (1 + exponential<T>::far(-x)); }
 };
 
 // expm1(2|x|) / (expm1(2|x|) + 2): nothing cancels near 0.
 template <class T>
-struct hyperbolic_tangent {
+struct hyperbolic_tangent : exponential_family<T> {
+    using family = exponential_family<T>;
     using f = format<T>;
-    static constexpr bits_t<T> bias = f::bias;
-    static T argument(T x) {
-        const T y = 2 * std::abs(x);
-        return y > 2 * f::tanh_one ? 2 * f::tanh_one : y;
+    static reduction<T> reduce(T x) { return family::reduce(2 * std::abs(x)); }
+    static T finish(T x, T r, bits_t<T> count) {
+        const T power = from_bits<T>(to_bits(T(1)) + family::exponent(count));
+        const T e = power * family::expm1(r) + (power - 1);
+        return std::copysign(e / (e + 2), x);
     }
-    static T finish(T x, T expm1, bits_t<T> exponent) {
-        const T power = from_bits<T>(exponent << f::mantissa);
-        expm1 = power * expm1 + (power - 1);
-        return std::copysign(expm1 / (expm1 + 2), x);
-    }
+    static T far(T x) { return near<hyperbolic_tangent>(clamp(x, -f::tanh_one, f::tanh_one)); }
 };
 
-// x = k·π + r, |r| ≤ π/2, for |x| ≤ period_limit (Cody & Waite): k·π_high is exact, hence r is off
-// by the rounding of one subtraction. In double for both types.
+// x = k·π + r, |r| ≤ π/2: r is off by the rounding of one subtraction. In double for both types.
+// Beyond the limit, the C library.
 constexpr double period_limit = 0x1p24;
 
-struct half_turns {
-    double r;
-    std::uint64_t parity;  // k in the lowest bit
+struct periodic {
+    static constexpr std::uint64_t window = 1 << 23, first = -(window / 2);  // within the limit
+
+    static reduction<double> reduce(double x) {
+        return reduce_by(x, 0.3183098861837907, 0x1.921fb54p+1, 0x1.10b4611a62633p-29);
+    }
+    template <class T>
+    static T flip_sign(T x, std::uint64_t count, bits_t<T> sign) {
+        return from_bits<T>(to_bits(x) ^ sign ^
+                            (static_cast<bits_t<T>>(count) << (8 * sizeof(T) - 1)));
+    }
 };
 
-inline half_turns split_period(double x) {
-    constexpr double pi_high = 0x1.921fb54p+1, pi_low = 0x1.10b4611a62633p-29;
-    const double rounded = x * 0.3183098861837907 + format<double>::rounder;
-    const double k = rounded - format<double>::rounder;
-    return {(x - k * pi_high) - k * pi_low, to_bits(rounded)};
-}
-
 template <class T>
-inline T flip_sign(T x, std::uint64_t parity, bits_t<T> sign) {
-    return from_bits<T>(to_bits(x) ^ sign ^
-                        (static_cast<bits_t<T>>(parity) << (8 * sizeof(T) - 1)));
-}
-
-struct cosine {
-    template <class T>
-    T operator()(T x) const {
-        const auto [r, parity] = split_period(x);
-        const T z = static_cast<T>(r) * static_cast<T>(r);
-        return flip_sign<T>(1 + z * cos_tail(z), parity, 0);
+struct cosine : periodic {
+    static T finish(T, double turn, std::uint64_t count) {
+        const T z = static_cast<T>(turn) * static_cast<T>(turn);
+        return flip_sign<T>(1 + z * cos_tail(z), count, 0);
     }
-    template <class T>
-    static T far(T x) {
-        return std::cos(x);
-    }
+    static T far(T x) { return std::abs(x) > T(period_limit) ? std::cos(x) : near<cosine>(x); }
 };
 
 // Of |r|, then the sign of r, which keeps -0.0.
-struct sine {
-    template <class T>
-    T operator()(T x) const {
-        const auto [turn, parity] = split_period(x);
+template <class T>
+struct sine : periodic {
+    static T finish(T, double turn, std::uint64_t count) {
         const T signed_r = static_cast<T>(turn);
         const T r = std::abs(signed_r);
         const T z = r * r;
         T y = r + r * z * sin_tail(z);
         y = y > 1 ? T(1) : y;
-        return flip_sign<T>(y, parity, to_bits(r) ^ to_bits(signed_r));
+        return flip_sign<T>(y, count, to_bits(r) ^ to_bits(signed_r));
     }
-    template <class T>
-    static T far(T x) {
-        return std::sin(x);
-    }
+    static T far(T x) { return std::abs(x) > T(period_limit) ? std::sin(x) : near<sine>(x); }
 };
 
 struct rectifier {
@@ -241,48 +264,27 @@ PAIRGRAM_CLONES void map(std::ptrdiff_t n, T* x, F f) {
     for (std::ptrdiff_t i = 0; i < n; ++i) x[i] = f(x[i]);
 }
 
-// In three short loops over a block that stays in the nearest cache: in one, the chain of dependent
+// In two short loops over a block that stays in the nearest cache: in one, the chain of dependent
 // steps is so long that the processor waits.
 template <class F, class T>
-PAIRGRAM_CLONES void map_exponential(std::ptrdiff_t n, T* x) {
-    using f = format<T>;
-    constexpr std::ptrdiff_t block = 256;
-    T r[block];
-    bits_t<T> exponent[block];
+PAIRGRAM_CLONES void map_reduced(std::ptrdiff_t n, T* x) {
+    using R = decltype(F::reduce(T{}).r);
+    constexpr std::ptrdiff_t block = 128;
+    R r[block];
+    bits_t<R> count[block];
     for (std::ptrdiff_t begin = 0; begin < n; begin += block, x += block) {
         const auto size = std::min(block, n - begin);
+        bits_t<R> reach = 0;
         for (std::ptrdiff_t i = 0; i < size; ++i) {
-            const T y = F::argument(x[i]);
-            const T rounded = y * T(1.4426950408889634) + f::rounder;
-            const T k = rounded - f::rounder;
-            r[i] = (y - k * f::ln2_high) - k * f::ln2_low;
-            exponent[i] = to_bits(rounded) - to_bits(T(f::rounder)) + F::bias;
+            const auto reduced = F::reduce(x[i]);
+            r[i] = reduced.r;
+            count[i] = reduced.count;
+            reach |= count[i] - to_bits(format<R>::rounder) - F::first;
         }
-        for (std::ptrdiff_t i = 0; i < size; ++i) r[i] = r[i] + r[i] * r[i] * exp_tail(r[i]);
-        for (std::ptrdiff_t i = 0; i < size; ++i) x[i] = F::finish(x[i], r[i], exponent[i]);
-    }
-}
-
-template <class T>
-PAIRGRAM_CLONES bool any_far(std::ptrdiff_t n, const T* x) {
-    bits_t<T> far = 0;
-    for (std::ptrdiff_t i = 0; i < n; ++i)
-        far |= std::abs(x[i]) > T(period_limit) ? bits_t<T>(1) : bits_t<T>(0);
-    return far != 0;
-}
-
-template <class T, class F>
-void map_periodic(std::ptrdiff_t n, T* x, F f) {
-    constexpr std::ptrdiff_t block = 1024;
-    for (std::ptrdiff_t begin = 0; begin < n; begin += block) {
-        T* const values = x + begin;
-        const auto size = std::min(block, n - begin);
-        if (any_far(size, values))
-            std::transform(values, values + size, values, [f](T value) {
-                return std::abs(value) > T(period_limit) ? F::far(value) : f(value);
-            });
+        if (reach < F::window)
+            for (std::ptrdiff_t i = 0; i < size; ++i) x[i] = F::finish(x[i], r[i], count[i]);
         else
-            map(size, values, f);
+            for (std::ptrdiff_t i = 0; i < size; ++i) x[i] = F::far(x[i]);
     }
 }
 
@@ -292,17 +294,17 @@ template <class T>
 void apply(activation f, std::ptrdiff_t n, T* x) {
     switch (f) {
         case activation::exp:
-            return map_exponential<exponential<T>>(n, x);
+            return map_reduced<exponential<T>>(n, x);
         case activation::gaussian:
-            return map_exponential<gaussian<T>>(n, x);
+            return map_reduced<gaussian<T>>(n, x);
         case activation::sigmoid:
-            return map_exponential<sigmoid<T>>(n, x);
+            return map_reduced<sigmoid<T>>(n, x);
         case activation::tanh:
-            return map_exponential<hyperbolic_tangent<T>>(n, x);
+            return map_reduced<hyperbolic_tangent<T>>(n, x);
         case activation::cos:
-            return map_periodic(n, x, cosine());
+            return map_reduced<cosine<T>>(n, x);
         case activation::sin:
-            return map_periodic(n, x, sine());
+            return map_reduced<sine<T>>(n, x);
         case activation::relu:
             return map(n, x, rectifier());
         case activation::hardlim:

@@ -20,8 +20,9 @@ enum class activation {
 //
 // Largest errors, in ulp of the exact value: exp and gaussian 1.125, sigmoid 2.5, tanh 2.75, over
 // the whole range. Overflow gives inf, underflow rounded subnormals and 0; sigmoid alone turns 0
-// early, below -708.74 (float: -87.68), where it is less than 1.6e-308 (8.4e-39). cos and sin:
-// absolute error 2⁻⁵¹ (float: 2⁻²²), |result| ≤ 1; sin is within 2.25 ulp in [-π/2, π/2].
+// early, where exp(−x) overflows: below -709.78 (float: -88.72) it would be less than 5.6e-309
+// (3e-39). cos and sin: absolute error 2⁻⁵¹ (float: 2⁻²²), |result| ≤ 1; sin is within 2.25 ulp in
+// [-π/2, π/2].
 //
 // A value gives the same bits at every position, length and instruction set: the arithmetic is
 // IEEE sums, products and quotients in a fixed order, never fused (vmath.cpp is compiled with

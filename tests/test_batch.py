@@ -253,6 +253,17 @@ def test_errors_do_not_stop_the_others():
         fit_many(estimator, given, on_error="ignore")
 
 
+def test_one_problem_is_no_list_of_problems():
+    X, y, qid = make_ranking(3, 5, 4, random_state=0)
+    for flat in ((X, y), [X, y, qid], X, {"X": X, "y": y}):
+        with pytest.raises(
+            TypeError, match=r"the data of one problem: put it in a list, \[\(X, y\)\]"
+        ):
+            fit_many(RankRLS(), flat)
+    assert fit_many(RankRLS(), [(X, y)]).models[0].coef_.shape == (4,)
+    assert fit_many(RankRLS(), []).models == []
+
+
 @pytest.mark.parametrize(
     "estimator", [RankRLS("1"), RankRLSCV(cv=99), ELMRank(n_nodes=0), Ridge(-1)], ids=str
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.model_selection import KFold
 
 import pairgram
 
@@ -80,45 +81,37 @@ def test_figure_2(papers, fold, tmp_path, monkeypatch, capsys):
     assert cells[4:6] == [f"2^{np.log2(model.C_):.0f}", f"{model.best_score_:.4f}"]
 
 
-def test_lssvr_solves_its_system(papers):
-    lssvr = papers("lssvr")
-    rng = np.random.default_rng(0)
-    X, y, Z = rng.random((30, 4)), rng.normal(size=30) + 5, rng.random((7, 4))
-    Cs = np.array([0.1, 10.0, 1e4])
-    predicted = lssvr.fit_lssvr(X, y, 0.5, Cs).predict(Z)
-    for column, C in enumerate(Cs):
-        K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
-        system = np.block([[0, np.ones((1, 30))], [np.ones((30, 1)), K + np.eye(30) / C]])
-        solution = np.linalg.solve(system, np.concatenate([[0], y]))
-        cross = np.exp(-0.5 * ((Z[:, None] - X) ** 2).sum(axis=2))
-        expected = cross @ solution[1:] + solution[0]
-        np.testing.assert_allclose(predicted[:, column], expected, rtol=1e-7)
-
-
-def test_lssvr_is_chosen_by_held_out_errors(papers):
-    lssvr = papers("lssvr")
+@pytest.mark.parametrize("name", ["MPRank", "LSSVR", "RankRLS"])
+def test_kernel_models_are_chosen_by_held_out_rows(papers, name):
+    chen = papers("chen_elmrank")
     rng = np.random.default_rng(1)
     X = rng.random((40, 3))
-    y = np.sin(4 * X[:, 0]) + 0.05 * rng.normal(size=40)
-    splits = [(np.flatnonzero(np.arange(40) % 4 != k), np.arange(k, 40, 4)) for k in range(4)]
-    errors = {
-        (gamma, C): sum(
-            float(
-                (
-                    (lssvr.fit_lssvr(X[a], y[a], gamma, np.array([C])).predict(X[b])[:, 0] - y[b])
-                    ** 2
-                ).sum()
-            )
-            for a, b in splits
-        )
-        for gamma in lssvr.GAMMAS
-        for C in lssvr.CS
-    }
-    gamma, C = min(errors, key=errors.get)
-    model = lssvr.choose_lssvr(X, y, splits)
-    expected = lssvr.fit_lssvr(X, y, gamma, np.array([C]))
-    assert model.gamma == gamma
-    np.testing.assert_allclose(model.predict(X), expected.predict(X), rtol=1e-12)
+    y = np.sin(4 * X[:, 0]) + 0.1 * rng.normal(size=40)
+    folds = KFold(4, shuffle=True, random_state=0)
+    model = chen.choose_kernel_model(name, X, y, folds, 1)
+    assert type(model) is getattr(pairgram, name) and model.kernel == "rbf"
+    settings, scoring, model_of = chen.KERNEL_MODELS[name]
+    metric = pairgram.get_metric(scoring)
+    means = {}
+    for gamma in chen.GAMMAS:
+        path = pairgram.RankRLSCV(kernel="rbf", gamma=gamma, cv=folds, **settings).fit(X, y)
+        for alpha in path.alphas_[::4]:
+            rest = model_of(alpha).set_params(kernel="rbf", gamma=gamma)
+            parts = [
+                metric(y[test], rest.fit(X[train], y[train]).predict(X[test]))
+                for train, test in folds.split(X)
+            ]
+            means[gamma, alpha] = np.mean(parts)
+    alpha = model.alpha if name == "RankRLS" else 1 / (model.C * (1 + (name == "MPRank")))
+    rest = model_of(alpha).set_params(kernel="rbf", gamma=model.gamma)
+    own = np.mean(
+        [
+            metric(y[test], rest.fit(X[train], y[train]).predict(X[test]))
+            for train, test in folds.split(X)
+        ]
+    )
+    sign = 1 if metric.greater_is_better else -1
+    assert all(sign * own >= sign * mean - 1e-9 for mean in means.values())
 
 
 def test_qsar_tables(papers, tmp_path):
@@ -341,3 +334,30 @@ def test_pairs_within_sentences_beat_labels(papers):
     found = pahikkala.parse_correlations(0, 15, 1)
     assert 1 > found["RankRLS"] > found["RLS"] > 0
     assert "% of 1 seeds" in pahikkala.table_8(1, 15, 1)
+
+
+def test_table_4_of_made_rows(papers):
+    chen = papers("chen_elmrank")
+    rng = np.random.default_rng(0)
+    X = rng.random((50, 4))
+    y = 5 + X @ rng.normal(size=4) + 0.1 * rng.normal(size=50)
+    data = papers("qsar").Qsar(X[:35], y[:35], X[35:], y[35:])
+    head, _, *rows = (
+        line.split("|")[1:-1] for line in chen.table_4("COX2", data, 2, 1).split("\n")
+    )
+    ways = [cell.strip() for cell in head]
+    assert ways[1:4] == ["paper: SVR", "paper: RankSVM", "paper: ELMRank"]
+    assert ways[-3:] == ["MPRank, rbf", "LSSVR, rbf", "RankRLS, rbf"]
+    for cell in rows[2][4:]:  # Kendall's τ
+        assert 0.5 < float(cell.split("±")[0]) < 1
+
+
+def test_tables_of_the_dual(papers, monkeypatch, capsys):
+    small = ["--rows", "80", "--memory-rows", "600", "--repeat", "1"]
+    monkeypatch.setattr(sys, "argv", ["dual.py", *small])
+    papers("dual").main()
+    tables = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
+    assert [cells[0].strip() for cells in tables].count("way") == 1
+    formulas = [float(cells[1]) for cells in tables[-4:]]
+    assert formulas == [1.0, 3.0, 1.5, 3.0]
+    assert all(float(cells[2]) > 0 for cells in tables[-4:])

@@ -22,19 +22,30 @@ from pairgram import (
     RankRLS,
     RankRLSCV,
     RankSVMCV,
+    _kernel_tiles,
     _landmarks,
     dump_letor,
     evaluate,
+    kernel_nodes,
     load_model,
     make_ranking,
     random_nodes,
 )
 from pairgram.cli import app
+from pairgram.cli.models import MODELS
 from pairgram.cli.protocol import PROTOCOL_METRICS
-from pairgram.cli.report import show, show_alpha
-from pairgram.cli.settings import ACTIVATIONS, LANDMARKS, parse_grid, parse_range
+from pairgram.cli.report import show, show_alpha, significant
+from pairgram.cli.settings import ACTIVATIONS, KERNELS, LANDMARKS, parse_grid, parse_range
 
 ELM = ("--model", "elm-pairwise")
+GAUSSIAN = (
+    "Gaussian nodes exp(-b ||x - a||^2) need b > 0, but --bias-range -1:1 reaches below 0: take "
+    "one of positive numbers, such as 0:1, the default"
+)
+GAUSSIAN_OF_ELMRANK = (
+    "Gaussian nodes exp(-b ||x - a||^2) need b > 0, but --bias-range by default takes "
+    "--weight-range -1:1, which reaches below 0: give --bias-range 0:1"
+)
 
 
 def run(*arguments, input=None):
@@ -188,10 +199,24 @@ def test_train_elm(file, data, tmp_path, name, search, pairs):
                 **pairs,
             ),
         ),
+        (
+            ("--nodes", 9, "--activation", "tanh+gaussian"),
+            search(
+                n_nodes=9,
+                activation=["tanh", "gaussian"],
+                random_state=0,
+                scoring="map",
+                **pairs,
+            ),
+        ),
         (("--kernel", "linear"), search(kernel="linear", scoring="map", **pairs)),
         (
             ("--kernel", "rbf", "--gamma", 0.5),
             search(kernel="rbf", gamma=0.5, scoring="map", **pairs),
+        ),
+        (
+            ("--kernel", "polynomial", "--gamma", 0.5, "--degree", 2, "--coef0", 3),
+            search(kernel="polynomial", gamma=0.5, degree=2, coef0=3, scoring="map", **pairs),
         ),
     ):
         report = json.loads(run(*arguments, *options))
@@ -201,6 +226,41 @@ def test_train_elm(file, data, tmp_path, name, search, pairs):
         assert report["params"] == chosen
         scores = load_model(tmp_path / "m").predict(X)
         np.testing.assert_allclose(scores, expected.predict(X), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel", "options", "parameters"),
+    [
+        ("rankrls", "laplacian", ("--gamma", 2), {"gamma": 2.0}),
+        ("rls", "polynomial", ("--degree", 2), {"degree": 2}),
+        ("rankrls", "tanimoto", (), {}),
+    ],
+)
+def test_train_with_a_kernel(tmp_path, name, kernel, options, parameters):
+    X, y, qid = make_ranking(8, 6, 4, random_state=0)
+    X = np.abs(X)  # tanimoto takes no others
+    dump_letor(tmp_path / "train.txt", X, y, qid)
+    options = ("--kernel", kernel, "--alphas", "0.1,1", *options)
+    report = json.loads(
+        run("train", tmp_path / "train.txt", "-o", tmp_path / "m", "-m", name, *options, "--json")
+    )
+    pairs = ["kept", "dropped"] if name == "rankrls" else None
+    expected = RankRLSCV([0.1, 1], kernel=kernel, pairs=pairs, **parameters).fit(X, y, qid=qid)
+    assert report["score"] == expected.best_score_
+    assert load_model(tmp_path / "m").predict(X).tolist() == expected.predict(X).tolist()
+    inspected = json.loads(run("inspect", tmp_path / "m", "--json"))
+    assert inspected["parameters"]["kernel"] == kernel
+    assert inspected["parameters"]["feature_map"] == {
+        "kind": "KernelMap",
+        "kernel": kernel,
+        "gamma": expected.feature_map_.gamma_,
+        "degree": parameters.get("degree", 3),
+        "coef0": 1.0,
+    }
+    text = run("inspect", tmp_path / "m")
+    assert "none of features: coefficients of what KernelMap makes" in text
+    assert ("degree" in text) == (kernel == "polynomial")
+    assert ("gamma" in text) == (kernel != "tanimoto")
 
 
 def test_train_elmrank(file, valid_file, data, tmp_path):
@@ -213,7 +273,7 @@ def test_train_elmrank(file, valid_file, data, tmp_path):
         (
             ("--valid", valid_file, "--scope", "query", "--estimators", 3, "--pairs", "dropped"),
             str(valid_file),
-            ELMRankCV(scope="query", n_estimators=3, pairs="dropped", cv=valid, scoring=None),
+            ELMRankCV(scope="query", n_estimators=3, pairs="dropped", cv=valid),
         ),
     ):
         report = json.loads(run(*arguments, *options))
@@ -230,6 +290,20 @@ def test_train_elmrank(file, valid_file, data, tmp_path):
         assert scored["metrics"]["map"] == evaluate(["map"], y, expected.predict(X), qid)["map"]
         assert json.loads(run("inspect", tmp_path / "m", "--json"))["kind"] == "ELMRank"
     assert "elmrank, 10 folds, 4 settings" in run("cv", file, "--model", "elmrank", *grid)
+
+
+def test_elmrank_chooses_by_msd_as_the_library_does(file, data, tmp_path):
+    X, y, qid = data
+    grid = ("--alphas", "0.01,1", "--Cs", "2^3:2^9:6", "--nodes", 20)
+    expected = ELMRankCV([0.01, 1], [8, 512], n_nodes=20, random_state=0).fit(X, y, qid=qid)
+    for convention in ("default", "letor"):
+        options = ("--model", "elmrank", *grid, "--convention", convention)
+        report = json.loads(run("cv", file, *options, "--json"))
+        assert report["metric"] == expected.scoring_.name == "msd"
+        assert report["best"]["score"] == expected.best_score_
+    text = run("train", file, "-o", tmp_path / "m", "--model", "elmrank", *grid)
+    assert f"held-out msd  {expected.best_score_:.4f} (lower is better), 10 folds" in text
+    assert "weight_range  -1:1\n" in text
 
 
 def maps(kind, gammas, *arguments, **named):
@@ -253,6 +327,16 @@ def maps(kind, gammas, *arguments, **named):
             ("--components", 9, "--gamma", "0.5,2", "--random-state", 3),
             [RandomFourier(9, gamma=gamma, random_state=3) for gamma in (0.5, 2.0)],
         ),
+        (
+            "rank-fourier",
+            ("--components", 9, "--kernel", "cauchy", "--gamma", "0.5,2"),
+            maps(RandomFourier, [0.5, 2.0], 9, kernel="cauchy"),
+        ),
+        (
+            "rank-nystroem",
+            ("--components", 9, "--kernel", "polynomial", "--degree", 2, "--coef0", 0.5),
+            maps(Nystroem, [None], "polynomial", n_components=9, degree=2, coef0=0.5),
+        ),
     ],
 )
 def test_train_rank_svm(file, valid_file, data, tmp_path, name, options, feature_map):
@@ -274,6 +358,19 @@ def test_train_rank_svm(file, valid_file, data, tmp_path, name, options, feature
     inspected = json.loads(run("inspect", tmp_path / "m", "--json"))
     assert inspected["kind"] == "RankSVM"
     assert ("largest_weights" in inspected) == (feature_map is None)
+    if feature_map is not None:
+        described = inspected["parameters"]["feature_map"]
+        assert described["kernel"] == expected.feature_map_.kernel
+        assert described["gamma"] == expected.feature_map_.gamma_
+        assert described["n_components"] == expected.feature_map_.n_components
+
+
+def test_a_kernel_without_gamma_has_no_grid_of_it(file, folder):
+    linear = ("--model", "rank-nystroem", "--kernel", "linear", "--components", 4)
+    report = json.loads(run("cv", file, *linear, "--Cs", "0.25,1", "--json"))
+    assert [sorted(row) for row in report["path"]] == [["C", "score"]] * 2
+    report = json.loads(run("letor", folder, *linear, "--Cs", "0.25,1", "--json"))
+    assert all(fold["params"].keys() == {"C"} for fold in report["folds"])
 
 
 def test_cv_of_rank_svms_has_a_row_for_every_gamma_and_C(file):
@@ -625,15 +722,63 @@ def test_inspect_a_model(model_file):
         "largest_weights": [{"feature": int(j) + 1, "weight": coef[j]} for j in order],
     }
     text = run("inspect", model_file)
-    assert "RankRLS" in text and f"{coef[order[0]]:.4f}" in text
+    assert "RankRLS" in text and f"{coef[order[0]]:.6g}" in text
+    assert "alpha                  2^-1\n" in text
+    assert "gamma" not in text and "kernel" not in text and "coef0" not in text
+
+
+def test_inspect_shows_small_weights(data, tmp_path):
+    X, y, qid = data
+    model = RankRLS(pairs=None).fit(1e7 * X, y, qid=qid)
+    model.save(tmp_path / "m")
+    text = run("inspect", tmp_path / "m", "--top", 1)
+    assert text.split()[-2:] == [
+        str(abs(model.coef_).argmax() + 1),
+        f"{model.coef_[abs(model.coef_).argmax()]:.6g}",
+    ]
+    assert "pairs                  none\n" in text
 
 
 def test_inspect_nodes(file, tmp_path):
-    run("train", file, "-o", tmp_path / "m", *ELM, "--nodes", 8)
+    run("train", file, "-o", tmp_path / "m", *ELM, "--nodes", 8, "--activation", "tanh+sigmoid")
     report = json.loads(run("inspect", tmp_path / "m", "--json"))
     assert report["n_features"] == 6 and "largest_weights" not in report
-    assert report["parameters"]["feature_map"].startswith("RandomNodes(")
-    assert "RandomNodes(" in run("inspect", tmp_path / "m")
+    assert report["n_coefficients"] == 8
+    assert report["parameters"]["feature_map"] == {
+        "kind": "RandomNodes",
+        "n_nodes": 8,
+        "activation": ["tanh", "sigmoid"],
+        "weight_range": [-1.0, 1.0],
+        "bias_range": [0.0, 1.0],
+        "distribution": "uniform",
+        "random_state": 0,
+    }
+    rows = dict(line.split(maxsplit=1) for line in run("inspect", tmp_path / "m").split("\n")[1:-1])
+    assert rows["feature_map"] == "RandomNodes" and rows["n_nodes"] == "8"
+    assert rows["activation"] == "tanh+sigmoid" and rows["weight_range"] == "-1:1"
+    assert rows["weights"] == "none of features: coefficients of what RandomNodes makes"
+
+
+def test_inspect_linear_nodes_by_their_features(file, data, tmp_path):
+    X = data[0]
+    run("train", file, "-o", tmp_path / "m", *ELM, "--nodes", 8)
+    model = load_model(tmp_path / "m")
+    expected = model.feature_map_.weights_ @ model.coef_
+    weights = json.loads(run("inspect", tmp_path / "m", "--json"))["largest_weights"]
+    assert [row["feature"] for row in weights] == (np.argsort(-abs(expected)) + 1).tolist()
+    found = np.array([row["weight"] for row in sorted(weights, key=lambda row: row["feature"])])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    scores = X @ found
+    np.testing.assert_allclose(np.diff(scores), np.diff(model.predict(X)), atol=1e-12)
+
+
+def test_inspect_draws_of_nodes(file, tmp_path):
+    options = ("--nodes", 5, "--estimators", 3, "--alphas", "1", "--Cs", "8")
+    run("train", file, "-o", tmp_path / "m", "-m", "elmrank", *options)
+    text = run("inspect", tmp_path / "m")
+    rows = dict(line.split(maxsplit=1) for line in text.split("\n")[1:-1])
+    assert (rows["n_nodes"], rows["n_estimators"], rows["n_coefficients"]) == ("5", "3", "15")
+    assert rows["bias_range"] == "-1:1"  # that of the nodes, where the model leaves it open
 
 
 def test_inspect_names_features(data, tmp_path):
@@ -779,13 +924,13 @@ def test_more_features_than_the_model(model_file, tmp_path):
         (("--weighting", "x"), "--weighting must be one of pairs, documents, queries"),
         (("-m", "rls", "--pairs", "kept"), "--model rls takes no --pairs; rankrls, elm-pairwise"),
         (("-m", "rls", "--Cs", "auto"), "--model rls takes no --Cs; elm-pairwise, elm-pointwise"),
-        (("--kernel", "rbf"), "--model rankrls takes no --kernel; elm-pairwise, elm-pointwise can"),
+        (("-m", "ranksvm", "--kernel", "rbf"), "--model ranksvm takes no --kernel; rankrls, rls"),
         ((*ELM, "--alpha", 1), "--model elm-pairwise takes no --alpha or --alphas; rankrls, rls"),
         ((*ELM, "--alphas", "auto"), "--model elm-pairwise takes no --alpha or --alphas; rankrls"),
         ((*ELM, "--scale"), "--model elm-pairwise takes no --scale; rankrls, rls can"),
         ((*ELM, "--scope", "query"), "--model elm-pairwise takes no --scope; elmrank can"),
         ((*ELM, "--estimators", 2), "--model elm-pairwise takes no --estimators; elmrank can"),
-        (("-m", "elmrank", "--kernel", "rbf"), "--model elmrank takes no --kernel; elm-pairwise"),
+        (("-m", "elmrank", "--kernel", "rbf"), "--model elmrank takes no --kernel; rankrls, rls"),
         (("-m", "elmrank", "--pairs", "none"), "--model elmrank takes one --pairs, and not none"),
         (("-m", "elmrank", "--scope", "x"), "--scope must be one of query, global, got 'x'"),
         ((*ELM, "--pairs", "none"), "--model elm-pairwise takes no --pairs none; --model elm-poin"),
@@ -793,13 +938,40 @@ def test_more_features_than_the_model(model_file, tmp_path):
         ((*ELM, "--nodes", 0), "Invalid value for '--nodes'"),
         ((*ELM, "--activation", "x"), "--activation must be one of linear, sigmoid, gaussian"),
         ((*ELM, "--weight-range", "1:-1"), "--weight-range is two numbers such as -1:1, the lower"),
-        ((*ELM, "--kernel", "x"), "--kernel must be one of linear, rbf, got 'x'"),
+        ((*ELM, "--activation", "sine+x"), "--activation must be one of linear, sigmoid, gaussi"),
+        ((*ELM, "--activation", "sine", "--activation", "tanh"), "--activation is given 2 times"),
+        (("--alphas", "1", "--alphas", "2", "--alphas", "3"), "--alphas is given 3 times, want it"),
+        (("--scale", "--no-scale"), "--scale is given 2 times, want it once"),
+        (("-m", "elmrank", "--activation", "sine+tanh"), "--model elmrank takes one --activation,"),
+        ((*ELM, "--activation", "gaussian", "--bias-range", "-1:1"), GAUSSIAN),
+        (("-m", "elmrank", "--activation", "gaussian"), GAUSSIAN_OF_ELMRANK),
+        ((*ELM, "--kernel", "x"), "--kernel must be one of linear, rbf, polynomial, laplacian, t"),
+        ((*ELM, "--kernel", "cauchy"), "--kernel of --model elm-pairwise is one of linear, rbf,"),
+        (
+            ("-m", "rank-fourier", "--kernel", "tanimoto"),
+            "--kernel of --model rank-fourier is one of rbf, laplacian, cauchy, got 'tanimoto'",
+        ),
+        (
+            ("--kernel", "rbf", "--degree", 2),
+            "--degree is of --kernel polynomial, but the kernel is rbf",
+        ),
+        (("--kernel", "rbf", "--scale"), "--scale scales features, which the dual form does not"),
+        (("--coef0", 2), "--coef0 is of --kernel polynomial, but no kernel is given"),
+        (("--kernel", "polynomial", "--coef0", -1), "--coef0 must be finite and >= 0, got -1"),
+        (("-m", "rank-nystroem", "--degree", 2), "--degree is of --kernel polynomial, but the k"),
+        (
+            ("-m", "rank-nystroem", "--kernel", "linear", "--gamma", 2),
+            "--gamma is of --kernel rbf, laplacian, polynomial, but the kernel is linear",
+        ),
         ((*ELM, "--kernel", "rbf", "--nodes", 5), "give --kernel or --nodes, not both: nodes have"),
-        ((*ELM, "--kernel", "linear", "--gamma", 1), "--gamma is one number of --kernel rbf, or"),
-        ((*ELM, "--kernel", "rbf", "--gamma", "1,2"), "--gamma is one number of --kernel rbf, or"),
+        (
+            (*ELM, "--kernel", "linear", "--gamma", 1),
+            "--gamma is of --kernel rbf, polynomial, laplacian, but the kernel is linear",
+        ),
+        ((*ELM, "--kernel", "rbf", "--gamma", "1,2"), "--gamma is one number here; rank-nystroem"),
         ((*ELM, "--kernel", "rbf", "--gamma", "inf"), "--gamma: each must be finite and > 0, got"),
-        (("--gamma", 1), "--model rankrls takes no --gamma; elm-pairwise, elm-pointwise, rank-ny"),
-        (("-m", "ranksvm", "--gamma", 1), "--model ranksvm takes no --gamma; elm-pairwise, elm-po"),
+        (("--gamma", 1), "--gamma is of --kernel rbf, polynomial, laplacian, but no kernel is gi"),
+        (("-m", "ranksvm", "--gamma", 1), "--model ranksvm takes no --gamma; rankrls, rls, elm-pa"),
         (("-m", "ranksvm", "--components", 5), "--model ranksvm takes no --components; rank-nystr"),
         (("-m", "ranksvm", "--pairs", "kept"), "--model ranksvm takes no --pairs; rankrls, elm-p"),
         (("-m", "ranksvm", "--tol", 0), "--tol must be finite and > 0, got 0"),
@@ -948,12 +1120,21 @@ def test_parse_range():
 
 def test_activations_are_those_of_the_nodes():
     assert tuple(random_nodes.ACTIVATIONS) == ACTIVATIONS
+    assert {*KERNELS, "precomputed"} == {*_kernel_tiles.KERNELS, "cauchy"}
+    assert set(MODELS["rank-nystroem"].kernels) == set(kernel_nodes.KERNELS)
     assert _landmarks.LANDMARKS == LANDMARKS
 
 
 def test_cells():
-    assert [show(v) for v in (0.5, 1e9, True, None, 3, "a")] == [
-        *("0.5000", "1e+09", "yes", "none", "3", "a"),
+    values = (0.5, 1e9, 0.0, -1.23456e-5, True, None, 3, "a", (-0.5, 1), ["a", "b"])
+    assert [show(v) for v in values] == [
+        *("0.5000", "1e+09", "0.0000", "-1.235e-05", "yes", "none", "3", "a", "-0.5:1", "a+b"),
+    ]
+    assert [significant(v) for v in (0.5, 1.23456789e-7, 3, None)] == [
+        "0.5",
+        "1.23457e-07",
+        "3",
+        "none",
     ]
     assert [show_alpha(v) for v in (0.125, 1.0, 2.0**24, 3.0)] == ["2^-3", "2^0", "2^24", "3"]
 

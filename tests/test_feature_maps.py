@@ -14,7 +14,18 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.preprocessing import KBinsDiscretizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pairgram import Pairgram, QueryKFold, RandomNodes, RankRLS, RankRLSCV, load_model, make_ranking
+from pairgram import (
+    ELMRank,
+    Pairgram,
+    PairwiseELM,
+    QueryKFold,
+    RandomNodes,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    load_model,
+    make_ranking,
+)
 from pairgram.persistence import read_file, write_file
 from problems import problems
 
@@ -73,9 +84,10 @@ def test_gaussian_nodes(data):
             map_ = RandomNodes(2, activation, bias_range=(-1, 1), random_state=seed)
             with pytest.raises(
                 ValueError, match=r"need b > 0, but bias_range=\(-1.0, 1.0\) reaches"
-            ):
+            ) as caught:
                 map_.fit(X)
-    with pytest.raises(ValueError, match="gives others"):
+            assert str(caught.value).endswith("such as (0, 1), the default")
+    with pytest.raises(ValueError, match=r"gave others: take a higher one"):
         RandomNodes(5, "gaussian", bias_range=(0, 0)).fit(X)
 
 
@@ -224,6 +236,28 @@ def test_models_with_python_code_are_not_saved(data, tmp_path):
 def test_wrong_parameters(parameters, message):
     with pytest.raises(ValueError, match=message):
         RandomNodes(**parameters).fit(np.eye(3))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda f: RankRLS(feature_map=RandomNodes(4, f)),
+        lambda f: RankSVM(feature_map=RandomNodes(4, ["tanh", f])),
+        lambda f: PairwiseELM(activation=f, n_nodes=4),
+        lambda f: ELMRank(activation=f, n_nodes=4),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_activations_that_give_no_numbers_are_named(data, make):
+    X, y, qid = data
+
+    def root(z):
+        return np.sqrt(z - 1000)
+
+    with pytest.raises(ValueError, match=r"^activation <function .*root.* got nan for -?\d"):
+        make(root).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match=r"activation <function .*must be real.*got complex128"):
+        make(lambda z: z + 1j).fit(X, y, qid=qid)
 
 
 def test_activations_must_keep_the_shape(data):

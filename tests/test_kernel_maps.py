@@ -20,10 +20,12 @@ from pairgram import (
     RandomNodes,
     RankRLS,
     RankRLSCV,
+    RankSVM,
     _core,
     _landmarks,
     load_model,
     make_ranking,
+    nystroem,
 )
 from pairgram.data import RankingData
 from pairgram.held_out import leave_query_out
@@ -252,6 +254,27 @@ def test_small_eigenvalues_are_dropped():
         Nystroem(tol=1000, random_state=0).fit(X)
 
 
+@pytest.mark.parametrize("n_landmarks", [1, 2, 40])
+def test_whitening_with_and_without_eigenvectors(n_landmarks, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(n_landmarks, 8))
+    K = rbf_kernel(X, gamma=0.3)
+    smallest = np.linalg.eigvalsh(K)[0]
+    for tol, n_features in ((0.0, n_landmarks), (0.99 * smallest, n_landmarks)):
+        direct = nystroem._whitening(K, tol)
+        with monkeypatch.context() as patch:
+            patch.setattr(nystroem, "_is_definite", lambda *_: False)
+            expected = nystroem._whitening(K, tol)
+        assert direct.shape == expected.shape == (n_landmarks, n_features)
+        assert direct.flags.c_contiguous
+        np.testing.assert_allclose(direct, expected, atol=1e-10 * np.abs(expected).max())
+        np.testing.assert_allclose(direct.T @ K @ direct, np.eye(n_landmarks), atol=1e-11)
+    if n_landmarks > 1:
+        assert nystroem._whitening(K, 1.01 * smallest).shape == (n_landmarks, n_landmarks - 1)
+    assert nystroem._is_definite(K, 0.99 * smallest)
+    assert not nystroem._is_definite(K, 1.01 * smallest)
+    assert not nystroem._is_definite(-K, 0.0)
+
+
 def test_all_rows_are_landmarks_where_there_are_fewer():
     X = np.random.default_rng(0).normal(size=(12, 3))
     for landmarks in LANDMARKS:
@@ -306,6 +329,21 @@ def test_many_rows_are_clustered_in_batches(monkeypatch):
     monkeypatch.setattr(_landmarks, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="landmarks='rpcholesky' takes"):
         Nystroem(landmarks="rpcholesky", n_components=10).fit(X)
+
+
+@pytest.mark.parametrize("feature_map", [*MAPS, CALLABLE], ids=name_of)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_scores_need_no_whitened_rows(feature_map, dtype):
+    X, y, qid = make_ranking(60, (1, 20), 5, random_state=0)
+    X = X.astype(dtype)
+    for ranker in (RankRLS(0.1), RankSVM(0.1)):
+        model = ranker.set_params(feature_map=feature_map).fit(X, y, qid=qid)
+        expected = model.feature_map_.transform(X) @ model.coef_
+        atol = (1e-9 if dtype == np.float64 else 1e-4) * np.abs(expected).max()
+        for rows in (X, sp.csr_array(X), X[:1]):
+            scores = model.predict(rows)
+            assert scores.dtype == dtype
+            np.testing.assert_allclose(scores, expected[: len(scores)], atol=atol)
 
 
 @pytest.mark.parametrize("feature_map", [*MAPS, CALLABLE], ids=name_of)

@@ -155,7 +155,10 @@ def test_score_is_ndcg_and_asks_for_ids(data):
     ("parameters", "message"),
     [
         ({"alpha": -1.0}, "alpha must be finite and >= 0, got -1.0"),
-        ({"pairs": "ties"}, "pairs must be one of"),
+        (
+            {"pairs": "keep"},
+            r"a callable w.*, or None \(no pairs: least squares on rows\); got 'keep'",
+        ),
         ({"n_threads": 0}, "n_threads must be None or an integer >= 1"),
     ],
 )

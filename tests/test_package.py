@@ -60,6 +60,11 @@ def test_public_names_exist_and_have_docstrings():
             assert inspect.getdoc(value), name
 
 
+def test_the_help_names_what_there_is():
+    words = pairgram.__doc__.replace(",", " ").split()
+    assert set(pairgram.__all__) - {"__version__"} <= set(words)
+
+
 def test_every_public_name_is_there():
     assert len(set(pairgram.__all__)) == len(pairgram.__all__)
     assert set(pairgram.__all__) == set(pairgram._MODULE_OF) <= set(dir(pairgram))

@@ -1,4 +1,35 @@
-"""Learning to rank from one small matrix."""
+"""Learning to rank from one small matrix.
+
+Rankers are scikit-learn estimators: ``fit(X, y, qid=...)``, ``predict(X)``, ``save(path)``. Those
+whose names end in CV choose their settings by held-out queries.
+
+Train:
+    RankRLS, RankRLSCV                        least squares on pairs, or on rows (``pairs=None``)
+    PairwiseELM, PairwiseELMCV                on pairs, on random nodes or with a kernel
+    PointwiseELM, PointwiseELMCV              on rows, on random nodes or with a kernel
+    ELMRank, ELMRankCV                        pairs of all rows, draws of nodes averaged
+    RankSVM, RankSVMCV                        squared hinge loss on pairs
+    RankNystroem, RankRandomFourier           the same with an approximate kernel
+    MPRank, LSSVR                             magnitude-preserving ranking, least squares SVM
+    fit_many, BatchFit                        a model for each of many data sets
+    load_model                                a model from the file that ``save`` wrote
+
+Map features:
+    RandomNodes, RandomFourier, Nystroem      the ``feature_map`` of RankRLS or RankSVM
+    KernelMap, kernel_matrix                  kernels
+
+Stream, merge and subtract data:
+    Pairgram                                  the sufficient statistics
+
+Measure:
+    evaluate, metric_names                    ranking metrics by name
+    get_metric, Metric, make_scorer           one metric, or a scorer of scikit-learn
+    QueryKFold                                folds of whole queries
+
+Read, write and make data:
+    load_letor, load_letor_folds, dump_letor  LETOR (SVMlight) files
+    make_ranking                              seeded synthetic data
+"""
 
 import importlib
 from typing import TYPE_CHECKING, Any

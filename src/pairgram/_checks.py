@@ -1,4 +1,4 @@
-"""Checks of parameters: a ValueError names the parameter, what was found and what is wanted."""
+"""Checks: a ValueError names the parameter or array, what was found and what is wanted."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
-__all__ = ["check_at_least_zero", "check_flag", "check_positive", "check_size", "check_text"]
+__all__ = [
+    "check_at_least_zero",
+    "check_flag",
+    "check_positive",
+    "check_size",
+    "check_text",
+    "require_finite",
+]
 
 
 def check_flag(name: str, value: Any) -> None:
@@ -44,3 +52,23 @@ def check_at_least_zero(name: str, value: Any) -> float:
     if not (number and 0 <= float(value) < np.inf):
         raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
     return float(value)
+
+
+def require_finite(X: Any, name: str, *, with_row: bool = True) -> None:
+    """Raise a ValueError that names the row and column where a dense or CSR matrix is not finite.
+
+    One pass over X where all is well.
+    """
+    sparse = scipy.sparse.issparse(X)
+    values = X.data if sparse else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all():
+            return
+    at = int(np.argmin(np.isfinite(values).ravel()))
+    if sparse:
+        row, column = int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at])
+    else:
+        row, column = divmod(at, X.shape[1])
+    found = "NaN" if np.isnan(values.ravel()[at]) else "infinity"
+    place = f"row {row}, column {column}" if with_row else f"column {column}"
+    raise ValueError(f"Input {name} contains {found}: {place}, counted from 0")

@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from pairgram import _core
+from pairgram._estimator import Transformer, finite_rows
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 
 __all__ = ["BLOCK_ROWS", "FeatureMap", "block_rows", "generator", "native_nodes"]
@@ -28,7 +28,7 @@ def block_rows(width: int, dtype: Any = np.float64) -> int:
     return max(1, min(BLOCK_ROWS, BLOCK_BYTES // row))
 
 
-class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class FeatureMap(Transformer, ABC):
     """A transformer of rows that describes itself to the kernels and to files.
 
     `fit` sets `_n_features_out`. An entry of `pairgram.feature_maps.MAPS` makes a class known.
@@ -73,10 +73,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ValueError
             If X has another number of features than in `fit`, or holds NaN or infinity.
         """
-        check_is_fitted(self)
-        X = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
-        )
+        X = self._checked(X)
         threads = resolve_n_threads(self.n_threads)
         with single_threaded_blas():
             if not scipy.sparse.issparse(X):
@@ -87,6 +84,10 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 rows = slice(begin, begin + step)
                 values[rows] = self._values(np.ascontiguousarray(X[rows].toarray()), threads)
             return values
+
+    def _checked(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return finite_rows(self, X, reset=False)
 
     def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
         """Return the features of dense rows that have been checked."""

@@ -96,6 +96,8 @@ def fit_many(
     ValueError
         If `on_error` is none of those; with "raise", what ``fit`` raises, with a note that tells
         the problem.
+    TypeError
+        If `problems` is a single problem, not in a list.
 
     Notes
     -----
@@ -123,6 +125,7 @@ def fit_many(
     """
     if on_error not in ("warn", "raise"):
         raise ValueError(f"on_error must be 'warn' or 'raise', got {on_error!r}")
+    _refuse_one_problem(problems)
     batch = _Batch(estimator, n_threads)
     fits = []
     for fit in batch.run(problems):
@@ -143,6 +146,16 @@ def fit_many(
         )
     models = [fit.models if fit.many_targets else fit.models[0] for fit in fits]
     return BatchFit(models, _table(fits))
+
+
+def _refuse_one_problem(problems: Any) -> None:
+    """Raise a TypeError where arrays, or arguments of ``fit``, stand in place of problems."""
+    listed = isinstance(problems, (tuple, list)) and len(problems) > 0
+    if isinstance(problems, Mapping) or hasattr(problems[0] if listed else problems, "shape"):
+        raise TypeError(
+            "problems must be a list, or another iterable, of (X, y), (X, y, qid) or dicts, got "
+            "the data of one problem: put it in a list, [(X, y)]"
+        )
 
 
 @dataclass(eq=False)

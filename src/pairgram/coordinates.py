@@ -17,6 +17,7 @@ from pairgram.kernels import KernelMap
 from pairgram.linear_nodes import reduce_nodes
 from pairgram.pairs import PairSettings
 from pairgram.ridge import Vector
+from pairgram.sparse_system import SparseSystem, worth_iterating
 
 __all__ = ["Coordinates"]
 
@@ -39,11 +40,14 @@ class Coordinates:
     coefs : callable
         Takes what was solved here, (n_models, n_dimensions), and returns the coefficients of the
         model, (n_models, n_coefficients).
+    iterate : bool
+        Solve by conjugate gradients, without a matrix.
     """
 
     data: RankingData
     form: str = "primal"
     coefs: Callable[[Vector], Vector] = _same
+    iterate: bool = False
 
     @classmethod
     def choose(
@@ -87,8 +91,9 @@ class Coordinates:
                 K = data.feature_map.fit_transform(data.X)
                 data = replace(data, X=K, feature_map=None)
             return cls(data, "dual")
-        if scale:
-            return cls(data)
+        iterate = form != "dual" and not path and worth_iterating(data)
+        if scale or iterate:
+            return cls(data, iterate=iterate)
         primal = cls.of_features(data, settings)
         if form == "dual" or (form == "auto" and primal.smaller_form() == "dual"):
             return primal._dual(settings, path, n_threads)
@@ -137,6 +142,17 @@ class Coordinates:
             return self.coefs(np.asarray(solved @ H))
 
         return Coordinates(data, "dual", coefs)
+
+    def solve(
+        self, settings: PairSettings, alpha: float, *, scale: bool, n_threads: int | None
+    ) -> Vector:
+        """Return the coefficients of the model for one ridge; errors as of `statistics`."""
+        if not self.iterate:
+            solved = self.statistics(settings, n_threads).solve(alpha, scale=scale)
+        else:
+            self.data.require_pairs(settings)
+            solved = SparseSystem(self.data, settings, n_threads).solve(alpha, scale=scale)
+        return np.asarray(self.coefs(solved[None])[0])
 
     def statistics(self, settings: PairSettings, n_threads: int | None) -> Statistics:
         """Return what solves the problem of all rows; a ValueError where no pair counts."""

@@ -11,6 +11,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, column_or_1d
 
+from pairgram._arrays import real_array
 from pairgram._memory import available_memory
 from pairgram.feature_maps import native_map
 from pairgram.kernels import KernelMap
@@ -65,10 +66,7 @@ class RankingData:
             ensure_all_finite=False,
             input_name="X",
         )
-        try:
-            labels = np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"y must be a label for each row, as numbers: {error}") from None
+        labels = real_array(column_or_1d(y, warn=True), "y")
         if len(labels) != X.shape[0]:
             raise ValueError(
                 f"y must have a label for each of the {X.shape[0]} rows of X, got {len(labels)}"
@@ -93,7 +91,7 @@ class RankingData:
         queries = Queries.make(n_rows, qid=qid, group=group)
         return cls(
             X if scipy.sparse.issparse(X) else np.require(X, requirements=["C", "A"]),
-            np.require(y, np.float64, ["C", "A"]),
+            real_array(y, "y"),
             queries,
             None
             if sample_weight is None

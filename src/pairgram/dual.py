@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,14 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.validation import assert_all_finite
 
-from pairgram import _core
 from pairgram._memory import available_memory
-from pairgram._threads import resolve_n_threads, single_threaded_blas
+from pairgram._threads import single_threaded_blas
 from pairgram.data import RankingData
 from pairgram.gram import Pairgram
 from pairgram.kernels import KernelMap
+from pairgram.laplacian import apply_half_laplacian, without_features
 from pairgram.pairs import PairSettings
-from pairgram.ridge import RidgePath, Vector, blas_guard, check_alpha
+from pairgram.ridge import RidgePath, Vector, check_alpha, cholesky_guard
 
 __all__ = ["DualGram", "Statistics", "bytes_per_square", "is_made", "require_memory"]
 
@@ -93,7 +92,7 @@ class DualGram:
         self.n_threads = n_threads
         self._data = data
         self._rows: Rows | None = None  # None: all
-        self._labelled = replace(data, X=np.empty((n_rows, 0)), feature_map=None)  # without K
+        self._labelled = without_features(data)
 
     def of(self, rows: Rows) -> DualGram:
         """Return the system of some rows of K, as if the others had never been seen.
@@ -142,7 +141,7 @@ class DualGram:
         matrix, target, largest = self._system(labelled)
         diagonal = matrix.diagonal().copy()
         matrix[np.diag_indices_from(matrix)] += alpha
-        with blas_guard(len(target)):
+        with cholesky_guard(len(target)):
             # The transpose is the same matrix in LAPACK's order. One triangle is factorised in
             # place, the other is left for an eigendecomposition.
             root, failed = scipy.linalg.lapack.dpotrf(
@@ -249,18 +248,9 @@ class DualGram:
         self, labelled: RankingData, vectors: Vector, *, axis: int = 0, adjoint: bool = False
     ) -> Vector:
         """Apply R, or Rᵀ, to the columns (axis 0) or rows of a matrix, or to a vector, in place."""
-        ((_, ((_, _, y, offsets), named)),) = labelled.kernel_blocks(self.settings)
-        del named["map"]
-        _core.apply_half_laplacian(
-            vectors if vectors.ndim == 2 else vectors[:, None],
-            y,
-            offsets,
-            **named,
-            axis=axis,
-            adjoint=adjoint,
-            n_threads=resolve_n_threads(self.n_threads),
+        return apply_half_laplacian(
+            labelled, self.settings, vectors, axis=axis, adjoint=adjoint, n_threads=self.n_threads
         )
-        return vectors
 
     def _embedded(self, columns: Vector) -> Vector:
         """Return columns with an entry per row that counts as columns with one per row of K."""
@@ -292,7 +282,7 @@ def bytes_per_square(n_rows: int, path: bool, feature_map: Any, dtype: Any) -> i
     See `DualGram`; parameters as those of `require_memory`.
     """
     words = 1 if not path else 3 if n_rows <= DIVIDE_AND_CONQUER_ORDER else 2
-    itemsize = np.dtype(dtype).itemsize
+    itemsize: int = np.dtype(dtype).itemsize
     if callable(getattr(feature_map, "kernel", None)):  # the matrix that it returns stays
         return 8 * words + itemsize
     if is_made(feature_map) and itemsize < 8:  # converted, then dropped

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram import held_out
-from pairgram._checks import check_positive, check_size
+from pairgram._checks import check_positive, check_size, require_finite
 from pairgram._map_base import generator
 from pairgram.cross_validation import HeldOutScoring, choose, is_validation_set
 from pairgram.data import RankingData
@@ -60,6 +60,7 @@ class _ELMRank(LinearRanker):
         """Fit the model; parameters and errors are those of `RankRLS.fit`."""
         self._check_parameters()
         data = self._check(X, y, qid, group, sample_weight, query_weight)
+        require_finite(data.X, "X")
         uses_qid = qid is not None or group is not None
         steps = self._steps(data, data.y[:, None], uses_qid, self._draw_nodes)
         for name, value in run(steps, self.n_threads)[0].items():

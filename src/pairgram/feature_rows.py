@@ -13,11 +13,19 @@ from numpy.typing import NDArray
 from pairgram import _core
 from pairgram._memory import available_memory
 from pairgram.data import DENSE_BLOCK_BYTES, RankingData
+from pairgram.nystroem import KernelValues, Nystroem
 
-__all__ = ["FeatureRows", "make_rows", "scatter_diagonal", "with_stored_features"]
+__all__ = [
+    "FeatureRows",
+    "make_rows",
+    "scatter_diagonal",
+    "with_stored_features",
+    "without_whitening",
+]
 
 Vector = NDArray[np.float64]
 
+MOST_LANDMARKS = 3  # for each feature, where landmarks are stored instead
 MAP_BLOCK_BYTES = 8 << 20  # of features that are made at a time, to be copied while in cache
 
 
@@ -71,6 +79,24 @@ class SparseRows:
     def hessian_product(self, pairs: _core.PairOperator, s: Vector) -> tuple[Vector, Vector]:
         scores = self.scores(s)
         return self.sum(pairs.product(scores, self.n_threads)), scores
+
+
+@dataclass(frozen=True)
+class WhitenedRows:
+    """Features K W of rows K, with W put on the vectors: 2 · n_landmarks² flops for a product."""
+
+    rows: FeatureRows
+    W: Vector
+
+    def scores(self, w: Vector) -> Vector:
+        return self.rows.scores(self.W @ w)
+
+    def sum(self, z: Vector) -> Vector:
+        return np.asarray(self.W.T @ self.rows.sum(z))
+
+    def hessian_product(self, pairs: _core.PairOperator, s: Vector) -> tuple[Vector, Vector]:
+        total, scores = self.rows.hessian_product(pairs, self.W @ s)
+        return self.W.T @ total, scores
 
 
 @dataclass(frozen=True)
@@ -139,8 +165,13 @@ class MappedRows:
         return total, scores
 
 
-def make_rows(data: RankingData, n_threads: int) -> FeatureRows:
-    """Return the features of `data` to multiply by: as they are, or made again at every use."""
+def make_rows(data: RankingData, n_threads: int, whitening: Vector | None = None) -> FeatureRows:
+    """Return the features of `data` to multiply by: as they are, or made again at every use.
+
+    With a `whitening` W, the features are ``H W`` of those of `data`.
+    """
+    if whitening is not None:
+        return WhitenedRows(make_rows(data, n_threads), whitening)
     if data.feature_map is not None:
         return MappedRows(data, data.n_features, n_threads)
     order = data.queries.order
@@ -175,6 +206,21 @@ def with_stored_features(
         rows = slice(begin, begin + step)
         H[rows] = data.features(rows)
     return replace(data, X=H, feature_map=None)
+
+
+def without_whitening(data: RankingData) -> tuple[RankingData, Vector | None]:
+    """Return `data` with centred kernel values in place of Nyström features, and their whitening.
+
+    n · n_landmarks · n_features flops less, to be made up for by n_landmarks · n_features in every
+    product. As they are, and None, where there is another map or far fewer features than landmarks.
+    """
+    fitted = data.feature_map
+    if type(fitted) is not Nystroem:
+        return data, None
+    n_landmarks, n_features = fitted.whitening_.shape
+    if n_landmarks > MOST_LANDMARKS * n_features:
+        return data, None
+    return replace(data, feature_map=KernelValues.centred(fitted)), fitted.whitening_
 
 
 def scatter_diagonal(data: RankingData, factor: Vector) -> Vector:

@@ -363,7 +363,7 @@ class Pairgram:
         """
         check_alpha(alpha)
         G = self.G
-        return solve_ridge(G, self.g, float(alpha), scale_factors(G) if scale else None)
+        return solve_ridge(G, self.g, float(alpha), scale_factors(np.diag(G)) if scale else None)
 
     def path(self, alphas: ArrayLike | None = None, *, scale: bool = False) -> NDArray[np.float64]:
         """Return the weights for many ridges from one eigendecomposition.
@@ -392,7 +392,7 @@ class Pairgram:
     def decompose(self, *, scale: bool = False) -> RidgePath:
         """Return the eigendecomposition from which solutions for every alpha come."""
         G = self.G
-        return RidgePath.of(G, self.g, scale_factors(G) if scale else None)
+        return RidgePath.of(G, self.g, scale_factors(np.diag(G)) if scale else None)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the statistics to a safetensors file (no code in it), whole or not at all.

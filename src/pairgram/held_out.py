@@ -16,6 +16,7 @@ from pairgram.data import RankingData
 from pairgram.dual import DualGram, Statistics
 from pairgram.gram import Pairgram
 from pairgram.linear_nodes import linear_nodes
+from pairgram.nystroem import unwhitened
 from pairgram.pairs import PairSettings
 from pairgram.ridge import RidgePath, Vector
 from pairgram.row_regression import RowRegression
@@ -217,6 +218,8 @@ def predict_rows(data: RankingData, rows: Any, coefs: Vector) -> Vector:
         weights, offsets = nodes.fold(coefs)
         return predict_path(data.X[rows], weights) + offsets[:, None]
     numbers = np.arange(len(data.y))[rows]
+    feature_map, coefs = unwhitened(data.feature_map, coefs)
+    data = replace(data, feature_map=feature_map)
     step = block_rows(coefs.shape[-1])
     blocks = np.split(numbers, range(step, len(numbers), step))
     return np.hstack([predict_path(data.features(block), coefs) for block in blocks])

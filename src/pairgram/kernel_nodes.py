@@ -87,12 +87,16 @@ class Kernel:
         ValueError
             If a callable returns another shape.
         """
-        out = np.empty((X.shape[0], len(landmarks)))
         node_map = self.node_map(landmarks, np.float64)
-        for rows, block in dense_blocks(X, block_rows(max(X.shape[1], len(landmarks)))):
-            out[rows] = (
+        size = block_rows(max(X.shape[1], len(landmarks)))
+        out = np.empty((X.shape[0], len(landmarks)) if X.shape[0] > size else 0)
+        for rows, block in dense_blocks(X, size):
+            values = (
                 self._call(block, landmarks) if node_map is None else node_map.map(block, n_threads)
             )
+            if X.shape[0] <= size:
+                return values
+            out[rows] = values
         return out
 
     def diagonal(self, X: Any) -> Values:

@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
+from pairgram._estimator import Transformer, finite_rows
 from pairgram._kernel_tiles import (
     FLOATS,
     Kernel,
@@ -98,7 +98,7 @@ def kernel_matrix(
     return matrix_of(settings, X, Z, n_threads)
 
 
-class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class KernelMap(Transformer):
     """The kernel with every training row, as features: ``x → (k(x, x_1), …, k(x, x_n))``.
 
     A linear model of these features is a kernel model, whose coefficients are the dual ones.
@@ -218,7 +218,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _validated(self, X: Any, reset: bool) -> Any:
         sparse = "csr" if self.kernel != "precomputed" else False
-        X = validate_data(self, X, reset=reset, accept_sparse=sparse, dtype=FLOATS, order="C")
+        X = finite_rows(self, X, reset=reset, sparse=sparse)
         return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
 
     def node_map(self, dtype: Any) -> None:

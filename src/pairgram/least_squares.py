@@ -88,7 +88,10 @@ class RankRLS(RidgeRanker):
     ``Σ_i c v_i (y_i − f_i)² + alpha ‖w‖²``.
 
     Cost: n · n_features² + n_features³ flops, O(n_features²) memory besides X, never a pair. In the
-    dual n² · n_features + n³ flops and O(n²) memory.
+    dual n² · n_features + n³ flops and O(n²) memory. CSR rows of more than 4,096 rows and features,
+    as of text, are solved by conjugate gradients to a residual of 1e-10, without a matrix:
+    O(nnz + n_features) memory and time a step, more steps for a smaller alpha
+    (``ConvergenceWarning`` after 10,000).
 
     References
     ----------

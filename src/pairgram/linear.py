@@ -11,19 +11,22 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pairgram._checks import require_finite
+from pairgram._estimator import WholeFit
 from pairgram._map_base import block_rows
 from pairgram._threads import single_threaded_blas
 from pairgram.data import RankingData, mapped
-from pairgram.feature_maps import describe_map, set_threads
+from pairgram.feature_maps import describe_map, is_native, set_threads
 from pairgram.linear_nodes import linear_nodes
 from pairgram.metrics import get_metric
+from pairgram.nystroem import unwhitened
 from pairgram.persistence import write_file
 from pairgram.random_nodes import RandomNodes
 
 __all__ = ["LinearRanker"]
 
 
-class LinearRanker(BaseEstimator):  # type: ignore[misc]
+class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     """What the linear rankers share: checks, prediction, score, files."""
 
     __metadata_request__fit = {"qid": True, "sample_weight": True}  # noqa: RUF012
@@ -62,7 +65,10 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         feature_map = clone(feature_map)
         set_threads(feature_map, self.n_threads)
         if type(feature_map) is RandomNodes:  # which do not depend on the rows
-            return replace(data, feature_map=feature_map._draw_for(data.X.shape[1]))
+            nodes = feature_map._draw_for(data.X.shape[1])
+            if not is_native(nodes):  # Python maps blocks, and would not know the row
+                require_finite(data.X, "X")
+            return replace(data, feature_map=nodes)
         return replace(data, feature_map=feature_map.fit(data.X, data.y))
 
     def _check_rows(
@@ -82,7 +88,6 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
             dtype=[np.float64, np.float32],
             order="C",
             ensure_all_finite=False,
-            y_numeric=True,
         )
         return self._delimit(X, y, qid, group, sample_weight, query_weight)
 
@@ -126,9 +131,10 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
             reset=False,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
-            ensure_all_finite=feature_map is None,  # which may take NaN
-            y_numeric=True,
+            ensure_all_finite=False,
         )
+        if feature_map is None:  # which may take NaN
+            require_finite(X, "X of cv")
         return replace(RankingData.delimit(X, y, qid), feature_map=feature_map)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -160,10 +166,11 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         )
         nodes = linear_nodes(self.feature_map_)
         if self.feature_map_ is not None and nodes is None:
-            step = block_rows(max(X.shape[1], len(self.coef_)), X.dtype)
+            feature_map, coef = unwhitened(self.feature_map_, self.coef_)
+            step = block_rows(max(X.shape[1], len(coef)), X.dtype)
             blocks = [X[begin : begin + step] for begin in range(0, X.shape[0], step)]
             with single_threaded_blas():  # maps of this package have threads of their own
-                parts = [mapped(self.feature_map_, block) @ self.coef_ for block in blocks]
+                parts = [mapped(feature_map, block) @ coef for block in blocks]
             return np.concatenate(parts).astype(X.dtype, copy=False)
         coef, offset = (self.coef_, 0.0) if nodes is None else nodes.fold(self.coef_)
         if X.dtype == np.float32 and abs(coef).max(initial=0.0) < 1e30:
@@ -172,7 +179,7 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
         if offset:
             scores += offset
         if not np.isfinite(scores).all():  # then say what is wrong with X
-            validate_data(self, X, reset=False, accept_sparse="csr", dtype=X.dtype)
+            require_finite(X, "X")
         return scores
 
     def score(
@@ -221,7 +228,9 @@ class LinearRanker(BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a safetensors file (no code in it), whole or not at all.
 
-        `load_model` reads it. A `random_state` that is not an int is not kept.
+        `load_model` reads it. What predictions need is of the last fit; the parameters beside it
+        are those set now, as in a pickle, so refit after ``set_params``. A `random_state` that is
+        not an int is not kept.
 
         Raises
         ------

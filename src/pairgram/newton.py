@@ -196,9 +196,10 @@ def cholesky_preconditioner(G: Vector, C: float) -> Preconditioner:
     order = len(G)
     root_of_C = 2**0.5 * C**0.5
     size = np.hypot(1.0, root_of_C * np.sqrt(np.maximum(np.diag(G), 0.0)))  # root of the diagonal
-    ridge = order * np.finfo(np.float64).eps
-    tries = [(np.float32, 0.0)] if order > WIDEST_DOUBLE else []
-    tries.append((np.float64, 0.0))
+    ridge = 64 * order * np.finfo(np.float64).eps
+    tries: list[tuple[type[np.floating[Any]], float]] = [(np.float64, 0.0)]
+    if order > WIDEST_DOUBLE:
+        tries.insert(0, (np.float32, 0.0))
     while ridge <= MOST_RIDGE:
         tries.append((np.float64, ridge))
         ridge *= 64
@@ -212,14 +213,16 @@ def cholesky_preconditioner(G: Vector, C: float) -> Preconditioner:
                 continue
     if root is None:
         return lambda residual: residual / size / size
-    (solve_triangular,) = scipy.linalg.get_blas_funcs(("trsv",), (root,))
+    factor = root
+    (solve_triangular,) = scipy.linalg.get_blas_funcs(("trsv",), (factor,))
 
     def solve(residual: Vector) -> Vector:
         scaled = residual / size
         largest = float(np.abs(scaled).max(initial=0.0)) or 1.0  # may not be one of float32
-        half = (scaled / largest).astype(root.dtype)
-        half = solve_triangular(root, half, trans=1, overwrite_x=True)
-        return np.asarray(largest * solve_triangular(root, half, overwrite_x=True) / size)
+        half = (scaled / largest).astype(factor.dtype)
+        half = solve_triangular(factor, half, trans=1, overwrite_x=True)
+        half = solve_triangular(factor, half, overwrite_x=True)
+        return np.asarray(largest * half.astype(np.float64) / size)
 
     return solve
 
@@ -232,7 +235,7 @@ def _factor(G: Vector, factors: Vector, ridge: float, dtype: type[np.floating[An
         scaled[rows] = factors[rows, None] * G[rows] * factors
     scaled[np.diag_indices(len(G))] = 1 + ridge
     # the transpose is the same matrix, in the order of LAPACK
-    return scipy.linalg.cholesky(scaled.T, overwrite_a=True, check_finite=False)
+    return np.asarray(scipy.linalg.cholesky(scaled.T, overwrite_a=True, check_finite=False))
 
 
 def diagonal_preconditioner(diagonal: Vector, C: float) -> Preconditioner:

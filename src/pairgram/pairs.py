@@ -41,7 +41,8 @@ class PairSettings:
 
     def __post_init__(self) -> None:
         if not (self.pairs is None or callable(self.pairs)):
-            _check_choice("pairs", self.pairs, ("kept", "dropped", *OMEGAS), " a callable, or None")
+            others = " a callable w(y_i, y_j), or None (no pairs: least squares on rows)"
+            _check_choice("pairs", self.pairs, ("kept", "dropped", *OMEGAS), others)
         _check_choice("scope", self.scope, ("query", "global"))
         _check_choice("weighting", self.weighting, ("pairs", "documents", "queries"))
         _check_choice("target", self.target, ("label", "gain"))

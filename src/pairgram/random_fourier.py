@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
 
 from pairgram._checks import check_flag, check_positive, check_size, check_text
+from pairgram._estimator import finite_rows
 from pairgram._map_base import FeatureMap, generator, native_nodes
 
 __all__ = ["RandomFourier"]
@@ -107,7 +107,7 @@ class RandomFourier(FeatureMap):
         if self.orthogonal and kernel != "rbf":
             raise ValueError(f"orthogonal=True needs kernel='rbf', got kernel={kernel!r}")
         gamma = None if self.gamma is None else check_positive("gamma", self.gamma)
-        validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        finite_rows(self, X, reset=True)
         self.gamma_ = 1 / self.n_features_in_ if gamma is None else gamma
         self.kernel_ = kernel
         rng, shape = generator(self.random_state), (self.n_features_in_, n_components)

@@ -7,9 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
 
+from pairgram._arrays import real_array
 from pairgram._checks import check_size, check_text
+from pairgram._estimator import finite_rows
 from pairgram._map_base import FeatureMap, generator, native_nodes
 
 __all__ = ["RandomNodes", "check_range", "join_nodes"]
@@ -112,7 +113,7 @@ class RandomNodes(FeatureMap):
         ValueError
             If a parameter is not as described, or a Gaussian node has b ≤ 0; names the parameter.
         """
-        validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        finite_rows(self, X, reset=True)
         return self._draw_for(self.n_features_in_)
 
     def _draw_for(self, n_features: int) -> Self:
@@ -126,14 +127,20 @@ class RandomNodes(FeatureMap):
         bias_range = check_range("bias_range", self.bias_range)
         uniform = self.distribution == "uniform"
         if uniform and bias_range[0] < 0 and any(kind == "gaussian" for *_, kind in self._segments):
-            raise ValueError(f"{NEED_POSITIVE}, but bias_range={bias_range} reaches below 0")
+            raise ValueError(
+                f"{NEED_POSITIVE}, but bias_range={bias_range} reaches below 0: take one of "
+                "positive numbers, such as (0, 1), the default"
+            )
         rng = generator(self.random_state)
         shape = (n_features, n_nodes)
         self.weights_ = _draw(rng, self.distribution, weight_range, shape)
         self.bias_ = _draw(rng, self.distribution, bias_range, shape[1:])
         for begin, end, kind in self._segments:
             if kind == "gaussian" and (self.bias_[begin:end] <= 0).any():
-                raise ValueError(f"{NEED_POSITIVE}, but bias_range={bias_range} gives others")
+                raise ValueError(
+                    f"{NEED_POSITIVE}, but bias_range={bias_range} gave others: take a higher one, "
+                    "or distribution='uniform' with (0, 1), the defaults"
+                )
         self._n_features_out = n_nodes
         return self
 
@@ -141,13 +148,7 @@ class RandomNodes(FeatureMap):
         values = np.asarray(self._linear_parts(X.dtype).map(X, n_threads))
         for begin, end, kind in self._segments:
             if callable(kind):
-                part = np.asarray(kind(values[:, begin:end]))
-                if part.shape != (len(X), end - begin):
-                    raise ValueError(
-                        f"activation {kind!r} must map an array element by element, but gave shape "
-                        f"{part.shape} for {(len(X), end - begin)}"
-                    )
-                values[:, begin:end] = part
+                values[:, begin:end] = _called(kind, values[:, begin:end])
         return values
 
     def node_map(self, dtype: Any) -> Any:
@@ -217,6 +218,21 @@ def join_nodes(maps: Sequence[RandomNodes]) -> RandomNodes:
     joined.activation_ = first.activation_
     joined._segments = _segments(joined.activation, joined._n_features_out)
     return joined
+
+
+def _called(activation: Callable[[Any], Any], z: NDArray[Any]) -> NDArray[Any]:
+    """Return the values of a Python callable, checked."""
+    name = f"activation {activation!r}"
+    values = real_array(activation(z), f"the values of {name}", keep_float32=True)
+    if values.shape != z.shape:
+        raise ValueError(
+            f"{name} must map an array element by element, but gave shape {values.shape} for "
+            f"{z.shape}"
+        )
+    if not (finite := np.isfinite(values)).all():
+        at = tuple(np.argwhere(~finite)[0])
+        raise ValueError(f"{name} must give finite values, got {values[at]} for {z[at]}")
+    return values
 
 
 def _segments(activation: Any, n_nodes: int) -> list[tuple[int, int, Activation]]:

@@ -10,14 +10,20 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_array
 
 from pairgram import _core
-from pairgram._checks import check_flag, check_positive, check_size, check_text
+from pairgram._checks import check_flag, check_positive, check_size, check_text, require_finite
+from pairgram._memory import available_memory
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
 from pairgram.feature_maps import same_map
-from pairgram.feature_rows import FeatureRows, make_rows, scatter_diagonal, with_stored_features
+from pairgram.feature_rows import (
+    FeatureRows,
+    make_rows,
+    scatter_diagonal,
+    with_stored_features,
+    without_whitening,
+)
 from pairgram.gram import Pairgram
 from pairgram.linear import LinearRanker
 from pairgram.newton import (
@@ -28,15 +34,29 @@ from pairgram.newton import (
     diagonal_preconditioner,
 )
 from pairgram.pairs import PairSettings, Weighting
+from pairgram.query_sample import sample_queries
 
-__all__ = ["Loss", "RankSVM", "SolverSettings", "Training", "pairs_of", "told", "warn_of_failure"]
+__all__ = [
+    "Loss",
+    "RankSVM",
+    "SolverSettings",
+    "Training",
+    "fit_attributes",
+    "pair_operator",
+    "warn_if_not_converged",
+]
 
 Vector = NDArray[np.float64]
 Loss = Literal["squared_hinge", "squared"]
 
-WIDEST_GRAM = 4096  # more features are preconditioned by the diagonal alone
+WIDEST_GRAM = 4096  # more features are preconditioned by the diagonal alone,
+GRAM_COPIES = 6  # as are those for which so many matrices of their order do not fit into memory
 FINEST_SINGLE = 1e-5  # smaller tolerances store mapped features in double precision
 SMALLEST_SINGLE = 1 << 20  # so do fewer bytes, which half of would save no time
+
+# A Gram matrix of so many features or more is estimated from so many rows, times the features.
+FEWEST_SAMPLED_FEATURES = 256
+SAMPLE_ROWS, FEWEST_SAMPLE_ROWS = 3, 4096
 
 
 @dataclass(frozen=True)
@@ -83,7 +103,7 @@ class Training:
         With stored features, where they fit.
     rows : FeatureRows
     curvature : ndarray of shape (n_features, n_features) or (n_features,)
-        The Gram matrix of the preference pairs, or about its diagonal.
+        The Gram matrix of the preference pairs, or an estimate of it, or about its diagonal.
     settings : SolverSettings
     """
 
@@ -93,8 +113,12 @@ class Training:
     settings: SolverSettings
 
     @classmethod
-    def make(cls, data: RankingData, settings: SolverSettings) -> Training:
+    def make(cls, data: RankingData, settings: SolverSettings, *, exact: bool) -> Training:
         """Store the features, and build their Gram matrix: n · n_features² flops.
+
+        Unless `exact`, many rows of many features have theirs estimated from a sample of queries,
+        3 · n_features³ flops: that pays for one solution, which may take a few Hessian products
+        more. Nyström features are then not stored, but their kernel values.
 
         Raises
         ------
@@ -104,7 +128,7 @@ class Training:
         # their order is all that counts, and the Gram matrix would square them
         _, exponent = np.frexp(np.abs(data.y).max(initial=0.0))
         data = replace(data, y=np.ldexp(data.y, -exponent))
-        weights = pairs_of(data, settings).pair_weights
+        weights = pair_operator(data, settings).pair_weights
         if not np.isfinite(weights).all():
             raise ValueError("sample_weight or query_weight too large: a pair's weight overflows")
         if not weights.any():
@@ -113,10 +137,19 @@ class Training:
                 "single row, rows of one label, or weight 0"
             )
         large = 8 * len(data.y) * data.n_features > SMALLEST_SINGLE
-        single = (settings.tol >= FINEST_SINGLE and large) or data.X.dtype == np.float32
-        dtype = np.float32 if single else np.float64
+        single = settings.tol >= FINEST_SINGLE and large
+        fits = GRAM_COPIES * 8 * data.n_features**2 <= available_memory()
+        has_gram = fits and data.n_features <= WIDEST_GRAM
+        if not exact and has_gram and data.n_features >= FEWEST_SAMPLED_FEATURES:
+            n_rows = max(SAMPLE_ROWS * data.n_features, FEWEST_SAMPLE_ROWS)
+            sample = sample_queries(data, weights, n_rows)
+            if sample is not None:
+                training = cls._from_sample(data, settings, sample, single)
+                if training is not None:
+                    return training
+        dtype = np.float32 if single or data.X.dtype == np.float32 else np.float64
         data = with_stored_features(data, dtype, settings.memory_limit)
-        if data.n_features <= WIDEST_GRAM:
+        if has_gram:
             curvature = Pairgram.from_data(data, settings.pair_settings, settings.n_threads).G
         else:
             total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
@@ -124,16 +157,34 @@ class Training:
             curvature = scatter_diagonal(data, factor)
         rows = make_rows(data, resolve_n_threads(settings.n_threads))
         if curvature.ndim == 1:  # of the queries with pairs
-            sums = rows.sum(np.ones(len(data.y)))
+            with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
+                sums = rows.sum(np.ones(len(data.y)))
             if not (np.isfinite(curvature).all() and np.isfinite(sums).all()):
-                check_array(data.X, accept_sparse="csr", input_name="X")
+                require_finite(data.X, "X")
                 raise ValueError("X too large: the sum of squared differences overflows")
         return cls(data, rows, curvature, settings)
+
+    @classmethod
+    def _from_sample(
+        cls, data: RankingData, settings: SolverSettings, sample: RankingData, single: bool
+    ) -> Training | None:
+        """Do what `make` does with a sample's Gram matrix; None where a feature is not finite."""
+        limit, n_threads = settings.memory_limit, resolve_n_threads(settings.n_threads)
+        stored = with_stored_features(sample, np.float32, limit)
+        curvature = Pairgram.from_data(stored, settings.pair_settings, n_threads).G
+        del stored
+        data, whitening = without_whitening(data)
+        narrow = single or (data.X.dtype == np.float32 and whitening is None)
+        data = with_stored_features(data, np.float32 if narrow else np.float64, limit)
+        rows = make_rows(data, n_threads, whitening)
+        with single_threaded_blas(), np.errstate(invalid="ignore"):
+            finite = np.isfinite(rows.sum(np.ones(len(data.y)))).all()
+        return cls(data, rows, curvature, settings) if finite else None
 
     def solver(self, start: Vector | None = None, counts: Vector | None = None) -> PairSolver:
         """Return a solver that begins at `start`; `counts` multiply the row weights."""
         begin = np.zeros(len(self.curvature)) if start is None else start
-        pairs = pairs_of(self.data, self.settings, counts)
+        pairs = pair_operator(self.data, self.settings, counts)
         return PairSolver(self.rows, pairs, begin, resolve_n_threads(self.settings.n_threads))
 
     def preconditioner(self, C: float) -> Preconditioner:
@@ -143,7 +194,7 @@ class Training:
         return diagonal_preconditioner(self.curvature, C)
 
 
-def pairs_of(
+def pair_operator(
     data: RankingData, settings: SolverSettings, counts: Vector | None = None
 ) -> _core.PairOperator:
     """Return the loss of the preference pairs; `counts` multiply the row weights."""
@@ -182,9 +233,9 @@ class RankSVM(LinearRanker):
     warm_start : bool, default=False
         Start from the `coef_` of the last fit, if its features are the same.
     memory_limit : float or None, default=None
-        Bytes that the features of `feature_map` may take; beyond, they are made again block by
-        block whenever they are needed, which changes the result by rounding. None: half of the
-        memory that is free.
+        Bytes that the features of `feature_map`, or the kernel values, may take; beyond, they are
+        made again block by block whenever they are needed, which changes the result by rounding.
+        None: half of the memory that is free.
     n_threads : int or None, default=None
         None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``. The result has
         the same bits for any number.
@@ -225,10 +276,20 @@ class RankSVM(LinearRanker):
     a pair; each step of conjugate gradients reads the features once. They are preconditioned by a
     Cholesky factor of the Hessian that has all pairs active, ``I + 2C G``, whose G is the
     statistic of `RankRLS` for ``pairs="dropped"``: n · n_features² + n_features³ / 3 flops before
-    the first step, and few steps after it. Above 4,096 features by its diagonal alone.
+    the first step, and few steps after it. Above 4,096 features, or where memory is short, by its
+    diagonal alone.
+
+    From 256 features on, G is estimated from a sample of queries of about 3 n_features rows, at
+    least 4,096, where that is less than half of all: 3 n_features³ flops, and a few more steps.
+    Queries are taken by their share of the pairs, and weighted by the inverse; the minimum stays
+    what it is. Not where a query is longer than an eighth of the sample.
 
     Features of a map are stored in single precision (of float64 X in double up to 1 MiB and for
-    ``tol`` < 1e-5) and summed in double. CSR rows stay sparse. BLAS is held to one thread.
+    ``tol`` < 1e-5) and summed in double. CSR rows stay sparse. BLAS is held to one thread. With
+    such a sample, the kernel values of rows and
+    landmarks are stored in place of Nyström features, less their means over the landmarks, which
+    leaves all differences of scores and makes rounding errors small; the whitening is put on the
+    vectors, n_landmarks² flops twice a step, and not on n rows.
 
     References
     ----------
@@ -314,7 +375,7 @@ class RankSVM(LinearRanker):
             self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
         )
         data = self._check(X, y, qid, group, sample_weight, query_weight)
-        training = Training.make(data, settings)
+        training = Training.make(data, settings, exact=False)
         start = None
         if self.warm_start and len(getattr(self, "coef_", ())) == len(training.curvature):
             start = self.coef_ if same_map(self.feature_map_, data.feature_map) else None
@@ -325,12 +386,12 @@ class RankSVM(LinearRanker):
         # all at once, so that a fit that fails leaves the model's solution as it was
         self.coef_, self.feature_map_ = solver.w, data.feature_map
         self.uses_qid_ = qid is not None or group is not None
-        self.__dict__.update(told(history))
-        warn_of_failure([history], settings)
+        self.__dict__.update(fit_attributes(history))
+        warn_if_not_converged([history], settings)
         return self
 
 
-def told(history: Convergence) -> dict[str, Any]:
+def fit_attributes(history: Convergence) -> dict[str, Any]:
     """Return the attributes of a model that tell how it was found."""
     return {
         "history_": {
@@ -344,7 +405,7 @@ def told(history: Convergence) -> dict[str, Any]:
     }
 
 
-def warn_of_failure(histories: list[Convergence], settings: SolverSettings) -> None:
+def warn_if_not_converged(histories: list[Convergence], settings: SolverSettings) -> None:
     """Warn if a minimum was not reached."""
     failed = [history for history in histories if not history.converged]
     if failed:

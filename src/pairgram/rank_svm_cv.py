@@ -24,7 +24,14 @@ from pairgram.linear import LinearRanker
 from pairgram.metrics import Metric
 from pairgram.newton import Convergence, PairSolver
 from pairgram.pairs import Weighting
-from pairgram.rank_svm import Loss, SolverSettings, Training, pairs_of, told, warn_of_failure
+from pairgram.rank_svm import (
+    Loss,
+    SolverSettings,
+    Training,
+    fit_attributes,
+    pair_operator,
+    warn_if_not_converged,
+)
 from pairgram.ridge import check_alphas
 
 __all__ = ["RankSVMCV"]
@@ -86,9 +93,9 @@ class RankSVMCV(LinearRanker):
     -----
     The mean is over all held-out queries of all splits, as in `RankRLSCV`. A feature map of this
     package, which does not see labels, is fitted to all rows, and its features and their Gram
-    matrix are made once; any other transformer is fitted to each split's training rows again. Each
-    split goes along C from one solution to the next. Ties go to the first feature map and the
-    smallest C.
+    matrix, of all rows, are made once; any other transformer is fitted to each split's training
+    rows again. Each split goes along C from one solution to the next. Ties go to the first feature
+    map and the smallest C.
 
     Examples
     --------
@@ -166,7 +173,7 @@ class RankSVMCV(LinearRanker):
                 progress.update(bar, description=f"RankSVM on {text}")
                 mapped = self._with_map(data, feature_map)
                 training = None  # makes room for the next one's features
-                training = Training.make(mapped, settings)
+                training = Training.make(mapped, settings, exact=True)
                 search = _Search(
                     mapped,
                     training,
@@ -181,7 +188,7 @@ class RankSVMCV(LinearRanker):
         of_row = np.repeat(np.arange(len(candidates)), [len(c.Cs) for c in candidates])
         chosen = candidates[int(of_row[best])]
         if training is None or chosen is not candidates[-1]:
-            training = Training.make(chosen.data, settings)
+            training = Training.make(chosen.data, settings, exact=True)
         solver, C = training.solver(), float(Cs[best])
         precondition = training.preconditioner(C)
         with single_threaded_blas():
@@ -203,8 +210,10 @@ class RankSVMCV(LinearRanker):
         self.feature_map_, self.uses_qid_ = chosen.data.feature_map, uses_qid
         self.Cs_, self.scores_, self.scoring_ = chosen.Cs, chosen.means, judge.metric
         self.cv_results_ = results
-        self.__dict__.update(told(history))
-        warn_of_failure([*itertools.chain(*(c.histories for c in candidates)), history], settings)
+        self.__dict__.update(fit_attributes(history))
+        warn_if_not_converged(
+            [*itertools.chain(*(c.histories for c in candidates)), history], settings
+        )
         return self
 
     def _mapped_part(self, data: RankingData, feature_map: Any, rows: Rows) -> RankingData:
@@ -300,7 +309,7 @@ class _Search:
         scores, histories = [], []
         for train, test in judge.splits:  # whose maps may see labels
             part = self.mapped_part(train)
-            own = Training.make(part, training.settings)
+            own = Training.make(part, training.settings, exact=True)
             coefs, more = self._paths(own, [own.solver()], Cs)
             scores.append(_scores(replace(data, feature_map=part.feature_map), test, coefs[0]))
             histories += more
@@ -310,7 +319,8 @@ class _Search:
         self, training: Training, solvers: list[PairSolver], Cs: Vector
     ) -> tuple[Vector, list[Convergence]]:
         """Return the solutions, (n_solvers, n_Cs, n_features), from one C to the next."""
-        settings, histories = training.settings, []
+        settings = training.settings
+        histories: list[Convergence] = []
         coefs = np.empty((len(solvers), len(Cs), len(training.curvature)))
         for i, C in enumerate(Cs.tolist()):
             precondition = training.preconditioner(C)
@@ -324,7 +334,7 @@ class _Search:
 def _counts(data: RankingData, settings: SolverSettings, splits: Splits, number: int) -> Vector:
     """Return how often a split trains on each row; a ValueError if no pair of them counts."""
     counts = np.bincount(splits[number][0], minlength=len(data.y)).astype(np.float64)
-    if not pairs_of(data, settings, counts).pair_weights.any():
+    if not pair_operator(data, settings, counts).pair_weights.any():
         raise ValueError(f"cv: the training rows of split {number} have no pairs that count")
     return counts
 

@@ -18,6 +18,7 @@ __all__ = [
     "blas_guard",
     "check_alpha",
     "check_alphas",
+    "cholesky_guard",
     "scale_factors",
     "solve_ridge",
 ]
@@ -26,6 +27,7 @@ Vector = NDArray[np.float64]
 
 # Up to this order one BLAS thread factorises as fast as two, and waking the others only disturbs.
 SINGLE_THREADED_ORDER = 256
+LARGEST_THREADED_CHOLESKY = 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +103,8 @@ class RidgePath:
         return np.asarray(largest / 1e4 * 2.0 ** np.arange(15, -19, -1))
 
 
-def scale_factors(G: Vector) -> Vector:
+def scale_factors(diagonal: Vector) -> Vector:
     """Return ``1 / sqrt(G_jj)``, 1 for a feature that does not vary within queries."""
-    diagonal = np.diag(G)
     return np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 1.0)
 
 
@@ -116,7 +117,7 @@ def solve_ridge(G: Vector, g: Vector, alpha: float, factor: Vector | None = None
     shifted = G.copy() if factor is None else factor[:, None] * G * factor
     shifted[np.diag_indices_from(shifted)] += alpha
     try:
-        with blas_guard(len(g)):
+        with cholesky_guard(len(g)):
             root = scipy.linalg.cholesky(shifted, overwrite_a=True, check_finite=False)
             solution = scipy.linalg.cho_solve((root, False), scaled_g, check_finite=False)
     except np.linalg.LinAlgError:
@@ -125,6 +126,16 @@ def solve_ridge(G: Vector, g: Vector, alpha: float, factor: Vector | None = None
     if pivots.min(initial=np.inf) < 1e-7 * pivots.max(initial=0.0):  # condition above 1e14
         return np.asarray(RidgePath.of(G, g, factor).coef([alpha])[0])
     return np.asarray(solution if factor is None else factor * solution)
+
+
+def cholesky_guard(order: int) -> AbstractContextManager[None]:
+    """Return the context in which to factorise by Cholesky: `blas_guard`, one thread from 8,192 on.
+
+    On several threads OpenBLAS's ``potrf`` overruns a buffer at large orders (a segmentation fault
+    at 16,000 on two, with SciPy 1.17; OpenBLAS issues 352 and 2821).
+    """
+    large = order > LARGEST_THREADED_CHOLESKY
+    return single_threaded_blas() if large else blas_guard(order)
 
 
 def blas_guard(order: int) -> AbstractContextManager[None]:

@@ -114,9 +114,7 @@ class RidgeRanker(_FeaturesOrKernel):
         coordinates = Coordinates.choose(
             data, [settings], form=self.form, scale=scale, n_threads=self.n_threads
         )
-        solved = coordinates.statistics(settings, self.n_threads).solve(alpha, scale=scale)
-        # all at once, so that a fit that fails leaves the model as it was
-        self.coef_ = coordinates.coefs(solved[None])[0]
+        self.coef_ = coordinates.solve(settings, alpha, scale=scale, n_threads=self.n_threads)
         self.feature_map_, self.form_ = data.feature_map, coordinates.form
         self.uses_qid_ = qid is not None or group is not None
         return self

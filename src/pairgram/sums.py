@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array
 
 from pairgram import _core
+from pairgram._checks import require_finite
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
 from pairgram.feature_maps import native_map
@@ -38,9 +38,8 @@ def sums_of(
         return _apply(nodes, sums, offsets), pair_weight
     threads = resolve_n_threads(n_threads)
     node_map = native_map(data.feature_map, data.X.dtype)
-    values = data.X.data if scipy.sparse.issparse(data.X) else data.X
-    if node_map is not None and not np.isfinite(values.sum()):  # which a node may hide
-        check_array(data.X, accept_sparse="csr", input_name="X")
+    if node_map is not None:  # a node may hide NaN
+        require_finite(data.X, "X")
     sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
     if sparse and not worth_densifying(data):
         sums, pair_weight, size = sparse_gram(data, settings, constant=constant)
@@ -62,7 +61,7 @@ def sums_of(
         wide = replace(data, X=data.X.astype(np.float64))
         return sums_of(wide, settings, n_threads, constant=constant)
     if not np.isfinite(diagonal).all():
-        check_array(data.X, accept_sparse="csr", input_name="X")  # says NaN or infinity
+        require_finite(data.X, "X")
         column = int(np.argmin(np.isfinite(diagonal)))
         origin = "X" if data.feature_map is None else "the feature map"
         what = "y" if column == len(diagonal) - 1 else f"feature {column} of {origin}"

@@ -12,7 +12,7 @@ from pairgram.cli.demo import demo
 from pairgram.cli.fitting import cv, train
 from pairgram.cli.inspection import inspect
 from pairgram.cli.protocol import letor
-from pairgram.cli.report import Commands
+from pairgram.cli.report import Command, Commands
 from pairgram.cli.scoring import evaluate, predict
 
 __all__ = ["app", "main"]
@@ -27,7 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 for command in (train, predict, evaluate, cv, letor, inspect, demo):
-    app.command()(command)
+    app.command(cls=Command)(command)
 
 
 def main() -> None:

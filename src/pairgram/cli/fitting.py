@@ -74,7 +74,7 @@ def train(
             raise ValueError(f"--alpha must be finite and > 0, got {alpha:g}")
         settings = replace(settings, alphas=[alpha])
     entry = get_model(model, settings)
-    scoring = opt.choice_metric(metric, convention)
+    scoring = opt.choice_metric(metric, convention, entry.metric)
     entry.search(settings, None, scoring)  # refuses what it cannot take, before reading
     data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=settings.n_threads)
     held_out = None
@@ -112,13 +112,14 @@ def train(
         print_json(report)
         return
     params = show_settings(report.pop("params"))
+    lower = "" if search.scoring_.greater_is_better else " (lower is better)"
     size = f"{opt.size_of(data)}, {count(report['n_features'], 'feature')}"
     print_table(
         (),
         [
             ("model", f"{model} of {file}: {size}"),
             *params.items(),
-            (f"held-out {search.scoring_.name}", f"{search.best_score_:.4f}, {held_by}"),
+            (f"held-out {search.scoring_.name}", f"{search.best_score_:.4f}{lower}, {held_by}"),
             ("seconds", f"{seconds:.2f}"),
             ("written", output),
         ],
@@ -151,7 +152,7 @@ def cv(
       pairgram cv train.txt --pairs gain --json | jq .best
     """
     entry = get_model(model, settings)
-    search = entry.search(settings, None, opt.choice_metric(metric, convention))
+    search = entry.search(settings, None, opt.choice_metric(metric, convention, entry.metric))
     data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=settings.n_threads)
     opt.warn_of_no_ids(file, data)
     held_by = _held_out(entry, search, data)

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from pairgram.cli import options as opt
-from pairgram.cli.report import print_json, print_table
+from pairgram.cli.report import print_json, print_table, show_settings, significant
+from pairgram.cli.settings import heeds
 
 __all__ = ["inspect"]
 
@@ -23,8 +24,9 @@ def inspect(
     """Print what a model file holds.
 
     That is its kind, parameters, and the features with the largest weights. Features count from 1,
-    as in LETOR files. A weight's size depends on the scale of its feature. A file of statistics,
-    which Pairgram.save wrote, is described by its settings and counts.
+    as in LETOR files. A weight's size depends on the scale of its feature. Linear nodes are linear
+    in the features and have such weights too; other nodes, and kernels, have none. A file of
+    statistics, which Pairgram.save wrote, is described by its settings and counts.
 
     \b
     Examples:
@@ -42,42 +44,81 @@ def inspect(
     if as_json:
         print_json(report)
         return
-    features = report.pop("largest_weights", None)
+    weights = report.pop("largest_weights", None)
     parameters = report.pop("parameters")
-    print_table((), {**report, **parameters}.items())
-    if features:
-        print_table(tuple(features[0]), [tuple(row.values()) for row in features])
+    rows = {**report, **show_settings(_of_use(parameters))}
+    if kind != "Pairgram" and weights is None:
+        rows["weights"] = f"none of features: coefficients of what {rows['feature_map']} makes"
+    print_table((), rows.items(), cell=significant)
+    if weights:
+        print_table(tuple(weights[0]), [row.values() for row in weights], cell=significant)
 
 
 def _model(file: Path, top: int) -> dict[str, Any]:
     import numpy as np
 
+    from pairgram.linear_nodes import linear_nodes
     from pairgram.model_files import load_model
 
     model = load_model(file)
+    own = model.get_params(deep=False)
+    of_process = ("n_threads", "memory_limit")  # and not of the model
+    parameters = {name: value for name, value in own.items() if name not in of_process}
     report: dict[str, Any] = {
-        "parameters": {
-            name: value
-            for name, value in model.get_params(deep=False).items()
-            if name != "n_threads"  # of the process, not of the model
-        },
+        "parameters": parameters,
         "n_features": int(model.n_features_in_),
         "fitted_with_query_ids": bool(model.uses_qid_),
     }
-    if model.feature_map_ is not None:  # the weights are not those of features
-        report["parameters"]["feature_map"] = str(model.feature_map_)
-        return report
-    largest = np.argsort(-np.abs(model.coef_), kind="stable")[:top]
+    coef, feature_map = model.coef_, model.feature_map_
+    if feature_map is not None:
+        parameters["feature_map"] = _map_parameters(feature_map)
+        report["n_coefficients"] = len(coef)
+        nodes = linear_nodes(feature_map)
+        if nodes is None:
+            return report
+        coef, _ = nodes.fold(coef)
+    largest = np.argsort(-np.abs(coef), kind="stable")[:top]
     names = getattr(model, "feature_names_in_", None)
     report["largest_weights"] = [
         {
             "feature": int(column) + 1,
             **({} if names is None else {"name": str(names[column])}),
-            "weight": float(model.coef_[column]),
+            "weight": float(coef[column]),
         }
         for column in largest
     ]
     return report
+
+
+def _map_parameters(feature_map: Any) -> dict[str, Any]:
+    """Return the class of a fitted map of this package, and its parameters as it was fitted."""
+    from pairgram.feature_maps import describe_map
+
+    _, settings = describe_map(feature_map)
+    assert settings is not None
+    fitted = settings.pop("fitted", {})
+    if hasattr(feature_map, "gamma_"):
+        fitted["gamma"] = feature_map.gamma_
+    parameters = {name: settings[name] for name in settings if name not in ("n_threads", "shape")}
+    return {name: fitted.get(name, value) for name, value in parameters.items()}
+
+
+def _of_use(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters as one list: what the model leaves open, its feature map tells.
+
+    Those of nodes beside a kernel, and those that the kernel does not have, are left out.
+    """
+    feature_map = parameters.get("feature_map") or {}
+    shown = {**parameters, "feature_map": feature_map.get("kind")}
+    for name, value in feature_map.items():
+        if shown.get(name) is None and name != "kind":
+            shown[name] = value
+    kernel = shown.get("kernel")
+    hidden = {name for name in ("gamma", "degree", "coef0") if not heeds(kernel, name)}
+    hidden |= {name for name in ("kernel", "feature_map") if shown.get(name) is None}
+    if kernel is not None and "n_nodes" in shown:
+        hidden |= {"n_nodes", "activation", "weight_range", "bias_range", "random_state"}
+    return {name: value for name, value in shown.items() if name not in hidden}
 
 
 def _statistics(file: Path) -> dict[str, Any]:

@@ -12,9 +12,24 @@ import typer
 from pairgram.cli import settings as known
 from pairgram.cli.models import MODELS
 from pairgram.cli.options import Threads
-from pairgram.cli.settings import Settings, parse_components, parse_grid, parse_range
+from pairgram.cli.settings import (
+    Settings,
+    parse_activation,
+    parse_components,
+    parse_grid,
+    parse_range,
+)
 
 __all__ = ["ModelName", "with_settings"]
+
+
+def _kernels_by_model() -> str:
+    names: dict[tuple[str, ...], list[str]] = {}
+    for name, model in MODELS.items():
+        if model.kernels:
+            names.setdefault(model.kernels, []).append(name)
+    return "; ".join(f"{', '.join(of)}: {', '.join(kernels)}" for kernels, of in names.items())
+
 
 ModelName = Annotated[
     str,
@@ -87,7 +102,8 @@ Activation = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help=f"Of the nodes: {', '.join(known.ACTIVATIONS)}. [default: the model's]",
+        help=f"Of the nodes: {', '.join(known.ACTIVATIONS)}; sigmoid+gaussian has half of them "
+        "each, elmrank takes one. [default: the model's]",
     ),
 ]
 WeightRange = Annotated[
@@ -110,16 +126,29 @@ Estimators = Annotated[
 ]
 Kernel = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help=f"Instead of nodes: {', '.join(known.KERNELS)}."),
+    typer.Option(
+        metavar="NAME",
+        help=f"In place of features or nodes. {_kernels_by_model()}. Kernels but linear cost "
+        "rows^2 memory and rows^3 time, except with rank-.... [default: none; rbf for rank-...]",
+        show_default=False,
+    ),
 ]
 Gamma = Annotated[
     str | None,
     typer.Option(
         metavar="GRID",
-        help="Of the rbf kernel exp(-gamma |a - b|^2); rank-nystroem and rank-fourier try several, "
+        help="Of the kernel: rbf exp(-gamma |a - b|^2), laplacian exp(-gamma |a - b|_1), "
+        "polynomial (gamma a.b + coef0)^degree; rank-nystroem and rank-fourier try several, "
         "like --alphas. [default: 1 / features; for letor the model's paper]",
         show_default=False,
     ),
+]
+Degree = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Of --kernel polynomial. [default: 3]")
+]
+Coef0 = Annotated[
+    float | None,
+    typer.Option("--coef0", metavar="X", help="Of --kernel polynomial. [default: 1]"),
 ]
 Components = Annotated[
     str | None,
@@ -160,6 +189,8 @@ def _settings(
     random_state: RandomState = None,
     kernel: Kernel = None,
     gamma: Gamma = None,
+    degree: Degree = None,
+    coef0: Coef0 = None,
     components: Components = None,
     landmarks: Landmarks = None,
     tol: Tol = None,
@@ -174,13 +205,15 @@ def _settings(
         weighting=weighting,
         scope=scope,
         n_nodes=nodes,
-        activation=activation,
+        activation=() if activation is None else parse_activation(activation),
         weight_range=None if weight_range is None else parse_range(weight_range, "--weight-range"),
         bias_range=None if bias_range is None else parse_range(bias_range, "--bias-range"),
         n_estimators=estimators,
         random_state=random_state,
         kernel=kernel,
         gammas=None if gamma is None else parse_grid(gamma, "--gamma"),
+        degree=degree,
+        coef0=coef0,
         n_components=None if components is None else parse_components(components),
         landmarks=landmarks,
         tol=tol,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pairgram.cli.settings import OPTIONS, Settings, given, parse_grid
+from pairgram.cli.settings import KERNELS, OPTIONS, Settings, given, heeds, parse_grid
 
 if TYPE_CHECKING:
     from pairgram.metrics import Metric
@@ -35,6 +35,10 @@ class Model:
         The grids of ``pairgram letor`` by the names of their fields.
     held_out : str
         What ``search`` holds out without a validation set.
+    kernels : tuple of str
+        The kernels that it knows; the first of "rank-..." is the default, others have none.
+    metric : str or None
+        What it chooses by where the options do not say; None: what fits the labels.
     """
 
     summary: str
@@ -42,6 +46,8 @@ class Model:
     takes: frozenset[str]
     protocol: Mapping[str, Sequence[float]] = field(default_factory=dict)
     held_out: str = "leave-query-out"
+    kernels: tuple[str, ...] = ()
+    metric: str | None = None
 
 
 def _rankrls(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
@@ -57,6 +63,7 @@ def _rankrls(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
         cv=cv,
         scoring=scoring,
         n_threads=settings.n_threads,
+        **_of_kernel(settings),
     )
 
 
@@ -86,12 +93,18 @@ def _elmrank(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
 
     if "none" in settings.pairs or len(settings.pairs) > 1:
         raise ValueError("--model elmrank takes one --pairs, and not none")
-    said = {"cv": cv, "scope": settings.scope, "n_estimators": settings.n_estimators}
+    if len(settings.activation) > 1:
+        raise ValueError("--model elmrank takes one --activation, not a mix of them")
+    said = {
+        "cv": cv,
+        "scoring": scoring,
+        "scope": settings.scope,
+        "n_estimators": settings.n_estimators,
+    }
     return ELMRankCV(
         settings.alphas or None,
         settings.Cs or None,
         pairs=settings.pairs[0] if settings.pairs else "kept",  # type: ignore[arg-type]
-        scoring=scoring,
         **{name: value for name, value in said.items() if value is not None},
         **_of_nodes(settings),
     )
@@ -118,6 +131,8 @@ def _rank_nystroem(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
 
     n_components = None if settings.n_components == 0 else settings.n_components or _COMPONENTS
     named = {"n_components": n_components, "landmarks": settings.landmarks or "uniform"}
+    said: dict[str, Any] = {"degree": settings.degree, "coef0": settings.coef0}
+    named |= {name: value for name, value in said.items() if value is not None}
     return _ranksvm(settings, cv, scoring, _maps(Nystroem, settings, **named))
 
 
@@ -132,22 +147,36 @@ def _rank_fourier(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
 
 def _maps(kind: Any, settings: Settings, **named: Any) -> list[Any]:
     """Return a feature map for every gamma."""
-    seed = settings.random_state or 0
-    return [kind(gamma=g, random_state=seed, **named) for g in settings.gammas or (None,)]
+    named |= {"kernel": settings.kernel or "rbf", "random_state": settings.random_state or 0}
+    gammas = settings.gammas if heeds(named["kernel"], "gamma") else None
+    return [kind(gamma=gamma, **named) for gamma in gammas or (None,)]
 
 
 def _of_elm(settings: Settings) -> dict[str, Any]:
-    gammas = settings.gammas
-    if gammas is not None and (settings.kernel != "rbf" or len(gammas) != 1):
-        raise ValueError("--gamma is one number of --kernel rbf, or a grid of --model rank-...")
-    gamma = None if gammas is None else gammas[0]
-    return {**_of_nodes(settings), "kernel": settings.kernel, "gamma": gamma}
+    return {**_of_nodes(settings), **_of_kernel(settings)}
+
+
+def _of_kernel(settings: Settings) -> dict[str, Any]:
+    """Return what options say of a kernel without features of its own."""
+    gammas = settings.gammas or (None,)
+    if len(gammas) > 1:
+        raise ValueError("--gamma is one number here; rank-nystroem, rank-fourier try several")
+    said: dict[str, Any] = {
+        "kernel": settings.kernel,
+        "gamma": gammas[0],
+        "degree": settings.degree,
+        "coef0": settings.coef0,
+    }
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _of_nodes(settings: Settings) -> dict[str, Any]:
     """Return what options say of random nodes, which else have the model's defaults."""
-    names = ("n_nodes", "activation", "weight_range", "bias_range", "n_threads")
+    names = ("n_nodes", "weight_range", "bias_range", "n_threads")
     said = {name: getattr(settings, name) for name in names}
+    if settings.activation:
+        one = len(settings.activation) == 1
+        said["activation"] = settings.activation[0] if one else list(settings.activation)
     return {
         "random_state": settings.random_state or 0,
         **{name: value for name, value in said.items() if value is not None},
@@ -155,11 +184,13 @@ def _of_nodes(settings: Settings) -> dict[str, Any]:
 
 
 _NODES = frozenset({"Cs", "n_nodes", "activation", "weight_range", "bias_range", "random_state"})
-_ELM = _NODES | {"kernel", "gammas"}
+_KERNEL = frozenset({"kernel", "gammas", "degree", "coef0"})
+_ELM = _NODES | _KERNEL
 _SVM = frozenset({"Cs", "weighting", "tol"})
-_KERNEL_SVM = _SVM | {"gammas", "n_components", "random_state"}
+_KERNEL_SVM = _SVM | {"kernel", "gammas", "n_components", "random_state"}
 _COMPONENTS = 500
-_RLS = frozenset({"alphas", "targets", "scale", "weighting"})
+_RLS = frozenset({"alphas", "targets", "scale", "weighting"}) | _KERNEL
+_EXACT = ("linear", "rbf", "polynomial", "laplacian", "tanimoto")
 _RLS_GRID = {"alphas": parse_grid("2^-15:2^24", "alphas")}  # Pahikkala et al. 2007, §5
 _ELM_GRID = {"Cs": parse_grid("2^-30:2^20:2", "Cs")}  # Zong and Huang 2013, §5.2
 # Chen et al. 2017, §4.1
@@ -168,21 +199,26 @@ _KERNEL_SVM_GRID = _SVM_GRID | {"gammas": parse_grid("2^-12:2^2", "gammas")}
 
 MODELS: Mapping[str, Model] = {
     "rankrls": Model(
-        "linear, least squares on pairs; tries tied pairs kept and dropped",
+        "linear, or with --kernel, least squares on pairs; tries tied pairs kept and dropped",
         *(_rankrls, _RLS | {"pairs"}, _RLS_GRID),
+        kernels=_EXACT,
     ),
     "rls": Model(
-        "linear, least squares on rows (pointwise), without intercept", *(_rls, _RLS, _RLS_GRID)
+        "the same on rows (pointwise), without intercept",
+        *(_rls, _RLS, _RLS_GRID),
+        kernels=_EXACT,
     ),
     "elm-pairwise": Model(
         "extreme learning machine on pairs: 1000 linear random nodes, or --kernel",
         *(_elm_pairwise, _ELM | {"pairs"}, _ELM_GRID),
+        kernels=_EXACT,
     ),
-    "elm-pointwise": Model("the same on rows", *(_elm_pointwise, _ELM, _ELM_GRID)),
+    "elm-pointwise": Model("the same on rows", *(_elm_pointwise, _ELM, _ELM_GRID), kernels=_EXACT),
     "elmrank": Model(
         "two regularisers on 100 sigmoid nodes, pairs of all rows or --scope query",
         *(_elmrank, _NODES | {"alphas", "pairs", "scope", "n_estimators"}),
         held_out="10 folds",
+        metric="msd",
     ),
     "ranksvm": Model(
         "linear, squared hinge loss on preference pairs",
@@ -190,14 +226,16 @@ MODELS: Mapping[str, Model] = {
         held_out="5 folds",
     ),
     "rank-nystroem": Model(
-        "the same on 500 Nystroem features of the rbf kernel",
-        *(_rank_nystroem, _KERNEL_SVM | {"landmarks"}, _KERNEL_SVM_GRID),
+        "the same on 500 Nystroem features of a kernel",
+        *(_rank_nystroem, _KERNEL_SVM | {"landmarks", "degree", "coef0"}, _KERNEL_SVM_GRID),
         held_out="5 folds",
+        kernels=("rbf", "laplacian", "polynomial", "linear"),
     ),
     "rank-fourier": Model(
-        "the same on 500 random Fourier features",
+        "the same on 500 random Fourier features of a kernel",
         *(_rank_fourier, _KERNEL_SVM, _KERNEL_SVM_GRID),
         held_out="5 folds",
+        kernels=("rbf", "laplacian", "cauchy"),
     ),
 }
 
@@ -217,6 +255,20 @@ def get_model(name: str, settings: Settings) -> Model:
         if setting not in model.takes:
             others = ", ".join(other for other, entry in MODELS.items() if setting in entry.takes)
             raise ValueError(f"--model {name} takes no {OPTIONS[setting]}; {others} can")
+    if settings.kernel is not None and settings.kernel not in model.kernels:
+        known = ", ".join(model.kernels)
+        raise ValueError(f"--kernel of --model {name} is one of {known}, got {settings.kernel!r}")
+    kernel = settings.kernel
+    if kernel is None and "n_components" in model.takes:
+        kernel = model.kernels[0]
+    for setting in ("gammas", "degree", "coef0"):
+        parameter = setting.removesuffix("s")
+        if setting in given(settings) and not heeds(kernel, parameter):
+            having = ", ".join(k for k in model.kernels if parameter in KERNELS[k])
+            raise ValueError(
+                f"{OPTIONS[setting]} is of --kernel {having}, but "
+                + ("no kernel is given" if kernel is None else f"the kernel is {kernel}")
+            )
     return model
 
 
@@ -242,5 +294,6 @@ def _row(results: Mapping[str, Any], row: int) -> dict[str, Any]:
     }
     if "feature_map" in values:  # of which the options set gamma alone
         feature_map = values.pop("feature_map")
-        values |= {} if feature_map is None else {"gamma": feature_map.gamma_}
+        if feature_map is not None and heeds(feature_map.kernel, "gamma"):
+            values["gamma"] = feature_map.gamma_
     return {name: getattr(value, "item", lambda v=value: v)() for name, value in values.items()}

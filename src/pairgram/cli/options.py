@@ -45,7 +45,7 @@ ChoiceMetric = Annotated[
         "--metric",
         metavar="NAME",
         help="Metric to choose by. [default: ndcg@10, or pairwise_accuracy for labels that are "
-        "no grades]",
+        "no grades; msd for elmrank]",
         show_default=False,
     ),
 ]
@@ -69,11 +69,20 @@ Sparse = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+def _range_option(match: re.Match[str]) -> str:
+    ends = "by default" if match[2] == "None" else f"{float(match[3]):g}:{float(match[4]):g}"
+    return f"--{match[1]}-range {ends}"
+
+
 # What a message of the library says, and what the command line says instead.
 _WORDS = (
     (r"pass sparse=True", "use --sparse"),
     (r" \(zero_based=True counts from 0\)", ""),
     (r"^scoring='([^']*)'", r"--metric \1"),
+    (r"^scale=True", "--scale"),
+    (r"give a bias_range such as \(0, 1\)", "give --bias-range 0:1"),
+    (r"\b(bias|weight)_range=(None|\(([^,]*), ([^)]*)\))", _range_option),
+    (r"such as \(0, 1\), the default", "such as 0:1, the default"),
 )
 
 
@@ -124,10 +133,11 @@ def metric_of(name: str, convention: str) -> Metric:
         raise ValueError(f"--metric: {error}") from None
 
 
-def choice_metric(name: str | None, convention: str) -> Metric | None:
+def choice_metric(name: str | None, convention: str, default: str | None = None) -> Metric | None:
     """Return the metric to choose by, None where the labels are to decide."""
     if name is not None and "," in name:
         raise ValueError(f"--metric takes one name to choose by, got {name!r}")
+    name = name or default
     metric = metric_of(name or "ndcg@10", convention)  # checks the convention too
     return None if name is None and convention == "default" else metric
 

@@ -6,18 +6,43 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from typing import Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["Commands", "count", "print_json", "print_table", "progress", "show", "warn", "working"]
+__all__ = [
+    "Command",
+    "Commands",
+    "count",
+    "print_json",
+    "print_table",
+    "progress",
+    "show",
+    "significant",
+    "warn",
+    "working",
+]
 
 # typer exports no base of its usage errors, and which package it is in depends on its version.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+class Command(TyperCommand):
+    """A command that refuses an option given twice, of which it could heed the last alone."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments of the command line."""
+        given = self.make_parser(ctx).parse_args(list(args))[2]
+        for option in given:
+            if given.count(option) > 1 and not option.multiple:
+                raise ValueError(
+                    f"{option.opts[0]} is given {given.count(option)} times, want it once"
+                )
+        return super().parse_args(ctx, args)
 
 
 class Commands(TyperGroup):
@@ -87,6 +112,7 @@ def print_table(
     title: str | None = None,
     marked: int | None = None,
     footer: Sequence[Any] | None = None,
+    cell: Callable[[Any], str] | None = None,
 ) -> None:
     """Print rows under column names, numbers to the right; no names, no head.
 
@@ -98,6 +124,8 @@ def print_table(
         The row to set off, with an asterisk.
     footer : sequence or None
         A last row below a line.
+    cell : callable or None
+        What makes the text of a cell; None: `show`.
     """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -105,6 +133,7 @@ def print_table(
     from rich.text import Text
 
     rows = [list(row) for row in rows]
+    cell = cell or show
     table = Table(
         box=SIMPLE_HEAD,
         padding=(0, 0, 0, 1),
@@ -115,7 +144,7 @@ def print_table(
     cells = [*rows, footer] if footer is not None else rows
     for i, name in enumerate(columns or [""] * len(rows[0])):
         numeric = all(isinstance(row[i], (int, float)) or row[i] == "" for row in cells)
-        last = Text(show(footer[i])) if footer is not None else ""
+        last = Text(cell(footer[i])) if footer is not None else ""
         justify: Any = "right" if numeric else "left"
         table.add_column(Text(name), last, justify=justify, no_wrap=True)
     if marked is not None:
@@ -124,7 +153,7 @@ def print_table(
         best = number == marked
         star = [Text("*" if best else "")] if marked is not None else []
         style = "bold green" if best else None
-        table.add_row(*(Text(show(cell)) for cell in row), *star, style=style)
+        table.add_row(*(Text(cell(value)) for value in row), *star, style=style)
     page = StringIO()  # so that a broken pipe is an error of ours, not of rich
     # Wide enough for every cell: a terminal breaks a long line, rich would cut numbers off.
     console = Console(file=page, force_terminal=sys.stdout.isatty(), width=1000)
@@ -134,14 +163,23 @@ def print_table(
     sys.stdout.writelines(line.rstrip() + "\n" for line in page.getvalue().rstrip().split("\n"))
 
 
+def significant(value: Any) -> str:
+    """Return a cell's text with six digits of a float, however small."""
+    return f"{value:.6g}" if isinstance(value, float) else show(value)
+
+
 def show(value: Any) -> str:
-    """Return a cell's text: four decimals for a float, yes and no, none."""
+    """Return a cell's text: four decimals or digits for a float, yes and no, none, A:B, A+B."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:
         return "none"
     if isinstance(value, float):
+        if 0 < abs(value) < 1e-3:
+            return f"{value:.4g}"
         return f"{value:.4f}" if abs(value) < 1e5 else f"{value:.6g}"
+    if isinstance(value, (list, tuple)):  # as the options write a range, and a mix of names
+        return ("+" if isinstance(value[0], str) else ":").join(map(significant, value))
     return str(value)
 
 

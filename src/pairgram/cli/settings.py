@@ -7,14 +7,30 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-__all__ = ["Settings", "given", "parse_components", "parse_grid", "parse_range"]
+__all__ = [
+    "Settings",
+    "given",
+    "heeds",
+    "parse_activation",
+    "parse_components",
+    "parse_grid",
+    "parse_range",
+]
 
 PAIRS = ("kept", "dropped", "gain", "absdiff", "none")
 TARGETS = ("label", "gain")
 WEIGHTINGS = ("pairs", "documents", "queries")
 SCOPES = ("query", "global")
 ACTIVATIONS = ("linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine")
-KERNELS = ("linear", "rbf")
+# Kernels, and the parameters that each heeds.
+KERNELS: dict[str, tuple[str, ...]] = {
+    "linear": (),
+    "rbf": ("gamma",),
+    "polynomial": ("gamma", "degree", "coef0"),
+    "laplacian": ("gamma",),
+    "tanimoto": (),
+    "cauchy": ("gamma",),
+}
 LANDMARKS = ("uniform", "kmeans", "rpcholesky")
 #: Which option a setting comes from.
 OPTIONS = {
@@ -31,6 +47,8 @@ OPTIONS = {
     "bias_range": "--bias-range",
     "kernel": "--kernel",
     "gammas": "--gamma",
+    "degree": "--degree",
+    "coef0": "--coef0",
     "n_components": "--components",
     "landmarks": "--landmarks",
     "tol": "--tol",
@@ -56,11 +74,13 @@ class Settings:
     weighting: str = "pairs"
     scope: str | None = None
     n_nodes: int | None = None
-    activation: str | None = None
+    activation: Sequence[str] = ()
     weight_range: tuple[float, float] | None = None
     bias_range: tuple[float, float] | None = None
     kernel: str | None = None
     gammas: Sequence[float] | None = None
+    degree: int | None = None
+    coef0: float | None = None
     n_components: int | None = None
     landmarks: str | None = None
     tol: float | None = None
@@ -74,8 +94,8 @@ class Settings:
             ("targets", self.targets, TARGETS),
             ("weighting", (self.weighting,), WEIGHTINGS),
             ("scope", (self.scope,), SCOPES),
-            ("activation", (self.activation,), ACTIVATIONS),
-            ("kernel", (self.kernel,), KERNELS),
+            ("activation", self.activation, ACTIVATIONS),
+            ("kernel", (self.kernel,), tuple(KERNELS)),
             ("landmarks", (self.landmarks,), LANDMARKS),
         ):
             for value in values:
@@ -89,6 +109,8 @@ class Settings:
                 )
         if self.tol is not None and not (math.isfinite(self.tol) and self.tol > 0):
             raise ValueError(f"--tol must be finite and > 0, got {self.tol:g}")
+        if self.coef0 is not None and not (math.isfinite(self.coef0) and self.coef0 >= 0):
+            raise ValueError(f"--coef0 must be finite and >= 0, got {self.coef0:g}")
 
 
 def given(settings: Settings) -> list[str]:
@@ -98,6 +120,11 @@ def given(settings: Settings) -> list[str]:
         for field in fields(settings)
         if field.name in OPTIONS and getattr(settings, field.name) != field.default
     ]
+
+
+def heeds(kernel: str | None, parameter: str) -> bool:
+    """Tell whether a kernel heeds gamma, degree or coef0; one not known here takes none."""
+    return kernel is not None and parameter in KERNELS.get(kernel, ())
 
 
 def parse_grid(text: str, option: str) -> list[float]:
@@ -132,6 +159,11 @@ def parse_grid(text: str, option: str) -> list[float]:
         powers = range(low, high + 1, int(step))
         values.extend(_positive(base, power, item, option) for power in powers)
     return list(dict.fromkeys(values))
+
+
+def parse_activation(text: str) -> tuple[str, ...]:
+    """Return the names that ``sigmoid+gaussian`` mixes, one for a plain name."""
+    return tuple(name.strip() for name in text.split("+"))
 
 
 def parse_components(text: str) -> int:
