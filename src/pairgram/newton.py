@@ -90,6 +90,7 @@ class PairSolver:
             self._loss, self._scores_gradient = pairs.set_scores(self._scores, n_threads)
             self._pull = rows.sum(self._scores_gradient)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def solve(
         self, C: float, precondition: Preconditioner, tol: float, max_iter: int
     ) -> Convergence:
@@ -196,7 +197,7 @@ def cholesky_preconditioner(G: Vector, C: float) -> Preconditioner:
     order = len(G)
     root_of_C = 2**0.5 * C**0.5
     size = np.hypot(1.0, root_of_C * np.sqrt(np.maximum(np.diag(G), 0.0)))  # root of the diagonal
-    ridge = 64 * order * np.finfo(np.float64).eps
+    ridge = 64 * order * float(np.finfo(np.float64).eps)
     tries: list[tuple[type[np.floating[Any]], float]] = [(np.float64, 0.0)]
     if order > WIDEST_DOUBLE:
         tries.insert(0, (np.float32, 0.0))
