@@ -55,7 +55,7 @@ FINEST_SINGLE = 1e-5  # smaller tolerances store mapped features in double preci
 SMALLEST_SINGLE = 1 << 20  # so do fewer bytes, which half of would save no time
 
 # A Gram matrix of so many features or more is estimated from so many rows, times the features.
-FEWEST_SAMPLED_FEATURES = 256
+FEWEST_SAMPLED_FEATURES = 1024
 SAMPLE_ROWS, FEWEST_SAMPLE_ROWS = 3, 4096
 
 
@@ -279,7 +279,7 @@ class RankSVM(LinearRanker):
     the first step, and few steps after it. Above 4,096 features, or where memory is short, by its
     diagonal alone.
 
-    From 256 features on, G is estimated from a sample of queries of about 3 n_features rows, at
+    From 1,024 features on, G is estimated from a sample of queries of about 3 n_features rows, at
     least 4,096, where that is less than half of all: 3 n_features³ flops, and a few more steps.
     Queries are taken by their share of the pairs, and weighted by the inverse; the minimum stays
     what it is. Not where a query is longer than an eighth of the sample.
