@@ -1,5 +1,7 @@
 """RandomFourier and Nystroem: draws, kernels, the fused path, files, bad parameters."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -150,6 +152,17 @@ def test_orthogonal_draws(n_components):
         products = group.T @ group
         np.testing.assert_allclose(products, np.diag(np.diag(products)), atol=1e-12)
     assert np.abs(W[:, 0] @ W[:, 8:]).max(initial=1.0) > 1e-3  # other groups are drawn anew
+
+
+def test_few_orthogonal_draws_take_no_square_matrix():
+    X = np.zeros((2, 1000))
+    feature_map = RandomFourier(10, orthogonal=True, random_state=0)
+    tracemalloc.start()
+    try:
+        feature_map.fit(X)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_orthogonal_draws_vary_less_than_others():

@@ -16,6 +16,8 @@ from pairgram import (
     RankRandomFourier,
     RankSVM,
     RankSVMCV,
+    get_metric,
+    load_letor_folds,
     load_model,
     make_ranking,
     nystroem,
@@ -159,3 +161,22 @@ def test_a_search_over_gamma_gives_what_the_preset_gives(data):
         search.C_, n_components=20, gamma=search.feature_map_.gamma_, random_state=0
     )
     np.testing.assert_array_equal(preset.fit(X, y, qid=qid).coef_, search.coef_)
+
+
+@pytest.mark.parametrize(
+    ("kind", "maps", "tolerance"),
+    [
+        (RankNystroem, (0.4579, 0.4497, 0.4473), 0.002),  # training, validation, test
+        (RankRandomFourier, (None, None, 0.4472), 0.003),
+    ],
+)
+def test_map_on_ohsumed_is_that_of_chen_et_al(benchmark_data, kind, maps, tolerance):
+    metric = get_metric("map", "letor")
+    values = []
+    for fold in load_letor_folds(benchmark_data / "OHSUMED"):
+        model = kind(2**-7, n_components=500, gamma=2**-6, random_state=0)
+        model.fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+        parts = (fold.train, fold.valid, fold.test)
+        values.append([metric(rows.y, model.predict(rows.X), rows.qid) for rows in parts])
+    for value, expected in zip(np.mean(values, axis=0), maps, strict=True):
+        assert expected is None or abs(value - expected) <= tolerance

@@ -114,26 +114,49 @@ def test_any_number_of_levels_and_long_queries(n_levels, sizes):
         np.testing.assert_allclose(pairs.product(u, n_threads), expected_product, atol=1e-8)
 
 
+def of_row(i, rows, y, f, u):
+    """The gradient and the product in row i of a query, by its pairs."""
+    y, f, u, i = y[rows], f[rows], u[rows], i - rows.start
+    lower, higher = (y < y[i]) & (f[i] - f < 1), (y > y[i]) & (f - f[i] < 1)
+    gradient = 2 * ((1 - f + f[i])[higher].sum() - (1 - f[i] + f)[lower].sum())
+    return gradient, 2 * (u[i] - u[lower | higher]).sum()
+
+
 @pytest.mark.parametrize("n_levels", [3, 20, None])
-def test_a_query_of_a_million_rows_is_not_quadratic(n_levels):
-    rng, y, offsets = many_rows(n_levels, [1_000_000])
+@pytest.mark.parametrize("sizes", [[5000, 1, 4200, 0, 9000, 300], [1_000_000]])
+def test_long_queries_row_by_row_with_the_same_bits_for_any_threads(n_levels, sizes):
+    """Longer than a thread's share; by all pairs a million rows would take hours."""
+    rng, y, offsets = many_rows(n_levels, sizes)
+    f, u = rng.normal(size=(2, len(y)))
     pairs = _core.PairOperator(y, offsets)
-    u = rng.normal(size=len(y))
-    pairs.set_scores(u)
-    assert abs(pairs.product(u).sum()) < 1e-6 * np.abs(pairs.product(u)).sum()
+    value, gradient = pairs.set_scores(f)
+    product = pairs.product(u)
+    for n_threads in (2, 5) if len(sizes) > 1 else ():
+        again = _core.PairOperator(y, offsets)
+        assert again.set_scores(f, n_threads)[0] == value
+        np.testing.assert_array_equal(again.set_scores(f, n_threads)[1], gradient)
+        np.testing.assert_array_equal(again.product(u, n_threads), product)
+    for begin, end in pairwise(offsets):
+        for i in range(begin, end, max(1, (end - begin) // 5)):
+            expected = of_row(i, slice(begin, end), y, f, u)
+            tolerance = 1e-10 * (end - begin)
+            np.testing.assert_allclose((gradient[i], product[i]), expected, atol=tolerance)
 
 
 def test_gradient_and_hessian_are_the_finite_differences():
     rng, y, offsets = many_rows(4, [40, 3, 57])
     f, u = rng.normal(size=(2, len(y)))
     pairs = _core.PairOperator(y, offsets, row_weights=rng.random(len(y)))
-    step = 1e-6
+    # The loss is quadratic up to the next pair on the margin, so differences are exact till there.
+    A, _ = reference_svm.preference_pairs(y, np.repeat(np.arange(3), np.diff(offsets)))
+    step = 0.9 * np.min(np.abs(1 - A @ f) / np.abs(A @ u))
+    assert step > 1e-5
     _, gradient = pairs.set_scores(f)
     product = pairs.product(u)
     up, down = pairs.set_scores(f + step * u), pairs.set_scores(f - step * u)
-    np.testing.assert_allclose((up[0] - down[0]) / (2 * step), gradient @ u, rtol=1e-6)
+    np.testing.assert_allclose((up[0] - down[0]) / (2 * step), gradient @ u, rtol=1e-9)
     difference = (up[1] - down[1]) / (2 * step)
-    assert np.abs(difference - product).max() < 1e-4 * np.abs(product).max()
+    assert np.abs(difference - product).max() < 1e-9 * np.abs(product).max()
 
 
 @pytest.mark.parametrize("n_levels", [3, None])

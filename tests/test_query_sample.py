@@ -39,7 +39,7 @@ def test_whole_queries_with_weights_of_one_over_their_probability():
 
 def test_systematic_samples_are_unbiased(monkeypatch):
     """Over all starts the mean of a query's weight, 0 where it is left out, is what it was."""
-    weights = np.random.default_rng(0).random(60) ** 2
+    weights = 0.2 + np.random.default_rng(0).random(60)
     floor, total = np.floor, np.zeros(60)
     starts = (np.arange(300) + 0.5) / 300
     data, _ = drawn(60, 200, weights)

@@ -8,15 +8,21 @@ import scipy.optimize
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import reference_svm
 from pairgram import (
     Nystroem,
     QueryKFold,
+    RandomFourier,
     RandomNodes,
+    RankRandomFourier,
     RankSVM,
     RankSVMCV,
     feature_rows,
@@ -145,6 +151,29 @@ def test_warm_start(data):
     assert len(model.coef_) == 3
 
 
+def test_warm_start_needs_the_same_features(data):
+    X, y, qid = data
+    saved = []
+    model = RankSVM(tol=1e-6, warm_start=True, feature_map=RBFSampler(n_components=20))
+    for random_state in (0, 0, 1):
+        model.feature_map.set_params(random_state=random_state)
+        model.fit(X, y, qid=qid)
+        cold = RankSVM(tol=1e-6, feature_map=model.feature_map).fit(X, y, qid=qid)
+        saved.append(cold.n_iter_ - model.n_iter_)
+    assert saved[0] == saved[2] == 0
+    assert saved[1] > 0
+
+
+@pytest.mark.parametrize("factor", [1e155, 1e308, 1e-300])
+@pytest.mark.parametrize("widest", [4096, 1])
+def test_only_the_order_of_labels_counts(data, factor, widest, monkeypatch):
+    monkeypatch.setattr(rank_svm, "WIDEST_GRAM", widest)
+    X, y, qid = data
+    expected = RankSVM(0.1).fit(X, y, qid=qid)
+    y = y / y.max() * factor
+    np.testing.assert_array_equal(RankSVM(0.1).fit(X, y, qid=qid).coef_, expected.coef_)
+
+
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
 def test_invariances(data, weighting):
     X, y, qid = data
@@ -188,13 +217,17 @@ def test_sparse_and_single_precision_rows(data):
     np.testing.assert_allclose(single.coef_, dense.coef_, rtol=1e-4)
 
 
+@pytest.mark.parametrize("short_of_memory", [False, True])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "map"])
-def test_many_features_are_preconditioned_by_the_diagonal(data, kind, monkeypatch):
+def test_many_features_are_preconditioned_by_the_diagonal(data, kind, short_of_memory, monkeypatch):
     X, y, qid = data
     X = sp.csr_array(X) if kind == "sparse" else X
     nodes = RandomNodes(20, random_state=0) if kind == "map" else None
     exact = RankSVM(0.1, feature_map=nodes, tol=1e-8).fit(X, y, qid=qid)
-    monkeypatch.setattr(rank_svm, "WIDEST_GRAM", 1)
+    if short_of_memory:
+        monkeypatch.setattr(rank_svm, "available_memory", lambda: 1)
+    else:
+        monkeypatch.setattr(rank_svm, "WIDEST_GRAM", 1)
     for memory_limit in (None, 0):
         model = RankSVM(0.1, feature_map=nodes, tol=1e-8, memory_limit=memory_limit)
         model.fit(X, y, qid=qid)
@@ -211,6 +244,47 @@ def test_a_hundred_thousand_sparse_features_need_no_matrix_of_them(data):
     _, gradient = reference_svm.objective(model.coef_, X, A, W, 1.0)
     _, at_zero = reference_svm.objective(0 * model.coef_, X, A, W, 1.0)
     assert np.linalg.norm(gradient) <= 1.1e-6 * np.linalg.norm(at_zero)
+
+
+class Rounded(TransformerMixin, BaseEstimator):
+    """Features of a type that the kernels do not know."""
+
+    def __init__(self, dtype="int64"):
+        self.dtype = dtype
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return (X > 0).astype(self.dtype) if self.dtype != "1-d" else X[:, 0]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "bool", "float16", "float32"])
+def test_maps_may_make_features_of_any_type(data, dtype):
+    X, y, qid = data
+    stored = RankSVM(0.1, feature_map=Rounded("float64"), tol=1e-8).fit(X, y, qid=qid)
+    for memory_limit in (None, 0):
+        model = RankSVM(0.1, feature_map=Rounded(dtype), tol=1e-8, memory_limit=memory_limit)
+        model.fit(X, y, qid=qid)
+        np.testing.assert_allclose(model.coef_, stored.coef_, rtol=1e-6)
+        with pytest.raises(ValueError, match=r"feature_map .* 2-d .*, but gave shape \(1,\)"):
+            model.set_params(feature_map=Rounded("1-d")).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_features_that_are_made_again_have_the_same_bits_for_any_threads(dtype, monkeypatch):
+    monkeypatch.setattr(feature_rows, "DENSE_BLOCK_BYTES", 1 << 17)
+    X, y, qid = make_ranking(60, (1, 150), 20, random_state=1)
+    X = X.astype(dtype)
+    nodes = RandomNodes(50, "sine", random_state=0)
+    fits = [
+        RankSVM(0.1, feature_map=nodes, memory_limit=0, n_threads=n).fit(X, y, qid=qid).coef_
+        for n in (1, 2, 5)
+    ]
+    np.testing.assert_array_equal(fits[1], fits[0])
+    np.testing.assert_array_equal(fits[2], fits[0])
+    stored = RankSVM(0.1, feature_map=nodes).fit(X, y, qid=qid).coef_
+    np.testing.assert_allclose(fits[0], stored, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["nodes", "transformer", "sparse"])
@@ -337,7 +411,91 @@ def test_wide_factors_are_in_single_precision_where_that_suffices():
         solution = newton.cholesky_preconditioner(G, 0.5)(residual)
         assert solution.dtype == np.float64
         error = np.abs(solution + G @ solution - residual).max()
-        assert error < (1e-4 if dtype == np.float32 else 1e-3)
+        assert 1e-9 < error < 1e-4 if dtype == np.float32 else error < 1e-3
+
+
+@pytest.mark.parametrize("size", [1e-40, 1.0, 1e40, 1e300])
+@pytest.mark.parametrize("width", [5, 600])
+def test_preconditioners_of_features_of_any_size(size, width):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2 * width, width)) * 10.0 ** rng.integers(-3, 3, width)
+    rows /= 10.0 ** rng.integers(0, 3)
+    G, C = rows.T @ rows * size, 0.5 / size
+    expected = np.eye(width) + rows.T @ rows
+    for residual in rng.normal(size=width) * np.array([[1.0], [1e-60], [1e60]]):
+        solution = newton.cholesky_preconditioner(G, C)(residual)
+        error = np.abs(expected @ solution - residual).max()
+        assert error < (1e-9 if width == 5 else 1e-2) * np.abs(residual).max()
+        diagonal = newton.diagonal_preconditioner(np.diag(G), C)(residual)
+        np.testing.assert_allclose(diagonal, residual / np.diag(expected), rtol=1e-12)
+    np.testing.assert_array_equal(newton.cholesky_preconditioner(G, C)(np.zeros(width)), 0)
+
+
+@pytest.mark.parametrize("C", [1.0, 1e6, 1e15, 1e100])
+@pytest.mark.parametrize("width", [3, 400])
+def test_equal_columns_can_be_factored(width, C):
+    rng = np.random.default_rng(0)
+    for seed in range(5 if width == 3 else 1):
+        rows = np.random.default_rng(seed).normal(size=(50, width)) * 1e9
+        rows = np.hstack((rows, rows))
+        solve = newton.cholesky_preconditioner(rows.T @ rows, C)
+        residual = rows.T @ rng.normal(size=50)
+        solution = solve(residual)
+        assert 0 < solution @ residual < np.inf
+        if C <= 1e15:  # without rounding in directions that no row has
+            left = residual - 2 * C * rows.T @ (rows @ solution)
+            assert np.linalg.norm(left) < 1e-2 * np.linalg.norm(residual)
+
+
+def test_an_indefinite_matrix_leaves_its_diagonal():
+    G = np.array([[1.0, -3.0], [-3.0, 1.0]])
+    np.testing.assert_allclose(newton.cholesky_preconditioner(G, 0.5)(np.ones(2)), 0.5)
+
+
+@pytest.mark.parametrize("C", [1.0, 1e15])
+def test_a_feature_given_twice(data, C):
+    X, y, qid = data
+    for seed in range(5):
+        times = 1.7e9 + 1e6 * np.random.default_rng(seed).random(len(y))
+        twice = np.column_stack((X, times, times))
+        model = RankSVM(C).fit(twice, y, qid=qid)
+        assert model.history_["relative_gradient"][-1] <= 1e-3
+        assert model.history_["objective"][-1] < model.history_["objective"][0]
+        assert np.isfinite(model.predict(twice)).all()
+
+
+@pytest.mark.parametrize("width", [6, 700])
+def test_rows_and_weights_of_any_size(width):
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(60, width)), rng.integers(0, 3, 60), np.arange(60) // 10
+    expected = RankSVM(0.1, tol=1e-6).fit(X, y, qid=qid)
+    large = RankSVM(0.1e-36, tol=1e-6).fit(1e18 * X, y, qid=qid)
+    np.testing.assert_allclose(1e18 * large.coef_, expected.coef_, rtol=1e-3, atol=1e-5)
+    model = RankSVM(0.1e-300, tol=1e-6).fit(X, y, qid=qid, sample_weight=np.full(60, 1e150))
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(model.history_["relative_gradient"][0], 1.0)
+    with pytest.raises(ValueError, match=r"C=1e\+300 too large for these rows and weights"):
+        RankSVM(1e300).fit(X, y, qid=qid, sample_weight=np.full(60, 1e50))
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_weights_whose_products_overflow_are_refused(data, weighting):
+    X, y, qid = data
+    with pytest.raises(ValueError, match="sample_weight or query_weight too large"):
+        RankSVM(weighting=weighting).fit(X, y, qid=qid, sample_weight=np.full(len(y), 1e160))
+
+
+def test_a_step_that_is_not_a_number_has_not_converged(data):
+    X, y, qid = data
+    training = rank_svm.Training.make(
+        rank_svm.RankingData.make(X, y, qid=qid),
+        rank_svm.SolverSettings("squared_hinge", "pairs", 1e-3, 100, None, 1),
+        exact=True,
+    )
+    for factor in (np.nan, 0.0, np.inf):
+        history = training.solver().solve(1.0, lambda r, f=factor: f * r, 1e-3, 100)
+        assert not history.converged
+        assert history.step == []
 
 
 def test_model_files(data, tmp_path):
@@ -391,6 +549,9 @@ def test_not_finite_features_are_named(data, monkeypatch):
         for rows in (X, sp.csr_array(X)):
             with pytest.raises(ValueError, match="X contains NaN"):
                 RankSVM().fit(rows, y, qid=qid)
+            alone = np.where(np.arange(len(y)) == 3, -1, qid)  # the row has no pairs
+            with pytest.raises(ValueError, match="X contains NaN"):
+                RankSVM().fit(rows, y, qid=alone)
         sampled(monkeypatch, 60 if widest == 1 else 4096)  # the third time
 
 
@@ -442,10 +603,55 @@ def test_cv_with_a_validation_set(data):
         RankSVMCV(cv=(X2, y2)).fit(X, y, qid=qid)
 
 
+def test_cv_fits_maps_that_may_see_labels_to_training_rows():
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(60, 300)), rng.normal(size=60), np.arange(60) // 6
+    select = SelectKBest(f_regression, k=10)
+    named = {"scoring": "pairwise_accuracy", "tol": 1e-7}
+    model = RankSVMCV([0.01, 0.1], feature_map=select, cv=QueryKFold(5), **named)
+    model.fit(X, y, qid=qid)
+    held = np.empty((2, len(y)))
+    for train, test in QueryKFold(5).split(X, y, qid=qid):
+        for scores, C in zip(held, model.Cs_, strict=True):
+            part = RankSVM(C, feature_map=select, tol=1e-7).fit(X[train], y[train], qid=qid[train])
+            scores[test] = part.predict(X[test])
+    expected = [get_metric("pairwise_accuracy")(y, scores, qid) for scores in held]
+    np.testing.assert_allclose(model.scores_, expected, rtol=1e-9)
+    alone = RankSVM(model.C_, feature_map=select, tol=1e-7).fit(X, y, qid=qid)
+    np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-6)  # fitted to all rows
+    assert model.scores_.max() < 0.6  # noise, of which the labels of all rows choose .7 and more
+
+
+def test_cv_results_have_the_scores_of_every_split(data):
+    X, y, qid = data
+    maps = [None, RandomNodes(9, random_state=0)]
+    model = RankSVMCV([0.01, 1.0], feature_map=maps, cv=QueryKFold(3)).fit(X, y, qid=qid)
+    results = model.cv_results_
+    C, feature_map = results["params"][3]["C"], results["params"][3]["feature_map"]
+    assert C == 1.0
+    assert feature_map is results["param_feature_map"][3]
+    parts = np.array([results[f"split{k}_test_score"] for k in range(3)])
+    for part, (train, test) in zip(parts, QueryKFold(3).split(X, y, qid=qid), strict=True):
+        alone = RankSVM(C, feature_map=maps[1], tol=1e-6).fit(X[train], y[train], qid=qid[train])
+        np.testing.assert_allclose(alone.score(X[test], y[test], qid=qid[test]), part[3], atol=0.01)
+    np.testing.assert_allclose(results["std_test_score"], parts.std(axis=0))
+    assert (parts.min(axis=0) <= results["mean_test_score"]).all()
+    assert (parts.max(axis=0) >= results["mean_test_score"]).all()
+
+
+def test_a_warning_as_an_error_leaves_no_half_of_a_model(data):
+    X, y, qid = data
+    for model in (RankSVM(max_iter=1, tol=1e-9), RankSVMCV([0.1], max_iter=1, tol=1e-9, cv=3)):
+        with pytest.raises(ConvergenceWarning):  # as the tests' settings have it
+            model.fit(X, y, qid=qid)
+        names = {"coef_", "feature_map_", "uses_qid_", "history_"}
+        assert len(names & set(vars(model))) in (0, len(names))
+
+
 def test_cv_defaults_bar_and_errors(data, capsys):
     X, y, qid = data
     model = RankSVMCV(cv=3, verbose=True).fit(X, y, qid=qid)
-    assert "RankSVM" in capsys.readouterr().out
+    assert "RankSVM on X" in capsys.readouterr().out
     assert len(model.Cs_) == 11
     assert model.best_score_ == model.scores_.max()
     A, _ = reference_svm.preference_pairs(y, qid)
@@ -470,3 +676,21 @@ def test_grid_search(data, routing):
     search.fit(X, y, qid=qid)
     ours = RankSVMCV([0.01, 1.0], cv=3).fit(X, y, qid=qid)
     assert search.best_params_["C"] == ours.C_
+
+
+def test_rank_svm_in_scikit_learns_tools(data, routing):
+    X, y, qid = data
+    scaled = make_pipeline(StandardScaler(), RankSVM(0.1)).fit(X, y, qid=qid)
+    plain = RankSVM(0.1).fit(StandardScaler().fit_transform(X), y, qid=qid)
+    np.testing.assert_array_equal(
+        scaled.predict(X), plain.predict(StandardScaler().fit_transform(X))
+    )
+    nodes = RandomFourier(20, random_state=0)
+    for ranker, name in (
+        (RankSVM(0.1, feature_map=nodes), "feature_map__gamma"),
+        (RankRandomFourier(0.1, n_components=20, random_state=0), "gamma"),
+    ):
+        search = GridSearchCV(ranker, {name: [1e-3, 1e-1]}, cv=QueryKFold(3)).fit(X, y, qid=qid)
+        assert search.best_estimator_.feature_map_.gamma_ == search.best_params_[name]
+        means = search.cv_results_["mean_test_score"]
+        assert means[0] != means[1]

@@ -259,9 +259,21 @@ class RankingData:
 
 
 def mapped(feature_map: Any, X: Any) -> NDArray[Any]:
-    """Return what a fitted transformer makes of X, as a dense array whatever its container."""
+    """Return what a fitted transformer makes of X, as a dense array whatever its container.
+
+    Raises
+    ------
+    ValueError
+        If that is not 2-d with a row for each of X.
+    """
     H = feature_map.transform(X)
-    return np.asarray(H.toarray() if scipy.sparse.issparse(H) else H)
+    H = np.asarray(H.toarray() if scipy.sparse.issparse(H) else H)
+    if H.ndim != 2 or len(H) != X.shape[0]:
+        raise ValueError(
+            f"feature_map must make a 2-d array with a row for each of the {X.shape[0]} rows of X, "
+            f"but gave shape {H.shape}"
+        )
+    return H
 
 
 def names_of(X: Any) -> list[str] | None:

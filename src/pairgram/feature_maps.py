@@ -13,7 +13,15 @@ from pairgram.nystroem import Nystroem
 from pairgram.random_fourier import RandomFourier
 from pairgram.random_nodes import RandomNodes
 
-__all__ = ["describe_map", "is_native", "native_map", "restore_map", "same_map", "set_threads"]
+__all__ = [
+    "describe_map",
+    "is_known",
+    "is_native",
+    "native_map",
+    "restore_map",
+    "same_map",
+    "set_threads",
+]
 
 # A map of this package is one entry: a class with `node_map`, `_describe`, `_restore` and `_same`,
 # see `pairgram._map_base.FeatureMap`. A subclass has code of its own, so types are
@@ -23,7 +31,8 @@ MAPS: dict[str, Any] = {
 }
 
 
-def _is_known(feature_map: Any) -> bool:
+def is_known(feature_map: Any) -> bool:
+    """Tell whether a feature map is of this package, and so does not see labels."""
     return type(feature_map) in MAPS.values()
 
 
@@ -38,7 +47,7 @@ def describe_map(feature_map: Any) -> tuple[dict[str, NDArray[Any]], dict[str, A
     if feature_map is None:
         return {}, None
     kind = type(feature_map).__name__
-    if not _is_known(feature_map):
+    if not is_known(feature_map):
         raise ValueError(
             f"feature_map is a {kind}, which a file cannot hold without running code when it is "
             f"loaded; {', '.join(MAPS)} can be saved, pickle holds the others"
@@ -62,7 +71,7 @@ def same_map(a: Any, b: Any) -> bool:
     """Tell whether two fitted feature maps make the same features."""
     if a is b:
         return True
-    if _is_known(a) and type(a) is type(b):
+    if is_known(a) and type(a) is type(b):
         return bool(a._same(b))
     try:
         return pickle.dumps(a) == pickle.dumps(b)
@@ -79,10 +88,10 @@ def is_native(feature_map: Any) -> bool:
 
 def native_map(feature_map: Any, dtype: Any) -> Any:
     """Return the kernels' map for a fitted feature map, or None where rows must be transformed."""
-    return feature_map.node_map(np.dtype(dtype)) if _is_known(feature_map) else None
+    return feature_map.node_map(np.dtype(dtype)) if is_known(feature_map) else None
 
 
 def set_threads(feature_map: Any, n_threads: int | None) -> None:
     """Give a map of this package the number of threads to use, unless it has one of its own."""
-    if _is_known(feature_map) and getattr(feature_map, "n_threads", 0) is None:
+    if is_known(feature_map) and getattr(feature_map, "n_threads", 0) is None:
         feature_map.n_threads = n_threads

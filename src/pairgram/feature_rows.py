@@ -131,9 +131,9 @@ class MappedRows:
 
     def _features(self, positions: slice) -> NDArray[Any]:
         order = self.data.queries.order
-        return np.ascontiguousarray(
-            self.data.features(positions if order is None else order[positions])
-        )
+        H = self.data.features(positions if order is None else order[positions])
+        single = H.dtype == np.float32
+        return np.ascontiguousarray(H, dtype=np.float32 if single else np.float64)
 
     def scores(self, w: Vector) -> Vector:
         scores = np.empty(len(self.data.y))

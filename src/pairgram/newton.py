@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -25,7 +25,7 @@ SLOPE_SHARE = 0.05  # the line search ends at this share of the first slope
 MAX_LINE_STEPS = 30
 ROUNDING = 1e-15  # a step that promises less than this share of the objective is rounding error
 WIDEST_DOUBLE = 512  # factors of a larger order are kept in single precision
-WIDEST_SINGLE_THREADED = 2048  # up to this order BLAS threads save less than 20 ms
+MOST_RIDGE = 1e-3  # on a factored matrix of unit diagonal; 64 times more at every try
 
 
 @dataclass
@@ -84,12 +84,13 @@ class PairSolver:
         self.w, self._scores = start, zeros
         self._loss, self._scores_gradient = pairs.set_scores(zeros, n_threads)
         self._pull = rows.sum(self._scores_gradient)  # the loss's gradient in w
-        self._pull_at_zero = float(np.linalg.norm(self._pull))
+        self._pull_at_zero = _norm(self._pull)
         if start.any():
             self._scores = rows.scores(start)
             self._loss, self._scores_gradient = pairs.set_scores(self._scores, n_threads)
             self._pull = rows.sum(self._scores_gradient)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def solve(
         self, C: float, precondition: Preconditioner, tol: float, max_iter: int
     ) -> Convergence:
@@ -98,15 +99,23 @@ class PairSolver:
         One step is taken at least: beside a large C the gradient of another C's solution is small.
         Rounding error ends it too: where a step promises no decrease of the objective that float64
         can show, and more than half of what the last one promised. (The gradient's norm tells less:
-        steps shrink it in the norm of the inverse Hessian.)
+        steps shrink it in the norm of the inverse Hessian.) Where numbers overflow it has not
+        converged.
+
+        Raises
+        ------
+        ValueError
+            If the objective or its gradient overflows before the first step.
         """
         history = Convergence()
         last = np.inf
         while True:
             gradient = self.w + C * self._pull
-            norm = float(np.linalg.norm(gradient))
+            norm = _norm(gradient)
             reference = C * self._pull_at_zero
             objective = 0.5 * float(self.w @ self.w) + C * self._loss
+            if not (history.step or np.isfinite(objective + norm + reference)):
+                raise ValueError(f"C={C:g} too large for these rows and weights: it overflows")
             history.objective.append(objective)
             history.relative_gradient.append(norm / reference if reference > 0 else 0.0)
             if norm <= tol * reference and (history.step or norm == 0):
@@ -116,6 +125,8 @@ class PairSolver:
                 return history
             step, along, n_products = self._newton_step(C, gradient, precondition)
             promise = -float(gradient @ step)
+            if not (0 < promise < np.inf and np.isfinite(along).all()):
+                return history
             if promise <= ROUNDING * objective and promise > last / 2:
                 history.converged = True
                 return history
@@ -168,35 +179,67 @@ class PairSolver:
         return t
 
 
+def _norm(x: Vector) -> float:
+    """Return the 2-norm, which overflows only where it is not a number of float64."""
+    largest = float(np.abs(x).max(initial=0.0))
+    scaled = 0 < largest < np.inf
+    return largest * float(np.linalg.norm(x / largest)) if scaled else largest
+
+
 def cholesky_preconditioner(G: Vector, C: float) -> Preconditioner:
     """Return the inverse of ``I + 2C G``, the Hessian where all pairs are active, as a function.
 
-    The factor is in single precision where the order is large and that suffices.
+    What is factored is the matrix scaled to a unit diagonal: in single precision where the order is
+    large and that suffices, else in double, with a ridge where rounding has left it indefinite. If
+    no small one helps, the inverse is that of the diagonal alone. The same bits for any number of
+    BLAS threads.
     """
     order = len(G)
-    dtypes = [np.float64] if order <= WIDEST_DOUBLE else [np.float32, np.float64]
-    for dtype in dtypes:
-        hessian = np.multiply(G, 2 * C, dtype=dtype, casting="same_kind")
-        hessian[np.diag_indices(order)] += 1
-        try:
-            with single_threaded_blas() if order <= WIDEST_SINGLE_THREADED else nullcontext():
-                # the transpose is the same matrix, in the order of LAPACK
-                root = scipy.linalg.cholesky(hessian.T, overwrite_a=True, check_finite=False)
-            break
-        except np.linalg.LinAlgError:
-            if dtype == np.float64:
-                raise
-
-    (solve_triangular,) = scipy.linalg.get_blas_funcs(("trsv",), (root,))
+    root_of_C = 2**0.5 * C**0.5
+    size = np.hypot(1.0, root_of_C * np.sqrt(np.maximum(np.diag(G), 0.0)))  # root of the diagonal
+    ridge = 64 * order * float(np.finfo(np.float64).eps)
+    tries: list[tuple[type[np.floating[Any]], float]] = [(np.float64, 0.0)]
+    if order > WIDEST_DOUBLE:
+        tries.insert(0, (np.float32, 0.0))
+    while ridge <= MOST_RIDGE:
+        tries.append((np.float64, ridge))
+        ridge *= 64
+    root = None
+    with single_threaded_blas():
+        for dtype, ridge in tries:
+            try:
+                root = _factor(G, root_of_C / size, ridge, dtype)
+                break
+            except np.linalg.LinAlgError:
+                continue
+    if root is None:
+        return lambda residual: residual / size / size
+    factor = root
+    (solve_triangular,) = scipy.linalg.get_blas_funcs(("trsv",), (factor,))
 
     def solve(residual: Vector) -> Vector:
-        half = solve_triangular(root, residual.astype(root.dtype), trans=1, overwrite_x=True)
-        return np.asarray(solve_triangular(root, half, overwrite_x=True), dtype=np.float64)
+        scaled = residual / size
+        largest = float(np.abs(scaled).max(initial=0.0)) or 1.0  # may not be one of float32
+        half = (scaled / largest).astype(factor.dtype)
+        half = solve_triangular(factor, half, trans=1, overwrite_x=True)
+        half = solve_triangular(factor, half, overwrite_x=True)
+        return np.asarray(largest * half.astype(np.float64) / size)
 
     return solve
 
 
+def _factor(G: Vector, factors: Vector, ridge: float, dtype: type[np.floating[Any]]) -> Vector:
+    """Return the Cholesky factor of ``factors_i G_ij factors_j`` with 1 + ridge on the diagonal."""
+    scaled = np.empty(G.shape, dtype)
+    for begin in range(0, len(G), 64):  # in double, which the values of G may need
+        rows = slice(begin, begin + 64)
+        scaled[rows] = factors[rows, None] * G[rows] * factors
+    scaled[np.diag_indices(len(G))] = 1 + ridge
+    # the transpose is the same matrix, in the order of LAPACK
+    return np.asarray(scipy.linalg.cholesky(scaled.T, overwrite_a=True, check_finite=False))
+
+
 def diagonal_preconditioner(diagonal: Vector, C: float) -> Preconditioner:
     """Return the inverse of the diagonal ``1 + 2C diagonal`` as a function."""
-    inverse = 1 / (1 + 2 * C * diagonal)
-    return lambda residual: inverse * residual
+    size = np.hypot(1.0, 2**0.5 * C**0.5 * np.sqrt(diagonal))
+    return lambda residual: residual / size / size

@@ -37,7 +37,7 @@ class Nystroem(FeatureMap):
         (slower, and such a model cannot be saved).
     gamma : float > 0 or None, default=None
         γ; None takes ``1 / n_features``.
-    degree : int ≥ 1, default=3
+    degree : int of 1 to 1,000, default=3
     coef0 : float ≥ 0, default=1.0
     n_components : int ≥ 1 or None, default=100
         Landmarks; all rows where there are fewer. None: all rows, whatever `landmarks` says, for
@@ -81,11 +81,11 @@ class Nystroem(FeatureMap):
     References
     ----------
     Williams, Seeger. Using the Nyström method to speed up kernel machines. NIPS 2000. Chen, Li,
-    Zhou, Li, Peng. Fast learning to rank by RankSVM with kernel approximation. 2017. §3.2.1,
-    Algorithm 1. Zhang, Tsang, Kwok. Improved Nyström low-rank approximation and error analysis.
-    ICML 2008 (k-means). Chen, Epperly, Tropp, Webber. Randomly pivoted Cholesky. Communications on
-    Pure and Applied Mathematics, 2025. Epperly, Tropp, Webber. Embrace rejection. 2024. Algorithm
-    2.1 (groups of pivots).
+    Dou, Liang, Lv. Ranking support vector machine with kernel approximation. Computational
+    Intelligence and Neuroscience, 2017. §3.2.1, Algorithm 1. Zhang, Tsang, Kwok. Improved Nyström
+    low-rank approximation and error analysis. ICML 2008 (k-means). Chen, Epperly, Tropp, Webber.
+    Randomly pivoted Cholesky. Communications on Pure and Applied Mathematics, 2025. Epperly, Tropp,
+    Webber. Embrace rejection. 2024. Algorithm 2.1 (groups of pivots).
 
     Examples
     --------

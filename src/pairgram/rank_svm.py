@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from numbers import Integral, Real
+from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,9 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from pairgram import _core
-from pairgram._checks import check_flag, require_finite
+from pairgram._checks import check_flag, check_positive, check_size, check_text, require_finite
+from pairgram._memory import available_memory
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
+from pairgram.feature_maps import same_map
 from pairgram.feature_rows import (
     FeatureRows,
     make_rows,
@@ -34,17 +36,26 @@ from pairgram.newton import (
 from pairgram.pairs import PairSettings, Weighting
 from pairgram.query_sample import sample_queries
 
-__all__ = ["Loss", "RankSVM", "SolverSettings", "Training", "pairs_of", "told", "warn_of_failure"]
+__all__ = [
+    "Loss",
+    "RankSVM",
+    "SolverSettings",
+    "Training",
+    "fit_attributes",
+    "pair_operator",
+    "warn_if_not_converged",
+]
 
 Vector = NDArray[np.float64]
 Loss = Literal["squared_hinge", "squared"]
 
-WIDEST_GRAM = 4096  # more features are preconditioned by the diagonal alone
+WIDEST_GRAM = 4096  # more features are preconditioned by the diagonal alone,
+GRAM_COPIES = 6  # as are those for which so many matrices of their order do not fit into memory
 FINEST_SINGLE = 1e-5  # smaller tolerances store mapped features in double precision
 SMALLEST_SINGLE = 1 << 20  # so do fewer bytes, which half of would save no time
 
 # A Gram matrix of so many features or more is estimated from so many rows, times the features.
-FEWEST_SAMPLED_FEATURES = 256
+FEWEST_SAMPLED_FEATURES = 1024
 SAMPLE_ROWS, FEWEST_SAMPLE_ROWS = 3, 4096
 
 
@@ -67,12 +78,9 @@ class SolverSettings:
 
     def __post_init__(self) -> None:
         PairSettings(weighting=self.weighting)
-        if self.loss not in ("squared_hinge", "squared"):
-            raise ValueError(f"loss must be 'squared_hinge' or 'squared', got {self.loss!r}")
+        check_text("loss", self.loss, ("squared_hinge", "squared"))
         check_positive("tol", self.tol)
-        max_iter: Any = self.max_iter
-        if isinstance(max_iter, bool) or not isinstance(max_iter, Integral) or max_iter < 1:
-            raise ValueError(f"max_iter must be an integer >= 1, got {max_iter!r}")
+        check_size("max_iter", self.max_iter)
         limit = self.memory_limit
         if limit is not None and (
             isinstance(limit, bool) or not isinstance(limit, Real) or not float(limit) >= 0
@@ -117,7 +125,12 @@ class Training:
         ValueError
             If no preference pair counts, or a feature is not finite.
         """
-        weights = pairs_of(data, settings).pair_weights
+        # their order is all that counts, and the Gram matrix would square them
+        _, exponent = np.frexp(np.abs(data.y).max(initial=0.0))
+        data = replace(data, y=np.ldexp(data.y, -exponent))
+        weights = pair_operator(data, settings).pair_weights
+        if not np.isfinite(weights).all():
+            raise ValueError("sample_weight or query_weight too large: a pair's weight overflows")
         if not weights.any():
             raise ValueError(
                 f"no preference pair counts, with n_samples={len(data.y)}: every query has a "
@@ -125,7 +138,9 @@ class Training:
             )
         large = 8 * len(data.y) * data.n_features > SMALLEST_SINGLE
         single = settings.tol >= FINEST_SINGLE and large
-        if not exact and FEWEST_SAMPLED_FEATURES <= data.n_features <= WIDEST_GRAM:
+        fits = GRAM_COPIES * 8 * data.n_features**2 <= available_memory()
+        has_gram = fits and data.n_features <= WIDEST_GRAM
+        if not exact and has_gram and data.n_features >= FEWEST_SAMPLED_FEATURES:
             n_rows = max(SAMPLE_ROWS * data.n_features, FEWEST_SAMPLE_ROWS)
             sample = sample_queries(data, weights, n_rows)
             if sample is not None:
@@ -134,16 +149,19 @@ class Training:
                     return training
         dtype = np.float32 if single or data.X.dtype == np.float32 else np.float64
         data = with_stored_features(data, dtype, settings.memory_limit)
-        if data.n_features <= WIDEST_GRAM:
+        if has_gram:
             curvature = Pairgram.from_data(data, settings.pair_settings, settings.n_threads).G
         else:
             total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
             factor = np.divide(2 * weights, total, out=np.zeros_like(weights), where=total > 0)
             curvature = scatter_diagonal(data, factor)
-            if not np.isfinite(curvature).all():
+        rows = make_rows(data, resolve_n_threads(settings.n_threads))
+        if curvature.ndim == 1:  # of the queries with pairs
+            with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
+                sums = rows.sum(np.ones(len(data.y)))
+            if not (np.isfinite(curvature).all() and np.isfinite(sums).all()):
                 require_finite(data.X, "X")
                 raise ValueError("X too large: the sum of squared differences overflows")
-        rows = make_rows(data, resolve_n_threads(settings.n_threads))
         return cls(data, rows, curvature, settings)
 
     @classmethod
@@ -166,7 +184,7 @@ class Training:
     def solver(self, start: Vector | None = None, counts: Vector | None = None) -> PairSolver:
         """Return a solver that begins at `start`; `counts` multiply the row weights."""
         begin = np.zeros(len(self.curvature)) if start is None else start
-        pairs = pairs_of(self.data, self.settings, counts)
+        pairs = pair_operator(self.data, self.settings, counts)
         return PairSolver(self.rows, pairs, begin, resolve_n_threads(self.settings.n_threads))
 
     def preconditioner(self, C: float) -> Preconditioner:
@@ -176,7 +194,7 @@ class Training:
         return diagonal_preconditioner(self.curvature, C)
 
 
-def pairs_of(
+def pair_operator(
     data: RankingData, settings: SolverSettings, counts: Vector | None = None
 ) -> _core.PairOperator:
     """Return the loss of the preference pairs; `counts` multiply the row weights."""
@@ -200,8 +218,9 @@ class RankSVM(LinearRanker):
     C : float > 0, default=1.0
         Weight of the loss, which is summed over pairs: its effect grows with the data.
     feature_map : transformer or None, default=None
-        Such as `RandomNodes`, or any transformer of arrays. A clone is fitted to X and y, and the
-        model is linear in its features: with approximate features of a kernel, a kernel RankSVM.
+        Such as `RandomNodes`, or any transformer of arrays. A clone is fitted to X and y, without
+        the weights, and the model is linear in its features: with approximate features of a
+        kernel, a kernel RankSVM. A RandomState or Generator is cloned too: fits draw alike.
     loss : {"squared_hinge", "squared"}, default="squared_hinge"
         "squared": ``(1 − (f_i − f_j))²`` for all preference pairs, those far apart included.
     weighting : {"pairs", "documents", "queries"}, default="pairs"
@@ -212,10 +231,11 @@ class RankSVM(LinearRanker):
     max_iter : int ≥ 1, default=100
         Newton steps.
     warm_start : bool, default=False
-        Start from the `coef_` of the last fit, if it has as many features.
+        Start from the `coef_` of the last fit, if its features are the same.
     memory_limit : float or None, default=None
         Bytes that the features of `feature_map`, or the kernel values, may take; beyond, they are
-        made again block by block whenever they are needed. None: half of the memory that is free.
+        made again block by block whenever they are needed, which changes the result by rounding.
+        None: half of the memory that is free.
     n_threads : int or None, default=None
         None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``. The result has
         the same bits for any number.
@@ -227,7 +247,9 @@ class RankSVM(LinearRanker):
     feature_map_ : fitted transformer or None
     history_ : dict of str to ndarray
         ``objective`` and ``relative_gradient`` before the first Newton step and after every one;
-        ``n_hessian_products`` and ``step``, its length, of every step.
+        ``n_hessian_products`` and ``step``, its length, of every step. The objective is exact to
+        about 1e-16 ``C Σ W_ij (1 + f_i² + f_j²)``. Model files do not hold it, `n_iter_` and
+        `n_hessian_products_`.
     n_iter_ : int
         Newton steps.
     n_hessian_products_ : int
@@ -247,21 +269,24 @@ class RankSVM(LinearRanker):
     Minimises ``½ ‖w‖² + C Σ W_ij max(0, 1 − (f_i − f_j))²`` with ``f = Xw`` over the preference
     pairs, ``y_i > y_j`` within a query, and ``W_ij = c v_i v_j``; v are the sample weights and c is
     the query's weight times the `weighting`. Warns (``ConvergenceWarning``) if `max_iter` steps do
-    not reach `tol`.
+    not reach `tol`, or numbers overflow on the way; it ends without a warning where a step promises
+    less than 1e-15 of the objective, which is rounding error.
 
     Truncated Newton: loss, gradient and products with the Hessian take O(n log n) and never form
     a pair; each step of conjugate gradients reads the features once. They are preconditioned by a
     Cholesky factor of the Hessian that has all pairs active, ``I + 2C G``, whose G is the
     statistic of `RankRLS` for ``pairs="dropped"``: n · n_features² + n_features³ / 3 flops before
-    the first step, and few steps after it. Above 4,096 features by its diagonal alone.
+    the first step, and few steps after it. Above 4,096 features, or where memory is short, by its
+    diagonal alone.
 
-    From 256 features on, G is estimated from a sample of queries of about 3 n_features rows, at
+    From 1,024 features on, G is estimated from a sample of queries of about 3 n_features rows, at
     least 4,096, where that is less than half of all: 3 n_features³ flops, and a few more steps.
     Queries are taken by their share of the pairs, and weighted by the inverse; the minimum stays
     what it is. Not where a query is longer than an eighth of the sample.
 
-    Features of a map are stored in single precision (double up to 1 MiB and for ``tol`` < 1e-5)
-    and summed in double. CSR rows stay sparse. With such a sample, the kernel values of rows and
+    Features of a map are stored in single precision (of float64 X in double up to 1 MiB and for
+    ``tol`` < 1e-5) and summed in double. CSR rows stay sparse. BLAS is held to one thread. With
+    such a sample, the kernel values of rows and
     landmarks are stored in place of Nyström features, less their means over the landmarks, which
     leaves all differences of scores and makes rounding errors small; the whitening is put on the
     vectors, n_landmarks² flops twice a step, and not on n rows.
@@ -324,13 +349,14 @@ class RankSVM(LinearRanker):
         X : array-like or CSR matrix of shape (n_rows, n_features), float64 or float32
             C-contiguous arrays of either type are not copied.
         y : array-like of shape (n_rows,)
-            Relevance labels, any real numbers; only their order within a query counts.
+            Relevance labels, any finite numbers, as float64; only their order within a query
+            counts.
         qid : array-like of shape (n_rows,), any hashable type, or None
             Query ids, rows in any order. None, without `group`: all rows are one query.
         group : array-like of shape (n_queries,) of int, or None
             Sizes of queries whose rows stand together, instead of `qid`.
         sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
-            Weight 2 is the same as the row twice.
+            Weight 2 is the same as the row twice, but to a feature map that is fitted to the rows.
         query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
             Constant within a query.
 
@@ -352,20 +378,20 @@ class RankSVM(LinearRanker):
         training = Training.make(data, settings, exact=False)
         start = None
         if self.warm_start and len(getattr(self, "coef_", ())) == len(training.curvature):
-            start = self.coef_
+            start = self.coef_ if same_map(self.feature_map_, data.feature_map) else None
         precondition = training.preconditioner(float(self.C))
         with single_threaded_blas():
             solver = training.solver(start)
             history = solver.solve(float(self.C), precondition, self.tol, self.max_iter)
-        warn_of_failure([history], settings)
-        # all at once, so that a fit that fails leaves the model as it was
+        # all at once, so that a fit that fails leaves the model's solution as it was
         self.coef_, self.feature_map_ = solver.w, data.feature_map
         self.uses_qid_ = qid is not None or group is not None
-        self.__dict__.update(told(history))
+        self.__dict__.update(fit_attributes(history))
+        warn_if_not_converged([history], settings)
         return self
 
 
-def told(history: Convergence) -> dict[str, Any]:
+def fit_attributes(history: Convergence) -> dict[str, Any]:
     """Return the attributes of a model that tell how it was found."""
     return {
         "history_": {
@@ -379,7 +405,7 @@ def told(history: Convergence) -> dict[str, Any]:
     }
 
 
-def warn_of_failure(histories: list[Convergence], settings: SolverSettings) -> None:
+def warn_if_not_converged(histories: list[Convergence], settings: SolverSettings) -> None:
     """Warn if a minimum was not reached."""
     failed = [history for history in histories if not history.converged]
     if failed:
@@ -390,9 +416,3 @@ def warn_of_failure(histories: list[Convergence], settings: SolverSettings) -> N
             ConvergenceWarning,
             stacklevel=3,
         )
-
-
-def check_positive(name: str, value: Any) -> None:
-    """Raise a ValueError unless `value` is a finite number > 0."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
-        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")

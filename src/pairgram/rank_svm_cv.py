@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -14,19 +16,29 @@ from rich.progress import Progress
 from pairgram._checks import check_flag
 from pairgram._map_base import BLOCK_ROWS
 from pairgram._threads import single_threaded_blas
-from pairgram.cross_validation import HeldOutScoring, choose, is_validation_set
+from pairgram.cross_validation import HeldOutScoring, Splits, choose, is_validation_set
 from pairgram.data import RankingData
+from pairgram.feature_maps import is_known
 from pairgram.held_out import predict_path, predict_rows
 from pairgram.linear import LinearRanker
 from pairgram.metrics import Metric
 from pairgram.newton import Convergence, PairSolver
 from pairgram.pairs import Weighting
-from pairgram.rank_svm import Loss, SolverSettings, Training, pairs_of, told, warn_of_failure
+from pairgram.rank_svm import (
+    Loss,
+    SolverSettings,
+    Training,
+    fit_attributes,
+    pair_operator,
+    warn_if_not_converged,
+)
 from pairgram.ridge import check_alphas
 
 __all__ = ["RankSVMCV"]
 
 Vector = NDArray[np.float64]
+Rows = NDArray[np.int64]
+DEFAULT_CS = 2.0 ** np.arange(0, 21, 2)  # over twice the trace
 
 
 class RankSVMCV(LinearRanker):
@@ -69,17 +81,21 @@ class RankSVMCV(LinearRanker):
     scores_ : ndarray of shape (n_Cs,)
         Mean held-out scores along `Cs_`.
     cv_results_ : dict of str to ndarray
-        A row for every feature map and C: ``param_C``, ``param_feature_map``, ``mean_test_score``,
-        ``rank_test_score``.
+        A row for every feature map and C: ``params`` (dicts), ``param_C``, ``param_feature_map``,
+        ``mean_test_score``, ``rank_test_score``, the mean over each split's test queries
+        ``split0_test_score``, … (of a validation set the first alone), and ``std_test_score``, the
+        standard deviation of these.
     scoring_ : Metric
     history_, n_iter_, n_hessian_products_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `RankSVM`, of the final fit.
 
     Notes
     -----
-    The mean is over all held-out queries of all splits, as in `RankRLSCV`. A feature map is fitted
-    to all rows, and its features and their Gram matrix, of all rows, are made once; each split goes
-    along C from one solution to the next. Ties go to the first feature map and the smallest C.
+    The mean is over all held-out queries of all splits, as in `RankRLSCV`. A feature map of this
+    package, which does not see labels, is fitted to all rows, and its features and their Gram
+    matrix, of all rows, are made once; any other transformer is fitted to each split's training
+    rows again. Each split goes along C from one solution to the next. Ties go to the first feature
+    map and the smallest C.
 
     Examples
     --------
@@ -145,13 +161,27 @@ class RankSVMCV(LinearRanker):
             raise ValueError("RankSVMCV holds rows out, so X must have two or more, got 1 sample")
         uses_qid = qid is not None or group is not None
         judge = self._judge(data, uses_qid)
+        maps = _as_list(self.feature_map)
         candidates: list[_Candidate] = []
         training = None
-        for feature_map in _as_list(self.feature_map):
-            mapped = self._with_map(data, feature_map)
-            training = None  # makes room for the next one's features
-            training = Training.make(mapped, settings, exact=True)
-            candidates.append(_candidate(mapped, training, judge, given, self.verbose))
+        with Progress(disable=not self.verbose) as progress:
+            n_splits = 1 if judge.splits is None else len(judge.splits)
+            n_Cs = len(DEFAULT_CS) if given is None else len(given)
+            bar = progress.add_task("RankSVM", total=len(maps) * n_splits * n_Cs)
+            for feature_map in maps:
+                text = "X" if feature_map is None else " ".join(repr(feature_map).split())
+                progress.update(bar, description=f"RankSVM on {text}")
+                mapped = self._with_map(data, feature_map)
+                training = None  # makes room for the next one's features
+                training = Training.make(mapped, settings, exact=True)
+                search = _Search(
+                    mapped,
+                    training,
+                    judge,
+                    partial(self._mapped_part, data, feature_map),
+                    partial(progress.advance, bar),
+                )
+                candidates.append(search.along(given))
         means = np.concatenate([c.means for c in candidates])
         best, ranks = choose(means, judge.metric)
         Cs = np.concatenate([c.Cs for c in candidates])
@@ -159,18 +189,36 @@ class RankSVMCV(LinearRanker):
         chosen = candidates[int(of_row[best])]
         if training is None or chosen is not candidates[-1]:
             training = Training.make(chosen.data, settings, exact=True)
-        self.C_, self.best_score_ = float(Cs[best]), float(means[best])
-        history = self._fit_chosen(training)
-        warn_of_failure([*itertools.chain(*(c.histories for c in candidates)), history], settings)
-        self.feature_map_, self.uses_qid_ = chosen.data.feature_map, uses_qid
-        self.Cs_, self.scores_, self.scoring_ = chosen.Cs, chosen.means, judge.metric
-        self.cv_results_ = {
+        solver, C = training.solver(), float(Cs[best])
+        precondition = training.preconditioner(C)
+        with single_threaded_blas():
+            history = solver.solve(C, precondition, settings.tol, settings.max_iter)
+        param_map = _object_array([c.data.feature_map for c in candidates])[of_row]
+        results = {
+            "params": _object_array(
+                [{"C": C, "feature_map": m} for C, m in zip(Cs.tolist(), param_map, strict=True)]
+            ),
             "param_C": Cs,
-            "param_feature_map": _object_array([c.data.feature_map for c in candidates])[of_row],
+            "param_feature_map": param_map,
             "mean_test_score": means,
             "rank_test_score": ranks,
         }
+        parts = np.hstack([c.parts for c in candidates])
+        results |= {f"split{number}_test_score": part for number, part in enumerate(parts)}
+        results["std_test_score"] = parts.std(axis=0)
+        self.coef_, self.C_, self.best_score_ = solver.w, C, float(means[best])
+        self.feature_map_, self.uses_qid_ = chosen.data.feature_map, uses_qid
+        self.Cs_, self.scores_, self.scoring_ = chosen.Cs, chosen.means, judge.metric
+        self.cv_results_ = results
+        self.__dict__.update(fit_attributes(history))
+        warn_if_not_converged(
+            [*itertools.chain(*(c.histories for c in candidates)), history], settings
+        )
         return self
+
+    def _mapped_part(self, data: RankingData, feature_map: Any, rows: Rows) -> RankingData:
+        """Return some rows with a clone of the feature map, fitted to them."""
+        return self._with_map(data.take(rows), feature_map)
 
     def _judge(self, data: RankingData, uses_qid: bool) -> HeldOutScoring:
         """Return how rows are held out and judged; validation rows are without the feature map."""
@@ -180,16 +228,6 @@ class RankSVMCV(LinearRanker):
         if is_validation_set(self.cv):
             validation = self._validation(None, uses_qid, *self.cv)
         return HeldOutScoring.make(data, self.cv, validation, self.scoring, self.n_threads)
-
-    def _fit_chosen(self, training: Training) -> Convergence:
-        settings, C = training.settings, self.C_
-        precondition = training.preconditioner(C)
-        with single_threaded_blas():
-            solver = training.solver()
-            history = solver.solve(C, precondition, settings.tol, settings.max_iter)
-        self.coef_ = solver.w
-        self.__dict__.update(told(history))
-        return history
 
     def _parameters_to_save(self) -> dict[str, Any]:
         """A model file holds the chosen RankSVM."""
@@ -201,63 +239,104 @@ class RankSVMCV(LinearRanker):
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A feature map, with its mean held-out scores along C."""
+    """A feature map, with its mean held-out scores along C, and those of every split."""
 
     data: RankingData
     Cs: Vector
     means: Vector
+    parts: Vector
     histories: list[Convergence]
 
 
-def _candidate(
-    data: RankingData,
-    training: Training,
-    judge: HeldOutScoring,
-    Cs: Vector | None,
-    verbose: bool,
-) -> _Candidate:
-    """Solve for every split and C, and judge the held-out scores."""
-    settings = training.settings
-    Cs = _default_Cs(training) if Cs is None else Cs
-    histories = []
-    with single_threaded_blas():
-        solvers = _solvers(training, judge)
-        coefs = np.empty((len(solvers), len(Cs), len(training.curvature)))
-        name = type(data.feature_map).__name__ if data.feature_map is not None else "X"
-        with Progress(disable=not verbose) as progress:
-            task = progress.add_task(f"RankSVM on {name}", total=len(solvers) * len(Cs))
-            for i, C in enumerate(Cs.tolist()):
-                precondition = training.preconditioner(C)
-                for solver, coef in zip(solvers, coefs, strict=True):
-                    history = solver.solve(C, precondition, settings.tol, settings.max_iter)
-                    histories.append(history)
-                    coef[i] = solver.w
-                    progress.advance(task)
-        if judge.validation is not None:
-            validation = replace(judge.validation, feature_map=data.feature_map)
-            held = predict_rows(validation, slice(None), coefs[0])
-        else:
-            assert judge.splits is not None
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The solutions of every split and C on one feature map.
+
+    Attributes
+    ----------
+    data : RankingData
+        With the map, fitted to all rows.
+    training : Training
+        The same, ready for solutions.
+    judge : HeldOutScoring
+    mapped_part : callable
+        Takes row numbers to these rows with a map that is fitted to them.
+    advance : callable
+        Is told of every solution.
+    """
+
+    data: RankingData
+    training: Training
+    judge: HeldOutScoring
+    mapped_part: Callable[[Rows], RankingData]
+    advance: Callable[[], object]
+
+    def along(self, Cs: Vector | None) -> _Candidate:
+        """Solve for every split and C, and judge the held-out scores."""
+        Cs = _default_Cs(self.training) if Cs is None else Cs
+        with single_threaded_blas():
+            scores, histories = self._held_out(Cs)
+        means = self.judge.mean(np.hstack(scores))
+        parts = [means]
+        if self.judge.splits is not None:
+            bounds = np.cumsum([0, *(part.shape[1] for part in scores)])
+            scored = self.judge.scored
             parts = [
+                replace(self.judge, scored=scored.take(np.arange(begin, end))).mean(part)
+                for (begin, end), part in zip(pairwise(bounds), scores, strict=True)
+            ]
+        return _Candidate(self.data, Cs, means, np.array(parts), histories)
+
+    def _held_out(self, Cs: Vector) -> tuple[list[Vector], list[Convergence]]:
+        """Return the scores of every split's test rows, (n_Cs, n_rows), and how they were found."""
+        data, training, judge = self.data, self.training, self.judge
+        if judge.splits is None:
+            assert judge.validation is not None
+            coefs, histories = self._paths(training, [training.solver()], Cs)
+            validation = replace(judge.validation, feature_map=data.feature_map)
+            return [predict_rows(validation, slice(None), coefs[0])], histories
+        counts = [
+            _counts(data, training.settings, judge.splits, k) for k in range(len(judge.splits))
+        ]
+        if data.feature_map is None or is_known(data.feature_map):
+            solvers = [training.solver(counts=count) for count in counts]
+            coefs, histories = self._paths(training, solvers, Cs)
+            scores = [
                 _scores(training.data, test, coef)
                 for (_, test), coef in zip(judge.splits, coefs, strict=True)
             ]
-            held = np.hstack(parts)
-    return _Candidate(data, Cs, judge.mean(held), histories)
+            return scores, histories
+        scores, histories = [], []
+        for train, test in judge.splits:  # whose maps may see labels
+            part = self.mapped_part(train)
+            own = Training.make(part, training.settings, exact=True)
+            coefs, more = self._paths(own, [own.solver()], Cs)
+            scores.append(_scores(replace(data, feature_map=part.feature_map), test, coefs[0]))
+            histories += more
+        return scores, histories
+
+    def _paths(
+        self, training: Training, solvers: list[PairSolver], Cs: Vector
+    ) -> tuple[Vector, list[Convergence]]:
+        """Return the solutions, (n_solvers, n_Cs, n_features), from one C to the next."""
+        settings = training.settings
+        histories: list[Convergence] = []
+        coefs = np.empty((len(solvers), len(Cs), len(training.curvature)))
+        for i, C in enumerate(Cs.tolist()):
+            precondition = training.preconditioner(C)
+            for solver, coef in zip(solvers, coefs, strict=True):
+                histories.append(solver.solve(C, precondition, settings.tol, settings.max_iter))
+                coef[i] = solver.w
+                self.advance()
+        return coefs, histories
 
 
-def _solvers(training: Training, judge: HeldOutScoring) -> list[PairSolver]:
-    """Return a solver of each split's training rows, or one of all rows beside a validation set."""
-    if judge.splits is None:
-        return [training.solver()]
-    n_rows = len(training.data.y)
-    solvers = []
-    for number, (train, _) in enumerate(judge.splits):
-        counts = np.bincount(train, minlength=n_rows).astype(np.float64)
-        if not pairs_of(training.data, training.settings, counts).pair_weights.any():
-            raise ValueError(f"cv: the training rows of split {number} have no pairs that count")
-        solvers.append(training.solver(counts=counts))
-    return solvers
+def _counts(data: RankingData, settings: SolverSettings, splits: Splits, number: int) -> Vector:
+    """Return how often a split trains on each row; a ValueError if no pair of them counts."""
+    counts = np.bincount(splits[number][0], minlength=len(data.y)).astype(np.float64)
+    if not pair_operator(data, settings, counts).pair_weights.any():
+        raise ValueError(f"cv: the training rows of split {number} have no pairs that count")
+    return counts
 
 
 def _scores(data: RankingData, rows: NDArray[np.int64], coefs: Vector) -> Vector:
@@ -269,7 +348,7 @@ def _scores(data: RankingData, rows: NDArray[np.int64], coefs: Vector) -> Vector
 def _default_Cs(training: Training) -> Vector:
     curvature = training.curvature
     trace = float(np.trace(curvature) if curvature.ndim == 2 else curvature.sum())
-    return np.asarray(2.0 ** np.arange(0, 21, 2) / (2 * trace if trace > 0 else 1.0))
+    return np.asarray(DEFAULT_CS / (2 * trace if trace > 0 else 1.0))
 
 
 def _object_array(values: list[Any]) -> NDArray[np.object_]:
