@@ -359,5 +359,5 @@ def test_tables_of_the_dual(papers, monkeypatch, capsys):
     tables = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
     assert [cells[0].strip() for cells in tables].count("way") == 1
     formulas = [float(cells[1]) for cells in tables[-4:]]
-    assert formulas == [1.0, 3.0, 1.5, 3.0]
+    assert formulas == [1.0, 3.0, 1.0, 3.0]
     assert all(float(cells[2]) > 0 for cells in tables[-4:])

@@ -360,7 +360,7 @@ def test_a_map_may_take_missing_values(data):
     X, y, qid = data
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
     model = RankRLSCV([1.0], feature_map=SimpleImputer(), cv=(X, y, qid))
-    with pytest.raises(ValueError, match="Input X contains NaN"):
+    with pytest.raises(ValueError, match="Input X of cv contains NaN: row"):
         RankRLSCV([1.0], cv=(X, y, qid)).fit(np.zeros_like(X), y, qid=qid)
     assert np.isfinite(model.fit(X, y, qid=qid).scores_).all()
 

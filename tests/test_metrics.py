@@ -639,7 +639,7 @@ def test_text_is_named():
             evaluate("map", labels, [1, 2])
         with pytest.raises(ValueError, match=f"score {message}"):
             evaluate("map", [1, 0], labels)
-    with pytest.raises(ValueError, match="X must be real numbers: could not convert"):
+    with pytest.raises(ValueError, match="X must be real numbers: got text"):
         real_array(pd.DataFrame({"column": ["a", "b"]}), "X")
     with pytest.raises(ValueError, match="y must be real numbers: got 'a' in row 0"):
         evaluate("map", np.array(["a", "b"]), [1, 2])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
@@ -197,6 +198,10 @@ class LSSVR(_Preset):
             # The error of row i is b + a_i / (C v_i), so a few rows tell b without all of K.
             rows = rows[:KNOWN_ROWS]
             errors = labels[rows] - self.coef_[rows] / (self.C * v[rows])
+        if scipy.sparse.issparse(X):
+            X = X.tocsr()
+        elif not hasattr(X, "columns"):  # frames have names to be checked
+            X = np.asarray(X)
         errors -= super().predict(_safe_indexing(X, rows))
         self.intercept_ = float(np.average(errors, weights=v[rows]))
         return self
