@@ -250,7 +250,9 @@ class KernelValues:
         X, threads = fitted._checked(X), resolve_n_threads(fitted.n_threads)
         with single_threaded_blas():
             K = fitted._kernel.values(X, fitted.components_, threads)
-        return K if self.shift is None else K - self.shift
+        if self.shift is not None:
+            K -= self.shift
+        return K
 
 
 def unwhitened(feature_map: Any, coefs: Values) -> tuple[Any, Values]:
