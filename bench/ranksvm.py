@@ -300,14 +300,17 @@ def table_growth(options: Options) -> Iterator[str]:
     yield f"Against Fourier features, n = {N_ROWS:,}"
     found = zip(COMPONENT_COUNTS, lines(keys), strict=True)
     yield markdown_table(["m", "time", "memory"], [[f"{m:,}", *cells] for m, cells in found])
-    with picture(options.pictures, "ranksvm_growth", 1, 2) as axes:
-        for n_components, label in ((0, "linear"), (FEW_COMPONENTS, few)):
-            times = [costs[n, n_components][0] for n in ROW_COUNTS]
-            axes[0, 0].loglog(ROW_COUNTS, times, marker=".", label=label)
-        axes[0, 0].set(xlabel="rows", ylabel="seconds")
-        axes[0, 0].legend()
-        axes[0, 1].loglog(COMPONENT_COUNTS, [costs[key][0] for key in keys], marker=".")
-        axes[0, 1].set(xlabel=f"Fourier features of {N_ROWS:,} rows", ylabel="seconds")
+    with picture(options.pictures, "ranksvm_growth", 2, 2) as axes:
+        for cost, (unit, size) in enumerate((("seconds", 1.0), ("MiB", 2.0**20))):
+            of_rows, of_features = axes[cost]
+            for n_components, label in ((0, "linear"), (FEW_COMPONENTS, few)):
+                values = [costs[n, n_components][cost] / size for n in ROW_COUNTS]
+                of_rows.loglog(ROW_COUNTS, values, marker=".", label=label)
+            of_rows.set(xlabel="rows", ylabel=unit)
+            of_rows.legend()
+            values = [costs[key][cost] / size for key in keys]
+            of_features.loglog(COMPONENT_COUNTS, values, marker=".")
+            of_features.set(xlabel=f"Fourier features of {N_ROWS:,} rows", ylabel=unit)
 
 
 # ----------------------------------------------------------------------------------------------

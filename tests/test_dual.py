@@ -207,6 +207,7 @@ def test_a_kernel_that_is_made_of_rows(problem, settings, kernel, sparse):
 def test_leave_query_out_of_a_large_problem(monkeypatch, block_bytes):
     """By the other driver of LAPACK, and with rows in blocks."""
     monkeypatch.setattr(dual, "DIVIDE_AND_CONQUER_ORDER", 0)
+    monkeypatch.setattr(dual, "is_lean", lambda order: True)
     monkeypatch.setattr(data_module, "DENSE_BLOCK_BYTES", block_bytes)
     X, y, qid = make_ranking(12, (1, 15), 3, random_state=0)
     qid = qid[np.random.default_rng(0).permutation(len(y))]
@@ -536,6 +537,7 @@ def test_memory_is_that_of_the_formula(monkeypatch, dtype):
     assert peak_words(lambda: fit.fit(X, y, qid=qid), n) < 1.3
     assert peak_words(system.decompose, n) < 3.1
     monkeypatch.setattr(dual, "DIVIDE_AND_CONQUER_ORDER", 0)
+    monkeypatch.setattr(dual, "is_lean", lambda order: True)
     assert peak_words(system.decompose, n) < 2.1
     assert peak_words(lambda: search.fit(X, y, qid=qid), n) < 2.4
     search.set_params(pairs=["kept", None])  # one after the other
@@ -553,6 +555,7 @@ def test_memory_of_rows_of_one_query(monkeypatch, cv, weighted, words):
     v = rng.uniform(1, 2, n) if weighted else None
     search = RankRLSCV([1.0], kernel="rbf", cv=cv)
     monkeypatch.setattr(dual, "DIVIDE_AND_CONQUER_ORDER", 0)
+    monkeypatch.setattr(dual, "is_lean", lambda order: True)
     monkeypatch.setattr(_kernel_tiles, "TILE", 64)
     monkeypatch.setattr(row_regression, "BLOCK_BYTES", 8 * n * 8)
     monkeypatch.setattr(held_out_pairs, "BLOCK_ENTRIES", n * 8)
