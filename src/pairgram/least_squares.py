@@ -256,7 +256,9 @@ class RankRLSCV(RidgeSearch):
     about ``1e-16 λ_max(G) / alpha``. They cost about
     ``2 n d² + 20 n d n_alphas`` flops for d features, and n · n_alphas doubles.
     With ``scale=True`` the scaling is that of all rows; splitters and validation sets scale by the
-    training rows. Ties go to the first combination and the largest alpha.
+    training rows. A feature map is fitted once, to all rows and labels: one that looks at labels,
+    as ``SelectKBest`` does, has seen those that are held out, unless they are a validation set. For
+    such a map, search a Pipeline with ``GridSearchCV``. Ties go to the first combination and the largest alpha.
     For ``scope="global"`` other rows' pairs change too: with ``pairs="kept"`` every query is a fold
     of one regression (dual) or its rows are subtracted (primal), else the model is refitted;
     refused above 1e11 flops.
