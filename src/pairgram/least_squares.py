@@ -258,7 +258,8 @@ class RankRLSCV(RidgeSearch):
     With ``scale=True`` the scaling is that of all rows; splitters and validation sets scale by the
     training rows. A feature map is fitted once, to all rows and labels: one that looks at labels,
     as ``SelectKBest`` does, has seen those that are held out, unless they are a validation set. For
-    such a map, search a Pipeline with ``GridSearchCV``. Ties go to the first combination and the largest alpha.
+    such a map, search a Pipeline with ``GridSearchCV``. Ties go to the first combination and the
+    largest alpha.
     For ``scope="global"`` other rows' pairs change too: with ``pairs="kept"`` every query is a fold
     of one regression (dual) or its rows are subtracted (primal), else the model is refitted;
     refused above 1e11 flops.
