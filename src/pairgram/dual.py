@@ -26,7 +26,7 @@ __all__ = ["DualGram", "Statistics", "bytes_per_square", "is_made", "require_mem
 Rows = NDArray[np.int64]
 # LAPACK's divide and conquer (evd) needs 2 n² words of workspace, its relatively robust
 # representations (evr) n² for the eigenvectors, which are orthogonal to 1e-11 rather than to 1e-14
-# and take a little longer. Up to this order the workspace is below 0.3 GB.
+# and take longer. Up to this order the workspace is below 0.3 GB.
 DIVIDE_AND_CONQUER_ORDER = 4096
 FLOOR = float(np.finfo(np.float64).eps)  # of eigenvalues, relative to the largest
 
