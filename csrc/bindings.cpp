@@ -1,8 +1,12 @@
 // The Python module and its least-squares kernels: checks, GIL release, m.def; nothing else.
 #include "bindings.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "bindings_ranking.hpp"
 #include "blas.hpp"
@@ -10,6 +14,7 @@
 #include "gram.hpp"
 #include "half_laplacian.hpp"
 #include "laplacian_root.hpp"
+#include "laplacian_solve.hpp"
 #include "leave_query_out.hpp"
 
 namespace pg = pairgram;
@@ -91,40 +96,60 @@ void apply_half_laplacian(array<double>& vectors, const array<double>& labels,
     pg::apply_root(rule, view, adjoint, axis == 0 ? columns : rows, n_threads);
 }
 
-// Rows as half_laplacian writes them, query after query, to rows of the caller's order.
-array<double> half_laplacian_adjoint(const array<double>& rows, const array<double>& labels,
-                                     const array<std::int64_t>& offsets,
-                                     const optional_array<std::int64_t>& order,
-                                     const optional_array<double>& row_weights,
-                                     const optional_array<double>& query_weights,
-                                     const std::string& pairs, const std::string& weighting,
-                                     const optional_array<double>& level_values,
-                                     const optional_array<double>& omega, int n_threads) {
+py::tuple null_space(const array<double>& labels, const array<std::int64_t>& offsets,
+                     const optional_array<std::int64_t>& order,
+                     const optional_array<double>& row_weights,
+                     const optional_array<double>& query_weights, const std::string& pairs,
+                     const std::string& weighting, const optional_array<double>& level_values,
+                     const optional_array<double>& omega) {
     const auto rule = rule_of(pairs, weighting, level_values, omega);
-    check(rows.ndim() == 2, "rows must be 2-d");
-    const auto n = rows.shape(0), width = rows.shape(1);
     const ranking_arrays arrays{labels, offsets, order, row_weights, query_weights};
-    const auto view = arrays.view(rule, n);
-    const auto* source = pointer(rows);
-    array<double> out({n, width});
-    auto* data = out.mutable_data();
+    const auto null = pg::null_space_of(rule, arrays.view(rule, labels.size()));
+    const auto as_array = [](const auto& values) {
+        return array<typename std::decay_t<decltype(values)>::value_type>(
+            static_cast<py::ssize_t>(values.size()), values.data());
+    };
+    return py::make_tuple(as_array(null.pivot), as_array(null.vector), as_array(null.value));
+}
+
+// (n, width) columns L z, changed to z.
+void solve_laplacian(array<double>& columns, const array<double>& known,
+                     const array<double>& labels, const array<std::int64_t>& offsets,
+                     const optional_array<std::int64_t>& order,
+                     const optional_array<double>& row_weights,
+                     const optional_array<double>& query_weights, const std::string& pairs,
+                     const std::string& weighting, const optional_array<double>& level_values,
+                     const optional_array<double>& omega, int n_threads) {
+    const auto rule = rule_of(pairs, weighting, level_values, omega);
+    check(columns.ndim() == 2 && known.ndim() == 2, "columns and known must be 2-d");
+    check(columns.shape(1) == known.shape(1), "columns and known must be equally wide");
+    pointer(columns);  // aligned
+    const ranking_arrays arrays{labels, offsets, order, row_weights, query_weights};
+    const auto view = arrays.view(rule, columns.shape(0));
+    const auto null = pg::null_space_of(rule, view);
+    std::int64_t row = 0;
+    const auto n_known = std::count_if(null.pivot.begin(), null.pivot.end(),
+                                       [&](std::int64_t pivot) { return pivot == row++; });
+    check(known.shape(0) == n_known, "known must have the rows that are their own pivot");
+    auto* data = columns.mutable_data();
+    const auto* given = pointer(known);
     const py::gil_scoped_release release;
-    for (py::ssize_t i = 0; i < n; ++i)
-        std::copy_n(source + i * width, width, data + view.row(i) * width);
-    pg::apply_root(rule, view, true, {width, width, 1, data}, n_threads);
-    return out;
+    pg::solve_laplacian(rule, view, null, columns.shape(1), given, data, n_threads);
 }
 
 template <class T>
-array<double> leave_query_out(
-    const array<T>& features, const array<double>& targets, const array<double>& labels,
-    const array<std::int64_t>& offsets, const optional_array<std::int64_t>& order,
-    const optional_array<double>& row_weights, const optional_array<double>& query_weights,
-    const std::string& pairs, const std::string& weighting,
-    const optional_array<double>& level_values, const optional_array<double>& omega,
-    const optional_array<double>& basis, const array<double>& eigenvalues,
-    const array<double>& projection, const array<double>& alphas,
-    const optional_array<double>& left, py::ssize_t n_free, const py::object& map, int n_threads) {
+array<double> leave_query_out(const array<T>& features, const array<double>& targets,
+                              const array<double>& labels, const array<std::int64_t>& offsets,
+                              const optional_array<std::int64_t>& order,
+                              const optional_array<double>& row_weights,
+                              const optional_array<double>& query_weights, const std::string& pairs,
+                              const std::string& weighting,
+                              const optional_array<double>& level_values,
+                              const optional_array<double>& omega,
+                              const optional_array<double>& basis, const array<double>& eigenvalues,
+                              const array<double>& projection, const array<double>& alphas,
+                              const optional_array<std::int64_t>& folds, py::ssize_t n_free,
+                              const py::object& map, int n_threads) {
     const auto rule = rule_of(pairs, weighting, level_values, omega);
     const auto rows = features_of(features, targets, map);
     const ranking_arrays arrays{labels, offsets, order, row_weights, query_weights};
@@ -137,17 +162,41 @@ array<double> leave_query_out(
     check(eigenvalues.ndim() == 1 && eigenvalues.size() == rank, "eigenvalues: 1-d, one a column");
     check(projection.ndim() == 1 && projection.size() == rank, "projection: 1-d, one a column");
     check(alphas.ndim() == 1, "alphas must be 1-d");
-    check(!left ||
-              (left->ndim() == 2 && left->shape(0) == rank && left->shape(1) == features.shape(0)),
-          "left must be (rank, n_rows)");
-    const pg::ridge_path path{
-        rank,          pointer(basis),  pointer(eigenvalues), pointer(projection),
-        alphas.size(), pointer(alphas), pointer(left),        n_free};
+    std::vector<std::int64_t> bounds(static_cast<std::size_t>(view.n_queries + 1));
+    std::iota(bounds.begin(), bounds.end(), std::int64_t{0});
+    if (folds) {
+        const auto fold_queries = pg::queries_of(*folds, std::nullopt, view.n_queries);
+        bounds.assign(fold_queries.offsets, fold_queries.offsets + fold_queries.n_queries + 1);
+    }
+    const pg::ridge_path path{rank,
+                              pointer(basis),
+                              pointer(eigenvalues),
+                              pointer(projection),
+                              alphas.size(),
+                              pointer(alphas),
+                              n_free};
     array<double> out({alphas.size(), features.shape(0)});
     auto* data = out.mutable_data();
     const py::gil_scoped_release release;
-    pg::leave_query_out(rule, view, rows, path, data, n_threads);
+    pg::leave_query_out(rule, view, rows, bounds, path, data, n_threads);
     return out;
+}
+
+// Takes the upper triangle of a symmetric matrix (n, n), which is overwritten; returns eigenvalues,
+// ascending, and eigenvectors in rows.
+py::tuple lean_eigen(array<double>& matrix) {
+    check(matrix.ndim() == 2 && matrix.shape(0) == matrix.shape(1), "matrix must be square");
+    pointer(matrix);  // aligned
+    const auto n = matrix.shape(0);
+    array<double> eigenvalues(n), vectors({n, n});
+    auto *a = matrix.mutable_data(), *values = eigenvalues.mutable_data(),
+         *rows = vectors.mutable_data();
+    {
+        const py::gil_scoped_release release;
+        if (!pg::blas::lean_eigen(n, a, values, rows))
+            throw std::runtime_error("LAPACK found no eigendecomposition");
+    }
+    return py::make_tuple(eigenvalues, vectors);
 }
 
 template <class T>
@@ -158,7 +207,7 @@ void define_least_squares(py::module_& m) {
     m.def("leave_query_out", &leave_query_out<T>, PAIRGRAM_RANKING_ARGUMENTS,
           py::arg("basis").noconvert().none(true), py::arg("eigenvalues").noconvert(),
           py::arg("projection").noconvert(), py::arg("alphas").noconvert(),
-          py::arg("left").noconvert() = py::none(), py::arg("n_free") = 0,
+          py::arg("folds").noconvert() = py::none(), py::arg("n_free") = 0,
           py::arg("map") = py::none(), py::arg("n_threads") = 1);
 }
 
@@ -195,6 +244,8 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
     m.def("apply_half_laplacian", &apply_half_laplacian, py::arg("vectors").noconvert(),
           PAIRGRAM_QUERY_ARGUMENTS, py::arg("axis") = 0, py::arg("adjoint") = false,
           py::arg("n_threads") = 1);
-    m.def("half_laplacian_adjoint", &half_laplacian_adjoint, py::arg("rows").noconvert(),
-          PAIRGRAM_QUERY_ARGUMENTS, py::arg("n_threads") = 1);
+    m.def("lean_eigen", &lean_eigen, py::arg("matrix").noconvert());
+    m.def("null_space", &null_space, PAIRGRAM_QUERY_ARGUMENTS);
+    m.def("solve_laplacian", &solve_laplacian, py::arg("columns").noconvert(),
+          py::arg("known").noconvert(), PAIRGRAM_QUERY_ARGUMENTS, py::arg("n_threads") = 1);
 }

@@ -22,15 +22,14 @@ constexpr double smallest_ridge = 1e-10;    // relative to λ_max, for conjugate
 constexpr std::ptrdiff_t batch_rows = 128;  // that read the basis together
 constexpr double smallest_pivot = 5e-11;  // of I − E A⁻¹ Eᵀ: below, the solution is rounding error
 
-// The matrices of one query, but for z, of a batch of queries: kept between queries to save
-// allocations.
+// The matrices of one fold, but for z, of a batch of folds: kept between folds to save allocations.
 struct workspace {
-    std::vector<double> z;                       // (n + 1, L) a query, its pivot row last
+    std::vector<double> z;                       // (n + 1, L) a query, see query_range
     std::vector<double> e;                       // (n, L + 1)
     std::vector<double> x, r, p, q;              // (n, m)
     std::vector<double> u;                       // (L, m)
     std::vector<double> rr, rr_first, pq, step;  // (m,)
-    std::vector<double> scores;                  // (n + 1, m)
+    std::vector<double> scores;                  // (n + queries, m)
     std::vector<double> system, scaled, rhs;     // Cholesky: (k, k), (n, L), (k,), k = min(n, L)
     query_plan plan;
     level_sums sums;
@@ -152,23 +151,12 @@ void solve_directly(const ridge_path& path, std::ptrdiff_t n, std::ptrdiff_t j,
     }
 }
 
-// Fills the columns of e that are U Λ^½.
-void load_left(const query_rows& rows, const ridge_path& path, std::ptrdiff_t query, workspace& w) {
-    const auto begin = static_cast<std::ptrdiff_t>(rows.offsets[query]);
-    const auto n_rows = static_cast<std::ptrdiff_t>(rows.offsets[rows.n_queries]);
-    for (std::ptrdiff_t k = 0; k < path.rank; ++k) {
-        const double root = std::sqrt(path.eigenvalues[k]);
-        for (std::ptrdiff_t i = 0; i < rows.size(query); ++i)
-            w.e[size_of(i * (path.rank + 1) + k)] =
-                root * path.left[k * n_rows + rows.row(begin + i)];
-    }
-}
-
-// The rows of queries [first, last), as they stand in a batch: n + 1 a query, its pivot row last.
-struct batch {
+// A range of queries, a fold or several. In Z its rows stand query after query, n + 1 of each, the
+// pivot row last.
+struct query_range {
     std::ptrdiff_t first, last, begin, n;
 
-    batch(const query_rows& rows, std::ptrdiff_t first_query, std::ptrdiff_t last_query)
+    query_range(const query_rows& rows, std::ptrdiff_t first_query, std::ptrdiff_t last_query)
         : first(first_query),
           last(last_query),
           begin(static_cast<std::ptrdiff_t>(rows.offsets[first])),
@@ -183,7 +171,7 @@ struct batch {
 // Fills z with H_q·basis, from the pivot row, of every query of the batch.
 template <class T>
 void load_batch(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
-                const ridge_path& path, const batch& queries, workspace& w) {
+                const ridge_path& path, const query_range& queries, workspace& w) {
     const auto d = features.n_features;
     const bool pointwise = rule.kind == pair_kind::none;
     std::vector<T> mapped(features.map ? size_of(queries.n * d) : 0), gathered;
@@ -217,43 +205,41 @@ void load_batch(const pair_rule& rule, const query_rows& rows, const feature_row
                path.basis, path.rank, 0.0, w.z.data(), path.rank);
 }
 
-// Fills e with the half-Laplacian of [z, y] of one query.
+// Fills e, (n, rank + 1), with the half-Laplacian of [z, y] of one query.
 void load_query(const pair_rule& rule, const query_rows& rows, const double* targets,
-                const ridge_path& path, std::ptrdiff_t query, const double* z, workspace& w) {
+                const ridge_path& path, std::ptrdiff_t query, const double* z, workspace& w,
+                double* e) {
     const auto width = path.rank, n = rows.size(query);
+    if (n == 0) return;
     const auto begin = static_cast<std::ptrdiff_t>(rows.offsets[query]);
-    const bool pointwise = rule.kind == pair_kind::none;
     plan_query(rule, rows, query, nullptr, w.plan);
-    if (path.left) load_left(rows, path, query, w);
-    // of z and the target, or of the target alone
-    const auto first = path.left ? width : 0, n_columns = width + 1 - first;
-    w.sums.reset(w.plan.n_levels(), n_columns);
+    w.sums.reset(w.plan.n_levels(), width + 1);
     const std::vector<double> zeros(size_of(width), 0.0);
-    const double first_target = pointwise ? 0.0 : targets[rows.row(begin)];
+    const double first_target = rule.kind == pair_kind::none ? 0.0 : targets[rows.row(begin)];
     for (std::ptrdiff_t i = 0; i < n; ++i) {
-        double* out = w.e.data() + i * (width + 1);
-        double* sum = w.sums.sum.data() + w.plan.level[size_of(i)] * n_columns;
+        double* out = e + i * (width + 1);
+        double* sum = w.sums.sum.data() + w.plan.level[size_of(i)] * (width + 1);
         const double v = w.plan.weight[size_of(i)];
-        if (!path.left) load_row(width, z + i * width, zeros.data(), v, out, sum);
+        load_row(width, z + i * width, zeros.data(), v, out, sum);
         load_row(std::ptrdiff_t{1}, targets + rows.row(begin + i), &first_target, v, out + width,
-                 sum + n_columns - 1);
+                 sum + width);
     }
-    transform_rows<double>(n, n_columns, w.plan.level.data(), w.plan.weight.data(),
-                           w.plan.within.data(), w.plan, join_of(rule.kind), w.e.data() + first,
-                           width + 1, w.sums);
+    transform_rows<double>(n, width + 1, w.plan.level.data(), w.plan.weight.data(),
+                           w.plan.within.data(), w.plan, join_of(rule.kind), e, width + 1, w.sums);
 }
 
 void hold_out(const pair_rule& rule, const query_rows& rows, const double* targets,
               const ridge_path& path, const double* inverse, const double* coef,
-              std::ptrdiff_t query, const double* z, workspace& w, double* scores) {
-    const auto width = path.rank, m = path.n_alphas, n = rows.size(query);
-    const auto begin = static_cast<std::ptrdiff_t>(rows.offsets[query]);
+              const query_range& fold, const double* z, workspace& w, double* scores) {
+    const auto width = path.rank, m = path.n_alphas, n = fold.n;
     w.e.resize(size_of(n * (width + 1)));
     for (auto* matrix : {&w.x, &w.r, &w.p, &w.q}) matrix->resize(size_of(n * m));
     w.u.resize(size_of(width * m));
     for (auto* row : {&w.rr, &w.pq, &w.step}) row->resize(size_of(m));
-    w.scores.resize(size_of((n + 1) * m));
-    load_query(rule, rows, targets, path, query, z, w);
+    const auto z_of = [&](std::ptrdiff_t query) { return fold.place(rows, query) * width; };
+    for (auto q = fold.first; q < fold.last; ++q)
+        load_query(rule, rows, targets, path, q, z + z_of(q), w,
+                   w.e.data() + (rows.offsets[q] - fold.begin) * (width + 1));
 
     for (std::ptrdiff_t i = 0; i < n; ++i)
         std::fill_n(w.r.begin() + i * m, m, w.e[size_of(i * (width + 1) + width)]);
@@ -272,21 +258,26 @@ void hold_out(const pair_rule& rule, const query_rows& rows, const double* targe
         for (std::ptrdiff_t j = 0; j < n_solved; ++j)
             w.u[size_of(k * m + j)] = coef[k * m + j] - w.u[size_of(k * m + j)];
     for (auto j = n_solved; j < m; ++j) solve_directly(path, n, j, inverse, coef, w);
-    w.scores.resize(size_of((n + 1) * m));
-    blas::gemm(trans::no, trans::no, n + 1, m, width, 1.0, z, width, w.u.data(), m, 0.0,
+    w.scores.resize(size_of(fold.n_places() * m));
+    blas::gemm(trans::no, trans::no, fold.n_places(), m, width, 1.0, z, width, w.u.data(), m, 0.0,
                w.scores.data(), m);
-    const double* of_pivot = w.scores.data() + n * m;
     const auto n_rows = static_cast<std::ptrdiff_t>(rows.offsets[rows.n_queries]);
-    for (std::ptrdiff_t i = 0; i < n; ++i)
-        for (std::ptrdiff_t j = 0; j < m; ++j)
-            scores[j * n_rows + rows.row(begin + i)] = w.scores[size_of(i * m + j)] + of_pivot[j];
+    for (auto q = fold.first; q < fold.last; ++q) {
+        const double* of_row = w.scores.data() + fold.place(rows, q) * m;
+        const double* of_pivot = of_row + rows.size(q) * m;
+        for (std::ptrdiff_t i = 0; i < rows.size(q); ++i)
+            for (std::ptrdiff_t j = 0; j < m; ++j)
+                scores[j * n_rows + rows.row(static_cast<std::ptrdiff_t>(rows.offsets[q]) + i)] =
+                    of_row[i * m + j] + of_pivot[j];
+    }
 }
 
 }  // namespace
 
 template <class T>
 void leave_query_out(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
-                     const ridge_path& path, double* scores, int n_threads) {
+                     const std::vector<std::int64_t>& folds, const ridge_path& path, double* scores,
+                     int n_threads) {
     const auto width = path.rank, m = path.n_alphas;
     std::vector<double> inverse(size_of(width * m)), coef(size_of(width * m));
     for (std::ptrdiff_t k = 0; k < width; ++k)
@@ -295,27 +286,34 @@ void leave_query_out(const pair_rule& rule, const query_rows& rows, const featur
             inverse[size_of(k * m + j)] = 1 / (path.eigenvalues[k] + ridge);
             coef[size_of(k * m + j)] = path.projection[k] * inverse[size_of(k * m + j)];
         }
-    std::vector<batch> batches;
-    for (std::ptrdiff_t first = 0, last; first < rows.n_queries; first = last) {
-        last = first + 1;
-        while (last < rows.n_queries && rows.offsets[last] - rows.offsets[first] < batch_rows)
-            ++last;
-        batches.emplace_back(rows, first, last);
+    std::vector<std::vector<query_range>> batches;  // of folds
+    std::ptrdiff_t n_in_batch = batch_rows;
+    for (std::size_t f = 0; f + 1 < folds.size(); ++f) {
+        const query_range fold(rows, folds[f], folds[f + 1]);
+        if (n_in_batch >= batch_rows) {
+            batches.emplace_back();
+            n_in_batch = 0;
+        }
+        batches.back().push_back(fold);
+        n_in_batch += fold.n;
     }
     parallel_for(static_cast<std::ptrdiff_t>(batches.size()), n_threads, [&](std::ptrdiff_t task) {
-        const auto& queries = batches[size_of(task)];
+        const auto& batch = batches[size_of(task)];
+        const query_range queries(rows, batch.front().first, batch.back().last);
         workspace w;
         load_batch(rule, rows, features, path, queries, w);
-        for (auto q = queries.first; q < queries.last; ++q)
-            if (rows.size(q) > 0)
-                hold_out(rule, rows, features.targets, path, inverse.data(), coef.data(), q,
-                         w.z.data() + queries.place(rows, q) * width, w, scores);
+        for (const auto& fold : batch)
+            if (fold.n > 0)
+                hold_out(rule, rows, features.targets, path, inverse.data(), coef.data(), fold,
+                         w.z.data() + queries.place(rows, fold.first) * width, w, scores);
     });
 }
 
 template void leave_query_out<double>(const pair_rule&, const query_rows&,
-                                      const feature_rows<double>&, const ridge_path&, double*, int);
+                                      const feature_rows<double>&, const std::vector<std::int64_t>&,
+                                      const ridge_path&, double*, int);
 template void leave_query_out<float>(const pair_rule&, const query_rows&,
-                                     const feature_rows<float>&, const ridge_path&, double*, int);
+                                     const feature_rows<float>&, const std::vector<std::int64_t>&,
+                                     const ridge_path&, double*, int);
 
 }  // namespace pairgram

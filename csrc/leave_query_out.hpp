@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "blocks.hpp"
 
@@ -15,29 +17,28 @@ struct ridge_path {
     const double* eigenvalues;  // (rank,) ≥ 0
     const double* projection;   // (rank,) Vᵀg
     std::ptrdiff_t n_alphas;
-    const double* alphas;  // (n_alphas,) > 0, descending
-    // (rank, n) Uᵀ of E = U Λ^½ over all rows, or null. For kernels: where an eigenvalue is small,
-    // E of Z has lost half of its digits, and the solution's shift of other queries with it.
-    const double* left = nullptr;
+    const double* alphas;       // (n_alphas,) > 0, descending
     std::ptrdiff_t n_free = 0;  // the last directions, of eigenvalues > 0, that have no ridge
 };
 
 // scores (n_alphas, n): for every row, indexed as the caller's, the score of the model that is
-// fitted without the row's query. features.n_targets is 1.
+// fitted without the row's fold, a range of queries: fold f holds queries [folds[f], folds[f + 1]).
+// features.n_targets is 1.
 //
-// Per query, with Z_q, E_q = half-Laplacian of Z_q (or given), ỹ_q, A = Λ + λ: solves
+// Per fold, with Z_q, E_q = half-Laplacian of Z_q, ỹ_q, A = Λ + λ: solves
 // (I − E_q A⁻¹ E_qᵀ) x = ỹ_q − E_q w and scores Z_q (w − A⁻¹ E_qᵀ x). All λ together by conjugate
 // gradients, two products per iteration. Where these do not converge (high leverage), and for
 // λ < 1e-10 λ_max, by Cholesky in min(n, rank) dimensions; NaN where its pivots say that the
 // solution would be rounding error.
 //
 // About 2n·width·rank + 4n·rank·n_alphas·iterations flops; memory O(n (width + n_alphas) +
-// min(n, rank)²) per thread for a query of n rows, at least 128: neighbouring queries share the
-// product with the basis, which would else be read anew for every query. Same bits for any
+// min(n, rank)²) per thread for a fold of n rows, at least 128: neighbouring folds share the
+// product with the basis, which would else be read anew for every fold. Same bits for any
 // n_threads. BLAS must be held to one thread. The relative error of a score is about 1e-16 λ_max /
 // λ at worst. Source: the block hold-out identity of Pahikkala et al. 2006, on half-Laplacian rows.
 template <class T>
 void leave_query_out(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
-                     const ridge_path& path, double* scores, int n_threads);
+                     const std::vector<std::int64_t>& folds, const ridge_path& path, double* scores,
+                     int n_threads);
 
 }  // namespace pairgram

@@ -65,7 +65,7 @@ def kernel_arguments(problem, pairs, weighting="pairs", dtype=np.float64, target
     from reference import OMEGAS
 
     named = {"pairs": pairs or "none", "weighting": weighting}
-    if pairs in ("gain", "absdiff"):
+    if named["pairs"] not in ("kept", "dropped", "none"):
         levels = np.unique(problem.y)
         omega = np.array([[OMEGAS[pairs](a, b) for b in levels] for a in levels])
         named |= {"pairs": "omega", "level_values": levels, "omega": omega}

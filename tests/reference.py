@@ -7,6 +7,8 @@ OMEGAS = {
     "dropped": lambda a, b: float(a != b),
     "gain": lambda a, b: abs(2.0**a - 2.0**b),
     "absdiff": lambda a, b: abs(a - b),
+    # levels that no path of pairs joins
+    "apart": lambda a, b: float(abs(a - b) == 1 and min(a, b) in (0, 2)),
 }
 
 

@@ -176,16 +176,17 @@ def test_levels_of_omega_that_fit(kernel):
         {"projection": np.ones((1, 2))},
         {"alphas": np.ones((1, 1))},
         {"targets": np.ones((N, 2))},
-        {"left": np.ones((2, N - 1))},
-        {"left": np.ones((N, 2))},
-        {"left": np.ones(2 * N)},
+        {"folds": np.array([0, 1])},
+        {"folds": np.array([1, 2])},
+        {"folds": np.array([0, 2, 1, 2])},
+        {"folds": np.array([[0, 2]])},
         {"basis": None, "eigenvalues": np.ones(3), "projection": np.ones(3)},
         {"n_free": -1},
         {"n_free": 2},
     ],
 )
 def test_shapes_of_leave_query_out(changes):
-    names = r"basis|eigenvalues|projection|alphas|targets|left|n_free"
+    names = r"basis|eigenvalues|projection|alphas|targets|offsets|n_free"
     with pytest.raises(ValueError, match=names):
         call("leave_query_out", **changes)
 

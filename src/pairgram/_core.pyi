@@ -77,8 +77,24 @@ def apply_half_laplacian(
     adjoint: bool = False,
     n_threads: int = 1,
 ) -> None: ...
-def half_laplacian_adjoint(
-    rows: NDArray[np.float64],  # in the order of half_laplacian's
+def lean_eigen(
+    matrix: NDArray[np.float64],  # overwritten
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def null_space(
+    labels: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    *,
+    order: NDArray[np.int64] | None = None,
+    row_weights: NDArray[np.float64] | None = None,
+    query_weights: NDArray[np.float64] | None = None,
+    pairs: str,
+    weighting: str,
+    level_values: NDArray[np.float64] | None = None,
+    omega: NDArray[np.float64] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
+def solve_laplacian(
+    columns: NDArray[np.float64],  # changed in place
+    known: NDArray[np.float64],
     labels: NDArray[np.float64],
     offsets: NDArray[np.int64],
     *,
@@ -90,7 +106,7 @@ def half_laplacian_adjoint(
     level_values: NDArray[np.float64] | None = None,
     omega: NDArray[np.float64] | None = None,
     n_threads: int = 1,
-) -> NDArray[np.float64]: ...
+) -> None: ...
 def leave_query_out(
     features: NDArray[_T],
     targets: NDArray[np.float64],
@@ -108,7 +124,7 @@ def leave_query_out(
     eigenvalues: NDArray[np.float64],
     projection: NDArray[np.float64],
     alphas: NDArray[np.float64],
-    left: NDArray[np.float64] | None = None,
+    folds: NDArray[np.int64] | None = None,
     n_free: int = 0,
     map: _NodeMap[_T] | None = None,
     n_threads: int = 1,

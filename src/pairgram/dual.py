@@ -17,16 +17,16 @@ from pairgram._threads import single_threaded_blas
 from pairgram.data import RankingData
 from pairgram.gram import Pairgram
 from pairgram.kernels import KernelMap
-from pairgram.laplacian import apply_half_laplacian, without_features
+from pairgram.laplacian import apply_half_laplacian, kernel_arguments, without_features
 from pairgram.pairs import PairSettings
 from pairgram.ridge import RidgePath, Vector, check_alpha, cholesky_guard
 
 __all__ = ["DualGram", "Statistics", "bytes_per_square", "is_made", "require_memory"]
 
 Rows = NDArray[np.int64]
-# LAPACK's divide and conquer (evd) needs 2 n² words of workspace, its relatively robust
-# representations (evr) n² for the eigenvectors, which are orthogonal to 1e-11 rather than to 1e-14
-# and take longer. Up to this order the workspace is below 0.3 GB.
+# LAPACK's divide and conquer needs 2 n² words of workspace, its relatively robust representations
+# n² for the eigenvectors, which are orthogonal to 1e-11 rather than to 1e-14 and take a third
+# longer. Up to this order the workspace is below 0.3 GB.
 DIVIDE_AND_CONQUER_ORDER = 4096
 FLOOR = float(np.finfo(np.float64).eps)  # of eigenvalues, relative to the largest
 
@@ -56,12 +56,12 @@ class DualGram:
     ``(R Z)ᵀ (R Z) = S``.
 
     Memory: R K Rᵀ takes the place of K where K is made here, and its eigenvectors take one matrix
-    more, so `solve` takes ``8 n²`` bytes and `decompose` ``16 n²``, of which ``16 n²`` stay (the
-    basis, and U for held-out scores). Where rows are scored, K is made again, block by block.
-    Besides: a K that was given; ``8 n²`` in `decompose` for LAPACK's workspace, without which it
-    does above n = 4096 where that is not free, more slowly; in `solve` as much as in `decompose`
-    where the system is numerically singular. The basis of a part of the rows takes ``8 n`` bytes a
-    row more.
+    more, so `solve` takes ``8 n²`` bytes and `decompose` ``16 n²``, of which ``8 n²`` stay: the
+    basis, into which the eigenvectors are turned in place. Where rows are scored, K is made again,
+    block by block. Besides: a K that was given; ``8 n²`` in `decompose` for LAPACK's workspace up
+    to n = 4096, and above where most eigenvalues are equal (see `_core.lean_eigen`); in `solve` as
+    much as in `decompose` where the system is numerically singular. The basis of a part of the rows
+    takes ``8 n`` bytes a row more.
 
     Time: ``n³ / 3`` flops for `solve`, about ``9 n³`` for `decompose`; applying R takes a few
     passes over the matrix.
@@ -170,7 +170,7 @@ class DualGram:
         No direction is left out: one of S near 0 is barely seen within the queries, but its part of
         the solution, ``Rᵀ u uᵀ R y / alpha``, shifts the scores of other rows. Its S is raised to
         ``FLOOR · S_max``, to which coefficients are exact relative to alpha. Held-out scores take
-        the half-Laplacian of the eigen-features from U, as `left`.
+        the eigen-features Z from ``L Z = basis S``, which has all their digits.
         """
         _refuse_scale(scale)
         self._require_memory(path=True)
@@ -181,16 +181,10 @@ class DualGram:
         values = np.maximum(ridge.eigenvalues, FLOOR * most if most > 0 else 1.0)
         with single_threaded_blas():
             projection = np.sqrt(values) * (ridge.basis.T @ target)
-        vectors = ridge.basis
-        in_place = np.may_share_memory(vectors, matrix)
-        basis = np.empty_like(matrix) if in_place else matrix
-        for rows in _blocks(len(basis)):  # a transposition, in pieces that the cache holds
-            basis[rows] = vectors[rows]
-        self._root(labelled, basis, adjoint=True)
-        basis /= np.sqrt(values)
-        if self._rows is None:
-            return RidgePath(values, basis, projection, left=vectors.T)
-        return RidgePath(values, self._embedded(basis), projection)
+        vectors = ridge.basis.T  # in rows, which turn into the basis in place
+        self._root(labelled, vectors, axis=1, adjoint=True)
+        vectors /= np.sqrt(values)[:, None]
+        return RidgePath(values, self._embedded(vectors.T), projection, is_dual=self._rows is None)
 
     def _decomposed(
         self, labelled: RankingData, matrix: Vector, target: Vector, largest: float
@@ -200,7 +194,10 @@ class DualGram:
         `largest` is the size of the largest entry of K.
         """
         trace = float(matrix.trace())
-        ridge = RidgePath.of(matrix, target, driver="evr" if is_lean(len(matrix)) else "evd")
+        if len(matrix) <= DIVIDE_AND_CONQUER_ORDER:
+            ridge = RidgePath.of(matrix, target)
+        else:
+            ridge = RidgePath.of_eigen(*_lean_eigen(matrix, labelled, self.settings), target)
         # Negative eigenvalues were set to 0: what they add up to is what the trace lacks.
         positive = float(ridge.eigenvalues.sum())
         self._refuse_indefinite(labelled, positive, positive - trace, largest)
@@ -287,14 +284,6 @@ def is_made(feature_map: Any) -> bool:
     )
 
 
-def is_lean(order: int) -> bool:
-    """Tell whether an eigendecomposition must do without the workspace of divide and conquer.
-
-    Which is faster, 1.6 times at order 2,000 and more at larger ones.
-    """
-    return order > DIVIDE_AND_CONQUER_ORDER and 2 * 8.0 * order**2 > available_memory()
-
-
 def bytes_per_square(
     n_rows: int, path: bool, feature_map: Any, dtype: Any, held_out: int = 0
 ) -> int:
@@ -303,7 +292,7 @@ def bytes_per_square(
     See `DualGram`; parameters as those of `require_memory`.
     """
     words = 1 if not path else 3 if n_rows <= DIVIDE_AND_CONQUER_ORDER else 2
-    words = max(words, 2 + held_out if held_out else 0)
+    words = max(words, 1 + held_out)
     itemsize: int = np.dtype(dtype).itemsize
     returned = callable(getattr(feature_map, "kernel", None))  # a matrix that stays
     return 8 * words + (itemsize if returned else 0)
@@ -346,8 +335,29 @@ def require_memory(
         )
 
 
-def _blocks(n_rows: int) -> list[slice]:
-    return [slice(begin, begin + 64) for begin in range(0, n_rows, 64)]
+def _lean_eigen(
+    matrix: Vector, labelled: RankingData, settings: PairSettings
+) -> tuple[Vector, Vector]:
+    """Return eigenvalues, ascending, and eigenvectors, in columns, of R K Rᵀ; it is overwritten.
+
+    Rᵀ has a null vector for each query, so 0 would be an eigenvalue so many times that LAPACK's
+    relatively robust representations fail. They are moved below all others, apart from each other.
+    """
+    (_, y, offsets), named = kernel_arguments(labelled, settings)
+    _, vectors, entries = _core.null_space(y, offsets, **named)
+    n_null = int(vectors.max(initial=-1)) + 1
+    # at least the largest eigenvalue in size
+    bound = min(np.linalg.norm(matrix), max(np.abs(row).sum() for row in matrix))
+    shifts = -bound * np.linspace(1.1, 2.2, n_null)
+    order = np.argsort(vectors, kind="stable")
+    begins = np.searchsorted(vectors[order], np.arange(n_null + 1))
+    for vector, shift in enumerate(shifts.tolist()):
+        rows = order[begins[vector] : begins[vector + 1]]
+        for row in rows.tolist():
+            matrix[row, rows] += shift * entries[row] * entries[rows]
+    eigenvalues, in_rows = _core.lean_eigen(matrix)
+    eigenvalues[:n_null] = 0.0
+    return eigenvalues, in_rows.T
 
 
 def _refuse_scale(scale: bool) -> None:

@@ -14,6 +14,7 @@ from pairgram._map_base import block_rows
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
 from pairgram.dual import DualGram, Statistics
+from pairgram.dual_rows import scores_without_folds
 from pairgram.gram import Pairgram
 from pairgram.linear_nodes import linear_nodes
 from pairgram.nystroem import unwhitened
@@ -31,7 +32,7 @@ __all__ = [
     "require_leave_query_out",
     "require_leave_row_out",
     "require_training_pairs",
-    "scores_without_queries",
+    "rows_of_queries",
     "split_scores",
     "statistics_without",
 ]
@@ -73,11 +74,35 @@ def leave_query_out(
     require_leave_query_out(data, settings)
     if settings.scope == "global" and settings.pairs is not None:
         return _leave_global_query_out(data, total, ridge, alphas, n_threads)
+    if isinstance(total, DualGram):
+        return scores_without_folds(data, total, ridge, rows_of_queries(data), alphas, n_threads)
     basis = ridge.basis
     nodes = linear_nodes(data.feature_map)
     if nodes is not None and settings.pairs is not None:  # offsets change no difference
         data, basis = replace(data, feature_map=None), nodes.weights @ basis
-    return scores_without_queries(data, settings, replace(ridge, basis=basis), alphas, n_threads)
+    basis = np.ascontiguousarray(basis)
+    scores = np.empty((len(alphas), len(data.y)))
+    with single_threaded_blas():
+        for rows, (arguments, named) in data.kernel_blocks(settings):
+            block_scores = _core.leave_query_out(
+                *arguments,
+                **named,
+                basis=basis,
+                eigenvalues=ridge.eigenvalues,
+                projection=ridge.projection,
+                alphas=alphas,
+                n_threads=resolve_n_threads(n_threads),
+            )
+            if isinstance(rows, slice):
+                return block_scores
+            scores[:, rows] = block_scores
+    return scores
+
+
+def rows_of_queries(data: RankingData) -> list[Rows]:
+    """Return the rows of every query that has some."""
+    rows, queries = np.arange(len(data.y)), data.queries
+    return [rows[queries.rows(query)] for query in np.flatnonzero(queries.sizes).tolist()]
 
 
 def require_leave_query_out(data: RankingData, settings: PairSettings) -> None:
@@ -90,38 +115,6 @@ def require_leave_query_out(data: RankingData, settings: PairSettings) -> None:
             "leave-query-out needs two queries with pairs, one to fit to and one to hold out; give "
             "cv a splitter or a validation set"
         )
-
-
-def scores_without_queries(
-    data: RankingData,
-    settings: PairSettings,
-    ridge: RidgePath,
-    alphas: Vector,
-    n_threads: int | None,
-) -> Vector:
-    """Return the scores of every row without its query's block of ``R X`` and ``R y``.
-
-    From the decomposition of the problem of all rows, block of rows by block. Shape (n_alphas,
-    n_rows).
-    """
-    basis = np.ascontiguousarray(ridge.basis)
-    scores = np.empty((len(alphas), len(data.y)))
-    with single_threaded_blas():
-        for rows, (arguments, named) in data.kernel_blocks(settings):
-            block_scores = _core.leave_query_out(
-                *arguments,
-                **named,
-                basis=basis,
-                eigenvalues=ridge.eigenvalues,
-                projection=ridge.projection,
-                alphas=alphas,
-                left=None if ridge.left is None else np.ascontiguousarray(ridge.left[:, rows]),
-                n_threads=resolve_n_threads(n_threads),
-            )
-            if isinstance(rows, slice):
-                return block_scores
-            scores[:, rows] = block_scores
-    return scores
 
 
 def leave_row_out(
@@ -250,8 +243,7 @@ def _leave_global_query_out(
 ) -> Vector:
     scores = np.empty((len(alphas), len(data.y)))
     rows = np.arange(len(data.y))
-    for query in np.flatnonzero(data.queries.sizes).tolist():
-        test = rows[data.queries.rows(query)]
+    for test in rows_of_queries(data):
         rest = statistics_without(data, total, np.setdiff1d(rows, test), test, n_threads)
         coefs = path_of(rest, ridge.factor).coef(alphas)
         scores[:, test] = predict_rows(data, test, coefs)

@@ -11,9 +11,8 @@ from pairgram import _core
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
 from pairgram.dual import DualGram, Statistics
-from pairgram.held_out import require_training_pairs, scores_without_queries
-from pairgram.pairs import PairSettings
-from pairgram.queries import Queries
+from pairgram.dual_rows import fold_offsets, scores_without_folds
+from pairgram.held_out import require_training_pairs, rows_of_queries
 from pairgram.ridge import RidgePath, Vector
 from pairgram.row_regression import RowRegression, blocks_of_rows
 
@@ -89,13 +88,7 @@ def fold_scores(
     tests = [test for _, test in splits]
     if _of_one_query(data, total):
         return _folds_of_rows(data, total, ridge, tests, alphas, n_threads)
-    folds = RankingData(
-        data.X,
-        total.targets(),
-        Queries(_offsets(tests), np.concatenate(tests)),
-        feature_map=data.feature_map,
-    )
-    scores = scores_without_queries(folds, PairSettings(None), ridge, alphas, n_threads)
+    scores = scores_without_folds(data, total, ridge, tests, alphas, n_threads)
     return [scores[:, test] for test in tests]
 
 
@@ -110,9 +103,8 @@ def leave_out_of_all_rows(
 
     As `fold_scores` of a fold for every query: shape (n_alphas, n_rows).
     """
-    rows, queries = np.arange(len(data.y)), data.queries
-    tests = [rows[queries.rows(query)] for query in np.flatnonzero(queries.sizes).tolist()]
-    scores = np.empty((len(alphas), len(rows)))
+    tests = rows_of_queries(data)
+    scores = np.empty((len(alphas), len(data.y)))
     parts = _folds_of_rows(data, total, ridge, tests, alphas, n_threads)
     for test, part in zip(tests, parts, strict=True):
         scores[:, test] = part
@@ -157,7 +149,7 @@ def _folds_of_rows(
     for factor in np.unique(factors[factors > 0]):
         chosen = np.flatnonzero(factors == factor).tolist()
         rows = np.concatenate([tests[fold] for fold in chosen])
-        offsets = _offsets([tests[fold] for fold in chosen])
+        offsets = fold_offsets([tests[fold] for fold in chosen])
         z = np.ones((len(rows), rank + free))
         for part_of in blocks_of_rows(len(rows), rank):
             z[part_of, :rank] = regression.features(rows[part_of])
@@ -180,7 +172,3 @@ def _folds_of_rows(
         for fold, part in zip(chosen, np.split(scores, offsets[1:-1], axis=1), strict=True):
             parts[fold] = part + regression.mean_y
     return parts
-
-
-def _offsets(tests: list[Rows]) -> Rows:
-    return np.cumsum([0, *map(len, tests)], dtype=np.int64)

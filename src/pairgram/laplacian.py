@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from pairgram._threads import resolve_n_threads
 from pairgram.data import RankingData
 from pairgram.pairs import PairSettings
 
-__all__ = ["apply_half_laplacian", "without_features"]
+__all__ = ["apply_half_laplacian", "kernel_arguments", "without_features"]
 
 Vector = NDArray[np.float64]
 
@@ -20,6 +21,18 @@ Vector = NDArray[np.float64]
 def without_features(data: RankingData) -> RankingData:
     """Return the labels, weights and queries of rows."""
     return replace(data, X=np.empty((len(data.y), 0)), feature_map=None)
+
+
+def kernel_arguments(
+    labelled: RankingData, settings: PairSettings
+) -> tuple[tuple[NDArray[Any], ...], dict[str, Any]]:
+    """Return (targets, labels, offsets) and what the kernels take by name, of data that has labels.
+
+    Without features; in the scope of the settings.
+    """
+    ((_, ((_, *arrays), named)),) = labelled.kernel_blocks(settings)
+    del named["map"]
+    return tuple(arrays), named
 
 
 def apply_half_laplacian(
@@ -45,8 +58,7 @@ def apply_half_laplacian(
         Rᵀ.
     n_threads : int or None
     """
-    ((_, ((_, _, y, offsets), named)),) = labelled.kernel_blocks(settings)
-    del named["map"]
+    (_, y, offsets), named = kernel_arguments(labelled, settings)
     _core.apply_half_laplacian(
         vectors if vectors.ndim == 2 else vectors[:, None],
         y,

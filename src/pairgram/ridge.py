@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -49,39 +49,55 @@ class RidgePath:
         ``Vᵀ T g``.
     factor : ndarray of shape (n_features,) or None
         The diagonal of T.
-    left : ndarray of shape (n_features, n_rows) or None
-        ``Uᵀ`` where the half-Laplacian of ``X @ basis`` is known to be ``U Λ^½`` (dual form).
+    is_dual : bool
+        Whether the features are the kernels with the rows (dual form): then ``basis Λ`` is the
+        Laplacian of the rows in the basis, ``L K basis``.
     """
 
     eigenvalues: Vector
     basis: Vector
     projection: Vector
     factor: Vector | None = None
-    left: Vector | None = None
+    is_dual: bool = False
 
     @classmethod
-    def of(
-        cls, G: Vector, g: Vector, factor: Vector | None = None, driver: str = "evd"
-    ) -> RidgePath:
+    def of(cls, G: Vector, g: Vector, factor: Vector | None = None) -> RidgePath:
         """Decompose `G`, shape (n_features, n_features), scaled by `factor`; G is overwritten.
 
-        O(n_features³), by the `driver` of `scipy.linalg.eigh`.
+        O(n_features³), by divide and conquer: 2 n_features² words of workspace.
         """
         if factor is not None:
             G, g = factor[:, None] * G * factor, factor * g
         with blas_guard(len(g)):
             # the transpose is the same matrix, in the order of LAPACK
             eigenvalues, vectors = scipy.linalg.eigh(
-                G.T, driver=driver, check_finite=False, overwrite_a=True
+                G.T, driver="evd", check_finite=False, overwrite_a=True
             )
+        path = cls.of_eigen(eigenvalues, vectors, g)
+        return (
+            path
+            if factor is None
+            else replace(path, basis=factor[:, None] * vectors, factor=factor)
+        )
+
+    @classmethod
+    def of_eigen(cls, eigenvalues: Vector, vectors: Vector, g: Vector) -> RidgePath:
+        """Take the eigendecomposition of G, eigenvectors in columns, which are not copied."""
         # g lies in the range of G: what the projection has elsewhere is rounding error, which a
         # tiny alpha would blow up.
         null = eigenvalues <= np.finfo(np.float64).eps * len(g) * eigenvalues.max(initial=0.0)
         with single_threaded_blas():
             projection = np.where(null, 0.0, vectors.T @ g)
-        if factor is not None:
-            vectors = factor[:, None] * vectors
-        return cls(np.maximum(eigenvalues, 0.0), vectors, projection, factor)
+        return cls(np.maximum(eigenvalues, 0.0), vectors, projection)
+
+    def rows_of_laplacian(self, rows: Any) -> Vector:
+        """Return ``basis Λ`` of rows, C-contiguous (n_rows, n_features); see `is_dual`."""
+        numbers = np.arange(len(self.basis))[rows]
+        out = np.empty((len(numbers), len(self.eigenvalues)))
+        for begin in range(0, len(numbers), 64):  # a transposition, in pieces that the cache holds
+            part = slice(begin, begin + 64)
+            np.multiply(self.basis[numbers[part]], self.eigenvalues, out=out[part])
+        return out
 
     def coef(self, alphas: ArrayLike, damping: ArrayLike = 0.0) -> Vector:
         """Return the solutions, shape (n_alphas, n_features).

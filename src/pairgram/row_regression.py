@@ -85,34 +85,16 @@ class RowRegression:
 
     def features(self, rows: Rows | slice) -> Vector:
         """Return rows in the basis, from the mean: z, (n_rows, rank)."""
-        if self.ridge.left is None:
+        if not self.ridge.is_dual:
             return self._products(rows)
-        z = self._roots(rows)
-        if self.intercept:
-            # An eigenvalue of 0, that of a constant, was raised to rounding error.
-            z -= self._mean_root
-        unseen = self.data.v[rows] == 0
-        if unseen.any():
-            z[unseen] = self._products(np.arange(len(self.data.y))[rows][unseen])
-        return z
-
-    def _roots(self, rows: Rows | slice) -> Vector:
-        """Return z from the half-Laplacian sqrt(c v) z = U Λ^½ of the dual, 0 for weight 0.
-
-        The product with the basis has lost half of its digits where an eigenvalue is small.
-        """
-        assert self.ridge.left is not None
+        # L z = factor · v (z − mean) in the dual, where a product with the basis has lost half of
+        # its digits for a small eigenvalue.
         v = self.data.v[rows]
-        seen = np.sqrt(np.where(v > 0, self.factor * v, np.inf))
-        z = np.asarray(self.ridge.left.T[rows] * np.sqrt(self.ridge.eigenvalues))
-        z /= seen[:, None]
+        z = self.ridge.rows_of_laplacian(rows)
+        z /= np.where(v > 0, self.factor * v, np.inf)[:, None]
+        if (v == 0).any():
+            z[v == 0] = self._products(np.arange(len(self.data.y))[rows][v == 0])
         return z
-
-    @cached_property
-    def _mean_root(self) -> Vector:
-        v, n_features = self.data.v, self.data.n_features
-        sums = (v[rows] @ self._roots(rows) for rows in blocks_of_rows(len(v), n_features))
-        return np.asarray(sum(sums)) / self.weight
 
     @cached_property
     def _mean_x(self) -> Vector:
