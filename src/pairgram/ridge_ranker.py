@@ -309,7 +309,7 @@ def _candidate(
     scale: bool,
     given: Vector | None,
 ) -> Candidate:
-    """Score one combination; its decomposition, 16 n² bytes in the dual, is not kept."""
+    """Score one combination; its decomposition, 8 n² bytes in the dual, is not kept."""
     ridge = total.decompose(scale=scale)
     alphas = ridge.default_alphas() if given is None else given
     scores = scoring.scores(total, ridge, scale, alphas, coordinates.coefs)
