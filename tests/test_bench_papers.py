@@ -1,7 +1,10 @@
 """The runs of the papers' tables: their own models, the data they make, and their tables."""
 
+import argparse
 import importlib
+import os
 import sys
+import types
 from collections import Counter
 from pathlib import Path
 
@@ -11,8 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold
+from threadpoolctl import threadpool_limits
 
 import pairgram
+from pairgram._threads import resolve_n_threads
 
 FOLDER = Path(__file__).parents[1] / "bench" / "papers"
 
@@ -444,6 +449,32 @@ def test_table_4_of_made_rows(papers):
     assert ways[-3:] == ["MPRank, rbf", "LSSVR, rbf", "RankRLS, rbf"]
     for cell in rows[2][4:]:  # Kendall's τ
         assert 0.5 < float(cell.split("±")[0]) < 1
+
+
+def test_tables_that_are_asked_for(papers, monkeypatch, capsys):
+    common = papers("common")
+    tables = {name: lambda options, name=name: [f"{name} {options}"] for name in "ab"}
+
+    def printed(*words):
+        monkeypatch.setattr(sys, "argv", ["bench.py", *words])
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--rows", type=int, default=5)
+        with threadpool_limits(None):  # gives BLAS its threads back
+            common.print_tables(parser, tables, types.SimpleNamespace, ("numpy",), repeat=2)
+        return capsys.readouterr().out.split("\n", 1)[1]
+
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
+    threads = resolve_n_threads(None)
+    said = f"namespace(rows=5, repeat=2, threads={threads})"
+    assert printed() == f"Medians of 2 runs.\n\na {said}\n\nb {said}\n"
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "7"
+    said = "namespace(rows=6, repeat=1, threads=1)"
+    chosen = printed("b", "--rows", "6", "--repeat", "1", "--threads", "1")
+    assert chosen == f"Medians of 1 runs.\n\nb {said}\n"
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
+    with pytest.raises(SystemExit):
+        printed("c")
+    assert "unknown table 'c'; the tables are a, b" in capsys.readouterr().err
 
 
 def test_tables_of_the_dual(papers, monkeypatch, capsys):
