@@ -1,7 +1,8 @@
-"""What the benchmarks share: timing, memory, Markdown tables, the line that names the machine."""
+"""What the benchmarks share: timing, memory, Markdown tables, the machine's line, the mains."""
 
 from __future__ import annotations
 
+import argparse
 import gc
 import importlib.metadata
 import multiprocessing
@@ -16,7 +17,9 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from pairgram._threads import resolve_n_threads
 
 MIB = 2**20
 _STATUS = Path("/proc/self/status")
@@ -146,3 +149,38 @@ def _version(package: str) -> str:
 def progress(message: str) -> None:
     """Say on stderr what is being done."""
     print(message, file=sys.stderr, flush=True)
+
+
+def print_tables(
+    parser: argparse.ArgumentParser,
+    tables: Mapping[str, Callable[[Any], Iterable[str]]],
+    make_options: Callable[..., Any],
+    packages: Sequence[str],
+    repeat: int = 9,
+) -> None:
+    """Read the command line; print the machine's line, and the tables that it names, or else all.
+
+    Adds the names of tables, ``--repeat`` and ``--threads`` to the parser's arguments. All but the
+    names go to `make_options`, and what that returns to each table.
+    """
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(tables)}")
+    parser.add_argument("--repeat", type=int, default=repeat, metavar="N", help="runs of each")
+    parser.add_argument(
+        "--threads", type=int, metavar="N", help="of pairgram and BLAS; else each has its default"
+    )
+    arguments = vars(parser.parse_args())
+    names = arguments.pop("tables") or list(tables)
+    unknown = set(names) - set(tables)
+    if unknown:
+        parser.error(f"unknown table {min(unknown)!r}; the tables are {', '.join(tables)}")
+    threads = resolve_n_threads(arguments["threads"])
+    if arguments["threads"] is not None:
+        os.environ["OPENBLAS_NUM_THREADS"] = str(threads)  # of the fresh processes
+        threadpool_limits(threads)
+    options = make_options(**(arguments | {"threads": threads}))
+    print(machine_line(threads, packages))
+    print(f"Medians of {options.repeat} runs.")
+    for name in names:
+        progress(f"table {name}")
+        for text in tables[name](options):
+            print(f"\n{text}", flush=True)

@@ -6,13 +6,12 @@ Prints a Markdown table for each question, on made data. Results are asserted to
 anything is timed. Times are medians of runs that alternate between the ways; "ratio" is a way's
 time divided by that of `scipy.linalg.eigh` on a matrix of that size, by its default driver. "words"
 are the rise of resident memory during a fit in a fresh process, from rows to model, kernel matrix
-included, in float64 words over n². At the default sizes expect ten minutes on two cores.
+included, in float64 words over n². At the default sizes expect several minutes on two cores.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -26,14 +25,13 @@ from threadpoolctl import threadpool_limits
 from common import (
     PeakMemory,
     in_fresh_process,
-    machine_line,
     markdown_table,
+    print_tables,
     progress,
     seconds,
     stopwatch,
 )
 from pairgram import KernelMap, RankRLS, RankRLSCV, kernel_matrix
-from pairgram._threads import resolve_n_threads
 from pairgram.dual import bytes_per_square
 
 N_FEATURES, LENGTH, GAMMA = 46, 40, 1.0
@@ -77,7 +75,9 @@ def path_by_hand(X: np.ndarray, y: np.ndarray) -> np.ndarray:
         K = np.ascontiguousarray(K.T)
     labels = y.reshape(-1, LENGTH)
     target = root * (labels - labels.mean(axis=1, keepdims=True)).ravel()
-    values, vectors = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False)
+    # Not the default driver, evr: at 4,000 rows its dstemr fails on the zero eigenvalues, one for
+    # each query, and bisection and inverse iteration, its way out, take four times evd's CPU time.
+    values, vectors = scipy.linalg.eigh(K, driver="evd", overwrite_a=True, check_finite=False)
     solved = (vectors.T @ target / (values + ALPHAS[:, None])) @ vectors.T
     groups = solved.reshape(len(ALPHAS), -1, LENGTH)
     return (root * (groups - groups.mean(axis=2, keepdims=True))).reshape(solved.shape)
@@ -169,26 +169,9 @@ TABLES: Mapping[str, Callable[[Options], Iterator[str]]] = {
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description="Print tables of times and memory of kernels.")
-    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)}")
-    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="runs of each")
-    parser.add_argument("--threads", type=int, metavar="N", help="of pairgram and BLAS")
     parser.add_argument("--rows", type=int, default=4_000, metavar="N", help="that are timed")
     parser.add_argument("--memory-rows", type=int, default=10_000, metavar="N")
-    arguments = parser.parse_args()
-    unknown = set(arguments.tables) - set(TABLES)
-    if unknown:
-        parser.error(f"unknown table {min(unknown)!r}; the tables are {', '.join(TABLES)}")
-    threads = resolve_n_threads(arguments.threads)
-    if arguments.threads is not None:
-        os.environ["OPENBLAS_NUM_THREADS"] = str(threads)  # of the fresh processes
-        threadpool_limits(threads)
-    options = Options(arguments.repeat, threads, arguments.rows, arguments.memory_rows)
-    print(machine_line(options.threads, ("numpy", "scipy")))
-    print(f"Medians of {options.repeat} runs.")
-    for name in arguments.tables or TABLES:
-        progress(f"table {name}")
-        for text in TABLES[name](options):
-            print(f"\n{text}", flush=True)
+    print_tables(parser, TABLES, Options, ("numpy", "scipy"), repeat=3)
 
 
 if __name__ == "__main__":

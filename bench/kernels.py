@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,16 +29,15 @@ from common import (
     PeakMemory,
     in_fresh_process,
     interleaved,
-    machine_line,
     markdown_table,
     mebibytes,
+    print_tables,
     progress,
     ratio_table,
     seconds,
     stopwatch,
 )
 from pairgram import held_out
-from pairgram._threads import resolve_n_threads
 from pairgram.data import RankingData
 
 LENGTH = 100  # documents of every query
@@ -308,6 +306,7 @@ def table_stream(options: Options) -> Iterator[str]:
 
     One run each in a fresh process: the time grows with n, the memory must not.
     """
+    data.load("a", options.folder)  # made here, so that no measured process makes it
     rows = []
     for n_rows in (1_000_000, 2_000_000, 5_000_000, 10_000_000):
         for way in STREAM_WAYS:
@@ -416,40 +415,15 @@ TABLES: Mapping[str, Callable[[Options], Iterator[str]]] = {
 }
 
 
-def parse_arguments() -> argparse.Namespace:
-    """Return what the command line says."""
+def main() -> None:
+    """Print the tables."""
     parser = argparse.ArgumentParser(
         description="Print tables of times: pairgram, NumPy by hand, peers."
     )
-    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)}")
-    parser.add_argument("--repeat", type=int, default=9, metavar="N", help="runs of each")
-    parser.add_argument("--data", type=Path, default=data.DEFAULT_FOLDER, metavar="FOLDER")
     parser.add_argument(
-        "--threads", type=int, metavar="N", help="of pairgram and BLAS; else each has its default"
+        "--data", dest="folder", type=Path, default=data.DEFAULT_FOLDER, metavar="FOLDER"
     )
-    arguments = parser.parse_args()
-    unknown = set(arguments.tables) - set(TABLES)
-    if unknown:
-        parser.error(f"unknown table {min(unknown)!r}; the tables are {', '.join(TABLES)}")
-    return arguments
-
-
-def main() -> None:
-    """Print the tables."""
-    arguments = parse_arguments()
-    if arguments.threads is not None:
-        os.environ["OPENBLAS_NUM_THREADS"] = str(arguments.threads)  # of the fresh processes
-        threadpool_limits(arguments.threads)
-    options = Options(arguments.repeat, arguments.data, resolve_n_threads(arguments.threads))
-    for name in data.SHAPES:  # made here, so that no measured process makes them
-        data.load(name, options.folder)
-    packages = ("numpy", "scipy", "scikit-learn", "pytrec_eval-terrier")
-    print(machine_line(options.threads, packages))
-    print(f"Medians of {options.repeat} runs.")
-    for name in arguments.tables or TABLES:
-        progress(f"table {name}")
-        for text in TABLES[name](options):
-            print(f"\n{text}", flush=True)
+    print_tables(parser, TABLES, Options, ("numpy", "scipy", "scikit-learn", "pytrec_eval-terrier"))
 
 
 if __name__ == "__main__":

@@ -27,14 +27,12 @@ from common import (
     PeakMemory,
     in_fresh_process,
     interleaved,
-    machine_line,
     markdown_table,
     mebibytes,
-    progress,
+    print_tables,
     ratio_table,
 )
 from pairgram import ELMRankCV, Pairgram, RandomNodes, RankRLS, _core, fit_many
-from pairgram._threads import resolve_n_threads
 
 N_ROWS, N_FEATURES, LENGTH, N_NODES = 42_000, 46, 40, 1_000
 
@@ -283,22 +281,7 @@ TABLES: Mapping[str, Callable[[Options], Iterator[str]]] = {
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description="Print tables of times of hidden nodes.")
-    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)}")
-    parser.add_argument("--repeat", type=int, default=9, metavar="N", help="runs of each")
-    parser.add_argument("--threads", type=int, metavar="N", help="of pairgram and BLAS")
-    arguments = parser.parse_args()
-    unknown = set(arguments.tables) - set(TABLES)
-    if unknown:
-        parser.error(f"unknown table {min(unknown)!r}; the tables are {', '.join(TABLES)}")
-    if arguments.threads is not None:
-        threadpool_limits(arguments.threads)
-    options = Options(arguments.repeat, resolve_n_threads(arguments.threads))
-    print(machine_line(options.threads, ("numpy", "scipy", "scikit-learn")))
-    print(f"Medians of {options.repeat} runs.")
-    for name in arguments.tables or TABLES:
-        progress(f"table {name}")
-        for text in TABLES[name](options):
-            print(f"\n{text}", flush=True)
+    print_tables(parser, TABLES, Options, ("numpy", "scipy", "scikit-learn"))
 
 
 if __name__ == "__main__":

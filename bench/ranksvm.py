@@ -31,16 +31,16 @@ from common import (
     PeakMemory,
     in_fresh_process,
     interleaved,
-    machine_line,
     markdown_table,
     mebibytes,
+    print_tables,
     progress,
     ratio_table,
     seconds,
     stopwatch,
 )
 from pairgram import Nystroem, RandomFourier, RankSVM
-from pairgram._threads import resolve_n_threads, single_threaded_blas
+from pairgram._threads import single_threaded_blas
 from pairgram.data import RankingData
 from pairgram.rank_svm import SolverSettings, Training
 
@@ -327,25 +327,9 @@ TABLES: Mapping[str, Callable[[Options], Iterator[str]]] = {
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description="Print tables of times of RankSVM.")
-    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)}")
     parser.add_argument("--data", type=Path, default=data.DEFAULT_FOLDER, metavar="FOLDER")
     parser.add_argument("--pictures", type=Path, default=Path("build/bench"), metavar="FOLDER")
-    parser.add_argument("--repeat", type=int, default=9, metavar="N", help="runs of each")
-    parser.add_argument("--threads", type=int, metavar="N", help="of pairgram and BLAS")
-    arguments = parser.parse_args()
-    unknown = set(arguments.tables) - set(TABLES)
-    if unknown:
-        parser.error(f"unknown table {min(unknown)!r}; the tables are {', '.join(TABLES)}")
-    if arguments.threads is not None:
-        threadpool_limits(arguments.threads)
-    threads = resolve_n_threads(arguments.threads)
-    options = Options(arguments.data, arguments.pictures, arguments.repeat, threads)
-    print(machine_line(threads, ("numpy", "scipy", "scikit-learn")))
-    print(f"Medians of {options.repeat} runs.")
-    for name in arguments.tables or TABLES:
-        progress(f"table {name}")
-        for text in TABLES[name](options):
-            print(f"\n{text}", flush=True)
+    print_tables(parser, TABLES, Options, ("numpy", "scipy", "scikit-learn"))
 
 
 if __name__ == "__main__":

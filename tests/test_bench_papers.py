@@ -1,14 +1,23 @@
 """The runs of the papers' tables: their own models, the data they make, and their tables."""
 
+import argparse
 import importlib
+import os
 import sys
+import types
+from collections import Counter
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sklearn.model_selection import KFold
+from threadpoolctl import threadpool_limits
 
 import pairgram
+from pairgram._threads import resolve_n_threads
 
 FOLDER = Path(__file__).parents[1] / "bench" / "papers"
 
@@ -314,26 +323,116 @@ def test_columns_of_pahikkala(papers, fold):
     np.testing.assert_allclose(predicted, fold.test.X @ w, rtol=1e-7)
 
 
+def labelled(labels, edges):
+    graph = nx.Graph()
+    graph.add_nodes_from((node, {"label": label}) for node, label in labels.items())
+    graph.add_edges_from(edges)
+    return graph
+
+
 def test_subtree_patterns(papers):
     """Paths a-b-a and a triangle a-b-a: alike in labels, at depth 1 in the pattern of b alone."""
     pahikkala = papers("pahikkala")
-    labels = np.array([0, 1, 0])
-    path, triangle = np.array([[0, 1], [1, 2]]), np.array([[0, 1], [1, 2], [2, 0]])
-    graphs = [(labels, path), (labels[[1, 0, 0]], np.array([[2, 0], [0, 1]])), (labels, triangle)]
-    counts = pahikkala.subtree_counts(graphs, 1)
+    path = labelled({0: "a", 1: "b", 2: "a"}, [(0, 1), (1, 2)])
+    turned = labelled({"x": "b", "y": "a", "z": "a"}, [("z", "x"), ("x", "y")])
+    triangle = labelled({0: "a", 1: "b", 2: "a"}, [(0, 1), (1, 2), (2, 0)])
+    graphs = [path, turned, triangle]
+    counts = pahikkala.subtree_counts(iter(graphs), 1)
     assert (counts @ counts.T).toarray().tolist() == [[10, 10, 6], [10, 10, 6], [6, 6, 10]]
-    np.testing.assert_allclose(
-        pahikkala.subtree_kernel(graphs, 1), [[1, 1, 0.6], [1, 1, 0.6], [0.6, 0.6, 1]]
-    )
+    expected = [[1, 1, 0.6], [1, 1, 0.6], [0.6, 0.6, 1]]
+    assert pahikkala.subtree_kernel(iter(graphs), 1).tolist() == expected
+    out = nx.DiGraph(path.edges)  # 0 -> 1 -> 2
+    nx.set_node_attributes(out, "a", "label")
+    (of_labels, of_successors) = next(pahikkala.subtree_names([out], 1))
+    assert len(set(of_labels.values())) == 1
+    assert of_successors[0] == of_successors[1] != of_successors[2]
+    with pytest.raises(KeyError, match="label"):
+        pahikkala.subtree_counts([nx.path_graph(3)], 1)
+
+
+@st.composite
+def labelled_graphs(draw):
+    """Draw four graphs with nodes labelled 0 or 1, so sparse and small that patterns recur."""
+    graphs = []
+    for seed in draw(st.lists(st.integers(0, 10_000), min_size=4, max_size=4)):
+        rng = np.random.default_rng(seed)
+        graph = nx.gnp_random_graph(int(rng.integers(1, 12)), rng.uniform(0.1, 0.5), seed=seed)
+        nx.set_node_attributes(graph, {v: int(rng.integers(2)) for v in graph}, "label")
+        graphs.append(graph)
+    return graphs
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(labelled_graphs(), st.integers(1, 4))
+def test_subtrees_are_those_of_networkx(papers, graphs, depth):
+    pahikkala = papers("pahikkala")
+    named = list(pahikkala.subtree_names(graphs, depth))
+    hashed = [nx.weisfeiler_lehman_subgraph_hashes(g, None, "label", depth) for g in graphs]
+    nodes = [(row, node) for row, graph in enumerate(graphs) for node in graph]
+    for k in range(depth + 1):
+        ours = [named[row][k][node] for row, node in nodes]
+        theirs = [
+            hashed[row][node][k - 1] if k else graphs[row].nodes[node]["label"]
+            for row, node in nodes
+        ]
+        assert len(set(zip(ours, theirs, strict=True))) == len(set(ours)) == len(set(theirs))
+    counters = [
+        Counter((k, h) for hashes in of.values() for k, h in enumerate(hashes)) for of in hashed
+    ]
+    for counter, graph in zip(counters, graphs, strict=True):
+        counter.update(label for _, label in graph.nodes(data="label"))
+    expected = [[counter[key] for counter in counters] for key in sum(counters, Counter())]
+    counts = pahikkala.subtree_counts(graphs, depth)
+    assert counts.has_canonical_format
+    assert sorted(counts.T.toarray().tolist()) == sorted(expected)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(labelled_graphs(), st.randoms(use_true_random=False))
+def test_isomorphic_graphs_are_one_to_the_kernel(papers, graphs, random):
+    pahikkala = papers("pahikkala")
+    turned = []
+    for graph in graphs:
+        names = dict(zip(graph, random.sample("abcdefghijkl", len(graph)), strict=True))
+        nodes = random.sample(list(graph.nodes(data="label")), len(graph))
+        edges = [random.sample((names[a], names[b]), 2) for a, b in graph.edges]
+        random.shuffle(edges)
+        turned.append(labelled({names[node]: label for node, label in nodes}, edges))
+    counts = pahikkala.subtree_counts([*graphs, *turned], 3).toarray()
+    np.testing.assert_array_equal(counts[:4], counts[4:])
+    K = pahikkala.subtree_kernel([*graphs, *turned], 3)
+    assert (K.diagonal() == 1).all() and (K.diagonal(4) == 1).all()
+    assert (K >= 0).all() and (K <= 1).all()
 
 
 def test_pairs_within_sentences_beat_labels(papers):
     pahikkala = papers("pahikkala")
     data = pahikkala.make_parses(0, 3)
-    assert len(data.graphs) == len(data.y) == 3 * pahikkala.N_PARSES
+    shape = (3 * pahikkala.N_PARSES,)
+    assert data.share.shape == data.level.shape == data.qid.shape == shape == (len(data.graphs),)
+    n_right = data.share * [graph.number_of_edges() for graph in data.graphs]
+    np.testing.assert_allclose(n_right, np.rint(n_right), rtol=1e-12)
+    assert data.share.min() < 0.6 and data.share.max() > 0.9
     found = pahikkala.parse_correlations(0, 15, 1)
     assert 1 > found["RankRLS"] > found["RLS"] > 0
-    assert "% of 1 seeds" in pahikkala.table_8(1, 15, 1)
+    text = pahikkala.table_8(1, 15, 1)
+    assert "% of 1 seeds" in text
+    assert f"| {pahikkala.RLS_ONE_LEVEL} |  | {found[pahikkala.RLS_ONE_LEVEL]:.3f} |" in text
+
+
+def test_levels_of_sentences_are_nothing_to_rank_rls(papers, monkeypatch):
+    """RankRLS finds the same without them, and RLS what it finds on goodness free of them."""
+    pahikkala = papers("pahikkala")
+    found = pahikkala.parse_correlations(1, 15, 1)
+    make = pahikkala.make_parses
+    monkeypatch.setattr(
+        pahikkala, "make_parses", lambda *sizes: make(*sizes)._replace(level=np.zeros(450))
+    )
+    flat = pahikkala.parse_correlations(1, 15, 1)
+    assert flat["RankRLS"] == pytest.approx(found["RankRLS"], rel=1e-9)
+    assert flat["RLS"] == flat[pahikkala.RLS_ONE_LEVEL]
+    assert flat["RLS"] == pytest.approx(found[pahikkala.RLS_ONE_LEVEL], rel=1e-9)
+    assert flat["RLS"] > found["RLS"]
 
 
 def test_table_4_of_made_rows(papers):
@@ -350,6 +449,32 @@ def test_table_4_of_made_rows(papers):
     assert ways[-3:] == ["MPRank, rbf", "LSSVR, rbf", "RankRLS, rbf"]
     for cell in rows[2][4:]:  # Kendall's τ
         assert 0.5 < float(cell.split("±")[0]) < 1
+
+
+def test_tables_that_are_asked_for(papers, monkeypatch, capsys):
+    common = papers("common")
+    tables = {name: lambda options, name=name: [f"{name} {options}"] for name in "ab"}
+
+    def printed(*words):
+        monkeypatch.setattr(sys, "argv", ["bench.py", *words])
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--rows", type=int, default=5)
+        with threadpool_limits(None):  # gives BLAS its threads back
+            common.print_tables(parser, tables, types.SimpleNamespace, ("numpy",), repeat=2)
+        return capsys.readouterr().out.split("\n", 1)[1]
+
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
+    threads = resolve_n_threads(None)
+    said = f"namespace(rows=5, repeat=2, threads={threads})"
+    assert printed() == f"Medians of 2 runs.\n\na {said}\n\nb {said}\n"
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "7"
+    said = "namespace(rows=6, repeat=1, threads=1)"
+    chosen = printed("b", "--rows", "6", "--repeat", "1", "--threads", "1")
+    assert chosen == f"Medians of 1 runs.\n\nb {said}\n"
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
+    with pytest.raises(SystemExit):
+        printed("c")
+    assert "unknown table 'c'; the tables are a, b" in capsys.readouterr().err
 
 
 def test_tables_of_the_dual(papers, monkeypatch, capsys):
