@@ -16,6 +16,7 @@ from sklearn.preprocessing import MinMaxScaler
 import reference
 from pairgram import (
     KernelMap,
+    PairwiseELMCV,
     QueryKFold,
     RankRLS,
     RankRLSCV,
@@ -25,6 +26,7 @@ from pairgram import (
     held_out,
     held_out_pairs,
     kernel_matrix,
+    load_model,
     make_ranking,
     row_regression,
 )
@@ -703,3 +705,56 @@ def test_differences_that_are_rounding_errors_are_no_indefinite_kernel():
         coef = system.decompose().coef([1.0])
         assert np.ptp(((K + K.T) / 2 @ coef.T)[:6]) < 1e-6
         system.solve(0.0)
+
+
+# The kernel's parameter --------------------------------------------------------------------------
+
+GAMMAS = [0.01, 0.3, 4.0]
+
+
+@pytest.mark.parametrize("cv", [None, 3, "leave-pair-out", "validation"])
+@pytest.mark.parametrize("machine", [RankRLSCV, PairwiseELMCV])
+def test_gamma_is_chosen_as_by_searches_of_each(machine, cv):
+    X, y, qid = make_ranking(12, (4, 9), 3, random_state=1)
+    qid = None if cv == "leave-pair-out" else qid
+    valid = (X[::2], y[::2], None if qid is None else qid[::2])
+    named = {"kernel": "rbf", "pairs": ["kept", None] if machine is RankRLSCV else "dropped"}
+    named |= {"cv": valid if cv == "validation" else cv}
+    if cv == "leave-pair-out":
+        named["pairs"] = "kept"
+    searches = [machine(**named, gamma=gamma).fit(X, y, qid=qid) for gamma in GAMMAS]
+    model = machine(**named, gamma=np.array(GAMMAS)).fit(X, y, qid=qid)
+    scores = [search.cv_results_["mean_test_score"] for search in searches]
+    np.testing.assert_array_equal(model.cv_results_["mean_test_score"], np.concatenate(scores))
+    np.testing.assert_array_equal(
+        model.cv_results_["param_gamma"], np.repeat(GAMMAS, [len(s) for s in scores])
+    )
+    best = searches[int(np.argmax([np.nanmax(s) for s in scores]))]
+    assert model.gamma_ == best.gamma == best.gamma_ == model.feature_map_.gamma_
+    assert model.best_score_ == best.best_score_
+    np.testing.assert_array_equal(model.predict(X), best.predict(X))
+
+
+def test_gamma_that_was_chosen_is_saved(tmp_path):
+    X, y, qid = make_ranking(12, (4, 9), 3, random_state=1)
+    for machine in (RankRLSCV, PairwiseELMCV):
+        model = machine(kernel="laplacian", gamma=[None, 0.1]).fit(X, y, qid=qid)
+        assert model.gamma_ in (1 / 3, 0.1)
+        model.save(tmp_path / "model")
+        loaded = load_model(tmp_path / "model")
+        assert loaded.gamma == model.gamma_
+        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert RankRLSCV().fit(X, y, qid=qid).gamma_ is None
+    assert RankRLSCV(kernel="tanimoto").fit(X, y, qid=qid).gamma_ is None
+
+
+def test_gamma_that_is_refused():
+    X, y, qid = make_ranking(4, (4, 9), 3, random_state=1)
+    for kernel in ("tanimoto", "linear", None):
+        with pytest.raises(ValueError, match="gamma must not be a list with kernel="):
+            RankRLSCV(kernel=kernel, gamma=GAMMAS).fit(X, y, qid=qid)
+    for gamma in ([1.0, -1.0], [], np.ones((2, 2)), "scale"):
+        with pytest.raises(ValueError, match=r"gamma must be|must not be empty"):
+            RankRLSCV(kernel="rbf", gamma=gamma).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="gamma must be None or a finite number"):
+        RankRLS(kernel="rbf", gamma=GAMMAS).fit(X, y, qid=qid)

@@ -417,10 +417,12 @@ def _ridge_search(model: RidgeSearch, data: RankingData, labels: Vector, uses_qi
     for judge, ridge, scores in zip(judges, ridges, held, strict=True):
         chosen = copy.copy(model)
         means = judge.mean(scores)
-        candidates = [Candidate(settings, ridge.coef(alphas), False, alphas, means)]
-        chosen._choose(candidates, judge.metric, coordinates.coefs)
-        chosen.feature_map_, chosen.form_ = data.feature_map, coordinates.smaller_form()
-        chosen.uses_qid_ = uses_qid
+        solved_path = ridge.coef(alphas)
+        candidate = Candidate(
+            data.feature_map, coordinates, settings, False, alphas, solved_path, means
+        )
+        chosen._choose([candidate], judge.metric)
+        chosen.form_, chosen.uses_qid_ = coordinates.smaller_form(), uses_qid
         fitted.append({name: value for name, value in vars(chosen).items() if name[-1] == "_"})
     return fitted
 

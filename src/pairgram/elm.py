@@ -260,13 +260,14 @@ class _Search(_ELM, RidgeSearch):
             raise ValueError(f"Cs must be a 1-d array of finite numbers > 0, got {self.Cs!r}")
         return np.array([_check_C("Cs", C) for C in np.sort(Cs).tolist()])
 
-    def _choose(self, candidates: Any, metric: Metric, coefs: Any) -> None:
-        super()._choose(candidates, metric, coefs)
+    def _choose(self, candidates: Any, metric: Metric) -> None:
+        super()._choose(candidates, metric)
         self.Cs_ = self._checked_Cs()
         self.C_ = float(self.Cs_[np.flatnonzero(self.alphas_ == self.alpha_)[0]])
         results = self.cv_results_
         self.cv_results_ = {"param_C": np.tile(self.Cs_, len(candidates))}
-        names = ["param_pairs"] if self.pairs is not None else []
+        names = ["param_gamma"] if self._has_gamma else []
+        names += ["param_pairs"] if self.pairs is not None else []
         for name in [*names, "mean_test_score", "rank_test_score"]:
             self.cv_results_[name] = results[name]
         for name in ("alpha_", "alphas_", "target_", "scale_"):
@@ -276,7 +277,8 @@ class _Search(_ELM, RidgeSearch):
 
     def _parameters_to_save(self) -> dict[str, Any]:
         """A model file holds the machine that was chosen."""
-        chosen = {"C": self.C_} | ({} if self.pairs is None else {"pairs": self.pairs_})
+        chosen = {"C": self.C_, "gamma": self.gamma_}
+        chosen |= {} if self.pairs is None else {"pairs": self.pairs_}
         return self._shared_parameters() | chosen
 
 
@@ -290,14 +292,18 @@ class PointwiseELMCV(_Search):
     cv, scoring :
         As in `RankRLSCV`: by default every query is held out in turn, exactly, or every row of a
         single query.
-    n_nodes, activation, weight_range, bias_range, kernel, gamma, degree, coef0, form, \
-random_state, n_threads :
+    gamma : float > 0 or None, or a list of such to choose from, default=None
+        None: ``1 / n_features``.
+    n_nodes, activation, weight_range, bias_range, kernel, degree, coef0, form, random_state, \
+n_threads :
         As in `PointwiseELM`.
 
     Attributes
     ----------
     C_ : float
         The chosen C; of equally good ones the smallest.
+    gamma_ : float or None
+        The chosen one; None where there is no kernel that has one.
     best_score_ : float
         Of a loss, such as "msd", the loss itself.
     Cs_ : ndarray of shape (n_Cs,), ascending
@@ -305,7 +311,8 @@ random_state, n_threads :
         Mean held-out scores along `Cs_`.
     coef_path_ : ndarray of shape (n_Cs, n_coefficients)
     cv_results_ : dict of str to ndarray
-        ``param_C``, ``mean_test_score``, ``rank_test_score``.
+        ``param_C``, ``mean_test_score``, ``rank_test_score``, and ``param_gamma`` with a kernel
+        that has one.
     scoring_ : Metric
     coef_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `PointwiseELM`.
@@ -341,7 +348,7 @@ random_state, n_threads :
         weight_range: tuple[float, float] = (-1.0, 1.0),
         bias_range: tuple[float, float] = (0.0, 1.0),
         kernel: Any = None,
-        gamma: float | None = None,
+        gamma: Any = None,
         degree: float = 3,
         coef0: float = 1.0,
         form: str = "auto",
@@ -372,16 +379,17 @@ class PairwiseELMCV(_Search):
     Cs, cv, scoring :
         As in `PointwiseELMCV`.
     pairs : a value as in `PairwiseELM`, or a list of values to choose from, default="kept"
-    n_nodes, activation, weight_range, bias_range, kernel, gamma, degree, coef0, form, \
-random_state, n_threads :
+    gamma : as in `PointwiseELMCV`
+    n_nodes, activation, weight_range, bias_range, kernel, degree, coef0, form, random_state, \
+n_threads :
         As in `PointwiseELM`.
 
     Attributes
     ----------
     pairs_ : str or callable
         The chosen pairs; `cv_results_` has ``param_pairs`` besides.
-    C_, best_score_, Cs_, scores_, coef_path_, cv_results_, scoring_, coef_, feature_map_, form_, \
-n_features_in_, feature_names_in_, uses_qid_ :
+    C_, gamma_, best_score_, Cs_, scores_, coef_path_, cv_results_, scoring_, coef_, feature_map_, \
+form_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `PointwiseELMCV`.
 
     Notes
@@ -413,7 +421,7 @@ n_features_in_, feature_names_in_, uses_qid_ :
         weight_range: tuple[float, float] = (-1.0, 1.0),
         bias_range: tuple[float, float] = (0.0, 1.0),
         kernel: Any = None,
-        gamma: float | None = None,
+        gamma: Any = None,
         degree: float = 3,
         coef0: float = 1.0,
         form: str = "auto",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Self
 
 import numpy as np
@@ -177,6 +177,12 @@ class KernelMap(Transformer):
         self._n_features_out, self.n_features_in_ = int(shape[0]), int(shape[1])
         self.gamma_ = settings.with_gamma(self.n_features_in_)
         return self
+
+    def with_gamma(self, gamma: float | None) -> KernelMap:
+        """Return the map of the same rows, which are shared, with another gamma."""
+        settings = replace(self._settings, gamma=gamma)
+        other = KernelMap(**asdict(settings), n_threads=self.n_threads)
+        return other._set(settings, self.support_rows_, self._shape)
 
     @classmethod
     def linear(cls, X: Any, n_threads: int | None) -> KernelMap:

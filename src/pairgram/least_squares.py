@@ -206,7 +206,9 @@ class RankRLSCV(RidgeSearch):
         None: ``λ_max(G) / 1e4 · 2^k`` for k = −18 … 15, for each combination of the others.
     pairs, target, scale : a value as in `RankRLS`, or a list of values to choose from
         Where True is among the scales, all is solved in the primal.
-    scope, weighting, feature_map, kernel, gamma, degree, coef0, form : as in `RankRLS`
+    gamma : float > 0 or None, or a list of such to choose from, default=None
+        Each a kernel matrix and a decomposition of its own. None: ``1 / n_features``.
+    scope, weighting, feature_map, kernel, degree, coef0, form : as in `RankRLS`
     cv : None, splitter, iterable of splits, (X, y) or (X, y, qid), default=None
         How rows are held out:
 
@@ -230,8 +232,8 @@ class RankRLSCV(RidgeSearch):
         Of the model with the chosen settings, fitted to all rows.
     feature_map_ : fitted transformer or None
         As in `RankRLS`.
-    alpha_, pairs_, target_, scale_ :
-        The chosen settings.
+    alpha_, pairs_, target_, scale_, gamma_ :
+        The chosen settings; gamma_ is None where there is no kernel that has one.
     best_score_ : float
         Mean held-out score of the chosen settings; of a loss, such as "msd", the loss itself.
     alphas_ : ndarray of shape (n_alphas,), descending
@@ -242,7 +244,8 @@ class RankRLSCV(RidgeSearch):
         Weights along `alphas_`.
     cv_results_ : dict of str to ndarray
         A row for every combination of settings and alpha: ``param_alpha``, ``param_pairs``,
-        ``param_target``, ``param_scale``, ``mean_test_score``, ``rank_test_score``.
+        ``param_target``, ``param_scale``, ``mean_test_score``, ``rank_test_score``, and
+        ``param_gamma`` with a kernel that has one.
     scoring_ : Metric
     form_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `RankRLS`.
@@ -308,7 +311,7 @@ class RankRLSCV(RidgeSearch):
         scale: bool | Sequence[bool] = False,
         feature_map: Any = None,
         kernel: Any = None,
-        gamma: float | None = None,
+        gamma: Any = None,
         degree: float = 3,
         coef0: float = 1.0,
         form: str = "auto",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -31,7 +30,7 @@ class _FeaturesOrKernel(LinearRanker):
     """A feature map, or a kernel, and the form of the system."""
 
     kernel: Any
-    gamma: float | None
+    gamma: Any
     degree: float
     coef0: float
     form: str
@@ -63,9 +62,14 @@ class _FeaturesOrKernel(LinearRanker):
             )
         return super()._with_map(data, feature_map)
 
+    def _gammas(self) -> list[float | None]:
+        """Return those to choose from, the first of which `_unfitted_map` takes."""
+        return [self.gamma]
+
     def _unfitted_map(self) -> Any:
-        kernel = "linear" if self.kernel is None else self.kernel
-        KernelSettings(kernel, self.gamma, self.degree, self.coef0)  # checks them
+        kernel, gammas = "linear" if self.kernel is None else self.kernel, self._gammas()
+        for gamma in gammas:
+            KernelSettings(kernel, gamma, self.degree, self.coef0)  # checks them
         if self.kernel is None:
             return self._features()
         if getattr(self, "feature_map", None) is not None:
@@ -77,7 +81,7 @@ class _FeaturesOrKernel(LinearRanker):
             return None
         return KernelMap(
             self.kernel,
-            gamma=self.gamma,
+            gamma=gammas[0],
             degree=self.degree,
             coef0=self.coef0,
         )
@@ -214,8 +218,25 @@ class RidgeSearch(_FeaturesOrKernel):
             raise ValueError(
                 f"{type(self).__name__} holds rows out, so X must have two or more, got 1 sample"
             )
-        uses_qid = qid is not None or group is not None
-        scoring = self._scoring(data, uses_qid)
+        self.uses_qid_ = qid is not None or group is not None
+        scorings: list[HeldOutScoring | HeldOutPairs] = []
+        candidates: list[Candidate] = []
+        for gamma in self._gammas():
+            if candidates:
+                data = replace(data, feature_map=data.feature_map.with_gamma(gamma))
+            scorings.append(self._scoring(data, self.uses_qid_))
+            candidates += self._candidates(data, combinations, given, scorings[-1])
+        self._choose(candidates, scorings[0].metric)
+        return self
+
+    def _candidates(
+        self,
+        data: RankingData,
+        combinations: list[tuple[PairSettings, bool]],
+        given: Vector | None,
+        scoring: HeldOutScoring | HeldOutPairs,
+    ) -> list[Candidate]:
+        """Score all combinations, of one feature map."""
         coordinates = Coordinates.choose(
             data,
             [settings for settings, _ in combinations],
@@ -241,11 +262,10 @@ class RidgeSearch(_FeaturesOrKernel):
             if settings not in totals:
                 totals[settings] = coordinates.statistics(settings, self.n_threads)
             total = totals[settings]
-            candidates.append(_candidate(coordinates, scoring, total, scale, given))
-        self._choose(candidates, scoring.metric, coordinates.coefs)
-        self.feature_map_, self.form_ = data.feature_map, coordinates.form
-        self.uses_qid_ = uses_qid
-        return self
+            candidates.append(
+                _candidate(data.feature_map, coordinates, scoring, total, scale, given)
+            )
+        return candidates
 
     def _scoring(self, data: RankingData, uses_qid: bool) -> HeldOutScoring | HeldOutPairs:
         if isinstance(self.cv, str) and self.cv == LEAVE_PAIR_OUT:
@@ -255,13 +275,28 @@ class RidgeSearch(_FeaturesOrKernel):
             validation = self._validation(data.feature_map, uses_qid, *self.cv)
         return HeldOutScoring.make(data, self.cv, validation, self.scoring, self.n_threads)
 
-    def _choose(
-        self, candidates: list[Candidate], metric: Metric, coefs: Callable[[Vector], Vector]
-    ) -> None:
-        """Set what is fitted, but for the feature map and the form, to the best candidate.
+    def _gammas(self) -> list[float | None]:
+        if isinstance(self.gamma, np.ndarray) and self.gamma.ndim == 1:
+            gammas = as_list(self.gamma.tolist())
+        else:
+            gammas = as_list(self.gamma)
+        if len(gammas) > 1 and not self._has_gamma:
+            raise ValueError(
+                f"gamma must not be a list with kernel={self.kernel!r}, which has no gamma to "
+                "choose"
+            )
+        return gammas
 
-        `coefs` takes what its path solves to the coefficients of the model.
-        """
+    @property
+    def _has_gamma(self) -> bool:
+        return self.kernel in ("rbf", "polynomial", "laplacian")
+
+    def _kernel_parameters(self) -> dict[str, Any]:
+        """Return those of the kernel that was chosen."""
+        return {**super()._kernel_parameters(), "gamma": self.gamma_}
+
+    def _choose(self, candidates: list[Candidate], metric: Metric) -> None:
+        """Set what is fitted to the best candidate."""
         scores = np.concatenate([c.scores for c in candidates])
         otherwise = f", or every {self._too_weak} that held-out scores are rounding error"
         best, ranks = choose(scores, metric, otherwise)
@@ -274,7 +309,9 @@ class RidgeSearch(_FeaturesOrKernel):
         self.pairs_, self.target_ = chosen.settings.pairs, chosen.settings.target
         self.scale_ = chosen.scale
         self.best_score_ = float(scores[best])
-        self.coef_path_ = coefs(chosen.coefs)
+        self.feature_map_, self.form_ = chosen.feature_map, chosen.coordinates.form
+        self.gamma_ = chosen.feature_map.gamma_ if self._has_gamma else None
+        self.coef_path_ = chosen.coordinates.coefs(chosen.solved)
         self.coef_ = self.coef_path_[at].copy()
 
         def column(values: list[Any]) -> NDArray[np.object_]:
@@ -282,27 +319,32 @@ class RidgeSearch(_FeaturesOrKernel):
             full[:] = values
             return full[of_candidate]
 
-        self.cv_results_ = {
-            "param_alpha": np.concatenate([c.alphas for c in candidates]),
-            "param_pairs": column([c.settings.pairs for c in candidates]),
-            "param_target": column([c.settings.target for c in candidates]),
-            "param_scale": column([c.scale for c in candidates]),
-            "mean_test_score": scores,
-            "rank_test_score": ranks,
+        columns = {
+            "alpha": np.concatenate([c.alphas for c in candidates]),
+            "pairs": column([c.settings.pairs for c in candidates]),
+            "target": column([c.settings.target for c in candidates]),
+            "scale": column([c.scale for c in candidates]),
         }
+        if self._has_gamma:
+            columns["gamma"] = np.array([c.feature_map.gamma_ for c in candidates])[of_candidate]
+        self.cv_results_ = {f"param_{name}": values for name, values in columns.items()}
+        self.cv_results_ |= {"mean_test_score": scores, "rank_test_score": ranks}
 
 
 class Candidate(NamedTuple):
     """A combination of settings: what its ridge path solves to, and the held-out scores."""
 
+    feature_map: Any
+    coordinates: Coordinates
     settings: PairSettings
-    coefs: Vector
     scale: bool
     alphas: Vector
+    solved: Vector  # in the coordinates, (n_alphas, n_dimensions)
     scores: Vector
 
 
 def _candidate(
+    feature_map: Any,
     coordinates: Coordinates,
     scoring: HeldOutScoring | HeldOutPairs,
     total: Statistics,
@@ -313,7 +355,8 @@ def _candidate(
     ridge = total.decompose(scale=scale)
     alphas = ridge.default_alphas() if given is None else given
     scores = scoring.scores(total, ridge, scale, alphas, coordinates.coefs)
-    return Candidate(total.settings, ridge.coef(alphas), scale, alphas, scores)
+    solved = ridge.coef(alphas)
+    return Candidate(feature_map, coordinates, total.settings, scale, alphas, solved, scores)
 
 
 def as_list(value: Any) -> list[Any]:

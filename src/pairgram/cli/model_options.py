@@ -138,7 +138,7 @@ Gamma = Annotated[
     typer.Option(
         metavar="GRID",
         help="Of the kernel: rbf exp(-gamma |a - b|^2), laplacian exp(-gamma |a - b|_1), "
-        "polynomial (gamma a.b + coef0)^degree; rank-nystroem and rank-fourier try several, "
+        "polynomial (gamma a.b + coef0)^degree; several to try, "
         "like --alphas. [default: 1 / features; for letor the model's paper]",
         show_default=False,
     ),

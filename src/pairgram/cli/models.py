@@ -158,12 +158,9 @@ def _of_elm(settings: Settings) -> dict[str, Any]:
 
 def _of_kernel(settings: Settings) -> dict[str, Any]:
     """Return what options say of a kernel without features of its own."""
-    gammas = settings.gammas or (None,)
-    if len(gammas) > 1:
-        raise ValueError("--gamma is one number here; rank-nystroem, rank-fourier try several")
     said: dict[str, Any] = {
         "kernel": settings.kernel,
-        "gamma": gammas[0],
+        "gamma": list(settings.gammas) if settings.gammas else None,
         "degree": settings.degree,
         "coef0": settings.coef0,
     }
