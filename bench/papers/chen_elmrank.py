@@ -89,16 +89,11 @@ def search(seed: int, threads: int, **settings: Any) -> Any:
 def choose_kernel_model(name: str, X: np.ndarray, y: np.ndarray, folds: KFold, threads: int) -> Any:
     """Fit one of `KERNEL_MODELS`, γ and the ridge chosen by held-out folds of the rows."""
     settings, scoring, model_of = KERNEL_MODELS[name]
-    searches = [
-        pairgram.RankRLSCV(
-            kernel="rbf", gamma=gamma, cv=folds, scoring=scoring, n_threads=threads, **settings
-        ).fit(X, y)
-        for gamma in GAMMAS
-    ]
-    sign = 1 if searches[0].scoring_.greater_is_better else -1
-    best = max(searches, key=lambda search: sign * search.best_score_)
-    model = model_of(best.alpha_).set_params(kernel="rbf", gamma=best.gamma, n_threads=threads)
-    return model.fit(X, y)
+    search = pairgram.RankRLSCV(
+        kernel="rbf", gamma=GAMMAS, cv=folds, scoring=scoring, n_threads=threads, **settings
+    ).fit(X, y)
+    kernel = {"kernel": "rbf", "gamma": search.gamma_, "n_threads": threads}
+    return model_of(search.alpha_).set_params(**kernel).fit(X, y)
 
 
 def trials(data: Qsar, n_trials: int, threads: int) -> np.ndarray:
