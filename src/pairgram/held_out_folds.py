@@ -80,7 +80,7 @@ def fold_scores(
     Notes
     -----
     A fold B is a block of the hat matrix: ``(I − H_BB) x = residual_B`` for all alphas by conjugate
-    gradients. 2 n³ flops for rows in the basis, where a refit of every fold costs 9 n³ each. For
+    gradients, 4 n² flops for each alpha and step, where a refit of every fold costs 9 n³ each. For
     rows of one query 8 n² bytes besides the decomposition.
     """
     for number, (train, _) in enumerate(splits):

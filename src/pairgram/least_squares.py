@@ -257,7 +257,8 @@ class RankRLSCV(RidgeSearch):
 
     Leave-query-out scores are those of explicit refits without each query, to a relative error of
     about ``1e-16 λ_max(G) / alpha``. They cost about
-    ``2 n d² + 20 n d n_alphas`` flops for d features, and n · n_alphas doubles.
+    ``2 n d² + 20 n d n_alphas`` flops for d features, and n · n_alphas doubles; in the dual
+    ``2 q n² + 20 n² n_alphas`` flops for q queries, a small share of the decomposition.
     With ``scale=True`` the scaling is that of all rows; splitters and validation sets scale by the
     training rows. A feature map is fitted once, to all rows and labels: one that looks at labels,
     as ``SelectKBest`` does, has seen those that are held out, unless they are a validation set. For
