@@ -42,7 +42,7 @@ template <class T>
 bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
                                 const optional_array<T>& square,
                                 const std::vector<segment_fields>& segments, T scale, int degree,
-                                bool manhattan, const optional_array<T>& origin,
+                                bool manhattan, bool tanimoto, const optional_array<T>& origin,
                                 const optional_array<T>& tail) {
     check(weights.ndim() == 2 && bias.ndim() == 1 && bias.size() == weights.shape(1),
           "weights must be (n_inputs, n_nodes), bias (n_nodes,)");
@@ -50,6 +50,8 @@ bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
     check(!square || (square->ndim() == 1 && square->size() == n_nodes),
           "square must be (n_nodes,)");
     check(square || !manhattan, "Manhattan nodes need square");
+    check(!tanimoto || !(manhattan || square),
+          "Tanimoto nodes are not Manhattan and have no square");
     check(!origin || (origin->ndim() == 1 && origin->size() == n_inputs),
           "origin must be (n_inputs,)");
     check(!tail || (tail->ndim() == 2 && tail->shape(0) == n_nodes),
@@ -61,6 +63,7 @@ bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
     map.scale = scale;
     map.degree = degree;
     map.manhattan = manhattan;
+    map.tanimoto = tanimoto;
     map.origin = pointer(origin);
     if (tail) {
         map.n_outputs = tail->shape(1);
@@ -109,8 +112,8 @@ py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
         .def(py::init(&make_node_map<T>), py::arg("weights").noconvert(),
              py::arg("bias").noconvert(), py::arg("square").noconvert(), py::arg("segments"),
              py::kw_only(), py::arg("scale") = T{1}, py::arg("degree") = 1,
-             py::arg("manhattan") = false, py::arg("origin").noconvert() = py::none(),
-             py::arg("tail").noconvert() = py::none())
+             py::arg("manhattan") = false, py::arg("tanimoto") = false,
+             py::arg("origin").noconvert() = py::none(), py::arg("tail").noconvert() = py::none())
         .def("map", &map_array<T>, py::arg("rows").noconvert(), py::arg("n_threads"));
 }
 

@@ -65,6 +65,21 @@ PAIRGRAM_CLONES void add_scaled_distances(std::ptrdiff_t n_inputs, std::ptrdiff_
     }
 }
 
+// products[j] becomes products[j] / (square + squares[j] − products[j]), and 0 / 0 becomes 1.
+template <class T>
+PAIRGRAM_CLONES void divide_by_unions(std::ptrdiff_t n, T square, const T* squares, T* products) {
+    for (std::ptrdiff_t j = 0; j < n; ++j) {
+        const T size = square + squares[j] - products[j];
+        const bool empty = size == T{0};
+        products[j] = (empty ? T{1} : products[j]) / (empty ? T{1} : size);
+    }
+}
+
+template <class T>
+T square_of(std::ptrdiff_t n, const T* x) {
+    return std::inner_product(x, x + n, x, T{0});
+}
+
 // The functions of the nodes, of their arguments in row.
 template <class T>
 void activate(const node_map<T>& map, T* row) {
@@ -94,18 +109,24 @@ void map_to_nodes(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::
         ldr = d;
     }
     for (std::ptrdiff_t i = 0; i < n; ++i) {  // all but the product, which then is added
+        if (map.tanimoto) break;              // which has the product first
         const T* const x = rows + i * ldr;
         T* const row = out + i * ldo;
         std::copy_n(map.bias, map.n_nodes, row);
         if (map.manhattan)
             add_scaled_distances(d, map.n_nodes, x, map.weights, map.square, row);
         else if (map.square)
-            add_scaled<T>(map.n_nodes, std::inner_product(x, x + d, x, T{0}), map.square, row);
+            add_scaled<T>(map.n_nodes, square_of(d, x), map.square, row);
     }
     if (!map.manhattan)
         blas::gemm(blas::trans::no, blas::trans::no, n, map.n_nodes, d, T{1}, rows, ldr,
-                   map.weights, map.n_nodes, T{1}, out, ldo);
-    for (std::ptrdiff_t i = 0; i < n; ++i) activate(map, out + i * ldo);
+                   map.weights, map.n_nodes, map.tanimoto ? T{0} : T{1}, out, ldo);
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        T* const row = out + i * ldo;
+        if (map.tanimoto)
+            divide_by_unions(map.n_nodes, square_of(d, rows + i * ldr), map.bias, row);
+        activate(map, row);
+    }
 }
 
 void map_in_double(const node_map<double>& map, std::ptrdiff_t n, const float* rows,

@@ -49,6 +49,7 @@ from pairgram import (
         RankSVM(loss="squared", weighting="queries", tol=1e-6),
         RankNystroem(random_state=0),
         RankNystroem(n_components=None),
+        RankNystroem(kernel="tanimoto", random_state=0),
         RankRandomFourier(random_state=0),
         RankSVMCV(cv=3),
         RankSVMCV([0.1, 1.0], feature_map=[None, RandomNodes(5, random_state=0)], cv=3),

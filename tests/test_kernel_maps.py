@@ -27,9 +27,9 @@ from pairgram import (
     make_ranking,
     nystroem,
 )
+from pairgram._kernel_settings import KernelSettings
 from pairgram.data import RankingData
 from pairgram.held_out import leave_query_out
-from pairgram.kernel_nodes import Kernel
 from problems import problems
 
 PARAMETERS = {
@@ -56,6 +56,7 @@ MAPS = [
     RandomFourier(7, kernel="cauchy", gamma=2.0, random_state=0),
     RandomFourier(13, orthogonal=True, random_state=0),
     *[Nystroem(k, **named, n_components=20, random_state=0) for k, named in PARAMETERS.items()],
+    Nystroem("tanimoto", n_components=20, random_state=0),
     Nystroem(landmarks="kmeans", n_components=15, random_state=0),
     Nystroem(landmarks="rpcholesky", n_components=15, random_state=0),
 ]
@@ -299,7 +300,7 @@ def test_pivots_have_the_distribution_of_one_at_a_time(monkeypatch):
     n_draws = 800
     rng = np.random.default_rng(0)
     for _ in range(n_draws):
-        pivots = _landmarks._pivots(Kernel(kernel, 1.0, 1, 0.0), X, 2, rng, 1)
+        pivots = _landmarks._pivots(KernelSettings(kernel), X, 2, rng, 1)
         counts[tuple(pivots)] += 1
     deviation = np.sqrt(expected * (1 - expected) / n_draws)
     assert (np.abs(counts / n_draws - expected) <= 4.5 * deviation + 1e-12).all()
@@ -315,7 +316,7 @@ def test_pivots_are_distinct_and_explain_more_than_uniform_rows():
         ours = Nystroem(gamma=0.1, n_components=100, landmarks=landmarks, random_state=0)
         Z = ours.fit_transform(X)
         left[landmarks] = np.trace(K) - (Z**2).sum()
-    assert len(set(_landmarks._pivots(Kernel("rbf", 0.1, 1, 0), X, 100, rng, 1))) == 100
+    assert len(set(_landmarks._pivots(KernelSettings("rbf", 0.1), X, 100, rng, 1))) == 100
     assert left["rpcholesky"] < 0.5 * left["uniform"]
     assert left["kmeans"] < 0.5 * left["uniform"]
 
@@ -403,11 +404,11 @@ def test_leaving_queries_out_equals_refits(data, feature_map):
     problems(weights=False),
     st.integers(1, 300),
     st.integers(1, 7),
-    st.booleans(),
+    st.sampled_from(["product", "manhattan", "tanimoto"]),
     st.booleans(),
     st.sampled_from([np.float64, np.float32]),
 )
-def test_node_maps(problem, n_nodes, degree, manhattan, triangular, dtype):
+def test_node_maps(problem, n_nodes, degree, argument, triangular, dtype):
     rng = np.random.default_rng(n_nodes)
     n_features = problem.X.shape[1]
     n_outputs = int(rng.integers(1, n_nodes + 1))
@@ -418,11 +419,18 @@ def test_node_maps(problem, n_nodes, degree, manhattan, triangular, dtype):
         tail = np.tril(tail)
     middle = n_nodes // 2
     segments = [(0, middle, "linear"), (middle, n_nodes, "tanh")]
-    options = {"scale": 0.7, "degree": degree, "manhattan": manhattan}
+    options = {"scale": 0.7, "degree": degree}
+    if argument == "tanimoto":
+        b, c = (W**2).sum(axis=0), None
+    if argument != "product":
+        options[argument] = True
     wide = _core.NodeMap64(W, b, c, segments, **options, origin=origin, tail=tail)
     shifted = problem.X.astype(dtype).astype(float) - origin
-    if manhattan:
+    if argument == "manhattan":
         nodes = c * np.abs(shifted[:, :, None] - W).sum(axis=1) + b
+    elif argument == "tanimoto":
+        nodes = shifted @ W
+        nodes = nodes / ((shifted**2).sum(axis=1)[:, None] + b - nodes)
     else:
         nodes = shifted @ W + c * (shifted**2).sum(axis=1)[:, None] + b
     nodes = 0.7 * np.hstack([nodes[:, :middle] ** degree, np.tanh(nodes[:, middle:])])
@@ -433,7 +441,7 @@ def test_node_maps(problem, n_nodes, degree, manhattan, triangular, dtype):
     else:
         rows = problem.X.astype(np.float32)
         found, atol = _core.NodeMap32.in_double(wide).map(rows, 2), 1e-6 * size.max()
-        narrow = [a.astype(np.float32) for a in (W, b, c, origin, tail)]
+        narrow = [None if a is None else a.astype(np.float32) for a in (W, b, c, origin, tail)]
         own = _core.NodeMap32(*narrow[:3], segments, **options, origin=narrow[3], tail=narrow[4])
         np.testing.assert_allclose(own.map(rows, 1), expected, rtol=0, atol=3e-4 * size.max())
     assert found.dtype == dtype
@@ -449,11 +457,20 @@ def test_node_maps(problem, n_nodes, degree, manhattan, triangular, dtype):
         ({"tail": np.ones(4)}, "tail must be"),
         ({"degree": 0}, "degree must be at least 1"),
         ({"manhattan": True}, "Manhattan nodes need square"),
+        ({"manhattan": True, "tanimoto": True}, "Manhattan nodes need square"),
     ],
 )
 def test_node_maps_that_do_not_fit(changes, message):
     with pytest.raises(ValueError, match=message):
         _core.NodeMap64(np.ones((3, 4)), np.ones(4), None, [(0, 4, "linear")], **changes)
+
+
+def test_tanimoto_nodes_have_no_square():
+    for manhattan in (False, True):
+        with pytest.raises(ValueError, match="Tanimoto nodes are not Manhattan and have no square"):
+            _core.NodeMap64(
+                np.eye(2), np.ones(2), np.ones(2), [], tanimoto=True, manhattan=manhattan
+            )
 
 
 def test_node_maps_take_their_own_type():
@@ -519,16 +536,24 @@ def test_callable_kernels_are_not_saved(data, tmp_path):
     with pytest.raises(ValueError, match="kernel is a Python callable, which a file cannot hold"):
         model.save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(ValueError, match=r"kernel must map \(n, d\) and \(m, d\) arrays"):
+    with pytest.raises(ValueError, match=r"must return a matrix of shape \(100, 100\), a row"):
         Nystroem(lambda x, z: float(x[0] @ z[0])).fit(X)
-    for kernel, message in (
-        (lambda A, B: np.full((len(A), len(B)), np.nan), "kernel of the landmarks is not finite"),
-        (lambda A, B: -np.ones((len(A), len(B))), "no eigenvalue"),
-    ):
-        with pytest.raises(ValueError, match=message):
+    for landmarks in ("uniform", "rpcholesky"):
+        kernel = Nystroem(lambda A, B: np.full((len(A), len(B)), np.nan), landmarks=landmarks)
+        with pytest.raises(ValueError, match=r"the matrix of kernel .* contains NaN"):
+            kernel.fit(X)
+    negative = Nystroem(lambda A, B: -np.ones((len(A), len(B))))
+    with pytest.raises(ValueError, match="no eigenvalue"):
+        negative.fit(X)
+    with pytest.raises(ValueError, match=r"kernel must give finite values k\(x, x\) >= 0"):
+        negative.set_params(landmarks="rpcholesky").fit(X)
+
+
+def test_a_named_kernel_that_overflows_is_refused():
+    X = 1e200 * np.eye(3)
+    for kernel in ("linear", "polynomial", "tanimoto"):
+        with pytest.raises(ValueError, match="kernel of the landmarks is not finite"):
             Nystroem(kernel).fit(X)
-        with pytest.raises(ValueError, match=r"kernel must give finite values k\(x, x\) >= 0"):
-            Nystroem(kernel, landmarks="rpcholesky").fit(X)
 
 
 @pytest.mark.parametrize(
@@ -540,11 +565,12 @@ def test_callable_kernels_are_not_saved(data, tmp_path):
         (RandomFourier(gamma="scale"), "gamma must be a finite number > 0, got 'scale'"),
         (RandomFourier(orthogonal=1), "orthogonal must be True or False"),
         (RandomFourier(kernel="cauchy", orthogonal=True), "orthogonal=True needs kernel='rbf'"),
-        (Nystroem("cosine"), "kernel must be 'rbf' or 'laplacian' or 'polynomial' or 'linear'"),
-        (Nystroem(3), "kernel must be"),
-        (Nystroem(gamma=np.inf), "gamma must be a finite number > 0, got inf"),
-        (Nystroem(degree=2.5), "degree must be an integer >= 1, got 2.5"),
-        (Nystroem(degree=1001), "degree must be at most 1000, got 1001"),
+        (Nystroem("cosine"), "kernel must be one of 'rbf', .*'tanimoto', .* got 'cosine'"),
+        (Nystroem(3), "kernel must be one of .* got 3"),
+        (Nystroem("precomputed"), "kernel='precomputed' has no Nyström map"),
+        (Nystroem(gamma=np.inf), "gamma must be None or a finite number > 0, got inf"),
+        (Nystroem(degree=2.5), "degree must be an integer from 1 to 1000, got 2.5"),
+        (Nystroem(degree=1001), "degree must be an integer from 1 to 1000, got 1001"),
         (Nystroem(coef0=-1), "coef0 must be a finite number >= 0, got -1"),
         (Nystroem(n_components=True), "n_components must be an integer >= 1, got True"),
         (Nystroem(landmarks="best"), "landmarks must be 'uniform' or 'kmeans' or 'rpcholesky'"),

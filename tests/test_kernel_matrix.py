@@ -109,9 +109,11 @@ def test_callable_and_precomputed():
         (np.eye(2), {"kernel": "cosine"}, r"kernel must be one of .* got 'cosine'"),
         (np.eye(2), {"gamma": 0}, "gamma must be None or a finite number > 0, got 0"),
         (np.eye(2), {"gamma": "scale"}, "gamma must be .* got 'scale'"),
-        (np.eye(2), {"degree": 0.5}, "degree must be an integer >= 1, got 0.5"),
-        (np.eye(2), {"degree": 1.5}, "degree must be an integer >= 1, got 1.5"),
-        (np.eye(2), {"coef0": np.nan}, "coef0 must be a finite number, got nan"),
+        (np.eye(2), {"degree": 0.5}, "degree must be an integer from 1 to 1000, got 0.5"),
+        (np.eye(2), {"degree": 1.5}, "degree must be an integer from 1 to 1000, got 1.5"),
+        (np.eye(2), {"degree": 1001}, "degree must be an integer from 1 to 1000, got 1001"),
+        (np.eye(2), {"coef0": np.nan}, "coef0 must be a finite number >= 0, got nan"),
+        (np.eye(2), {"coef0": -1}, "coef0 must be a finite number >= 0, got -1"),
         (np.eye(2), {"Z": np.eye(3)}, "Z must have the 2 features of X, got 3"),
         (np.eye(2), {"Z": np.eye(2), "kernel": "precomputed"}, "Z must be None"),
         (np.ones((2, 3)), {"kernel": "precomputed"}, "must be square.*got .2, 3."),
@@ -127,6 +129,7 @@ def test_callable_and_precomputed():
             {"kernel": "polynomial"},
             r"polynomial kernel of rows 0 and 1 is inf: X or the kernel's parameters",
         ),
+        (1e200 * np.eye(2), {"kernel": "tanimoto"}, "tanimoto kernel of rows 0 and 0 is nan"),
         (np.eye(2), {"kernel": lambda a, b: np.ones(2)}, r"must return a matrix of shape \(2, 2\)"),
         (np.eye(2), {"kernel": lambda a, b: a * np.nan}, "matrix of kernel .* contains NaN"),
         (np.eye(2), {"kernel": lambda a, b: [[1, 2], [3, 4]]}, r"symmetric, but entry \(0, 1\)"),
@@ -169,8 +172,10 @@ def test_asymmetry_is_found_in_every_tile(small_tiles):
 
 def test_a_matrix_larger_than_the_memory_is_refused(monkeypatch):
     monkeypatch.setattr(_kernel_tiles, "available_memory", lambda: 799.0)
-    with pytest.raises(MemoryError, match=r"kernel matrix of 10 x 10 takes .* GiB, but"):
-        kernel_matrix(np.eye(10))
+    message = r"kernel matrix of 10 x 10 takes .* GiB, but .* a feature map such as Nystroem$"
+    for kernel in ("rbf", "tanimoto"):
+        with pytest.raises(MemoryError, match=message):
+            kernel_matrix(np.eye(10), kernel=kernel)
     monkeypatch.setattr(_kernel_tiles, "available_memory", lambda: 800.0)
     kernel_matrix(np.eye(10, dtype=np.float32))
 

@@ -19,6 +19,7 @@ class _NodeMap(Generic[_T]):
         scale: float = 1.0,
         degree: int = 1,
         manhattan: bool = False,
+        tanimoto: bool = False,
         origin: NDArray[_T] | None = None,
         tail: NDArray[_T] | None = None,
     ) -> None: ...

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from math import isfinite
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,59 +14,26 @@ from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.validation import check_array
 
 from pairgram import _core
+from pairgram._kernel_settings import Kernel, KernelSettings
 from pairgram._memory import available_memory
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 
 __all__ = [
     "FLOATS",
-    "Kernel",
-    "KernelSettings",
     "alternatives",
+    "called",
     "check_symmetric",
     "matrix_of",
 ]
 
-Kernel = str | Callable[[Any, Any], Any]
-KERNELS = ("linear", "rbf", "polynomial", "laplacian", "tanimoto", "precomputed")
 FLOATS = (np.float64, np.float32)
 TILE = 512  # rows and columns of K that are made at once, in float64
 
 
-@dataclass(frozen=True)
-class KernelSettings:
-    """A kernel and its parameters, as described in `kernel_matrix`.
-
-    Raises
-    ------
-    ValueError
-        If one is not as described; names it.
-    """
-
-    kernel: Kernel = "rbf"
-    gamma: float | None = None
-    degree: float = 3
-    coef0: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not callable(self.kernel) and self.kernel not in KERNELS:
-            names = ", ".join(map(repr, KERNELS))
-            raise ValueError(f"kernel must be one of {names}, or a callable; got {self.kernel!r}")
-        if self.gamma is not None and not (_is_number(self.gamma) and self.gamma > 0):
-            raise ValueError(f"gamma must be None or a finite number > 0, got {self.gamma!r}")
-        if not (_is_number(self.degree) and self.degree >= 1 and self.degree == int(self.degree)):
-            raise ValueError(f"degree must be an integer >= 1, got {self.degree!r}")
-        if not _is_number(self.coef0):
-            raise ValueError(f"coef0 must be a finite number, got {self.coef0!r}")
-
-    def with_gamma(self, n_features: int) -> float:
-        """Return gamma, ``1 / n_features`` where it is None."""
-        return 1.0 / n_features if self.gamma is None else float(self.gamma)
-
-
 def alternatives(kernel: Kernel | None) -> str:
     """Say what takes less memory than a matrix of a kernel, None for one of the features."""
-    nystroem = kernel is None or callable(kernel) or kernel not in ("tanimoto", "precomputed")
-    return "take fewer rows" + (", or a feature map such as Nystroem" if nystroem else "")
+    other = "" if kernel == "precomputed" else ", or a feature map such as Nystroem"
+    return f"take fewer rows{other}"
 
 
 def matrix_of(settings: KernelSettings, X: Any, Z: Any, n_threads: int | None) -> NDArray[Any]:
@@ -81,7 +45,7 @@ def matrix_of(settings: KernelSettings, X: Any, Z: Any, n_threads: int | None) -
     symmetric, support = Z is None, X if Z is None else Z
     shape = (X.shape[0], support.shape[0])
     if callable(settings.kernel):
-        return _called(settings.kernel, X, support, shape, symmetric)
+        return called(settings.kernel, X, support, symmetric)
     if (needed := 8 * shape[0] * shape[1]) > (free := available_memory()):
         raise MemoryError(
             f"a kernel matrix of {shape[0]} x {shape[1]} takes {needed / 2**30:.1f} GiB, but "
@@ -151,7 +115,7 @@ class _Values:
             sums = _squares(x)[:, None] + _squares(z)
             if name == "tanimoto":
                 sums -= K
-                return np.divide(K, sums, out=np.ones_like(K), where=sums > 0)
+                return np.divide(K, sums, out=np.ones_like(K), where=sums != 0)
             sums -= 2 * K
             np.maximum(sums, 0.0, out=sums)
             if diagonal is not None:
@@ -199,10 +163,11 @@ def _exp_of(values: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
     return values
 
 
-def _called(
-    kernel: Callable[[Any, Any], Any], X: Any, Z: Any, shape: tuple[int, int], symmetric: bool
+def called(
+    kernel: Callable[[Any, Any], Any], X: Any, Z: Any, symmetric: bool = False
 ) -> NDArray[Any]:
-    """The matrix that a Python callable returns, checked."""
+    """Return the matrix that a Python callable makes of rows, float64 or float32, checked."""
+    shape = (X.shape[0], Z.shape[0])
     K = kernel(X, Z)
     K = np.asarray(K.toarray() if scipy.sparse.issparse(K) else K)
     if K.shape != shape:
@@ -228,7 +193,3 @@ def check_symmetric(K: NDArray[Any], what: str) -> None:
                 f"{what} must be symmetric, but entry ({i}, {j}) is {K[i, j]} and ({j}, {i}) is "
                 f"{K[j, i]}"
             )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from pairgram._kernel_settings import KernelSettings
 from pairgram._memory import available_memory
-from pairgram.kernel_nodes import Kernel, Values
+from pairgram.kernel_nodes import Values, diagonal, kernel_values
 
 __all__ = ["LANDMARKS", "choose_landmarks"]
 
@@ -21,14 +22,14 @@ MAX_LLOYD_ROWS = 20_000  # more are clustered in small batches
 
 
 def choose_landmarks(
-    how: str, kernel: Kernel, X: Any, n_landmarks: int, rng: Any, n_threads: int
+    how: str, kernel: KernelSettings, X: Any, n_landmarks: int, rng: Any, n_threads: int
 ) -> tuple[Values, NDArray[np.int64] | None]:
     """Return (landmarks (m, n_features), the rows of X that they are, or None).
 
     Parameters
     ----------
     how : str of `LANDMARKS`, or "all"
-    kernel : Kernel
+    kernel : KernelSettings
     X : ndarray or csr_array of shape (n_rows, n_features)
     n_landmarks : int ≤ n_rows
         m; for "rpcholesky" less where the kernel of the rows has lower rank.
@@ -65,7 +66,9 @@ def _centres(X: Any, n_clusters: int, rng: Any) -> Values:
         return np.ascontiguousarray(model.fit(X).cluster_centers_, dtype=np.float64)
 
 
-def _pivots(kernel: Kernel, X: Any, n_pivots: int, rng: Any, n_threads: int) -> NDArray[np.int64]:
+def _pivots(
+    kernel: KernelSettings, X: Any, n_pivots: int, rng: Any, n_threads: int
+) -> NDArray[np.int64]:
     """Rows of randomly pivoted Cholesky: each drawn by its share of what the others do not explain.
 
     K ≈ F Fᵀ grows by the columns of the accepted rows. A group of rows is drawn at once, and row i
@@ -79,7 +82,7 @@ def _pivots(kernel: Kernel, X: Any, n_pivots: int, rng: Any, n_threads: int) -> 
             f"landmarks='rpcholesky' takes {needed / 2**30:.1f} GiB for {n_rows} rows and "
             f"{n_pivots} landmarks, but {available_memory() / 2**30:.1f} GiB are free"
         )
-    residual = kernel.diagonal(X)
+    residual = diagonal(kernel, X)
     if not (np.isfinite(residual).all() and (residual >= 0).all()):
         raise ValueError("kernel must give finite values k(x, x) >= 0")
     enough = 1e-14 * residual.sum()
@@ -88,11 +91,13 @@ def _pivots(kernel: Kernel, X: Any, n_pivots: int, rng: Any, n_threads: int) -> 
     while (k := len(chosen)) < n_pivots and residual.sum() > enough:
         drawn = rng.choice(n_rows, size=max(16, n_pivots // 8), p=residual / residual.sum())
         block = _rows_of(X, drawn)
-        schur = kernel.values(block, block, n_threads) - factor[drawn, :k] @ factor[drawn, :k].T
+        schur = (
+            kernel_values(kernel, block, block, n_threads) - factor[drawn, :k] @ factor[drawn, :k].T
+        )
         residual[drawn] = np.maximum(np.diag(schur), 0.0)  # less rounding error than by updates
         accepted, root = _accept(schur, residual[drawn], n_pivots - k, rng)
         rows = drawn[accepted]
-        columns = kernel.values(X, block[accepted], n_threads)
+        columns = kernel_values(kernel, X, block[accepted], n_threads)
         columns -= factor[:, :k] @ factor[rows, :k].T
         new = scipy.linalg.solve_triangular(root, columns.T, lower=True, check_finite=False).T
         factor[:, k : k + len(rows)] = new

@@ -2,128 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from pairgram._kernel_settings import KernelSettings
+from pairgram._kernel_tiles import called
 from pairgram._map_base import block_rows, native_nodes
 
-__all__ = ["KERNELS", "Kernel", "dense_blocks"]
+__all__ = ["dense_blocks", "diagonal", "kernel_nodes", "kernel_values"]
 
-KERNELS = ("rbf", "laplacian", "polynomial", "linear")
 Values = NDArray[np.float64]
-KernelFunction = Callable[[Values, Values], Values]
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """A kernel with its parameters.
+def kernel_nodes(
+    settings: KernelSettings, landmarks: Values, dtype: Any, tail: Values | None = None
+) -> Any:
+    """Return the kernels' map of rows x to ``k(x, landmarks) @ tail``, None for a callable.
 
-    Attributes
-    ----------
-    name : str of `KERNELS`, or callable
-        "rbf" ``exp(−γ ‖x − z‖²)``, "laplacian" ``exp(−γ ‖x − z‖₁)``, "polynomial"
-        ``(γ xᵀz + coef0)^degree``, "linear" ``xᵀz``; a callable maps (n, d) and (m, d) to (n, m).
-    gamma, degree, coef0 : float, int, float
+    In float64 for rows of either dtype. Distances are those of rows and landmarks from the
+    landmarks' mean: squares of a large common offset would leave no digits.
     """
-
-    name: str | KernelFunction
-    gamma: float
-    degree: int
-    coef0: float
-
-    def node_map(self, landmarks: Values, dtype: Any, tail: Values | None = None) -> Any:
-        """Return the kernels' map of rows x to ``k(x, landmarks) @ tail``, None for a callable.
-
-        In float64 for rows of either dtype. Distances are those of rows and landmarks from the
-        landmarks' mean: squares of a large common offset would leave no digits.
-        """
-        if callable(self.name):
-            return None
-        n_landmarks = len(landmarks)
-        ones = np.ones(n_landmarks)
-        origin = square = None
-        options: dict[str, Any] = {}
-        activation = "linear"
-        if self.name == "linear":
-            weights, bias = landmarks.T, 0 * ones
-            if tail is not None:  # two linear steps are one
-                weights, bias, tail = weights @ tail, np.zeros(tail.shape[1]), None
-        elif self.name == "polynomial":
-            weights, bias = self.gamma * landmarks.T, self.coef0 * ones
-            options["degree"] = self.degree
+    if callable(settings.kernel):
+        return None
+    gamma = settings.with_gamma(landmarks.shape[1])
+    weights, bias = landmarks.T, np.zeros(len(landmarks))
+    origin = square = None
+    options: dict[str, Any] = {}
+    activation = "linear"
+    if settings.kernel == "linear":
+        if tail is not None:  # two linear steps are one
+            weights, bias, tail = weights @ tail, np.zeros(tail.shape[1]), None
+    elif settings.kernel == "polynomial":
+        weights, bias = gamma * weights, bias + settings.coef0
+        options["degree"] = int(settings.degree)
+    elif settings.kernel == "tanimoto":
+        bias, options["tanimoto"] = np.einsum("ij,ij->i", landmarks, landmarks), True
+    else:
+        activation, square, origin = "gaussian", bias + gamma, landmarks.mean(axis=0)
+        weights = (landmarks - origin).T
+        if settings.kernel == "rbf":
+            weights, bias = -2 * gamma * weights, gamma * (weights**2).sum(axis=0)
         else:
-            activation, square, origin = "gaussian", self.gamma * ones, landmarks.mean(axis=0)
-            centres = (landmarks - origin).T
-            if self.name == "rbf":
-                weights, bias = -2 * self.gamma * centres, self.gamma * (centres**2).sum(axis=0)
-            else:
-                weights, bias = centres, 0 * ones
-                options["manhattan"] = True
-        segments = [(0, len(bias), activation)]
-        return native_nodes(
-            dtype,
-            weights,
-            bias,
-            square,
-            segments,
-            origin=origin,
-            tail=tail,
-            in_double=True,
-            **options,
-        )
+            options["manhattan"] = True
+    segments = [(0, len(bias), activation)]
+    return native_nodes(
+        dtype,
+        weights,
+        bias,
+        square,
+        segments,
+        origin=origin,
+        tail=tail,
+        in_double=True,
+        **options,
+    )
 
-    def values(self, X: Any, landmarks: Values, n_threads: int) -> Values:
-        """Return k(X, landmarks), (n_rows, n_landmarks), of dense or CSR rows, block by block.
 
-        BLAS must be held to one thread.
+def kernel_values(settings: KernelSettings, X: Any, landmarks: Values, n_threads: int) -> Values:
+    """Return k(X, landmarks), (n_rows, n_landmarks), of dense or CSR rows, block by block.
 
-        Raises
-        ------
-        ValueError
-            If a callable returns another shape.
-        """
-        node_map = self.node_map(landmarks, np.float64)
-        size = block_rows(max(X.shape[1], len(landmarks)))
-        out = np.empty((X.shape[0], len(landmarks)) if X.shape[0] > size else 0)
-        for rows, block in dense_blocks(X, size):
-            values = (
-                self._call(block, landmarks) if node_map is None else node_map.map(block, n_threads)
-            )
-            if X.shape[0] <= size:
-                return values
-            out[rows] = values
-        return out
+    BLAS must be held to one thread.
 
-    def diagonal(self, X: Any) -> Values:
-        """Return k(x, x) of every row of X, dense or CSR: (n_rows,)."""
-        if self.name in ("rbf", "laplacian"):
-            return np.ones(X.shape[0])
-        out = np.empty(X.shape[0])
-        for rows, block in dense_blocks(X, 64 if callable(self.name) else None):
-            if callable(self.name):
-                out[rows] = np.diag(self._call(block, block))
-            else:
-                squares = np.einsum("ij,ij->i", block, block)
-                linear = self.name == "linear"
-                out[rows] = (
-                    squares if linear else (self.gamma * squares + self.coef0) ** self.degree
-                )
-        return out
+    Raises
+    ------
+    ValueError
+        If a callable returns another shape, or NaN or infinity.
+    """
+    nodes = kernel_nodes(settings, landmarks, np.float64)
+    size = block_rows(max(X.shape[1], len(landmarks)))
+    out = np.empty((X.shape[0], len(landmarks)) if X.shape[0] > size else 0)
+    for rows, block in dense_blocks(X, size):
+        values: Any
+        if callable(settings.kernel):
+            values = called(settings.kernel, block, landmarks)
+        else:
+            values = nodes.map(block, n_threads)
+        if X.shape[0] <= size:
+            return np.asarray(values, np.float64)
+        out[rows] = values
+    return out
 
-    def _call(self, X: Values, landmarks: Values) -> Values:
-        assert callable(self.name)
-        values = np.asarray(self.name(X, landmarks), dtype=np.float64)
-        if values.shape != (len(X), len(landmarks)):
-            raise ValueError(
-                f"kernel must map (n, d) and (m, d) arrays to an (n, m) array, but gave shape "
-                f"{values.shape} for {X.shape} and {landmarks.shape}"
-            )
-        return values
+
+def diagonal(settings: KernelSettings, X: Any) -> Values:
+    """Return k(x, x) of every row of X, dense or CSR: (n_rows,)."""
+    kernel = settings.kernel
+    if kernel in ("rbf", "laplacian", "tanimoto"):
+        return np.ones(X.shape[0])
+    out = np.empty(X.shape[0])
+    for rows, block in dense_blocks(X, 64 if callable(kernel) else None):
+        if callable(kernel):
+            out[rows] = np.diag(called(kernel, block, block))
+        else:
+            out[rows] = np.einsum("ij,ij->i", block, block)
+    if kernel == "polynomial":
+        out = (settings.with_gamma(X.shape[1]) * out + settings.coef0) ** settings.degree
+    return out
 
 
 def dense_blocks(X: Any, size: int | None = None) -> Any:

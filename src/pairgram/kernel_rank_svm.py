@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pairgram.kernel_nodes import KernelFunction
+from pairgram._kernel_settings import Kernel
 from pairgram.nystroem import Nystroem
 from pairgram.pairs import Weighting
 from pairgram.random_fourier import RandomFourier
@@ -72,9 +72,9 @@ class RankNystroem(_KernelRankSVM):
         C: float = 1.0,
         *,
         n_components: int | None = 500,
-        kernel: str | KernelFunction = "rbf",
+        kernel: Kernel = "rbf",
         gamma: float | None = None,
-        degree: int = 3,
+        degree: float = 3,
         coef0: float = 1.0,
         landmarks: str = "uniform",
         eigenvalue_tol: float = 1e-6,

@@ -11,13 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from pairgram._estimator import Transformer, finite_rows
-from pairgram._kernel_tiles import (
-    FLOATS,
-    Kernel,
-    KernelSettings,
-    check_symmetric,
-    matrix_of,
-)
+from pairgram._kernel_settings import Kernel, KernelSettings
+from pairgram._kernel_tiles import FLOATS, check_symmetric, matrix_of
 
 __all__ = ["Kernel", "KernelMap", "kernel_matrix"]
 
@@ -50,13 +45,13 @@ def kernel_matrix(
         - a callable: ``kernel(X, Z)`` returns the matrix.
     gamma : float > 0 or None, default=None
         None: ``1 / n_features``.
-    degree : int ≥ 1, default=3
-    coef0 : float, default=1.0
+    degree : int of 1 to 1,000, default=3
+    coef0 : float ≥ 0, default=1.0
     n_threads : int or None, default=None
         The result has the same bits for any number.
 
-    All are positive semidefinite, "polynomial" for coef0 ≥ 0; of a callable or a precomputed matrix
-    a model's `fit` finds out, as far as it sees. (1 / (a + b − c) is the integral of
+    All named kernels are positive semidefinite; of a callable or a precomputed matrix a model's
+    `fit` finds out, as far as it sees. (1 / (a + b − c) is the integral of
     exp(−ta) exp(−tb) exp(tc) over t > 0, which is why "tanimoto" takes entries of either sign.)
 
     Returns
@@ -113,8 +108,8 @@ class KernelMap(Transformer):
         As in `kernel_matrix`. "precomputed": rows come as their kernels with the training rows.
     gamma : float > 0 or None, default=None
         None: ``1 / n_features``.
-    degree : int ≥ 1, default=3
-    coef0 : float, default=1.0
+    degree : int of 1 to 1,000, default=3
+    coef0 : float ≥ 0, default=1.0
     n_threads : int or None, default=None
 
     Attributes

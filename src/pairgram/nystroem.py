@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from pairgram._checks import check_at_least_zero, check_positive, check_size, check_text
+from pairgram._checks import check_at_least_zero, check_size, check_text
 from pairgram._estimator import finite_rows
+from pairgram._kernel_settings import Kernel, KernelSettings
 from pairgram._landmarks import LANDMARKS, choose_landmarks
 from pairgram._map_base import FeatureMap, generator
 from pairgram._memory import available_memory
 from pairgram._threads import resolve_n_threads, single_threaded_blas
-from pairgram.kernel_nodes import KERNELS, Kernel, KernelFunction, Values, dense_blocks
+from pairgram.kernel_nodes import Values, dense_blocks, kernel_nodes, kernel_values
 
 __all__ = ["KernelValues", "Nystroem", "unwhitened"]
 
@@ -30,15 +31,12 @@ class Nystroem(FeatureMap):
 
     Parameters
     ----------
-    kernel : {"rbf", "polynomial", "linear", "laplacian"} or callable, default="rbf"
-        "rbf" ``exp(−γ ‖x − z‖²)``, "laplacian" ``exp(−γ ‖x − z‖₁)``, "polynomial"
-        ``(γ xᵀz + coef0)^degree``, "linear" ``xᵀz``, or a callable that maps float64 arrays (n, d)
-        and (m, d) to their kernel (n, m), as scikit-learn's support vector machines take it
-        (slower, and such a model cannot be saved).
-    gamma : float > 0 or None, default=None
-        γ; None takes ``1 / n_features``.
-    degree : int of 1 to 1,000, default=3
-    coef0 : float ≥ 0, default=1.0
+    kernel : {"rbf", "laplacian", "polynomial", "linear", "tanimoto"} or callable, default="rbf"
+        As in `kernel_matrix`. A callable maps float64 arrays (n, d) and (m, d) to their kernel
+        (n, m), as scikit-learn's support vector machines take it (slower, and such a model cannot
+        be saved).
+    gamma, degree, coef0 : float or None, int, float, default=None, 3, 1.0
+        As in `kernel_matrix`.
     n_components : int ≥ 1 or None, default=100
         Landmarks; all rows where there are fewer. None: all rows, whatever `landmarks` says, for
         the kernel itself.
@@ -73,7 +71,8 @@ class Nystroem(FeatureMap):
     "rpcholesky" O(n m (m + n_features)) time and O(n m) memory. `transform`:
     n · m · (2 n_features + r) flops and about 1 ns per kernel value, in float64 for rows of either
     dtype: whitening multiplies rounding errors by up to ``1 / sqrt(tol)``. Rankers put `whitening_`
-    on their coefficients to predict, which leaves 2 n_features + 2 flops per kernel value.
+    on their coefficients to predict, which leaves 2 n_features + 2 flops per kernel value. CSR rows
+    are made dense block by block.
 
     Chen et al. have ``U S^-½``, and scikit-learn's map ``U S^-½ Uᵀ``, m features whatever the rank:
     rotations of these features, with the same kernel.
@@ -100,10 +99,10 @@ class Nystroem(FeatureMap):
 
     def __init__(
         self,
-        kernel: str | KernelFunction = "rbf",
+        kernel: Kernel = "rbf",
         *,
         gamma: float | None = None,
-        degree: int = 3,
+        degree: float = 3,
         coef0: float = 1.0,
         n_components: int | None = 100,
         landmarks: str = "uniform",
@@ -137,15 +136,16 @@ class Nystroem(FeatureMap):
         how = check_text("landmarks", self.landmarks, LANDMARKS)
         tol = check_at_least_zero("tol", self.tol)
         threads = resolve_n_threads(self.n_threads)
-        if not callable(self.kernel):
-            check_text("kernel", self.kernel, KERNELS)
-        gamma = None if self.gamma is None else check_positive("gamma", self.gamma)
-        if (degree := check_size("degree", self.degree)) > 1000:
-            raise ValueError(f"degree must be at most 1000, got {degree}")
-        coef0 = check_at_least_zero("coef0", self.coef0)
+        kernel = KernelSettings(self.kernel, self.gamma, self.degree, self.coef0)
+        if kernel.kernel == "precomputed":
+            raise ValueError(
+                "kernel='precomputed' has no Nyström map, which takes the kernel of new rows with "
+                "its landmarks: give the rows and their kernel, or the matrix to a ranker with a "
+                "kernel of its own, such as RankRLS(kernel='precomputed')"
+            )
         X = finite_rows(self, X, reset=True)
-        self.gamma_ = 1 / self.n_features_in_ if gamma is None else gamma
-        self._kernel = Kernel(self.kernel, self.gamma_, degree, coef0)
+        self.gamma_ = kernel.with_gamma(self.n_features_in_)
+        self._kernel = replace(kernel, gamma=self.gamma_)
         n_landmarks = X.shape[0] if exact else min(n_components, X.shape[0])
         _check_memory(n_landmarks)
         with single_threaded_blas():
@@ -160,32 +160,32 @@ class Nystroem(FeatureMap):
             self.__dict__.pop("component_indices_", None)
             if rows is not None:
                 self.component_indices_ = rows
-            K = self._kernel.values(self.components_, self.components_, threads)
+            K = kernel_values(self._kernel, self.components_, self.components_, threads)
             self.whitening_ = _whitening(K, tol)
         self._n_features_out = self.whitening_.shape[1]
         return self
 
     def node_map(self, dtype: Any) -> Any:
         """Return what the kernels map rows of a dtype by, or None for a callable kernel."""
-        return self._kernel.node_map(self.components_, dtype, self.whitening_)
+        return kernel_nodes(self._kernel, self.components_, dtype, self.whitening_)
 
     def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
-        if not callable(self._kernel.name):
+        if not callable(self._kernel.kernel):
             return super()._values(X, n_threads)
         out = np.empty((len(X), self._n_features_out), X.dtype)
         for rows, block in dense_blocks(X):
-            K = self._kernel.values(block, self.components_, n_threads)
+            K = kernel_values(self._kernel, block, self.components_, n_threads)
             out[rows] = K @ self.whitening_
         return out
 
     def _rounding(self, X: Any) -> Values:
         with single_threaded_blas():
-            K = self._kernel.values(X, self.components_, 1)
+            K = kernel_values(self._kernel, X, self.components_, 1)
         terms: Values = np.sqrt((K**2).mean(axis=0)) @ np.abs(self.whitening_)
         return super()._rounding(X) + 8 * np.finfo(np.float64).eps * terms
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        if callable(self._kernel.name):
+        if callable(self._kernel.kernel):
             raise ValueError(
                 "kernel is a Python callable, which a file cannot hold without running code when "
                 "it is loaded; use one of the named kernels"
@@ -196,16 +196,16 @@ class Nystroem(FeatureMap):
         }
         if hasattr(self, "component_indices_"):
             arrays["map_indices"] = self.component_indices_
-        kernel = self._kernel
-        fitted = {"name": kernel.name, "gamma": kernel.gamma, "degree": kernel.degree}
-        fitted |= {"coef0": kernel.coef0}
+        fitted = asdict(self._kernel)
+        fitted["name"] = fitted.pop("kernel")
         return arrays, {**self._saved_parameters(), "fitted": fitted}
 
     @classmethod
     def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
-        kernel = Kernel(**settings.pop("fitted"))
+        fitted = settings.pop("fitted")
+        kernel = KernelSettings(fitted.pop("name"), **fitted)
         self = cls(**settings)
-        self._kernel, self.gamma_ = kernel, kernel.gamma
+        self._kernel, self.gamma_ = kernel, fitted["gamma"]
         self.components_, self.whitening_ = arrays["map_components"], arrays["map_whitening"]
         if "map_indices" in arrays:
             self.component_indices_ = arrays["map_indices"]
@@ -249,7 +249,7 @@ class KernelValues:
         fitted = self.feature_map
         X, threads = fitted._checked(X), resolve_n_threads(fitted.n_threads)
         with single_threaded_blas():
-            K = fitted._kernel.values(X, fitted.components_, threads)
+            K = kernel_values(fitted._kernel, X, fitted.components_, threads)
         if self.shift is not None:
             K -= self.shift
         return K
@@ -266,7 +266,7 @@ def unwhitened(feature_map: Any, coefs: Values) -> tuple[Any, Values]:
     feature_map : fitted transformer
     coefs : ndarray of shape (..., n_features_out)
     """
-    if type(feature_map) is not Nystroem or feature_map._kernel.name == "linear":
+    if type(feature_map) is not Nystroem or feature_map._kernel.kernel == "linear":
         return feature_map, coefs
     with single_threaded_blas():
         return KernelValues(feature_map), coefs @ feature_map.whitening_.T

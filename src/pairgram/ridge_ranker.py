@@ -11,7 +11,8 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pairgram._kernel_tiles import FLOATS, KernelSettings
+from pairgram._kernel_settings import KernelSettings
+from pairgram._kernel_tiles import FLOATS
 from pairgram.coordinates import Coordinates
 from pairgram.cross_validation import HeldOutScoring, choose, is_validation_set
 from pairgram.data import RankingData

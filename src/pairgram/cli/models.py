@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from pairgram import _kernel_settings
 from pairgram.cli.settings import KERNELS, OPTIONS, Settings, given, heeds, parse_grid
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ _SVM = frozenset({"Cs", "weighting", "tol"})
 _KERNEL_SVM = _SVM | {"kernel", "gammas", "n_components", "random_state"}
 _COMPONENTS = 500
 _RLS = frozenset({"alphas", "targets", "scale", "weighting"}) | _KERNEL
-_EXACT = ("linear", "rbf", "polynomial", "laplacian", "tanimoto")
+_KERNELS = tuple(_kernel_settings.KERNELS)
 _RLS_GRID = {"alphas": parse_grid("2^-15:2^24", "alphas")}  # Pahikkala et al. 2007, §5
 _ELM_GRID = {"Cs": parse_grid("2^-30:2^20:2", "Cs")}  # Zong and Huang 2013, §5.2
 # Chen et al. 2017, §4.1
@@ -198,19 +199,21 @@ MODELS: Mapping[str, Model] = {
     "rankrls": Model(
         "linear, or with --kernel, least squares on pairs; tries tied pairs kept and dropped",
         *(_rankrls, _RLS | {"pairs"}, _RLS_GRID),
-        kernels=_EXACT,
+        kernels=_KERNELS,
     ),
     "rls": Model(
         "the same on rows (pointwise), without intercept",
         *(_rls, _RLS, _RLS_GRID),
-        kernels=_EXACT,
+        kernels=_KERNELS,
     ),
     "elm-pairwise": Model(
         "extreme learning machine on pairs: 1000 linear random nodes, or --kernel",
         *(_elm_pairwise, _ELM | {"pairs"}, _ELM_GRID),
-        kernels=_EXACT,
+        kernels=_KERNELS,
     ),
-    "elm-pointwise": Model("the same on rows", *(_elm_pointwise, _ELM, _ELM_GRID), kernels=_EXACT),
+    "elm-pointwise": Model(
+        "the same on rows", *(_elm_pointwise, _ELM, _ELM_GRID), kernels=_KERNELS
+    ),
     "elmrank": Model(
         "two regularisers on 100 sigmoid nodes, pairs of all rows or --scope query",
         *(_elmrank, _NODES | {"alphas", "pairs", "scope", "n_estimators"}),
@@ -226,7 +229,7 @@ MODELS: Mapping[str, Model] = {
         "the same on 500 Nystroem features of a kernel",
         *(_rank_nystroem, _KERNEL_SVM | {"landmarks", "degree", "coef0"}, _KERNEL_SVM_GRID),
         held_out="5 folds",
-        kernels=("rbf", "laplacian", "polynomial", "linear"),
+        kernels=_KERNELS,
     ),
     "rank-fourier": Model(
         "the same on 500 random Fourier features of a kernel",

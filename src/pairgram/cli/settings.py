@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from pairgram import _kernel_settings
+
 __all__ = [
     "Settings",
     "given",
@@ -23,14 +25,7 @@ WEIGHTINGS = ("pairs", "documents", "queries")
 SCOPES = ("query", "global")
 ACTIVATIONS = ("linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine")
 # Kernels, and the parameters that each heeds.
-KERNELS: dict[str, tuple[str, ...]] = {
-    "linear": (),
-    "rbf": ("gamma",),
-    "polynomial": ("gamma", "degree", "coef0"),
-    "laplacian": ("gamma",),
-    "tanimoto": (),
-    "cauchy": ("gamma",),
-}
+KERNELS = {**_kernel_settings.KERNELS, "cauchy": ("gamma",)}
 LANDMARKS = ("uniform", "kmeans", "rpcholesky")
 #: Which option a setting comes from.
 OPTIONS = {
