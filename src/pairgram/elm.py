@@ -101,7 +101,7 @@ class PointwiseELM(_Machine):
     ----------
     coef_ : ndarray of shape (n_coefficients,), float64
         β of the nodes, weights of the inputs (``kernel="linear"``), or dual coefficients of the
-        training rows.
+        support rows.
     feature_map_ : RandomNodes, KernelMap or None
         What `coef_` multiplies: ``feature_map_.transform(X) @ coef_``.
     form_ : {"primal", "dual"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import asdict, replace
 from typing import Any, Self
 
@@ -115,7 +116,10 @@ class KernelMap(Transformer):
     Attributes
     ----------
     support_rows_ : ndarray or csr_array of shape (n_rows, n_features), or None
-        A copy of the training rows; None for "precomputed".
+        A copy of the training rows; None for "precomputed". A ranker with a `kernel` keeps only
+        those whose coefficients are not 0, as they are of rows of weight 0 and of rows in no pair.
+    support_ : ndarray of shape (n_rows,), int64
+        Which of the rows given to `fit` they are.
     gamma_ : float
     n_features_in_ : int
 
@@ -128,6 +132,7 @@ class KernelMap(Transformer):
     """
 
     support_rows_: Any
+    support_: NDArray[np.int64]
     gamma_: float
     n_features_in_: int
 
@@ -167,8 +172,15 @@ class KernelMap(Transformer):
             check_symmetric(X, "X, with kernel='precomputed',")
         return self._set(settings, None if self.kernel == "precomputed" else X.copy(), X.shape)
 
-    def _set(self, settings: KernelSettings, rows: Any, shape: tuple[int, int]) -> Self:
+    def _set(
+        self,
+        settings: KernelSettings,
+        rows: Any,
+        shape: tuple[int, int],
+        support: NDArray[np.int64] | None = None,
+    ) -> Self:
         self._settings, self.support_rows_ = settings, rows
+        self.support_ = np.arange(shape[0]) if support is None else support
         self._n_features_out, self.n_features_in_ = int(shape[0]), int(shape[1])
         self.gamma_ = settings.with_gamma(self.n_features_in_)
         return self
@@ -177,7 +189,12 @@ class KernelMap(Transformer):
         """Return the map of the same rows, which are shared, with another gamma."""
         settings = replace(self._settings, gamma=gamma)
         other = KernelMap(**asdict(settings), n_threads=self.n_threads)
-        return other._set(settings, self.support_rows_, self._shape)
+        return other._set(settings, self.support_rows_, self._shape, self.support_)
+
+    def of_rows(self, rows: NDArray[np.int64]) -> KernelMap:
+        """Return the map to the kernels with some of the training rows, not of "precomputed"."""
+        shape, support = (len(rows), self.n_features_in_), self.support_[rows]
+        return copy(self)._set(self._settings, self.support_rows_[rows], shape, support)
 
     @classmethod
     def linear(cls, X: Any, n_threads: int | None) -> KernelMap:
@@ -234,11 +251,11 @@ class KernelMap(Transformer):
                 "it is loaded; use one of the named kernels"
             )
         rows: Any = self.support_rows_
-        arrays: dict[str, NDArray[Any]] = {}
+        arrays: dict[str, NDArray[Any]] = {"map_support": self.support_}
         if scipy.sparse.issparse(rows):
-            arrays = {f"map_{part}": getattr(rows, part) for part in ("data", "indices", "indptr")}
+            arrays |= {f"map_{part}": getattr(rows, part) for part in ("data", "indices", "indptr")}
         elif rows is not None:
-            arrays = {"map_rows": rows}
+            arrays["map_rows"] = rows
         shape = list(self._shape)
         return arrays, {**asdict(self._settings), "n_threads": self.n_threads, "shape": shape}
 
@@ -267,7 +284,7 @@ class KernelMap(Transformer):
         if "map_indptr" in arrays:
             parts = tuple(arrays[f"map_{part}"] for part in ("data", "indices", "indptr"))
             rows = scipy.sparse.csr_array(parts, shape=shape)
-        return self._set(KernelSettings(**settings), rows, shape)
+        return self._set(KernelSettings(**settings), rows, shape, arrays.get("map_support"))
 
 
 def _rows(X: Any, name: str) -> Any:

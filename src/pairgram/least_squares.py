@@ -66,10 +66,11 @@ class RankRLS(RidgeRanker):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,), or of (n_rows,) with a kernel, float64
+    coef_ : ndarray of shape (n_features,), or of (n_support_rows,) with a kernel, float64
         Of the features that `feature_map_` makes, if there is one.
     feature_map_ : fitted transformer or None
-        With a kernel, the `KernelMap` of the training rows: `coef_` are the dual coefficients.
+        With a kernel, the `KernelMap` of the training rows whose dual coefficients, `coef_`, are
+        not 0; its ``support_`` tells which. All rows where K is given, or all are 0.
     form_ : {"primal", "dual"}
         How the model was solved.
     n_features_in_ : int
@@ -228,7 +229,7 @@ class RankRLSCV(RidgeSearch):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,), or of (n_rows,) with a kernel, float64
+    coef_ : ndarray of shape (n_features,), or of (n_support_rows,) with a kernel, float64
         Of the model with the chosen settings, fitted to all rows.
     feature_map_ : fitted transformer or None
         As in `RankRLS`.
@@ -240,7 +241,7 @@ class RankRLSCV(RidgeSearch):
         The grid of the chosen combination.
     scores_ : ndarray of shape (n_alphas,)
         Mean held-out scores along `alphas_`.
-    coef_path_ : ndarray of shape (n_alphas, n_features), or (n_alphas, n_rows) with a kernel
+    coef_path_ : ndarray of shape (n_alphas, n_features), or (n_alphas, n_support_rows)
         Weights along `alphas_`.
     cv_results_ : dict of str to ndarray
         A row for every combination of settings and alpha: ``param_alpha``, ``param_pairs``,

@@ -86,7 +86,7 @@ class MPRank(_Preset):
     Attributes
     ----------
     coef_ : ndarray of shape (n_coefficients,), float64
-        Weights of the inputs (``kernel="linear"``), or dual coefficients of the training rows.
+        Weights of the inputs (``kernel="linear"``), or dual coefficients of the support rows.
     feature_map_ : KernelMap or None
     form_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `RankRLS`.
@@ -197,7 +197,9 @@ class LSSVR(_Preset):
         if self.feature_map_ is not None:
             # The error of row i is b + a_i / (C v_i), so a few rows tell b without all of K.
             rows = rows[:KNOWN_ROWS]
-            errors = labels[rows] - self.coef_[rows] / (self.C * v[rows])
+            dual = np.zeros(len(labels))
+            dual[self.feature_map_.support_] = self.coef_
+            errors = labels[rows] - dual[rows] / (self.C * v[rows])
         if scipy.sparse.issparse(X):
             X = X.tocsr()
         elif not hasattr(X, "columns"):  # frames have names to be checked

@@ -11,7 +11,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pairgram._kernel_settings import KernelSettings
+from pairgram._kernel_settings import KERNELS, KernelSettings
 from pairgram._kernel_tiles import FLOATS
 from pairgram.coordinates import Coordinates
 from pairgram.cross_validation import HeldOutScoring, choose, is_validation_set
@@ -86,6 +86,22 @@ class _FeaturesOrKernel(LinearRanker):
             degree=self.degree,
             coef0=self.coef0,
         )
+
+    def _keep_map(self, feature_map: Any) -> None:
+        """Set the feature map; of a kernel, without rows whose coefficients are 0 in every model.
+
+        Such are rows of weight 0, and queries of one row.
+        """
+        self.feature_map_ = feature_map
+        if not self._has_kernel or self.kernel == "precomputed":
+            return
+        used = getattr(self, "coef_path_", self.coef_[None]).any(axis=0)
+        if used.all() or not used.any():
+            return
+        self.feature_map_ = feature_map.of_rows(np.flatnonzero(used))
+        for name in ("coef_", "coef_path_"):
+            if hasattr(self, name):
+                setattr(self, name, getattr(self, name)[..., used])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the scores by which rows are ranked, highest first.
@@ -181,7 +197,8 @@ class RidgeRanker(_FeaturesOrKernel):
             n_threads=self.n_threads,
         )
         self.coef_ = coordinates.solve(settings, alpha, scale=scale, n_threads=self.n_threads)
-        self.feature_map_, self.form_ = data.feature_map, coordinates.form
+        self.form_ = coordinates.form
+        self._keep_map(data.feature_map)
         self.uses_qid_ = qid is not None or group is not None
         return self
 
@@ -290,7 +307,7 @@ class RidgeSearch(_FeaturesOrKernel):
 
     @property
     def _has_gamma(self) -> bool:
-        return self.kernel in ("rbf", "polynomial", "laplacian")
+        return isinstance(self.kernel, str) and "gamma" in KERNELS.get(self.kernel, ())
 
     def _kernel_parameters(self) -> dict[str, Any]:
         """Return those of the kernel that was chosen."""
@@ -310,10 +327,11 @@ class RidgeSearch(_FeaturesOrKernel):
         self.pairs_, self.target_ = chosen.settings.pairs, chosen.settings.target
         self.scale_ = chosen.scale
         self.best_score_ = float(scores[best])
-        self.feature_map_, self.form_ = chosen.feature_map, chosen.coordinates.form
+        self.form_ = chosen.coordinates.form
         self.gamma_ = chosen.feature_map.gamma_ if self._has_gamma else None
         self.coef_path_ = chosen.coordinates.coefs(chosen.solved)
         self.coef_ = self.coef_path_[at].copy()
+        self._keep_map(chosen.feature_map)
 
         def column(values: list[Any]) -> NDArray[np.object_]:
             full = np.empty(len(values), dtype=object)

@@ -1,0 +1,106 @@
+"""Kernel models keep the training rows that have coefficients, and no others."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from pairgram import (
+    LSSVR,
+    MPRank,
+    PairwiseELM,
+    PairwiseELMCV,
+    PointwiseELM,
+    RankRLS,
+    RankRLSCV,
+    kernel_matrix,
+    load_model,
+    make_ranking,
+)
+
+
+def squared(X, Z):
+    products = X @ Z.T
+    return ((products.toarray() if sp.issparse(products) else products) + 1.0) ** 2
+
+
+MODELS = [
+    RankRLS(0.1, kernel="rbf"),
+    RankRLS(0.1, kernel="tanimoto", pairs="dropped"),
+    RankRLS(0.1, kernel=squared),
+    RankRLSCV([0.1, 1.0], kernel="laplacian", pairs=["kept", "dropped"]),
+    PairwiseELM(10.0, kernel="rbf"),
+    PointwiseELM(10.0, kernel="rbf"),
+    PairwiseELMCV([1.0, 10.0], kernel="rbf"),
+    MPRank(kernel="rbf"),
+    LSSVR(kernel="rbf"),
+]
+
+
+def rows_with_weights():
+    """Return (X, y, qid, weights), half of them 0; the last query has one row."""
+    X, y, qid = make_ranking(12, (3, 9), 4, random_state=0)
+    qid = np.append(qid, 12)
+    X, y = np.vstack([X, X[:1] + 1]), np.append(y, 2.0)
+    v = np.random.default_rng(0).integers(0, 2, len(y)).astype(float)
+    v[-1] = 1.0
+    return X, y, qid, v
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: f"{type(m).__name__}-{m.kernel!s:.9}")
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_rows_without_weight_are_left_out(model, kind, tmp_path):
+    X, y, qid, v = rows_with_weights()
+    fitted = model.fit(kind(X), y, qid=qid, sample_weight=v)
+    feature_map, scores = fitted.feature_map_, fitted.predict(kind(X))
+    support = feature_map.support_
+    counts = v > 0
+    if not isinstance(model, (PointwiseELM, MPRank, LSSVR)):  # pairs within queries
+        counts &= np.bincount(qid, v)[qid] > 1
+    np.testing.assert_array_equal(support, np.flatnonzero(counts))
+    assert fitted.coef_.shape == support.shape
+    assert fitted.coef_.all()
+    rows = feature_map.support_rows_
+    np.testing.assert_array_equal(rows.toarray() if sp.issparse(rows) else rows, X[support])
+    if hasattr(fitted, "coef_path_"):
+        assert fitted.coef_path_.shape == (2, len(support))
+    named = {"qid": qid[v > 0], "sample_weight": v[v > 0]}
+    fresh = type(model)(**model.get_params()).fit(kind(X[v > 0]), y[v > 0], **named)
+    np.testing.assert_allclose(scores, fresh.predict(kind(X)), atol=1e-9 * np.abs(scores).max())
+    if isinstance(model.kernel, str):
+        fitted.save(tmp_path / "model")
+        loaded = load_model(tmp_path / "model")
+        np.testing.assert_array_equal(loaded.predict(kind(X)), scores)
+        np.testing.assert_array_equal(loaded.feature_map_.support_, support)
+
+
+def test_all_rows_are_kept_where_all_count():
+    X, y, qid, _ = rows_with_weights()
+    model = RankRLS(0.1, kernel="rbf").fit(X[:-1], y[:-1], qid=qid[:-1])
+    np.testing.assert_array_equal(model.feature_map_.support_, np.arange(len(y) - 1))
+
+
+def test_a_precomputed_matrix_keeps_its_columns():
+    X, y, qid, v = rows_with_weights()
+    K = kernel_matrix(X)
+    given = RankRLS(0.1, kernel="precomputed").fit(K, y, qid=qid, sample_weight=v)
+    assert given.coef_.shape == y.shape
+    made = RankRLS(0.1, kernel="rbf").fit(X, y, qid=qid, sample_weight=v)
+    np.testing.assert_array_equal(made.coef_, given.coef_[made.feature_map_.support_])
+    np.testing.assert_allclose(made.predict(X), given.predict(K), rtol=1e-10)
+
+
+def test_scores_of_equal_labels_are_zero():
+    X, y, qid, v = rows_with_weights()
+    model = RankRLS(0.1, kernel="rbf").fit(X, np.ones(len(y)), qid=qid, sample_weight=v)
+    assert model.coef_.shape == y.shape
+    np.testing.assert_array_equal(model.predict(X), 0.0)
+
+
+def test_files_without_the_numbers_of_rows_are_read():
+    X, y, qid, v = rows_with_weights()
+    model = RankRLS(0.1, kernel="rbf").fit(X, y, qid=qid, sample_weight=v)
+    arrays, settings = model.feature_map_._describe()
+    del arrays["map_support"]
+    restored = type(model.feature_map_)._restore(arrays, settings)
+    np.testing.assert_array_equal(restored.support_, np.arange(len(model.coef_)))
+    np.testing.assert_array_equal(restored.transform(X), model.feature_map_.transform(X))
