@@ -109,10 +109,12 @@ void map_to_nodes(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::
         ldr = d;
     }
     for (std::ptrdiff_t i = 0; i < n; ++i) {  // all but the product, which then is added
-        if (map.tanimoto) break;              // which has the product first
         const T* const x = rows + i * ldr;
         T* const row = out + i * ldo;
-        std::copy_n(map.bias, map.n_nodes, row);
+        if (map.tanimoto)
+            std::fill_n(row, map.n_nodes, T{0});
+        else
+            std::copy_n(map.bias, map.n_nodes, row);
         if (map.manhattan)
             add_scaled_distances(d, map.n_nodes, x, map.weights, map.square, row);
         else if (map.square)
@@ -120,7 +122,7 @@ void map_to_nodes(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::
     }
     if (!map.manhattan)
         blas::gemm(blas::trans::no, blas::trans::no, n, map.n_nodes, d, T{1}, rows, ldr,
-                   map.weights, map.n_nodes, map.tanimoto ? T{0} : T{1}, out, ldo);
+                   map.weights, map.n_nodes, T{1}, out, ldo);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         T* const row = out + i * ldo;
         if (map.tanimoto)
