@@ -28,6 +28,7 @@ MODELS = [
     RankRLS(0.1, kernel="tanimoto", pairs="dropped"),
     RankRLS(0.1, kernel=squared),
     RankRLSCV([0.1, 1.0], kernel="laplacian", pairs=["kept", "dropped"]),
+    RankRLSCV([0.1, 1.0], kernel="rbf", gamma=[0.1, 1.0]),
     PairwiseELM(10.0, kernel="rbf"),
     PointwiseELM(10.0, kernel="rbf"),
     PairwiseELMCV([1.0, 10.0], kernel="rbf"),
