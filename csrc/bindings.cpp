@@ -11,6 +11,7 @@
 #include "bindings_ranking.hpp"
 #include "blas.hpp"
 #include "blocks.hpp"
+#include "cholesky.hpp"
 #include "gram.hpp"
 #include "half_laplacian.hpp"
 #include "laplacian_root.hpp"
@@ -199,6 +200,16 @@ py::tuple lean_eigen(array<double>& matrix) {
     return py::make_tuple(eigenvalues, vectors);
 }
 
+// Overwrites the lower triangle of a symmetric matrix; see cholesky.hpp.
+py::ssize_t cholesky(array<double>& matrix, int n_threads) {
+    check(matrix.ndim() == 2 && matrix.shape(0) == matrix.shape(1), "matrix must be square");
+    pointer(matrix);  // aligned
+    const auto n = matrix.shape(0);
+    auto* data = matrix.mutable_data();
+    const py::gil_scoped_release release;
+    return pg::cholesky(n, data, n_threads);
+}
+
 template <class T>
 void define_least_squares(py::module_& m) {
     m.def("gram", &gram<T>, PAIRGRAM_RANKING_ARGUMENTS, py::arg("map") = py::none(),
@@ -248,4 +259,5 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
     m.def("null_space", &null_space, PAIRGRAM_QUERY_ARGUMENTS);
     m.def("solve_laplacian", &solve_laplacian, py::arg("columns").noconvert(),
           py::arg("known").noconvert(), PAIRGRAM_QUERY_ARGUMENTS, py::arg("n_threads") = 1);
+    m.def("cholesky", &cholesky, py::arg("matrix").noconvert(), py::arg("n_threads") = 1);
 }

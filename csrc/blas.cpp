@@ -54,6 +54,38 @@ void syrk(std::ptrdiff_t n, std::ptrdiff_t k, T alpha, const T* a, std::ptrdiff_
     syrk_of(T{})(&uplo, &no, &n_, &k_, &alpha, const_cast<T*>(a), &lda_, &beta, c, &ldc_);
 }
 
+void subtract_outer_product(std::ptrdiff_t n, std::ptrdiff_t k, const double* a, std::ptrdiff_t lda,
+                            double* c, std::ptrdiff_t ldc) {
+    if (n == 0 || k == 0) return;
+    char uplo = 'U', yes = 'T';  // row-major lower triangle, rows of A
+    double minus_one = -1, one = 1;
+    int n_ = narrow(n, "rows"), k_ = narrow(k, "columns"), lda_ = narrow(lda, "row stride"),
+        ldc_ = narrow(ldc, "row stride");
+    table->dsyrk(&uplo, &yes, &n_, &k_, &minus_one, const_cast<double*>(a), &lda_, &one, c, &ldc_);
+}
+
+// Row-major X Lᵀ = B is column-major Uᵀ Xᵀ = Bᵀ, of which the upper triangle U = Lᵀ is read.
+void solve_lower_transposed(std::ptrdiff_t m, std::ptrdiff_t n, const double* l, std::ptrdiff_t ldl,
+                            double* b, std::ptrdiff_t ldb) {
+    if (m == 0 || n == 0) return;
+    char side = 'L', uplo = 'U', yes = 'T', diagonal = 'N';
+    double one = 1;
+    int m_ = narrow(m, "rows"), n_ = narrow(n, "order"), ldl_ = narrow(ldl, "row stride"),
+        ldb_ = narrow(ldb, "row stride");
+    table->dtrsm(&side, &uplo, &yes, &diagonal, &n_, &m_, &one, const_cast<double*>(l), &ldl_, b,
+                 &ldb_);
+}
+
+std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, std::ptrdiff_t lda) {
+    char uplo = 'U';  // row-major lower triangle
+    int n_ = narrow(n, "order"), lda_ = narrow(lda, "row stride"), info = 0;
+    table->dpotrf(&uplo, &n_, a, &lda_, &info);
+    const std::ptrdiff_t end = info > 0 ? info - 1 : n;
+    for (std::ptrdiff_t i = 0; i < end; ++i)
+        if (!(a[i * lda + i] > 0)) return i;  // NaN, which OpenBLAS lets pass
+    return end;
+}
+
 double cholesky_solve(std::ptrdiff_t n, double* a, double* b) {
     char uplo = 'U';  // row-major lower triangle
     int n_ = narrow(n, "order"), one = 1, info = 0;

@@ -13,6 +13,7 @@ struct pairgram_blas_table {
                   float*, int*);
     void (*dsyrk)(char*, char*, int*, int*, double*, double*, int*, double*, double*, int*);
     void (*ssyrk)(char*, char*, int*, int*, float*, float*, int*, float*, float*, int*);
+    void (*dtrsm)(char*, char*, char*, char*, int*, int*, double*, double*, int*, double*, int*);
     void (*dpotrf)(char*, int*, double*, int*, int*);
     void (*dpotrs)(char*, int*, int*, double*, int*, double*, int*, int*);
     void (*dsyevd)(char*, char*, int*, double*, int*, double*, double*, int*, int*, int*, int*);
@@ -42,6 +43,18 @@ void gemm(trans trans_a, trans trans_b, std::ptrdiff_t m, std::ptrdiff_t n, std:
 template <class T>
 void syrk(std::ptrdiff_t n, std::ptrdiff_t k, T alpha, const T* a, std::ptrdiff_t lda, T beta, T* c,
           std::ptrdiff_t ldc);
+
+// Lower triangle of C (n, n) -= A Aᵀ for row-major A (n, k).
+void subtract_outer_product(std::ptrdiff_t n, std::ptrdiff_t k, const double* a, std::ptrdiff_t lda,
+                            double* c, std::ptrdiff_t ldc);
+
+// B (m, n) = B L⁻ᵀ for lower triangular L (n, n), both row-major.
+void solve_lower_transposed(std::ptrdiff_t m, std::ptrdiff_t n, const double* l, std::ptrdiff_t ldl,
+                            double* b, std::ptrdiff_t ldb);
+
+// Lower triangle of row-major A (n, n) = its Cholesky factor L, A = L Lᵀ. Returns how many rows
+// have been factorised before a pivot that is not positive: n where there is none.
+std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, std::ptrdiff_t lda);
 
 // Solves A x = b in place for symmetric positive definite row-major A (n, n), of which the lower
 // triangle is read and overwritten. Returns the smallest pivot, or 0, with b untouched, when A is

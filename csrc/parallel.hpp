@@ -13,8 +13,9 @@
 namespace pairgram {
 
 // Calls task(i) for every i in [0, n_tasks), on at most n_threads threads. Tasks are handed out
-// dynamically, so the same result for any number of threads needs a task to write only what is its
-// own. The first exception is thrown again in the caller, after all threads have stopped.
+// dynamically, in their order: one may wait for those before it. The same result for any number of
+// threads needs a task to write only what is its own. The first exception is thrown again in the
+// caller, after all threads have stopped.
 template <class Task>
 void parallel_for(std::ptrdiff_t n_tasks, int n_threads, const Task& task) {
     const auto n_workers = static_cast<int>(std::min<std::ptrdiff_t>(n_threads, n_tasks));

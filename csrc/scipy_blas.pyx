@@ -5,7 +5,7 @@ when the module is imported: a SciPy whose BLAS takes 64-bit integers is refused
 """
 
 from cpython.pycapsule cimport PyCapsule_New
-from scipy.linalg.cython_blas cimport dgemm, dsyrk, sgemm, ssyrk
+from scipy.linalg.cython_blas cimport dgemm, dsyrk, dtrsm, sgemm, ssyrk
 from scipy.linalg.cython_lapack cimport dormtr, dpotrf, dpotrs, dstedc, dstemr, dsyevd, dsytrd
 
 
@@ -18,6 +18,8 @@ cdef extern from "blas.hpp":
         void (*dsyrk)(char*, char*, int*, int*, double*, double*, int*, double*, double*,
                       int*) noexcept nogil
         void (*ssyrk)(char*, char*, int*, int*, float*, float*, int*, float*, float*,
+                      int*) noexcept nogil
+        void (*dtrsm)(char*, char*, char*, char*, int*, int*, double*, double*, int*, double*,
                       int*) noexcept nogil
         void (*dpotrf)(char*, int*, double*, int*, int*) noexcept nogil
         void (*dpotrs)(char*, int*, int*, double*, int*, double*, int*, int*) noexcept nogil
@@ -39,6 +41,7 @@ _table.dgemm = dgemm
 _table.sgemm = sgemm
 _table.dsyrk = dsyrk
 _table.ssyrk = ssyrk
+_table.dtrsm = dtrsm
 _table.dpotrf = dpotrf
 _table.dpotrs = dpotrs
 _table.dsyevd = dsyevd

@@ -78,6 +78,10 @@ def apply_half_laplacian(
     adjoint: bool = False,
     n_threads: int = 1,
 ) -> None: ...
+def cholesky(
+    matrix: NDArray[np.float64],  # symmetric; the lower triangle becomes its factor, in place
+    n_threads: int = 1,
+) -> int: ...  # how many pivots are positive
 def lean_eigen(
     matrix: NDArray[np.float64],  # overwritten
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.validation import assert_all_finite
@@ -19,7 +18,7 @@ from pairgram.gram import Pairgram
 from pairgram.kernels import KernelMap
 from pairgram.laplacian import apply_half_laplacian, kernel_arguments, without_features
 from pairgram.pairs import PairSettings
-from pairgram.ridge import RidgePath, Vector, check_alpha, cholesky_guard
+from pairgram.ridge import RidgePath, Vector, check_alpha, solve_definite
 
 __all__ = ["DualGram", "Statistics", "bytes_per_square", "is_made", "require_memory"]
 
@@ -45,7 +44,8 @@ class DualGram:
         (n_rows, n_rows).
     settings : PairSettings
     n_threads : int or None, default=None
-        The same bits for any number, but for those of LAPACK's factorisations.
+        `solve` gives the same bits for any number unless it takes an eigendecomposition, which
+        runs on as many threads as BLAS has.
 
     Notes
     -----
@@ -145,19 +145,11 @@ class DualGram:
         matrix, target, largest = self._system(labelled)
         diagonal = matrix.diagonal().copy()
         matrix[np.diag_indices_from(matrix)] += alpha
-        with cholesky_guard(len(target)):
-            # The transpose is the same matrix in LAPACK's order. One triangle is factorised in
-            # place, the other is left for an eigendecomposition.
-            root, failed = scipy.linalg.lapack.dpotrf(
-                matrix.T, lower=False, clean=False, overwrite_a=True
-            )
-            pivots = root.diagonal()
-            if not failed and pivots.min() >= 1e-7 * pivots.max():  # condition up to 1e14
-                solution = scipy.linalg.cho_solve((root, False), target, check_finite=False)
-            else:
-                matrix[np.diag_indices_from(matrix)] = diagonal
-                ridge = self._decomposed(labelled, matrix, target, largest)
-                solution = ridge.coef([alpha])[0]
+        # One triangle is factorised in place, the other is left for an eigendecomposition.
+        solution = solve_definite(matrix, target, self.n_threads)
+        if solution is None:
+            matrix[np.diag_indices_from(matrix)] = diagonal
+            solution = self._decomposed(labelled, matrix, target, largest).coef([alpha])[0]
         return self._embedded(self._root(labelled, solution, adjoint=True)[:, None])[:, 0]
 
     def decompose(self, *, scale: bool = False) -> RidgePath:

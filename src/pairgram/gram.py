@@ -363,7 +363,8 @@ class Pairgram:
         """
         check_alpha(alpha)
         G = self.G
-        return solve_ridge(G, self.g, float(alpha), scale_factors(np.diag(G)) if scale else None)
+        factor = scale_factors(np.diag(G)) if scale else None
+        return solve_ridge(G, self.g, float(alpha), factor, self.n_threads)
 
     def path(self, alphas: ArrayLike | None = None, *, scale: bool = False) -> NDArray[np.float64]:
         """Return the weights for many ridges from one eigendecomposition.

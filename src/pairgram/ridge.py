@@ -11,7 +11,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
-from pairgram._threads import single_threaded_blas
+from pairgram import _core
+from pairgram._threads import resolve_n_threads, single_threaded_blas
 
 __all__ = [
     "DEFAULT_POWERS",
@@ -19,8 +20,8 @@ __all__ = [
     "blas_guard",
     "check_alpha",
     "check_alphas",
-    "cholesky_guard",
     "scale_factors",
+    "solve_definite",
     "solve_ridge",
 ]
 
@@ -29,7 +30,6 @@ Vector = NDArray[np.float64]
 # Up to this order one BLAS thread factorises as fast as two, and waking the others only disturbs.
 SINGLE_THREADED_ORDER = 256
 DEFAULT_POWERS = np.arange(15, -19, -1)  # of 2, in alphas
-LARGEST_THREADED_CHOLESKY = 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,34 +126,58 @@ def scale_factors(diagonal: Vector) -> Vector:
     return np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 1.0)
 
 
-def solve_ridge(G: Vector, g: Vector, alpha: float, factor: Vector | None = None) -> Vector:
+def solve_ridge(
+    G: Vector,
+    g: Vector,
+    alpha: float,
+    factor: Vector | None = None,
+    n_threads: int | None = None,
+) -> Vector:
     """Solve ``(G + alpha I) w = g``, scaled by `factor`, by Cholesky: shape (n_features,).
 
     The minimum-norm solution by eigendecomposition where G + alpha I is numerically singular.
     """
     scaled_g = g if factor is None else factor * g
-    shifted = G.copy() if factor is None else factor[:, None] * G * factor
+    shifted = np.array(G if factor is None else factor[:, None] * G * factor, order="C")
     shifted[np.diag_indices_from(shifted)] += alpha
-    try:
-        with cholesky_guard(len(g)):
-            root = scipy.linalg.cholesky(shifted, overwrite_a=True, check_finite=False)
-            solution = scipy.linalg.cho_solve((root, False), scaled_g, check_finite=False)
-    except np.linalg.LinAlgError:
+    solution = solve_definite(shifted, scaled_g, n_threads)
+    if solution is None:
         return np.asarray(RidgePath.of(G, g, factor).coef([alpha])[0])
-    pivots = np.diag(root)
-    if pivots.min(initial=np.inf) < 1e-7 * pivots.max(initial=0.0):  # condition above 1e14
-        return np.asarray(RidgePath.of(G, g, factor).coef([alpha])[0])
-    return np.asarray(solution if factor is None else factor * solution)
+    return solution if factor is None else factor * solution
 
 
-def cholesky_guard(order: int) -> AbstractContextManager[None]:
-    """Return the context in which to factorise by Cholesky: `blas_guard`, one thread from 8,192 on.
+def solve_definite(matrix: Vector, target: Vector, n_threads: int | None) -> Vector | None:
+    """Solve ``matrix x = target`` by Cholesky, ``matrix = L Lᵀ``: shape (n,), or None.
 
-    On several threads OpenBLAS's ``potrf`` overruns a buffer at large orders (a segmentation fault
-    at 16,000 on two, with SciPy 1.17; OpenBLAS issues 352 and 2821).
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n), float64, C-contiguous
+        Symmetric. L takes the place of its lower triangle; what is above the diagonal is neither
+        read nor written.
+    target : ndarray of shape (n,), float64
+    n_threads : int or None
+        The same bits for any number.
+
+    Returns
+    -------
+    ndarray of shape (n,) or None
+        None where the matrix is numerically singular or indefinite: where a pivot is not positive,
+        or L's diagonal spans more than a factor of 1e7 (a condition number above 1e14). n³ / 3
+        flops.
     """
-    large = order > LARGEST_THREADED_CHOLESKY
-    return single_threaded_blas() if large else blas_guard(order)
+    threads = resolve_n_threads(n_threads)
+    with single_threaded_blas():
+        if _core.cholesky(matrix, threads) < len(matrix):
+            return None
+        pivots = matrix.diagonal()
+        if pivots.min(initial=np.inf) < 1e-7 * pivots.max(initial=0.0):
+            return None
+        if not len(target):
+            return target
+        # the transpose is Lᵀ in the order of BLAS, whose one column is twice as fast as LAPACK's
+        (solve_triangular,) = scipy.linalg.get_blas_funcs(("trsv",), (matrix,))
+        half = solve_triangular(matrix.T, target, trans=1)
+        return np.asarray(solve_triangular(matrix.T, half, overwrite_x=True))
 
 
 def blas_guard(order: int) -> AbstractContextManager[None]:
