@@ -100,22 +100,27 @@ std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, int n_threads) {
     parallel_for(static_cast<std::ptrdiff_t>(tiles.size()), n_threads, [&](std::ptrdiff_t t) {
         const auto [i, k] = tiles[size_of(t)];
         const auto n_rows = std::min(width, n - i * width),
-                   n_columns = std::min(width, n - k * width), left = k * width;
-        double* const rows = a + i * width * n;  // of which the tile is at `left`
-        double* const columns = a + left * n;
-        if (!done.wait(i, k) || !done.wait(k, k)) return;
+                   n_columns = std::min(width, n - k * width);
+        double* const rows = a + i * width * n;
+        double* const columns = a + k * width * n;
+        double* const tile = rows + k * width;
+        for (std::ptrdiff_t j = 0; j < k; ++j) {
+            if (!done.wait(i, j + 1) || !done.wait(k, j + 1)) return;
+            if (i == k)
+                blas::subtract_outer_product(n_rows, width, rows + j * width, n, tile, n);
+            else
+                blas::gemm(blas::trans::no, blas::trans::yes, n_rows, n_columns, width, -1.0,
+                           rows + j * width, n, columns + j * width, n, 1.0, tile, n);
+        }
         if (i == k) {
-            blas::subtract_outer_product(n_rows, left, rows, n, rows + left, n);
-            const auto n_good = factorise(n_rows, rows + left, n);
+            const auto n_good = factorise(n_rows, tile, n);
             if (n_good < n_rows) {
-                n_positive = left + n_good;
+                n_positive = k * width + n_good;
                 return done.stop();
             }
         } else {
-            blas::gemm(blas::trans::no, blas::trans::yes, n_rows, n_columns, left, -1.0, rows, n,
-                       columns, n, 1.0, rows + left, n);
             if (!done.wait(k, k + 1)) return;
-            solve(n_rows, n_columns, columns + left, rows + left, n);
+            solve(n_rows, n_columns, columns + k * width, tile, n);
         }
         done.add(i);
     });
