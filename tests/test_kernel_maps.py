@@ -261,19 +261,19 @@ def test_whitening_with_and_without_eigenvectors(n_landmarks, monkeypatch):
     K = rbf_kernel(X, gamma=0.3)
     smallest = np.linalg.eigvalsh(K)[0]
     for tol, n_features in ((0.0, n_landmarks), (0.99 * smallest, n_landmarks)):
-        direct = nystroem._whitening(K, tol)
+        direct = nystroem._whitening(K, tol, 2)
         with monkeypatch.context() as patch:
             patch.setattr(nystroem, "_is_definite", lambda *_: False)
-            expected = nystroem._whitening(K, tol)
+            expected = nystroem._whitening(K, tol, 2)
         assert direct.shape == expected.shape == (n_landmarks, n_features)
         assert direct.flags.c_contiguous
         np.testing.assert_allclose(direct, expected, atol=1e-10 * np.abs(expected).max())
         np.testing.assert_allclose(direct.T @ K @ direct, np.eye(n_landmarks), atol=1e-11)
     if n_landmarks > 1:
-        assert nystroem._whitening(K, 1.01 * smallest).shape == (n_landmarks, n_landmarks - 1)
-    assert nystroem._is_definite(K, 0.99 * smallest)
-    assert not nystroem._is_definite(K, 1.01 * smallest)
-    assert not nystroem._is_definite(-K, 0.0)
+        assert nystroem._whitening(K, 1.01 * smallest, 2).shape == (n_landmarks, n_landmarks - 1)
+    assert nystroem._is_definite(K, 0.99 * smallest, 2)
+    assert not nystroem._is_definite(K, 1.01 * smallest, 2)
+    assert not nystroem._is_definite(-K, 0.0, 2)
 
 
 def test_all_rows_are_landmarks_where_there_are_fewer():

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from pairgram import _core
 from pairgram._checks import check_at_least_zero, check_size, check_text
 from pairgram._estimator import finite_rows
 from pairgram._kernel_settings import Kernel, KernelSettings
@@ -161,7 +162,7 @@ class Nystroem(FeatureMap):
             if rows is not None:
                 self.component_indices_ = rows
             K = kernel_values(self._kernel, self.components_, self.components_, threads)
-            self.whitening_ = _whitening(K, tol)
+            self.whitening_ = _whitening(K, tol, threads)
         self._n_features_out = self.whitening_.shape[1]
         return self
 
@@ -282,7 +283,7 @@ def _check_memory(n_landmarks: int) -> None:
         )
 
 
-def _whitening(K: Values, tol: float) -> Values:
+def _whitening(K: Values, tol: float, n_threads: int) -> Values:
     """Return ``U S^-½ Q`` of the eigenvalues of K, (m, m), above `tol` and rounding error.
 
     Where all are, two Cholesky factors take the place of the eigenvectors.
@@ -292,8 +293,8 @@ def _whitening(K: Values, tol: float) -> Values:
     K = (K + K.T) / 2
     rounding = len(K) * np.finfo(np.float64).eps
     # no eigenvalue is above the trace, if none is below 0
-    if _is_definite(K, max(tol, rounding * float(np.trace(K)))):
-        return _whitening_of_all(K)
+    if _is_definite(K, max(tol, rounding * float(np.trace(K))), n_threads):
+        return _whitening_of_all(K, n_threads)
     eigenvalues, vectors = scipy.linalg.eigh(K, driver="evd", check_finite=False)
     largest = eigenvalues.max(initial=0.0)
     kept = np.flatnonzero(eigenvalues > max(tol, rounding * largest))
@@ -307,25 +308,22 @@ def _whitening(K: Values, tol: float) -> Values:
     return np.ascontiguousarray(root.T)
 
 
-def _is_definite(K: Values, shift: float) -> bool:
+def _is_definite(K: Values, shift: float, n_threads: int) -> bool:
     """Tell whether all eigenvalues of K are above `shift`: whether K − shift · I has a factor."""
     if not (np.diag(K) > shift).all():
         return False
     shifted = K.copy()
     shifted[np.diag_indices(len(K))] -= shift
-    try:
-        scipy.linalg.cholesky(shifted.T, overwrite_a=True, check_finite=False)
-    except np.linalg.LinAlgError:
-        return False
-    return True
+    return _core.cholesky(shifted, n_threads) == len(K)
 
 
-def _whitening_of_all(K: Values) -> Values:
+def _whitening_of_all(K: Values, n_threads: int) -> Values:
     """Return the lower triangular W of positive diagonal with ``W Wᵀ = K⁻¹``.
 
-    ``K = Rᵀ R`` with lower triangular R is Cholesky's, rows and columns in reverse order; W = R⁻¹.
+    Cholesky's ``L Lᵀ`` of K, rows and columns in reverse order; W is L⁻ᵀ in reverse order.
     """
-    root = scipy.linalg.cholesky(K[::-1, ::-1].T, lower=True, check_finite=False)
+    root = np.ascontiguousarray(K[::-1, ::-1])
+    _core.cholesky(root, n_threads)  # K less a shift has a factor, so K has
     (invert,) = scipy.linalg.get_lapack_funcs(("trtri",), (root,))
-    inverse, _ = invert(root, lower=1, overwrite_c=True)
-    return np.ascontiguousarray(np.tril(inverse).T[::-1, ::-1])
+    inverse, _ = invert(root.T, lower=0, overwrite_c=True)  # Lᵀ in the order of LAPACK
+    return np.ascontiguousarray(np.tril(inverse[::-1, ::-1]))
