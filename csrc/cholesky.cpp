@@ -91,7 +91,8 @@ class progress {
 std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, int n_threads) {
     const auto width = tile_width(n), n_tiles = (n + width - 1) / width;
     // Column by column. A tile needs only tiles before it, and they are handed out in this order:
-    // the first that is not final never waits for long.
+    // the first that is not final never waits. No task throws: BLAS takes the order of any matrix
+    // that a memory holds.
     std::vector<std::pair<std::ptrdiff_t, std::ptrdiff_t>> tiles;
     for (std::ptrdiff_t k = 0; k < n_tiles; ++k)
         for (auto i = k; i < n_tiles; ++i) tiles.emplace_back(i, k);

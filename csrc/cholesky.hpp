@@ -10,8 +10,10 @@ namespace pairgram {
 // where A is not numerically positive definite, the row of the first that is not (or is NaN); the
 // lower triangle is then lost. n³ / 3 flops, O(n) memory besides; the same bits for any n_threads.
 //
-// By tiles, left-looking (Golub & Van Loan, Matrix Computations, 4th ed., §4.2.5 and §4.2.9), with
-// BLAS, which is to run on one thread, within a tile.
+// By tiles of a width that depends on n alone, each a task that waits for those it needs (Buttari,
+// Langou, Kurzak, Dongarra. A class of parallel tiled linear algebra algorithms for multicore
+// architectures. Parallel Computing 35, 2009), here left-looking: a tile is written by one task.
+// BLAS, which works within tiles, must be held to one thread.
 std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, int n_threads);
 
 }  // namespace pairgram
