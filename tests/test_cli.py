@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import pairgram
 from pairgram import (
     ELMRankCV,
+    MPRank,
     Nystroem,
     Pairgram,
     PairwiseELMCV,
@@ -165,6 +166,17 @@ def test_train_with_one_alpha(file, data, tmp_path):
     lines = dict(line.split(maxsplit=1) for line in text.splitlines() if line.strip())
     assert lines["alpha"].strip() == "2^3" and lines["pairs"].strip() == "dropped"
     assert "leave-query-out" in lines["held-out"] and f"{len(y)} rows, 30 queries" in text
+
+
+def test_train_on_pairs_of_all_rows(file, data, tmp_path):
+    """MPRank with a kernel."""
+    X, y, qid = data
+    options = ("--kernel", "rbf", "--pairs", "kept", "--scope", "global", "--metric", "msd")
+    report = json.loads(run("train", file, "-o", tmp_path / "m", *options, "--json"))
+    expected = RankRLSCV(kernel="rbf", scope="global", scoring="msd").fit(X, y, qid=qid)
+    assert report["score"] == expected.best_score_
+    mprank = MPRank(1 / (2 * expected.alpha_), kernel="rbf").fit(X, y, qid=qid)
+    np.testing.assert_allclose(load_model(tmp_path / "m").predict(X), mprank.predict(X), rtol=1e-9)
 
 
 def test_rls_is_pointwise(file, tmp_path):
@@ -932,7 +944,7 @@ def test_more_features_than_the_model(model_file, tmp_path):
         ((*ELM, "--alpha", 1), "--model elm-pairwise takes no --alpha or --alphas; rankrls, rls"),
         ((*ELM, "--alphas", "auto"), "--model elm-pairwise takes no --alpha or --alphas; rankrls"),
         ((*ELM, "--scale"), "--model elm-pairwise takes no --scale; rankrls, rls can"),
-        ((*ELM, "--scope", "query"), "--model elm-pairwise takes no --scope; elmrank can"),
+        ((*ELM, "--scope", "query"), "--model elm-pairwise takes no --scope; rankrls, elm"),
         ((*ELM, "--estimators", 2), "--model elm-pairwise takes no --estimators; elmrank can"),
         (("-m", "elmrank", "--kernel", "rbf"), "--model elmrank takes no --kernel; rankrls, rls"),
         (("-m", "elmrank", "--pairs", "none"), "--model elmrank takes one --pairs, and not none"),

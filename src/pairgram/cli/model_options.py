@@ -91,7 +91,8 @@ ScopeName = Annotated[
     typer.Option(
         "--scope",
         metavar="NAME",
-        help=f"Pairs of elmrank: {', '.join(known.SCOPES)} (of all rows). [default: global]",
+        help=f"Whose pairs: {', '.join(known.SCOPES)} (of all rows). [default: query; global for "
+        "elmrank]",
     ),
 ]
 Nodes = Annotated[

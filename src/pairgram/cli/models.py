@@ -58,6 +58,7 @@ def _rankrls(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
     return RankRLSCV(
         settings.alphas or None,
         pairs=[None if name == "none" else name for name in names],  # type: ignore[misc]
+        scope=settings.scope or "query",  # type: ignore[arg-type]
         target=list(settings.targets),  # type: ignore[arg-type]
         scale=settings.scale,
         weighting=settings.weighting,  # type: ignore[arg-type]
@@ -198,7 +199,7 @@ _KERNEL_SVM_GRID = _SVM_GRID | {"gammas": parse_grid("2^-12:2^2", "gammas")}
 MODELS: Mapping[str, Model] = {
     "rankrls": Model(
         "linear, or with --kernel, least squares on pairs; tries tied pairs kept and dropped",
-        *(_rankrls, _RLS | {"pairs"}, _RLS_GRID),
+        *(_rankrls, _RLS | {"pairs", "scope"}, _RLS_GRID),
         kernels=_KERNELS,
     ),
     "rls": Model(
