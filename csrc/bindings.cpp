@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <numeric>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "bindings_ranking.hpp"
@@ -97,19 +96,32 @@ void apply_half_laplacian(array<double>& vectors, const array<double>& labels,
     pg::apply_root(rule, view, adjoint, axis == 0 ? columns : rows, n_threads);
 }
 
+template <class T>
+array<T> as_array(const std::vector<T>& values) {
+    return array<T>(static_cast<py::ssize_t>(values.size()), values.data());
+}
+
+array<double> laplacian_diagonal(const array<double>& labels, const array<std::int64_t>& offsets,
+                                 const optional_array<std::int64_t>& order,
+                                 const optional_array<double>& row_weights,
+                                 const optional_array<double>& query_weights,
+                                 const std::string& pairs, const std::string& weighting,
+                                 const optional_array<double>& level_values,
+                                 const optional_array<double>& omega) {
+    const auto rule = rule_of(pairs, weighting, level_values, omega);
+    const ranking_arrays arrays{labels, offsets, order, row_weights, query_weights};
+    return as_array(pg::laplacian_diagonal(rule, arrays.view(rule, labels.size())));
+}
+
 py::tuple null_space(const array<double>& labels, const array<std::int64_t>& offsets,
                      const optional_array<std::int64_t>& order,
                      const optional_array<double>& row_weights,
                      const optional_array<double>& query_weights, const std::string& pairs,
                      const std::string& weighting, const optional_array<double>& level_values,
-                     const optional_array<double>& omega) {
+                     const optional_array<double>& omega, double largest) {
     const auto rule = rule_of(pairs, weighting, level_values, omega);
     const ranking_arrays arrays{labels, offsets, order, row_weights, query_weights};
-    const auto null = pg::null_space_of(rule, arrays.view(rule, labels.size()));
-    const auto as_array = [](const auto& values) {
-        return array<typename std::decay_t<decltype(values)>::value_type>(
-            static_cast<py::ssize_t>(values.size()), values.data());
-    };
+    const auto null = pg::null_space_of(rule, arrays.view(rule, labels.size()), largest);
     return py::make_tuple(as_array(null.pivot), as_array(null.vector), as_array(null.value));
 }
 
@@ -120,14 +132,14 @@ void solve_laplacian(array<double>& columns, const array<double>& known,
                      const optional_array<double>& row_weights,
                      const optional_array<double>& query_weights, const std::string& pairs,
                      const std::string& weighting, const optional_array<double>& level_values,
-                     const optional_array<double>& omega, int n_threads) {
+                     const optional_array<double>& omega, double largest, int n_threads) {
     const auto rule = rule_of(pairs, weighting, level_values, omega);
     check(columns.ndim() == 2 && known.ndim() == 2, "columns and known must be 2-d");
     check(columns.shape(1) == known.shape(1), "columns and known must be equally wide");
     pointer(columns);  // aligned
     const ranking_arrays arrays{labels, offsets, order, row_weights, query_weights};
     const auto view = arrays.view(rule, columns.shape(0));
-    const auto null = pg::null_space_of(rule, view);
+    const auto null = pg::null_space_of(rule, view, largest);
     std::int64_t row = 0;
     const auto n_known = std::count_if(null.pivot.begin(), null.pivot.end(),
                                        [&](std::int64_t pivot) { return pivot == row++; });
@@ -256,8 +268,10 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
           PAIRGRAM_QUERY_ARGUMENTS, py::arg("axis") = 0, py::arg("adjoint") = false,
           py::arg("n_threads") = 1);
     m.def("lean_eigen", &lean_eigen, py::arg("matrix").noconvert());
-    m.def("null_space", &null_space, PAIRGRAM_QUERY_ARGUMENTS);
+    m.def("laplacian_diagonal", &laplacian_diagonal, PAIRGRAM_QUERY_ARGUMENTS);
+    m.def("null_space", &null_space, PAIRGRAM_QUERY_ARGUMENTS, py::arg("largest") = 0.0);
     m.def("solve_laplacian", &solve_laplacian, py::arg("columns").noconvert(),
-          py::arg("known").noconvert(), PAIRGRAM_QUERY_ARGUMENTS, py::arg("n_threads") = 1);
+          py::arg("known").noconvert(), PAIRGRAM_QUERY_ARGUMENTS, py::arg("largest") = 0.0,
+          py::arg("n_threads") = 1);
     m.def("cholesky", &cholesky, py::arg("matrix").noconvert(), py::arg("n_threads") = 1);
 }

@@ -13,6 +13,7 @@ namespace pairgram {
 namespace {
 
 constexpr std::ptrdiff_t strip_width = 512;
+constexpr double smallest_diagonal = 1e-10, smallest_degree = 1e-5;  // beside the largest L_ii
 
 std::vector<query_plan> plans_of(const pair_rule& rule, const query_rows& rows) {
     std::vector<query_plan> plans(size_of(rows.n_queries));
@@ -28,13 +29,19 @@ double degree_of(const query_plan& plan, std::ptrdiff_t l) {
     return std::accumulate(chord + l + 1, chord + k, 0.0);
 }
 
+// L_ii of row i of a query.
+double diagonal_of(const query_plan& plan, std::ptrdiff_t i) {
+    const double f = plan.within[size_of(plan.level[size_of(i)])];
+    return plan.weight[size_of(i)] * f * f;
+}
+
 // Whether pairs join all rows of weight > 0 of a query; pointwise, whether these count.
-bool is_joined(const query_plan& plan, pair_kind kind) {
+bool is_joined(const query_plan& plan, pair_kind kind, double weakest) {
     std::ptrdiff_t n_last = 0;
     for (std::ptrdiff_t l = 0; l < plan.n_levels(); ++l) {
         if (!(plan.level_weight[size_of(l)] > 0)) continue;
         if (!(plan.within[size_of(l)] > 0)) return false;
-        n_last += kind == pair_kind::omega && degree_of(plan, l) <= 0;
+        n_last += kind == pair_kind::omega && degree_of(plan, l) <= weakest;
     }
     return n_last <= 1;
 }
@@ -107,7 +114,7 @@ void offsets_of(const query_plan& plan, pair_kind kind, std::ptrdiff_t width,
     for (std::ptrdiff_t l = 0; l < plan.n_levels(); ++l) {
         const double v = plan.level_weight[size_of(l)], f = plan.within[size_of(l)];
         double* offset = sums.data() + l * width;
-        scale(width, v > 0 ? -1 / (v * f * f) : 0.0, offset);
+        scale(width, v * f * f > 0 ? -1 / (v * f * f) : 0.0, offset);
         if (kind == pair_kind::omega) add(width, 1.0, means.data() + l * width, offset);
         if (kind == pair_kind::dropped && v > 0)
             add(width, 1 / (v * plan.between * plan.between), means.data() + l * width, offset);
@@ -123,48 +130,59 @@ struct column_strip {
 };
 
 void solve_strip(pair_kind kind, const query_plan& plan, const query_rows& rows,
-                 std::ptrdiff_t query, const std::vector<const double*>& known_row,
-                 const column_strip& strip) {
+                 std::ptrdiff_t query, const std::vector<std::int64_t>& pivots,
+                 const std::vector<const double*>& known_row, const column_strip& strip) {
     const auto begin = static_cast<std::ptrdiff_t>(rows.offsets[query]);
     const auto n = rows.size(query), width = strip.width;
-    if (n == 0) return;
-    const bool joined = is_joined(plan, kind);
+    const auto row_of = [&](std::ptrdiff_t i) { return rows.row(begin + i); };
+    const auto pivot_of = [&](std::ptrdiff_t i) { return pivots[size_of(row_of(i))]; };
+    const auto is_told = [&](std::ptrdiff_t i) { return pivot_of(i) != row_of(i); };
     const auto level = [&](std::ptrdiff_t i) { return plan.level[size_of(i)] * width; };
-    const auto factor = [&](std::ptrdiff_t i) {
-        const double f = plan.within[size_of(plan.level[size_of(i)])];
-        return 1 / (plan.weight[size_of(i)] * f * f);
-    };
     std::vector<double> offsets(size_of(plan.n_levels() * width), 0.0);
-    const auto is_told = [&](std::ptrdiff_t i) { return joined && plan.weight[size_of(i)] > 0; };
-    std::ptrdiff_t pivot = 0;
-    while (pivot < n && !is_told(pivot)) ++pivot;
-    if (pivot < n && kind != pair_kind::none) {
-        for (std::ptrdiff_t i = pivot; i < n; ++i)
-            if (is_told(i))
-                add(width, 1.0, strip.row(rows.row(begin + i)), offsets.data() + level(i));
+    std::ptrdiff_t told = 0;
+    while (told < n && !is_told(told)) ++told;
+    if (told < n && kind != pair_kind::none) {
+        std::ptrdiff_t pivot = 0;
+        while (row_of(pivot) != pivot_of(told)) ++pivot;
+        for (std::ptrdiff_t i = 0; i < n; ++i)
+            if (plan.weight[size_of(i)] > 0)
+                add(width, 1.0, strip.row(row_of(i)), offsets.data() + level(i));
         offsets_of(plan, kind, width, offsets);
         // shifted so that the pivot's z becomes what is known of it
-        const auto row = rows.row(begin + pivot);
         std::vector<double> shift(offsets.begin() + level(pivot),
                                   offsets.begin() + level(pivot) + width);
-        add(width, factor(pivot), strip.row(row), shift.data());
+        add(width, 1 / diagonal_of(plan, pivot), strip.row(row_of(pivot)), shift.data());
         scale(width, -1.0, shift.data());
-        add(width, 1.0, known_row[size_of(row)] + strip.from, shift.data());
+        add(width, 1.0, known_row[size_of(row_of(pivot))] + strip.from, shift.data());
         for (std::ptrdiff_t l = 0; l < plan.n_levels(); ++l)
             add(width, 1.0, shift.data(), offsets.data() + l * width);
     }
     for (std::ptrdiff_t i = 0; i < n; ++i) {
-        const auto row = rows.row(begin + i);
         if (is_told(i))
-            scale_and_add(width, factor(i), offsets.data() + level(i), strip.row(row));
+            scale_and_add(width, 1 / diagonal_of(plan, i), offsets.data() + level(i),
+                          strip.row(row_of(i)));
         else
-            std::copy_n(known_row[size_of(row)] + strip.from, width, strip.row(row));
+            std::copy_n(known_row[size_of(row_of(i))] + strip.from, width, strip.row(row_of(i)));
     }
 }
 
 }  // namespace
 
-null_space null_space_of(const pair_rule& rule, const query_rows& rows) {
+std::vector<double> laplacian_diagonal(const pair_rule& rule, const query_rows& rows) {
+    std::vector<double> diagonal(
+        size_of(static_cast<std::ptrdiff_t>(rows.offsets[rows.n_queries])));
+    query_plan plan;
+    for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
+        if (rows.size(q) == 0) continue;
+        plan_query(rule, rows, q, nullptr, plan);
+        for (std::ptrdiff_t i = 0; i < rows.size(q); ++i)
+            diagonal[size_of(rows.row(static_cast<std::ptrdiff_t>(rows.offsets[q]) + i))] =
+                diagonal_of(plan, i);
+    }
+    return diagonal;
+}
+
+null_space null_space_of(const pair_rule& rule, const query_rows& rows, double largest) {
     const auto n = size_of(static_cast<std::ptrdiff_t>(rows.offsets[rows.n_queries]));
     null_space null{std::vector<std::int64_t>(n), std::vector<std::int64_t>(n),
                     std::vector<double>(n)};
@@ -179,10 +197,11 @@ null_space null_space_of(const pair_rule& rule, const query_rows& rows) {
             row[i] = rows.row(begin + static_cast<std::ptrdiff_t>(i));
         plan_query(rule, rows, q, nullptr, plan);
         number_null_vectors(plan, rule.kind, row, n_vectors, null);
-        const bool joined = is_joined(plan, rule.kind);
+        const bool joined = is_joined(plan, rule.kind, smallest_degree * largest);
         std::ptrdiff_t first = -1;
         for (std::size_t i = 0; i < row.size(); ++i) {
-            const bool told = joined && plan.weight[i] > 0;
+            const bool told = joined && diagonal_of(plan, static_cast<std::ptrdiff_t>(i)) >
+                                            smallest_diagonal * largest;
             if (told && first < 0 && rule.kind != pair_kind::none) first = row[i];
             null.pivot[size_of(row[i])] = told ? first : row[i];
         }
@@ -202,8 +221,8 @@ void solve_laplacian(const pair_rule& rule, const query_rows& rows, const null_s
     const auto n_strips = (width + strip_width - 1) / strip_width;
     parallel_for(rows.n_queries * n_strips, n_threads, [&](std::ptrdiff_t task) {
         const auto from = task % n_strips * strip_width;
-        solve_strip(rule.kind, plans[size_of(task / n_strips)], rows, task / n_strips, known_row,
-                    {from, std::min(strip_width, width - from), width, matrix});
+        solve_strip(rule.kind, plans[size_of(task / n_strips)], rows, task / n_strips, null.pivot,
+                    known_row, {from, std::min(strip_width, width - from), width, matrix});
     });
 }
 

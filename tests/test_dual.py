@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupShuffleSplit, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
@@ -252,6 +252,42 @@ def test_directions_that_queries_barely_see():
 
 
 # Held-out scores ----------------------------------------------------------------------------------
+
+
+def assert_held_out(problem, settings, tolerances):
+    """Leave-query-out scores at falling ridges against refits."""
+    K, data = kernel_matrix(problem.X), data_of(problem, kernel_matrix(problem.X))
+    total = DualGram(data, settings)
+    ridge = total.decompose()
+    alphas = ridge.eigenvalues.max() * 10.0 ** np.arange(0, -2 * len(tolerances), -2)
+    scores = held_out.leave_query_out(data, total, ridge, alphas)
+    rows = np.arange(len(problem.y))
+    splits = [(rows[problem.query != q], rows[problem.query == q]) for q in set(problem.query)]
+    expected = refits(problem, K, settings, alphas, splits)
+    for (_, test), part in zip(splits, expected, strict=True):
+        for actual, wanted, tolerance in zip(scores[:, test], part, tolerances, strict=True):
+            assert_scores(actual, wanted, problem.y, tolerance)
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 5, 6], [0, 1, 7, 8], [0, 1, 9, 10], [0, 1, 40, 41]])
+def test_levels_that_hardly_any_pair_joins(labels):
+    rng = np.random.default_rng(0)
+    y = rng.choice(labels, 60) * 1.0
+    problem = Problem(rng.normal(size=(60, 3)), y, np.repeat(np.arange(6), 10), None, None)
+    settings = PairSettings(lambda a, b: np.exp(-((a - b) ** 2)))
+    assert_held_out(problem, settings, [1e-11, 1e-10, 1e-8])
+
+
+@pytest.mark.parametrize("pairs", PAIRS)
+@pytest.mark.parametrize("weight", [1e-9, 1e-12, 1e-16, 1e-24, 1e-200])
+def test_rows_that_hardly_count(pairs, weight):
+    rng = np.random.default_rng(0)
+    y, query = rng.integers(0, 3, 60) * 1.0, np.repeat(np.arange(6), 10)
+    v, query_weight = np.ones(60), np.ones(60)
+    v[::7], query_weight[query == 2] = weight, weight
+    X = rng.normal(size=(60, 3))
+    for problem in (Problem(X, y, query, v, None), Problem(X, y, query, None, query_weight)):
+        assert_held_out(problem, PairSettings(pairs), [1e-9, 1e-8, 1e-7])
 
 
 def refits(problem, K, settings, alphas, splits):
@@ -758,3 +794,36 @@ def test_gamma_that_is_refused():
             RankRLSCV(kernel="rbf", gamma=gamma).fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="gamma must be None or a finite number"):
         RankRLS(kernel="rbf", gamma=GAMMAS).fit(X, y, qid=qid)
+
+
+def test_folds_are_those_of_every_gamma():
+    X, y, qid = make_ranking(12, (4, 9), 3, random_state=1)
+    splits = list(QueryKFold(3).split(X, y, qid))
+    for cv in ((split for split in splits), GroupShuffleSplit(3)):
+        model = RankRLSCV(kernel="rbf", gamma=[0.1, 0.1], cv=cv).fit(X, y, qid=qid)
+        first, second = model.cv_results_["mean_test_score"].reshape(2, -1)
+        np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-6, 1e-12, 1e-100])
+def test_a_singular_system_of_any_scale_above_the_order_of_divide_and_conquer(monkeypatch, size):
+    """Where Cholesky has failed halfway and left its factor in one triangle."""
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(60, 5)), np.arange(60) // 6
+    y = X[:, 0] + rng.normal(size=60)
+    K = size * (X @ X.T)
+    expected = K @ RankRLS(0.0, kernel="precomputed").fit(K, y, qid=qid).coef_
+    monkeypatch.setattr(dual, "DIVIDE_AND_CONQUER_ORDER", 0)
+    scores = K @ RankRLS(0.0, kernel="precomputed").fit(K, y, qid=qid).coef_
+    np.testing.assert_allclose(scores, expected, atol=1e-10)
+    np.testing.assert_allclose(scores, X @ RankRLS(0.0).fit(X, y, qid=qid).coef_, atol=1e-9)
+
+
+def test_sums_that_overflow():
+    X, y, qid = make_ranking(4, (4, 9), 3, random_state=1)
+    for model in (RankRLS(kernel="rbf"), RankRLSCV(kernel="rbf")):
+        with pytest.raises(ValueError, match=r"^y too large: the weighted sum of squared differ"):
+            model.fit(X, np.where(y > 0, 1.7e308, -1.7e308), qid=qid)
+    K = 1e307 * np.eye(len(y))
+    with pytest.raises(ValueError, match=r"^the weights or the kernel matrix too large"):
+        RankRLS(kernel="precomputed").fit(K, y, qid=qid, sample_weight=np.full(len(y), 1e5))

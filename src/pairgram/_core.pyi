@@ -85,6 +85,18 @@ def cholesky(
 def lean_eigen(
     matrix: NDArray[np.float64],  # overwritten
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def laplacian_diagonal(
+    labels: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    *,
+    order: NDArray[np.int64] | None = None,
+    row_weights: NDArray[np.float64] | None = None,
+    query_weights: NDArray[np.float64] | None = None,
+    pairs: str,
+    weighting: str,
+    level_values: NDArray[np.float64] | None = None,
+    omega: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]: ...
 def null_space(
     labels: NDArray[np.float64],
     offsets: NDArray[np.int64],
@@ -96,6 +108,7 @@ def null_space(
     weighting: str,
     level_values: NDArray[np.float64] | None = None,
     omega: NDArray[np.float64] | None = None,
+    largest: float = 0.0,  # L_ii of the problem: what is small beside it tells nothing
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
 def solve_laplacian(
     columns: NDArray[np.float64],  # changed in place
@@ -110,6 +123,7 @@ def solve_laplacian(
     weighting: str,
     level_values: NDArray[np.float64] | None = None,
     omega: NDArray[np.float64] | None = None,
+    largest: float = 0.0,
     n_threads: int = 1,
 ) -> None: ...
 def leave_query_out(

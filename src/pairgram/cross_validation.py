@@ -112,6 +112,13 @@ class HeldOutScoring:
         targets = [replace(data, y=y) for y in np.ascontiguousarray(labels.T)]
         return [cls._of_splits(one, splits, validation, scoring, n_threads) for one in targets]
 
+    def of(self, data: RankingData) -> HeldOutScoring:
+        """Return the same with another feature map, which the validation set shares."""
+        valid = self.validation
+        if valid is not None:
+            valid = replace(valid, feature_map=data.feature_map)
+        return replace(self, data=data, validation=valid)
+
     def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
         """Raise the ValueErrors of `scores`, from the labels and the sizes alone."""
         if self.splits is not None:

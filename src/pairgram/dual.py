@@ -170,7 +170,7 @@ class DualGram:
         matrix, target, largest = self._system(labelled)
         ridge = self._decomposed(labelled, matrix, target, largest)
         most = ridge.eigenvalues.max(initial=0.0)
-        values = np.maximum(ridge.eigenvalues, FLOOR * most if most > 0 else 1.0)
+        values = np.maximum(ridge.eigenvalues, FLOOR * most or 1.0)
         with single_threaded_blas():
             projection = np.sqrt(values) * (ridge.basis.T @ target)
         vectors = ridge.basis.T  # in rows, which turn into the basis in place
@@ -224,9 +224,19 @@ class DualGram:
         largest = float(max(matrix.max(initial=0.0), -matrix.min(initial=0.0)))
         self._root(labelled, matrix)
         self._root(labelled, matrix, axis=1)
-        if (trace := float(matrix.trace())) < 0:
+        target = self._targets(labelled)
+        with np.errstate(over="ignore", invalid="ignore"):
+            trace, norm = float(matrix.trace()), float(target @ target)
+        for what, size in (("the kernel matrix", trace), ("y", norm)):
+            if not np.isfinite(size):
+                weighted = labelled.row_weights is not None or labelled.query_weights is not None
+                raise ValueError(
+                    f"{'the weights or ' * weighted}{what} too large: the weighted sum of squared "
+                    "differences overflows"
+                )
+        if trace < 0:
             self._refuse_indefinite(labelled, 0.0, -trace, largest)
-        return matrix, self._targets(labelled), largest
+        return matrix, target, largest
 
     def _matrix(self) -> Vector:
         """Return K of the rows that count, as an array that may be overwritten."""
@@ -338,8 +348,14 @@ def _lean_eigen(
     (_, y, offsets), named = kernel_arguments(labelled, settings)
     _, vectors, entries = _core.null_space(y, offsets, **named)
     n_null = int(vectors.max(initial=-1)) + 1
-    # at least the largest eigenvalue in size
-    bound = min(np.linalg.norm(matrix), max(np.abs(row).sum() for row in matrix))
+    # no eigenvalue of a positive semidefinite matrix is above its trace, of none above its rows'
+    # sums; the lower triangle may hold a Cholesky factor
+    sums = np.zeros(len(matrix))
+    for i, row in enumerate(matrix):
+        sizes = np.abs(row[i:])
+        sums[i] += sizes.sum()
+        sums[i + 1 :] += sizes[1:]
+    bound = min(float(sums.max(initial=0.0)), float(matrix.trace()))
     shifts = -bound * np.linspace(1.1, 2.2, n_null)
     order = np.argsort(vectors, kind="stable")
     begins = np.searchsorted(vectors[order], np.arange(n_null + 1))

@@ -64,11 +64,15 @@ def scores_without_folds(
             query_weights=None,
         )
     scores = np.empty((len(alphas), len(data.y)))
+    (_, y, offsets), named = kernel_arguments(labelled, settings)
+    largest = float(_core.laplacian_diagonal(y, offsets, **named).max(initial=0.0))
     for part in _blocks(folds, 8 * len(ridge.eigenvalues)):
         rows = np.concatenate(part)
         block = labelled.take(rows)
         (targets, y, offsets), named = kernel_arguments(block, settings)
-        z = _rows_in_basis(data, ridge, rows, (y, offsets), named, n_threads)
+        z = _rows_in_basis(
+            data, ridge, rows, (y, offsets), {**named, "largest": largest}, n_threads
+        )
         with single_threaded_blas():
             scores[:, rows] = _core.leave_query_out(
                 z,
@@ -101,7 +105,7 @@ def _rows_in_basis(
 ) -> Vector:
     """Return z = K @ basis of whole queries, (n_rows, rank), by ``L z = basis Λ``.
 
-    K is needed for a row of each query alone, and for those without weight or pairs.
+    K is needed for a row of each query alone, and for those with little or no weight or pairs.
     """
     pivots, _, _ = _core.null_space(*labels, **named)
     pivot_rows = rows[pivots == np.arange(len(rows))]

@@ -250,7 +250,7 @@ class _Search(_ELM, RidgeSearch):
     _too_weak = "C is so large"
 
     def _grid(self) -> tuple[list[tuple[PairSettings, bool]], Vector | None]:
-        combinations = [(self._settings(pairs), False) for pairs in as_list(self.pairs)]
+        combinations = [(self._settings(pairs), False) for pairs in as_list(self.pairs, "pairs")]
         return combinations, 1 / self._checked_Cs()
 
     def _checked_Cs(self) -> Vector:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,10 @@ class HeldOutPairs:
                 f"'pairwise_accuracy', got {metric.name!r}"
             )
         return cls(data, metric, n_threads)
+
+    def of(self, data: RankingData) -> HeldOutPairs:
+        """Return the same with another feature map."""
+        return replace(self, data=data)
 
     def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
         """Raise a ValueError where there are several queries, or it would take too long."""

@@ -338,13 +338,13 @@ class RankRLSCV(RidgeSearch):
         self.n_threads = n_threads
 
     def _grid(self) -> tuple[list[tuple[PairSettings, bool]], Vector | None]:
-        scales = as_list(self.scale)
+        scales = as_list(self.scale, "scale")
         for scale in scales:
             check_flag("scale", scale)
         combinations = [
             (PairSettings(pairs, self.scope, self.weighting, target), bool(scale))
             for pairs, target, scale in itertools.product(
-                as_list(self.pairs), as_list(self.target), scales
+                as_list(self.pairs, "pairs"), as_list(self.target, "target"), scales
             )
         ]
         return combinations, None if self.alphas is None else check_alphas(self.alphas)

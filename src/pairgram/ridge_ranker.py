@@ -237,14 +237,13 @@ class RidgeSearch(_FeaturesOrKernel):
                 f"{type(self).__name__} holds rows out, so X must have two or more, got 1 sample"
             )
         self.uses_qid_ = qid is not None or group is not None
-        scorings: list[HeldOutScoring | HeldOutPairs] = []
+        scoring = self._scoring(data, self.uses_qid_)
         candidates: list[Candidate] = []
         for gamma in self._gammas():
             if candidates:
                 data = replace(data, feature_map=data.feature_map.with_gamma(gamma))
-            scorings.append(self._scoring(data, self.uses_qid_))
-            candidates += self._candidates(data, combinations, given, scorings[-1])
-        self._choose(candidates, scorings[0].metric)
+            candidates += self._candidates(data, combinations, given, scoring.of(data))
+        self._choose(candidates, scoring.metric)
         return self
 
     def _candidates(
@@ -294,10 +293,8 @@ class RidgeSearch(_FeaturesOrKernel):
         return HeldOutScoring.make(data, self.cv, validation, self.scoring, self.n_threads)
 
     def _gammas(self) -> list[float | None]:
-        if isinstance(self.gamma, np.ndarray) and self.gamma.ndim == 1:
-            gammas = as_list(self.gamma.tolist())
-        else:
-            gammas = as_list(self.gamma)
+        is_array = isinstance(self.gamma, np.ndarray) and self.gamma.ndim == 1
+        gammas = as_list(self.gamma.tolist() if is_array else self.gamma, "gamma")
         if len(gammas) > 1 and not self._has_gamma:
             raise ValueError(
                 f"gamma must not be a list with kernel={self.kernel!r}, which has no gamma to "
@@ -378,10 +375,10 @@ def _candidate(
     return Candidate(feature_map, coordinates, total.settings, scale, alphas, solved, scores)
 
 
-def as_list(value: Any) -> list[Any]:
+def as_list(value: Any, name: str) -> list[Any]:
     """Return a setting, or the settings to choose from, as a list."""
     if isinstance(value, (list, tuple)):
         if not value:
-            raise ValueError("a list of settings to choose from must not be empty")
+            raise ValueError(f"{name}: a list of settings to choose from must not be empty")
         return list(value)
     return [value]

@@ -18,6 +18,7 @@ __all__ = ["SMALLEST_PIVOT", "RowRegression", "blocks_of_rows", "factors_without
 
 Rows = NDArray[np.int64]
 BLOCK_BYTES = 32 << 20
+SMALLEST_WEIGHT = 1e-10  # beside the largest: below, L z is rounding error
 SMALLEST_PIVOT = 5e-11  # of I − H: below, what is held out is rounding error
 
 
@@ -90,10 +91,11 @@ class RowRegression:
         # L z = factor · v (z − mean) in the dual, where a product with the basis has lost half of
         # its digits for a small eigenvalue.
         v = self.data.v[rows]
+        told = v > SMALLEST_WEIGHT * self.data.v.max()
         z = self.ridge.rows_of_laplacian(rows)
-        z /= np.where(v > 0, self.factor * v, np.inf)[:, None]
-        if (v == 0).any():
-            z[v == 0] = self._products(np.arange(len(self.data.y))[rows][v == 0])
+        z /= np.where(told, self.factor * v, np.inf)[:, None]
+        if not told.all():
+            z[~told] = self._products(np.arange(len(self.data.y))[rows][~told])
         return z
 
     @cached_property
