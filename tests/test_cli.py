@@ -971,7 +971,7 @@ def test_more_features_than_the_model(model_file, tmp_path):
             ("--kernel", "rbf", "--degree", 2),
             "--degree is of --kernel polynomial, but the kernel is rbf",
         ),
-        (("--kernel", "rbf", "--scale"), "--scale scales features, which the dual form does not"),
+        (("--kernel", "rbf", "--scale"), "--scale scales the features of the primal form, not w"),
         (("--coef0", 2), "--coef0 is of --kernel polynomial, but no kernel is given"),
         (("--kernel", "polynomial", "--coef0", -1), "--coef0 must be finite and >= 0, got -1"),
         (("-m", "rank-nystroem", "--degree", 2), "--degree is of --kernel polynomial, but the k"),

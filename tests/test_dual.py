@@ -30,6 +30,7 @@ from pairgram import (
     make_ranking,
     row_regression,
 )
+from pairgram._threads import single_threaded_blas
 from pairgram.data import RankingData
 from pairgram.dual import DualGram
 from pairgram.gram import Pairgram
@@ -443,7 +444,8 @@ def test_threads(n_threads):
     data = RankingData.make(kernel_matrix(X), y, qid=qid)
     one, more = (DualGram(data, PairSettings("gain"), n) for n in (1, n_threads))
     np.testing.assert_array_equal(more.solve(0.1), one.solve(0.1))
-    np.testing.assert_array_equal(more.decompose().basis, one.decompose().basis)
+    with single_threaded_blas():  # of an eigendecomposition that is BLAS's own affair
+        np.testing.assert_array_equal(more.decompose().basis, one.decompose().basis)
 
 
 def test_tools_of_scikit_learn(routing):
@@ -482,7 +484,7 @@ def test_what_predict_says_of_other_rows():
     with pytest.raises(ValueError, match=message):
         model.predict(X)
     X[0, 0] = np.nan
-    with pytest.raises(ValueError, match=r"^Input X contains NaN: .*column 0"):
+    with pytest.raises(ValueError, match=r"^Input X contains NaN: row 0, column 0"):
         RankRLS(kernel="rbf").fit(X[1:], y[1:]).predict(X)
 
 

@@ -7,9 +7,10 @@ import threading
 
 import numpy as np
 import pytest
+import scipy.linalg
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from pairgram import Pairgram
+from pairgram import Pairgram, RankRLSCV
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 
 
@@ -115,3 +116,23 @@ def test_a_child_forked_under_the_guard_gets_its_threads_back():
             child.start()
             assert results.get(timeout=60) == before
             child.join(60)
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+@pytest.mark.parametrize(("n_threads", "expected"), [(1, 1), (3, 2)])
+def test_an_eigendecomposition_takes_one_blas_thread_for_one(
+    monkeypatch, kernel, n_threads, expected
+):
+    seen = []
+
+    def eigh(*arguments, **named):
+        seen.append(blas_threads())
+        return scipy_eigh(*arguments, **named)
+
+    scipy_eigh = scipy.linalg.eigh
+    monkeypatch.setattr(scipy.linalg, "eigh", eigh)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 270)), rng.normal(size=300)
+    with threadpool_limits(2, user_api="blas"):
+        RankRLSCV([1.0], kernel=kernel, n_threads=n_threads).fit(X, y, qid=np.arange(300) // 10)
+    assert seen == [{expected}]

@@ -83,7 +83,11 @@ class Coordinates:
                 f"form='primal' needs features: kernel={data.feature_map.kernel!r} has the dual"
             )
         if scale and (kernel or form == "dual"):
-            raise ValueError("scale=True scales features, which the dual form does not have")
+            what = f"kernel={data.feature_map.kernel!r}" if kernel else "form='dual'"
+            raise ValueError(
+                f"scale=True scales the features of the primal form, not with {what}: scale X "
+                "before, as by MinMaxScaler in a Pipeline"
+            )
         if kernel:
             if not is_made(data.feature_map):
                 rows = data.feature_map.support_rows_

@@ -18,7 +18,7 @@ from pairgram.gram import Pairgram
 from pairgram.kernels import KernelMap
 from pairgram.laplacian import apply_half_laplacian, kernel_arguments, without_features
 from pairgram.pairs import PairSettings
-from pairgram.ridge import RidgePath, Vector, check_alpha, solve_definite
+from pairgram.ridge import RidgePath, Vector, blas_guard, check_alpha, solve_definite
 
 __all__ = ["DualGram", "Statistics", "bytes_per_square", "is_made", "require_memory"]
 
@@ -44,8 +44,8 @@ class DualGram:
         (n_rows, n_rows).
     settings : PairSettings
     n_threads : int or None, default=None
-        `solve` gives the same bits for any number unless it takes an eigendecomposition, which
-        runs on as many threads as BLAS has.
+        The same bits for any number, but for an eigendecomposition above order 256, which takes
+        one BLAS thread for 1 and else as many as BLAS has.
 
     Notes
     -----
@@ -187,9 +187,11 @@ class DualGram:
         """
         trace = float(matrix.trace())
         if len(matrix) <= DIVIDE_AND_CONQUER_ORDER:
-            ridge = RidgePath.of(matrix, target)
+            ridge = RidgePath.of(matrix, target, n_threads=self.n_threads)
         else:
-            ridge = RidgePath.of_eigen(*_lean_eigen(matrix, labelled, self.settings), target)
+            with blas_guard(len(matrix), self.n_threads):
+                decomposed = _lean_eigen(matrix, labelled, self.settings)
+            ridge = RidgePath.of_eigen(*decomposed, target)
         # Negative eigenvalues were set to 0: what they add up to is what the trace lacks.
         positive = float(ridge.eigenvalues.sum())
         self._refuse_indefinite(labelled, positive, positive - trace, largest)
@@ -209,7 +211,9 @@ class DualGram:
         if negative > 16 * len(labelled.y) * eps * largest * pair_weight:
             raise ValueError(
                 "the kernel matrix must be positive semidefinite, but for these pairs its positive "
-                f"eigenvalues add up to {positive:.3g} and its negative ones to {-negative:.3g}"
+                f"eigenvalues add up to {positive:.3g} and its negative ones to {-negative:.3g}, "
+                "which is more than rounding; set negative eigenvalues of the matrix to 0, or add "
+                "the size of the smallest to its diagonal"
             )
 
     def _labels(self) -> RankingData:

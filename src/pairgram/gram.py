@@ -393,7 +393,8 @@ class Pairgram:
     def decompose(self, *, scale: bool = False) -> RidgePath:
         """Return the eigendecomposition from which solutions for every alpha come."""
         G = self.G
-        return RidgePath.of(G, self.g, scale_factors(np.diag(G)) if scale else None)
+        factor = scale_factors(np.diag(G)) if scale else None
+        return RidgePath.of(G, self.g, factor, self.n_threads)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the statistics to a safetensors file (no code in it), whole or not at all.

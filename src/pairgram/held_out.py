@@ -272,7 +272,7 @@ def path_of(statistics: Statistics, factor: Vector | None) -> RidgePath:
     """Return the path of given feature scaling, None for a kernel."""
     if isinstance(statistics, DualGram):
         return statistics.decompose()
-    return RidgePath.of(statistics.G, statistics.g, factor)
+    return RidgePath.of(statistics.G, statistics.g, factor, statistics.n_threads)
 
 
 def _is_subtractable(data: RankingData, settings: PairSettings, test: Rows) -> bool:

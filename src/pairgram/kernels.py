@@ -43,7 +43,10 @@ def kernel_matrix(
         - "tanimoto": ``xᵀz / (‖x‖² + ‖z‖² − xᵀz)``, for binary rows such as fingerprints the
           Jaccard coefficient. 1 for two rows of zeros, or of entries whose squares underflow;
         - "precomputed": X is the matrix itself, and Z None;
-        - a callable: ``kernel(X, Z)`` returns the matrix.
+        - a callable: ``kernel(X, Z)`` returns the matrix of all rows of X with all of Z, as they
+          are given: arrays or csr_array, of float64 or float32. Objects that are not rows of
+          numbers, such as strings or graphs, come as the numbers by which the callable looks them
+          up, ``X = np.arange(n)[:, None]``, or as the matrix of their kernel, "precomputed".
     gamma : float > 0 or None, default=None
         None: ``1 / n_features``.
     degree : int of 1 to 1,000, default=3
@@ -101,7 +104,8 @@ def kernel_matrix(
 class KernelMap(Transformer):
     """The kernel with every training row, as features: ``x → (k(x, x_1), …, k(x, x_n))``.
 
-    A linear model of these features is a kernel model, whose coefficients are the dual ones.
+    A linear model of these features is a kernel model. As a ranker's `feature_map` its ridge is on
+    the weights of the features; for one on the norm in the kernel's space give ``kernel=`` instead.
 
     Parameters
     ----------
@@ -248,7 +252,7 @@ class KernelMap(Transformer):
         if callable(self._settings.kernel):
             raise ValueError(
                 "kernel is a Python callable, which a file cannot hold without running code when "
-                "it is loaded; use one of the named kernels"
+                "it is loaded; use a named kernel, or kernel='precomputed', or pickle"
             )
         rows: Any = self.support_rows_
         arrays: dict[str, NDArray[Any]] = {"map_support": self.support_}

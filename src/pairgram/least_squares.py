@@ -20,7 +20,7 @@ __all__ = ["RankRLS", "RankRLSCV"]
 
 
 class RankRLS(RidgeRanker):
-    """Linear ranker by regularised least squares on pairs (RankRLS), or on rows.
+    """Ranker by regularised least squares on pairs (RankRLS), or on rows; linear, or of a kernel.
 
     Parameters
     ----------
@@ -62,7 +62,8 @@ class RankRLS(RidgeRanker):
         dual alone.
     n_threads : int or None, default=None
         None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``. The result has
-        the same bits for any number.
+        the same bits for any number, but for an eigendecomposition above order 256 (of a path, or a
+        singular system), which takes one BLAS thread for 1 and else as many as BLAS has.
 
     Attributes
     ----------

@@ -169,8 +169,12 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             feature_map, coef = unwhitened(self.feature_map_, self.coef_)
             step = block_rows(max(X.shape[1], len(coef)), X.dtype)
             blocks = [X[begin : begin + step] for begin in range(0, X.shape[0], step)]
-            with single_threaded_blas():  # maps of this package have threads of their own
-                parts = [mapped(feature_map, block) @ coef for block in blocks]
+            try:
+                with single_threaded_blas():  # maps of this package have threads of their own
+                    parts = [mapped(feature_map, block) @ coef for block in blocks]
+            except ValueError:
+                require_finite(X, "X")  # which names the row; the map has seen a block
+                raise
             return np.concatenate(parts).astype(X.dtype, copy=False)
         coef, offset = (self.coef_, 0.0) if nodes is None else nodes.fold(self.coef_)
         if X.dtype == np.float32 and abs(coef).max(initial=0.0) < 1e30:

@@ -189,7 +189,7 @@ class Nystroem(FeatureMap):
         if callable(self._kernel.kernel):
             raise ValueError(
                 "kernel is a Python callable, which a file cannot hold without running code when "
-                "it is loaded; use one of the named kernels"
+                "it is loaded; use a named kernel, or pickle"
             )
         arrays: dict[str, NDArray[Any]] = {
             "map_components": self.components_,

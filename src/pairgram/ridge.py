@@ -61,14 +61,16 @@ class RidgePath:
     is_dual: bool = False
 
     @classmethod
-    def of(cls, G: Vector, g: Vector, factor: Vector | None = None) -> RidgePath:
+    def of(
+        cls, G: Vector, g: Vector, factor: Vector | None = None, n_threads: int | None = None
+    ) -> RidgePath:
         """Decompose `G`, shape (n_features, n_features), scaled by `factor`; G is overwritten.
 
         O(n_features³), by divide and conquer: 2 n_features² words of workspace.
         """
         if factor is not None:
             G, g = factor[:, None] * G * factor, factor * g
-        with blas_guard(len(g)):
+        with blas_guard(len(g), n_threads):
             # the transpose is the same matrix, in the order of LAPACK
             eigenvalues, vectors = scipy.linalg.eigh(
                 G.T, driver="evd", check_finite=False, overwrite_a=True
@@ -142,7 +144,7 @@ def solve_ridge(
     shifted[np.diag_indices_from(shifted)] += alpha
     solution = solve_definite(shifted, scaled_g, n_threads)
     if solution is None:
-        return np.asarray(RidgePath.of(G, g, factor).coef([alpha])[0])
+        return np.asarray(RidgePath.of(G, g, factor, n_threads).coef([alpha])[0])
     return solution if factor is None else factor * solution
 
 
@@ -180,9 +182,13 @@ def solve_definite(matrix: Vector, target: Vector, n_threads: int | None) -> Vec
         return np.asarray(solve_triangular(matrix.T, half, overwrite_x=True))
 
 
-def blas_guard(order: int) -> AbstractContextManager[None]:
-    """Return the context in which to factorise a matrix: one BLAS thread for a small one."""
-    return single_threaded_blas() if order <= SINGLE_THREADED_ORDER else nullcontext()
+def blas_guard(order: int, n_threads: int | None = None) -> AbstractContextManager[None]:
+    """Return the context in which to decompose a matrix: one BLAS thread for a small one.
+
+    And where `n_threads` is 1; else as many as BLAS has.
+    """
+    alone = order <= SINGLE_THREADED_ORDER or resolve_n_threads(n_threads) == 1
+    return single_threaded_blas() if alone else nullcontext()
 
 
 def check_alpha(alpha: Any) -> None:

@@ -127,8 +127,8 @@ class _FeaturesOrKernel(LinearRanker):
             except ValueError as error:
                 if "is expecting" in str(error):
                     raise ValueError(
-                        f"{error}: with kernel='precomputed', those of every row with the "
-                        f"{self.n_features_in_} training rows"
+                        f"{str(error).rstrip('.')}: with kernel='precomputed', the kernels of "
+                        f"every row with the {self.n_features_in_} training rows"
                     ) from None
                 raise
         return super().predict(X)
