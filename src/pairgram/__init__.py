@@ -128,4 +128,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_NAMES})
+    return sorted({*__all__, *_NAMES, *(name for name in globals() if name.startswith("__"))})

@@ -227,8 +227,9 @@ def choose(means: Vector, metric: Metric, otherwise: str = "") -> tuple[int, NDA
     ordered = np.where(np.isnan(means), -np.inf, sign * means)
     if np.isneginf(ordered).all():
         raise ValueError(
-            f"scoring={metric.name!r} is undefined for every held-out query: no query has what "
-            f"the metric needs, such as two rows with different labels{otherwise}"
+            f"scoring={metric.name!r} is undefined for every held-out query: none has what the "
+            "metric needs, such as two rows with different labels among those that cv holds out "
+            f"together{otherwise}"
         )
     return int(np.argmax(ordered)), np.searchsorted(np.sort(-ordered), -ordered) + 1
 
