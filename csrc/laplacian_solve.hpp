@@ -37,9 +37,8 @@ null_space null_space_of(const pair_rule& rule, const query_rows& rows, double l
 //   z_i = (b_i / v_i − S_l / V_l) / f_l² + μ_l,   Σ_k c V_l V_k ω(l, k) (μ_l − μ_k) = S_l
 //
 // with μ by elimination, in which only positive terms are added. z comes with its digits even where
-// it is small, unlike from a product with K. O(n·width), one pass over
-// the memory; O(levels²·width) more for omega. Tasks are strips of columns of a query; the same
-// bits for any n_threads.
+// it is small, unlike from a product with K. O(n·width), one pass over the memory; O(levels²·width)
+// more for omega. Tasks are strips of columns of a query; the same bits for any n_threads.
 void solve_laplacian(const pair_rule& rule, const query_rows& rows, const null_space& null,
                      std::ptrdiff_t width, const double* known, double* matrix, int n_threads);
 

@@ -986,6 +986,7 @@ def test_more_features_than_the_model(model_file, tmp_path):
         ),
         ((*ELM, "--kernel", "rbf", "--gamma", "inf"), "--gamma: each must be finite and > 0, got"),
         (("--gamma", 1), "--gamma is of --kernel rbf, laplacian, polynomial, but no kernel is gi"),
+        (("--kernel", "rbf", "--gamma", "auto,1"), "--gamma: auto stands alone, got 'auto,1'"),
         (("-m", "ranksvm", "--gamma", 1), "--model ranksvm takes no --gamma; rankrls, rls, elm-pa"),
         (("-m", "ranksvm", "--components", 5), "--model ranksvm takes no --components; rank-nystr"),
         (("-m", "ranksvm", "--pairs", "kept"), "--model ranksvm takes no --pairs; rankrls, elm-p"),

@@ -32,7 +32,8 @@ TILE = 512  # rows and columns of K that are made at once, in float64
 
 def alternatives(kernel: Kernel | None) -> str:
     """Say what takes less memory than a matrix of a kernel, None for one of the features."""
-    other = "" if kernel == "precomputed" else ", or a feature map such as Nystroem"
+    map_of = ", or approximate the kernel, by Nystroem as the feature_map of RankRLS or RankSVM"
+    other = "" if kernel == "precomputed" else map_of
     return f"take fewer rows{other}"
 
 

@@ -59,12 +59,13 @@ class DualGram:
     more, so `solve` takes ``8 n²`` bytes and `decompose` ``16 n²``, of which ``8 n²`` stay: the
     basis, into which the eigenvectors are turned in place. Where rows are scored, K is made again,
     block by block. Besides: a K that was given; ``8 n²`` in `decompose` for LAPACK's workspace up
-    to n = 4096, and above where many eigenvalues other than 0 are equal; in `solve` as
-    much as in `decompose` where the system is numerically singular. The basis of a part of the rows
-    takes ``8 n`` bytes a row more.
+    to n = 4096, and above where many eigenvalues other than 0 are equal; in `solve` as much as in
+    `decompose` where the system is numerically singular. The basis of a part of the rows takes
+    ``8 n`` bytes a row more.
 
-    Time: ``n³ / 3`` flops for `solve`, about ``9 n³`` for `decompose`; applying R takes a few
-    passes over the matrix.
+    Time: ``n³ / 3`` flops for `solve`, about ``9 n³`` for `decompose`, of which a third of the time
+    goes by at the speed of the memory (the reduction to a tridiagonal matrix); applying R takes a
+    few passes over the matrix.
 
     References
     ----------

@@ -142,6 +142,8 @@ def parse_grid(text: str, option: str) -> list[float]:
         return []
     values: list[float] = []
     for item in text.split(","):
+        if item.strip() == "auto":
+            raise ValueError(f"{option}: auto stands alone, got {text!r}")
         parts = item.split(":")
         (base, low), (other, high) = (_power(end, option) for end in (parts[0], parts[:2][-1]))
         if len(parts) == 1:
