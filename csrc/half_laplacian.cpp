@@ -93,12 +93,14 @@ double plan_factors(const pair_rule& rule, query_plan& plan) {
             std::fill(plan.within.begin(), plan.within.end(), v);
             return v * v;
         case pair_kind::dropped: {
-            double total = 0;
-            for (std::size_t l = 0; l < plan.level_weight.size(); ++l) {
-                // With a single level V − V_l would be rounding noise, not 0.
-                plan.within[l] =
-                    plan.n_levels() > 1 ? std::max(0.0, v - plan.level_weight[l]) : 0.0;
-                total += plan.level_weight[l] * plan.within[l];
+            // V − V_l as the sum of the others: a level that has nearly all weight would cancel.
+            const auto& weights = plan.level_weight;
+            double before = 0, after = 0, total = 0;
+            for (std::size_t l = 0; l < weights.size(); before += weights[l++])
+                plan.within[l] = before;
+            for (std::size_t l = weights.size(); l-- > 0; after += weights[l]) {
+                plan.within[l] += after;
+                total += weights[l] * plan.within[l];
             }
             return total;
         }

@@ -155,3 +155,16 @@ def test_lean_eigen_refuses():
     fixed.setflags(write=False)
     with pytest.raises(ValueError, match="not writeable"):
         _core.lean_eigen(fixed)
+
+
+@pytest.mark.parametrize("pairs", [*PAIRS[:4], None])
+def test_diagonal_beside_a_weight_that_has_nearly_all(pairs):
+    v = np.array([1.0, 1e-17, 2e-17, 0.0])
+    problem = Problem(np.empty((4, 0)), np.array([1.0, 0.0, 2.0, 3.0]), np.zeros(4, int), v, None)
+    labels, named = labels_of(problem, pairs, "pairs")
+    omega = reference.OMEGAS.get(pairs)
+    expected = [
+        v[i] if pairs is None else v[i] * sum(v[j] * omega(*problem.y[[i, j]]) for j in range(4))
+        for i in range(4)
+    ]
+    np.testing.assert_allclose(_core.laplacian_diagonal(*labels, **named), expected, rtol=1e-14)
