@@ -20,6 +20,7 @@ from pairgram import (
     QueryKFold,
     RankRLS,
     RankRLSCV,
+    _core,
     _kernel_tiles,
     dual,
     dual_rows,
@@ -805,6 +806,28 @@ def test_folds_are_those_of_every_gamma():
         model = RankRLSCV(kernel="rbf", gamma=[0.1, 0.1], cv=cv).fit(X, y, qid=qid)
         first, second = model.cv_results_["mean_test_score"].reshape(2, -1)
         np.testing.assert_array_equal(first, second)
+
+
+def test_null_vectors_are_moved_apart_before_a_lean_eigendecomposition(monkeypatch):
+    """LAPACK's representations fail on an eigenvalue of 0 for every query."""
+    X, y, qid = make_ranking(30, (1, 5), 4, random_state=0)
+    data = RankingData.make(kernel_matrix(X), y, qid=qid)
+    given = []
+
+    def lean_eigen(matrix):
+        given.append(np.linalg.eigvalsh(np.triu(matrix) + np.triu(matrix, 1).T))
+        return real(matrix)
+
+    real = _core.lean_eigen
+    monkeypatch.setattr(_core, "lean_eigen", lean_eigen)
+    monkeypatch.setattr(dual, "DIVIDE_AND_CONQUER_ORDER", 0)
+    ridge = DualGram(data, PairSettings()).decompose()
+    largest = ridge.eigenvalues.max()
+    moved, others = np.split(given[0], [30])
+    assert moved.max() < -largest
+    assert np.diff(moved).min() > 0.01 * largest
+    assert others.min() > -1e-12 * largest
+    np.testing.assert_allclose(others.max(), largest)
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-6, 1e-12, 1e-100])
