@@ -7,6 +7,7 @@
 
 #include "bindings.hpp"
 #include "metrics.hpp"
+#include "ties.hpp"
 
 namespace pairgram {
 
@@ -60,12 +61,32 @@ array<double> evaluate(const array<double>& labels, const array<double>& scores,
     return out;
 }
 
+// Changes the scores in place; see ties.hpp.
+void join_tied_scores(array<double>& scores, const array<std::int64_t>& offsets,
+                      const optional_array<std::int64_t>& order, const array<double>& amplification,
+                      double spread, double rounding, int n_threads) {
+    check(scores.ndim() == 2, "scores must be (n_models, n_rows)");
+    check(amplification.ndim() == 1 && amplification.size() == scores.shape(0),
+          "amplification: 1-d, one per model");
+    pointer(scores);  // aligned
+    const auto n_models = scores.shape(0), n_rows = scores.shape(1);
+    const auto queries = queries_of(offsets, order, n_rows);
+    const tie_tolerance tolerance{rounding, spread, pointer(amplification)};
+    auto* data = scores.mutable_data();
+    const py::gil_scoped_release release;
+    if (n_models > 0) join_ties(queries, n_models, n_rows, tolerance, data, n_threads);
+}
+
 }  // namespace
 
 void bind_metrics(py::module_& m) {
     m.def("evaluate_metrics", &evaluate, py::arg("labels").noconvert(),
           py::arg("scores").noconvert(), py::arg("offsets").noconvert(),
           py::arg("order").noconvert(), py::arg("specs"), py::arg("n_threads"));
+    m.def("join_ties", &join_tied_scores, py::arg("scores").noconvert(),
+          py::arg("offsets").noconvert(), py::arg("order").noconvert(),
+          py::arg("amplification").noconvert(), py::arg("spread"), py::arg("rounding"),
+          py::arg("n_threads"));
 }
 
 }  // namespace pairgram

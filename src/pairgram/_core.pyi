@@ -156,6 +156,15 @@ def evaluate_metrics(
     specs: Sequence[tuple[int, int, int, int, int, float, float, float, bool]],
     n_threads: int,
 ) -> NDArray[np.float64]: ...
+def join_ties(
+    scores: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    order: NDArray[np.int64] | None,
+    amplification: NDArray[np.float64],
+    spread: float,
+    rounding: float,
+    n_threads: int,
+) -> None: ...
 
 class _LetorParser(Generic[_T]):
     def __init__(

@@ -30,6 +30,7 @@ from pairgram.random_nodes import RandomNodes
 from pairgram.ridge import Vector
 from pairgram.ridge_ranker import Candidate, RidgeRanker, RidgeSearch
 from pairgram.small import SmallProblem
+from pairgram.ties import PathTies
 
 __all__ = ["BatchFit", "fit_many"]
 
@@ -409,14 +410,16 @@ def _ridge_search(model: RidgeSearch, data: RankingData, labels: Vector, uses_qi
     )
     (ridges,) = yield [Whole(solved, settings, labels, lambda _, ridge, weight: ridge)]
     alphas = ridges[0].default_alphas() if given is None else given
-    grid = Grid(alphas, np.zeros_like(alphas), relative=False)
+    ties = [PathTies.of(judge.data, settings, ridges[0], alphas) for judge in judges]
+    at = ties[0].alphas  # of all targets
+    grid = Grid(at, np.zeros_like(at), relative=False)
     splits = judges[0].splits
     assert splits is not None
     (held,) = yield [HoldOut(solved, settings, labels, splits, grid)]
     fitted: Fitted = []
-    for judge, ridge, scores in zip(judges, ridges, held, strict=True):
+    for judge, ridge, scores, tied in zip(judges, ridges, held, ties, strict=True):
         chosen = copy.copy(model)
-        means = judge.mean(scores)
+        means = judge.mean_of_path(scores, tied)
         solved_path = ridge.coef(alphas)
         candidate = Candidate(
             data.feature_map, coordinates, settings, False, alphas, solved_path, means

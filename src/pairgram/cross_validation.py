@@ -26,6 +26,7 @@ from pairgram.model_selection import QueryKFold
 from pairgram.pairs import PairSettings
 from pairgram.queries import Queries
 from pairgram.ridge import RidgePath, Vector
+from pairgram.ties import PathTies, first_equal_rows
 
 __all__ = ["HeldOutScoring", "choose", "is_validation_set", "make_splits", "metric_of"]
 
@@ -48,6 +49,9 @@ class HeldOutScoring:
     scored : RankingData
         The held-out rows: the validation set; the test rows of all splits, one split after the
         other, where a query of each split stands for itself, without X; or all rows.
+    first_equal : ndarray of shape (n_held_out_rows,), int64, or None
+        For each held-out row the first of its query that has the same values, whose score it
+        shares; of rows that are held out one by one, also the same label and weight. None: itself.
     n_threads : int or None
     """
 
@@ -56,6 +60,7 @@ class HeldOutScoring:
     splits: Splits | None
     validation: RankingData | None
     scored: RankingData
+    first_equal: Rows | None
     n_threads: int | None
 
     @classmethod
@@ -86,7 +91,7 @@ class HeldOutScoring:
         scoring: Any,
         n_threads: int | None,
     ) -> HeldOutScoring:
-        scored = data if validation is None else validation
+        scored = held = data if validation is None else validation
         one_by_one = splits is None and validation is None and _is_one_query(data)
         metric = metric_of(scoring, scored.y, one_by_one)
         if splits is not None:
@@ -95,7 +100,15 @@ class HeldOutScoring:
             check_labels((metric,), scored.y)
         except ValueError as error:
             raise ValueError(f"scoring={metric.name!r}: {error}") from None
-        return cls(data, metric, splits, validation, scored, n_threads)
+        rows = np.arange(len(held.y))
+        first_equal = first_equal_rows(
+            held.X,
+            rows if splits is None else np.concatenate([test for _, test in splits]),
+            scored.queries.index(),
+            [scored.y, scored.v] if one_by_one else [],
+            n_threads,
+        )
+        return cls(data, metric, splits, validation, scored, first_equal, n_threads)
 
     @classmethod
     def of_targets(
@@ -147,21 +160,36 @@ class HeldOutScoring:
 
         `coefs` takes what `ridge` solves to the coefficients of the validation set's features.
         """
+        ties = PathTies.of(self.data, total.settings, ridge, alphas)
+        held = self._held_out(total, ridge, scale, ties.alphas, coefs)
+        return self.mean_of_path(held, ties)
+
+    def mean_of_path(self, held: Vector, ties: PathTies) -> Vector:
+        """Return the means of scores that were held out at the ridges of `ties`, (n_alphas,)."""
+        return self._mean(ties.join(self._shared(held), self.scored.queries, self.n_threads))
+
+    def _held_out(
+        self,
+        total: Statistics,
+        ridge: RidgePath,
+        scale: bool,
+        alphas: Vector,
+        coefs: Callable[[Vector], Vector],
+    ) -> Vector:
+        """Return the scores of the held-out rows, (n_alphas, n_held_out_rows)."""
         if self.validation is not None:
-            held = held_out.predict_rows(self.validation, slice(None), coefs(ridge.coef(alphas)))
-        elif self.splits is not None and is_from_decomposition(self.data, total, self.splits):
+            return held_out.predict_rows(self.validation, slice(None), coefs(ridge.coef(alphas)))
+        if self.splits is not None and is_from_decomposition(self.data, total, self.splits):
             assert isinstance(total, DualGram)
             parts = fold_scores(self.data, total, ridge, self.splits, alphas, self.n_threads)
-            held = np.hstack(parts)
-        elif self.splits is not None:
-            held = self.split_scores(total, lambda rest: rest.decompose(scale=scale).coef(alphas))
-        elif _is_one_query(self.data):
-            held = held_out.leave_row_out(self.data, total, ridge, alphas, self.n_threads)
-        elif isinstance(total, DualGram) and _of_all_rows(total.settings):
-            held = leave_out_of_all_rows(self.data, total, ridge, alphas, self.n_threads)
-        else:
-            held = held_out.leave_query_out(self.data, total, ridge, alphas, self.n_threads)
-        return self.mean(held)
+            return np.hstack(parts)
+        if self.splits is not None:
+            return self.split_scores(total, lambda rest: rest.decompose(scale=scale).coef(alphas))
+        if _is_one_query(self.data):
+            return held_out.leave_row_out(self.data, total, ridge, alphas, self.n_threads)
+        if isinstance(total, DualGram) and _of_all_rows(total.settings):
+            return leave_out_of_all_rows(self.data, total, ridge, alphas, self.n_threads)
+        return held_out.leave_query_out(self.data, total, ridge, alphas, self.n_threads)
 
     def split_scores(self, total: Statistics, coefs_of: Callable[[Any], Vector]) -> Vector:
         """Return the scores of all splits' test rows, (n_models, n_test_rows); see `held_out`."""
@@ -175,8 +203,27 @@ class HeldOutScoring:
         Parameters
         ----------
         scores : ndarray of shape (n_models, n_held_out_rows), float64
-            Rows as in `scored`; of a model with a NaN the mean is NaN.
+            Rows as in `scored`; of a model with a NaN the mean is NaN. Rows of a query that have
+            the same values share the score of the first.
         """
+        return self._mean(self._shared(scores))
+
+    def means_of_splits(self, parts: Sequence[Vector]) -> list[Vector]:
+        """Return the means over the test rows of each split, given their scores in `parts`."""
+        means, begin = [], 0
+        for part in parts:
+            end = begin + part.shape[1]
+            scored, first_equal = self.scored.take(np.arange(begin, end)), self.first_equal
+            if first_equal is not None:
+                first_equal = first_equal[begin:end] - begin
+            means.append(replace(self, scored=scored, first_equal=first_equal).mean(part))
+            begin = end
+        return means
+
+    def _shared(self, scores: Vector) -> Vector:
+        return scores if self.first_equal is None else scores[:, self.first_equal]
+
+    def _mean(self, scores: Vector) -> Vector:
         data = self.scored
         if data.row_weights is not None and (data.row_weights == 0).any():
             seen = np.flatnonzero(data.row_weights > 0)  # weight 0: as if the row were absent

@@ -23,6 +23,7 @@ from pairgram.row_regression import (
     factors_without,
     in_one_query,
 )
+from pairgram.ties import PathTies, first_equal_rows
 
 __all__ = ["LEAVE_PAIR_OUT", "HeldOutPairs"]
 
@@ -30,7 +31,6 @@ LEAVE_PAIR_OUT = "leave-pair-out"
 BLOCK_ENTRIES = 1 << 20
 MAX_PRODUCTS = 32  # of all rows with all, one for every ridge; else pair by pair
 MAX_FLOPS = 1e12
-TIE = 1e-12  # relative to the range of what is fitted: smaller differences are rounding error
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +43,14 @@ class HeldOutPairs:
         Of one query, or of rows that all form pairs.
     metric : Metric
         Pairwise accuracy.
+    first_equal : ndarray of shape (n_rows,), int64
+        For each row the first that has the same values, with which it ties.
     n_threads : int or None
     """
 
     data: RankingData
     metric: Metric
+    first_equal: NDArray[np.int64]
     n_threads: int | None
 
     @classmethod
@@ -65,7 +68,9 @@ class HeldOutPairs:
                 f"cv={LEAVE_PAIR_OUT!r} knows single pairs, so scoring must be None or "
                 f"'pairwise_accuracy', got {metric.name!r}"
             )
-        return cls(data, metric, n_threads)
+        rows, one = np.arange(len(data.y)), np.zeros(len(data.y), np.int64)
+        first_equal = first_equal_rows(data.X, rows, one, [], n_threads)
+        return cls(data, metric, rows if first_equal is None else first_equal, n_threads)
 
     def of(self, data: RankingData) -> HeldOutPairs:
         """Return the same with another feature map."""
@@ -139,50 +144,84 @@ class HeldOutPairs:
         """``f_B = (I − H_BB)⁻¹ (fit_B − H_BB y_B)`` for every pair B of rows."""
         v, y = self._weights, self.data.y
         pairs = _HeldOut.of(RowRegression.of(self.data, settings, ridge))
-        counts = _Counts.of(alphas, settings.targets(y))
-        for at, alpha in enumerate(alphas):
+        counts = _Counts.of(self, settings, ridge, alphas)
+        for at, alpha in enumerate(counts.ties.alphas):
             for rows, differences in pairs.differences(alpha):
                 i, j = np.nonzero((y[rows, None] > y) & (v[rows, None] > 0) & (v > 0))
-                counts.add(at, differences[i, j], v[rows][i] * v[j])
+                counts.add(at, rows[i], j, differences[i, j])
         return counts.shares()
 
     def _by_refits(self, total: Statistics, ridge: RidgePath, alphas: Vector) -> Vector:
         data, v = self.data, self._weights
-        counts = _Counts.of(alphas, total.settings.targets(data.y))
+        counts = _Counts.of(self, total.settings, ridge, alphas)
         rows = np.arange(len(v))
         for pair in np.argwhere((data.y[:, None] > data.y) & (data.v[:, None] > 0) & (data.v > 0)):
             rest = statistics_without(data, total, np.delete(rows, pair), pair, self.n_threads)
-            coefs = path_of(rest, ridge.factor).coef(alphas)
+            coefs = path_of(rest, ridge.factor).coef(counts.ties.alphas)
             scores = data.features(pair) @ coefs.T
             for at, difference in enumerate(scores[0] - scores[1]):
-                counts.add(at, np.array([difference]), v[pair[:1]] * v[pair[1:]])
+                counts.add(at, pair[:1], pair[1:], np.array([difference]))
         return counts.shares()
 
 
 @dataclass(frozen=True, eq=False)
 class _Counts:
-    """Weights of pairs, and of those in the right order, for every alpha."""
+    """Weights of pairs, and of those in the right order, for every alpha.
 
+    Attributes
+    ----------
+    ties : PathTies
+        Pairs are added for its alphas, the first before the others.
+    weights : ndarray of shape (n_rows,)
+    first_equal : ndarray of shape (n_rows,), int64
+        Rows with the same values have the same number.
+    tied : ndarray of shape (n_rows, n_rows), bool
+        Pairs whose difference at the first alpha is rounding error.
+    right, weight : ndarray of shape (n_models,)
+    """
+
+    ties: PathTies
+    weights: Vector
+    first_equal: NDArray[np.int64]
+    tied: NDArray[np.bool_]
     right: Vector
     weight: Vector
-    tie: float
 
     @classmethod
-    def of(cls, alphas: Vector, targets: Vector) -> _Counts:
-        return cls(np.zeros(len(alphas)), np.zeros(len(alphas)), TIE * float(np.ptp(targets)))
+    def of(
+        cls, held_out: HeldOutPairs, settings: PairSettings, ridge: RidgePath, alphas: Vector
+    ) -> _Counts:
+        """Count pairs of the rows of `held_out`."""
+        ties = PathTies.of(held_out.data, settings, ridge, alphas)
+        n_rows, n_models = len(held_out.data.y), len(ties.alphas)
+        return cls(
+            ties,
+            held_out._weights,
+            held_out.first_equal,
+            np.zeros((n_rows, n_rows), dtype=bool),
+            np.zeros(n_models),
+            np.zeros(n_models),
+        )
 
-    def add(self, at: int, differences: Vector, weights: Vector) -> None:
-        """Add pairs whose first row has the higher label."""
-        credit = np.where(differences > self.tie, 1.0, np.where(differences < -self.tie, 0.0, 0.5))
+    def add(self, at: int, i: NDArray[np.int64], j: NDArray[np.int64], differences: Vector) -> None:
+        """Add pairs of rows, of which i have the higher labels, and differences of their scores."""
+        tied = np.abs(differences) <= self.ties.of_pairs(at)
+        if at == 0:
+            self.tied[i, j] = tied
+        tied &= self.tied[i, j]
+        tied |= self.first_equal[i] == self.first_equal[j]
+        credit = np.where(tied, 0.5, np.where(differences > 0, 1.0, 0.0))
         credit[np.isnan(differences)] = np.nan
+        weights = self.weights[i] * self.weights[j]
         self.right[at] += weights @ credit
         self.weight[at] += weights.sum()
 
     def shares(self) -> Vector:
+        """Return the share of pairs in the right order for every alpha that was wanted."""
         known = self.weight > 0
         out = np.full(len(known), np.nan)
         np.divide(self.right, self.weight, out=out, where=known)
-        return out
+        return out[self.ties.n_added :]
 
 
 def _factors_without_pairs(data: RankingData, settings: PairSettings) -> Vector | None:

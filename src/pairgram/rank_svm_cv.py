@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -279,12 +278,7 @@ class _Search:
         means = self.judge.mean(np.hstack(scores))
         parts = [means]
         if self.judge.splits is not None:
-            bounds = np.cumsum([0, *(part.shape[1] for part in scores)])
-            scored = self.judge.scored
-            parts = [
-                replace(self.judge, scored=scored.take(np.arange(begin, end))).mean(part)
-                for (begin, end), part in zip(pairwise(bounds), scores, strict=True)
-            ]
+            parts = self.judge.means_of_splits(scores)
         return _Candidate(self.data, Cs, means, np.array(parts), histories)
 
     def _held_out(self, Cs: Vector) -> tuple[list[Vector], list[Convergence]]:
