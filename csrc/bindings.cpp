@@ -2,6 +2,7 @@
 #include "bindings.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -46,7 +47,7 @@ py::tuple gram(const array<T>& features, const array<double>& targets, const arr
     auto* data = out.mutable_data();
     double pair_weight = 0;
     {
-        const py::gil_scoped_release release;
+        const pg::without_gil release;
         pair_weight = pg::gram(rule, view, rows, block_rows, data, n_threads);
     }
     return py::make_tuple(out, pair_weight);
@@ -67,7 +68,7 @@ array<T> half_laplacian(const array<T>& features, const array<double>& targets,
     const auto view = arrays.view(rule, n);
     array<T> out({n, rows.width()});
     auto* data = out.mutable_data();
-    const py::gil_scoped_release release;
+    const pg::without_gil release;
     pg::half_laplacian_blocks<T> blocks(rule, view, rows, n);
     if (blocks.n_blocks() > 0) blocks.transform(0, data, rows.width());
     return out;
@@ -92,7 +93,7 @@ void apply_half_laplacian(array<double>& vectors, const array<double>& labels,
     auto* data = vectors.mutable_data();
     const pg::vector_view columns{width, width, 1, data};
     const pg::vector_view rows{vectors.shape(0), 1, width, data};
-    const py::gil_scoped_release release;
+    const pg::without_gil release;
     pg::apply_root(rule, view, adjoint, axis == 0 ? columns : rows, n_threads);
 }
 
@@ -146,7 +147,7 @@ void solve_laplacian(array<double>& columns, const array<double>& known,
     check(known.shape(0) == n_known, "known must have the rows that are their own pivot");
     auto* data = columns.mutable_data();
     const auto* given = pointer(known);
-    const py::gil_scoped_release release;
+    const pg::without_gil release;
     pg::solve_laplacian(rule, view, null, columns.shape(1), given, data, n_threads);
 }
 
@@ -190,7 +191,7 @@ array<double> leave_query_out(const array<T>& features, const array<double>& tar
                               n_free};
     array<double> out({alphas.size(), features.shape(0)});
     auto* data = out.mutable_data();
-    const py::gil_scoped_release release;
+    const pg::without_gil release;
     pg::leave_query_out(rule, view, rows, bounds, path, data, n_threads);
     return out;
 }
@@ -205,7 +206,7 @@ py::tuple lean_eigen(array<double>& matrix) {
     auto *a = matrix.mutable_data(), *values = eigenvalues.mutable_data(),
          *rows = vectors.mutable_data();
     {
-        const py::gil_scoped_release release;
+        const pg::without_gil release;
         if (!pg::blas::lean_eigen(n, a, values, rows))
             throw std::runtime_error("LAPACK found no eigendecomposition");
     }
@@ -218,7 +219,7 @@ py::ssize_t cholesky(array<double>& matrix, int n_threads) {
     pointer(matrix);  // aligned
     const auto n = matrix.shape(0);
     auto* data = matrix.mutable_data();
-    const py::gil_scoped_release release;
+    const pg::without_gil release;
     return pg::cholesky(n, data, n_threads);
 }
 
@@ -251,12 +252,32 @@ void take_blas_of_scipy() {
     }
 }
 
+std::atomic<unsigned long> main_thread{0};
+
+// Python runs signal handlers in its main thread alone; that of Ctrl-C raises KeyboardInterrupt.
+void look_for_signals() {
+    if (PyThread_get_thread_ident() != main_thread.load()) return;
+    const py::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+void answer_signals() {
+    main_thread =
+        py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
+    const auto os = py::module_::import("os");
+    if (py::hasattr(os, "register_at_fork"))  // the thread that forks is the child's main thread
+        os.attr("register_at_fork")(py::arg("after_in_child") = py::cpp_function(
+                                        [] { main_thread = PyThread_get_thread_ident(); }));
+    pg::interrupt::check = look_for_signals;
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
     m.attr("__version__") = PAIRGRAM_VERSION;
 
     take_blas_of_scipy();
+    answer_signals();
     pg::bind_metrics(m);
     pg::bind_letor(m);
     pg::bind_feature_maps(m);

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "half_laplacian.hpp"
+#include "interrupt.hpp"
 #include "node_map.hpp"
 #include "rows.hpp"
 
@@ -68,6 +69,15 @@ struct bound_node_map {
     optional_array<T> square, tail, origin;
     node_map<T> map;
     py::object wide = py::none();
+};
+
+// Lets other Python threads run while compiled code works.
+class without_gil {
+  public:
+    without_gil() { interrupt::begin_call(); }
+
+  private:
+    py::gil_scoped_release release_;
 };
 
 void bind_metrics(py::module_& m);

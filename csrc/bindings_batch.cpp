@@ -108,7 +108,7 @@ py::list hold_out(const std::vector<task_fields>& fields, int n_threads) {
                          scores.back().mutable_data()});
     }
     {
-        const py::gil_scoped_release release;
+        const without_gil release;
         hold_out_all(static_cast<std::ptrdiff_t>(problems.size()), problems.data(), tasks.data(),
                      n_threads);
     }
@@ -123,7 +123,7 @@ py::list decompose(const std::vector<const bound_problem*>& bound, int n_threads
     const auto problems = problems_of(bound);
     std::vector<decomposition> found(problems.size());
     {
-        const py::gil_scoped_release release;
+        const without_gil release;
         decompose_all(static_cast<std::ptrdiff_t>(problems.size()), problems.data(), found.data(),
                       n_threads);
     }

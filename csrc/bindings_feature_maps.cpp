@@ -31,7 +31,7 @@ template <class T>
 void apply_activation(const std::string& name, array<T> values) {
     const auto kind = activation_of(name);
     T* const data = values.mutable_data();
-    const py::gil_scoped_release release;
+    const without_gil release;
     apply(kind, values.size(), data);
 }
 
@@ -97,7 +97,7 @@ array<T> map_array(const bound_node_map<T>& bound, const array<T>& rows, int n_t
     const T* in = pointer(rows);
     array<T> out({n, map.n_outputs});
     T* data = out.mutable_data();
-    const py::gil_scoped_release release;
+    const without_gil release;
     constexpr py::ssize_t block = 256;
     parallel_for((n + block - 1) / block, n_threads, [&](std::ptrdiff_t b) {
         map_rows(map, std::min(block, n - b * block), in + b * block * map.n_inputs, map.n_inputs,

@@ -30,7 +30,7 @@ template <class T>
 array<T> take_dense(letor_parser<T>& parser) {
     growing_array<T> values;
     {
-        const py::gil_scoped_release release;
+        const without_gil release;
         values = parser.take_dense();
     }
     return give(std::move(values), {parser.n_rows(), parser.n_features()});
@@ -41,7 +41,7 @@ py::tuple take_csr(letor_parser<T>& parser) {
     growing_array<T> values;
     growing_array<std::int32_t> indices;
     {
-        const py::gil_scoped_release release;
+        const without_gil release;
         values = parser.take_csr(indices);
     }
     const py::ssize_t n_values = values.size();
@@ -82,10 +82,10 @@ void bind_letor_parser(py::module_& m, const char* class_name) {
                  if (info.itemsize != 1 || info.ndim != 1 || info.strides[0] != 1) {
                      throw std::invalid_argument("feed wants contiguous bytes");
                  }
-                 const py::gil_scoped_release release;
+                 const without_gil release;
                  parser.feed(static_cast<const char*>(info.ptr), info.size);
              })
-        .def("finish", &parser_t::finish, py::call_guard<py::gil_scoped_release>())
+        .def("finish", &parser_t::finish, py::call_guard<without_gil>())
         .def_property_readonly("n_rows", &parser_t::n_rows)
         .def_property_readonly("n_features", &parser_t::n_features)
         .def_property_readonly("n_lines", &parser_t::n_lines)
@@ -143,7 +143,7 @@ py::bytes format_letor(const array<T>& values, const optional_array<std::int64_t
                                  zero_based};
     std::string text;
     {
-        const py::gil_scoped_release release;
+        const without_gil release;
         text = format_letor(source);
     }
     return py::bytes(text);

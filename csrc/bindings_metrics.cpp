@@ -54,7 +54,7 @@ array<double> evaluate(const array<double>& labels, const array<double>& scores,
     array<double> out({n_metrics, n_scores, queries.n_queries});
     double* const data = out.mutable_data();
     {
-        const py::gil_scoped_release release;
+        const without_gil release;
         evaluate_metrics(n_rows, n_scores, n_metrics, queries, label, score, metrics.data(), data,
                          n_threads);
     }
@@ -73,7 +73,7 @@ void join_tied_scores(array<double>& scores, const array<std::int64_t>& offsets,
     const auto queries = queries_of(offsets, order, n_rows);
     const tie_tolerance tolerance{rounding, spread, pointer(amplification)};
     auto* data = scores.mutable_data();
-    const py::gil_scoped_release release;
+    const without_gil release;
     if (n_models > 0) join_ties(queries, n_models, n_rows, tolerance, data, n_threads);
 }
 

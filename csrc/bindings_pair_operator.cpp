@@ -50,7 +50,7 @@ py::tuple set_scores(pair_operator& pairs, const array<double>& scores, int n_th
     double* out = gradient.mutable_data();
     double loss = 0;
     {
-        const py::gil_scoped_release release;
+        const without_gil release;
         loss = pairs.set_scores(in, out, n_threads);
     }
     return py::make_tuple(loss, gradient);
@@ -61,7 +61,7 @@ array<double> product(const pair_operator& pairs, const array<double>& u, int n_
     const double* in = pointer(u);
     array<double> result(u.size());
     double* out = result.mutable_data();
-    const py::gil_scoped_release release;
+    const without_gil release;
     pairs.product(in, out, n_threads);
     return result;
 }
@@ -75,7 +75,7 @@ array<double> product_of_queries(const pair_operator& pairs, py::ssize_t first, 
     const double* in = pointer(u);
     array<double> result(u.size());
     double* out = result.mutable_data();
-    const py::gil_scoped_release release;
+    const without_gil release;
     pairs.product(first, last, in, out);
     return result;
 }
@@ -100,7 +100,7 @@ array<double> score_array(const array<T>& features, const array<double>& w,
     const double* in = pointer(w);
     array<double> result(rows.n_rows);
     double* out = result.mutable_data();
-    const py::gil_scoped_release release;
+    const without_gil release;
     score_rows(rows, in, out, n_threads);
     return result;
 }
@@ -113,7 +113,7 @@ array<double> sum_array(const array<T>& features, const array<double>& z,
     const double* in = pointer(z);
     array<double> result(rows.width);
     double* out = result.mutable_data();
-    const py::gil_scoped_release release;
+    const without_gil release;
     sum_rows(rows, in, out, n_threads);
     return result;
 }
@@ -129,7 +129,7 @@ py::tuple hessian_array(const pair_operator& pairs, const array<T>& features,
     array<double> scores(rows.n_rows), result(rows.width);
     double *scores_out = scores.mutable_data(), *out = result.mutable_data();
     {
-        const py::gil_scoped_release release;
+        const without_gil release;
         hessian_product(pairs, rows, in, scores_out, out, n_threads);
     }
     return py::make_tuple(result, scores);

@@ -63,7 +63,12 @@ class progress {
     // Returns when n tiles of a row are final; false where the factorisation has stopped.
     bool wait(std::ptrdiff_t row, std::ptrdiff_t n) {
         std::unique_lock<std::mutex> lock(mutex_);
-        changed_.wait(lock, [&] { return stopped_ || n_final_[size_of(row)] >= n; });
+        while (!changed_.wait_for(lock, interrupt::interval,
+                                  [&] { return stopped_ || n_final_[size_of(row)] >= n; })) {
+            lock.unlock();
+            check_interrupt();
+            lock.lock();
+        }
         return !stopped_;
     }
 
@@ -91,14 +96,13 @@ class progress {
 std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, int n_threads) {
     const auto width = tile_width(n), n_tiles = (n + width - 1) / width;
     // Column by column. A tile needs only tiles before it, and they are handed out in this order:
-    // the first that is not final never waits. No task throws: BLAS takes the order of any matrix
-    // that a memory holds.
+    // the first that is not final never waits.
     std::vector<std::pair<std::ptrdiff_t, std::ptrdiff_t>> tiles;
     for (std::ptrdiff_t k = 0; k < n_tiles; ++k)
         for (auto i = k; i < n_tiles; ++i) tiles.emplace_back(i, k);
     progress done(n_tiles);
     std::ptrdiff_t n_positive = n;
-    parallel_for(static_cast<std::ptrdiff_t>(tiles.size()), n_threads, [&](std::ptrdiff_t t) {
+    const auto finish_tile = [&](std::ptrdiff_t t) {
         const auto [i, k] = tiles[size_of(t)];
         const auto n_rows = std::min(width, n - i * width),
                    n_columns = std::min(width, n - k * width);
@@ -106,6 +110,7 @@ std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, int n_threads) {
         double* const columns = a + k * width * n;
         double* const tile = rows + k * width;
         for (std::ptrdiff_t j = 0; j < k; ++j) {
+            check_interrupt();
             if (!done.wait(i, j + 1) || !done.wait(k, j + 1)) return;
             if (i == k)
                 blas::subtract_outer_product(n_rows, width, rows + j * width, n, tile, n);
@@ -124,7 +129,9 @@ std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, int n_threads) {
             solve(n_rows, n_columns, columns + k * width, tile, n);
         }
         done.add(i);
-    });
+    };
+    parallel_for(static_cast<std::ptrdiff_t>(tiles.size()), n_threads, finish_tile,
+                 [&] { done.stop(); });
     return n_positive;
 }
 

@@ -102,6 +102,7 @@ void gram_in_slots(half_laplacian_blocks<T>& blocks, std::ptrdiff_t n_slots, dou
         double* const sum = slot == 0 ? gram : others.get() + (slot - 1) * size;
         std::fill(sum, sum + size, 0.0);
         for (std::ptrdiff_t b = slot; b < blocks.n_blocks(); b += n_slots) {
+            check_interrupt();
             blocks.transform(b, rows.data(), stride);
             accumulate(width, width, blocks.n_rows(b), rows.data(), rows.data(), stride, sum, width,
                        product);

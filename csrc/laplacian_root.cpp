@@ -149,6 +149,7 @@ void apply_root(const pair_rule& rule, const query_rows& rows, bool adjoint,
         for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
             const auto n = rows.size(q);
             if (n == 0) continue;
+            check_interrupt();
             const auto begin = static_cast<std::ptrdiff_t>(rows.offsets[q]);
             const auto row = [&](std::ptrdiff_t i) { return rows.row(begin + i); };
             w.strip.resize(size_of(n * n_vectors));

@@ -91,6 +91,7 @@ std::ptrdiff_t conjugate_gradients(const ridge_path& path, std::ptrdiff_t n,
     };
     auto from = unconverged(0);
     for (int iteration = 0; from < n_columns && iteration < max_iterations; ++iteration) {
+        check_interrupt();
         shrink(path, n, from, n_columns, inverse, w.e.data(), w.p.data(), w.u.data());
         for (std::ptrdiff_t i = 0; i < n; ++i)
             std::copy(w.p.begin() + i * m + from, w.p.begin() + (i + 1) * m,
@@ -257,7 +258,10 @@ void hold_out(const pair_rule& rule, const query_rows& rows, const double* targe
     for (std::ptrdiff_t k = 0; k < width; ++k)
         for (std::ptrdiff_t j = 0; j < n_solved; ++j)
             w.u[size_of(k * m + j)] = coef[k * m + j] - w.u[size_of(k * m + j)];
-    for (auto j = n_solved; j < m; ++j) solve_directly(path, n, j, inverse, coef, w);
+    for (auto j = n_solved; j < m; ++j) {
+        check_interrupt();
+        solve_directly(path, n, j, inverse, coef, w);
+    }
     w.scores.resize(size_of(fold.n_places() * m));
     blas::gemm(trans::no, trans::no, fold.n_places(), m, width, 1.0, z, width, w.u.data(), m, 0.0,
                w.scores.data(), m);

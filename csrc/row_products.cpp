@@ -106,8 +106,10 @@ void sum_in_slots(const std::vector<piece>& pieces, std::ptrdiff_t width, double
     const auto used = std::min(n_slots, n);
     std::vector<double> slots(size_of(used * width), 0.0);
     parallel_for(used, n_threads, [&](std::ptrdiff_t slot) {
-        for (auto p = slot; p < n; p += n_slots)
+        for (auto p = slot; p < n; p += n_slots) {
+            check_interrupt();
             use(pieces[size_of(p)], slots.data() + slot * width);
+        }
     });
     for (std::ptrdiff_t slot = 0; slot < used; ++slot)
         for (std::ptrdiff_t j = 0; j < width; ++j) out[j] += slots[size_of(slot * width + j)];

@@ -1,0 +1,157 @@
+"""Ctrl-C, and any other signal handler that raises, stops compiled code within a second."""
+
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from pairgram import (
+    ELMRankCV,
+    Pairgram,
+    RandomFourier,
+    RandomNodes,
+    RankRLS,
+    RankRLSCV,
+    _core,
+    evaluate,
+    fit_many,
+)
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers"),
+    pytest.mark.skipif(
+        threading.current_thread() is not threading.main_thread(), reason="needs the main thread"
+    ),
+]
+
+rng = np.random.default_rng(0)
+
+
+class Stop(Exception):
+    """What the signal handler raises."""
+
+
+@pytest.fixture
+def alarm():
+    """Raise `Stop` in the main thread, a while after `start` is called."""
+
+    def stop(*_):
+        raise Stop
+
+    before = signal.signal(signal.SIGALRM, stop)
+
+    class Alarm:
+        def start(self, seconds=0.2):
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            self.due = time.perf_counter() + seconds
+
+        def lateness(self):
+            return time.perf_counter() - self.due
+
+    yield Alarm()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def _rows(n, d, per_query=100):
+    return rng.standard_normal((n, d)), rng.random(n), np.arange(n) // per_query
+
+
+def gram_of_nodes(n_threads):
+    X, y, qid = _rows(40_000, 20)
+    nodes = RandomNodes(1500, activation="sigmoid", random_state=0)
+    return lambda: RankRLS(feature_map=nodes, n_threads=n_threads).fit(X, y, qid=qid)
+
+
+def gram_of_one_call(n_threads):
+    """A small matrix, of which a task sums an eighth of all rows."""
+    X, y, qid = _rows(100_000, 250)
+    return lambda: [Pairgram.from_rows(X, y, qid=qid, n_threads=n_threads) for _ in range(9)]
+
+
+def hold_out(n_threads):
+    X, y, qid = _rows(30_000, 300)
+    return lambda: RankRLSCV(n_threads=n_threads).fit(X, y, qid=qid)
+
+
+def factorise(n_threads):
+    matrix = np.eye(6000) * 2.0
+    return lambda: [_core.cholesky(matrix, n_threads) for _ in range(9)]
+
+
+def transform(n_threads):
+    X, _, _ = _rows(100_000, 50)
+    made = RandomFourier(1000, random_state=0, n_threads=n_threads).fit(X[:10])
+    return lambda: [made.transform(X) for _ in range(9)]
+
+
+def metrics(n_threads):
+    y, scores = rng.integers(0, 4, 10**6) * 1.0, rng.random((10, 10**6))
+    qid = np.arange(10**6) // 100
+    return lambda: [
+        evaluate(["ndcg@10", "map", "kendall"], y, s, qid, n_threads=n_threads) for s in scores
+    ]
+
+
+def many_fits(n_threads):
+    problems = [_rows(100, 20)[:2] for _ in range(400)]
+    search = ELMRankCV(n_nodes=100, random_state=0)
+    return lambda: fit_many(search, problems, n_threads=n_threads)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize(
+    "make",
+    [gram_of_nodes, gram_of_one_call, hold_out, factorise, transform, metrics, many_fits],
+)
+def test_work_is_stopped(alarm, make, n_threads):
+    work, n_before = make(n_threads), threading.active_count()
+    lateness = np.inf
+    for _ in range(3):  # other programs may keep the processors busy
+        if lateness >= 1.0:
+            alarm.start()
+            with pytest.raises(Stop):
+                work()
+            lateness = alarm.lateness()
+    assert lateness < 1.0
+    assert threading.active_count() == n_before
+    X, y, qid = _rows(60, 3, 10)
+    assert np.isfinite(RankRLSCV().fit(X, y, qid=qid).coef_).all()
+
+
+def test_a_stopped_fit_leaves_the_estimator_as_it_was(alarm):
+    X, y, qid = _rows(60, 20, 10)
+    model = RankRLS(feature_map=RandomNodes(1500, activation="sigmoid", random_state=0))
+    expected = model.fit(X, y, qid=qid).predict(X)
+    long = _rows(40_000, 20)
+    alarm.start()
+    with pytest.raises(Stop):
+        model.fit(long[0], long[1], qid=long[2])
+    np.testing.assert_array_equal(model.predict(X), expected)
+
+
+def test_a_stopped_update_leaves_the_statistics_as_they_were(alarm):
+    X, y, qid = _rows(60, 20, 10)
+    nodes = RandomNodes(1500, activation="sigmoid", random_state=0).fit(X)
+    total = Pairgram.from_rows(X, y, qid=qid, feature_map=nodes)
+    before = total.G.copy()
+    long = _rows(40_000, 20)
+    alarm.start()
+    with pytest.raises(Stop):
+        total.update(long[0], long[1], qid=long[2] + 100)
+    np.testing.assert_array_equal(total.G, before)
+
+
+def test_other_threads_do_not_look_for_signals(alarm):
+    """Python runs handlers in the main thread alone; the work of others goes on."""
+    work, done = gram_of_one_call(1), threading.Event()
+    worker = threading.Thread(target=lambda: (work(), done.set()))
+    worker.start()
+    alarm.start()
+    with pytest.raises(Stop):
+        done.wait()
+    assert alarm.lateness() < 1.0
+    assert done.wait(60)
+    worker.join()
