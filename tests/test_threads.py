@@ -2,15 +2,17 @@
 
 import multiprocessing
 import os
+import signal
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
 import scipy.linalg
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from pairgram import Pairgram, RankRLSCV
+from pairgram import Pairgram, RankRLSCV, _threads
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 
 
@@ -116,6 +118,60 @@ def test_a_child_forked_under_the_guard_gets_its_threads_back():
             child.start()
             assert results.get(timeout=60) == before
             child.join(60)
+
+
+def _exit_code_of_child(X, y, qid, expected):
+    """Fork, fit in the child, and return 0 if it found the expected coefficients in time."""
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(30)  # which ends a child that waits for ever
+        same = np.array_equal(RankRLSCV().fit(X, y, qid=qid).coef_, expected)
+        os._exit(0 if same else 1)
+    return os.waitpid(pid, 0)[1]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_children_forked_while_another_thread_fits():
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(600, 20)), rng.integers(0, 3, 600) * 1.0, np.arange(600) // 30
+    expected, stop = RankRLSCV().fit(X, y, qid=qid).coef_, threading.Event()
+
+    def fit_on():
+        while not stop.is_set():
+            RankRLSCV().fit(X, y, qid=qid)
+
+    worker = threading.Thread(target=fit_on)
+    worker.start()
+    try:
+        codes = [_exit_code_of_child(X, y, qid, expected) for _ in range(30)]
+    finally:
+        stop.set()
+        worker.join()
+    assert codes == [0] * 30
+
+
+@pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="forks")
+def test_a_fork_waits_for_a_change_of_the_number_of_threads(monkeypatch):
+    """A child would find BLAS's lock taken for ever, had it been forked in the middle of that."""
+    inside, held = threading.Event(), []
+    guard = _threads._guard
+
+    def change(wanted):
+        inside.set()
+        held.append(guard._lock.locked())
+        time.sleep(0.1)
+        held.append(True)
+
+    monkeypatch.setattr(guard, "_set", change)
+    worker = threading.Thread(target=lambda: guard.enter())
+    worker.start()
+    inside.wait(10)
+    guard.before_fork()
+    assert held == [True, True]
+    guard.after_fork()
+    worker.join()
+    guard.leave()
 
 
 @pytest.mark.parametrize("kernel", [None, "rbf"])

@@ -55,6 +55,7 @@ class _BlasGuard:
         self._depth = 0
         self._libraries: list[Any] | None = None
         self._saved: list[int] = []
+        self._due = False  # whether the saved numbers have yet to be set, without anyone inside
 
     def enter(self) -> None:
         with self._lock:
@@ -62,8 +63,10 @@ class _BlasGuard:
                 if self._libraries is None:  # looking for the libraries takes milliseconds
                     controller = ThreadpoolController().select(user_api="blas")
                     self._libraries = list(controller.lib_controllers)
-                self._saved = [library.num_threads for library in self._libraries]
+                if not self._due:
+                    self._saved = [library.num_threads for library in self._libraries]
                 self._set([1] * len(self._saved))
+                self._due = False
             self._depth += 1
 
     def leave(self) -> None:
@@ -87,18 +90,38 @@ class _BlasGuard:
             if release is not None:
                 release(force=True)
 
+    def before_fork(self) -> None:
+        """Wait until no thread is inside BLAS's own lock, which a child would find taken."""
+        self._lock.acquire()
+
+    def after_fork(self) -> None:
+        """Let the threads of the parent go on."""
+        self._lock.release()
+
+    def of_child(self) -> _BlasGuard:
+        """Return the guard of a forked child, which has none of the threads that were inside.
+
+        Where they held BLAS to one thread, the first use of the new guard sets the number that
+        they saved. The fork itself leaves BLAS alone: it may have been in the middle of a call.
+        """
+        child = _BlasGuard()
+        child._libraries, child._saved = self._libraries, self._saved
+        child._due = self._depth > 0 or self._due
+        return child
+
 
 _guard = _BlasGuard()
 if hasattr(os, "register_at_fork"):
 
     def _renew_guard() -> None:
-        """Give a forked child a guard of its own: the parent's may be held by another thread."""
         global _guard
-        held, _guard = _guard, _BlasGuard()
-        if held._depth > 0:  # by a thread that the child does not have
-            held._set(held._saved)
+        _guard = _guard.of_child()
 
-    os.register_at_fork(after_in_child=_renew_guard)
+    os.register_at_fork(
+        before=lambda: _guard.before_fork(),
+        after_in_parent=lambda: _guard.after_fork(),
+        after_in_child=_renew_guard,
+    )
 
 
 @contextmanager
