@@ -273,10 +273,10 @@ class PairOperator:
 
 def score_rows(
     features: NDArray[_T],
-    w: NDArray[np.float64],
+    coefs: NDArray[np.float64],  # (n_features,) or (n_models, n_features)
     order: NDArray[np.int64] | None = None,
     n_threads: int = 1,
-) -> NDArray[np.float64]: ...
+) -> NDArray[np.float64]: ...  # (n_rows,) or (n_models, n_rows), bits whatever stands beside
 def sum_rows(
     features: NDArray[_T],
     z: NDArray[np.float64],
