@@ -7,6 +7,7 @@
 
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12 && defined(__x86_64__) && \
     defined(__gnu_linux__) && !defined(PAIRGRAM_NO_CLONES)
+#define PAIRGRAM_HAS_CLONES
 #define PAIRGRAM_CLONES \
     __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
@@ -56,7 +57,7 @@ inline void prefetch(const void* address) {
 // Tells whether this processor runs the AVX-512 clones: 32 registers of 64 bytes, where others have
 // 16 of at most 32.
 inline bool has_wide_registers() {
-#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12 && defined(__x86_64__)
+#if defined(PAIRGRAM_HAS_CLONES)
     static const bool has = __builtin_cpu_supports("x86-64-v4");
     return has;
 #else

@@ -24,6 +24,12 @@ class _NodeMap(Generic[_T]):
         tail: NDArray[_T] | None = None,
     ) -> None: ...
     def map(self, rows: NDArray[_T], n_threads: int) -> NDArray[_T]: ...
+    def score(
+        self,
+        rows: NDArray[_T],
+        coefs: NDArray[np.float64],  # (n_outputs,) or (n_models, n_outputs)
+        n_threads: int,
+    ) -> NDArray[np.float64]: ...  # NaN for rows with NaN or infinity
 
 class NodeMap64(_NodeMap[np.float64]): ...
 
