@@ -94,10 +94,14 @@ bound_node_map<float> in_double(const py::object& wide) {
     return bound;
 }
 
-// Calls work(first row, number of rows) for blocks of n rows.
-template <class Work>
-void by_blocks(py::ssize_t n, int n_threads, const Work& work) {
-    constexpr py::ssize_t block = 256;
+// Calls work(first row, number of rows) for blocks of n rows; with one thread where that takes less
+// time than to start others.
+template <class T, class Work>
+void by_blocks(const node_map<T>& map, py::ssize_t n, int n_threads, const Work& work) {
+    constexpr py::ssize_t block = 256, threaded_products = 1 << 23, products_of_node = 16;
+    const auto of_row = map.n_nodes * (map.n_inputs + products_of_node) +
+                        (map.has_tail ? map.n_nodes * map.n_outputs : 0);
+    if (n * of_row < threaded_products) n_threads = 1;
     parallel_for((n + block - 1) / block, n_threads,
                  [&](std::ptrdiff_t b) { work(b * block, std::min(block, n - b * block)); });
 }
@@ -115,7 +119,7 @@ array<T> map_array(const bound_node_map<T>& bound, const array<T>& rows, int n_t
     array<T> out({rows.shape(0), map.n_outputs});
     T* data = out.mutable_data();
     const py::gil_scoped_release release;
-    by_blocks(rows.shape(0), n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t n) {
+    by_blocks(map, rows.shape(0), n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t n) {
         map_rows(map, n, in + first * map.n_inputs, map.n_inputs, data + first * map.n_outputs,
                  map.n_outputs);
     });
@@ -136,7 +140,7 @@ array<double> score_mapped_array(const bound_node_map<T>& bound, const array<T>&
     array<double> scores = one ? array<double>(n_rows) : array<double>({n_models, n_rows});
     double* out = scores.mutable_data();
     const py::gil_scoped_release release;
-    by_blocks(n_rows, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t n) {
+    by_blocks(map, n_rows, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t n) {
         score_mapped(map, n, in + first * map.n_inputs, models, out + first, n_rows);
     });
     return scores;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <type_traits>
 
@@ -15,8 +16,8 @@ namespace pairgram {
 
 namespace {
 
-constexpr std::ptrdiff_t cached_bytes = 1 << 19;  // of nodes that wait for what they are used for
-constexpr std::ptrdiff_t fewest_rows = 32, most_rows = 256;
+constexpr std::ptrdiff_t cached_bytes = 1 << 18;  // of nodes that wait for what they are used for
+constexpr std::ptrdiff_t fewest_rows = 16, most_rows = 256;
 
 // How many rows are mapped before their nodes are used.
 std::ptrdiff_t rows_at_once(std::ptrdiff_t n, std::ptrdiff_t row_bytes) {
@@ -193,12 +194,12 @@ void map_rows(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::ptrd
         if (map.wide) return map_in_double(*map.wide, n, rows, ldr, out, ldo);
     if (!map.has_tail) return map_to_nodes(map, n, rows, ldr, out, ldo);
     const auto step = rows_at_once(n, map.n_nodes * static_cast<std::ptrdiff_t>(sizeof(T)));
-    std::vector<T> nodes(size_of(step * map.n_nodes));
+    const std::unique_ptr<T[]> nodes(new T[size_of(step * map.n_nodes)]);
     for (std::ptrdiff_t begin = 0; begin < n; begin += step) {
         const auto size = std::min(step, n - begin);
-        map_to_nodes(map, size, rows + begin * ldr, ldr, nodes.data(), map.n_nodes);
+        map_to_nodes(map, size, rows + begin * ldr, ldr, nodes.get(), map.n_nodes);
         for (auto i = begin; i < begin + size; ++i) std::fill_n(out + i * ldo, map.n_outputs, T{0});
-        map.tail.add_product(size, nodes.data(), map.n_nodes, out + begin * ldo, ldo);
+        map.tail.add_product(size, nodes.get(), map.n_nodes, out + begin * ldo, ldo);
     }
 }
 
@@ -216,11 +217,11 @@ void score_mapped(const node_map<T>& map, std::ptrdiff_t n, const T* rows,
             return;
         }
     const auto step = rows_at_once(n, map.n_outputs * static_cast<std::ptrdiff_t>(sizeof(T)));
-    std::vector<T> mapped(size_of(step * map.n_outputs));
+    const std::unique_ptr<T[]> mapped(new T[size_of(step * map.n_outputs)]);
     for (std::ptrdiff_t begin = 0; begin < n; begin += step) {
         const auto size = std::min(step, n - begin);
-        map_rows(map, size, rows + begin * width, width, mapped.data(), map.n_outputs);
-        const matrix_rows<T> outputs{size, map.n_outputs, mapped.data(), nullptr};
+        map_rows(map, size, rows + begin * width, width, mapped.get(), map.n_outputs);
+        const matrix_rows<T> outputs{size, map.n_outputs, mapped.get(), nullptr};
         models.score(outputs, 0, size, scores + begin, ld);
         for (auto i = begin; i < begin + size; ++i)
             if (!all_finite(width, rows + i * width))

@@ -5,8 +5,8 @@
 // Kernel values are nodes too, with x and a both taken from an origin that keeps them small.
 // 2·n·n_inputs·n_nodes flops (n_inputs·n_nodes differences per row for Manhattan nodes), one
 // activation per value, and 2·n·n_nodes·n_outputs flops for the tail. Scratch with a tail, and for
-// scores: the nodes of some rows, half a megabyte for up to 2,000 nodes. What becomes of a row has
-// the same bits wherever it stands.
+// scores: the nodes of 16 to 256 rows, a quarter of a megabyte for up to 2,000 nodes. What becomes
+// of a row has the same bits wherever it stands.
 #pragma once
 
 #include <cstddef>
