@@ -65,8 +65,8 @@ inline weighting_kind weighting_of(const std::string& name) {
 // A map of rows to hidden nodes that keeps its arrays alive.
 template <class T>
 struct bound_node_map {
-    array<T> weights, bias;
-    optional_array<T> square, tail, origin;
+    array<T> bias;
+    optional_array<T> square, origin, manhattan;
     node_map<T> map;
     py::object wide = py::none();
 };

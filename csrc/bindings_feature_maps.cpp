@@ -57,18 +57,23 @@ bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
     check(!tail || (tail->ndim() == 2 && tail->shape(0) == n_nodes),
           "tail must be (n_nodes, n_outputs)");
     check(degree >= 1, "degree must be at least 1");
-    bound_node_map<T> bound{weights, bias, square, tail, origin, {}};
+    bound_node_map<T> bound{bias, square, origin, {}, {}};
     auto& map = bound.map;
-    map = {n_inputs, n_nodes, n_nodes, pointer(weights), pointer(bias), pointer(square)};
+    map = {n_inputs, n_nodes, n_nodes, pointer(bias), pointer(square)};
+    if (manhattan) {
+        bound.manhattan = weights;
+        map.manhattan = pointer(weights);
+    } else {
+        map.weights = column_panels<T>(n_inputs, n_nodes, pointer(weights));
+    }
     map.scale = scale;
     map.degree = degree;
-    map.manhattan = manhattan;
     map.tanimoto = tanimoto;
     map.origin = pointer(origin);
     if (tail) {
         map.n_outputs = tail->shape(1);
-        map.tail = pointer(*tail);
-        map.tail_begin = leading_zeros(n_nodes, map.n_outputs, map.tail);
+        map.has_tail = true;
+        map.tail = column_panels<T>(n_nodes, map.n_outputs, pointer(*tail), true);
     }
     for (const auto& [begin, end, name] : segments) {
         check(0 <= begin && begin <= end && end <= n_nodes, "segments must lie within the nodes");
@@ -83,27 +88,62 @@ bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
 bound_node_map<float> in_double(const py::object& wide) {
     const auto& map = wide.cast<const bound_node_map<double>&>().map;
     bound_node_map<float> bound;
-    bound.map = {map.n_inputs, map.n_nodes, map.n_outputs, nullptr, nullptr, nullptr};
+    bound.map = {map.n_inputs, map.n_nodes, map.n_outputs, nullptr, nullptr};
     bound.map.wide = &map;
     bound.wide = wide;
     return bound;
 }
 
+// Calls work(first row, number of rows) for blocks of n rows; with one thread where that takes less
+// time than to start others.
+template <class T, class Work>
+void by_blocks(const node_map<T>& map, py::ssize_t n, int n_threads, const Work& work) {
+    constexpr py::ssize_t block = 256, threaded_products = 1 << 23, products_of_node = 16;
+    const auto of_row = map.n_nodes * (map.n_inputs + products_of_node) +
+                        (map.has_tail ? map.n_nodes * map.n_outputs : 0);
+    if (n * of_row < threaded_products) n_threads = 1;
+    parallel_for((n + block - 1) / block, n_threads,
+                 [&](std::ptrdiff_t b) { work(b * block, std::min(block, n - b * block)); });
+}
+
+template <class T>
+void check_inputs(const node_map<T>& map, const array<T>& rows) {
+    check(rows.ndim() == 2 && rows.shape(1) == map.n_inputs, "rows must be (n, n_inputs)");
+}
+
 template <class T>
 array<T> map_array(const bound_node_map<T>& bound, const array<T>& rows, int n_threads) {
     const auto& map = bound.map;
-    check(rows.ndim() == 2 && rows.shape(1) == map.n_inputs, "rows must be (n, n_inputs)");
-    const auto n = rows.shape(0);
+    check_inputs(map, rows);
     const T* in = pointer(rows);
-    array<T> out({n, map.n_outputs});
+    array<T> out({rows.shape(0), map.n_outputs});
     T* data = out.mutable_data();
     const without_gil release;
-    constexpr py::ssize_t block = 256;
-    parallel_for((n + block - 1) / block, n_threads, [&](std::ptrdiff_t b) {
-        map_rows(map, std::min(block, n - b * block), in + b * block * map.n_inputs, map.n_inputs,
-                 data + b * block * map.n_outputs, map.n_outputs);
+    by_blocks(map, rows.shape(0), n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t n) {
+        map_rows(map, n, in + first * map.n_inputs, map.n_inputs, data + first * map.n_outputs,
+                 map.n_outputs);
     });
     return out;
+}
+
+template <class T>
+array<double> score_mapped_array(const bound_node_map<T>& bound, const array<T>& rows,
+                                 const array<double>& coefs, int n_threads) {
+    const auto& map = bound.map;
+    check_inputs(map, rows);
+    const bool one = coefs.ndim() == 1;
+    check((one || coefs.ndim() == 2) && coefs.shape(coefs.ndim() - 1) == map.n_outputs,
+          "coefs must be (n_outputs,) or (n_models, n_outputs)");
+    const auto n_rows = rows.shape(0), n_models = one ? 1 : coefs.shape(0);
+    const T* in = pointer(rows);
+    const linear_models models(n_models, map.n_outputs, pointer(coefs));
+    array<double> scores = one ? array<double>(n_rows) : array<double>({n_models, n_rows});
+    double* out = scores.mutable_data();
+    const without_gil release;
+    by_blocks(map, n_rows, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t n) {
+        score_mapped(map, n, in + first * map.n_inputs, models, out + first, n_rows);
+    });
+    return scores;
 }
 
 template <class T>
@@ -114,7 +154,9 @@ py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
              py::kw_only(), py::arg("scale") = T{1}, py::arg("degree") = 1,
              py::arg("manhattan") = false, py::arg("tanimoto") = false,
              py::arg("origin").noconvert() = py::none(), py::arg("tail").noconvert() = py::none())
-        .def("map", &map_array<T>, py::arg("rows").noconvert(), py::arg("n_threads"));
+        .def("map", &map_array<T>, py::arg("rows").noconvert(), py::arg("n_threads"))
+        .def("score", &score_mapped_array<T>, py::arg("rows").noconvert(),
+             py::arg("coefs").noconvert(), py::arg("n_threads"));
 }
 
 }  // namespace

@@ -93,15 +93,19 @@ matrix_rows<T> rows_of(const array<T>& features, const optional_array<std::int64
 }
 
 template <class T>
-array<double> score_array(const array<T>& features, const array<double>& w,
+array<double> score_array(const array<T>& features, const array<double>& coefs,
                           const optional_array<std::int64_t>& order, int n_threads) {
     const auto rows = rows_of(features, order);
-    check(w.ndim() == 1 && w.size() == rows.width, "w must be 1-d, one per feature");
-    const double* in = pointer(w);
-    array<double> result(rows.n_rows);
+    const bool one = coefs.ndim() == 1;
+    check((one || coefs.ndim() == 2) && coefs.shape(coefs.ndim() - 1) == rows.width,
+          "coefs must be (n_features,) or (n_models, n_features), one per feature");
+    const auto n_models = one ? 1 : coefs.shape(0);
+    const double* in = pointer(coefs);
+    array<double> result =
+        one ? array<double>(rows.n_rows) : array<double>({n_models, rows.n_rows});
     double* out = result.mutable_data();
     const without_gil release;
-    score_rows(rows, in, out, n_threads);
+    score_rows(rows, linear_models(n_models, rows.width, in), out, n_threads);
     return result;
 }
 
@@ -137,8 +141,9 @@ py::tuple hessian_array(const pair_operator& pairs, const array<T>& features,
 
 template <class T>
 void define_row_products(py::module_& m, py::class_<pair_operator>& pairs) {
-    m.def("score_rows", &score_array<T>, py::arg("features").noconvert(), py::arg("w").noconvert(),
-          py::arg("order").noconvert() = py::none(), py::arg("n_threads") = 1);
+    m.def("score_rows", &score_array<T>, py::arg("features").noconvert(),
+          py::arg("coefs").noconvert(), py::arg("order").noconvert() = py::none(),
+          py::arg("n_threads") = 1);
     m.def("sum_rows", &sum_array<T>, py::arg("features").noconvert(), py::arg("z").noconvert(),
           py::arg("order").noconvert() = py::none(), py::arg("n_threads") = 1);
     pairs.def("hessian_product", &hessian_array<T>, py::arg("features").noconvert(),

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
 #include <numeric>
 #include <type_traits>
 
-#include "blas.hpp"
 #include "rows.hpp"
 #include "simd.hpp"
 
@@ -13,7 +16,14 @@ namespace pairgram {
 
 namespace {
 
-constexpr std::ptrdiff_t chunk_rows = 128;  // whose nodes wait for the tail in cache
+constexpr std::ptrdiff_t cached_bytes = 1 << 18;  // of nodes that wait for what they are used for
+constexpr std::ptrdiff_t fewest_rows = 16, most_rows = 256;
+
+// How many rows are mapped before their nodes are used.
+std::ptrdiff_t rows_at_once(std::ptrdiff_t n, std::ptrdiff_t row_bytes) {
+    const auto fit = cached_bytes / std::max<std::ptrdiff_t>(1, row_bytes) / 8 * 8;
+    return std::min(n, std::clamp(fit, fewest_rows, most_rows));
+}
 
 template <class T>
 PAIRGRAM_CLONES void add_scaled(std::ptrdiff_t n, T factor, const T* x, T* out) {
@@ -116,13 +126,11 @@ void map_to_nodes(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::
         else
             std::copy_n(map.bias, map.n_nodes, row);
         if (map.manhattan)
-            add_scaled_distances(d, map.n_nodes, x, map.weights, map.square, row);
+            add_scaled_distances(d, map.n_nodes, x, map.manhattan, map.square, row);
         else if (map.square)
             add_scaled<T>(map.n_nodes, square_of(d, x), map.square, row);
     }
-    if (!map.manhattan)
-        blas::gemm(blas::trans::no, blas::trans::no, n, map.n_nodes, d, T{1}, rows, ldr,
-                   map.weights, map.n_nodes, T{1}, out, ldo);
+    if (!map.manhattan) map.weights.add_product(n, rows, ldr, out, ldo);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         T* const row = out + i * ldo;
         if (map.tanimoto)
@@ -131,22 +139,50 @@ void map_to_nodes(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::
     }
 }
 
+std::vector<double> in_double(std::ptrdiff_t n, std::ptrdiff_t width, const float* rows,
+                              std::ptrdiff_t ld) {
+    std::vector<double> wide(size_of(n * width));
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        std::copy_n(rows + i * ld, width, wide.begin() + i * width);
+    return wide;
+}
+
 void map_in_double(const node_map<double>& map, std::ptrdiff_t n, const float* rows,
                    std::ptrdiff_t ldr, float* out, std::ptrdiff_t ldo) {
-    const auto size = std::min(n, chunk_rows);
-    std::vector<double> wide_rows(size_of(size * map.n_inputs)),
-        wide_out(size_of(size * map.n_outputs));
-    for (std::ptrdiff_t begin = 0; begin < n; begin += size) {
-        const auto end = std::min(begin + size, n);
-        for (auto i = begin; i < end; ++i)
-            std::copy_n(rows + i * ldr, map.n_inputs,
-                        wide_rows.begin() + (i - begin) * map.n_inputs);
-        map_rows(map, end - begin, wide_rows.data(), map.n_inputs, wide_out.data(), map.n_outputs);
-        for (auto i = begin; i < end; ++i)
-            std::transform(wide_out.begin() + (i - begin) * map.n_outputs,
-                           wide_out.begin() + (i - begin + 1) * map.n_outputs, out + i * ldo,
+    const auto step = std::min(n, most_rows);
+    std::vector<double> wide_out(size_of(step * map.n_outputs));
+    for (std::ptrdiff_t begin = 0; begin < n; begin += step) {
+        const auto size = std::min(step, n - begin);
+        const auto wide = in_double(size, map.n_inputs, rows + begin * ldr, ldr);
+        map_rows(map, size, wide.data(), map.n_inputs, wide_out.data(), map.n_outputs);
+        for (std::ptrdiff_t i = 0; i < size; ++i)
+            std::transform(wide_out.begin() + i * map.n_outputs,
+                           wide_out.begin() + (i + 1) * map.n_outputs, out + (begin + i) * ldo,
                            [](double value) { return static_cast<float>(value); });
     }
+}
+
+// An exponent of ones, that of NaN and infinity, is carried into the sign.
+PAIRGRAM_CLONES bool all_finite(std::ptrdiff_t n, const double* x) {
+    constexpr std::uint64_t exponent = 0x7ff0000000000000, carry = 0x0010000000000000;
+    std::uint64_t seen = 0;
+    for (std::ptrdiff_t j = 0; j < n; ++j) {
+        std::uint64_t bits;
+        std::memcpy(&bits, x + j, sizeof bits);
+        seen |= (bits & exponent) + carry;
+    }
+    return seen >> 63 == 0;
+}
+
+PAIRGRAM_CLONES bool all_finite(std::ptrdiff_t n, const float* x) {
+    constexpr std::uint32_t exponent = 0x7f800000, carry = 0x00800000;
+    std::uint32_t seen = 0;
+    for (std::ptrdiff_t j = 0; j < n; ++j) {
+        std::uint32_t bits;
+        std::memcpy(&bits, x + j, sizeof bits);
+        seen |= (bits & exponent) + carry;
+    }
+    return seen >> 31 == 0;
 }
 
 }  // namespace
@@ -156,47 +192,50 @@ void map_rows(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::ptrd
               std::ptrdiff_t ldo) {
     if constexpr (std::is_same_v<T, float>)
         if (map.wide) return map_in_double(*map.wide, n, rows, ldr, out, ldo);
-    if (!map.tail) return map_to_nodes(map, n, rows, ldr, out, ldo);
-    const auto size = std::min(n, chunk_rows);
-    std::vector<T> nodes(size_of(size * map.n_nodes));
-    for (std::ptrdiff_t begin = 0; begin < n; begin += size) {
-        const auto n_here = std::min(size, n - begin);
-        map_to_nodes(map, n_here, rows + begin * ldr, ldr, nodes.data(), map.n_nodes);
-        for (std::ptrdiff_t first = 0; first < map.n_outputs; first += tail_strip) {
-            const auto k = map.tail_begin[size_of(first / tail_strip)];
-            blas::gemm(blas::trans::no, blas::trans::no, n_here,
-                       std::min(tail_strip, map.n_outputs - first), map.n_nodes - k, T{1},
-                       nodes.data() + k, map.n_nodes, map.tail + k * map.n_outputs + first,
-                       map.n_outputs, T{0}, out + begin * ldo + first, ldo);
-        }
+    if (!map.has_tail) return map_to_nodes(map, n, rows, ldr, out, ldo);
+    const auto step = rows_at_once(n, map.n_nodes * static_cast<std::ptrdiff_t>(sizeof(T)));
+    const std::unique_ptr<T[]> nodes(new T[size_of(step * map.n_nodes)]);
+    for (std::ptrdiff_t begin = 0; begin < n; begin += step) {
+        const auto size = std::min(step, n - begin);
+        map_to_nodes(map, size, rows + begin * ldr, ldr, nodes.get(), map.n_nodes);
+        for (auto i = begin; i < begin + size; ++i) std::fill_n(out + i * ldo, map.n_outputs, T{0});
+        map.tail.add_product(size, nodes.get(), map.n_nodes, out + begin * ldo, ldo);
     }
 }
 
 template <class T>
-std::vector<std::ptrdiff_t> leading_zeros(std::ptrdiff_t n_nodes, std::ptrdiff_t n_outputs,
-                                          const T* tail) {
-    std::vector<std::ptrdiff_t> begin;
-    for (std::ptrdiff_t first = 0; first < n_outputs; first += tail_strip) {
-        const auto width = std::min(tail_strip, n_outputs - first);
-        std::ptrdiff_t k = 0;
-        const auto is_zero = [&](std::ptrdiff_t row) {
-            const T* const values = tail + row * n_outputs + first;
-            return std::all_of(values, values + width, [](T value) { return value == T{0}; });
-        };
-        while (k + 1 < n_nodes && is_zero(k)) ++k;
-        begin.push_back(k);
+void score_mapped(const node_map<T>& map, std::ptrdiff_t n, const T* rows,
+                  const linear_models& models, double* scores, std::ptrdiff_t ld) {
+    const auto width = map.n_inputs;
+    if constexpr (std::is_same_v<T, float>)
+        if (map.wide) {
+            for (std::ptrdiff_t begin = 0; begin < n; begin += most_rows) {
+                const auto size = std::min(most_rows, n - begin);
+                const auto wide = in_double(size, width, rows + begin * width, width);
+                score_mapped(*map.wide, size, wide.data(), models, scores + begin, ld);
+            }
+            return;
+        }
+    const auto step = rows_at_once(n, map.n_outputs * static_cast<std::ptrdiff_t>(sizeof(T)));
+    const std::unique_ptr<T[]> mapped(new T[size_of(step * map.n_outputs)]);
+    for (std::ptrdiff_t begin = 0; begin < n; begin += step) {
+        const auto size = std::min(step, n - begin);
+        map_rows(map, size, rows + begin * width, width, mapped.get(), map.n_outputs);
+        const matrix_rows<T> outputs{size, map.n_outputs, mapped.get(), nullptr};
+        models.score(outputs, 0, size, scores + begin, ld);
+        for (auto i = begin; i < begin + size; ++i)
+            if (!all_finite(width, rows + i * width))
+                for (std::ptrdiff_t m = 0; m < models.size(); ++m)
+                    scores[m * ld + i] = std::numeric_limits<double>::quiet_NaN();
     }
-    return begin;
 }
 
-template std::vector<std::ptrdiff_t> leading_zeros<double>(std::ptrdiff_t, std::ptrdiff_t,
-                                                           const double*);
-template std::vector<std::ptrdiff_t> leading_zeros<float>(std::ptrdiff_t, std::ptrdiff_t,
-                                                          const float*);
-
-template void map_rows<double>(const node_map<double>&, std::ptrdiff_t, const double*,
-                               std::ptrdiff_t, double*, std::ptrdiff_t);
-template void map_rows<float>(const node_map<float>&, std::ptrdiff_t, const float*, std::ptrdiff_t,
-                              float*, std::ptrdiff_t);
+#define PAIRGRAM_NODE_MAPS(T)                                                                   \
+    template void map_rows<T>(const node_map<T>&, std::ptrdiff_t, const T*, std::ptrdiff_t, T*, \
+                              std::ptrdiff_t);                                                  \
+    template void score_mapped<T>(const node_map<T>&, std::ptrdiff_t, const T*,                 \
+                                  const linear_models&, double*, std::ptrdiff_t);
+PAIRGRAM_NODE_MAPS(double)
+PAIRGRAM_NODE_MAPS(float)
 
 }  // namespace pairgram

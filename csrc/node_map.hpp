@@ -4,13 +4,16 @@
 // Gaussian nodes exp(−b ‖x − a‖²) have w = −2 b a, c = b and bias b ‖a‖² under g(z) = exp(−z).
 // Kernel values are nodes too, with x and a both taken from an origin that keeps them small.
 // 2·n·n_inputs·n_nodes flops (n_inputs·n_nodes differences per row for Manhattan nodes), one
-// activation per value, and 2·n·n_nodes·n_outputs flops for the tail. Scratch with a tail: 128 rows
-// of nodes. BLAS must be held to one thread.
+// activation per value, and 2·n·n_nodes·n_outputs flops for the tail. Scratch with a tail, and for
+// scores: the nodes of 16 to 256 rows, a quarter of a megabyte for up to 2,000 nodes. What becomes
+// of a row has the same bits wherever it stands.
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
+#include "column_panels.hpp"
+#include "row_scores.hpp"
 #include "vmath.hpp"
 
 namespace pairgram {
@@ -22,35 +25,33 @@ struct node_segment {
     activation kind;
 };
 
-constexpr std::ptrdiff_t tail_strip = 128;  // outputs that one product makes
-
 template <class T>
 struct node_map {
     std::ptrdiff_t n_inputs, n_nodes;
-    std::ptrdiff_t n_outputs;  // n_nodes without a tail
-    const T* weights;          // (n_inputs, n_nodes)
-    const T* bias;             // (n_nodes,)
-    const T* square;           // (n_nodes,) c, or null for zeros
+    std::ptrdiff_t n_outputs;       // n_nodes without a tail
+    const T* bias;                  // (n_nodes,)
+    const T* square;                // (n_nodes,) c, or null for zeros
+    column_panels<T> weights = {};  // (n_inputs, n_nodes), not of Manhattan nodes
     std::vector<node_segment> segments = {};
-    T scale = 1;                // s
-    int degree = 1;             // power of the linear nodes, ≥ 1
-    bool manhattan = false;     // nodes g_k(c_k ‖x − w_k‖₁ + b_k) instead
-    bool tanimoto = false;      // g_k(w_kᵀx / (‖x‖² + b_k − w_kᵀx)) instead, of 1 for 0 / 0
-    const T* origin = nullptr;  // (n_inputs,) taken from every x first, or null
-    const T* tail = nullptr;    // (n_nodes, n_outputs), or null
-    std::vector<std::ptrdiff_t> tail_begin =
-        {};                                  // of each strip of outputs: its rows before are zero
+    T scale = 1;                   // s
+    int degree = 1;                // power of the linear nodes, ≥ 1
+    const T* manhattan = nullptr;  // weights of nodes g_k(c_k ‖x − w_k‖₁ + b_k), or null
+    bool tanimoto = false;         // g_k(w_kᵀx / (‖x‖² + b_k − w_kᵀx)) instead, of 1 for 0 / 0
+    const T* origin = nullptr;     // (n_inputs,) taken from every x first, or null
+    bool has_tail = false;
+    column_panels<T> tail = {};              // (n_nodes, n_outputs)
     const node_map<double>* wide = nullptr;  // for float: does all of it in double instead
 };
-
-// The tail_begin of a tail: about half the products of a triangular one are saved.
-template <class T>
-std::vector<std::ptrdiff_t> leading_zeros(std::ptrdiff_t n_nodes, std::ptrdiff_t n_outputs,
-                                          const T* tail);
 
 // out (n, n_outputs; stride ldo) from rows (n, n_inputs; stride ldr).
 template <class T>
 void map_rows(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr, T* out,
               std::ptrdiff_t ldo);
+
+// scores[m·ld + i] of row i of rows (n, n_inputs) by models of the outputs, in double. A row with
+// NaN or infinity, which nodes may hide, has the score NaN.
+template <class T>
+void score_mapped(const node_map<T>& map, std::ptrdiff_t n, const T* rows,
+                  const linear_models& models, double* scores, std::ptrdiff_t ld);
 
 }  // namespace pairgram

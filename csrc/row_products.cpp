@@ -16,24 +16,6 @@ constexpr std::ptrdiff_t piece_bytes = 1 << 18;      // of rows that are read fo
 constexpr std::ptrdiff_t cached_bytes = 1 << 22;     // of a query that is read once for both
 constexpr std::ptrdiff_t threaded_values = 1 << 17;  // fewer take less time than a thread's start
 
-// out[r] = row_r · w for four rows. The pragma alone lets the sums be taken in lanes.
-template <class T>
-PAIRGRAM_CLONES void dot_four(std::ptrdiff_t width, const T* a, const T* b, const T* c, const T* d,
-                              const double* w, double* out) {
-    double dot_a = 0, dot_b = 0, dot_c = 0, dot_d = 0;
-#pragma omp simd reduction(+ : dot_a, dot_b, dot_c, dot_d)
-    for (std::ptrdiff_t j = 0; j < width; ++j) {
-        dot_a += static_cast<double>(a[j]) * w[j];
-        dot_b += static_cast<double>(b[j]) * w[j];
-        dot_c += static_cast<double>(c[j]) * w[j];
-        dot_d += static_cast<double>(d[j]) * w[j];
-    }
-    out[0] = dot_a;
-    out[1] = dot_b;
-    out[2] = dot_c;
-    out[3] = dot_d;
-}
-
 // out += z[0] a + z[1] b + z[2] c + z[3] d.
 template <class T>
 PAIRGRAM_CLONES void add_four(std::ptrdiff_t width, const T* a, const T* b, const T* c, const T* d,
@@ -53,18 +35,6 @@ void by_fours(const matrix_rows<T>& rows, std::ptrdiff_t begin, std::ptrdiff_t e
         use(i, std::min<std::ptrdiff_t>(4, end - i), rows(i), rows(std::min(i + 1, last)),
             rows(std::min(i + 2, last)), rows(std::min(i + 3, last)));
     }
-}
-
-template <class T>
-void score_range(const matrix_rows<T>& rows, std::ptrdiff_t begin, std::ptrdiff_t end,
-                 const double* w, double* scores) {
-    by_fours(
-        rows, begin, end,
-        [&](std::ptrdiff_t i, std::ptrdiff_t n, const T* a, const T* b, const T* c, const T* d) {
-            double four[4];
-            dot_four(rows.width, a, b, c, d, w, four);
-            std::copy_n(four, n, scores + i);
-        });
 }
 
 template <class T>
@@ -116,18 +86,20 @@ void sum_in_slots(const std::vector<piece>& pieces, std::ptrdiff_t width, double
 }
 
 template <class T>
-int threads_for(const matrix_rows<T>& rows, int n_threads) {
-    return rows.n_rows * rows.width < threaded_values ? 1 : n_threads;
+int threads_for(const matrix_rows<T>& rows, int n_threads, std::ptrdiff_t n_models = 1) {
+    return rows.n_rows * rows.width * n_models < threaded_values ? 1 : n_threads;
 }
 
 }  // namespace
 
 template <class T>
-void score_rows(const matrix_rows<T>& rows, const double* w, double* scores, int n_threads) {
+void score_rows(const matrix_rows<T>& rows, const linear_models& models, double* scores,
+                int n_threads) {
     const auto step = rows_per_piece(rows, piece_bytes);
-    parallel_for((rows.n_rows + step - 1) / step, threads_for(rows, n_threads),
+    parallel_for((rows.n_rows + step - 1) / step, threads_for(rows, n_threads, models.size()),
                  [&](std::ptrdiff_t p) {
-                     score_range(rows, p * step, std::min((p + 1) * step, rows.n_rows), w, scores);
+                     models.score(rows, p * step, std::min((p + 1) * step, rows.n_rows), scores,
+                                  rows.n_rows);
                  });
 }
 
@@ -163,17 +135,18 @@ void hessian_product(const pair_operator& pairs, const matrix_rows<T>& rows, con
             whole.push_back({begin, end, q, q + 1});
         }
     }
+    const linear_models model(1, rows.width, s);
     std::vector<double> z(size_of(rows.n_rows));
     std::fill(out, out + rows.width, 0.0);
     sum_in_slots(whole, rows.width, out, n_threads, [&](const piece& p, double* sum) {
-        score_range(rows, p.begin, p.end, s, scores);
+        model.score(rows, p.begin, p.end, scores, rows.n_rows);
         pairs.product(p.first_query, p.last_query, scores + p.begin, z.data() + p.begin);
         add_range(rows, p.begin, p.end, z.data(), sum);
     });
     if (long_queries.empty()) return;
     const auto n_parts = static_cast<std::ptrdiff_t>(parts.size());
     parallel_for(n_parts, n_threads, [&](std::ptrdiff_t p) {
-        score_range(rows, parts[size_of(p)].begin, parts[size_of(p)].end, s, scores);
+        model.score(rows, parts[size_of(p)].begin, parts[size_of(p)].end, scores, rows.n_rows);
     });
     parallel_for(static_cast<std::ptrdiff_t>(long_queries.size()), n_threads,
                  [&](std::ptrdiff_t i) {
@@ -186,7 +159,7 @@ void hessian_product(const pair_operator& pairs, const matrix_rows<T>& rows, con
 }
 
 #define PAIRGRAM_ROW_PRODUCTS(T)                                                                 \
-    template void score_rows<T>(const matrix_rows<T>&, const double*, double*, int);             \
+    template void score_rows<T>(const matrix_rows<T>&, const linear_models&, double*, int);      \
     template void sum_rows<T>(const matrix_rows<T>&, const double*, double*, int);               \
     template void hessian_product<T>(const pair_operator&, const matrix_rows<T>&, const double*, \
                                      double*, double*, int);

@@ -1,32 +1,22 @@
 // Products with the rows of a matrix H (n, width), whose values are read once, in their own type,
 // and summed in double: scores H w, sums Hᵀ z, and a Newton solver's Hᵀ (2 AᵀDA) H s in one pass.
 //
-// 2·n·width flops each (4 in the one pass), bound by reading H. All have the same bits for any
-// n_threads: rows are added up in a fixed number of slots, which are added in order.
+// 2·n·width flops each (4 in the one pass, and per model for scores), bound by reading H. All have
+// the same bits for any n_threads: rows are added up in a fixed number of slots, which are added in
+// order.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
 #include "pair_operator.hpp"
+#include "row_scores.hpp"
 
 namespace pairgram {
 
-// The row at position i is values + row·width with row = order[i], or i where order is null.
+// scores (n_models, n) of the rows, see row_scores.hpp.
 template <class T>
-struct matrix_rows {
-    std::ptrdiff_t n_rows, width;
-    const T* values;
-    const std::int64_t* order;
-
-    const T* operator()(std::ptrdiff_t position) const {
-        return values + (order ? static_cast<std::ptrdiff_t>(order[position]) : position) * width;
-    }
-};
-
-// scores (n,) = H w.
-template <class T>
-void score_rows(const matrix_rows<T>& rows, const double* w, double* scores, int n_threads);
+void score_rows(const matrix_rows<T>& rows, const linear_models& models, double* scores,
+                int n_threads);
 
 // out (width,) = Hᵀ z. Rows whose z is 0 need not be read.
 template <class T>

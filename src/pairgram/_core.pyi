@@ -24,6 +24,12 @@ class _NodeMap(Generic[_T]):
         tail: NDArray[_T] | None = None,
     ) -> None: ...
     def map(self, rows: NDArray[_T], n_threads: int) -> NDArray[_T]: ...
+    def score(
+        self,
+        rows: NDArray[_T],
+        coefs: NDArray[np.float64],  # (n_outputs,) or (n_models, n_outputs)
+        n_threads: int,
+    ) -> NDArray[np.float64]: ...  # NaN for rows with NaN or infinity
 
 class NodeMap64(_NodeMap[np.float64]): ...
 
@@ -282,10 +288,10 @@ class PairOperator:
 
 def score_rows(
     features: NDArray[_T],
-    w: NDArray[np.float64],
+    coefs: NDArray[np.float64],  # (n_features,) or (n_models, n_features)
     order: NDArray[np.int64] | None = None,
     n_threads: int = 1,
-) -> NDArray[np.float64]: ...
+) -> NDArray[np.float64]: ...  # (n_rows,) or (n_models, n_rows), bits whatever stands beside
 def sum_rows(
     features: NDArray[_T],
     z: NDArray[np.float64],

@@ -37,10 +37,13 @@ def alternatives(kernel: Kernel | None) -> str:
     return f"take fewer rows{other}"
 
 
-def matrix_of(settings: KernelSettings, X: Any, Z: Any, n_threads: int | None) -> NDArray[Any]:
-    """The kernel matrix of checked rows; Z None: those of X.
+def matrix_of(
+    settings: KernelSettings, X: Any, Z: Any, n_threads: int | None, *, first: int = 0
+) -> NDArray[Any]:
+    """The kernel matrix of checked rows; Z None: those of X. An error counts rows from `first`.
 
     In float64, or as a callable returns it: a solution of small ridge cancels where K is rounded.
+    Kernels with given Z have the same bits wherever their rows stand.
     """
     threads = resolve_n_threads(n_threads)
     symmetric, support = Z is None, X if Z is None else Z
@@ -53,7 +56,7 @@ def matrix_of(settings: KernelSettings, X: Any, Z: Any, n_threads: int | None) -
             f"{free / 2**30:.1f} GiB are free: {alternatives(settings.kernel)}"
         )
     K = np.empty(shape)
-    values = _Values(settings, X, support)
+    values = _Values(settings, X, support, steady=not symmetric)
 
     def fill(tile: tuple[slice, slice]) -> None:
         rows, columns = tile
@@ -64,8 +67,8 @@ def matrix_of(settings: KernelSettings, X: Any, Z: Any, n_threads: int | None) -
         if not np.isfinite(part).all():
             i, j = np.argwhere(~np.isfinite(part))[0]
             raise ValueError(
-                f"the {settings.kernel} kernel of rows {rows.start + i} and {columns.start + j} is "
-                f"{part[i, j]}: X or the kernel's parameters are too large"
+                f"the {settings.kernel} kernel of rows {first + rows.start + i} and "
+                f"{columns.start + j} is {part[i, j]}: X or the kernel's parameters are too large"
             )
 
     tiles = list(_tiles(shape, symmetric))
@@ -87,10 +90,14 @@ def _tiles(shape: tuple[int, int], symmetric: bool) -> Iterator[tuple[slice, sli
 
 
 class _Values:
-    """The values of a named kernel for tiles of rows, in float64."""
+    """The values of a named kernel for tiles of rows, in float64.
 
-    def __init__(self, settings: KernelSettings, X: Any, Z: Any) -> None:
+    `steady` ones have the same bits wherever the rows stand.
+    """
+
+    def __init__(self, settings: KernelSettings, X: Any, Z: Any, *, steady: bool) -> None:
         self.settings = settings
+        self.steady = steady
         self.gamma = settings.with_gamma(Z.shape[1])
         self.shift: Any = 0.0
         dense = not (scipy.sparse.issparse(X) or scipy.sparse.issparse(Z))
@@ -104,7 +111,7 @@ class _Values:
         with np.errstate(over="ignore", invalid="ignore"):  # the caller looks
             if name == "laplacian":
                 return _exp_of(_manhattan(x, z), -self.gamma)
-            K = _dots(x, z if diagonal is None else x)
+            K = _dots(x, z if diagonal is None else x, self.steady)
             if diagonal is not None:
                 K = (K + K.T) / 2
             if name == "polynomial":
@@ -130,7 +137,9 @@ def _float64(rows: Any, shift: Any) -> Any:
     return np.subtract(rows, shift, dtype=np.float64)
 
 
-def _dots(x: Any, z: Any) -> NDArray[np.float64]:
+def _dots(x: Any, z: Any, steady: bool) -> NDArray[np.float64]:
+    if steady and not (scipy.sparse.issparse(x) or scipy.sparse.issparse(z)):
+        return _core.score_rows(np.ascontiguousarray(z), np.ascontiguousarray(x))
     K = x @ z.T
     return np.asarray(K.toarray() if scipy.sparse.issparse(K) else K)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from numbers import Integral
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram import _core
 from pairgram._estimator import Transformer, finite_rows
-from pairgram._threads import resolve_n_threads, single_threaded_blas
+from pairgram._threads import resolve_n_threads
 
 __all__ = ["BLOCK_ROWS", "FeatureMap", "block_rows", "generator", "native_nodes"]
 
@@ -41,6 +42,16 @@ class FeatureMap(Transformer, ABC):
     @abstractmethod
     def node_map(self, dtype: Any) -> Any:
         """Return what the kernels map rows of a dtype by, or None where only Python can."""
+
+    def score_parts(
+        self, coef: NDArray[np.float64], dtype: Any
+    ) -> Iterable[tuple[Any, NDArray[np.float64]]] | None:
+        """Return maps of rows of a dtype, and models of their outputs whose scores add up.
+
+        To those of the model `coef` of the features; None where only Python maps rows.
+        """
+        node_map = self.node_map(dtype)
+        return None if node_map is None else [(node_map, coef)]
 
     @abstractmethod
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -75,15 +86,14 @@ class FeatureMap(Transformer, ABC):
         """
         X = self._checked(X)
         threads = resolve_n_threads(self.n_threads)
-        with single_threaded_blas():
-            if not scipy.sparse.issparse(X):
-                return self._values(np.require(X, None, ["C", "A"]), threads)
-            values = np.empty((X.shape[0], self._n_features_out), X.dtype)
-            step = block_rows(X.shape[1], X.dtype)
-            for begin in range(0, X.shape[0], step):
-                rows = slice(begin, begin + step)
-                values[rows] = self._values(np.ascontiguousarray(X[rows].toarray()), threads)
-            return values
+        if not scipy.sparse.issparse(X):
+            return self._values(np.require(X, None, ["C", "A"]), threads)
+        values = np.empty((X.shape[0], self._n_features_out), X.dtype)
+        step = block_rows(X.shape[1], X.dtype)
+        for begin in range(0, X.shape[0], step):
+            rows = slice(begin, begin + step)
+            values[rows] = self._values(np.ascontiguousarray(X[rows].toarray()), threads)
+        return values
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)

@@ -64,8 +64,6 @@ def kernel_nodes(
 def kernel_values(settings: KernelSettings, X: Any, landmarks: Values, n_threads: int) -> Values:
     """Return k(X, landmarks), (n_rows, n_landmarks), of dense or CSR rows, block by block.
 
-    BLAS must be held to one thread.
-
     Raises
     ------
     ValueError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import asdict, replace
 from typing import Any, Self
@@ -14,8 +15,11 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from pairgram._estimator import Transformer, finite_rows
 from pairgram._kernel_settings import Kernel, KernelSettings
 from pairgram._kernel_tiles import FLOATS, check_symmetric, matrix_of
+from pairgram.kernel_nodes import kernel_nodes
 
 __all__ = ["Kernel", "KernelMap", "kernel_matrix"]
+
+PART_BYTES = 64 << 20  # of support rows that are made ready to score rows at a time
 
 
 def kernel_matrix(
@@ -234,10 +238,39 @@ class KernelMap(Transformer):
             If X has another number of features than in `fit`, or holds NaN or infinity.
         """
         check_is_fitted(self)
-        X = self._validated(X, reset=False)
+        return self.values(self._validated(X, reset=False))
+
+    def values(self, X: Any) -> NDArray[Any]:
+        """Return what `transform` does, of rows that have been checked."""
         if self.support_rows_ is None:
             return np.asarray(X)
+        X = scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
         return matrix_of(self._settings, X, self.support_rows_, self.n_threads)
+
+    def require_finite(self, X: Any, row: int) -> None:
+        """Raise a ValueError where a kernel of checked X, one row, number `row`, is not finite."""
+        if self.support_rows_ is not None:
+            matrix_of(self._settings, X, self.support_rows_, self.n_threads, first=row)
+
+    def score_parts(
+        self, coef: NDArray[np.float64], dtype: Any
+    ) -> Iterable[tuple[Any, NDArray[np.float64]]] | None:
+        """Return maps to the kernels of dense rows with support rows, and models of these.
+
+        Their scores add up to those of the model `coef`. None for support rows in CSR and for
+        callables, which Python maps.
+        """
+        rows = self.support_rows_
+        if rows is None:
+            return [(None, coef)]
+        if scipy.sparse.issparse(rows) or callable(self._settings.kernel):
+            return None
+        step = max(1, PART_BYTES // (8 * max(1, self.n_features_in_)))
+        parts = (slice(begin, begin + step) for begin in range(0, len(rows), step))
+        return (
+            (kernel_nodes(self._settings, rows[part].astype(np.float64), dtype), coef[part])
+            for part in parts
+        )
 
     def _validated(self, X: Any, reset: bool) -> Any:
         sparse = "csr" if self.kernel != "precomputed" else False

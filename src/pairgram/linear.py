@@ -13,15 +13,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairgram._checks import require_finite
 from pairgram._estimator import WholeFit
-from pairgram._map_base import block_rows
-from pairgram._threads import single_threaded_blas
-from pairgram.data import RankingData, mapped
+from pairgram.data import RankingData
 from pairgram.feature_maps import describe_map, is_native, set_threads
-from pairgram.linear_nodes import linear_nodes
 from pairgram.metrics import get_metric
-from pairgram.nystroem import unwhitened
 from pairgram.persistence import write_file
 from pairgram.random_nodes import RandomNodes
+from pairgram.row_scores import checked_rows, scores_of
 
 __all__ = ["LinearRanker"]
 
@@ -154,37 +151,21 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         ------
         ValueError
             If X has another number of features than in `fit`, or holds NaN or infinity.
+
+        Notes
+        -----
+        The score of a row has the same bits whatever rows stand beside it, wherever it stands, and
+        for any number of threads: all arrays of one type agree, and all CSR matrices; the two
+        differ by rounding. Callables, maps from elsewhere and precomputed kernels may not keep
+        this for the values that they make.
+
+        What a feature map is made ready by is kept for the next call, up to 64 MiB. Assign a new
+        array to change a fitted map; a change within its arrays may go unseen.
         """
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-        )
-        nodes = linear_nodes(self.feature_map_)
-        if self.feature_map_ is not None and nodes is None:
-            feature_map, coef = unwhitened(self.feature_map_, self.coef_)
-            step = block_rows(max(X.shape[1], len(coef)), X.dtype)
-            blocks = [X[begin : begin + step] for begin in range(0, X.shape[0], step)]
-            try:
-                with single_threaded_blas():  # maps of this package have threads of their own
-                    parts = [mapped(feature_map, block) @ coef for block in blocks]
-            except ValueError:
-                require_finite(X, "X")  # which names the row; the map has seen a block
-                raise
-            return np.concatenate(parts).astype(X.dtype, copy=False)
-        coef, offset = (self.coef_, 0.0) if nodes is None else nodes.fold(self.coef_)
-        if X.dtype == np.float32 and abs(coef).max(initial=0.0) < 1e30:
-            coef = coef.astype(np.float32)
-        scores = np.asarray(X @ coef, dtype=X.dtype)
-        if offset:
-            scores += offset
-        if not np.isfinite(scores).all():  # then say what is wrong with X
-            require_finite(X, "X")
-        return scores
+        return scores_of(self, self._rows_to_score(X))
+
+    def _rows_to_score(self, X: Any) -> Any:
+        return checked_rows(self, X)
 
     def score(
         self,

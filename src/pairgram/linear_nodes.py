@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from pairgram import _core
 from pairgram._threads import single_threaded_blas
 from pairgram.random_nodes import RandomNodes
 
@@ -41,10 +42,13 @@ class LinearNodes:
     def fold(self, coefs: Vector) -> tuple[Vector, Vector]:
         """Return (weights of the inputs, offsets) of models of the nodes.
 
-        Shapes (..., n_nodes) to (..., n_inputs) and (...,).
+        Shapes (n_nodes,) to (n_inputs,) and (), or (n_models, n_nodes) to (n_models, n_inputs) and
+        (n_models,).
         """
-        with single_threaded_blas():
-            return coefs @ self.weights.T, coefs @ self.bias
+        weights, bias, coefs = (
+            np.ascontiguousarray(a, np.float64) for a in (self.weights, self.bias[None], coefs)
+        )
+        return _core.score_rows(weights, coefs), _core.score_rows(bias, coefs)[..., 0]
 
     def acts_on_sums(self) -> bool:
         """Tell whether ``AᵀGA`` is as good as the Gram matrix of mapped rows, and cheaper."""

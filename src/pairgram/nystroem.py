@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
@@ -170,13 +171,21 @@ class Nystroem(FeatureMap):
         """Return what the kernels map rows of a dtype by, or None for a callable kernel."""
         return kernel_nodes(self._kernel, self.components_, dtype, self.whitening_)
 
+    def score_parts(self, coef: Values, dtype: Any) -> Iterable[tuple[Any, Values]] | None:
+        """Return the map to kernel values, and their model; see `FeatureMap`."""
+        if callable(self._kernel.kernel) or self._kernel.kernel == "linear":
+            return super().score_parts(coef, dtype)
+        nodes = kernel_nodes(self._kernel, self.components_, dtype)
+        return [(nodes, unwhitened(self, coef)[1])]
+
     def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
         if not callable(self._kernel.kernel):
             return super()._values(X, n_threads)
         out = np.empty((len(X), self._n_features_out), X.dtype)
-        for rows, block in dense_blocks(X):
-            K = kernel_values(self._kernel, block, self.components_, n_threads)
-            out[rows] = K @ self.whitening_
+        with single_threaded_blas():
+            for rows, block in dense_blocks(X):
+                K = kernel_values(self._kernel, block, self.components_, n_threads)
+                out[rows] = K @ self.whitening_
         return out
 
     def _rounding(self, X: Any) -> Values:
@@ -265,12 +274,12 @@ def unwhitened(feature_map: Any, coefs: Values) -> tuple[Any, Values]:
     Parameters
     ----------
     feature_map : fitted transformer
-    coefs : ndarray of shape (..., n_features_out)
+    coefs : ndarray of shape (n_features_out,) or (n_models, n_features_out), float64
     """
     if type(feature_map) is not Nystroem or feature_map._kernel.kernel == "linear":
         return feature_map, coefs
-    with single_threaded_blas():
-        return KernelValues(feature_map), coefs @ feature_map.whitening_.T
+    whitening = np.ascontiguousarray(feature_map.whitening_, np.float64)
+    return KernelValues(feature_map), _core.score_rows(whitening, np.ascontiguousarray(coefs))
 
 
 def _check_memory(n_landmarks: int) -> None:

@@ -9,10 +9,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairgram._kernel_settings import KERNELS, KernelSettings
-from pairgram._kernel_tiles import FLOATS
 from pairgram.coordinates import Coordinates
 from pairgram.cross_validation import HeldOutScoring, choose, is_validation_set
 from pairgram.data import RankingData
@@ -120,18 +118,18 @@ class _FeaturesOrKernel(LinearRanker):
         ValueError
             If X has another number of features than in `fit`, or holds NaN or infinity.
         """
-        check_is_fitted(self)
-        if self.kernel == "precomputed":
-            try:
-                validate_data(self, X, reset=False, dtype=FLOATS, ensure_all_finite=False)
-            except ValueError as error:
-                if "is expecting" in str(error):
-                    raise ValueError(
-                        f"{str(error).rstrip('.')}: with kernel='precomputed', the kernels of "
-                        f"every row with the {self.n_features_in_} training rows"
-                    ) from None
-                raise
         return super().predict(X)
+
+    def _rows_to_score(self, X: Any) -> Any:
+        try:
+            return super()._rows_to_score(X)
+        except ValueError as error:
+            if self.kernel == "precomputed" and "is expecting" in str(error):
+                raise ValueError(
+                    f"{str(error).rstrip('.')}: with kernel='precomputed', the kernels of "
+                    f"every row with the {self.n_features_in_} training rows"
+                ) from None
+            raise
 
     def _kernel_parameters(self) -> dict[str, Any]:
         return {

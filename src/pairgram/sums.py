@@ -51,7 +51,7 @@ def sums_of(
                 part = _core.gram(*arguments, **named, n_threads=threads)
                 parts = [part if not parts else (parts[0][0] + part[0], parts[0][1] + part[1])]
         sums, pair_weight = parts[0]
-    if node_map is not None:  # equal rows differ by rounding, where they stand in a block
+    if node_map is not None:  # what differs by rounding alone does not differ
         rounding = data.feature_map._rounding(data.X[:256])
         with np.errstate(over="ignore"):
             size = np.append(pair_weight * rounding**2, 0.0)
