@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import io
-import lzma
 import os
 import re
-import zlib
-from typing import IO, Any, Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 from pairgram import _core
+from pairgram._compressed import DAMAGE, unpacked
 from pairgram._memory import available_memory
 from pairgram._threads import resolve_n_threads
 
@@ -150,8 +146,8 @@ def looks_like_letor(path: str | os.PathLike[str]) -> bool:
     """Tell whether the first line with something in it is one of a LETOR file."""
     try:
         with open(path, "rb") as raw:
-            head = _decompressed(raw)[1].read(1 << 16)
-    except (EOFError, lzma.LZMAError, zlib.error, OSError):
+            head = unpacked(raw)[1].read(1 << 16)
+    except DAMAGE:
         return False
     lines = (line.partition(b"#")[0].strip() for line in head.splitlines())
     first = next(filter(None, lines), b"")
@@ -200,11 +196,11 @@ def _feed_file(parser: Any, name: str) -> None:
     """Feed the parser the bytes of the file, decompressed."""
     buffer = memoryview(bytearray(_CHUNK_SIZE))
     with open(name, "rb") as raw:
-        kind, file = _decompressed(raw)
+        kind, file = unpacked(raw)
         while True:
             try:
                 size = file.readinto(buffer)  # type: ignore[attr-defined]
-            except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+            except DAMAGE as error:
                 if isinstance(error, OSError) and error.errno is not None:
                     raise  # of the system, not of the contents
                 raise ValueError(
@@ -215,18 +211,6 @@ def _feed_file(parser: Any, name: str) -> None:
                 break
             parser.feed(buffer[:size])
     parser.finish()
-
-
-def _decompressed(raw: io.BufferedReader) -> tuple[str, IO[bytes]]:
-    """Return what compressed the file, by its first bytes, and what reads it."""
-    head = raw.peek(6)
-    if head.startswith(b"\x1f\x8b"):
-        return "gzip", gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
-    if head.startswith(b"\xfd7zXZ\x00"):
-        return "xz", lzma.LZMAFile(raw)
-    if head.startswith(b"BZh"):
-        return "bzip2", bz2.BZ2File(raw)
-    return "plain", raw
 
 
 def _ids(parser: Any) -> NDArray[Any] | None:
