@@ -156,6 +156,7 @@ def evaluate_metrics(
     specs: Sequence[tuple[int, int, int, int, int, float, float, float, bool]],
     n_threads: int,
 ) -> NDArray[np.float64]: ...
+def is_letor_id(id: str) -> bool: ...
 
 class _LetorParser(Generic[_T]):
     def __init__(
