@@ -162,7 +162,7 @@ def get_metric(
         known = ", ".join(map(repr, CONVENTIONS))
         raise ValueError(f"convention must be one of {known}, got {convention!r}")
     match = (
-        re.fullmatch(r"([a-z0-9_]+)(?:@([1-9][0-9]*))?", name) if isinstance(name, str) else None
+        re.fullmatch(r"([a-z0-9_]+)(?:@([1-9][0-9]{0,18}))?", name) if isinstance(name, str) else None
     )
     if match is None or match[1] not in FAMILIES:
         raise ValueError(unknown_name(name))
