@@ -917,8 +917,9 @@ def test_files_come_by_standard_input(file, valid_file, model_file, tmp_path, pa
     given = {"input": gzip.compress(text) if packed else text}
     assert run("predict", model_file, "-", **given) == run("predict", model_file, file)
     by_file = run("evaluate", file, "--model", model_file)
-    assert run("evaluate", "-", "--model", model_file, **given).split("\n")[1:] == (
-        by_file.split("\n")[1:]
+    assert (
+        run("evaluate", "-", "--model", model_file, **given).split("\n")[1:]
+        == (by_file.split("\n")[1:])
     )
     scores = tmp_path / "scores"
     run("predict", model_file, file, "-o", scores)

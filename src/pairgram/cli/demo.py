@@ -107,4 +107,6 @@ def demo(
         ],
         title=f"{size}, {DATA['n_documents']} documents of {DATA['n_features']} features each",
     )
-    print_lines([f"{seconds:.2f} s in all; the seconds of a model are those of fitting and choosing"])
+    print_lines(
+        [f"{seconds:.2f} s in all; the seconds of a model are those of fitting and choosing"]
+    )

@@ -68,7 +68,9 @@ def train(
     opt.check_one_stdin(FILE=file, **{"--valid": valid})
     opt.check_output(output, input=file, validation=valid)
     if opt.is_stream(output):
-        raise ValueError(f"--output {shown(output)}: a model goes to a file, not to a device or pipe")
+        raise ValueError(
+            f"--output {shown(output)}: a model goes to a file, not to a device or pipe"
+        )
     if alpha is not None:
         if settings.alphas is not None:
             raise ValueError("give --alpha or --alphas, not both")

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["is_stdin", "load_scores", "name_of", "opened", "same_file"]
 
 MAX_LINE = 1000  # bytes of a line of a file of scores
-_SCORE = re.compile(
-    rb"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.IGNORECASE
-)
+_SCORE = re.compile(rb"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.IGNORECASE)
 
 
 def is_stdin(path: Path | None) -> bool:
@@ -107,9 +105,7 @@ def _scores(file: IO[bytes], name: str) -> Iterator[float]:
         if found.lower().lstrip(b"+-") == b"nan":
             raise ValueError(f"{name}:{number}: found NaN, want a score, a number")
         if _SCORE.fullmatch(found) is None:
-            raise ValueError(
-                f"{name}:{number}: found {text!r}, want a score, one number per line"
-            )
+            raise ValueError(f"{name}:{number}: found {text!r}, want a score, one number per line")
         score = float(found)
         if math.isinf(score) and b"n" not in found.lower():
             raise ValueError(f"{name}:{number}: found {text!r}, too large for a float64")
