@@ -41,7 +41,8 @@ def test_files_of_the_first_release_are_read(name):
 def test_everything_that_can_be_saved_comes_back(tmp_path):
     path, again = tmp_path / "file", tmp_path / "again"
     kinds, maps = set(), set()
-    for _, model, X in fitted.models():
+    for _, make in fitted.models():
+        model, X = make()
         model.save(path)
         loaded = load_model(path)
         np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
@@ -52,10 +53,11 @@ def test_everything_that_can_be_saved_comes_back(tmp_path):
         kinds.add(first.kind)
         maps.add((first.settings["feature_map"] or {}).get("kind"))
     assert kinds == set(MODELS) and maps == {None, *MAPS}
-    for _, statistics in fitted.statistics():
-        statistics.save(path)
+    for _, make in fitted.statistics():
+        made = make()
+        made.save(path)
         loaded = Pairgram.load(path)
-        np.testing.assert_array_equal(loaded.solve(0.1), statistics.solve(0.1))
+        np.testing.assert_array_equal(loaded.solve(0.1), made.solve(0.1))
         loaded.save(again)
         first, second = (parse(p.read_bytes()) for p in (path, again))
         assert (first.settings, first.tensors) == (second.settings, second.tensors)

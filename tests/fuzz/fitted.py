@@ -1,8 +1,9 @@
-"""Fitted models and statistics of every kind that a file can hold, small and made without data."""
+"""Fitted models and statistics of every kind that a file can hold, small, of made rows."""
 
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -60,7 +61,8 @@ def feature_maps():
         )
 
 
-def _models():
+def estimators():
+    """Yield (name, unfitted estimator) of every class, kernel and feature map."""
     yield "RankRLS", RankRLS(2.0, pairs="gain", scale=True, target="gain")
     yield "RankRLS dual", RankRLS(kernel="linear", form="dual", weighting="documents")
     yield "RankRLS pointwise", RankRLS(pairs=None, scope="global", n_threads=1)
@@ -75,7 +77,7 @@ def _models():
         yield f"{name} rbf", machine(kernel="rbf", gamma=0.5)
     yield "PointwiseELMCV", PointwiseELMCV([1.0, 4.0], n_nodes=4, random_state=0)
     yield "PairwiseELMCV", PairwiseELMCV([1.0, 4.0], kernel="rbf", gamma=[0.5, 1.0])
-    yield "RankSVM", RankSVM(loss="squared", weighting="queries", memory_limit=1e9)
+    yield "RankSVM", RankSVM(loss="squared", weighting="queries", memory_limit=float("inf"))
     yield "RankSVMCV", RankSVMCV([0.1, 1.0], cv=2)
     yield "RankNystroem", RankNystroem(n_components=4, random_state=0)
     yield "RankRandomFourier", RankRandomFourier(n_components=4, random_state=0)
@@ -90,48 +92,52 @@ def _models():
             yield f"{estimator.__name__} {name}", estimator(feature_map=feature_map)
 
 
-def models():
-    """Yield (name, fitted model, rows to predict) of every estimator, map, kernel and container."""
-    X, y, qid = rows()
+def _fit(estimator, X, y, qid, to_predict=None, **options):
+    """Return a fitted clone of an estimator and rows to predict."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, model in _models():
-            for container, data in (("", X), (", CSR", sp.csr_array(X))):
-                yield (
-                    name + container,
-                    model.__class__(**model.get_params(deep=False)).fit(data, y, qid=qid),
-                    data[:5],
-                )
-        K = X @ X.T
-        for estimator in (RankRLS, MPRank, LSSVR, PairwiseELM):
-            yield (
-                f"{estimator.__name__} precomputed",
-                estimator(kernel="precomputed").fit(K, y, qid=qid),
-                K[:5],
-            )
-        single = X.astype(np.float32)
-        for name, model in (("linear", RankRLS()), ("rbf", RankRLS(kernel="rbf"))):
-            yield f"RankRLS {name}, float32", model.fit(single, y, qid=qid), single[:5]
-        weights = np.where(np.arange(len(y)) < 6, 0.0, 1.0)
-        few = RankRLS(kernel="rbf").fit(sp.csr_array(X), y, qid=qid, sample_weight=weights)
-        yield "RankRLS rbf of some rows, CSR", few, X[:5]
-        frame = pd.DataFrame(X, columns=["a", "b b", "ç", "d\n"])
-        yield "RankRLS, named columns", RankRLS().fit(frame, y, qid=qid), frame[:5]
+        model = estimator.__class__(**estimator.get_params(deep=False))
+        model.fit(X, y, qid=qid, **options)
+    return model, X[:5] if to_predict is None else to_predict
+
+
+def models():
+    """Yield (name, what returns a fitted model and rows to predict), dense and CSR."""
+    X, y, qid = rows()
+    S, K, single = sp.csr_array(X), X @ X.T, X.astype(np.float32)
+    for name, estimator in estimators():
+        yield name, partial(_fit, estimator, X, y, qid)
+        yield f"{name}, CSR", partial(_fit, estimator, S, y, qid)
+    for estimator in (RankRLS, MPRank, LSSVR, PairwiseELM):
+        ranker = estimator(kernel="precomputed")
+        yield f"{estimator.__name__} precomputed", partial(_fit, ranker, K, y, qid)
+    for name, ranker in (("linear", RankRLS()), ("rbf", RankRLS(kernel="rbf"))):
+        yield f"RankRLS {name}, float32", partial(_fit, ranker, single, y, qid)
+    half = np.where(np.arange(len(y)) < 6, 0.0, 1.0)
+    few = partial(_fit, RankRLS(kernel="rbf"), S, y, qid, X[:5], sample_weight=half)
+    yield "RankRLS rbf of some rows, CSR", few
+    frame = pd.DataFrame(X, columns=["a", "b b", "ç", "d\n"])
+    yield "RankRLS, named columns", partial(_fit, RankRLS(), frame, y, qid)
 
 
 def statistics():
-    """Yield (name, Pairgram) of every kind."""
+    """Yield (name, what returns a Pairgram) of every kind."""
     X, y, qid = rows()
     for pairs in ("kept", "dropped", "gain", "absdiff", None):
         for scope in ("query", "global"):
             options = {"pairs": pairs, "scope": scope, "target": "gain", "weighting": "queries"}
-            yield f"Pairgram {pairs} {scope}", Pairgram.from_rows(X, y, qid=qid, **options)
-    total = Pairgram.from_rows(X, y, qid=qid, scope="global")
-    yield "Pairgram merged", total + total - total
+            made = partial(Pairgram.from_rows, X, y, qid=qid, **options)
+            yield f"Pairgram {pairs} {scope}", made
+    yield "Pairgram merged", lambda: _merged(Pairgram.from_rows(X, y, qid=qid, scope="global"))
     for name, ids in (("str", qid.astype(str)), ("float", qid + 0.5), ("tuple", [(0,)] * len(y))):
-        yield f"Pairgram, ids of {name}", Pairgram.from_rows(X, y, qid=ids)
+        yield f"Pairgram, ids of {name}", partial(Pairgram.from_rows, X, y, qid=ids)
     frame = pd.DataFrame(X, columns=list("abcd"))
-    yield "Pairgram, named columns", Pairgram.from_rows(frame, y, qid=qid)
-    yield "Pairgram, CSR", Pairgram.from_rows(sp.csr_array(X), y, qid=qid)
+    yield "Pairgram, named columns", partial(Pairgram.from_rows, frame, y, qid=qid)
+    yield "Pairgram, CSR", partial(Pairgram.from_rows, sp.csr_array(X), y, qid=qid)
     for name, feature_map in feature_maps():
-        yield f"Pairgram {name}", Pairgram.from_rows(X, y, qid=qid, feature_map=feature_map)
+        made = partial(Pairgram.from_rows, X, y, qid=qid, feature_map=feature_map)
+        yield f"Pairgram {name}", made
+
+
+def _merged(total):
+    return total + total - total

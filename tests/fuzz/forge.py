@@ -46,7 +46,11 @@ class Tensor:
 
     @property
     def array(self) -> Any:
-        return np.frombuffer(bytearray(self.data), DTYPES[self.code]).reshape(self.shape)
+        """The array that one may change, None where the bytes are none of NumPy's numbers."""
+        if self.code not in ("F64", "F32", "I64", "I32"):
+            return None
+        values = np.frombuffer(bytearray(self.data), DTYPES[self.code])
+        return values.reshape(self.shape) if values.size == np.prod(self.shape) else None
 
 
 @dataclass
