@@ -8,6 +8,7 @@
 
 #include "bindings.hpp"
 #include "letor.hpp"
+#include "letor_text.hpp"
 
 namespace pairgram {
 
@@ -160,6 +161,10 @@ void bind_format_letor(py::module_& m) {
 }  // namespace
 
 void bind_letor(py::module_& m) {
+    const auto check_id = [](const std::string& id) {
+        return is_letor_id(id.data(), id.data() + id.size());
+    };
+    m.def("is_letor_id", check_id, py::arg("id"));
     bind_letor_parser<float>(m, "LetorParser32");
     bind_letor_parser<double>(m, "LetorParser64");
     bind_format_letor<float>(m);

@@ -11,6 +11,10 @@
 
 namespace pairgram {
 
+// The bytes that a line may take without its newline. Without a bound a device of zeros, which is
+// one line, would be read until memory ends.
+constexpr std::ptrdiff_t max_line_size = std::ptrdiff_t{1} << 28;
+
 // Takes a file in chunks, split anywhere, and holds its rows. Chunks are cut at line ends into
 // pieces of about `piece_size` bytes for the threads, so the result and the error, that of the
 // first wrong line, are the same for any chunks, pieces and threads.
@@ -43,6 +47,8 @@ class letor_parser {
     growing_array<T> take_csr(growing_array<std::int32_t>& indices);
 
   private:
+    void feed_part(const char* data, std::ptrdiff_t size);
+    void carry(const char* begin, const char* end);
     void parse(const char* begin, const char* end);
     void add(std::ptrdiff_t n_pieces);
 

@@ -7,13 +7,13 @@
 #include <stdexcept>
 
 #include "decimal.hpp"
+#include "letor_text.hpp"
 
 namespace pairgram {
 
 namespace {
 
 constexpr std::int64_t max_features = std::numeric_limits<std::int32_t>::max();
-constexpr std::ptrdiff_t max_id_size = 255;
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
@@ -59,42 +59,18 @@ std::string quoted_token(const char* p) {
     throw std::invalid_argument("found " + quoted_token(token) + ", want " + wanted);
 }
 
-// The number of bytes of the well-formed UTF-8 sequence at p (Unicode 15, table 3-7), 0 for none.
-std::ptrdiff_t utf8_size(const char* p, const char* end) {
-    const auto byte = [&](std::ptrdiff_t i) {
-        return i < end - p ? static_cast<unsigned char>(p[i]) : static_cast<unsigned char>(0);
-    };
-    const auto follows = [&](std::ptrdiff_t i) { return (byte(i) & 0xc0) == 0x80; };
-    const unsigned char lead = byte(0);
-    if (lead < 0x80) return 1;
-    if (lead >= 0xc2 && lead <= 0xdf) return follows(1) ? 2 : 0;
-    const unsigned char low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-    const unsigned char high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-    if (lead < 0xe0 || lead > 0xf4 || byte(1) < low || byte(1) > high || !follows(2)) return 0;
-    if (lead < 0xf0) return 3;
-    return follows(3) ? 4 : 0;
-}
-
-bool is_utf8(const char* p, const char* end) {
-    while (p != end) {
-        const std::ptrdiff_t size = utf8_size(p, end);
-        if (size == 0) return false;
-        p += size;
-    }
-    return true;
-}
-
-bool is_id(const char* p, const char* end) {
-    const auto forbidden = [](char c) { return (c >= 0 && c < 0x20) || c == 0x7f; };
-    return p != end && end - p <= max_id_size && std::none_of(p, end, forbidden) && is_utf8(p, end);
-}
-
 // An int64 as its shortest text, which tells ids apart as their tokens do ("01" is not "1").
 bool parse_canonical(const char* p, const char* end, std::int64_t& out) {
     const char* digits = p + (*p == '-');
     if (digits == end || (*digits == '0' && end - p > 1)) return false;
     const auto [stop, error] = std::from_chars(p, end, out);
     return error == std::errc() && stop == end;
+}
+
+// The number of digits without the zeros before them.
+std::ptrdiff_t n_significant(const char* digits, const char* end) {
+    while (digits != end && *digits == '0') ++digits;
+    return end - digits;
 }
 
 template <class V>
@@ -150,11 +126,9 @@ class line_reader {
         }
         if (rule_ == id_rule::absent) fail(p, "no qid, as in the rows before");
         const char* end = token_end(p + 4);
-        if (!is_id(p + 4, end)) {
-            fail(p, "qid:ID with an id of 1 to 255 bytes of UTF-8 without control characters");
-        }
         std::int64_t id = 0;
         if (!parse_canonical(p + 4, end, id)) {
+            if (!is_letor_id(p + 4, end)) fail(p, wanted_id());
             id = 0;
             name_row(std::string(p + 4, end));
         }
@@ -186,8 +160,9 @@ class line_reader {
             }
             const char* colon = p;
             if (colon == token || *colon != ':') fail(token, "index:value");
+            const bool fits = colon - token <= 18 || n_significant(token, colon) <= 18;
             const std::int64_t index =
-                colon - token <= 18 ? static_cast<std::int64_t>(written) - base : max_features;
+                fits ? static_cast<std::int64_t>(written) - base : max_features;
             if (index != run_end || index >= limit) {
                 check_index(token, index, run_end, limit);
                 end_run(run_begin, run_end);
@@ -242,6 +217,12 @@ class line_reader {
             rows_.largest_index = index;
             rows_.largest_index_line = piece_.n_lines;
         }
+    }
+
+    static std::string wanted_id() {
+        return "qid:ID with an id of 1 to " + std::to_string(max_id_size) +
+               " bytes of UTF-8, without blanks and control characters, and without ':' behind a "
+               "digit, as in a feature that a blank would set apart";
     }
 
     static std::string wanted_value() {

@@ -90,20 +90,41 @@ std::ptrdiff_t letor_parser<T>::n_features() const {
 template <class T>
 void letor_parser<T>::feed(const char* data, std::ptrdiff_t size) {
     const char* end = data + size;
+    while (data != end) {  // so that the chunks do not decide which lines are too long
+        const char* part_end = data + std::min(end - data, max_line_size);
+        feed_part(data, part_end - data);
+        data = part_end;
+    }
+}
+
+template <class T>
+void letor_parser<T>::feed_part(const char* data, std::ptrdiff_t size) {
+    const char* end = data + size;
     if (!carried_.empty()) {
         const auto* newline =
             static_cast<const char*>(std::memchr(data, '\n', static_cast<std::size_t>(size)));
-        const char* rest = newline == nullptr ? end : newline + 1;
-        carried_.append(data, rest);
+        carry(data, newline == nullptr ? end : newline);
         if (newline == nullptr) return;
+        carried_ += '\n';
         parse(carried_.data(), carried_.data() + carried_.size());
         carried_.clear();
-        data = rest;
+        data = newline + 1;
     }
     const char* lines_end = end;
     while (lines_end != data && lines_end[-1] != '\n') --lines_end;
     parse(data, lines_end);
     carried_.assign(lines_end, end);
+}
+
+// Appends to the line that has begun.
+template <class T>
+void letor_parser<T>::carry(const char* begin, const char* end) {
+    if (end - begin > max_line_size - static_cast<std::ptrdiff_t>(carried_.size())) {
+        throw std::invalid_argument(name_ + ":" + std::to_string(n_lines_ + 1) +
+                                    ": found a line of more than " + std::to_string(max_line_size) +
+                                    " bytes, want shorter lines");
+    }
+    carried_.append(begin, end);
 }
 
 template <class T>

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from fractions import Fraction
 
 import numpy as np
@@ -37,6 +38,19 @@ def read_number(token):
     return float(token)
 
 
+def is_id(text):
+    """Tell whether bytes may be an id."""
+    try:
+        name = text.decode()
+    except UnicodeDecodeError:
+        return False
+    unseen = any(
+        c.isspace() or unicodedata.category(c) == "Cc" or c in "\u200b\ufeff" for c in name
+    )
+    feature = re.search("[0-9]:", name)
+    return 1 <= len(text) <= 255 and not unseen and not feature and "#" not in name
+
+
 def read_row(text, zero_based, n_features):
     """Return (label, id or None, {feature: value}) of a line without its comment."""
     tokens = re.split(rb"[ \t]+", text.strip(b" \t"))
@@ -44,13 +58,13 @@ def read_row(text, zero_based, n_features):
     qid = None
     if tokens and tokens[0].startswith(b"qid:"):
         qid = tokens.pop(0)[4:]
-        if not 1 <= len(qid) <= 255 or re.search(rb"[\x00-\x1f\x7f]", qid):
+        if not is_id(qid):
             raise ValueError("wrong id")
         qid = qid.decode()
     features = {}
     for token in tokens:
         index, colon, value = token.partition(b":")
-        if not colon or re.fullmatch(rb"[0-9]{1,18}", index) is None:
+        if not colon or re.fullmatch(rb"[0-9]+", index) is None:
             raise ValueError("wrong feature")
         feature = int(index) - (not zero_based)
         limit = 2**31 - 1 if n_features is None else n_features

@@ -1,5 +1,6 @@
 """The command line: every command on made data, its errors, and the published results."""
 
+import gzip
 import json
 import os
 import signal
@@ -8,6 +9,7 @@ import sys
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -26,11 +28,13 @@ from pairgram import (
     _landmarks,
     dump_letor,
     evaluate,
+    load_letor,
     load_model,
     make_ranking,
     random_nodes,
 )
 from pairgram.cli import app
+from pairgram.cli.inputs import load_scores
 from pairgram.cli.protocol import PROTOCOL_METRICS
 from pairgram.cli.report import show, show_alpha, significant
 from pairgram.cli.settings import ACTIVATIONS, LANDMARKS, parse_grid, parse_range
@@ -458,6 +462,7 @@ def test_predict(file, model_file, data, tmp_path):
     assert not list(tmp_path.glob(".*"))
     short = run("predict", model_file, file, "--float32").split()
     np.testing.assert_allclose(np.array(short, float), expected, rtol=1e-4, atol=1e-5)
+    assert short == [str(np.float32(score)) for score in short]
     assert max(map(len, short)) < max(map(len, lines))
 
 
@@ -886,6 +891,91 @@ def test_a_wrong_line_is_named(model_file, file, tmp_path):
     assert "found 2 scores, want one for each of" in error("evaluate", file, "--scores", scores)
     scores.write_bytes(b"1\n\xff\n")
     assert rf"{scores}:2: found '\\xff'" in error("evaluate", file, "--scores", scores)
+    for wrong in ("1_0", "1e400", "-1e400", "0x1", "1e", ".", "1 2", "1\x0b", "1\x1c2", "infinit"):
+        scores.write_text(f"1\n.5E-3\n{wrong}\n")
+        assert f"{scores}:3: found '" in error("evaluate", file, "--scores", scores)
+    scores.write_text("1\n" * 10_000)
+    n_rows = len(load_letor(file)[1])
+    more = f"{scores}:{n_rows + 1}: found more scores than the {n_rows} rows"
+    assert error("evaluate", file, "--scores", scores) == more
+    scores.write_text("1" * 1001)
+    assert f"{scores}:1: found '111" in error("evaluate", file, "--scores", scores)
+
+
+def test_scores_are_decimal_numbers_and_infinity(file, tmp_path, data):
+    n_rows = len(data[1])
+    scores = tmp_path / "scores.txt"
+    numbers = ["+1", ".5", "5.", "1e-400", "-0", "inf", "-Infinity", "1E+2"]
+    scores.write_text(" \r\n\t".join(numbers[i % len(numbers)] for i in range(n_rows)) + "\n \n\n")
+    found = load_scores(scores, n_rows)
+    assert found.tolist() == [float(numbers[i % len(numbers)]) for i in range(n_rows)]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_files_come_by_standard_input(file, valid_file, model_file, tmp_path, packed):
+    text = file.read_bytes()
+    given = {"input": gzip.compress(text) if packed else text}
+    assert run("predict", model_file, "-", **given) == run("predict", model_file, file)
+    by_file = run("evaluate", file, "--model", model_file)
+    assert (
+        run("evaluate", "-", "--model", model_file, **given).split("\n")[1:]
+        == (by_file.split("\n")[1:])
+    )
+    scores = tmp_path / "scores"
+    run("predict", model_file, file, "-o", scores)
+    text = run("evaluate", "-", "--scores", scores, **given)
+    assert text.startswith("standard input: ") and text.split("\n")[1:] == by_file.split("\n")[1:]
+    run("train", "-", "-o", tmp_path / "a", "--valid", valid_file, **given)
+    run("train", file, "-o", tmp_path / "b", "--valid", valid_file)
+    a, b = load_model(tmp_path / "a"), load_model(tmp_path / "b")
+    assert a.get_params() == b.get_params() and (a.coef_ == b.coef_).all()
+    assert run("cv", "-", "--alphas", "1", **given).startswith("standard input: rankrls")
+
+
+def test_standard_input_has_its_name_in_errors(file, model_file, tmp_path):
+    def said(*arguments, input=b""):
+        result = CliRunner().invoke(app, [str(a) for a in arguments], input=input)
+        assert result.exit_code == 2 and result.stderr.count("\n") == 1
+        return result.stderr.removeprefix("pairgram: error: ").strip()
+
+    assert said("cv", "-", input=b"1 qid:1 1:0.5\n0 qid:1 1:x\n").startswith("standard input:2: fo")
+    assert said("evaluate", file, "--scores", "-", input=b"1\nx\n").startswith("standard input:2:")
+    assert said("evaluate", "-", "--scores", "-") == (
+        "FILE and --scores cannot both be -, standard input"
+    )
+    assert said("train", "-", "-o", tmp_path / "m", "--valid", "-") == (
+        "FILE and --valid cannot both be -, standard input"
+    )
+    assert said("predict", "-", file).startswith("MODEL must be a file, got -")
+    with open(file, "rb") as source:
+        process = start("predict", model_file, "-", "-o", file, stdin=source)
+        assert f"--output {file} is the input file" in process.communicate()[1]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+def test_a_full_device_is_named(file, model_file):
+    assert error("predict", model_file, file, "-o", "/dev/full") == (
+        "/dev/full: No space left on device"
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
+def test_names_cannot_move_the_cursor(model_file, data, tmp_path):
+    X, y, qid = data
+    folder = tmp_path / "a\nb\x1b[2J"
+    folder.mkdir()
+    path = folder / "x\r.txt"
+    dump_letor(path, X, y, qid)
+    shown_path = f"{tmp_path}/a\\nb\\x1b[2J/x\\r.txt"
+    assert run("evaluate", path, "--model", model_file).startswith(f"{shown_path}: ")
+    assert error("letor", folder).startswith(f"{tmp_path}/a\\nb\\x1b[2J: found none of")
+    assert error("cv", folder / "none").startswith(f"{tmp_path}/a\\nb\\x1b[2J/none: No such")
+    assert error("inspect", path).startswith(f"{shown_path}: not a")
+    assert error("train", path, "-o", path) == f"--output {shown_path} is the input file"
+    frame = pd.DataFrame(X, columns=["a\x1b[2J", "b\n", "c", "d", "e", "f"])
+    RankRLS().fit(frame, y, qid=qid).save(tmp_path / "named")
+    text = run("inspect", tmp_path / "named")
+    assert "\x1b" not in text and r"a\x1b[2J" in text and r"b\n" in text
 
 
 def test_foreign_and_damaged_models(model_file, file, tmp_path):
@@ -1090,7 +1180,7 @@ def test_no_memory_is_one_line(file, monkeypatch):
     def refuse(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(pairgram.datasets, "load_letor", refuse)
+    monkeypatch.setattr(pairgram._letor_load, "read_letor", refuse)
     assert error("cv", file) == "not enough memory"
 
 
@@ -1225,10 +1315,10 @@ def test_streams_that_cannot_encode(file, tmp_path):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     with start("cv", odd, env=environment) as process:
         out, err = process.communicate()
-    assert process.returncode == 0 and err == "" and "odd??.txt: rankrls" in out
+    assert process.returncode == 0 and err == "" and r"odd\udcff\udce4.txt: rankrls" in out
     with start("inspect", odd, env=environment) as process:
         out, err = process.communicate()
-    assert process.returncode == 2 and "odd??.txt: not a file that pairgram wrote" in err
+    assert process.returncode == 2 and r"odd\udcff\udce4.txt: not a file" in err
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
@@ -1245,7 +1335,7 @@ def test_a_full_disk_is_one_line(file):
                     env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
                 )
             assert done.returncode == 2
-            assert done.stderr == "pairgram: error: No space left on device\n"
+            assert done.stderr == "pairgram: error: standard output: No space left on device\n"
 
 
 def test_a_broken_pipe_is_quiet(model_file, tmp_path):

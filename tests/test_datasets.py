@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import sys
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import Ridge
 
-from letor_reference import WrongLine, dense, read, to_float32
+from letor_reference import WrongLine, dense, is_id, read, to_float32
 from pairgram import RankRLSCV, _core, _letor_load, get_metric
 from pairgram.datasets import (
     Fold,
@@ -99,6 +100,8 @@ def test_n_features_and_zero_based(write):
     assert load_letor(path, zero_based=True, n_features=5, sparse=True)[0].shape == (2, 5)
     X, *_ = load_letor(write("1\n2 # only labels\n"))
     assert X.shape == (2, 0)
+    X, *_ = load_letor(write("1 0000000000000000001:1 00000000000000000000000000000000000003:5\n"))
+    assert X.tolist() == [[1, 0, 5]]
 
 
 def test_ids_are_equal_where_their_texts_are(write):
@@ -108,11 +111,27 @@ def test_ids_are_equal_where_their_texts_are(write):
         "1 qid:9223372036854775808\n1 qid:3\n": ["9223372036854775808", "3"],
         "1 qid:-0\n": ["-0"],
         "1 qid:q:Ä\n1 qid:q:Ä\n1 qid:+2\n": ["q:Ä", "q:Ä", "+2"],
+        "1 qid:http://site/?q=2\n1 qid::\n1 qid:7\n": ["http://site/?q=2", ":", "7"],
+        "1 qid:1b4e28ba-2fa1-11d2-883f-0016d3cca427\n": ["1b4e28ba-2fa1-11d2-883f-0016d3cca427"],
     }
     for text, expected in cases.items():
         qid = load_letor(write(text))[2]
         assert qid.tolist() == expected
-        assert qid.dtype.kind == ("U" if isinstance(expected[0], str) else "i")
+        assert qid.dtype == (object if isinstance(expected[0], str) else np.int64)
+
+
+def test_a_long_id_is_stored_once(write):
+    rows = "1 qid:" + "a" * 255 + "\n"
+    qid = load_letor(write(rows * 50_000 + "1 qid:2\n" * 50_000))[2]
+    assert qid.nbytes == 8 * 100_000
+    assert len({id(name) for name in qid.tolist()}) == 2
+    assert qid[0] == "a" * 255 and qid[-1] == "2"
+    X, y, _ = make_ranking(4, 5, 3, random_state=0)
+    ids = load_letor(write("".join(f"1 qid:q{i // 5}\n" for i in range(20))))[2]
+    fitted = RankRLSCV([1.0, 2.0]).fit(X, y, qid=ids)
+    assert same_bits(
+        fitted.scores_, RankRLSCV([1.0, 2.0]).fit(X, y, qid=np.arange(20) // 5).scores_
+    )
 
 
 WRONG = [
@@ -125,6 +144,14 @@ WRONG = [
     ("1 qid: 1:1", "'qid:'", "id of 1 to 255"),
     ("1 qid:" + "a" * 256, "'qid:aaaa", "id of 1 to 255"),
     ("1 qid:a\x01b 1:1", r"'qid:a\x01b'", "control"),
+    ("1 qid:1:0.5 2:0.25", "'qid:1:0.5'", "':' behind a digit"),
+    ("1 qid:q7,1:0.5 2:0.25", "'qid:q7,1:0.5'", "':' behind a digit"),
+    ("1 qid:12:30 1:1", "'qid:12:30'", "':' behind a digit"),
+    ("1 qid:1\u00a01:0.5", r"'qid:1\xc2\xa01:0.5'", "without blanks"),
+    ("1 qid:q\u2003 1:1", r"'qid:q\xe2\x80\x83'", "without blanks"),
+    ("1 qid:q\u200b 1:1", r"'qid:q\xe2\x80\x8b'", "without blanks"),
+    ("1 qid:\ufeffq 1:1", r"'qid:\xef\xbb\xbfq'", "without blanks"),
+    ("1 qid:q\u0085 1:1", r"'qid:q\xc2\x85'", "control"),
     ("1 1:1", "'1:1'", "qid:ID after the label"),
     ("1", "the end of the row", "qid:ID after the label"),
     ("1 qid:1 qid:1", "'qid:1'", "index:value"),
@@ -135,6 +162,8 @@ WRONG = [
     ("1 qid:1 1.5:1", "'1.5:1'", "index:value"),
     ("1 qid:1 2147483648:1", "'2147483648:1'", "at most 2147483647"),
     ("1 qid:1 18446744073709551617:1", "'18446744073709551617:1'", "at most 2147483647"),
+    ("1 qid:1 00018446744073709551617:1", "'00018446744073709551617:1'", "at most 2147483647"),
+    ("1 qid:1 0000000000000000000000:1", "'0000000000000000000000:1'", "zero_based=True"),
     ("1 qid:1 1", "'1'", "index:value"),
     ("1 qid:1 1:", "'1:'", "finite float64"),
     ("1 qid:1 :1", "':1'", "index:value"),
@@ -189,6 +218,54 @@ def test_more_errors_name_the_line(write):
     assert message(huge).startswith(":1001: ") and "sparse=True" in message(huge)
     X, *_ = load_letor(write(huge), sparse=True)
     assert X.shape == (1001, 2**31 - 1) and X.nnz == 1001
+
+
+def test_a_matrix_too_large_for_memory_is_refused_for_the_reason(write):
+    path = write("1 1:1\n1 7:1\n")
+    with pytest.raises(ValueError) as caught:
+        load_letor(path, n_features=2**31 - 1)
+    assert str(caught.value) == (
+        f"{path}: n_features=2147483647; X of 2 x 2147483647 numbers takes 32.0 GiB, want them to "
+        "fit into memory: pass sparse=True"
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs its devices")
+def test_devices():
+    with pytest.raises(ValueError, match=r"^/dev/zero:1: found a line of more than 268435456 byt"):
+        load_letor("/dev/zero")
+    with pytest.raises(OSError) as unreadable:
+        load_letor("/proc/self/mem")
+    assert unreadable.value.filename == "/proc/self/mem"
+
+
+def test_lines_have_a_largest_length():
+    parser = _core.LetorParser64(
+        name="f", n_features=-1, zero_based=False, keep_comments=True, piece_size=99, n_threads=1
+    )
+    chunk = b" " * (1 << 26)
+    parser.feed(b"1 1:1\n1 qid")
+    with pytest.raises(ValueError, match=r"f:2: found a line of more than 268435456 bytes"):
+        for _ in range(5):
+            parser.feed(chunk)
+
+
+def test_messages_of_paths_are_one_printable_line(tmp_path):
+    folder = tmp_path / "a\nb\x1b[31m\u2028"
+    folder.mkdir()
+    path = folder / "data\r\udcff.txt"
+    path.write_text("x\n")
+    name = f"{tmp_path}/a\\nb\\x1b[31m\\u2028/data\\r\\udcff.txt"
+    with pytest.raises(ValueError) as caught:
+        load_letor(path)
+    assert str(caught.value).startswith(f"{name}:1: found 'x'")
+    path.write_bytes(lzma.compress(b"1 1:1\n")[:-2])
+    with pytest.raises(ValueError) as caught:
+        load_letor(path)
+    assert str(caught.value).startswith(f"{name}:1: found a damaged")
+    with pytest.raises(FileNotFoundError) as missing:
+        next(load_letor_folds(folder))
+    assert str(missing.value).startswith(f"{tmp_path}/a\\nb\\x1b[31m\\u2028: found none of")
 
 
 def test_wrong_arguments(write, tmp_path):
@@ -434,7 +511,8 @@ def test_round_trip(tmp_path_factory, data):
         min_size=1,
         max_size=9,
     )
-    ids = st.one_of(st.integers(-(2**63), 2**63 - 1), text.map("q".__add__))
+    texts = text.map("q".__add__).filter(lambda name: is_id(name.encode()))
+    ids = st.one_of(st.integers(-(2**63), 2**63 - 1), texts)
     kind = data.draw(st.sampled_from(["none", "int", "str"]))
     qid = None
     if kind != "none":
@@ -505,6 +583,11 @@ def test_wrong_data_leaves_the_file_as_it_was(tmp_path):
         ((X, y, ["a", "b", "c#"]), {}, "got 'c#' in row 2"),
         ((X, y, ["a", "b c", "c"]), {}, "got 'b c' in row 1"),
         ((X, y, ["é" * 128, "b", "c"]), {}, "in row 0"),
+        ((X, y, ["a", "b", "1:0.5"]), {}, "':' behind a digit, as in a feature; got '1:0.5' in ro"),
+        ((X, y, ["a", "b\u2003", "c"]), {}, "without '#', blanks and .*in row 1"),
+        ((X, y, ["a", "b", "\udc80"]), {}, "qid must be valid Unicode"),
+        ((X, y, [1, "1", 2]), {}, "ids of one text.*got 1 in row 0 and '1' in row 1"),
+        ((X, y, np.array(["7", "b", 7], object)), {}, "got '7' in row 0 and 7 in row 2"),
         ((X, y), {"comments": ["a"]}, "comments must be a sequence of 3"),
         ((X, y), {"comments": "abc"}, "comments must be a sequence of 3"),
         ((X, y), {"comments": ["a", None, "c"]}, "comments must be str, got None in row 1"),
@@ -520,6 +603,35 @@ def test_wrong_data_leaves_the_file_as_it_was(tmp_path):
         dump_letor(tmp_path / "no" / "a.txt", X, y)
     with pytest.raises(ValueError, match="path must name a file"):
         dump_letor(tmp_path, X, y)
+
+
+def damaged_matrices():
+    """Yield (name, sparse matrix) whose parts do not fit each other."""
+    S = sp.csr_array(np.ones((3, 2)))
+    for part, at, value in (
+        ("indices", 1, -4),
+        ("indices", 1, -1),
+        ("indices", 2, 3),
+        ("indices", 5, 2**31 - 1),
+        ("indptr", 0, 1),
+        ("indptr", 1, 7),
+        ("indptr", 1, -3),
+        ("indptr", -1, 99),
+    ):
+        for matrix in (S.copy(), S.tocsc(), S.tobsr((1, 1))):
+            getattr(matrix, part)[at] = value
+            yield f"{matrix.format} {part}[{at}] = {value}", matrix
+    for axis, value in ((0, -1), (0, 3), (1, 2)):
+        matrix = S.tocoo()
+        matrix.coords[axis][4] = value
+        yield f"coo {axis} {value}", matrix
+
+
+@pytest.mark.parametrize(("name", "matrix"), list(damaged_matrices()))
+def test_a_damaged_matrix_is_not_written(tmp_path, name, matrix):
+    with pytest.raises(ValueError, match=r"ind(ex|ic|ptr)"):
+        dump_letor(tmp_path / "a.txt", matrix, [0, 1, 0])
+    assert list(tmp_path.iterdir()) == []
 
 
 # Folds

@@ -1,6 +1,7 @@
 """RandomNodes: values, draws, the fused path against explicit features, files, bad parameters."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.preprocessing import KBinsDiscretizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from fuzz.forge import Tensor, pack, parse
 from pairgram import (
     ELMRank,
     Pairgram,
@@ -26,7 +28,6 @@ from pairgram import (
     load_model,
     make_ranking,
 )
-from pairgram.persistence import read_file, write_file
 from problems import problems
 
 FUNCTIONS = {
@@ -386,17 +387,19 @@ def test_files_of_other_versions_are_refused(data, tmp_path):
     path = tmp_path / "model"
     model = RankRLS(feature_map=nodes()).fit(X, y, qid=qid)
     model.save(path)
-    _, arrays, settings = read_file(path)
+    saved = parse(path.read_bytes())
+    of_map = saved.settings["feature_map"]
     for change, message in (
-        ({"feature_map": {**settings["feature_map"], "kind": "Fourier"}}, "kind 'Fourier'"),
-        ({"feature_map": {**settings["feature_map"], "speed": 3}}, "does not know"),
-        ({"future": 1}, "does not know"),
+        ({"feature_map": {**of_map, "kind": "Fourier"}}, "kind 'Fourier' is not known"),
+        ({"feature_map": {**of_map, "speed": 3}}, "'feature_map.speed' is no setting that this"),
+        ({"future": 1}, "'future' is no setting that this version knows .the file says it is of"),
     ):
-        write_file(path, "RankRLS", arrays, {**settings, **change})
+        path.write_bytes(pack(replace(saved, settings={**saved.settings, **change})))
         with pytest.raises(ValueError, match=message):
             load_model(path)
-    write_file(path, "RankRLS", {**arrays, "coef_": np.ones(5)}, settings)
-    with pytest.raises(ValueError, match=r"coef_ must have shape \(13,\), got \(5,\)"):
+    saved.tensors["coef_"] = Tensor.of(np.ones(5))
+    path.write_bytes(pack(saved))
+    with pytest.raises(ValueError, match=r"map_weights must have shape .*, but outputs is 5"):
         load_model(path)
 
 

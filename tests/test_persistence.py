@@ -11,6 +11,25 @@ from safetensors.numpy import save_file
 from pairgram import Pairgram, RankRLS, RankRLSCV, load_model, make_ranking
 from pairgram.persistence import read_file, write_file
 
+# What a file may hold: a RankRLS of three features.
+ARRAYS = {"coef_": np.arange(3.0)}
+SETTINGS = {
+    "alpha": 1.5,
+    "pairs": "kept",
+    "scope": "query",
+    "weighting": "pairs",
+    "target": "label",
+    "scale": False,
+    "kernel": None,
+    "gamma": None,
+    "degree": 3,
+    "coef0": 1.0,
+    "form": "auto",
+    "n_threads": None,
+    "feature_map": None,
+    "fitted": {"form_": "primal", "n_features_in_": 3, "uses_qid_": True},
+}
+
 
 @pytest.fixture(scope="module")
 def data():
@@ -49,6 +68,24 @@ def test_feature_names_come_back(tmp_path, data):
         loaded.predict(frame[list("badce")])
 
 
+def test_what_could_not_be_read_is_not_written(tmp_path, data):
+    X, y, qid = data
+    path = tmp_path / "model"
+    for wrong, message in (
+        ({"alpha": -1}, "cannot be saved: alpha must be a finite number >= 0, got -1"),
+        ({"alpha": float("nan")}, "alpha must be a finite number >= 0, got nan"),
+        ({"scale": 1}, "scale must be True or False, got 1"),
+        ({"n_threads": 2**63}, r"n_threads must be None or an integer from 1 to 2\^63 - 1, got 92"),
+        ({"pairs": "all"}, "pairs must be None or 'kept' or 'dropped' or 'gain' or 'absdiff', got"),
+    ):
+        model = RankRLS().fit(X, y, qid=qid).set_params(**wrong)
+        with pytest.raises(ValueError, match=message):
+            model.save(path)
+    with pytest.raises(ValueError, match="cannot be saved: coef_ must be finite"):
+        write_file(path, "RankRLS", {"coef_": np.array([1.0, np.nan, 2.0])}, SETTINGS)
+    assert not path.exists()
+
+
 def test_callables_are_refused(tmp_path, data):
     X, y, qid = data
     model = RankRLS(pairs=lambda a, b: abs(a - b)).fit(X, y, qid=qid)
@@ -59,17 +96,17 @@ def test_callables_are_refused(tmp_path, data):
 
 def test_every_damaged_byte_is_found(tmp_path):
     path = tmp_path / "model"
-    write_file(path, "Kind", {"a": np.arange(3.0)}, {"alpha": 1.5})
+    write_file(path, "RankRLS", ARRAYS, SETTINGS)
     whole = path.read_bytes()
     for at in range(len(whole)):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         try:
-            kind, arrays, settings = read_file(path, ("Kind",))
+            kind, arrays, settings = read_file(path, ("RankRLS",))
         except ValueError as error:
             assert str(path) in str(error)
         else:  # white space of the header
-            assert (kind, settings) == ("Kind", {"alpha": 1.5})
-            np.testing.assert_array_equal(arrays["a"], np.arange(3.0))
+            assert (kind, settings) == ("RankRLS", SETTINGS)
+            np.testing.assert_array_equal(arrays["coef_"], ARRAYS["coef_"])
     for length in range(0, len(whole), 7):
         path.write_bytes(whole[:length])
         message = "damaged or cut off" if length >= 10 else "not a file that pairgram wrote"
@@ -99,7 +136,7 @@ def test_foreign_files_are_refused(tmp_path):
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "model"
-    write_file(path, "Kind", {"a": np.zeros(1)}, {})
+    write_file(path, "RankRLS", ARRAYS, SETTINGS)
     before = path.read_bytes()
 
     def fail(*_):
@@ -107,7 +144,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
-        write_file(path, "Kind", {"a": np.ones(1)}, {})
+        write_file(path, "RankRLS", {"coef_": np.ones(3)}, SETTINGS)
     assert path.read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -124,16 +161,16 @@ def test_settings_are_json(tmp_path):
     ):
         kind = type(value).__name__
         with pytest.raises(ValueError, match=f"n_threads, of type {kind}, cannot be saved: a file"):
-            write_file(path, "Kind", {}, {"alpha": 1, "n_threads": value})
+            write_file(path, "RankRLS", ARRAYS, {**SETTINGS, "n_threads": value})
     with pytest.raises(ValueError, match="deep, of type dict, cannot be saved: keys must be"):
-        write_file(path, "Kind", {}, {"deep": {(1, 2): 3}})
+        write_file(path, "RankRLS", ARRAYS, {**SETTINGS, "deep": {(1, 2): 3}})
     itself = []
     itself.append(itself)
     with pytest.raises(ValueError, match="deep, of type list, cannot be saved: Circular"):
-        write_file(path, "Kind", {}, {"deep": itself})
+        write_file(path, "RankRLS", ARRAYS, {**SETTINGS, "deep": itself})
     assert not path.exists()
-    write_file(path, "Kind", {}, {"deep": {"list": [1, None, "x"]}})
-    assert read_file(path)[2] == json.loads('{"deep": {"list": [1, null, "x"]}}')
+    write_file(path, "RankRLS", ARRAYS, SETTINGS)
+    assert read_file(path)[2] == json.loads(json.dumps(SETTINGS))
 
 
 def test_numpy_scalars_are_settings(tmp_path, data):
@@ -147,6 +184,8 @@ def test_numpy_scalars_are_settings(tmp_path, data):
         assert getattr(loaded, name) == value
         assert type(getattr(loaded, name)) is type(value.item())
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    write_file(path, "Kind", {}, {"a": np.float32(0.1), "deep": [{"b": np.str_("x")}, np.uint8(3)]})
+    fitted = {"form_": np.str_("dual"), "n_features_in_": np.uint8(3), "uses_qid_": np.False_}
+    write_file(path, "RankRLS", ARRAYS, {**SETTINGS, "alpha": np.float32(0.1), "fitted": fitted})
     settings = read_file(path)[2]
-    assert settings == {"a": float(np.float32(0.1)), "deep": [{"b": "x"}, 3]}
+    assert settings["alpha"] == float(np.float32(0.1))
+    assert settings["fitted"] == {"form_": "dual", "n_features_in_": 3, "uses_qid_": False}

@@ -171,6 +171,7 @@ def join_ties(
     rounding: float,
     n_threads: int,
 ) -> None: ...
+def is_letor_id(id: str) -> bool: ...
 
 class _LetorParser(Generic[_T]):
     def __init__(

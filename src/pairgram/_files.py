@@ -1,4 +1,4 @@
-"""Writing files whole or not at all."""
+"""Files: their names in messages, and writing them whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,9 +6,38 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO
+from typing import IO, Any
 
-__all__ = ["replacing"]
+__all__ = ["naming", "printable", "replacing", "shown"]
+
+
+def shown(path: str | bytes | os.PathLike[Any]) -> str:
+    """Return a path as messages show it: on one line, whatever is not printable as an escape.
+
+    A path may hold line breaks, and sequences that a terminal obeys.
+    """
+    return printable(os.fsdecode(os.fspath(path)))
+
+
+def printable(text: str) -> str:
+    """Return text with escapes for all that is not printable."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str], temporary: str | None = None) -> Iterator[None]:
+    """Let errors of the system name `path` where they name no file, or the temporary one.
+
+    Those of reading and writing name none.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename not in (None, temporary):
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
 @contextmanager
@@ -26,19 +55,19 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """
     target = os.path.realpath(os.fspath(path))
     if os.path.exists(target) and not os.path.isfile(target):
-        raise ValueError(f"path must name a file, got {target}, which is a folder or a device")
+        raise ValueError(
+            f"path must name a file, got {shown(target)}, which is a folder or a device"
+        )
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(8)}.tmp")
-    try:
+    with naming(path, temporary):
         raw = open(temporary, "xb")  # noqa: SIM115  (closed below, before it is renamed)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
-    try:
-        with raw:
-            yield raw
-            raw.flush()
-            os.fsync(raw.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        try:
+            with raw:
+                yield raw
+                raw.flush()
+                os.fsync(raw.fileno())
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise

@@ -6,7 +6,6 @@ import bz2
 import gzip
 import lzma
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
@@ -18,13 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from pairgram import _core
 from pairgram._arrays import real_array
 from pairgram._files import replacing
+from pairgram.queries import as_ids
 
 __all__ = ["dump_letor"]
 
 _ROWS_PER_WRITE = 1024
 _MAX_FEATURES = 2**31 - 1
-_MAX_ID_BYTES = 255
-_ID = re.compile(r"[^\x00-\x20\x7f#]+")
 
 
 def dump_letor(
@@ -49,8 +47,10 @@ def dump_letor(
         `load_letor` may need to be told `n_features` (in CSR form, duplicates are summed).
     y : array-like of shape (n_rows,)
         Labels, any finite numbers.
-    qid : array-like of shape (n_rows,) of int64 or str, or None
-        A str must be free of ASCII spaces, control characters and ``#``, and of 1 to 255 bytes.
+    qid : array-like of shape (n_rows,) of integers or str, or None
+        A str must be an id as `load_letor` describes it: of 1 to 255 bytes, without ``#``, blanks
+        and control characters, and without ``:`` behind a digit. Two ids must not have one text,
+        as 1 and "1" do: in the file they would be one query.
     comments : sequence of n_rows str, or None
         Without newlines, carriage returns and NUL. "" writes none; spaces at the ends are lost on
         reading.
@@ -114,7 +114,7 @@ def _matrix(
         _check_shape(dense.shape)
         return dense, None, None
     _check_shape(X.shape)
-    csr: Any = sp.csr_array(X)
+    csr: Any = _checked_csr(X)
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()
@@ -124,6 +124,26 @@ def _matrix(
         np.ascontiguousarray(csr.indptr, dtype=np.int64),
         np.ascontiguousarray(csr.indices[:n_values], dtype=np.int64),
     )
+
+
+def _checked_csr(X: Any) -> Any:
+    """Return a sparse matrix in CSR form; a ValueError where its parts do not fit each other.
+
+    SciPy's own conversions trust the indices, and read beyond the arrays where they are wrong.
+    """
+    if X.format in ("csr", "csc", "bsr"):
+        X = X.copy()  # the check may shorten the arrays
+        try:
+            X.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(f"X is damaged: {error}") from None
+    elif X.format == "coo":
+        for axis, indices in enumerate(X.coords):
+            wrong = (indices < 0) | (indices >= X.shape[axis])
+            if wrong.any():
+                at = int(np.argmax(wrong))
+                raise ValueError(f"X is damaged: index {indices[at]} of shape {X.shape}")
+    return sp.csr_array(X)
 
 
 def _check_shape(shape: tuple[int, ...]) -> None:
@@ -149,23 +169,34 @@ def _check_finite(values: NDArray[Any], indptr: NDArray[np.int64] | None, rows: 
 
 
 def _id_texts(qid: ArrayLike, n_rows: int) -> list[str]:
-    ids = np.asarray(qid)
-    if ids.shape != (n_rows,):
-        raise ValueError(f"qid must have shape ({n_rows},), one id per row, got {ids.shape}")
+    ids = as_ids(qid, n_rows)
     if ids.dtype.kind == "i":
         return [str(value) for value in ids.tolist()]
     texts: list[str] = []
+    of_text: dict[str, tuple[Any, int]] = {}  # the id that has it, and its first row
     for row, value in enumerate(ids.tolist()):
         if isinstance(value, bool) or not isinstance(value, (str, int)):
             raise TypeError(f"qid must be integers or str, got {value!r} in row {row}")
         text = str(value)
-        if _ID.fullmatch(text) is None or len(_utf8(text, "qid", row)) > _MAX_ID_BYTES:
+        known, first = of_text.setdefault(text, (value, row))
+        if first == row:
+            _check_id(text, row)
+        elif known != value:
             raise ValueError(
-                f"qid must be 1 to {_MAX_ID_BYTES} bytes without spaces, control characters and "
-                f"'#', got {text!r} in row {row}"
+                f"qid must not hold ids of one text, which a file cannot tell apart, got {known!r} "
+                f"in row {first} and {value!r} in row {row}"
             )
         texts.append(text)
     return texts
+
+
+def _check_id(text: str, row: int) -> None:
+    _utf8(text, "qid", row)
+    if not _core.is_letor_id(text):
+        raise ValueError(
+            "qid must be of 1 to 255 bytes, without '#', blanks and control characters, and "
+            f"without ':' behind a digit, as in a feature; got {text!r} in row {row}"
+        )
 
 
 def _check_comments(comments: Sequence[str], n_rows: int) -> list[str]:
@@ -182,9 +213,9 @@ def _check_comments(comments: Sequence[str], n_rows: int) -> list[str]:
     return list(comments)
 
 
-def _utf8(text: str, name: str, row: int) -> bytes:
+def _utf8(text: str, name: str, row: int) -> None:
     try:
-        return text.encode()
+        text.encode()
     except UnicodeEncodeError:
         raise ValueError(f"{name} must be valid Unicode, got {text!r} in row {row}") from None
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
 import os
 import re
-import zlib
-from typing import IO, Any, Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 from pairgram import _core
+from pairgram._compressed import DAMAGE, unpacked
+from pairgram._files import naming, shown
 from pairgram._memory import available_memory
 from pairgram._threads import resolve_n_threads
 
-__all__ = ["count_features", "load_letor", "looks_like_letor"]
+__all__ = ["as_text_ids", "count_features", "load_letor", "looks_like_letor", "read_letor"]
 
 _CHUNK_SIZE = 1 << 22
 _PIECE_SIZE = 1 << 18  # the text that a thread takes at a time: with its numbers it fits its cache
@@ -65,7 +63,8 @@ def load_letor(
     Parameters
     ----------
     path : str or os.PathLike
-        A plain, gzip, xz or bzip2 file, told apart by its first bytes, whatever its name.
+        A plain, gzip, xz or bzip2 file, told apart by its first bytes, whatever its name. Packed
+        files may be of several streams, one after the other.
     dtype : float64 or float32
         The dtype of `X`. Each number is the one nearest to its decimal text.
     sparse : bool
@@ -84,9 +83,10 @@ def load_letor(
     X : ndarray of shape (n_rows, n_features), C-contiguous, or scipy.sparse.csr_array
         Features that a row does not name are 0. CSR indices are int32, int64 from 2^31 values on.
     y : ndarray of shape (n_rows,), float64
-    qid : ndarray of shape (n_rows,), int64 or str, or None
-        int64 where every id is the shortest decimal text of an int64, else str, so that ids are
-        equal exactly where their texts are. None where no row has an id.
+    qid : ndarray of shape (n_rows,), int64 or object, or None
+        int64 where every id is the shortest decimal text of an int64, else a str in every entry,
+        so that ids are equal exactly where their texts are. Neighbouring rows of one id share
+        their str: an entry takes 8 bytes, however long the id is. None where no row has an id.
     comments : list of n_rows str
         Only with ``comments=True``: the text behind the first ``#``, without spaces and tabs at
         its ends; "" where there is none.
@@ -94,19 +94,27 @@ def load_letor(
     Raises
     ------
     ValueError
-        If the file has no row or is compressed and damaged or cut off. If a line is wrong: a label
-        or value that is no finite number of `dtype`; an index that is no decimal integer, is 0
-        (unless `zero_based`), exceeds `n_features` or 2^31 - 1, or does not increase; an id in some
-        rows and none in others, empty or longer than 255 bytes. The message names the file, the
-        line (the first wrong one) and the token. If a dense `X` would not fit into memory.
+        If the file has no row. If it is packed, and damaged or cut off anywhere, or goes on behind
+        its streams (zero bytes may follow those of gzip, and multiples of 4 of them those of xz).
+        If a line is wrong: a label or value that is no finite number of `dtype`; an index that is
+        no decimal integer, is 0 (unless `zero_based`), exceeds `n_features` or 2^31 - 1, or does
+        not increase; an id in some rows and none in others, or none that can be one (see Notes);
+        more than 2^28 bytes. The message names the file, the line (the first wrong one) and the
+        token. If a dense `X` would not fit into memory.
     OSError
-        If the file cannot be opened or read, e.g. FileNotFoundError.
+        If the file cannot be opened or read, e.g. FileNotFoundError; it names the file.
 
     Notes
     -----
     Blank lines and lines with only a comment are skipped; fields are separated by spaces or tabs;
     lines end with ``\n`` or ``\r\n``. Comments must be free of NUL bytes and, where they are asked
     for, UTF-8.
+
+    An id is 1 to 255 bytes of UTF-8 without ``#``, control characters and blanks, those of Unicode
+    and the zero width ones (U+200B, U+FEFF) included, and without ``:`` behind a digit. So numbers,
+    words, UUIDs and ``topic:12`` or ``http://site/?q=2`` are ids, but ``1:0.5``, ``12:30`` and
+    ``127.0.0.1:80`` are none: a digit and ``:`` begin a feature, which an id would swallow where
+    the blank between them is missing, or is no ASCII one.
 
     One pass, O(bytes), on `n_threads` threads; decompression takes one. Memory: `X`, 48 bytes a
     row and some chunks of 4 MiB; up to half of `X` more in the worst case, every other feature,
@@ -126,23 +134,41 @@ def load_letor(
     >>> RankRLS().fit(X, y, qid=qid).predict(X).shape
     (2,)
     """
-    parser_type = _parser_type(dtype)
-    if n_features is not None:
-        n_features = _check_n_features(n_features)
     name = os.fspath(path)
     if not isinstance(name, str):
         raise TypeError(f"path must be str or os.PathLike of str, got {type(path).__name__}")
-    parser = _parsed(parser_type, name, n_features, zero_based, comments, n_threads)
+    settings = (dtype, sparse, n_features, zero_based, comments, n_threads)
+    with open(name, "rb") as raw, naming(name):
+        return read_letor(raw, shown(name), *settings)
+
+
+def read_letor(
+    raw: io.BufferedReader,
+    name: str,
+    dtype: DTypeLike = np.float64,
+    sparse: bool = False,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    comments: bool = False,
+    n_threads: int | None = None,
+) -> Any:
+    """Return what `load_letor` does of a file that is open, which messages call `name`."""
+    parser_type = _parser_type(dtype)
+    if n_features is not None:
+        n_features = _check_n_features(n_features)
+    parser = _parsed(parser_type, raw, name, n_features, zero_based, comments, n_threads)
     y, qid = parser.labels(), _ids(parser)
     notes = parser.comments() if comments else None
-    X = _take_csr(parser) if sparse else _take_dense(parser, name)
+    X = _take_csr(parser) if sparse else _take_dense(parser, name, n_features)
     return (X, y, qid) if notes is None else (X, y, qid, notes)
 
 
 def count_features(path: str | os.PathLike[str], *, n_threads: int | None = None) -> int:
     """Return the largest index that a file names, which `load_letor` takes as its features."""
-    name = os.fspath(path)
-    parser = _parsed(_core.LetorParser32, name, None, False, False, n_threads)
+    with open(path, "rb") as raw, naming(path):
+        parser = _parsed(
+            _core.LetorParser32, raw, shown(path), None, False, False, n_threads=n_threads
+        )
     return int(parser.n_features)
 
 
@@ -150,8 +176,8 @@ def looks_like_letor(path: str | os.PathLike[str]) -> bool:
     """Tell whether the first line with something in it is one of a LETOR file."""
     try:
         with open(path, "rb") as raw:
-            head = _decompressed(raw)[1].read(1 << 16)
-    except (EOFError, lzma.LZMAError, zlib.error, OSError):
+            head = unpacked(raw)[1].read(1 << 16)
+    except DAMAGE:
         return False
     lines = (line.partition(b"#")[0].strip() for line in head.splitlines())
     first = next(filter(None, lines), b"")
@@ -160,6 +186,7 @@ def looks_like_letor(path: str | os.PathLike[str]) -> bool:
 
 def _parsed(
     parser_type: Any,
+    raw: io.BufferedReader,
     name: str,
     n_features: int | None,
     zero_based: bool,
@@ -168,14 +195,14 @@ def _parsed(
 ) -> Any:
     """Return a parser that has read the file."""
     parser = parser_type(
-        name=name.encode("utf-8", "backslashreplace").decode(),
+        name=name,
         n_features=-1 if n_features is None else n_features,
         zero_based=bool(zero_based),
         keep_comments=bool(comments),
         piece_size=_PIECE_SIZE,
         n_threads=resolve_n_threads(n_threads),
     )
-    _feed_file(parser, name)
+    _feed(parser, raw, name)
     return parser
 
 
@@ -196,37 +223,24 @@ def _check_n_features(n_features: Any) -> int:
     return int(n_features)
 
 
-def _feed_file(parser: Any, name: str) -> None:
-    """Feed the parser the bytes of the file, decompressed."""
+def _feed(parser: Any, raw: io.BufferedReader, name: str) -> None:
+    """Feed the parser the bytes of the file, unpacked."""
     buffer = memoryview(bytearray(_CHUNK_SIZE))
-    with open(name, "rb") as raw:
-        kind, file = _decompressed(raw)
-        while True:
-            try:
-                size = file.readinto(buffer)  # type: ignore[attr-defined]
-            except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
-                if isinstance(error, OSError) and error.errno is not None:
-                    raise  # of the system, not of the contents
-                raise ValueError(
-                    f"{name}:{parser.n_lines + 1}: found a damaged or cut-off {kind} stream, "
-                    f"want a whole one: {error}"
-                ) from None
-            if not size:
-                break
-            parser.feed(buffer[:size])
+    kind, file = unpacked(raw)
+    while True:
+        try:
+            size = file.readinto(buffer)  # type: ignore[attr-defined]
+        except DAMAGE as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of the system, not of the contents
+            raise ValueError(
+                f"{name}:{parser.n_lines + 1}: found a damaged or cut-off {kind} stream, "
+                f"want a whole one: {error}"
+            ) from None
+        if not size:
+            break
+        parser.feed(buffer[:size])
     parser.finish()
-
-
-def _decompressed(raw: io.BufferedReader) -> tuple[str, IO[bytes]]:
-    """Return what compressed the file, by its first bytes, and what reads it."""
-    head = raw.peek(6)
-    if head.startswith(b"\x1f\x8b"):
-        return "gzip", gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
-    if head.startswith(b"\xfd7zXZ\x00"):
-        return "xz", lzma.LZMAFile(raw)
-    if head.startswith(b"BZh"):
-        return "bzip2", bz2.BZ2File(raw)
-    return "plain", raw
 
 
 def _ids(parser: Any) -> NDArray[Any] | None:
@@ -234,21 +248,31 @@ def _ids(parser: Any) -> NDArray[Any] | None:
     named = parser.named_ids()
     if ids is None or not named:
         return ids
-    extremes = [str(ids.min()), str(ids.max())]
-    width = max(map(len, extremes + [name for _, _, name in named]))
-    texts = ids.astype(f"U{width}")
+    texts = as_text_ids(ids)
+    shared: dict[str, str] = {}
     for first, count, name in named:
-        texts[first : first + count] = name
+        texts[first : first + count] = shared.setdefault(name, name)
     return texts
 
 
-def _take_dense(parser: Any, name: str) -> NDArray[Any]:
+def as_text_ids(ids: NDArray[Any]) -> NDArray[np.object_]:
+    """Return integer ids as objects, the texts that stand for them in a file; texts as they are."""
+    if ids.dtype == object:
+        return ids
+    distinct, of_row = np.unique(ids, return_inverse=True)
+    texts = np.array([str(value) for value in distinct.tolist()], dtype=object)
+    return np.asarray(texts[of_row])
+
+
+def _take_dense(parser: Any, name: str, wanted: int | None) -> NDArray[Any]:
     n_rows, n_features, n_values = parser.n_rows, parser.n_features, parser.n_values
     itemsize = 4 if isinstance(parser, _core.LetorParser32) else 8
     more = (n_rows * n_features - n_values) * itemsize
-    where = f"{name}:{parser.largest_index_line}" if n_values else name
+    reason = f"{name}: n_features={wanted}"
+    if wanted is None:
+        reason = f"{name}:{parser.largest_index_line}: found the largest index"
     refused = ValueError(
-        f"{where}: found the largest index; {n_rows} rows of {n_features} features take "
+        f"{reason}; X of {n_rows} x {n_features} numbers takes "
         f"{n_rows * n_features * itemsize / 2**30:.1f} GiB, want them to fit into memory: "
         "pass sparse=True"
     )

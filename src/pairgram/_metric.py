@@ -82,9 +82,10 @@ class Metric:
         if self.k is not None:
             if family.cut == "never":
                 raise ValueError(f"{self.family} takes no cut, got k={self.k!r}")
-            if isinstance(self.k, bool) or not isinstance(self.k, (int, np.integer)) or self.k < 1:
-                raise ValueError(f"k must be None or an integer >= 1, got {self.k!r}")
-            object.__setattr__(self, "k", min(int(self.k), _NO_CUT))
+            integer = isinstance(self.k, (int, np.integer)) and not isinstance(self.k, bool)
+            if not (integer and 1 <= self.k <= _NO_CUT):
+                raise ValueError(f"k must be None or an integer of 1 to {_NO_CUT}, got {self.k!r}")
+            object.__setattr__(self, "k", int(self.k))
         for option, default in DEFAULT.items():
             value = getattr(self, option)
             if option not in family.options:

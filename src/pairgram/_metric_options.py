@@ -138,7 +138,7 @@ def unknown_name(name: object) -> str:
         return f"unknown metric {name!r}, want a name such as 'ndcg@10'; the {known}"
     family, at, cut = name.partition("@")
     if at and family in FAMILIES and "," not in cut:
-        return f"metric {name!r}: the cut behind @ must be an integer >= 1, got {cut!r}"
+        return f"metric {name!r}: the cut behind @ must be an integer of 1 to 2^63 - 1, got {cut!r}"
     if "," in name:
         return f"unknown metric {name!r}, want one name; evaluate takes a list of them; the {known}"
     meant = _meant(name)

@@ -10,8 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
+from pairgram._files import shown
 from pairgram._letor_dump import dump_letor
-from pairgram._letor_load import load_letor
+from pairgram._letor_load import as_text_ids, load_letor
 
 __all__ = [
     "Fold",
@@ -37,7 +38,7 @@ class LetorData(NamedTuple):
     ----------
     X : ndarray or scipy.sparse.csr_array of shape (n_rows, n_features)
     y : ndarray of shape (n_rows,), float64
-    qid : ndarray of shape (n_rows,), int64 or str, or None
+    qid : ndarray of shape (n_rows,), int64, or object with a str in every entry, or None
     """
 
     X: Any
@@ -129,7 +130,7 @@ def load_letor_folds(
     """
     root = os.fspath(folder)
     if not os.path.isdir(root):
-        raise FileNotFoundError(f"{root}: no such folder")
+        raise FileNotFoundError(f"{shown(root)}: no such folder")
     options = {"dtype": dtype, "sparse": sparse, "n_threads": n_threads}
     split_names = [f"S{i}.txt" for i in range(1, _N_FOLDS + 1)]
     fold_names = [f"Fold{i}/{part}.txt" for i in range(1, _N_FOLDS + 1) for part in _PARTS]
@@ -167,9 +168,9 @@ def _missing_message(
         "(each also as .xz, .gz or .bz2)"
     )
     if not splits and not parts:
-        return f"{root}: found none of {looked_for}"
+        return f"{shown(root)}: found none of {looked_for}"
     missing = missing_parts if parts else missing_splits
-    return f"{root}: {', '.join(missing)} missing, looked for {looked_for}"
+    return f"{shown(root)}: {', '.join(missing)} missing, looked for {looked_for}"
 
 
 def _folds_of_splits(
@@ -180,7 +181,7 @@ def _folds_of_splits(
     )
     if len({split.qid is None for split in splits}) > 1:
         without = next(path for path, split in zip(paths, splits, strict=True) if split.qid is None)
-        raise ValueError(f"{without}: found no qid, want ids as in the other S files")
+        raise ValueError(f"{shown(without)}: found no qid, want ids as in the other S files")
     for i in range(_N_FOLDS):
         turn = [splits[(i + k) % _N_FOLDS] for k in range(_N_FOLDS)]
         yield Fold(f"Fold{i + 1}", _stacked(turn[:3]), turn[3], turn[4])
@@ -223,8 +224,8 @@ def _stacked(parts: list[LetorData]) -> LetorData:
     sparse = sp.issparse(matrices[0])
     X: Any = sp.vstack(matrices, format="csr") if sparse else np.concatenate(matrices)
     qids = [part.qid for part in parts if part.qid is not None]
-    if any(qid.dtype.kind == "U" for qid in qids):
-        qids = [qid.astype(str) for qid in qids]
+    if any(qid.dtype == object for qid in qids):
+        qids = [as_text_ids(qid) for qid in qids]
     return LetorData(
         X,
         np.concatenate([part.y for part in parts]),

@@ -57,14 +57,11 @@ def describe_map(feature_map: Any) -> tuple[dict[str, NDArray[Any]], dict[str, A
 
 
 def restore_map(arrays: dict[str, NDArray[Any]], settings: dict[str, Any] | None) -> Any:
-    """Make the fitted map that `describe_map` described."""
+    """Make the fitted map that `describe_map` described, of contents that have been checked."""
     if settings is None:
         return None
     settings = dict(settings)
-    kind = settings.pop("kind", None)
-    if kind not in MAPS:
-        raise ValueError(f"a feature map of kind {kind!r} is not known to this version")
-    return MAPS[kind]._restore(arrays, settings)
+    return MAPS[settings.pop("kind")]._restore(arrays, settings)
 
 
 def same_map(a: Any, b: Any) -> bool:

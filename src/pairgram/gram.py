@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from dataclasses import fields, replace
+from math import isfinite
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from pairgram._files import shown
 from pairgram.data import RankingData, names_of
 from pairgram.feature_maps import describe_map, restore_map, same_map
 from pairgram.pairs import Pairs, PairSettings, Scope, Target, Weighting
@@ -411,7 +413,8 @@ class Pairgram:
             arrays |= {"mean": self._mean, "origin": self._origin}
         names = ("n_rows", "n_queries", "_pair_weight", "_weight", "_last_id", "feature_names_in_")
         state = {name: getattr(self, name) for name in names}
-        if not isinstance(self._last_id, (int, float, str)):
+        last = self._last_id
+        if not (isinstance(last, (int, str)) or (isinstance(last, float) and isfinite(last))):
             state["_last_id"] = None
         settings = {
             field.name: getattr(self.settings, field.name) for field in fields(PairSettings)
@@ -422,13 +425,25 @@ class Pairgram:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote; a damaged or foreign file is a ValueError."""
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the file is none of a Pairgram, or is damaged; if a setting or array in it is not
+            what `save` writes, of whatever origin the file is. It names the file.
+        OSError
+            If the file cannot be read.
+        """
         _, arrays, settings = read_file(path, ("Pairgram",))
         state = settings.pop("state")
         self = cls(**{**settings, "feature_map": restore_map(arrays, settings["feature_map"])})
         self.__dict__.update(state)
         self._sums, self._mean = arrays["sums"], arrays.get("mean")
         self._origin = arrays.get("origin")
+        with np.errstate(over="ignore"):
+            if not (np.isfinite(self.G).all() and np.isfinite([*self.g, self.yy]).all()):
+                raise ValueError(f"{shown(path)}: the sums overflow with the weight of the rows")
         return self
 
     def __repr__(self) -> str:

@@ -220,7 +220,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If a parameter is a Python callable, which a file cannot hold.
+            If a parameter is a Python callable, which a file cannot hold, or has been set since to
+            what `fit` would not take.
+        OSError
+            If the file cannot be written; it names the file.
         """
         check_is_fitted(self)
         map_arrays, map_settings = describe_map(self.feature_map_)

@@ -161,9 +161,8 @@ def get_metric(
     if preset is None:
         known = ", ".join(map(repr, CONVENTIONS))
         raise ValueError(f"convention must be one of {known}, got {convention!r}")
-    match = (
-        re.fullmatch(r"([a-z0-9_]+)(?:@([1-9][0-9]*))?", name) if isinstance(name, str) else None
-    )
+    text = name if isinstance(name, str) else ""
+    match = re.fullmatch(r"([a-z0-9_]+)(?:@([1-9][0-9]{0,18}))?", text)
     if match is None or match[1] not in FAMILIES:
         raise ValueError(unknown_name(name))
     changes = {

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from pairgram._core import __version__
-from pairgram._files import replacing
+from pairgram._files import replacing, shown
+from pairgram._schema import brief
+from pairgram.file_kinds import check_contents
 
 __all__ = ["read_file", "write_file", "written_by"]
 
@@ -34,7 +36,7 @@ def write_file(
     ----------
     path : str or path-like
     kind : str
-        What the file holds, such as a class name.
+        What the file holds, a class name in the tables of `pairgram.file_kinds`.
     arrays : mapping of str to ndarray
     settings : dict
         What JSON can hold, and NumPy scalars, which come back as Python's.
@@ -42,7 +44,8 @@ def write_file(
     Raises
     ------
     ValueError
-        If a setting is a Python callable or of another type that JSON does not know.
+        If a setting is a Python callable or of another type that JSON does not know; if a setting
+        or array is not as the tables say, so that no file could be read again.
     OSError
         If the file cannot be written; what stood there before is untouched.
     """
@@ -50,6 +53,10 @@ def write_file(
         _check_setting(name, value)
     text = json.dumps(settings, sort_keys=True, default=_plain)
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    try:
+        check_contents(kind, arrays, json.loads(text))
+    except ValueError as error:
+        raise ValueError(f"cannot be saved: {error}") from None
     metadata = {
         "format": FORMAT,
         "version": __version__,
@@ -67,35 +74,61 @@ def read_file(
 ) -> tuple[str, dict[str, NDArray[Any]], Settings]:
     """Read what `write_file` wrote: (kind, arrays, settings).
 
+    What is returned has been checked against the tables of `pairgram.file_kinds`.
+
     Raises
     ------
     ValueError
-        If the file is not one of ours, is of another kind than `kinds`, or is damaged.
+        If the file is not one of ours, is of another kind than `kinds`, is damaged, or holds what
+        `write_file` does not write; it names the file. The checksum tells damage, not intent: it
+        has no key.
     OSError
         If the file cannot be read.
     """
     with open(path, "rb"):  # a missing file is the system's error, with its name
         pass
-    try:
-        with safetensors.safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (safetensors.SafetensorError, OSError, ValueError):
-        if _begins_like_ours(path):
-            raise ValueError(f"{path}: damaged or cut off") from None
-        what = "model" if kinds is not None and "Pairgram" not in kinds else "file"
-        raise ValueError(f"{path}: not a {what} that pairgram wrote (a safetensors file)") from None
+    name = shown(path)
+    metadata, arrays = _contents(path, kinds)
     if metadata.get("format") != FORMAT:
         raise ValueError(
-            f"{path}: a safetensors file, but its format is {metadata.get('format')!r} and not "
-            f"{FORMAT!r}"
+            f"{name}: a safetensors file, but its format is {brief(metadata.get('format'))} and "
+            f"not {FORMAT!r}"
         )
     kind, text = metadata.get("kind", ""), metadata.get("settings", "")
     if metadata.get("sha256") != _digest(kind, text, arrays):
-        raise ValueError(f"{path}: damaged, its checksum does not match its contents")
+        raise ValueError(f"{name}: damaged, its checksum does not match its contents")
     if kinds is not None and kind not in kinds:
-        raise ValueError(f"{path}: holds {kind!r}, want {' or '.join(map(repr, kinds))}")
-    return kind, arrays, json.loads(text)
+        raise ValueError(f"{name}: holds {brief(kind)}, want {' or '.join(map(repr, kinds))}")
+    try:
+        settings = json.loads(text)
+        check_contents(kind, arrays, settings)
+    except RecursionError:
+        raise ValueError(f"{name}: its settings are nested too deeply") from None
+    except ValueError as error:
+        version = brief(metadata.get("version"))
+        raise ValueError(
+            f"{name}: {error} (the file says it is of pairgram {version}, this is {__version__})"
+        ) from None
+    return kind, arrays, settings
+
+
+def _contents(
+    path: str | os.PathLike[str], kinds: tuple[str, ...] | None
+) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
+    """Return the metadata and arrays of a safetensors file."""
+    try:
+        with safetensors.safe_open(path, framework="numpy") as file:
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return file.metadata() or {}, arrays
+    except MemoryError:
+        raise
+    except Exception:  # whatever safetensors raises on bytes that are none of its own
+        if _begins_like_ours(path):
+            raise ValueError(f"{shown(path)}: damaged or cut off") from None
+        what = "model" if kinds is not None and "Pairgram" not in kinds else "file"
+        raise ValueError(
+            f"{shown(path)}: not a {what} that pairgram wrote (a safetensors file)"
+        ) from None
 
 
 def _begins_like_ours(path: str | os.PathLike[str]) -> bool:
@@ -138,5 +171,5 @@ def _digest(kind: str, text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
-        digest.update(array.tobytes())
+        digest.update(array.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()

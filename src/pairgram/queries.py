@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Queries"]
+__all__ = ["Queries", "as_ids"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Queries:
             return cls(_offsets_from_sizes(group, n_rows))
         if qid is None:
             return cls(np.array([0, n_rows], dtype=np.int64))
-        return cls._from_ids(_as_ids(qid, n_rows))
+        return cls._from_ids(as_ids(qid, n_rows))
 
     @classmethod
     def _from_ids(cls, ids: NDArray[Any]) -> Queries:
@@ -181,7 +181,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _as_ids(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
+def as_ids(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
     """Return `qid` as a 1-d array without missing ids, of objects where types are mixed."""
     if isinstance(qid, (list, tuple)):
         types = {type(value) for value in qid}
@@ -201,6 +201,8 @@ def _as_ids(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
         missing = np.isnan(ids)
     elif ids.dtype.kind in "mM":
         missing = np.isnat(ids)
+    elif ids.dtype.kind == "O" and set(map(type, ids)) == {str}:  # as `load_letor` returns them
+        return ids
     elif ids.dtype.kind == "O":
         missing = np.fromiter((_is_missing(value) for value in ids), dtype=bool, count=n_rows)
     else:
@@ -239,18 +241,23 @@ def _is_missing(value: Any) -> bool:
 
 def _codes_of_objects(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Number hashable ids in the order of their first row; return (codes, distinct ids)."""
-    numbers: dict[Any, int] = {}
-    codes = np.empty(len(ids), dtype=np.int64)
-    for row, value in enumerate(ids):
-        try:
-            codes[row] = numbers.setdefault(value, len(numbers))
-        except TypeError:
-            raise TypeError(
-                f"qid must be hashable, got {type(value).__name__} in row {row}"
-            ) from None
+    try:
+        numbers = {value: number for number, value in enumerate(dict.fromkeys(ids))}
+    except TypeError:
+        row, kind = next((r, type(v)) for r, v in enumerate(ids) if not _is_hashable(v))
+        raise TypeError(f"qid must be hashable, got {kind.__name__} in row {row}") from None
+    codes = np.fromiter(map(numbers.__getitem__, ids), dtype=np.int64, count=len(ids))
     names = np.empty(len(numbers), dtype=object)
     names[:] = list(numbers)
     return codes, names
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _offsets_from_sizes(group: ArrayLike, n_rows: int) -> NDArray[np.int64]:

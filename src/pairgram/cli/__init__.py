@@ -12,7 +12,7 @@ from pairgram.cli.demo import demo
 from pairgram.cli.fitting import cv, train
 from pairgram.cli.inspection import inspect
 from pairgram.cli.protocol import letor
-from pairgram.cli.report import Command, Commands
+from pairgram.cli.report import Command, Commands, print_lines
 from pairgram.cli.scoring import evaluate, predict
 
 __all__ = ["app", "main"]
@@ -42,7 +42,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from pairgram import __version__
 
-        print(f"pairgram {__version__}")
+        print_lines([f"pairgram {__version__}"])
         raise typer.Exit
 
 
@@ -70,4 +70,4 @@ def _root(
       pairgram evaluate test.txt --scores scores.txt
     """
     if context.invoked_subcommand is None:
-        print(context.get_help())
+        print_lines([context.get_help()])

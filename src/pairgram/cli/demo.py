@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from pairgram.cli import options as opt
-from pairgram.cli.report import print_json, print_table, show_alpha
+from pairgram.cli.report import print_json, print_lines, print_table, show_alpha
 
 __all__ = ["demo", "run_demo"]
 
@@ -107,4 +107,6 @@ def demo(
         ],
         title=f"{size}, {DATA['n_documents']} documents of {DATA['n_features']} features each",
     )
-    print(f"{seconds:.2f} s in all; the seconds of a model are those of fitting and choosing")
+    print_lines(
+        [f"{seconds:.2f} s in all; the seconds of a model are those of fitting and choosing"]
+    )

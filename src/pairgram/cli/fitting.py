@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pairgram._files import shown
 from pairgram.cli import options as opt
 from pairgram.cli.model_options import ModelName, with_settings
 from pairgram.cli.models import Model, chosen, get_model, tried
@@ -64,9 +65,12 @@ def train(
     """
     from pairgram.datasets import padded
 
+    opt.check_one_stdin(FILE=file, **{"--valid": valid})
     opt.check_output(output, input=file, validation=valid)
     if opt.is_stream(output):
-        raise ValueError(f"--output {output}: a model goes to a file, not to a device or pipe")
+        raise ValueError(
+            f"--output {shown(output)}: a model goes to a file, not to a device or pipe"
+        )
     if alpha is not None:
         if settings.alphas is not None:
             raise ValueError("give --alpha or --alphas, not both")
@@ -85,11 +89,12 @@ def train(
         data, held_out = padded([data, held_out])
         if (data.qid is None) != (held_out.qid is None):
             without, other = (file, valid) if data.qid is None else (valid, file)
-            raise ValueError(f"{without}: found no qid, want ids as in {other}")
+            names = (opt.name_of(without), opt.name_of(other))
+            raise ValueError("{}: found no qid, want ids as in {}".format(*names))
         opt.warn_of_no_ids(valid, held_out)
     opt.warn_of_no_ids(file, data)
     search = entry.search(settings, held_out, scoring)
-    held_by = _held_out(entry, search, data) if valid is None else str(valid)
+    held_by = _held_out(entry, search, data) if valid is None else opt.name_of(valid)
     start = time.perf_counter()
     with working("fitting"), opt.words_of_options():
         search.fit(data.X, data.y, qid=data.qid)
@@ -117,7 +122,7 @@ def train(
     print_table(
         (),
         [
-            ("model", f"{model} of {file}: {size}"),
+            ("model", f"{model} of {opt.name_of(file)}: {size}"),
             *params.items(),
             (f"held-out {search.scoring_.name}", f"{search.best_score_:.4f}{lower}, {held_by}"),
             ("seconds", f"{seconds:.2f}"),
@@ -182,7 +187,7 @@ def cv(
     print_table(
         [*columns, name],
         [[*(show_settings(row)[key] for key in columns), row["score"]] for row in path],
-        title=f"{file}: {model}, {held_by}, {tries} in {seconds:.2f} s",
+        title=f"{opt.name_of(file)}: {model}, {held_by}, {tries} in {seconds:.2f} s",
         marked=path.index(best),
     )
 

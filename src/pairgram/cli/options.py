@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from pairgram._files import shown
+from pairgram.cli.inputs import is_stdin, load_scores, name_of, opened, same_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from pairgram.metrics import Metric
 
 __all__ = [
+    "check_one_stdin",
     "check_output",
     "choice_metric",
     "is_stream",
@@ -25,6 +28,7 @@ __all__ = [
     "load_scores",
     "metric_of",
     "n_queries",
+    "name_of",
     "predict_file",
     "size_of",
     "warn_of_no_ids",
@@ -34,7 +38,11 @@ __all__ = [
 CONVENTION_NAMES = ("default", "letor", "trec", "lightgbm", "sklearn")
 
 File = Annotated[
-    Path, typer.Argument(metavar="FILE", help="LETOR (SVMlight) file, plain, .gz, .xz or .bz2.")
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="LETOR (SVMlight) file, plain, .gz, .xz or .bz2, - for standard input.",
+    ),
 ]
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model file that `pairgram train` wrote.")
@@ -114,10 +122,17 @@ def check_output(path: Path, **inputs: Path | None) -> None:
         The files that are read, under the names that the message gives them.
     """
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path}: its folder does not exist")
+        raise FileNotFoundError(f"{shown(path)}: its folder does not exist")
     for name, read in inputs.items():
-        if read is not None and path.is_file() and read.exists() and path.samefile(read):
-            raise ValueError(f"--output {path} is the {name} file")
+        if read is not None and same_file(path, read):
+            raise ValueError(f"--output {shown(path)} is the {name} file")
+
+
+def check_one_stdin(**inputs: Path | None) -> None:
+    """Refuse to read two files from standard input, under the names that the message gives them."""
+    names = [name for name, path in inputs.items() if is_stdin(path)]
+    if len(names) > 1:
+        raise ValueError(f"{' and '.join(names)} cannot both be -, standard input")
 
 
 def metric_of(name: str, convention: str) -> Metric:
@@ -151,13 +166,16 @@ def load_data(
     n_threads: int | None = None,
 ) -> LetorData:
     """Read a LETOR file, saying so on a terminal."""
+    from pairgram._letor_load import read_letor
     from pairgram.cli.report import working
-    from pairgram.datasets import LetorData, load_letor
+    from pairgram.datasets import LetorData
 
-    with working(f"reading {path}"), words_of_options():
+    name = name_of(path)
+    with working(f"reading {name}"), words_of_options(), opened(path) as file:
         return LetorData(
-            *load_letor(
-                path,
+            *read_letor(
+                file,
+                name,
                 dtype="float32" if float32 else "float64",
                 sparse=sparse,
                 n_features=n_features,
@@ -182,6 +200,8 @@ def predict_file(
     from pairgram.cli.report import count, warn
     from pairgram.model_files import load_model
 
+    if is_stdin(model_path):
+        raise ValueError("MODEL must be a file, got -: a model does not come by standard input")
     try:
         model = load_model(model_path)
     except ValueError as error:
@@ -189,7 +209,7 @@ def predict_file(
             raise
         raise ValueError(f"{error}, but looks like a LETOR file{hint}") from None
     width = int(model.n_features_in_)
-    has = f"{model_path} has {count(width, 'feature')}"
+    has = f"{shown(model_path)} has {count(width, 'feature')}"
     try:
         data = load_data(path, n_features=width, n_threads=n_threads, **options)
     except ValueError as error:
@@ -197,7 +217,8 @@ def predict_file(
     named = _largest_feature(path, data.X, n_threads)
     if named < width:
         others = "the other counts" if width == named + 1 else "the others count"
-        warn(f"note: {path} names features up to {named}; the model has {width}, {others} as 0")
+        known = f"the model has {width}, {others} as 0"
+        warn(f"note: {name_of(path)} names features up to {named}; {known}")
     return data, model.predict(data.X)
 
 
@@ -207,7 +228,7 @@ def _largest_feature(path: Path, X: Any, n_threads: int | None) -> int:
 
     if hasattr(X, "indices"):
         return int(X.indices.max(initial=-1)) + 1
-    if X[:, -1].any() or not path.is_file():
+    if X[:, -1].any() or is_stdin(path) or not path.is_file():
         return int(X.shape[1])
     return count_features(path, n_threads=n_threads)  # a feature may be named and 0 in every row
 
@@ -218,36 +239,7 @@ def warn_of_no_ids(path: Path, data: LetorData) -> None:
 
     if data.qid is None:
         rows = "its row is" if len(data.y) == 1 else f"all {len(data.y)} rows are"
-        warn(f"warning: {path} has no qid: {rows} one query")
-
-
-def load_scores(path: Path, n_rows: int) -> NDArray[Any]:
-    """Read a file with one number per line, ``-`` for standard input.
-
-    Raises
-    ------
-    ValueError
-        If a line is no number, or there are not `n_rows` of them; it names the file and the line.
-    """
-    import numpy as np
-
-    contents = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-    lines = contents.decode("ascii", "backslashreplace").splitlines()
-    while lines and not lines[-1].strip():
-        lines.pop()
-    scores = np.empty(len(lines))
-    for number, line in enumerate(lines):
-        try:
-            scores[number] = float(line)
-        except ValueError:
-            raise ValueError(
-                f"{path}:{number + 1}: found {line[:60]!r}, want a score, one number per line"
-            ) from None
-        if scores[number] != scores[number]:
-            raise ValueError(f"{path}:{number + 1}: found NaN, want a score, a number")
-    if len(scores) != n_rows:
-        raise ValueError(f"{path}: found {len(scores)} scores, want one for each of {n_rows} rows")
-    return scores
+        warn(f"warning: {name_of(path)} has no qid: {rows} one query")
 
 
 def n_queries(data: LetorData) -> int:

@@ -14,11 +14,14 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from pairgram._files import naming, printable, shown
+
 __all__ = [
     "Command",
     "Commands",
     "count",
     "print_json",
+    "print_lines",
     "print_table",
     "progress",
     "show",
@@ -52,7 +55,8 @@ class Commands(TyperGroup):
         """Run a command and exit; errors of data, files and memory are the user's to read."""
         try:
             status = super().main(*args, **{**extra, "standalone_mode": False})
-            sys.stdout.flush()
+            with naming("standard output"):
+                sys.stdout.flush()
         except _UsageError as error:
             _fail(error.format_message())  # type: ignore[attr-defined]
         except (KeyboardInterrupt, typer.Abort):
@@ -63,7 +67,7 @@ class Commands(TyperGroup):
         except OSError as error:
             _give_up_stdout()
             what = error.strerror or str(error)
-            _fail(what if error.filename is None else f"{error.filename}: {what}")
+            _fail(what if error.filename is None else f"{shown(error.filename)}: {what}")
         except MemoryError as error:
             _fail(f"not enough memory: {error}" if str(error) else "not enough memory")
         except ValueError as error:
@@ -81,18 +85,24 @@ def _give_up_stdout() -> None:
 
 def _fail(message: str) -> NoReturn:
     text = " ".join(line.strip() for line in message.splitlines())
-    print(f"pairgram: error: {text}", file=sys.stderr)
+    print(f"pairgram: error: {printable(text)}", file=sys.stderr)
     sys.exit(2)
 
 
 def warn(message: str) -> None:
     """Say on standard error what the results are to be read with."""
-    print(f"pairgram: {message}", file=sys.stderr)
+    print(f"pairgram: {printable(message)}", file=sys.stderr)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print results, line by line; an error of writing names standard output."""
+    with naming("standard output"):
+        sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
 def print_json(value: Any) -> None:
     """Print JSON; what is not finite, which JSON does not know, becomes null."""
-    print(json.dumps(_finite(value), indent=2))
+    print_lines([json.dumps(_finite(value), indent=2)])
 
 
 def _finite(value: Any) -> Any:
@@ -160,7 +170,7 @@ def print_table(
     if title is not None:
         console.print(Text(title, style="bold"))
     console.print(table)
-    sys.stdout.writelines(line.rstrip() + "\n" for line in page.getvalue().rstrip().split("\n"))
+    print_lines(line.rstrip() for line in page.getvalue().rstrip().split("\n"))
 
 
 def significant(value: Any) -> str:
@@ -180,7 +190,7 @@ def show(value: Any) -> str:
         return f"{value:.4f}" if abs(value) < 1e5 else f"{value:.6g}"
     if isinstance(value, (list, tuple)):  # as the options write a range, and a mix of names
         return ("+" if isinstance(value[0], str) else ":").join(map(significant, value))
-    return str(value)
+    return printable(str(value))
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
@@ -207,8 +217,9 @@ def working(what: str) -> Iterator[None]:
         yield
         return
     from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(what):
+    with Console(stderr=True).status(Text(what)):  # a path may look like markup
         yield
 
 

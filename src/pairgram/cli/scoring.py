@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import sys
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Annotated
 
 import typer
 
+from pairgram._files import naming, replacing
 from pairgram.cli import options as opt
-from pairgram.cli.report import print_json, print_table
+from pairgram.cli.report import print_json, print_lines, print_table
 
 __all__ = ["evaluate", "predict"]
 
@@ -58,19 +59,22 @@ def predict(
         if "want a label" not in str(error):
             raise
         raise ValueError(f"{error}: write 0 where there is none") from None
-    lines = (f"{score}\n" for score in scores)
     if str(output) in ("-", "/dev/stdout"):
-        sys.stdout.writelines(lines)
+        print_lines(map(str, scores))
         return
     with _written(output) as target:
-        target.writelines(line.encode() for line in lines)
+        target.writelines(f"{score!s}\n".encode() for score in scores)
 
 
-def _written(path: Path) -> AbstractContextManager[IO[bytes]]:
+@contextmanager
+def _written(path: Path) -> Iterator[IO[bytes]]:
     """Open a device or pipe to write to it, another file to replace it once it is complete."""
-    if not opt.is_stream(path):
-        from pairgram._files import replacing
+    with naming(path), _opened(path) as file:
+        yield file
 
+
+def _opened(path: Path) -> AbstractContextManager[IO[bytes]]:
+    if not opt.is_stream(path):
         return replacing(path)
     if path.parts[:3] == ("/", "dev", "fd"):  # opening it anew would truncate a file behind it
         return os.fdopen(os.dup(int(path.name)), "wb")
@@ -124,6 +128,7 @@ def evaluate(
         if "," in name:
             raise ValueError(f"--metric takes one name, got {name!r}: repeat --metric for several")
     wanted = [opt.metric_of(name, convention) for name in metric or EVALUATED]
+    opt.check_one_stdin(FILE=file, **{"--scores": scores})
     if model is not None:
         data, values = opt.predict_file(
             model, file, float32=float32, sparse=sparse, n_threads=threads
@@ -145,5 +150,5 @@ def evaluate(
             }
         )
         return
-    title = f"{file}: {opt.size_of(data)}, convention {convention}"
+    title = f"{opt.name_of(file)}: {opt.size_of(data)}, convention {convention}"
     print_table(("metric", "mean"), results.items(), title=title)

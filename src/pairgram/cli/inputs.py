@@ -1,0 +1,112 @@
+"""What commands read: files, or standard input where the path is ``-``."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from pairgram._files import naming, shown
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["is_stdin", "load_scores", "name_of", "opened", "same_file"]
+
+MAX_LINE = 1000  # bytes of a line of a file of scores
+_SCORE = re.compile(rb"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.IGNORECASE)
+
+
+def is_stdin(path: Path | None) -> bool:
+    """Tell whether a path stands for standard input."""
+    return str(path) == "-"
+
+
+def name_of(path: Path) -> str:
+    """Return what messages call a file that is read."""
+    return "standard input" if is_stdin(path) else shown(path)
+
+
+def same_file(path: Path, read: Path) -> bool:
+    """Tell whether a path that is to be written to is a file that is read."""
+    if not path.is_file():
+        return False
+    if is_stdin(read):
+        try:
+            return os.path.samestat(path.stat(), os.fstat(sys.stdin.fileno()))
+        except (OSError, ValueError):  # it has been closed, or is none of the system's
+            return False
+    return read.exists() and path.samefile(read)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[io.BufferedReader]:
+    """Open a file, or standard input, to read its bytes."""
+    if not is_stdin(path):
+        with open(path, "rb") as file, naming(path):
+            yield file
+        return
+    source: Any = sys.stdin.buffer
+    buffered = io.BufferedReader(source)
+    try:
+        with naming("standard input"):
+            yield buffered
+    finally:
+        buffered.detach()  # so that standard input stays open
+
+
+def load_scores(path: Path, n_rows: int) -> NDArray[Any]:
+    """Read a file with one number per line, ``-`` for standard input.
+
+    Raises
+    ------
+    ValueError
+        If a line is no decimal number that float64 holds, nor ``inf`` with or without its sign;
+        if there are not `n_rows` of them. It names the file and the line.
+    """
+    import numpy as np
+
+    scores = np.empty(n_rows)
+    n_scores = 0
+    with opened(path) as file:
+        for score in _scores(file, name_of(path)):
+            if n_scores == n_rows:
+                raise ValueError(
+                    f"{name_of(path)}:{n_rows + 1}: found more scores than the {n_rows} rows"
+                )
+            scores[n_scores] = score
+            n_scores += 1
+    if n_scores != n_rows:
+        raise ValueError(
+            f"{name_of(path)}: found {n_scores} scores, want one for each of {n_rows} rows"
+        )
+    return scores
+
+
+def _scores(file: IO[bytes], name: str) -> Iterator[float]:
+    """Yield the scores of the lines; those at the end may be blank."""
+    blank = 0  # the first one of the blank lines before
+    for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
+        found = line.strip(b" \t\r\n")
+        if not found:
+            blank = blank or number
+            continue
+        if blank:
+            raise ValueError(f"{name}:{blank}: found '', want a score, one number per line")
+        text = found[:60].decode("ascii", "backslashreplace")
+        if len(line) > MAX_LINE:
+            raise ValueError(f"{name}:{number}: found {text!r}..., want at most {MAX_LINE} bytes")
+        if found.lower().lstrip(b"+-") == b"nan":
+            raise ValueError(f"{name}:{number}: found NaN, want a score, a number")
+        if _SCORE.fullmatch(found) is None:
+            raise ValueError(f"{name}:{number}: found {text!r}, want a score, one number per line")
+        score = float(found)
+        if math.isinf(score) and b"n" not in found.lower():
+            raise ValueError(f"{name}:{number}: found {text!r}, too large for a float64")
+        yield score

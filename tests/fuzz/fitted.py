@@ -1,0 +1,143 @@
+"""Fitted models and statistics of every kind that a file can hold, small, of made rows."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from pairgram import (
+    LSSVR,
+    ELMRank,
+    ELMRankCV,
+    KernelMap,
+    MPRank,
+    Nystroem,
+    Pairgram,
+    PairwiseELM,
+    PairwiseELMCV,
+    PointwiseELM,
+    PointwiseELMCV,
+    RandomFourier,
+    RandomNodes,
+    RankNystroem,
+    RankRandomFourier,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+)
+
+N_FEATURES = 4
+KERNELS = ("rbf", "laplacian", "polynomial", "linear", "tanimoto")
+ACTIVATIONS = ("linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine")
+MIXED = ["sigmoid", "gaussian", "linear"]
+
+
+def rows(n=18, seed=0):
+    """Return (X, y, qid) in three queries; the entries of X have short decimals."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.random((n, N_FEATURES)), 2)
+    return X, rng.integers(0, 3, n) * 1.0, np.arange(n) % 3
+
+
+def feature_maps():
+    """Yield (name, unfitted map) for every class of maps and each of its settings that matters."""
+    for activation in (*ACTIVATIONS, MIXED):
+        yield f"nodes {activation}", RandomNodes(6, activation, random_state=0)
+    for kernel in ("rbf", "laplacian", "cauchy"):
+        yield f"fourier {kernel}", RandomFourier(5, kernel=kernel, random_state=0)
+    yield "fourier orthogonal", RandomFourier(5, orthogonal=True, gamma=0.5, random_state=0)
+    for kernel in KERNELS:
+        yield f"nystroem {kernel}", Nystroem(kernel, n_components=3, random_state=0)
+        yield f"kernel map {kernel}", KernelMap(kernel)
+    for landmarks in ("kmeans", "rpcholesky"):
+        yield (
+            f"nystroem {landmarks}",
+            Nystroem(n_components=3, landmarks=landmarks, random_state=0),
+        )
+
+
+def estimators():
+    """Yield (name, unfitted estimator) of every class, kernel and feature map."""
+    yield "RankRLS", RankRLS(2.0, pairs="gain", scale=True, target="gain")
+    yield "RankRLS dual", RankRLS(kernel="linear", form="dual", weighting="documents")
+    yield "RankRLS pointwise", RankRLS(pairs=None, scope="global", n_threads=1)
+    yield "RankRLSCV", RankRLSCV(pairs=["kept", "dropped"], scale=[True, False])
+    yield "ELMRank", ELMRank(n_nodes=3, random_state=0)
+    yield "ELMRank mixed", ELMRank(n_nodes=3, n_estimators=2, activation="tanh", random_state=0)
+    yield "ELMRankCV", ELMRankCV([1e-3], [2.0], cv=2, n_nodes=3, random_state=0)
+    for machine in (PointwiseELM, PairwiseELM):
+        name = machine.__name__
+        for activation in ("linear", "sigmoid", MIXED):
+            yield f"{name} {activation}", machine(n_nodes=5, activation=activation, random_state=0)
+        yield f"{name} rbf", machine(kernel="rbf", gamma=0.5)
+    yield "PointwiseELMCV", PointwiseELMCV([1.0, 4.0], n_nodes=4, random_state=0)
+    yield "PairwiseELMCV", PairwiseELMCV([1.0, 4.0], kernel="rbf", gamma=[0.5, 1.0])
+    yield "RankSVM", RankSVM(loss="squared", weighting="queries", memory_limit=float("inf"))
+    yield "RankSVMCV", RankSVMCV([0.1, 1.0], cv=2)
+    yield "RankNystroem", RankNystroem(n_components=4, random_state=0)
+    yield "RankRandomFourier", RankRandomFourier(n_components=4, random_state=0)
+    for preset in (MPRank, LSSVR):
+        yield f"{preset.__name__}", preset()
+        yield f"{preset.__name__} dual", preset(form="dual")
+    for estimator in (RankRLS, MPRank, LSSVR):
+        for kernel in KERNELS:
+            yield f"{estimator.__name__} {kernel}", estimator(kernel=kernel)
+    for estimator in (RankRLS, RankSVM, RankRLSCV):
+        for name, feature_map in feature_maps():
+            yield f"{estimator.__name__} {name}", estimator(feature_map=feature_map)
+
+
+def _fit(estimator, X, y, qid, to_predict=None, **options):
+    """Return a fitted clone of an estimator and rows to predict."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = estimator.__class__(**estimator.get_params(deep=False))
+        model.fit(X, y, qid=qid, **options)
+    return model, X[:5] if to_predict is None else to_predict
+
+
+def models():
+    """Yield (name, what returns a fitted model and rows to predict), dense and CSR."""
+    X, y, qid = rows()
+    S, K, single = sp.csr_array(X), X @ X.T, X.astype(np.float32)
+    for name, estimator in estimators():
+        yield name, partial(_fit, estimator, X, y, qid)
+        yield f"{name}, CSR", partial(_fit, estimator, S, y, qid)
+    for estimator in (RankRLS, MPRank, LSSVR, PairwiseELM):
+        ranker = estimator(kernel="precomputed")
+        yield f"{estimator.__name__} precomputed", partial(_fit, ranker, K, y, qid)
+    for name, ranker in (("linear", RankRLS()), ("rbf", RankRLS(kernel="rbf"))):
+        yield f"RankRLS {name}, float32", partial(_fit, ranker, single, y, qid)
+    half = np.where(np.arange(len(y)) < 6, 0.0, 1.0)
+    few = partial(_fit, RankRLS(kernel="rbf"), S, y, qid, X[:5], sample_weight=half)
+    yield "RankRLS rbf of some rows, CSR", few
+    frame = pd.DataFrame(X, columns=["a", "b b", "ç", "d\n"])
+    yield "RankRLS, named columns", partial(_fit, RankRLS(), frame, y, qid)
+
+
+def statistics():
+    """Yield (name, what returns a Pairgram) of every kind."""
+    X, y, qid = rows()
+    for pairs in ("kept", "dropped", "gain", "absdiff", None):
+        for scope in ("query", "global"):
+            options = {"pairs": pairs, "scope": scope, "target": "gain", "weighting": "queries"}
+            made = partial(Pairgram.from_rows, X, y, qid=qid, **options)
+            yield f"Pairgram {pairs} {scope}", made
+    yield "Pairgram merged", lambda: _merged(Pairgram.from_rows(X, y, qid=qid, scope="global"))
+    for name, ids in (("str", qid.astype(str)), ("float", qid + 0.5), ("tuple", [(0,)] * len(y))):
+        yield f"Pairgram, ids of {name}", partial(Pairgram.from_rows, X, y, qid=ids)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    yield "Pairgram, named columns", partial(Pairgram.from_rows, frame, y, qid=qid)
+    yield "Pairgram, CSR", partial(Pairgram.from_rows, sp.csr_array(X), y, qid=qid)
+    for name, feature_map in feature_maps():
+        made = partial(Pairgram.from_rows, X, y, qid=qid, feature_map=feature_map)
+        yield f"Pairgram {name}", made
+
+
+def _merged(total):
+    return total + total - total
