@@ -147,7 +147,7 @@ def test_a_rest_without_signal_ties_all_rows(form, kernel, metric):
         RankSVMCV(cv=3, Cs=[0.01, 1.0]),
         RankSVMCV(cv=3, Cs=[0.01, 1.0], loss="squared"),
     ],
-    ids=str,
+    ids=lambda search: type(search).__name__,
 )
 def test_equal_rows_have_equal_scores(search, container, dtype):
     """Where the rows of a query are identical, nothing can be ranked."""

@@ -178,7 +178,8 @@ class HeldOutScoring:
     ) -> Vector:
         """Return the scores of the held-out rows, (n_alphas, n_held_out_rows)."""
         if self.validation is not None:
-            return held_out.predict_rows(self.validation, slice(None), coefs(ridge.coef(alphas)))
+            models = coefs(ridge.coef(alphas))
+            return held_out.predict_rows(self.validation, slice(None), models, self.n_threads)
         if self.splits is not None and is_from_decomposition(self.data, total, self.splits):
             assert isinstance(total, DualGram)
             parts = fold_scores(self.data, total, ridge, self.splits, alphas, self.n_threads)

@@ -428,7 +428,8 @@ class ELMRankCV(_ELMRank):
             for draw, coefs in zip(draws, answers, strict=True):
                 assert judge.validation is not None
                 validation = replace(judge.validation, feature_map=draw.feature_map)
-                scores = held_out.predict_rows(validation, slice(None), np.concatenate(coefs))
+                models = np.concatenate(coefs)
+                scores = held_out.predict_rows(validation, slice(None), models, self.n_threads)
                 total = total + scores.reshape(n_targets, n_grid, -1)
         return total / len(nodes)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from pairgram import _core
@@ -155,7 +156,7 @@ def leave_row_out(
         others = np.where(rows == row, 0.0, v)
         share = others / others.sum() if others.sum() > 0 else others
         origin = coefs @ (share @ features)
-        scores[:, row] = predict_path(data.features(test), coefs)[:, 0] - origin
+        scores[:, row] = predict_path(data.features(test), coefs, n_threads)[:, 0] - origin
     return scores
 
 
@@ -201,7 +202,7 @@ def split_scores(
     for number, (train, test) in enumerate(splits):
         require_training_pairs(data, total.settings, number, train)
         rest = statistics_without(data, total, train, test, n_threads)
-        results.append(predict_rows(data, test, coefs_of(rest)))
+        results.append(predict_rows(data, test, coefs_of(rest), n_threads))
     return results
 
 
@@ -214,24 +215,33 @@ def require_training_pairs(
         raise ValueError(f"cv: the training rows of split {number} have no pairs that count")
 
 
-def predict_path(X: Any, coefs: Vector) -> Vector:
-    """Return the scores of the rows of X by every model of a path, (n_alphas, n_rows)."""
-    return np.ascontiguousarray((X @ coefs.T).T, dtype=np.float64)
+def predict_path(X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
+    """Return the scores of the rows of X by every model of a path, (n_alphas, n_rows).
+
+    Those of a dense row have the same bits whatever rows stand beside it.
+    """
+    if scipy.sparse.issparse(X):
+        return np.ascontiguousarray((X @ coefs.T).T, dtype=np.float64)
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    rows = np.require(X, dtype, ["C", "A"])
+    return _core.score_rows(rows, np.ascontiguousarray(coefs), None, resolve_n_threads(n_threads))
 
 
-def predict_rows(data: RankingData, rows: Any, coefs: Vector) -> Vector:
+def predict_rows(
+    data: RankingData, rows: Any, coefs: Vector, n_threads: int | None = None
+) -> Vector:
     """The same of rows of `data`, mapped in blocks: (n_alphas, n_rows)."""
     if data.feature_map is None:
-        return predict_path(data.X[rows], coefs)
+        return predict_path(data.X[rows], coefs, n_threads)
     if (nodes := linear_nodes(data.feature_map)) is not None:
         weights, offsets = nodes.fold(coefs)
-        return predict_path(data.X[rows], weights) + offsets[:, None]
+        return predict_path(data.X[rows], weights, n_threads) + offsets[:, None]
     numbers = np.arange(len(data.y))[rows]
     feature_map, coefs = unwhitened(data.feature_map, coefs)
     data = replace(data, feature_map=feature_map)
     step = block_rows(coefs.shape[-1])
     blocks = np.split(numbers, range(step, len(numbers), step))
-    return np.hstack([predict_path(data.features(block), coefs) for block in blocks])
+    return np.hstack([predict_path(data.features(block), coefs, n_threads) for block in blocks])
 
 
 def _leave_global_query_out(
@@ -246,7 +256,7 @@ def _leave_global_query_out(
     for test in rows_of_queries(data):
         rest = statistics_without(data, total, np.setdiff1d(rows, test), test, n_threads)
         coefs = path_of(rest, ridge.factor).coef(alphas)
-        scores[:, test] = predict_rows(data, test, coefs)
+        scores[:, test] = predict_rows(data, test, coefs, n_threads)
     return scores
 
 

@@ -13,12 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from rich.progress import Progress
 
 from pairgram._checks import check_flag
-from pairgram._map_base import BLOCK_ROWS
 from pairgram._threads import single_threaded_blas
 from pairgram.cross_validation import HeldOutScoring, Splits, choose, is_validation_set
 from pairgram.data import RankingData
 from pairgram.feature_maps import is_known
-from pairgram.held_out import predict_path, predict_rows
+from pairgram.held_out import predict_rows
 from pairgram.linear import LinearRanker
 from pairgram.metrics import Metric
 from pairgram.newton import Convergence, PairSolver
@@ -284,11 +283,12 @@ class _Search:
     def _held_out(self, Cs: Vector) -> tuple[list[Vector], list[Convergence]]:
         """Return the scores of every split's test rows, (n_Cs, n_rows), and how they were found."""
         data, training, judge = self.data, self.training, self.judge
+        threads = training.settings.n_threads
         if judge.splits is None:
             assert judge.validation is not None
             coefs, histories = self._paths(training, [training.solver()], Cs)
             validation = replace(judge.validation, feature_map=data.feature_map)
-            return [predict_rows(validation, slice(None), coefs[0])], histories
+            return [predict_rows(validation, slice(None), coefs[0], threads)], histories
         counts = [
             _counts(data, training.settings, judge.splits, k) for k in range(len(judge.splits))
         ]
@@ -296,7 +296,7 @@ class _Search:
             solvers = [training.solver(counts=count) for count in counts]
             coefs, histories = self._paths(training, solvers, Cs)
             scores = [
-                _scores(training.data, test, coef)
+                predict_rows(training.data, test, coef, threads)
                 for (_, test), coef in zip(judge.splits, coefs, strict=True)
             ]
             return scores, histories
@@ -305,7 +305,8 @@ class _Search:
             part = self.mapped_part(train)
             own = Training.make(part, training.settings, exact=True)
             coefs, more = self._paths(own, [own.solver()], Cs)
-            scores.append(_scores(replace(data, feature_map=part.feature_map), test, coefs[0]))
+            held = replace(data, feature_map=part.feature_map)
+            scores.append(predict_rows(held, test, coefs[0], threads))
             histories += more
         return scores, histories
 
@@ -331,12 +332,6 @@ def _counts(data: RankingData, settings: SolverSettings, splits: Splits, number:
     if not pair_operator(data, settings, counts).pair_weights.any():
         raise ValueError(f"cv: the training rows of split {number} have no pairs that count")
     return counts
-
-
-def _scores(data: RankingData, rows: NDArray[np.int64], coefs: Vector) -> Vector:
-    """Return the scores of rows by every model, in blocks: (n_models, n_rows)."""
-    blocks = np.split(rows, range(BLOCK_ROWS, len(rows), BLOCK_ROWS))
-    return np.hstack([predict_path(data.features(block), coefs) for block in blocks])
 
 
 def _default_Cs(training: Training) -> Vector:
