@@ -1,4 +1,4 @@
-"""The long form of the tests with damaged and hostile input.
+r"""The long form of the tests with damaged and hostile input.
 
     python -m tests.fuzz
 
@@ -9,9 +9,9 @@ prints a table of what came of it. It takes about ten minutes on two cores, and 
 
 The same under sanitizers, which find what a crash does not show:
 
-    python -m venv fuzz && fuzz/bin/pip install '.[test]' \\
+    python -m venv fuzz && fuzz/bin/pip install '.[test]' \
         -Ccmake.define.PAIRGRAM_SANITIZE=address,undefined
-    LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)" \\
+    LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)" \
         ASAN_OPTIONS=detect_leaks=0 fuzz/bin/python -m tests.fuzz
 """
 

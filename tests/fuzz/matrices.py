@@ -1,4 +1,4 @@
-"""Sparse matrices whose parts do not fit each other, at every door: refused before they are read."""
+"""Sparse matrices whose parts do not fit each other, at every door: refused, not read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model and Pairgram files with other bytes, and with other contents and a checksum that is right."""
+"""Model and Pairgram files of other bytes, and of other contents under a right checksum."""
 
 from __future__ import annotations
 
