@@ -27,6 +27,4 @@ def test_the_runner_tells_crashes_hangs_and_losses():
         strict=True,
     ):
         assert failure.startswith(f"broken on purpose {expected}")
-    assert table([report]).splitlines()[1].split() == [
-        *["broken", "on", "purpose", "7", "3", "2", "1", "1", "0"]
-    ]
+    assert table([report]).splitlines()[1].split()[3:] == ["7", "3", "2", "1", "1", "0"]

@@ -128,7 +128,7 @@ class _Child:
         package = __package__ or ""
         root = str(Path(__file__).parents[len(package.split("."))])
         path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed in __exit__)
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-X", "faulthandler", "-m", f"{package}.child"),
