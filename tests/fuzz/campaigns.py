@@ -9,6 +9,7 @@ __all__ = ["BROKEN", "CAMPAIGNS"]
 CAMPAIGNS: dict[str, Campaign] = {
     campaign.name: campaign
     for campaign in (
+        Campaign("LETOR text", "letor_text", "mutated", 800, 30_000),
         Campaign("streams, one bit", "streams", "bit_flips", 600, 14_000),
         Campaign("streams, other damage", "streams", "other_damage", 300, 7_000),
         Campaign("files, raw", "mutated_files", "raw", 400, 12_000),

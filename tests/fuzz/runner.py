@@ -126,8 +126,9 @@ class _Child:
 
     def __init__(self, name: str, folder: Path, seed: int, begin: int, end: int) -> None:
         package = __package__ or ""
-        root = str(Path(__file__).parents[len(package.split("."))])
-        path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+        root, tests = Path(__file__).parents[len(package.split("."))], Path(__file__).parents[1]
+        before = os.environ.get("PYTHONPATH")
+        path = os.pathsep.join(filter(None, [str(root), str(tests), before]))
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed in __exit__)
         self._process = subprocess.Popen(
             [
