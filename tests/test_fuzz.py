@@ -26,5 +26,5 @@ def test_the_runner_tells_crashes_hangs_and_losses():
         ("1: crash: SIGSEGV", "2: hang: no", "4: crash: exit code 7", "5: silent"),
         strict=True,
     ):
-        assert failure.startswith(f"broken on purpose {expected}")
-    assert table([report]).splitlines()[1].split()[3:] == ["7", "3", "2", "1", "1", "0"]
+        assert failure.startswith(f"broken-on-purpose {expected}")
+    assert table([report]).splitlines()[1].split()[1:] == ["7", "3", "2", "1", "1", "0"]
