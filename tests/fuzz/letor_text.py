@@ -1,4 +1,4 @@
-"""Mutated LETOR text, read in chunks and pieces of any size, against the slow reader of the tests."""
+"""Mutated LETOR text, in chunks and pieces of any size, against the slow reader of the tests."""
 
 from __future__ import annotations
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import tempfile
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,18 @@ STEP = 7  # of so many models a short run takes one
 
 def prepare(folder: Path, short: bool) -> None:
     """Write the sound files, and what is to be predicted with them."""
+    for name, contents in _sound_files(short).items():
+        (folder / name).write_bytes(contents)
+
+
+@cache
+def _sound_files(short: bool) -> dict[str, bytes]:
+    with tempfile.TemporaryDirectory() as name:
+        _write_sound_files(Path(name), short)
+        return {path.name: path.read_bytes() for path in Path(name).iterdir()}
+
+
+def _write_sound_files(folder: Path, short: bool) -> None:
     made: list[tuple[str, bool, Any, Any]] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
