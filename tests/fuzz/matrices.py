@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.random import Generator
 from sklearn.base import clone
 
-from pairgram import Pairgram, RankRLSCV, RankSVMCV, dump_letor, fit_many, kernel_matrix
+from pairgram import ELMRank, Pairgram, RankRLSCV, RankSVMCV, dump_letor, fit_many, kernel_matrix
 
 from . import fitted
 from .runner import Case, Outcome
@@ -49,7 +49,11 @@ def doors(folder: Path) -> Iterator[tuple[str, Callable[[Any], Any]]]:
         yield f"{name}: transform", clone(feature_map).fit(S).transform
     yield "Pairgram.from_rows", lambda M: Pairgram.from_rows(M, y, qid=qid)
     yield "Pairgram.update", lambda M: Pairgram.from_rows(X, y, qid=qid + 9).update(M, y, qid=qid)
-    yield "fit_many", lambda M: fit_many(RankRLSCV([1.0, 2.0]), [(M, y, qid), (S, y, qid)])
+    for ranker in (RankRLSCV([1.0, 2.0]), ELMRank(n_nodes=3, random_state=0)):
+        yield (
+            f"fit_many {type(ranker).__name__}",
+            lambda M, made=ranker: fit_many(made, [(S, y, qid), (M, y, qid)], on_error="raise"),
+        )
     for kernel in fitted.KERNELS:
         yield f"kernel_matrix {kernel}", partial(kernel_matrix, kernel=kernel)
         yield f"kernel_matrix {kernel}, Z", lambda M, k=kernel: kernel_matrix(X, M, kernel=k)
@@ -108,7 +112,7 @@ def _damaged(rng: Generator) -> tuple[Any, str]:
         at = (0, len(array) - 1, at, at, at)[int(rng.integers(5))]
         if rng.random() < 0.3:
             array = array.astype(np.int64)
-            value = value * 2**33 + 1 if rng.random() < 0.3 else value
+            value = value * 2**31 + 1 if rng.random() < 0.3 else value
         array[at] = value
         how = f"[{at}] = {value}"
     if matrix.format == "coo" and part != "data":
