@@ -1,18 +1,18 @@
-"""The long form of the tests with damaged and hostile input.
+r"""The long form of the tests with damaged and hostile input.
 
     python -m tests.fuzz
 
-damages packed files, model files and sparse matrices some 100,000 times, in child processes, and
-prints a table of what came of it. It takes about ten minutes on two cores, and ends with exit code
-1 where a case crashed, hung, lost rows in silence or raised another error than the documented one.
-`--only NAME` runs one campaign, `--cases N` other numbers of cases, `--seed N` other ones.
+gives damaged and hostile input to the package some 140,000 times, in child processes, and prints a
+table of what came of it. It takes about ten minutes on two cores, and ends with exit code 1 where a
+case crashed, hung, was read otherwise in silence or raised another error than the documented one;
+it prints those cases. `--only NAME` runs one campaign, `--cases N` other numbers of cases, `--seed
+N` others.
 
-The same under sanitizers, which find what a crash does not show:
+The same under sanitizers, which find what a crash does not show. The package must have been built
+with them, by ``-Ccmake.define.PAIRGRAM_SANITIZE=address,undefined`` in the command of pip:
 
-    python -m venv fuzz && fuzz/bin/pip install '.[test]' \\
-        -Ccmake.define.PAIRGRAM_SANITIZE=address,undefined
-    LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)" \\
-        ASAN_OPTIONS=detect_leaks=0 fuzz/bin/python -m tests.fuzz
+    LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)" \
+        ASAN_OPTIONS=detect_leaks=0 python -m tests.fuzz
 """
 
 from __future__ import annotations

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from . import matrices, mutated_files, streams
 from .runner import Campaign
+
+__all__ = ["BROKEN", "CAMPAIGNS"]
 
 CAMPAIGNS: dict[str, Campaign] = {
     campaign.name: campaign
     for campaign in (
-        Campaign("streams, one bit", streams.prepare, streams.bit_flips, 600, 14_000),
-        Campaign("streams, other damage", streams.prepare, streams.other_damage, 300, 7_000),
-        Campaign("files, raw", mutated_files.prepare, mutated_files.raw, 400, 12_000),
-        Campaign("files, forged", mutated_files.prepare, mutated_files.forged, 800, 20_000),
-        Campaign("sparse matrices", matrices.prepare, matrices.corrupted, 600, 60_000),
+        Campaign("letor-text", "letor_text", "mutated", 800, 30_000),
+        Campaign("stream-bits", "streams", "bit_flips", 600, 14_000),
+        Campaign("stream-damage", "streams", "other_damage", 300, 7_000),
+        Campaign("files-raw", "mutated_files", "raw", 400, 12_000),
+        Campaign("files-forged", "mutated_files", "forged", 800, 20_000),
+        Campaign("sparse-matrices", "matrices", "corrupted", 600, 60_000),
     )
 }
+BROKEN = Campaign("broken-on-purpose", "broken", "broken", 7, 7)

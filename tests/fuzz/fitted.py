@@ -6,7 +6,6 @@ import warnings
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 
 from pairgram import (
@@ -116,7 +115,7 @@ def models():
     half = np.where(np.arange(len(y)) < 6, 0.0, 1.0)
     few = partial(_fit, RankRLS(kernel="rbf"), S, y, qid, X[:5], sample_weight=half)
     yield "RankRLS rbf of some rows, CSR", few
-    frame = pd.DataFrame(X, columns=["a", "b b", "ç", "d\n"])
+    frame = _frame(X, ["a", "b b", "ç", "d\n"])
     yield "RankRLS, named columns", partial(_fit, RankRLS(), frame, y, qid)
 
 
@@ -131,12 +130,18 @@ def statistics():
     yield "Pairgram merged", lambda: _merged(Pairgram.from_rows(X, y, qid=qid, scope="global"))
     for name, ids in (("str", qid.astype(str)), ("float", qid + 0.5), ("tuple", [(0,)] * len(y))):
         yield f"Pairgram, ids of {name}", partial(Pairgram.from_rows, X, y, qid=ids)
-    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame = _frame(X, list("abcd"))
     yield "Pairgram, named columns", partial(Pairgram.from_rows, frame, y, qid=qid)
     yield "Pairgram, CSR", partial(Pairgram.from_rows, sp.csr_array(X), y, qid=qid)
     for name, feature_map in feature_maps():
         made = partial(Pairgram.from_rows, X, y, qid=qid, feature_map=feature_map)
         yield f"Pairgram {name}", made
+
+
+def _frame(X, columns):
+    import pandas as pd  # takes a while
+
+    return pd.DataFrame(X, columns=columns)
 
 
 def _merged(total):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import queue
@@ -22,6 +23,7 @@ __all__ = ["FAILURES", "Campaign", "Report", "run", "table", "work"]
 # Outcomes that must not be; every other name is an outcome that may be, and is counted.
 FAILURES = ("crash", "hang", "silent loss", "undocumented error")
 PER_CHILD = 1000  # cases; a child that has had many is replaced
+START = 300.0  # seconds that a child may take to import and to make what all cases share
 
 # What a case returns: its outcome, and what it was for a report of failures.
 Outcome = tuple[str, str]
@@ -34,19 +36,23 @@ class Campaign(NamedTuple):
     Attributes
     ----------
     name : str
-    prepare : callable
+    module : str
+        A module of this package, which a child imports when it needs it. Its function
         ``prepare(folder, short)`` writes what all cases share into a folder.
-    cases : callable
-        ``cases(folder, seed)`` returns the function of a case's number that runs it.
+    cases : str
+        Its function ``cases(folder, seed)``, which returns what runs a case, given its number.
     n_short, n_long : int
         How many cases.
     """
 
     name: str
-    prepare: Callable[[Path, bool], None]
-    cases: Callable[[Path, int], Case]
+    module: str
+    cases: str
     n_short: int
     n_long: int
+
+    def _function(self, name: str) -> Any:
+        return getattr(importlib.import_module(f".{self.module}", __package__), name)
 
 
 @dataclass
@@ -83,7 +89,7 @@ def run(
     report = Report(campaign.name)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        campaign.prepare(folder, short)
+        campaign._function("prepare")(folder, short)
         size = min(PER_CHILD, -(-n_cases // n_jobs))
         parts = [(begin, min(begin + size, n_cases)) for begin in range(0, n_cases, size)]
 
@@ -103,6 +109,8 @@ def _outcomes(
     """Yield (number, outcome, detail) of cases; a child that dies is replaced by another one."""
     while begin < end:
         with _Child(name, folder, seed, begin, end) as child:
+            if child.line(START) is None:
+                raise RuntimeError(f"{name}: a child did not start: {child.end(START)[1]}")
             while begin < end:
                 line = child.line(limit)
                 if line is None:
@@ -118,9 +126,10 @@ class _Child:
 
     def __init__(self, name: str, folder: Path, seed: int, begin: int, end: int) -> None:
         package = __package__ or ""
-        root = str(Path(__file__).parents[len(package.split("."))])
-        path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-        self._errors = tempfile.TemporaryFile()
+        root, tests = Path(__file__).parents[len(package.split("."))], Path(__file__).parents[1]
+        before = os.environ.get("PYTHONPATH")
+        path = os.pathsep.join(filter(None, [str(root), str(tests), before]))
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed in __exit__)
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-X", "faulthandler", "-m", f"{package}.child"),
@@ -169,14 +178,15 @@ class _Child:
         except subprocess.TimeoutExpired:
             return "hang", f"no end in {limit:g} s"
         self._errors.seek(0)
-        said = self._errors.read().decode(errors="replace").strip()
+        said = self._errors.read().decode(errors="replace").partition("Extension modules")[0]
         reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return "crash", f"{reason}\n{said[-3000:]}"
+        return "crash", f"{reason}\n{said.strip()[:3000]}"
 
 
 def work(campaign: Campaign, folder: Path, seed: int, begin: int, end: int) -> None:
     """Run cases and print a line for each: what a child does."""
-    case = campaign.cases(folder, seed)
+    case: Case = campaign._function(campaign.cases)(folder, seed)
+    print(json.dumps(["ready", ""]), flush=True)
     for number in range(begin, end):
         print(json.dumps(case(number)), flush=True)
 

@@ -33,7 +33,7 @@ def _texts():
 def prepare(folder: Path, short: bool) -> None:
     """Write the packed files that are then damaged, and where each may end."""
     ends: dict[str, list[int]] = {}
-    for size, parts in _texts():
+    for size, parts in list(_texts())[: 1 if short else 2]:
         for kind, pack in PACKERS.items():
             packed = [pack(part) for part in parts]
             files = {"one": [pack(b"".join(parts))], "three": packed}

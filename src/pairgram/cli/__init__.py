@@ -59,8 +59,10 @@ def _root(
     """Learning to rank from one small matrix: pairwise least squares on LETOR files.
 
     A LETOR (SVMlight) file has a line per document, "label qid:ID index:value ... # comment",
-    and may be packed by gzip, xz or bzip2. Results go to standard output, all else to standard
-    error; errors are one line and exit code 2.
+    may be packed by gzip, xz or bzip2, and may come by standard input, as "-". An ID is a number or
+    text of at most 255 bytes without blanks, without "#", and without ":" behind a digit, as in a
+    feature. Results go to standard output, all else to standard error; errors are one line and
+    exit code 2.
 
     \b
     Start with:

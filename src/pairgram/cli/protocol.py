@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pairgram._files import printable
 from pairgram.cli import options as opt
 from pairgram.cli.model_options import ModelName, with_settings
 from pairgram.cli.models import Model, chosen, get_model
@@ -182,7 +183,7 @@ def _print_report(report: dict[str, Any], convention: str) -> None:
             )
             for fold, row in zip(folds, params, strict=True)
         ],
-        title=f"{report['dataset']}: {report['model']}, chosen by validation {metric}, "
+        title=f"{printable(report['dataset'])}: {report['model']}, chosen by validation {metric}, "
         f"convention {convention}",
         footer=(
             "mean",
