@@ -2,7 +2,7 @@ r"""The long form of the tests with damaged and hostile input.
 
     python -m tests.fuzz
 
-gives damaged and hostile input to the package some 140,000 times, in child processes, and prints a
+gives damaged and hostile input to the package some 330,000 times, in child processes, and prints a
 table of what came of it. It takes about ten minutes on two cores, and ends with exit code 1 where a
 case crashed, hung, was read otherwise in silence or raised another error than the documented one;
 it prints those cases. `--only NAME` runs one campaign, `--cases N` other numbers of cases, `--seed

@@ -14,7 +14,7 @@ CAMPAIGNS: dict[str, Campaign] = {
         Campaign("stream-damage", "streams", "other_damage", 300, 7_000),
         Campaign("files-raw", "mutated_files", "raw", 400, 12_000),
         Campaign("files-forged", "mutated_files", "forged", 800, 20_000),
-        Campaign("sparse-matrices", "matrices", "corrupted", 600, 60_000),
+        Campaign("sparse-matrices", "matrices", "corrupted", 600, 250_000),
     )
 }
 BROKEN = Campaign("broken-on-purpose", "broken", "broken", 7, 7)
