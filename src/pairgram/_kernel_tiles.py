@@ -14,6 +14,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.validation import check_array
 
 from pairgram import _core
+from pairgram._arrays import readable
 from pairgram._kernel_settings import Kernel, KernelSettings
 from pairgram._memory import available_memory
 from pairgram._threads import resolve_n_threads, single_threaded_blas
@@ -169,7 +170,7 @@ def called(
 ) -> NDArray[Any]:
     """Return the matrix that a Python callable makes of rows, float64 or float32, checked."""
     shape = (X.shape[0], Z.shape[0])
-    K = kernel(X, Z)
+    K = readable(kernel(X, Z), f"the matrix of kernel {kernel!r}")
     K = np.asarray(K.toarray() if scipy.sparse.issparse(K) else K)
     if K.shape != shape:
         raise ValueError(

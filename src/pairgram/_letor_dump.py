@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairgram import _core
 from pairgram._arrays import real_array
 from pairgram._files import replacing
+from pairgram._sparse_input import checked_sparse
 
 __all__ = ["dump_letor"]
 
@@ -114,7 +115,7 @@ def _matrix(
         _check_shape(dense.shape)
         return dense, None, None
     _check_shape(X.shape)
-    csr: Any = sp.csr_array(X)
+    csr: Any = sp.csr_array(checked_sparse(X, "X"))
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()

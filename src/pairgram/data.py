@@ -11,8 +11,15 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, column_or_1d
 
-from pairgram._arrays import real_array
+from pairgram._arrays import (
+    column_names,
+    naming_columns,
+    readable,
+    real_array,
+    refuse_masked,
+)
 from pairgram._memory import available_memory
+from pairgram._sparse_input import checked_sparse
 from pairgram.feature_maps import native_map
 from pairgram.kernels import KernelMap
 from pairgram.pairs import PairSettings
@@ -58,14 +65,17 @@ class RankingData:
         query_weight: ArrayLike | None = None,
     ) -> RankingData:
         """Check and delimit rows that come straight from a caller."""
-        X = check_array(
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite=False,
-            input_name="X",
-        )
+        X = readable(X, "X")
+        with naming_columns(X, "X"):
+            X = check_array(
+                X,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+                ensure_all_finite=False,
+                input_name="X",
+            )
+        refuse_masked(y, "y")
         labels = real_array(column_or_1d(y, warn=True), "y")
         if len(labels) != X.shape[0]:
             raise ValueError(
@@ -264,10 +274,13 @@ def mapped(feature_map: Any, X: Any) -> NDArray[Any]:
     Raises
     ------
     ValueError
-        If that is not 2-d with a row for each of X.
+        If that is not real numbers, 2-d with a row for each of X and a column or more.
     """
     H = feature_map.transform(X)
-    H = np.asarray(H.toarray() if scipy.sparse.issparse(H) else H)
+    if scipy.sparse.issparse(H):
+        H = checked_sparse(H, "what feature_map makes").toarray()
+    refuse_masked(H, "what feature_map makes")
+    H = np.asarray(H)
     if H.ndim != 2 or len(H) != X.shape[0]:
         raise ValueError(
             f"feature_map must make a 2-d array with a row for each of the {X.shape[0]} rows of X, "
@@ -278,6 +291,5 @@ def mapped(feature_map: Any, X: Any) -> NDArray[Any]:
 
 def names_of(X: Any) -> list[str] | None:
     """Return the column names of a frame, None where X has none or not all are text."""
-    columns = getattr(X, "columns", None)
-    names = None if columns is None else list(columns)
+    names = column_names(X)
     return names if names and all(isinstance(name, str) for name in names) else None

@@ -11,6 +11,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from pairgram._arrays import naming_columns, readable
 from pairgram._estimator import Transformer, finite_rows
 from pairgram._kernel_settings import Kernel, KernelSettings
 from pairgram._kernel_tiles import FLOATS, check_symmetric, matrix_of
@@ -90,7 +91,7 @@ def kernel_matrix(
     if settings.kernel == "precomputed":
         if Z is not None:
             raise ValueError("Z must be None with kernel='precomputed': X is the matrix itself")
-        K = check_array(X, dtype=FLOATS, order="C", input_name="X")
+        K = check_array(readable(X, "X"), dtype=FLOATS, order="C", input_name="X")
         check_symmetric(K, "X, with kernel='precomputed',")
         return np.asarray(K)
     X = _rows(X, "X")
@@ -292,5 +293,7 @@ class KernelMap(Transformer):
 
 
 def _rows(X: Any, name: str) -> Any:
-    X = check_array(X, accept_sparse="csr", dtype=FLOATS, order="C", input_name=name)
+    X = readable(X, name)
+    with naming_columns(X, name):
+        X = check_array(X, accept_sparse="csr", dtype=FLOATS, order="C", input_name=name)
     return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pairgram._arrays import naming_columns, readable, refuse_masked
 from pairgram._checks import require_finite
 from pairgram._estimator import WholeFit
 from pairgram._map_base import block_rows
@@ -80,15 +81,18 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         sample_weight: ArrayLike | None,
         query_weight: ArrayLike | None,
     ) -> RankingData:
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite=False,
-        )
+        X = readable(X, "X")
+        refuse_masked(y, "y")
+        with naming_columns(X, "X"):
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+                ensure_all_finite=False,
+            )
         return self._delimit(X, y, qid, group, sample_weight, query_weight)
 
     def _delimit(
@@ -124,15 +128,18 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     ) -> RankingData:
         if qid is None and uses_qid:
             raise ValueError("cv is a validation set (X, y), but fit has qid: give (X, y, qid)")
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            reset=False,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-        )
+        X = readable(X, "X of cv")
+        refuse_masked(y, "y of cv")
+        with naming_columns(X, "X of cv"):
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                reset=False,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=False,
+            )
         if feature_map is None:  # which may take NaN
             require_finite(X, "X of cv")
         return replace(RankingData.delimit(X, y, qid), feature_map=feature_map)
@@ -156,14 +163,16 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             If X has another number of features than in `fit`, or holds NaN or infinity.
         """
         check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-        )
+        X = readable(X, "X")
+        with naming_columns(X, "X"):
+            X = validate_data(
+                self,
+                X,
+                reset=False,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=False,
+            )
         nodes = linear_nodes(self.feature_map_)
         if self.feature_map_ is not None and nodes is None:
             feature_map, coef = unwhitened(self.feature_map_, self.coef_)

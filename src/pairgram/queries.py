@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairgram._arrays import real_array, refuse_masked
+
 __all__ = ["Queries"]
 
 
@@ -161,10 +163,7 @@ def check_weights(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.float
     ValueError
         If the shape or a value is wrong; names `name` and the row.
     """
-    try:
-        weights = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers: {error}") from None
+    weights: NDArray[np.float64] = real_array(values, name)
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
     if weights.shape != (n_rows,):
@@ -183,8 +182,11 @@ def _plain(value: Any) -> Any:
 
 def _as_ids(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
     """Return `qid` as a 1-d array without missing ids, of objects where types are mixed."""
+    refuse_masked(qid, "qid")
     if isinstance(qid, (list, tuple)):
         types = {type(value) for value in qid}
+        if complex in types:
+            raise ValueError("qid must not be complex numbers")
         if types & {list, np.ndarray}:
             _check_flat(qid, n_rows)
         ids = np.asarray(qid) if len(types) == 1 and types <= {int, float, bool} else np.empty(0)
@@ -197,7 +199,9 @@ def _as_ids(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
         ids = np.asarray(qid)
     if ids.shape != (n_rows,):
         raise _wrong_shape(ids.shape, n_rows)
-    if ids.dtype.kind in "fc":
+    if ids.dtype.kind == "c":
+        raise ValueError(f"qid must not be complex numbers, got {ids.dtype}")
+    if ids.dtype.kind == "f":
         missing = np.isnan(ids)
     elif ids.dtype.kind in "mM":
         missing = np.isnat(ids)
@@ -254,6 +258,7 @@ def _codes_of_objects(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any
 
 
 def _offsets_from_sizes(group: ArrayLike, n_rows: int) -> NDArray[np.int64]:
+    refuse_masked(group, "group")
     sizes = np.asarray(group)
     if sizes.ndim != 1:
         raise ValueError(f"group must be 1-d, one size per query, got shape {sizes.shape}")

@@ -11,6 +11,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pairgram._arrays import readable
 from pairgram._kernel_settings import KERNELS, KernelSettings
 from pairgram._kernel_tiles import FLOATS
 from pairgram.coordinates import Coordinates
@@ -122,6 +123,7 @@ class _FeaturesOrKernel(LinearRanker):
         """
         check_is_fitted(self)
         if self.kernel == "precomputed":
+            X = readable(X, "X")
             try:
                 validate_data(self, X, reset=False, dtype=FLOATS, ensure_all_finite=False)
             except ValueError as error:
