@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairgram._sparse_input import checked_sparse
 
-__all__ = ["column_names", "naming_columns", "readable", "real_array", "refuse_masked"]
+__all__ = ["column_names", "naming_columns", "readable", "real_array", "refuse_lossy"]
+
+_COMPLEX = "Complex data not supported"  # in the words of scikit-learn
 
 
 def readable(X: Any, name: str) -> Any:
@@ -35,22 +37,29 @@ def readable(X: Any, name: str) -> Any:
         import pyarrow
 
         return pyarrow.Table.from_batches([X])
-    refuse_masked(X, name)
-    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
-        raise ValueError(f"Complex data not supported: {name} must be real numbers, got {X.dtype}")
+    refuse_lossy(X, name)
     return X
 
 
-def refuse_masked(values: Any, name: str) -> None:
-    """Raise a ValueError that names the first masked entry of a masked array, if there is one."""
-    if not (isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)):
-        return
-    at = np.argwhere(np.ma.getmaskarray(values))[0]
-    place = ", ".join(f"{what} {k}" for what, k in zip(("row", "column"), at, strict=False))
-    raise ValueError(
-        f"{name} must not be masked, got a masked entry in {place}: leave such rows out, or fill "
-        "them with numbers"
-    )
+def refuse_lossy(values: Any, name: str) -> None:
+    """Raise a ValueError where a conversion to real numbers would lose something in silence.
+
+    That is the mask of a masked array, where an entry is masked, and the imaginary parts of complex
+    numbers, in an array or a flat list.
+    """
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        at = np.argwhere(np.ma.getmaskarray(values))[0]
+        place = ", ".join(f"{what} {k}" for what, k in zip(("row", "column"), at, strict=False))
+        raise ValueError(
+            f"{name} must not be masked, got a masked entry in {place}: leave such rows out, or "
+            "fill them with numbers"
+        )
+    kinds = {type(value) for value in values} if isinstance(values, (list, tuple)) else ()
+    dtype = getattr(values, "dtype", None)
+    if getattr(dtype, "kind", "") == "c" or any(
+        issubclass(kind, (complex, np.complexfloating)) for kind in kinds
+    ):
+        raise ValueError(f"{_COMPLEX}: {name} must be real numbers, got {dtype or 'complex'}")
 
 
 @contextmanager
@@ -69,7 +78,7 @@ def _wrong_column(X: Any, name: str) -> str | None:
     names = column_names(X)
     if names is None:
         complex_list = isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind == "c"
-        return f"Complex data not supported: {name} must be real numbers" if complex_list else None
+        return f"{_COMPLEX}: {name} must be real numbers" if complex_list else None
     for number, label in enumerate(names):
         column = np.asarray(X.iloc[:, number] if hasattr(X, "iloc") else X[label])
         if (wrong := _wrong_value(column)) is not None:
@@ -119,7 +128,7 @@ def real_array(values: ArrayLike, name: str, *, keep_float32: bool = False) -> N
     ValueError
         If they are anything else: masked, complex, text and None (it names the row), times, ragged.
     """
-    refuse_masked(values, name)
+    refuse_lossy(values, name)
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "biufO":

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram import _core
-from pairgram._arrays import real_array
+from pairgram._arrays import real_array, refuse_lossy
 from pairgram._files import replacing
 from pairgram._sparse_input import checked_sparse
 
@@ -150,6 +150,7 @@ def _check_finite(values: NDArray[Any], indptr: NDArray[np.int64] | None, rows: 
 
 
 def _id_texts(qid: ArrayLike, n_rows: int) -> list[str]:
+    refuse_lossy(qid, "qid")
     ids = np.asarray(qid)
     if ids.shape != (n_rows,):
         raise ValueError(f"qid must have shape ({n_rows},), one id per row, got {ids.shape}")

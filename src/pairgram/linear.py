@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pairgram._arrays import naming_columns, readable, refuse_masked
+from pairgram._arrays import naming_columns, readable, refuse_lossy
 from pairgram._checks import require_finite
 from pairgram._estimator import WholeFit
 from pairgram._map_base import block_rows
 from pairgram._threads import single_threaded_blas
-from pairgram.data import RankingData, mapped
+from pairgram.data import RankingData, mapped, require_finite_features
 from pairgram.feature_maps import describe_map, is_native, set_threads
 from pairgram.linear_nodes import linear_nodes
 from pairgram.metrics import get_metric
@@ -82,7 +82,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         query_weight: ArrayLike | None,
     ) -> RankingData:
         X = readable(X, "X")
-        refuse_masked(y, "y")
+        refuse_lossy(y, "y")
         with naming_columns(X, "X"):
             X, y = validate_data(
                 self,
@@ -129,7 +129,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if qid is None and uses_qid:
             raise ValueError("cv is a validation set (X, y), but fit has qid: give (X, y, qid)")
         X = readable(X, "X of cv")
-        refuse_masked(y, "y of cv")
+        refuse_lossy(y, "y of cv")
         with naming_columns(X, "X of cv"):
             X, y = validate_data(
                 self,
@@ -184,15 +184,18 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             except ValueError:
                 require_finite(X, "X")  # which names the row; the map has seen a block
                 raise
-            return np.concatenate(parts).astype(X.dtype, copy=False)
+            scores = np.concatenate(parts).astype(X.dtype, copy=False)
+            if not np.isfinite(scores).all():
+                _refuse_scores(X, feature_map)
+            return scores
         coef, offset = (self.coef_, 0.0) if nodes is None else nodes.fold(self.coef_)
         if X.dtype == np.float32 and abs(coef).max(initial=0.0) < 1e30:
             coef = coef.astype(np.float32)
         scores = np.asarray(X @ coef, dtype=X.dtype)
         if offset:
             scores += offset
-        if not np.isfinite(scores).all():  # then say what is wrong with X
-            require_finite(X, "X")
+        if not np.isfinite(scores).all():
+            _refuse_scores(X, None)
         return scores
 
     def score(
@@ -263,3 +266,11 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     def _parameters_to_save(self) -> dict[str, Any]:
         return dict(self.get_params(deep=False))
+
+
+def _refuse_scores(X: Any, feature_map: Any) -> None:
+    """Raise a ValueError that says why the scores of rows are not finite."""
+    require_finite(X, "X")
+    if feature_map is not None:
+        require_finite_features(feature_map, X)
+    raise ValueError("X too large: scores of its rows overflow")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairgram._arrays import real_array, refuse_masked
+from pairgram._arrays import real_array, refuse_lossy
 
 __all__ = ["Queries"]
 
@@ -182,11 +182,9 @@ def _plain(value: Any) -> Any:
 
 def _as_ids(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
     """Return `qid` as a 1-d array without missing ids, of objects where types are mixed."""
-    refuse_masked(qid, "qid")
+    refuse_lossy(qid, "qid")
     if isinstance(qid, (list, tuple)):
         types = {type(value) for value in qid}
-        if complex in types:
-            raise ValueError("qid must not be complex numbers")
         if types & {list, np.ndarray}:
             _check_flat(qid, n_rows)
         ids = np.asarray(qid) if len(types) == 1 and types <= {int, float, bool} else np.empty(0)
@@ -199,8 +197,6 @@ def _as_ids(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
         ids = np.asarray(qid)
     if ids.shape != (n_rows,):
         raise _wrong_shape(ids.shape, n_rows)
-    if ids.dtype.kind == "c":
-        raise ValueError(f"qid must not be complex numbers, got {ids.dtype}")
     if ids.dtype.kind == "f":
         missing = np.isnan(ids)
     elif ids.dtype.kind in "mM":
@@ -258,7 +254,7 @@ def _codes_of_objects(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any
 
 
 def _offsets_from_sizes(group: ArrayLike, n_rows: int) -> NDArray[np.int64]:
-    refuse_masked(group, "group")
+    refuse_lossy(group, "group")
     sizes = np.asarray(group)
     if sizes.ndim != 1:
         raise ValueError(f"group must be 1-d, one size per query, got shape {sizes.shape}")

@@ -261,6 +261,8 @@ def check_range(name: str, value: Any) -> tuple[float, float]:
         raise ValueError(f"{name} must be a pair of numbers, got {value!r}") from None
     if not (np.isfinite(low) and np.isfinite(high) and low <= high):
         raise ValueError(f"{name} must be a pair low <= high of finite numbers, got {value!r}")
+    if not np.isfinite(high - low):
+        raise ValueError(f"{name} must be a range whose width is finite, got {value!r}")
     return low, high
 
 

@@ -61,7 +61,7 @@ def sums_of(
         wide = replace(data, X=data.X.astype(np.float64))
         return sums_of(wide, settings, n_threads, constant=constant)
     if not np.isfinite(diagonal).all():
-        require_finite(data.X, "X")
+        data.require_finite_features()
         column = int(np.argmin(np.isfinite(diagonal)))
         origin = "X" if data.feature_map is None else "the feature map"
         what = "y" if column == len(diagonal) - 1 else f"feature {column} of {origin}"
