@@ -201,12 +201,12 @@ def test_a_range_of_infinite_width_is_named(model):
 @pytest.mark.parametrize("name", ["m1d", "msd", "pearson", "ranking_error"])
 def test_values_whose_sums_overflow_are_refused(name):
     qid = [1, 1, 2, 2]
-    with pytest.raises(ValueError, match=rf"{name} takes labels of at most 1e\+.*1e\+308 in row 0"):
+    with pytest.raises(ValueError, match=rf"{name} takes labels of at most .*1e\+308 in row 0"):
         pg.evaluate(name, [1e308, -1e308, 1, 2], [1, 2, 1, 4], qid)
     if name != "ranking_error":
         with pytest.raises(ValueError, match=rf"{name} takes scores of at most .* in row 1"):
             pg.evaluate(name, [1, 2, 1, 2], [1e307, -1e308, 1, 4], qid)
-    large = 1e149 if name == "msd" else 1e289
+    large = 1e151 if name == "msd" else 1e303
     assert np.isfinite(pg.evaluate(name, [large, -large] * 50, [-large, large] * 50)[name])
 
 

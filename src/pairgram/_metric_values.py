@@ -18,8 +18,16 @@ if TYPE_CHECKING:
 __all__ = ["check_labels", "check_scores", "query_weights"]
 
 _LARGEST_GAIN = 2.0**1000  # sums of gains over any list stay finite
-# Sums of larger labels or scores over a list, or of their squares, would overflow.
-_LARGEST = {"msd": 1e150, "m1d": 1e290, "pearson": 1e290, "ranking_error": 1e290}
+
+
+def _largest(family: str, n_rows: int) -> float:
+    """Return how large labels and scores may be for the sums of a metric to stay finite."""
+    most = float(np.finfo(np.float64).max) / max(1, n_rows)
+    if family == "msd":
+        return (most / 32) ** 0.5
+    if family in ("m1d", "ranking_error"):
+        return most / max(1, n_rows) / 8
+    return most / 4 if family == "pearson" else np.inf
 
 
 def check_labels(metrics: Sequence[Metric], y: NDArray[np.float64]) -> float:
@@ -31,11 +39,11 @@ def check_labels(metrics: Sequence[Metric], y: NDArray[np.float64]) -> float:
     for metric in metrics:
         kind = FAMILIES[metric.family].labels
         if kind == "any":
-            limit = _LARGEST.get(metric.family, np.inf)
+            limit = _largest(metric.family, len(y))
             if max(largest, -smallest) > limit:
                 row = int(np.argmax(np.abs(y)))
                 raise ValueError(
-                    f"{metric.name} takes labels of at most {limit:g} in size (its sums overflow), "
+                    f"{metric.name} takes labels of at most {limit:.1e} in size (sums overflow), "
                     f"got y = {y[row]:g} in row {row}"
                 )
             continue
@@ -74,16 +82,14 @@ def check_scores(metrics: Sequence[Metric], scores: NDArray[np.float64]) -> None
     smallest = float(scores.min())  # NaN if there is one
     if smallest == smallest and not wants_finite:
         return
-    limit, name = min(
-        ((_LARGEST[m.family], m.name) for m in metrics if m.name in wants_finite),
-        default=(np.inf, ""),
-    )
+    limits = ((_largest(m.family, scores.shape[1]), m.name) for m in metrics)
+    limit, name = min((each for each in limits if each[1] in wants_finite), default=(np.inf, ""))
     largest = float(scores.max())
     if isfinite(smallest) and isfinite(largest):
         if max(largest, -smallest) > limit:
             which, row = divmod(int(np.argmax(np.abs(scores))), scores.shape[1])
             raise ValueError(
-                f"{name} takes scores of at most {limit:g} in size (its sums overflow), got "
+                f"{name} takes scores of at most {limit:.1e} in size (its sums overflow), got "
                 f"{scores[which, row]:g} in row {row}"
             )
         return

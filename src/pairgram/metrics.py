@@ -123,8 +123,8 @@ def get_metric(
     fewer than two documents; every metric for a query without rows.
 
     ndcg, mean_ndcg, dcg and err need labels ≥ 0 (err: integers); the others take any finite label,
-    pearson, m1d and ranking_error up to 1e290 in size and msd up to 1e150, as their sums are finite
-    then. The same holds for the scores that pearson, m1d and msd take.
+    of a size that leaves sums over all rows finite: for msd up to about 1e150. So do the scores
+    that pearson, m1d and msd take.
 
     A list shorter than k counts as padded with irrelevant documents, in every convention. The
     published results on MQ2007 and MQ2008 of LETOR 4.0 count NDCG@k as 0 for a list shorter than
