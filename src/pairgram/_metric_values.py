@@ -22,9 +22,9 @@ _LARGEST_GAIN = 2.0**1000  # sums of gains over any list stay finite
 
 def _largest(family: str, n_rows: int) -> float:
     """Return how large labels and scores may be for the sums of a metric to stay finite."""
-    most = float(np.finfo(np.float64).max) / max(1, n_rows)
+    most: float = float(np.finfo(np.float64).max) / max(1, n_rows)
     if family == "msd":
-        return (most / 32) ** 0.5
+        return float(np.sqrt(most / 32))
     if family in ("m1d", "ranking_error"):
         return most / max(1, n_rows) / 8
     return most / 4 if family == "pearson" else np.inf

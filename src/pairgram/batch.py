@@ -25,7 +25,7 @@ from pairgram.elm import PairwiseELM, PairwiseELMCV, PointwiseELM, PointwiseELMC
 from pairgram.elm_rank import DrawNodes, ELMRank, ELMRankCV
 from pairgram.fitting import Fitted, Grid, HoldOut, Steps, Whole, run_all
 from pairgram.least_squares import RankRLS, RankRLSCV
-from pairgram.queries import Queries
+from pairgram.queries import Queries, one_query_meant
 from pairgram.random_nodes import RandomNodes
 from pairgram.ridge import Vector
 from pairgram.ridge_ranker import Candidate, RidgeRanker, RidgeSearch
@@ -320,9 +320,11 @@ class _Batch:
         """Fit a clone in the threads of this batch."""
         model = clone(self.estimator)
         if not hasattr(model, "n_threads"):
-            return model.fit(y=y, **arguments)
+            with one_query_meant():
+                return model.fit(y=y, **arguments)
         own, model.n_threads = model.n_threads, self.n_threads
-        model = model.fit(y=y, **arguments)
+        with one_query_meant():
+            model = model.fit(y=y, **arguments)
         model.n_threads = own
         made = getattr(model, "feature_map_", None)
         given = getattr(getattr(model, "feature_map", None), "n_threads", None)

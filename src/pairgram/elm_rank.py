@@ -45,6 +45,7 @@ class _ELMRank(LinearRanker):
     n_estimators: int
     random_state: Any
     feature_map = None  # drawn by fit
+    _needs_queries = False  # its pairs are, by default, those of all rows
     _file_kind = "ELMRank"
 
     def fit(

@@ -22,6 +22,7 @@ from pairgram.linear_nodes import linear_nodes
 from pairgram.metrics import get_metric
 from pairgram.nystroem import unwhitened
 from pairgram.persistence import write_file
+from pairgram.queries import warn_of_missing_queries
 from pairgram.random_nodes import RandomNodes
 
 __all__ = ["LinearRanker"]
@@ -113,6 +114,21 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             if weights is not None and not weights.any():
                 raise ValueError(f"{name} must not be zero for every row: no pair would count")
         return data
+
+    @property
+    def _needs_queries(self) -> bool:
+        """Whether the model is of pairs within queries."""
+        pairs = getattr(self, "pairs", "kept")
+        several = pairs if isinstance(pairs, (list, tuple)) else [pairs]
+        within = getattr(self, "scope", "query") == "query"
+        return within and any(one is not None for one in several)
+
+    def _warn_of_missing_queries(
+        self, data: RankingData, qid: ArrayLike | None, group: ArrayLike | None
+    ) -> None:
+        """Warn in `fit` where ids seem to have been forgotten."""
+        if self._needs_queries and qid is None and group is None:
+            warn_of_missing_queries(self, len(data.y), stacklevel=4)
 
     def _unfitted_map(self) -> Any:
         """Return the feature map of which `fit` fits a clone."""

@@ -24,6 +24,7 @@ KNOWN_ROWS = 128  # of whose errors a bias is the mean
 class _Preset(RidgeRanker):
     C: float
     feature_map = None
+    _needs_queries = False
     _pairs: PairSettings
 
     def __init__(

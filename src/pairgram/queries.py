@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +14,40 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairgram._arrays import real_array, refuse_lossy
 
-__all__ = ["Queries"]
+__all__ = ["MissingQueryWarning", "Queries", "one_query_meant", "warn_of_missing_queries"]
+
+MANY_ROWS = 1000  # more of them are seldom meant to be one query
+_one_query_meant: ContextVar[bool] = ContextVar("one_query_meant", default=False)
+
+
+class MissingQueryWarning(UserWarning):
+    """Query ids have not reached an estimator that compares rows within queries.
+
+    Issued by `fit` of a model of pairs within queries for more than 1,000 rows without `qid` and
+    `group`, which are then a single query, all of whose rows are compared; and by
+    `QueryKFold.split` for ``groups`` without ``qid``, which the estimator does not see.
+    """
+
+
+@contextmanager
+def one_query_meant() -> Iterator[None]:
+    """Let fits take rows without ids as one query without a `MissingQueryWarning`."""
+    token = _one_query_meant.set(True)
+    try:
+        yield
+    finally:
+        _one_query_meant.reset(token)
+
+
+def warn_of_missing_queries(estimator: Any, n_rows: int, *, stacklevel: int) -> None:
+    """Warn where the rows of a fit without ids and sizes are too many to be meant as one query."""
+    if n_rows > MANY_ROWS and not _one_query_meant.get():
+        warnings.warn(
+            f"{type(estimator).__name__}.fit got {n_rows} rows without qid and group: they are one "
+            f"query, whose rows are all compared. Pass qid, or group=[{n_rows}] if that is meant",
+            MissingQueryWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,19 +295,21 @@ def _offsets_from_sizes(group: ArrayLike, n_rows: int) -> NDArray[np.int64]:
     sizes = np.asarray(group)
     if sizes.ndim != 1:
         raise ValueError(f"group must be 1-d, one size per query, got shape {sizes.shape}")
+    one_per_row = len(sizes) == n_rows > 1
+    hint = "; one for each row looks like query ids: pass them as qid" if one_per_row else ""
     if sizes.dtype.kind not in "iu" and sizes.size:
-        raise TypeError(f"group must hold integers, got {sizes.dtype}")
+        raise TypeError(f"group must hold integers, got {sizes.dtype}{hint}")
     wrong = (sizes < 0) | (sizes > n_rows)
     if wrong.any():
         query = int(np.argmax(wrong))
         raise ValueError(
             f"group must hold sizes >= 0 that add up to the {n_rows} rows, got {sizes[query]} for "
-            f"query #{query}"
+            f"query #{query}{hint}"
         )
     offsets = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))).astype(np.int64)
     if offsets[-1] != n_rows:
         raise ValueError(
             f"group must add up to the {n_rows} rows, got {sizes.size} sizes that add up to "
-            f"{offsets[-1]}"
+            f"{offsets[-1]}{hint}"
         )
     return offsets

@@ -356,7 +356,8 @@ class RankSVM(LinearRanker):
             Relevance labels, any finite numbers, as float64; only their order within a query
             counts.
         qid : array-like of shape (n_rows,), any hashable type, or None
-            Query ids, rows in any order. None, without `group`: all rows are one query.
+            Query ids, rows in any order. None, without `group`: all rows are one query, of which
+            a `MissingQueryWarning` warns for more than 1,000 rows and pairs within queries.
         group : array-like of shape (n_queries,) of int, or None
             Sizes of queries whose rows stand together, instead of `qid`.
         sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
@@ -379,6 +380,7 @@ class RankSVM(LinearRanker):
             self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
         )
         data = self._check(X, y, qid, group, sample_weight, query_weight)
+        self._warn_of_missing_queries(data, qid, group)
         training = Training.make(data, settings, exact=False)
         start = None
         if self.warm_start and len(getattr(self, "coef_", ())) == len(training.curvature):
