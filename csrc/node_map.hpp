@@ -36,6 +36,7 @@ struct node_map {
     int degree = 1;             // power of the linear nodes, ≥ 1
     bool manhattan = false;     // nodes g_k(c_k ‖x − w_k‖₁ + b_k) instead
     bool tanimoto = false;      // g_k(w_kᵀx / (‖x‖² + b_k − w_kᵀx)) instead, of 1 for 0 / 0
+    bool minmax = false;        // g_k(m / (Σ_i x_i + b_k − m)), m = Σ_i min(x_i, w_ki), x and w ≥ 0
     const T* origin = nullptr;  // (n_inputs,) taken from every x first, or null
     const T* tail = nullptr;    // (n_nodes, n_outputs), or null
     std::vector<std::ptrdiff_t> tail_begin =

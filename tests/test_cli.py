@@ -244,6 +244,7 @@ def test_train_elm(file, data, tmp_path, name, search, pairs):
         ("rankrls", "laplacian", ("--gamma", 2), {"gamma": 2.0}),
         ("rls", "polynomial", ("--degree", 2), {"degree": 2}),
         ("rankrls", "tanimoto", (), {}),
+        ("rankrls", "minmax", (), {}),
     ],
 )
 def test_train_with_a_kernel(tmp_path, name, kernel, options, parameters):
@@ -270,7 +271,7 @@ def test_train_with_a_kernel(tmp_path, name, kernel, options, parameters):
     text = run("inspect", tmp_path / "m")
     assert "none of features: coefficients of what KernelMap makes" in text
     assert ("degree" in text) == (kernel == "polynomial")
-    assert ("gamma" in text) == (kernel != "tanimoto")
+    assert ("gamma" in text) == (kernel not in ("tanimoto", "minmax"))
 
 
 def test_train_elmrank(file, valid_file, data, tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,6 +18,7 @@ __all__ = [
     "check_text",
     "first_not_finite",
     "require_finite",
+    "warn_caller",
 ]
 
 
@@ -79,3 +82,11 @@ def first_not_finite(X: Any) -> tuple[str, int, int] | None:
     else:
         row, column = divmod(at, X.shape[1])
     return ("NaN" if np.isnan(values.ravel()[at]) else "infinity"), row, column
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the caller's code from which this package was called."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("pairgram."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -20,6 +20,7 @@ class _NodeMap(Generic[_T]):
         degree: int = 1,
         manhattan: bool = False,
         tanimoto: bool = False,
+        minmax: bool = False,
         origin: NDArray[_T] | None = None,
         tail: NDArray[_T] | None = None,
     ) -> None: ...

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from pairgram._arrays import naming_columns, readable
 from pairgram._estimator import Transformer, finite_rows
 from pairgram._kernel_settings import Kernel, KernelSettings
-from pairgram._kernel_tiles import FLOATS, check_symmetric, matrix_of
+from pairgram._kernel_tiles import FLOATS, check_not_negative, check_symmetric, matrix_of
+from pairgram._row_warnings import warn_of_rows
 
 __all__ = ["Kernel", "KernelMap", "kernel_matrix"]
 
@@ -43,6 +44,9 @@ def kernel_matrix(
         - "laplacian": ``exp(−gamma ‖x − z‖₁)``;
         - "tanimoto": ``xᵀz / (‖x‖² + ‖z‖² − xᵀz)``, for binary rows such as fingerprints the
           Jaccard coefficient. 1 for two rows of zeros, or of entries whose squares underflow;
+        - "minmax": ``Σ_k min(x_k, z_k) / Σ_k max(x_k, z_k)``, for rows of counts such as count
+          fingerprints their Tanimoto similarity as RDKit has it. Entries must be ≥ 0; 1 for two
+          rows of zeros. For binary rows it is "tanimoto";
         - "precomputed": X is the matrix itself, and Z None;
         - a callable: ``kernel(X, Z)`` returns the matrix of all rows of X with all of Z, as they
           are given: arrays or csr_array, of float64 or float32. Objects that are not rows of
@@ -58,6 +62,8 @@ def kernel_matrix(
     All named kernels are positive semidefinite; of a callable or a precomputed matrix a model's
     `fit` finds out, as far as it sees. (1 / (a + b − c) is the integral of
     exp(−ta) exp(−tb) exp(tc) over t > 0, which is why "tanimoto" takes entries of either sign.)
+    "tanimoto" and "minmax" warn where rows look like packed bits (`numpy.packbits`), whose bytes
+    are no features.
 
     Returns
     -------
@@ -99,6 +105,10 @@ def kernel_matrix(
         Z = _rows(Z, "Z")
         if Z.shape[1] != X.shape[1]:
             raise ValueError(f"Z must have the {X.shape[1]} features of X, got {Z.shape[1]}")
+    for rows, name in ((X, "X"), (Z, "Z")):
+        if settings.kernel == "minmax" and rows is not None:
+            check_not_negative(rows, name)
+    warn_of_rows(settings, X)
     return matrix_of(settings, X, Z, n_threads)
 
 
@@ -160,6 +170,7 @@ class KernelMap(Transformer):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.kernel != "precomputed"
         tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.positive_only = self.kernel == "minmax"
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
@@ -175,6 +186,7 @@ class KernelMap(Transformer):
         X = self._validated(X, reset=True)
         if self.kernel == "precomputed":
             check_symmetric(X, "X, with kernel='precomputed',")
+        warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
         return self._set(settings, None if self.kernel == "precomputed" else X.copy(), X.shape)
 
     def _set(
@@ -243,6 +255,8 @@ class KernelMap(Transformer):
     def _validated(self, X: Any, reset: bool) -> Any:
         sparse = "csr" if self.kernel != "precomputed" else False
         X = finite_rows(self, X, reset=reset, sparse=sparse)
+        if self.kernel == "minmax":
+            check_not_negative(X, "X")
         return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
 
     def node_map(self, dtype: Any) -> None:

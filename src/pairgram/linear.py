@@ -15,9 +15,10 @@ from pairgram._arrays import naming_columns, readable, refuse_lossy
 from pairgram._checks import require_finite
 from pairgram._estimator import WholeFit
 from pairgram._map_base import block_rows
+from pairgram._row_warnings import warn_of_rows, without_row_warnings
 from pairgram._threads import single_threaded_blas
 from pairgram.data import RankingData, mapped, require_finite_features
-from pairgram.feature_maps import describe_map, is_native, set_threads
+from pairgram.feature_maps import describe_map, is_known, is_native, set_threads
 from pairgram.linear_nodes import linear_nodes
 from pairgram.metrics import get_metric
 from pairgram.nystroem import unwhitened
@@ -66,12 +67,15 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             return data
         feature_map = clone(feature_map)
         set_threads(feature_map, self.n_threads)
+        if is_known(feature_map):
+            warn_of_rows(feature_map, data.X, getattr(self, "feature_names_in_", None))
         if type(feature_map) is RandomNodes:  # which do not depend on the rows
             nodes = feature_map._draw_for(data.X.shape[1])
             if not is_native(nodes):  # Python maps blocks, and would not know the row
                 require_finite(data.X, "X")
             return replace(data, feature_map=nodes)
-        return replace(data, feature_map=feature_map.fit(data.X, data.y))
+        with without_row_warnings():  # which it would give without the names
+            return replace(data, feature_map=feature_map.fit(data.X, data.y))
 
     def _check_rows(
         self,
@@ -128,7 +132,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Warn in `fit` where ids seem to have been forgotten."""
         if self._needs_queries and qid is None and group is None:
-            warn_of_missing_queries(self, len(data.y), stacklevel=4)
+            warn_of_missing_queries(self, len(data.y))
 
     def _unfitted_map(self) -> Any:
         """Return the feature map of which `fit` fits a clone."""

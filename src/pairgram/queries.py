@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram._arrays import real_array, refuse_lossy
+from pairgram._checks import warn_caller
 
 __all__ = ["MissingQueryWarning", "Queries", "one_query_meant", "warn_of_missing_queries"]
 
@@ -39,14 +39,13 @@ def one_query_meant() -> Iterator[None]:
         _one_query_meant.reset(token)
 
 
-def warn_of_missing_queries(estimator: Any, n_rows: int, *, stacklevel: int) -> None:
+def warn_of_missing_queries(estimator: Any, n_rows: int) -> None:
     """Warn where the rows of a fit without ids and sizes are too many to be meant as one query."""
     if n_rows > MANY_ROWS and not _one_query_meant.get():
-        warnings.warn(
+        warn_caller(
             f"{type(estimator).__name__}.fit got {n_rows} rows without qid and group: they are one "
             f"query, whose rows are all compared. Pass qid, or group=[{n_rows}] if that is meant",
             MissingQueryWarning,
-            stacklevel=stacklevel + 1,
         )
 
 

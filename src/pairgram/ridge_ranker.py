@@ -42,6 +42,7 @@ class _FeaturesOrKernel(LinearRanker):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.kernel != "precomputed"
         tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.positive_only = self.kernel == "minmax"
         return tags
 
     @property
