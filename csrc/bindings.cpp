@@ -283,6 +283,7 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
     pg::bind_feature_maps(m);
     pg::bind_batch(m);
     pg::bind_pair_operator(m);
+    pg::bind_sparse_indices(m);
     define_least_squares<double>(m);
     define_least_squares<float>(m);
     m.def("apply_half_laplacian", &apply_half_laplacian, py::arg("vectors").noconvert(),

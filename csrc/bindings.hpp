@@ -66,7 +66,7 @@ inline weighting_kind weighting_of(const std::string& name) {
 template <class T>
 struct bound_node_map {
     array<T> bias;
-    optional_array<T> square, origin, manhattan;
+    optional_array<T> square, origin, plain_weights;
     node_map<T> map;
     py::object wide = py::none();
 };
@@ -85,5 +85,6 @@ void bind_letor(py::module_& m);
 void bind_feature_maps(py::module_& m);
 void bind_batch(py::module_& m);
 void bind_pair_operator(py::module_& m);
+void bind_sparse_indices(py::module_& m);
 
 }  // namespace pairgram

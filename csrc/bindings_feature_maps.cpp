@@ -42,8 +42,8 @@ template <class T>
 bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
                                 const optional_array<T>& square,
                                 const std::vector<segment_fields>& segments, T scale, int degree,
-                                bool manhattan, bool tanimoto, const optional_array<T>& origin,
-                                const optional_array<T>& tail) {
+                                bool manhattan, bool tanimoto, bool minmax,
+                                const optional_array<T>& origin, const optional_array<T>& tail) {
     check(weights.ndim() == 2 && bias.ndim() == 1 && bias.size() == weights.shape(1),
           "weights must be (n_inputs, n_nodes), bias (n_nodes,)");
     const auto n_inputs = weights.shape(0), n_nodes = weights.shape(1);
@@ -52,6 +52,8 @@ bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
     check(square || !manhattan, "Manhattan nodes need square");
     check(!tanimoto || !(manhattan || square),
           "Tanimoto nodes are not Manhattan and have no square");
+    check(!minmax || !(manhattan || tanimoto || square || origin),
+          "minmax nodes are no others, and have no square and no origin");
     check(!origin || (origin->ndim() == 1 && origin->size() == n_inputs),
           "origin must be (n_inputs,)");
     check(!tail || (tail->ndim() == 2 && tail->shape(0) == n_nodes),
@@ -60,9 +62,9 @@ bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
     bound_node_map<T> bound{bias, square, origin, {}, {}};
     auto& map = bound.map;
     map = {n_inputs, n_nodes, n_nodes, pointer(bias), pointer(square)};
-    if (manhattan) {
-        bound.manhattan = weights;
-        map.manhattan = pointer(weights);
+    if (manhattan || minmax) {
+        bound.plain_weights = weights;
+        (minmax ? map.minmax : map.manhattan) = pointer(weights);
     } else {
         map.weights = column_panels<T>(n_inputs, n_nodes, pointer(weights));
     }
@@ -152,7 +154,7 @@ py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
         .def(py::init(&make_node_map<T>), py::arg("weights").noconvert(),
              py::arg("bias").noconvert(), py::arg("square").noconvert(), py::arg("segments"),
              py::kw_only(), py::arg("scale") = T{1}, py::arg("degree") = 1,
-             py::arg("manhattan") = false, py::arg("tanimoto") = false,
+             py::arg("manhattan") = false, py::arg("tanimoto") = false, py::arg("minmax") = false,
              py::arg("origin").noconvert() = py::none(), py::arg("tail").noconvert() = py::none())
         .def("map", &map_array<T>, py::arg("rows").noconvert(), py::arg("n_threads"))
         .def("score", &score_mapped_array<T>, py::arg("rows").noconvert(),

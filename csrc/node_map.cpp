@@ -75,6 +75,19 @@ PAIRGRAM_CLONES void add_scaled_distances(std::ptrdiff_t n_inputs, std::ptrdiff_
     }
 }
 
+// out[j] = Σ_k min(x[k], weights(k, j)) for entries ≥ 0: those of x that are 0 add nothing.
+template <class T>
+PAIRGRAM_CLONES void add_minima(std::ptrdiff_t n_inputs, std::ptrdiff_t n, const T* x,
+                                const T* weights, T* out) {
+    std::fill_n(out, n, T{0});
+    for (std::ptrdiff_t k = 0; k < n_inputs; ++k) {
+        const T value = x[k];
+        if (value == T{0}) continue;
+        const T* const w = weights + k * n;
+        for (std::ptrdiff_t j = 0; j < n; ++j) out[j] += w[j] < value ? w[j] : value;
+    }
+}
+
 // products[j] becomes products[j] / (square + squares[j] − products[j]), and 0 / 0 becomes 1.
 template <class T>
 PAIRGRAM_CLONES void divide_by_unions(std::ptrdiff_t n, T square, const T* squares, T* products) {
@@ -107,8 +120,21 @@ void activate(const node_map<T>& map, T* row) {
 }
 
 template <class T>
+void map_to_minmax_nodes(const node_map<T>& map, std::ptrdiff_t n, const T* rows,
+                         std::ptrdiff_t ldr, T* out, std::ptrdiff_t ldo) {
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        const T* const x = rows + i * ldr;
+        T* const row = out + i * ldo;
+        add_minima(map.n_inputs, map.n_nodes, x, map.minmax, row);
+        divide_by_unions(map.n_nodes, std::accumulate(x, x + map.n_inputs, T{0}), map.bias, row);
+        activate(map, row);
+    }
+}
+
+template <class T>
 void map_to_nodes(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
                   T* out, std::ptrdiff_t ldo) {
+    if (map.minmax) return map_to_minmax_nodes(map, n, rows, ldr, out, ldo);
     const auto d = map.n_inputs;
     std::vector<T> shifted(map.origin ? size_of(n * d) : 0);
     if (map.origin) {

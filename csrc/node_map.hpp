@@ -31,11 +31,13 @@ struct node_map {
     std::ptrdiff_t n_outputs;       // n_nodes without a tail
     const T* bias;                  // (n_nodes,)
     const T* square;                // (n_nodes,) c, or null for zeros
-    column_panels<T> weights = {};  // (n_inputs, n_nodes), not of Manhattan nodes
+    column_panels<T> weights = {};  // (n_inputs, n_nodes), but of Manhattan and minmax
     std::vector<node_segment> segments = {};
     T scale = 1;                   // s
     int degree = 1;                // power of the linear nodes, ≥ 1
     const T* manhattan = nullptr;  // weights of nodes g_k(c_k ‖x − w_k‖₁ + b_k), or null
+    const T* minmax = nullptr;     // weights of nodes g_k(m / (Σ_i x_i + b_k − m)), x and w ≥ 0,
+                                   // with m = Σ_i min(x_i, w_ki), or null
     bool tanimoto = false;         // g_k(w_kᵀx / (‖x‖² + b_k − w_kᵀx)) instead, of 1 for 0 / 0
     const T* origin = nullptr;     // (n_inputs,) taken from every x first, or null
     bool has_tail = false;

@@ -248,6 +248,7 @@ def test_train_elm(file, data, tmp_path, name, search, pairs):
         ("rankrls", "laplacian", ("--gamma", 2), {"gamma": 2.0}),
         ("rls", "polynomial", ("--degree", 2), {"degree": 2}),
         ("rankrls", "tanimoto", (), {}),
+        ("rankrls", "minmax", (), {}),
     ],
 )
 def test_train_with_a_kernel(tmp_path, name, kernel, options, parameters):
@@ -274,7 +275,7 @@ def test_train_with_a_kernel(tmp_path, name, kernel, options, parameters):
     text = run("inspect", tmp_path / "m")
     assert "none of features: coefficients of what KernelMap makes" in text
     assert ("degree" in text) == (kernel == "polynomial")
-    assert ("gamma" in text) == (kernel != "tanimoto")
+    assert ("gamma" in text) == (kernel not in ("tanimoto", "minmax"))
 
 
 def test_train_elmrank(file, valid_file, data, tmp_path):
@@ -489,8 +490,18 @@ def test_a_file_without_ids_is_one_query(model_file, tmp_path):
     bare = tmp_path / "bare.txt"
     dump_letor(bare, *make_ranking(1, 9, 6, random_state=0)[:2])
     warning = f"warning: {bare} has no qid: all 9 rows are one query"
-    text, said = run_with_note("train", bare, "-o", tmp_path / "m", "--alpha", 1)
+    refused = error("train", bare, "-o", tmp_path / "m", "--alpha", 1)
+    assert f"{bare}: found no qid, want qid:ID after every label; --one-query takes" in refused
+    assert not (tmp_path / "m").exists()
+    one = ("train", bare, "-o", tmp_path / "m")
+    text, said = run_with_note(*one, "--alpha", 1, "--one-query")
     assert said == warning and "9 rows, 1 query, 6 features" in text
+    for model in ("rls", "elm-pointwise", "elmrank"):  # which do not compare rows within queries
+        assert run_with_note(*one, "--model", model)[1] == warning
+    long = tmp_path / "long.txt"
+    dump_letor(long, *make_ranking(1, 1001, 3, random_state=0)[:2])
+    said = run_with_note("train", long, "-o", tmp_path / "m", "--alpha", 1, "--one-query")[1]
+    assert said == f"warning: {long} has no qid: all 1001 rows are one query"
     text, said = run_with_note("cv", bare, "--alphas", "1", "--pairs", "kept")
     assert said == warning and "1 setting in" in text
     text, said = run_with_note("evaluate", bare, "--model", model_file)

@@ -629,7 +629,7 @@ def damaged_matrices():
 
 @pytest.mark.parametrize(("name", "matrix"), list(damaged_matrices()))
 def test_a_damaged_matrix_is_not_written(tmp_path, name, matrix):
-    with pytest.raises(ValueError, match=r"ind(ex|ic|ptr)"):
+    with pytest.raises(ValueError, match=r"ind(ex|ic|ptr)|within its shape"):
         dump_letor(tmp_path / "a.txt", matrix, [0, 1, 0])
     assert list(tmp_path.iterdir()) == []
 

@@ -452,7 +452,7 @@ def test_threads(n_threads):
 def test_tools_of_scikit_learn(routing):
     """A grid of gamma in a Pipeline, and a precomputed kernel, of which rows and columns go."""
     X, y, qid = make_ranking(12, 8, 4, random_state=0)
-    splits = list(QueryKFold(3).split(X, y, qid))
+    splits = list(QueryKFold(3).split(X, qid=qid))
     search = GridSearchCV(
         make_pipeline(MinMaxScaler(), RankRLS(0.1, kernel="rbf")),
         {"rankrls__gamma": [0.01, 1.0]},
@@ -801,7 +801,7 @@ def test_gamma_that_is_refused():
 
 def test_folds_are_those_of_every_gamma():
     X, y, qid = make_ranking(12, (4, 9), 3, random_state=1)
-    splits = list(QueryKFold(3).split(X, y, qid))
+    splits = list(QueryKFold(3).split(X, qid=qid))
     for cv in ((split for split in splits), GroupShuffleSplit(3)):
         model = RankRLSCV(kernel="rbf", gamma=[0.1, 0.1], cv=cv).fit(X, y, qid=qid)
         first, second = model.cv_results_["mean_test_score"].reshape(2, -1)

@@ -30,6 +30,7 @@ from pairgram import (
         RankRLS(form="dual"),
         RankRLS(kernel="rbf"),
         RankRLS(kernel="tanimoto"),
+        RankRLS(kernel="minmax"),
         RankRLSCV(),
         RankRLSCV(kernel="laplacian"),
         RankRLSCV(pairs=["kept", "dropped"], scale=[False, True]),

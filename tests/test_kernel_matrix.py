@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from pairgram import KernelMap, RankRLS, _kernel_tiles, kernel_matrix, load_model, make_ranking
 from pairgram.feature_maps import describe_map, same_map
 
-NAMES = ["linear", "rbf", "polynomial", "laplacian", "tanimoto"]
+NAMES = ["linear", "rbf", "polynomial", "laplacian", "tanimoto", "minmax"]
 PARAMETERS = {"gamma": 0.3, "degree": 2, "coef0": 0.5}
 
 
@@ -27,6 +27,9 @@ def value(name, x, z):
     if name == "laplacian":
         return np.exp(-0.3 * abs(x - z).sum())
     both_zero = not x.any() and not z.any()
+    if name == "minmax":
+        pairs = list(zip(x, z, strict=True))
+        return 1.0 if both_zero else sum(map(min, pairs)) / sum(map(max, pairs))
     return 1.0 if both_zero else x @ z / (x @ x + z @ z - x @ z)
 
 
@@ -182,7 +185,9 @@ def test_a_matrix_larger_than_the_memory_is_refused(monkeypatch):
     kernel_matrix(np.eye(10, dtype=np.float32))
 
 
-@parametrize_with_checks([KernelMap(), KernelMap("laplacian"), KernelMap("tanimoto")])
+@parametrize_with_checks(
+    [KernelMap(), KernelMap("laplacian"), KernelMap("tanimoto"), KernelMap("minmax")]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

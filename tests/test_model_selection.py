@@ -55,6 +55,6 @@ def test_ids_come_as_groups_or_by_routing(routing):
     routed = cross_val_score(RankRLS(), X, y, cv=QueryKFold(3), params={"qid": qid})
     by_hand = [
         RankRLS().fit(X[train], y[train], qid=qid[train]).score(X[test], y[test], qid=qid[test])
-        for train, test in QueryKFold(3).split(X, y, qid)
+        for train, test in QueryKFold(3).split(X, y, qid=qid)
     ]
     np.testing.assert_allclose(routed, by_hand)

@@ -105,5 +105,5 @@ def test_weights_per_query():
         queries.per_query([1, 2, 1, np.nan, 3], "query_weight")
     with pytest.raises(ValueError, match="must have shape"):
         queries.per_query([1, 2], "query_weight")
-    with pytest.raises(ValueError, match="query_weight must be numbers"):
+    with pytest.raises(ValueError, match="query_weight must be real numbers"):
         queries.per_query(["a"] * 5, "query_weight")

@@ -253,6 +253,7 @@ def test_a_batch_chooses_as_single_fits():
         np.testing.assert_array_equal(model.scores_, alone.scores_)
 
 
+@pytest.mark.filterwarnings("ignore:columns")
 def test_close_rows_do_not_tie():
     """Rows that a model can tell apart keep their order, however near they are."""
     rng = np.random.default_rng(0)

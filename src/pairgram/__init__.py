@@ -25,6 +25,7 @@ Measure:
     evaluate, metric_names                    ranking metrics by name
     get_metric, Metric, make_scorer           one metric, or a scorer of scikit-learn
     QueryKFold                                folds of whole queries
+    MissingQueryWarning                       query ids that an estimator does not see
 
 Read, write and make data:
     load_letor, load_letor_folds, dump_letor  LETOR (SVMlight) files
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from pairgram.model_selection import QueryKFold
     from pairgram.nystroem import Nystroem
     from pairgram.presets import LSSVR, MPRank
+    from pairgram.queries import MissingQueryWarning
     from pairgram.random_fourier import RandomFourier
     from pairgram.random_nodes import RandomNodes
     from pairgram.rank_svm import RankSVM
@@ -62,6 +64,7 @@ __all__ = [
     "KernelMap",
     "MPRank",
     "Metric",
+    "MissingQueryWarning",
     "Nystroem",
     "Pairgram",
     "PairwiseELM",
@@ -108,6 +111,7 @@ _NAMES = {
     "model_selection": ("QueryKFold",),
     "nystroem": ("Nystroem",),
     "presets": ("LSSVR", "MPRank"),
+    "queries": ("MissingQueryWarning",),
     "random_fourier": ("RandomFourier",),
     "random_nodes": ("RandomNodes",),
     "rank_svm": ("RankSVM",),

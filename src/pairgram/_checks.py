@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,7 +16,9 @@ __all__ = [
     "check_positive",
     "check_size",
     "check_text",
+    "first_not_finite",
     "require_finite",
+    "warn_caller",
 ]
 
 
@@ -59,16 +63,30 @@ def require_finite(X: Any, name: str, *, with_row: bool = True) -> None:
 
     One pass over X where all is well.
     """
+    if (found := first_not_finite(X)) is not None:
+        what, row, column = found
+        place = f"row {row}, column {column}" if with_row else f"column {column}"
+        raise ValueError(f"Input {name} contains {what}: {place}, counted from 0")
+
+
+def first_not_finite(X: Any) -> tuple[str, int, int] | None:
+    """Return ("NaN" or "infinity", row, column) of the first such value; None if there is none."""
     sparse = scipy.sparse.issparse(X)
     values = X.data if sparse else X
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all():
-            return
+            return None
     at = int(np.argmin(np.isfinite(values).ravel()))
     if sparse:
         row, column = int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at])
     else:
         row, column = divmod(at, X.shape[1])
-    found = "NaN" if np.isnan(values.ravel()[at]) else "infinity"
-    place = f"row {row}, column {column}" if with_row else f"column {column}"
-    raise ValueError(f"Input {name} contains {found}: {place}, counted from 0")
+    return ("NaN" if np.isnan(values.ravel()[at]) else "infinity"), row, column
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the caller's code from which this package was called."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("pairgram."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

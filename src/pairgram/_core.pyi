@@ -20,6 +20,7 @@ class _NodeMap(Generic[_T]):
         degree: int = 1,
         manhattan: bool = False,
         tanimoto: bool = False,
+        minmax: bool = False,
         origin: NDArray[_T] | None = None,
         tail: NDArray[_T] | None = None,
     ) -> None: ...
@@ -299,3 +300,5 @@ def sum_rows(
     order: NDArray[np.int64] | None = None,
     n_threads: int = 1,
 ) -> NDArray[np.float64]: ...
+def first_outside(values: NDArray[np.int32] | NDArray[np.int64], limit: int) -> int: ...
+def first_descent(values: NDArray[np.int32] | NDArray[np.int64]) -> int: ...

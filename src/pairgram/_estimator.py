@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
+from pairgram._arrays import naming_columns, readable
 from pairgram._checks import require_finite
 
 __all__ = ["Transformer", "WholeFit", "finite_rows"]
@@ -59,14 +60,16 @@ def finite_rows(estimator: Any, X: Any, *, reset: bool, sparse: Any = "csr") -> 
         If X is not as described; names the column of NaN and infinity, and the row in a fit:
         rows that know the estimator may come in blocks.
     """
-    X = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse=sparse,
-        dtype=[np.float64, np.float32],
-        order="C",
-        ensure_all_finite=False,
-    )
+    X = readable(X, "X")
+    with naming_columns(X, "X"):
+        X = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse=sparse,
+            dtype=[np.float64, np.float32],
+            order="C",
+            ensure_all_finite=False,
+        )
     require_finite(X, "X", with_row=reset)
     return X

@@ -18,6 +18,7 @@ KERNELS: dict[str, tuple[str, ...]] = {
     "polynomial": ("gamma", "degree", "coef0"),  # (gamma xᵀz + coef0)^degree
     "linear": (),  # xᵀz
     "tanimoto": (),  # xᵀz / (‖x‖² + ‖z‖² − xᵀz), 1 for 0 / 0
+    "minmax": (),  # Σ min(x, z) / Σ max(x, z), 1 for 0 / 0
 }
 MAX_DEGREE = 1000
 

@@ -14,6 +14,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.validation import check_array
 
 from pairgram import _core
+from pairgram._arrays import readable
 from pairgram._kernel_settings import Kernel, KernelSettings
 from pairgram._memory import available_memory
 from pairgram._threads import resolve_n_threads, single_threaded_blas
@@ -22,12 +23,15 @@ __all__ = [
     "FLOATS",
     "alternatives",
     "called",
+    "check_not_negative",
     "check_symmetric",
     "matrix_of",
+    "sums_in_order",
 ]
 
 FLOATS = (np.float64, np.float32)
 TILE = 512  # rows and columns of K that are made at once, in float64
+WIDEST_DENSE = 8192  # features of sparse rows that a tile holds as a dense array, of 32 MiB
 
 
 def alternatives(kernel: Kernel | None) -> str:
@@ -111,6 +115,8 @@ class _Values:
         with np.errstate(over="ignore", invalid="ignore"):  # the caller looks
             if name == "laplacian":
                 return _exp_of(_manhattan(x, z), -self.gamma)
+            if name == "minmax":
+                return _minmax(x, z)
             K = _dots(x, z if diagonal is None else x, self.steady)
             if diagonal is not None:
                 K = (K + K.T) / 2
@@ -154,6 +160,45 @@ def _manhattan(x: Any, z: Any) -> NDArray[np.float64]:
     return np.asarray(cdist(x, z, "cityblock"))
 
 
+def _minmax(x: Any, z: Any) -> NDArray[np.float64]:
+    """Return ``Σ min(x, z) / Σ max(x, z)`` of entries ≥ 0, 1 for rows of zeros.
+
+    Of wide sparse rows from their distances: ``Σ max ± Σ min`` are ``Σ x + Σ z`` and ``‖x − z‖₁``.
+    """
+    both = scipy.sparse.issparse(x) and scipy.sparse.issparse(z)
+    if both and x.shape[1] > WIDEST_DENSE:
+        sizes = np.asarray(x.sum(axis=1)).reshape(-1, 1) + np.asarray(z.sum(axis=1)).ravel()
+        distances = manhattan_distances(_narrow(x), _narrow(z))
+        K, unions = np.maximum(sizes - distances, 0.0), sizes + distances
+        return np.asarray(np.divide(K, unions, out=np.ones_like(K), where=unions != 0))
+    x, z = (rows.toarray() if scipy.sparse.issparse(rows) else rows for rows in (x, z))
+    weights, size = np.ascontiguousarray(z.T), len(z)
+    nodes = _core.NodeMap64(weights, sums_in_order(z), None, [(0, size, "linear")], minmax=True)
+    return nodes.map(np.ascontiguousarray(x), 1)
+
+
+def sums_in_order(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sums of rows, added from left to right as compiled code does."""
+    return np.array([np.cumsum(row)[-1] for row in rows])
+
+
+def check_not_negative(X: Any, name: str) -> None:
+    """Raise a ValueError that names the row and column of an entry below 0, dense or CSR."""
+    values = X.data if scipy.sparse.issparse(X) else X
+    if not (values.size and values.min() < 0):
+        return
+    entries = X.tocoo() if scipy.sparse.issparse(X) else None
+    if entries is None:
+        row, column = np.argwhere(X < 0)[0]
+    else:
+        at = int(np.argmax(entries.data < 0))
+        row, column = entries.row[at], entries.col[at]
+    raise ValueError(
+        f"Negative values in data: {name} must hold entries >= 0 for kernel='minmax', got "
+        f"{X[row, column]} in row {row}, column {column}"
+    )
+
+
 def _narrow(rows: Any) -> Any:
     """Return rows of a tile with the indices of 32 bits that scikit-learn wants."""
     parts = (rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32))
@@ -178,7 +223,7 @@ def called(
 ) -> NDArray[Any]:
     """Return the matrix that a Python callable makes of rows, float64 or float32, checked."""
     shape = (X.shape[0], Z.shape[0])
-    K = kernel(X, Z)
+    K = readable(kernel(X, Z), f"the matrix of kernel {kernel!r}")
     K = np.asarray(K.toarray() if scipy.sparse.issparse(K) else K)
     if K.shape != shape:
         raise ValueError(

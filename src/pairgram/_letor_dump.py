@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairgram import _core
 from pairgram._arrays import real_array
 from pairgram._files import replacing
+from pairgram._sparse_input import checked_sparse
 from pairgram.queries import as_ids
 
 __all__ = ["dump_letor"]
@@ -114,7 +115,7 @@ def _matrix(
         _check_shape(dense.shape)
         return dense, None, None
     _check_shape(X.shape)
-    csr: Any = _checked_csr(X)
+    csr: Any = sp.csr_array(checked_sparse(X, "X"))
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()
@@ -124,26 +125,6 @@ def _matrix(
         np.ascontiguousarray(csr.indptr, dtype=np.int64),
         np.ascontiguousarray(csr.indices[:n_values], dtype=np.int64),
     )
-
-
-def _checked_csr(X: Any) -> Any:
-    """Return a sparse matrix in CSR form; a ValueError where its parts do not fit each other.
-
-    SciPy's own conversions trust the indices, and read beyond the arrays where they are wrong.
-    """
-    if X.format in ("csr", "csc", "bsr"):
-        X = X.copy()  # the check may shorten the arrays
-        try:
-            X.check_format(full_check=True)
-        except ValueError as error:
-            raise ValueError(f"X is damaged: {error}") from None
-    elif X.format == "coo":
-        for axis, indices in enumerate(X.coords):
-            wrong = (indices < 0) | (indices >= X.shape[axis])
-            if wrong.any():
-                at = int(np.argmax(wrong))
-                raise ValueError(f"X is damaged: index {indices[at]} of shape {X.shape}")
-    return sp.csr_array(X)
 
 
 def _check_shape(shape: tuple[int, ...]) -> None:

@@ -69,6 +69,7 @@ class FeatureMap(Transformer, ABC):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.positive_only = getattr(self, "kernel", None) == "minmax"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -97,7 +98,12 @@ class FeatureMap(Transformer, ABC):
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)
-        return finite_rows(self, X, reset=False)
+        X = finite_rows(self, X, reset=False)
+        self.check_values(X)
+        return X
+
+    def check_values(self, X: Any) -> None:
+        """Raise a ValueError where the map is not defined for values of finite rows."""
 
     def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
         """Return the features of dense rows that have been checked."""

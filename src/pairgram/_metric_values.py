@@ -20,6 +20,16 @@ __all__ = ["check_labels", "check_scores", "query_weights"]
 _LARGEST_GAIN = 2.0**1000  # sums of gains over any list stay finite
 
 
+def _largest(family: str, n_rows: int) -> float:
+    """Return how large labels and scores may be for the sums of a metric to stay finite."""
+    most: float = float(np.finfo(np.float64).max) / max(1, n_rows)
+    if family == "msd":
+        return float(np.sqrt(most / 32))
+    if family in ("m1d", "ranking_error"):
+        return most / max(1, n_rows) / 8
+    return most / 4 if family == "pearson" else np.inf
+
+
 def check_labels(metrics: Sequence[Metric], y: NDArray[np.float64]) -> float:
     """Refuse labels that a metric cannot take; return the largest."""
     smallest, largest = (float(y.min()), float(y.max())) if y.size else (0.0, 0.0)
@@ -29,6 +39,13 @@ def check_labels(metrics: Sequence[Metric], y: NDArray[np.float64]) -> float:
     for metric in metrics:
         kind = FAMILIES[metric.family].labels
         if kind == "any":
+            limit = _largest(metric.family, len(y))
+            if max(largest, -smallest) > limit:
+                row = int(np.argmax(np.abs(y)))
+                raise ValueError(
+                    f"{metric.name} takes labels of at most {limit:.1e} in size (sums overflow), "
+                    f"got y = {y[row]:g} in row {row}"
+                )
             continue
         if smallest < 0:
             raise ValueError(_bad_label(metric, y, y < 0, "labels >= 0"))
@@ -65,7 +82,16 @@ def check_scores(metrics: Sequence[Metric], scores: NDArray[np.float64]) -> None
     smallest = float(scores.min())  # NaN if there is one
     if smallest == smallest and not wants_finite:
         return
-    if isfinite(smallest) and isfinite(float(scores.max())):
+    limits = ((_largest(m.family, scores.shape[1]), m.name) for m in metrics)
+    limit, name = min((each for each in limits if each[1] in wants_finite), default=(np.inf, ""))
+    largest = float(scores.max())
+    if isfinite(smallest) and isfinite(largest):
+        if max(largest, -smallest) > limit:
+            which, row = divmod(int(np.argmax(np.abs(scores))), scores.shape[1])
+            raise ValueError(
+                f"{name} takes scores of at most {limit:.1e} in size (its sums overflow), got "
+                f"{scores[which, row]:g} in row {row}"
+            )
         return
     bad = ~np.isfinite(scores) if wants_finite else np.isnan(scores)
     if not bad.any():
@@ -79,6 +105,8 @@ def check_scores(metrics: Sequence[Metric], scores: NDArray[np.float64]) -> None
 def query_weights(sample_weight: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     """Return the mean weight of the rows of every query."""
     weights = queries.grouped(check_weights(sample_weight, queries.n_rows, "sample_weight"))
+    # A mean heeds their ratios alone: neither huge nor tiny ones shall leave the range of numbers.
+    weights = np.ldexp(weights, -int(np.frexp(weights.max(initial=0.0))[1]))
     query = np.repeat(np.arange(queries.n_queries), queries.sizes)
     sums = np.bincount(query, weights=weights, minlength=queries.n_queries)
     return sums / np.maximum(queries.sizes, 1)

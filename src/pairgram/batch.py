@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 
 from pairgram._arrays import real_array
+from pairgram._row_warnings import without_row_warnings
 from pairgram._threads import resolve_n_threads
 from pairgram.coordinates import Coordinates
 from pairgram.cross_validation import HeldOutScoring, is_validation_set
@@ -25,7 +26,7 @@ from pairgram.elm import PairwiseELM, PairwiseELMCV, PointwiseELM, PointwiseELMC
 from pairgram.elm_rank import DrawNodes, ELMRank, ELMRankCV
 from pairgram.fitting import Fitted, Grid, HoldOut, Steps, Whole, run_all
 from pairgram.least_squares import RankRLS, RankRLSCV
-from pairgram.queries import Queries
+from pairgram.queries import Queries, one_query_meant
 from pairgram.random_nodes import RandomNodes
 from pairgram.ridge import Vector
 from pairgram.ridge_ranker import Candidate, RidgeRanker, RidgeSearch
@@ -276,9 +277,11 @@ class _Batch:
             y = fit.targets[:, 0].copy()
         if _is_plain(X, 2) and _is_plain(y, 1) and len(X) == len(y) and np.isfinite(y).all():
             model.n_features_in_ = X.shape[1]
-            data = model._with_map(model._delimit(X, y, *weights), model._unfitted_map())
+            data = model._delimit(X, y, *weights)
         else:
-            data = model._check(X, y, *weights)
+            data = model._check_rows(X, y, *weights)
+        with without_row_warnings():
+            data = model._with_map(data, model._unfitted_map())
         labels = data.y[:, None] if fit.targets is None else fit.targets
         if len(labels) != len(data.y):
             raise ValueError(f"y must have a label for each of {len(data.y)} rows")
@@ -320,9 +323,11 @@ class _Batch:
         """Fit a clone in the threads of this batch."""
         model = clone(self.estimator)
         if not hasattr(model, "n_threads"):
-            return model.fit(y=y, **arguments)
+            with one_query_meant(), without_row_warnings():
+                return model.fit(y=y, **arguments)
         own, model.n_threads = model.n_threads, self.n_threads
-        model = model.fit(y=y, **arguments)
+        with one_query_meant(), without_row_warnings():
+            model = model.fit(y=y, **arguments)
         model.n_threads = own
         made = getattr(model, "feature_map_", None)
         given = getattr(getattr(model, "feature_map", None), "n_threads", None)

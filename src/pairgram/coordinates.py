@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils.validation import assert_all_finite
 
+from pairgram._checks import first_not_finite
 from pairgram.data import RankingData
 from pairgram.dual import DualGram, Statistics, is_made, require_memory
 from pairgram.feature_maps import is_native
@@ -131,7 +131,8 @@ class Coordinates:
             feature_bytes=8.0 * len(self.data.y) * self.data.n_features * dense,
         )
         H = self.data.features()
-        assert_all_finite(H.data if scipy.sparse.issparse(H) else H, input_name="X")
+        if first_not_finite(H) is not None:
+            self.data.require_finite_features()
         if scipy.sparse.issparse(H):
             H = H.astype(np.float64, copy=False)
         else:

@@ -312,6 +312,8 @@ def make_splits(cv: Any, data: RankingData) -> Splits:
 
 
 def _split(splitter: Any, data: RankingData) -> list[Any]:
+    if isinstance(splitter, QueryKFold):
+        return list(splitter.split(data.y, qid=data.queries.index()))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
         X = np.empty((len(data.y), 1))

@@ -11,15 +11,23 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, column_or_1d
 
-from pairgram._arrays import real_array
+from pairgram._arrays import (
+    column_names,
+    naming_columns,
+    readable,
+    real_array,
+    refuse_lossy,
+)
+from pairgram._checks import first_not_finite, require_finite
 from pairgram._memory import available_memory
+from pairgram._sparse_input import checked_sparse
 from pairgram.feature_maps import native_map
 from pairgram.kernels import KernelMap
 from pairgram.pairs import PairSettings
 from pairgram.queries import Queries, check_weights
 from pairgram.random_nodes import RandomNodes
 
-__all__ = ["RankingData", "mapped", "names_of"]
+__all__ = ["RankingData", "mapped", "names_of", "require_finite_features"]
 
 DENSE_BLOCK_BYTES = 64 << 20
 
@@ -58,14 +66,17 @@ class RankingData:
         query_weight: ArrayLike | None = None,
     ) -> RankingData:
         """Check and delimit rows that come straight from a caller."""
-        X = check_array(
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite=False,
-            input_name="X",
-        )
+        X = readable(X, "X")
+        with naming_columns(X, "X"):
+            X = check_array(
+                X,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+                ensure_all_finite=False,
+                input_name="X",
+            )
+        refuse_lossy(y, "y")
         labels = real_array(column_or_1d(y, warn=True), "y")
         if len(labels) != X.shape[0]:
             raise ValueError(
@@ -138,6 +149,12 @@ class RankingData:
         """Return the features of the given rows: those of X, or what the feature map makes."""
         X = self.X[rows]
         return X if self.feature_map is None else mapped(self.feature_map, X)
+
+    def require_finite_features(self) -> None:
+        """Raise a ValueError that names the row and column where X, or a feature, is not finite."""
+        require_finite(self.X, "X")
+        if self.feature_map is not None:
+            require_finite_features(self.feature_map, self.X)
 
     def take(self, rows: NDArray[np.int64]) -> RankingData:
         """Return the given rows as data of their own; queries keep their weights."""
@@ -264,20 +281,35 @@ def mapped(feature_map: Any, X: Any) -> NDArray[Any]:
     Raises
     ------
     ValueError
-        If that is not 2-d with a row for each of X.
+        If that is not real numbers, 2-d with a row for each of X and a column or more.
     """
-    H = feature_map.transform(X)
-    H = np.asarray(H.toarray() if scipy.sparse.issparse(H) else H)
-    if H.ndim != 2 or len(H) != X.shape[0]:
+    H: NDArray[Any] = feature_map.transform(X)
+    if scipy.sparse.issparse(H):
+        H = checked_sparse(H, "what feature_map makes").toarray()
+    if not (type(H) is np.ndarray and H.dtype.kind in "biuf"):
+        with naming_columns(H, "what feature_map makes"):
+            H = real_array(H, "what feature_map makes", keep_float32=True)
+    if H.ndim != 2 or len(H) != X.shape[0] or H.shape[1] == 0:
         raise ValueError(
             f"feature_map must make a 2-d array with a row for each of the {X.shape[0]} rows of X, "
-            f"but gave shape {H.shape}"
+            f"and a column or more, but gave shape {H.shape}"
         )
     return H
 
 
+def require_finite_features(feature_map: Any, X: Any) -> None:
+    """Raise a ValueError that names where a fitted transformer makes NaN or infinity of X."""
+    for begin in range(0, X.shape[0], 1024):
+        found = first_not_finite(mapped(feature_map, X[begin : begin + 1024]))
+        if found is not None:
+            what, row, column = found
+            raise ValueError(
+                f"feature_map makes {what} of row {begin + row} of X, in its column {column}, "
+                "counted from 0"
+            )
+
+
 def names_of(X: Any) -> list[str] | None:
     """Return the column names of a frame, None where X has none or not all are text."""
-    columns = getattr(X, "columns", None)
-    names = None if columns is None else list(columns)
+    names = column_names(X)
     return names if names and all(isinstance(name, str) for name in names) else None

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.utils.validation import assert_all_finite
 
 from pairgram import _core
+from pairgram._checks import require_finite
 from pairgram._kernel_tiles import alternatives
 from pairgram._memory import available_memory
 from pairgram._threads import single_threaded_blas
@@ -225,7 +225,7 @@ class DualGram:
     def _system(self, labelled: RankingData) -> tuple[Vector, Vector, float]:
         """Return ``R K Rᵀ`` and ``R y``, in the order of the rows, and the largest |K_ij|."""
         matrix = self._matrix()
-        assert_all_finite(matrix, input_name="X")
+        require_finite(matrix, "X")
         largest = float(max(matrix.max(initial=0.0), -matrix.min(initial=0.0)))
         self._root(labelled, matrix)
         self._root(labelled, matrix, axis=1)

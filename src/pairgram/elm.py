@@ -84,8 +84,8 @@ class PointwiseELM(_Machine):
         number.
     weight_range, bias_range : (float, float), default=(-1, 1) and (0, 1)
         Of the nodes' uniform parameters.
-    kernel : {"linear", "rbf", "polynomial", "laplacian", "tanimoto", "precomputed"}, callable or
-        None, default=None
+    kernel : {"linear", "rbf", "polynomial", "laplacian", "tanimoto", "minmax", "precomputed"}, \
+callable or None, default=None
         Instead of nodes; see `kernel_matrix`. With "linear" the model is linear in the inputs and
         is solved there for any number of rows; with "precomputed", X is the matrix of the kernel
         between rows and training rows.

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairgram import held_out
 from pairgram._checks import check_positive, check_size, require_finite
 from pairgram._map_base import generator
+from pairgram._row_warnings import warn_of_rows
 from pairgram.cross_validation import HeldOutScoring, choose, is_validation_set
 from pairgram.data import RankingData
 from pairgram.fitting import Fitted, Grid, HoldOut, Steps, Whole, run
@@ -45,6 +46,7 @@ class _ELMRank(LinearRanker):
     n_estimators: int
     random_state: Any
     feature_map = None  # drawn by fit
+    _needs_queries = False  # its pairs are, by default, those of all rows
     _file_kind = "ELMRank"
 
     def fit(
@@ -61,6 +63,7 @@ class _ELMRank(LinearRanker):
         self._check_parameters()
         data = self._check(X, y, qid, group, sample_weight, query_weight)
         require_finite(data.X, "X")
+        warn_of_rows(self, data.X, getattr(self, "feature_names_in_", None))
         uses_qid = qid is not None or group is not None
         steps = self._steps(data, data.y[:, None], uses_qid, self._draw_nodes)
         for name, value in run(steps, self.n_threads)[0].items():

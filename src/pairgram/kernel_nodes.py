@@ -9,7 +9,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pairgram._kernel_settings import KernelSettings
-from pairgram._kernel_tiles import called
+from pairgram._kernel_tiles import called, sums_in_order
 from pairgram._map_base import block_rows, native_nodes
 
 __all__ = ["dense_blocks", "diagonal", "kernel_nodes", "kernel_values"]
@@ -40,6 +40,8 @@ def kernel_nodes(
         options["degree"] = int(settings.degree)
     elif settings.kernel == "tanimoto":
         bias, options["tanimoto"] = np.einsum("ij,ij->i", landmarks, landmarks), True
+    elif settings.kernel == "minmax":
+        bias, options["minmax"] = sums_in_order(landmarks), True
     else:
         activation, square, origin = "gaussian", bias + gamma, landmarks.mean(axis=0)
         weights = (landmarks - origin).T
@@ -87,7 +89,7 @@ def kernel_values(settings: KernelSettings, X: Any, landmarks: Values, n_threads
 def diagonal(settings: KernelSettings, X: Any) -> Values:
     """Return k(x, x) of every row of X, dense or CSR: (n_rows,)."""
     kernel = settings.kernel
-    if kernel in ("rbf", "laplacian", "tanimoto"):
+    if kernel in ("rbf", "laplacian", "tanimoto", "minmax"):
         return np.ones(X.shape[0])
     out = np.empty(X.shape[0])
     for rows, block in dense_blocks(X, 64 if callable(kernel) else None):

@@ -104,6 +104,11 @@ class RankNystroem(_KernelRankSVM):
         self.memory_limit = memory_limit
         self.n_threads = n_threads
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self.kernel == "minmax"
+        return tags
+
     def _unfitted_map(self) -> Nystroem:
         return Nystroem(
             self.kernel,

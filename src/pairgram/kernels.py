@@ -12,9 +12,11 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from pairgram._arrays import naming_columns, readable
 from pairgram._estimator import Transformer, finite_rows
 from pairgram._kernel_settings import Kernel, KernelSettings
-from pairgram._kernel_tiles import FLOATS, check_symmetric, matrix_of
+from pairgram._kernel_tiles import FLOATS, check_not_negative, check_symmetric, matrix_of
+from pairgram._row_warnings import warn_of_rows
 from pairgram.kernel_nodes import kernel_nodes
 
 __all__ = ["Kernel", "KernelMap", "kernel_matrix"]
@@ -46,6 +48,9 @@ def kernel_matrix(
         - "laplacian": ``exp(−gamma ‖x − z‖₁)``;
         - "tanimoto": ``xᵀz / (‖x‖² + ‖z‖² − xᵀz)``, for binary rows such as fingerprints the
           Jaccard coefficient. 1 for two rows of zeros, or of entries whose squares underflow;
+        - "minmax": ``Σ_k min(x_k, z_k) / Σ_k max(x_k, z_k)``, for rows of counts such as count
+          fingerprints their Tanimoto similarity as RDKit has it. Entries must be ≥ 0; 1 for two
+          rows of zeros. For binary rows it is "tanimoto";
         - "precomputed": X is the matrix itself, and Z None;
         - a callable: ``kernel(X, Z)`` returns the matrix of all rows of X with all of Z, as they
           are given: arrays or csr_array, of float64 or float32. Objects that are not rows of
@@ -61,6 +66,8 @@ def kernel_matrix(
     All named kernels are positive semidefinite; of a callable or a precomputed matrix a model's
     `fit` finds out, as far as it sees. (1 / (a + b − c) is the integral of
     exp(−ta) exp(−tb) exp(tc) over t > 0, which is why "tanimoto" takes entries of either sign.)
+    "tanimoto" and "minmax" warn where rows look like packed bits (`numpy.packbits`), whose bytes
+    are no features.
 
     Returns
     -------
@@ -94,7 +101,7 @@ def kernel_matrix(
     if settings.kernel == "precomputed":
         if Z is not None:
             raise ValueError("Z must be None with kernel='precomputed': X is the matrix itself")
-        K = check_array(X, dtype=FLOATS, order="C", input_name="X")
+        K = check_array(readable(X, "X"), dtype=FLOATS, order="C", input_name="X")
         check_symmetric(K, "X, with kernel='precomputed',")
         return np.asarray(K)
     X = _rows(X, "X")
@@ -102,6 +109,10 @@ def kernel_matrix(
         Z = _rows(Z, "Z")
         if Z.shape[1] != X.shape[1]:
             raise ValueError(f"Z must have the {X.shape[1]} features of X, got {Z.shape[1]}")
+    for rows, name in ((X, "X"), (Z, "Z")):
+        if settings.kernel == "minmax" and rows is not None:
+            check_not_negative(rows, name)
+    warn_of_rows(settings, X)
     return matrix_of(settings, X, Z, n_threads)
 
 
@@ -163,6 +174,7 @@ class KernelMap(Transformer):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.kernel != "precomputed"
         tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.positive_only = self.kernel == "minmax"
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
@@ -178,6 +190,7 @@ class KernelMap(Transformer):
         X = self._validated(X, reset=True)
         if self.kernel == "precomputed":
             check_symmetric(X, "X, with kernel='precomputed',")
+        warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
         return self._set(settings, None if self.kernel == "precomputed" else X.copy(), X.shape)
 
     def _set(
@@ -275,7 +288,14 @@ class KernelMap(Transformer):
     def _validated(self, X: Any, reset: bool) -> Any:
         sparse = "csr" if self.kernel != "precomputed" else False
         X = finite_rows(self, X, reset=reset, sparse=sparse)
+        if self.kernel == "minmax":
+            check_not_negative(X, "X")
         return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
+
+    def check_values(self, X: Any) -> None:
+        """Raise a ValueError that names an entry below 0 where the kernel takes none."""
+        if self._settings.kernel == "minmax":
+            check_not_negative(X, "X")
 
     def node_map(self, dtype: Any) -> None:
         """Return None: rows are mapped here, not in the kernels of least squares."""
@@ -325,5 +345,7 @@ class KernelMap(Transformer):
 
 
 def _rows(X: Any, name: str) -> Any:
-    X = check_array(X, accept_sparse="csr", dtype=FLOATS, order="C", input_name=name)
+    X = readable(X, name)
+    with naming_columns(X, name):
+        X = check_array(X, accept_sparse="csr", dtype=FLOATS, order="C", input_name=name)
     return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X

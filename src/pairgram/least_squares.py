@@ -52,8 +52,9 @@ class RankRLS(RidgeRanker):
         than a block is not stored.
     kernel : str, callable or None, default=None
         Instead of a feature map: "linear" (the inputs), "rbf", "polynomial", "laplacian",
-        "tanimoto" or ``kernel(X, Z)``, see `kernel_matrix`; with "precomputed", X is the matrix of
-        the kernel between rows and training rows. The ridge is on the norm in the kernel's space.
+        "tanimoto", "minmax" or ``kernel(X, Z)``, see `kernel_matrix`; with "precomputed", X is the
+        matrix of the kernel between rows and training rows. The ridge is on the norm in the
+        kernel's space.
     gamma, degree, coef0 : float or None, int, float, default=None, 3, 1.0
         Of the kernel.
     form : {"auto", "primal", "dual"}, default="auto"

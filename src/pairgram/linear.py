@@ -11,12 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pairgram._arrays import naming_columns, readable, refuse_lossy
 from pairgram._checks import require_finite
 from pairgram._estimator import WholeFit
+from pairgram._row_warnings import warn_of_rows, without_row_warnings
 from pairgram.data import RankingData
-from pairgram.feature_maps import describe_map, is_native, set_threads
+from pairgram.feature_maps import describe_map, is_known, is_native, set_threads
 from pairgram.metrics import get_metric
 from pairgram.persistence import write_file
+from pairgram.queries import warn_of_missing_queries
 from pairgram.random_nodes import RandomNodes
 from pairgram.row_scores import checked_rows, scores_of
 
@@ -61,12 +64,15 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             return data
         feature_map = clone(feature_map)
         set_threads(feature_map, self.n_threads)
+        if is_known(feature_map):
+            warn_of_rows(feature_map, data.X, getattr(self, "feature_names_in_", None))
         if type(feature_map) is RandomNodes:  # which do not depend on the rows
             nodes = feature_map._draw_for(data.X.shape[1])
             if not is_native(nodes):  # Python maps blocks, and would not know the row
                 require_finite(data.X, "X")
             return replace(data, feature_map=nodes)
-        return replace(data, feature_map=feature_map.fit(data.X, data.y))
+        with without_row_warnings():  # which it would give without the names
+            return replace(data, feature_map=feature_map.fit(data.X, data.y))
 
     def _check_rows(
         self,
@@ -77,15 +83,18 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         sample_weight: ArrayLike | None,
         query_weight: ArrayLike | None,
     ) -> RankingData:
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite=False,
-        )
+        X = readable(X, "X")
+        refuse_lossy(y, "y")
+        with naming_columns(X, "X"):
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+                ensure_all_finite=False,
+            )
         return self._delimit(X, y, qid, group, sample_weight, query_weight)
 
     def _delimit(
@@ -107,6 +116,21 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"{name} must not be zero for every row: no pair would count")
         return data
 
+    @property
+    def _needs_queries(self) -> bool:
+        """Whether the model is of pairs within queries."""
+        pairs = getattr(self, "pairs", "kept")
+        several = pairs if isinstance(pairs, (list, tuple)) else [pairs]
+        within = getattr(self, "scope", "query") == "query"
+        return within and any(one is not None for one in several)
+
+    def _warn_of_missing_queries(
+        self, data: RankingData, qid: ArrayLike | None, group: ArrayLike | None
+    ) -> None:
+        """Warn in `fit` where ids seem to have been forgotten."""
+        if self._needs_queries and qid is None and group is None:
+            warn_of_missing_queries(self, len(data.y))
+
     def _unfitted_map(self) -> Any:
         """Return the feature map of which `fit` fits a clone."""
         return self.feature_map
@@ -121,15 +145,18 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     ) -> RankingData:
         if qid is None and uses_qid:
             raise ValueError("cv is a validation set (X, y), but fit has qid: give (X, y, qid)")
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            reset=False,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-        )
+        X = readable(X, "X of cv")
+        refuse_lossy(y, "y of cv")
+        with naming_columns(X, "X of cv"):
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                reset=False,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=False,
+            )
         if feature_map is None:  # which may take NaN
             require_finite(X, "X of cv")
         return replace(RankingData.delimit(X, y, qid), feature_map=feature_map)

@@ -122,7 +122,9 @@ def get_metric(
     constant; misranking and pairwise_accuracy where labels are; ranking_error, msd and m1d for
     fewer than two documents; every metric for a query without rows.
 
-    ndcg, mean_ndcg, dcg and err need labels ≥ 0 (err: integers); the others take any finite label.
+    ndcg, mean_ndcg, dcg and err need labels ≥ 0 (err: integers); the others take any finite label,
+    of a size that leaves sums over all rows finite: for msd up to about 1e150. So do the scores
+    that pearson, m1d and msd take.
 
     A list shorter than k counts as padded with irrelevant documents, in every convention. The
     published results on MQ2007 and MQ2008 of LETOR 4.0 count NDCG@k as 0 for a list shorter than

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from pairgram.queries import Queries
+from pairgram.queries import MissingQueryWarning, Queries
 
 __all__ = ["QueryKFold"]
 
@@ -31,7 +32,8 @@ class QueryKFold:
     -----
     Fold sizes, in queries, differ by at most one. Query ids come in as ``qid``, which
     scikit-learn's metadata routing passes on, or as ``groups``. The estimator needs the ids too,
-    and only routed ``qid`` reaches it: ``groups`` alone would fit all rows as one query.
+    and only routed ``qid`` reaches it: ``groups`` alone would fit all rows as one query, of which a
+    `MissingQueryWarning` warns.
 
     An integer ``cv`` of scikit-learn's functions splits rows and cuts queries apart: give them
     ``QueryKFold(5)`` in place of 5.
@@ -73,12 +75,17 @@ class QueryKFold:
         X : array-like of shape (n_rows, ...)
         y : ignored
         groups, qid : array-like of shape (n_rows,)
-            Query ids, by either name.
+            Query ids, by either name; ``groups`` alone is warned of.
 
         Raises
         ------
         ValueError
             If there are no ids, or fewer queries than folds.
+
+        Warns
+        -----
+        MissingQueryWarning
+            Where the ids come as ``groups``: the estimator does not see them.
         """
         if (groups is None) == (qid is None):
             raise ValueError(
@@ -88,6 +95,15 @@ class QueryKFold:
                 "params={'qid': qid} or to the search's fit, which hands it to both"
             )
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        if qid is None:
+            warnings.warn(
+                "QueryKFold.split got groups, which the estimator does not see: without qid, "
+                "cross-validation fits all rows as one query. Call "
+                "sklearn.set_config(enable_metadata_routing=True) and pass params={'qid': qid}, or "
+                "qid=qid to the search's fit",
+                MissingQueryWarning,
+                stacklevel=2,
+            )
         queries = Queries.make(n_rows, qid=qid if groups is None else groups)
         if queries.n_queries < self.n_splits:
             raise ValueError(

@@ -14,9 +14,11 @@ from pairgram import _core
 from pairgram._checks import check_at_least_zero, check_size, check_text
 from pairgram._estimator import finite_rows
 from pairgram._kernel_settings import Kernel, KernelSettings
+from pairgram._kernel_tiles import check_not_negative
 from pairgram._landmarks import LANDMARKS, choose_landmarks
 from pairgram._map_base import FeatureMap, generator
 from pairgram._memory import available_memory
+from pairgram._row_warnings import warn_of_rows
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.kernel_nodes import Values, dense_blocks, kernel_nodes, kernel_values
 
@@ -33,7 +35,8 @@ class Nystroem(FeatureMap):
 
     Parameters
     ----------
-    kernel : {"rbf", "laplacian", "polynomial", "linear", "tanimoto"} or callable, default="rbf"
+    kernel : {"rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax"} or callable, \
+default="rbf"
         As in `kernel_matrix`. A callable maps float64 arrays (n, d) and (m, d) to their kernel
         (n, m), as scikit-learn's support vector machines take it (slower, and such a model cannot
         be saved).
@@ -148,6 +151,8 @@ class Nystroem(FeatureMap):
         X = finite_rows(self, X, reset=True)
         self.gamma_ = kernel.with_gamma(self.n_features_in_)
         self._kernel = replace(kernel, gamma=self.gamma_)
+        self.check_values(X)
+        warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
         n_landmarks = X.shape[0] if exact else min(n_components, X.shape[0])
         _check_memory(n_landmarks)
         with single_threaded_blas():
@@ -166,6 +171,11 @@ class Nystroem(FeatureMap):
             self.whitening_ = _whitening(K, tol, threads)
         self._n_features_out = self.whitening_.shape[1]
         return self
+
+    def check_values(self, X: Any) -> None:
+        """Raise a ValueError that names an entry below 0 where the kernel takes none."""
+        if self._kernel.kernel == "minmax":
+            check_not_negative(X, "X")
 
     def node_map(self, dtype: Any) -> Any:
         """Return what the kernels map rows of a dtype by, or None for a callable kernel."""

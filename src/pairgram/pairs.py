@@ -9,6 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pairgram._arrays import real_array
+
 __all__ = ["PairSettings", "Pairs", "Scope", "Target", "Weighting"]
 
 Omega = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
@@ -85,7 +87,9 @@ class PairSettings:
             )
         omega = self.pairs if callable(self.pairs) else OMEGAS[str(self.pairs)]
         with np.errstate(over="ignore", invalid="ignore"):
-            weights = np.asarray(omega(values[:, None], values[None, :]), dtype=np.float64)
+            weights = real_array(
+                omega(values[:, None], values[None, :]), f"what pairs={self.pairs!r} gives"
+            )
         if weights.shape != (len(values), len(values)):
             raise ValueError(
                 "pairs must be a callable that broadcasts like a NumPy ufunc: called with labels "

@@ -9,6 +9,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
+from pairgram._arrays import column_names, readable
 from pairgram.data import RankingData
 from pairgram.elm import _check_C
 from pairgram.pairs import PairSettings
@@ -23,6 +24,7 @@ KNOWN_ROWS = 128  # of whose errors a bias is the mean
 class _Preset(RidgeRanker):
     C: float
     feature_map = None
+    _needs_queries = False
     _pairs: PairSettings
 
     def __init__(
@@ -181,6 +183,7 @@ class LSSVR(_Preset):
         query_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit the model; parameters and errors are those of `RankRLS.fit`."""
+        X = readable(X, "X")
         super().fit(
             X,
             y,
@@ -202,7 +205,7 @@ class LSSVR(_Preset):
             errors = labels[rows] - dual[rows] / (self.C * v[rows])
         if scipy.sparse.issparse(X):
             X = X.tocsr()
-        elif not hasattr(X, "columns"):  # frames have names to be checked
+        elif column_names(X) is None:  # frames have names to be checked
             X = np.asarray(X)
         errors -= super().predict(_safe_indexing(X, rows))
         self.intercept_ = float(np.average(errors, weights=v[rows]))

@@ -2,13 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Queries", "as_ids"]
+from pairgram._arrays import real_array, refuse_lossy
+from pairgram._checks import warn_caller
+
+__all__ = ["MissingQueryWarning", "Queries", "as_ids", "one_query_meant", "warn_of_missing_queries"]
+
+MANY_ROWS = 1000  # more of them are seldom meant to be one query
+_one_query_meant: ContextVar[bool] = ContextVar("one_query_meant", default=False)
+
+
+class MissingQueryWarning(UserWarning):
+    """Query ids have not reached an estimator that compares rows within queries.
+
+    Issued by `fit` of a model of pairs within queries for more than 1,000 rows without `qid` and
+    `group`, which are then a single query, all of whose rows are compared; and by
+    `QueryKFold.split` for ``groups`` without ``qid``, which the estimator does not see.
+    """
+
+
+@contextmanager
+def one_query_meant() -> Iterator[None]:
+    """Let fits take rows without ids as one query without a `MissingQueryWarning`."""
+    token = _one_query_meant.set(True)
+    try:
+        yield
+    finally:
+        _one_query_meant.reset(token)
+
+
+def warn_of_missing_queries(estimator: Any, n_rows: int) -> None:
+    """Warn where the rows of a fit without ids and sizes are too many to be meant as one query."""
+    if n_rows > MANY_ROWS and not _one_query_meant.get():
+        warn_caller(
+            f"{type(estimator).__name__}.fit got {n_rows} rows without qid and group: they are one "
+            f"query, whose rows are all compared. Pass qid, or group=[{n_rows}] if that is meant",
+            MissingQueryWarning,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,10 +199,7 @@ def check_weights(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.float
     ValueError
         If the shape or a value is wrong; names `name` and the row.
     """
-    try:
-        weights = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers: {error}") from None
+    weights: NDArray[np.float64] = real_array(values, name)
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
     if weights.shape != (n_rows,):
@@ -183,6 +218,7 @@ def _plain(value: Any) -> Any:
 
 def as_ids(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
     """Return `qid` as a 1-d array without missing ids, of objects where types are mixed."""
+    refuse_lossy(qid, "qid")
     if isinstance(qid, (list, tuple)):
         types = {type(value) for value in qid}
         if types & {list, np.ndarray}:
@@ -197,7 +233,7 @@ def as_ids(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
         ids = np.asarray(qid)
     if ids.shape != (n_rows,):
         raise _wrong_shape(ids.shape, n_rows)
-    if ids.dtype.kind in "fc":
+    if ids.dtype.kind == "f":
         missing = np.isnan(ids)
     elif ids.dtype.kind in "mM":
         missing = np.isnat(ids)
@@ -261,22 +297,25 @@ def _is_hashable(value: Any) -> bool:
 
 
 def _offsets_from_sizes(group: ArrayLike, n_rows: int) -> NDArray[np.int64]:
+    refuse_lossy(group, "group")
     sizes = np.asarray(group)
     if sizes.ndim != 1:
         raise ValueError(f"group must be 1-d, one size per query, got shape {sizes.shape}")
+    one_per_row = len(sizes) == n_rows > 1
+    hint = "; one for each row looks like query ids: pass them as qid" if one_per_row else ""
     if sizes.dtype.kind not in "iu" and sizes.size:
-        raise TypeError(f"group must hold integers, got {sizes.dtype}")
+        raise TypeError(f"group must hold integers, got {sizes.dtype}{hint}")
     wrong = (sizes < 0) | (sizes > n_rows)
     if wrong.any():
         query = int(np.argmax(wrong))
         raise ValueError(
             f"group must hold sizes >= 0 that add up to the {n_rows} rows, got {sizes[query]} for "
-            f"query #{query}"
+            f"query #{query}{hint}"
         )
     offsets = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))).astype(np.int64)
     if offsets[-1] != n_rows:
         raise ValueError(
             f"group must add up to the {n_rows} rows, got {sizes.size} sizes that add up to "
-            f"{offsets[-1]}"
+            f"{offsets[-1]}{hint}"
         )
     return offsets

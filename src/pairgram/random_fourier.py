@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pairgram._checks import check_flag, check_positive, check_size, check_text
 from pairgram._estimator import finite_rows
 from pairgram._map_base import FeatureMap, generator, native_nodes
+from pairgram._row_warnings import warn_of_rows
 
 __all__ = ["RandomFourier"]
 
@@ -107,7 +108,8 @@ class RandomFourier(FeatureMap):
         if self.orthogonal and kernel != "rbf":
             raise ValueError(f"orthogonal=True needs kernel='rbf', got kernel={kernel!r}")
         gamma = None if self.gamma is None else check_positive("gamma", self.gamma)
-        finite_rows(self, X, reset=True)
+        X = finite_rows(self, X, reset=True)
+        warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
         self.gamma_ = 1 / self.n_features_in_ if gamma is None else gamma
         self.kernel_ = kernel
         rng, shape = generator(self.random_state), (self.n_features_in_, n_components)

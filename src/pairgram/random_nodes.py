@@ -12,6 +12,7 @@ from pairgram._arrays import real_array
 from pairgram._checks import check_size, check_text
 from pairgram._estimator import finite_rows
 from pairgram._map_base import FeatureMap, generator, native_nodes
+from pairgram._row_warnings import warn_of_rows
 
 __all__ = ["RandomNodes", "check_range", "join_nodes"]
 
@@ -113,8 +114,10 @@ class RandomNodes(FeatureMap):
         ValueError
             If a parameter is not as described, or a Gaussian node has b ≤ 0; names the parameter.
         """
-        finite_rows(self, X, reset=True)
-        return self._draw_for(self.n_features_in_)
+        X = finite_rows(self, X, reset=True)
+        drawn = self._draw_for(self.n_features_in_)
+        warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
+        return drawn
 
     def _draw_for(self, n_features: int) -> Self:
         """Do what `fit` does, for rows that have been checked."""
@@ -261,6 +264,8 @@ def check_range(name: str, value: Any) -> tuple[float, float]:
         raise ValueError(f"{name} must be a pair of numbers, got {value!r}") from None
     if not (np.isfinite(low) and np.isfinite(high) and low <= high):
         raise ValueError(f"{name} must be a pair low <= high of finite numbers, got {value!r}")
+    if not np.isfinite(high - low):
+        raise ValueError(f"{name} must be a range whose width is finite, got {value!r}")
     return low, high
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from pairgram import _core
-from pairgram._checks import check_flag, check_positive, check_size, check_text, require_finite
+from pairgram._checks import check_flag, check_positive, check_size, check_text
 from pairgram._memory import available_memory
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 from pairgram.data import RankingData
@@ -148,9 +148,13 @@ class Training:
                 if training is not None:
                     return training
         dtype = np.float32 if single or data.X.dtype == np.float32 else np.float64
-        data = with_stored_features(data, dtype, settings.memory_limit)
+        given, data = data, with_stored_features(data, dtype, settings.memory_limit)
         if has_gram:
-            curvature = Pairgram.from_data(data, settings.pair_settings, settings.n_threads).G
+            try:
+                curvature = Pairgram.from_data(data, settings.pair_settings, settings.n_threads).G
+            except ValueError:
+                given.require_finite_features()  # which tells features from X
+                raise
         else:
             total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
             factor = np.divide(2 * weights, total, out=np.zeros_like(weights), where=total > 0)
@@ -160,7 +164,7 @@ class Training:
             with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
                 sums = rows.sum(np.ones(len(data.y)))
             if not (np.isfinite(curvature).all() and np.isfinite(sums).all()):
-                require_finite(data.X, "X")
+                given.require_finite_features()
                 raise ValueError("X too large: the sum of squared differences overflows")
         return cls(data, rows, curvature, settings)
 
@@ -352,7 +356,8 @@ class RankSVM(LinearRanker):
             Relevance labels, any finite numbers, as float64; only their order within a query
             counts.
         qid : array-like of shape (n_rows,), any hashable type, or None
-            Query ids, rows in any order. None, without `group`: all rows are one query.
+            Query ids, rows in any order. None, without `group`: all rows are one query, of which
+            a `MissingQueryWarning` warns for more than 1,000 rows and pairs within queries.
         group : array-like of shape (n_queries,) of int, or None
             Sizes of queries whose rows stand together, instead of `qid`.
         sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
@@ -375,6 +380,7 @@ class RankSVM(LinearRanker):
             self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
         )
         data = self._check(X, y, qid, group, sample_weight, query_weight)
+        self._warn_of_missing_queries(data, qid, group)
         training = Training.make(data, settings, exact=False)
         start = None
         if self.warm_start and len(getattr(self, "coef_", ())) == len(training.curvature):

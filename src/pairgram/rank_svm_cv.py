@@ -155,6 +155,7 @@ class RankSVMCV(LinearRanker):
         check_flag("verbose", self.verbose)
         given = None if self.Cs is None else check_alphas(self.Cs, "Cs")[::-1].copy()
         data = self._check_rows(X, y, qid, group, sample_weight, query_weight)
+        self._warn_of_missing_queries(data, qid, group)
         if len(data.y) < 2:
             raise ValueError("RankSVMCV holds rows out, so X must have two or more, got 1 sample")
         uses_qid = qid is not None or group is not None

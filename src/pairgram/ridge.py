@@ -12,6 +12,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram import _core
+from pairgram._arrays import real_array
 from pairgram._threads import resolve_n_threads, single_threaded_blas
 
 __all__ = [
@@ -213,10 +214,7 @@ def check_alphas(alphas: ArrayLike, name: str = "alphas") -> Vector:
     ValueError
         If it is empty, not one-dimensional, or holds a value that is not finite and > 0.
     """
-    try:
-        values = np.asarray(alphas, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be numbers, got {alphas!r}") from None
+    values: Vector = real_array(alphas, name)
     if values.ndim != 1 or values.size == 0:
         raise ValueError(f"{name} must be a non-empty 1-d array, got shape {values.shape}")
     bad = ~(np.isfinite(values) & (values > 0))

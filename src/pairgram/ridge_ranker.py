@@ -39,6 +39,7 @@ class _FeaturesOrKernel(LinearRanker):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.kernel != "precomputed"
         tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.positive_only = self.kernel == "minmax"
         return tags
 
     @property
@@ -167,7 +168,8 @@ class RidgeRanker(_FeaturesOrKernel):
         y : array-like of shape (n_rows,)
             Relevance labels, any real numbers.
         qid : array-like of shape (n_rows,), any hashable type, or None
-            Query ids, rows in any order. None, without `group`: all rows are one query.
+            Query ids, rows in any order. None, without `group`: all rows are one query, of which
+            a `MissingQueryWarning` warns for more than 1,000 rows and pairs within queries.
         group : array-like of shape (n_queries,) of int, or None
             Sizes of queries whose rows stand together, instead of `qid`.
         sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
@@ -186,6 +188,7 @@ class RidgeRanker(_FeaturesOrKernel):
         """
         settings, alpha, scale = self._ridge()
         data = self._check(X, y, qid, group, sample_weight, query_weight)
+        self._warn_of_missing_queries(data, qid, group)
         coordinates = Coordinates.choose(
             data,
             [settings],
@@ -230,6 +233,7 @@ class RidgeSearch(_FeaturesOrKernel):
         """
         combinations, given = self._grid()
         data = self._check(X, y, qid, group, sample_weight, query_weight)
+        self._warn_of_missing_queries(data, qid, group)
         if len(data.y) < 2:
             raise ValueError(
                 f"{type(self).__name__} holds rows out, so X must have two or more, got 1 sample"

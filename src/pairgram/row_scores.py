@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairgram import _core
+from pairgram._arrays import naming_columns, readable
 from pairgram._checks import require_finite
 from pairgram._map_base import block_rows
 from pairgram._threads import resolve_n_threads, single_threaded_blas
-from pairgram.data import mapped
+from pairgram.data import mapped, require_finite_features
 from pairgram.feature_maps import is_known
 from pairgram.kernels import KernelMap
 from pairgram.linear_nodes import linear_nodes
@@ -58,14 +59,16 @@ def checked_rows(estimator: Any, X: Any) -> Any:
     is_frame = pandas is not None and type(X) is pandas.DataFrame
     if is_frame and X.size > 0 and all(map(_is_ready, set(X.dtypes))):
         return validate_data(estimator, X, reset=False, skip_check_array=True).to_numpy()
-    return validate_data(
-        estimator,
-        X,
-        reset=False,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,
-    )
+    X = readable(X, "X")
+    with naming_columns(X, "X"):
+        return validate_data(
+            estimator,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+        )
 
 
 def _is_ready(dtype: Any) -> bool:
@@ -87,10 +90,14 @@ def scores_of(ranker: Any, X: Any) -> NDArray[Any]:
         if type(ranker.feature_map_) is KernelMap:
             row = int(np.argmin(np.isfinite(scores)))
             ranker.feature_map_.require_finite(X[row : row + 1], row)
+        if ranker.feature_map_ is not None:
+            require_finite_features(ranker.feature_map_, X)
+        raise ValueError("X too large: scores of its rows overflow")
     if X.dtype == np.float64:
         return scores
-    with np.errstate(over="ignore"):
-        return scores.astype(X.dtype)
+    if np.abs(scores).max(initial=0.0) > np.finfo(X.dtype).max:
+        raise ValueError("X too large: scores of its rows overflow float32")
+    return scores.astype(X.dtype)
 
 
 def _scores_of(ranker: Any, X: Any) -> Vector:
@@ -99,6 +106,7 @@ def _scores_of(ranker: Any, X: Any) -> Vector:
         return _Model([(None, _vector(ranker.coef_))]).scores(X, ranker.n_threads)
     if not is_known(feature_map):
         return _mapped_scores(feature_map, ranker.coef_, X)
+    feature_map.check_values(X)
     if type(feature_map) is KernelMap and scipy.sparse.issparse(X):
         return _mapped_scores(feature_map, ranker.coef_, X)
     model = _prepared(ranker, X.dtype)

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import assert_all_finite
 
+from pairgram._checks import require_finite
 from pairgram.data import RankingData
 from pairgram.laplacian import Vector, apply_half_laplacian, without_features
 from pairgram.pairs import PairSettings
@@ -50,7 +50,7 @@ class SparseSystem:
     def __init__(
         self, data: RankingData, settings: PairSettings, n_threads: int | None = None
     ) -> None:
-        assert_all_finite(data.X.data, input_name="X")
+        require_finite(data.X, "X")
         self._X = data.X.astype(np.float64, copy=False)
         self._data, self._settings, self._n_threads = data, settings, n_threads
         self._labelled = without_features(data.as_scope(settings))

@@ -40,6 +40,7 @@ def sums_of(
     node_map = native_map(data.feature_map, data.X.dtype)
     if node_map is not None:  # a node may hide NaN
         require_finite(data.X, "X")
+        data.feature_map.check_values(data.X)
     sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
     if sparse and not worth_densifying(data):
         sums, pair_weight, size = sparse_gram(data, settings, constant=constant)
@@ -61,7 +62,7 @@ def sums_of(
         wide = replace(data, X=data.X.astype(np.float64))
         return sums_of(wide, settings, n_threads, constant=constant)
     if not np.isfinite(diagonal).all():
-        require_finite(data.X, "X")
+        data.require_finite_features()
         column = int(np.argmin(np.isfinite(diagonal)))
         origin = "X" if data.feature_map is None else "the feature map"
         what = "y" if column == len(diagonal) - 1 else f"feature {column} of {origin}"

@@ -40,6 +40,9 @@ def train(
             show_default=False,
         ),
     ] = None,
+    one_query: Annotated[
+        bool, typer.Option("--one-query", help="Take a file without qids as one query.")
+    ] = False,
     settings: Settings,
     metric: opt.ChoiceMetric = None,
     convention: opt.Convention = "default",
@@ -52,7 +55,9 @@ def train(
     Every combination of --alphas or --Cs, --gamma, --pairs and --target is scored on queries that
     the model has not seen: each query in turn (exact leave-query-out), those of folds (elmrank: 10
     folds, RankSVMs: 5), or those of --valid. The best is fitted to all of FILE. The score printed
-    is that of the best on held-out queries; the seconds are those of fitting and choosing.
+    is that of the best on held-out queries; the seconds are those of fitting and choosing. A file
+    without qids is refused, but for models that do not compare rows within queries (rls,
+    elm-pointwise, elmrank), unless --one-query is given.
 
     \b
     Examples:
@@ -64,6 +69,7 @@ def train(
       pairgram train train.txt -o model.safetensors --model rank-fourier --gamma 2^-9:2^0:3
     """
     from pairgram.datasets import padded
+    from pairgram.queries import one_query_meant
 
     opt.check_one_stdin(FILE=file, **{"--valid": valid})
     opt.check_output(output, input=file, validation=valid)
@@ -92,11 +98,12 @@ def train(
             names = (opt.name_of(without), opt.name_of(other))
             raise ValueError("{}: found no qid, want ids as in {}".format(*names))
         opt.warn_of_no_ids(valid, held_out)
-    opt.warn_of_no_ids(file, data)
     search = entry.search(settings, held_out, scoring)
+    opt.require_ids(file, data, search, one_query)
+    opt.warn_of_no_ids(file, data)
     held_by = _held_out(entry, search, data) if valid is None else opt.name_of(valid)
     start = time.perf_counter()
-    with working("fitting"), opt.words_of_options():
+    with working("fitting"), opt.words_of_options(), one_query_meant():
         search.fit(data.X, data.y, qid=data.qid)
     seconds = time.perf_counter() - start
     search.save(output)
@@ -156,13 +163,15 @@ def cv(
       pairgram cv train.txt --alphas 2^-5:2^10 --metric map --convention letor
       pairgram cv train.txt --pairs gain --json | jq .best
     """
+    from pairgram.queries import one_query_meant
+
     entry = get_model(model, settings)
     search = entry.search(settings, None, opt.choice_metric(metric, convention, entry.metric))
     data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=settings.n_threads)
     opt.warn_of_no_ids(file, data)
     held_by = _held_out(entry, search, data)
     start = time.perf_counter()
-    with working("fitting"), opt.words_of_options():
+    with working("fitting"), opt.words_of_options(), one_query_meant():
         search.fit(data.X, data.y, qid=data.qid)
     seconds = time.perf_counter() - start
     path = tried(search)

@@ -30,6 +30,7 @@ __all__ = [
     "n_queries",
     "name_of",
     "predict_file",
+    "require_ids",
     "size_of",
     "warn_of_no_ids",
     "words_of_options",
@@ -231,6 +232,20 @@ def _largest_feature(path: Path, X: Any, n_threads: int | None) -> int:
     if X[:, -1].any() or is_stdin(path) or not path.is_file():
         return int(X.shape[1])
     return count_features(path, n_threads=n_threads)  # a feature may be named and 0 in every row
+
+
+def require_ids(path: Path, data: LetorData, search: Any, one_query: bool) -> None:
+    """Refuse a file without ids for a model of pairs within queries, unless it is one query.
+
+    Raises
+    ------
+    ValueError
+    """
+    if data.qid is None and search._needs_queries and not one_query:
+        raise ValueError(
+            f"{path}: found no qid, want qid:ID after every label; --one-query takes all "
+            f"{len(data.y)} rows as one query, all of whose rows are compared"
+        )
 
 
 def warn_of_no_ids(path: Path, data: LetorData) -> None:

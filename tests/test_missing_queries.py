@@ -1,0 +1,95 @@
+"""Query ids that do not reach an estimator are noticed."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import pairgram as pg
+from pairgram import MissingQueryWarning
+
+X, Y, QID = pg.make_ranking(60, 20, 4, random_state=0)
+FEW = slice(0, 1000)
+FORGETFUL = [
+    pg.RankRLS(),
+    pg.RankRLS(pairs="dropped", form="primal"),
+    pg.RankRLSCV([1.0], cv=2),
+    pg.RankRLSCV([1.0], pairs=[None, "kept"], cv=2),
+    pg.PairwiseELM(n_nodes=4),
+    pg.PairwiseELMCV([1.0], n_nodes=4, cv=2),
+    pg.RankSVM(),
+    pg.RankSVMCV([1.0], cv=2),
+]
+CONTENT = [
+    pg.RankRLS(pairs=None),
+    pg.RankRLS(scope="global"),
+    pg.RankRLSCV([1.0], pairs=[None], cv=2),
+    pg.PointwiseELM(n_nodes=4),
+    pg.PointwiseELMCV([1.0], n_nodes=4, cv=2),
+    pg.MPRank(),
+    pg.LSSVR(),
+    pg.ELMRank(n_nodes=4),
+    pg.ELMRank(n_nodes=4, scope="query"),
+    pg.ELMRankCV([1.0], [1.0], n_nodes=4, cv=2),
+]
+
+
+@pytest.mark.parametrize("model", FORGETFUL, ids=repr)
+def test_many_rows_without_ids_are_warned_of(model):
+    message = rf"^{type(model).__name__}\.fit got 1200 rows without qid and group: they are one"
+    with pytest.warns(MissingQueryWarning, match=message) as caught:
+        model.fit(X, Y)
+    assert [warning.filename for warning in caught] == [__file__]
+    model.fit(X[FEW], Y[FEW])
+    model.fit(X, Y, qid=QID)
+    model.fit(X, Y, group=[1200])
+
+
+@pytest.mark.parametrize("model", CONTENT, ids=repr)
+def test_models_of_rows_or_of_all_pairs_need_no_ids(model):
+    model.fit(X, Y)
+
+
+@pytest.mark.parametrize("model", [FORGETFUL[0], FORGETFUL[2], FORGETFUL[6]], ids=repr)
+def test_a_problem_of_a_batch_may_be_one_query(model):
+    pg.fit_many(model, [(X, Y), (X[:30], Y[:30])], on_error="raise")
+    pg.fit_many(make_pipeline(StandardScaler(), clone(model)), [(X, Y)], on_error="raise")
+    with pytest.warns(MissingQueryWarning):  # and only there
+        clone(model).fit(X, Y)
+
+
+def test_statistics_may_be_of_one_query():
+    pg.Pairgram.from_rows(X, Y)
+    assert issubclass(MissingQueryWarning, UserWarning)
+
+
+def test_groups_do_not_reach_the_estimator():
+    for call in (
+        lambda: cross_val_score(pg.RankRLS(), X[FEW], Y[FEW], cv=pg.QueryKFold(3), groups=QID[FEW]),
+        lambda: GridSearchCV(pg.RankRLS(), {"alpha": [1.0]}, cv=pg.QueryKFold(3)).fit(
+            X[FEW], Y[FEW], groups=QID[FEW]
+        ),
+        lambda: list(pg.QueryKFold(3).split(X, groups=QID)),
+    ):
+        with pytest.warns(MissingQueryWarning, match="groups, which the estimator does not see"):
+            call()
+
+
+def test_routed_ids_and_our_own_searches_are_not_warned_of(routing):
+    scores = cross_val_score(pg.RankRLS(), X, Y, cv=pg.QueryKFold(3), params={"qid": QID})
+    assert scores.min() > 0.6
+    for model in (pg.RankRLSCV([1.0], cv=pg.QueryKFold(3)), pg.RankSVMCV([1.0], cv=3)):
+        model.fit(X, Y, qid=QID)
+
+
+def test_ids_given_as_sizes_are_told_so():
+    with pytest.raises(ValueError, match=r"got 1200 sizes that add up to .* pass them as qid"):
+        pg.RankRLS().fit(X, Y, group=np.minimum(QID, 30))
+    with pytest.raises(ValueError, match=r"for query #0; one for each row looks like query ids"):
+        pg.RankRLS().fit(X, Y, group=QID + 10**6)
+    with pytest.raises(TypeError, match=r"integers, got <U.* looks like query ids: pass them as q"):
+        pg.RankRLS().fit(X, Y, group=QID.astype(str))
+    with pytest.raises(ValueError, match=r"2 sizes that add up to 1100$"):
+        pg.RankRLS().fit(X, Y, group=[100, 1000])

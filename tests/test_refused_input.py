@@ -1,0 +1,218 @@
+"""Masks, imaginary parts, text and NaN are refused by name wherever a caller's numbers come in."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.preprocessing import FunctionTransformer
+
+import pairgram as pg
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = RNG.integers(0, 3, 60).astype(float)
+QID = np.arange(60) // 6
+MODEL = pg.RankRLS().fit(X, Y, qid=QID)
+
+
+def masked(values):
+    """Mask the entries of row 7, in all columns but the first."""
+    mask = np.zeros(np.shape(values), dtype=bool)
+    mask[7 if mask.ndim == 1 else (7, slice(1, None))] = True
+    return np.ma.array(values, mask=mask)
+
+
+FITS = {
+    "X": lambda lossy: pg.RankRLS().fit(lossy(X), Y, qid=QID),
+    "y": lambda lossy: pg.RankRLSCV().fit(X, lossy(Y), qid=QID),
+    "qid": lambda lossy: pg.RankSVM().fit(X, Y, qid=lossy(QID)),
+    "sample_weight": lambda lossy: pg.MPRank().fit(X, Y, sample_weight=lossy(Y + 1)),
+    "query_weight": lambda lossy: pg.RankRLS().fit(X, Y, qid=QID, query_weight=lossy(Y + 1)),
+}
+OTHERS = {
+    "predict": ("X", lambda lossy: MODEL.predict(lossy(X))),
+    "nodes": ("X", lambda lossy: pg.RandomNodes(3).fit(lossy(X))),
+    "kernel_matrix": ("X", lambda lossy: pg.kernel_matrix(lossy(X))),
+    "Z": ("Z", lambda lossy: pg.kernel_matrix(X, lossy(X))),
+    "precomputed": ("X", lambda lossy: pg.kernel_matrix(lossy(X @ X.T), kernel="precomputed")),
+    "pairgram X": ("X", lambda lossy: pg.Pairgram.from_rows(lossy(X), Y)),
+    "pairgram y": ("y", lambda lossy: pg.Pairgram.from_rows(X, lossy(Y))),
+    "cv X": ("X of cv", lambda lossy: pg.RankRLSCV(cv=(lossy(X), Y)).fit(X, Y)),
+    "cv y": ("y of cv", lambda lossy: pg.RankRLSCV(cv=(X, lossy(Y))).fit(X, Y)),
+    "labels": ("y", lambda lossy: pg.evaluate("map", lossy(Y), Y)),
+    "scores": ("score", lambda lossy: pg.evaluate("map", Y, lossy(Y))),
+    "weights": ("sample_weight", lambda lossy: pg.evaluate("map", Y, Y, sample_weight=lossy(Y))),
+    "score": ("y", lambda lossy: MODEL.score(X, lossy(Y), qid=QID)),
+    "many": ("X", lambda lossy: pg.fit_many(pg.RankRLS(), [(lossy(X), Y)], on_error="raise")),
+    "targets": (
+        "y",
+        lambda lossy: pg.fit_many(pg.RankRLS(), [(X, lossy(np.c_[Y, Y]))], on_error="raise"),
+    ),
+    "dump": ("X", lambda lossy: pg.dump_letor("/dev/null", lossy(X), Y)),
+    "map": (
+        "what feature_map makes",
+        lambda lossy: pg.RankRLS(feature_map=FunctionTransformer(lossy)).fit(X, Y),
+    ),
+    "kernel": (
+        "the matrix of kernel .*",
+        lambda lossy: pg.RankRLS(kernel=lambda A, B: lossy(A @ B.T)).fit(X, Y),
+    ),
+}
+OTHERS |= {name: (name, call) for name, call in FITS.items()}
+
+
+@pytest.mark.parametrize("where", OTHERS)
+def test_masks_and_imaginary_parts_are_refused(where):
+    name, call = OTHERS[where]
+    dense = X.shape[0] if where in ("precomputed", "kernel") else None
+    column = "" if name in ("y", "qid", "score", "y of cv") or "weight" in name else ", column 1"
+    column = ", column 0" if where == "targets" else column
+    if dense is None and where != "map" and where != "targets":
+        with pytest.raises(ValueError, match=rf"^{name} must not be masked, .* in row 7{column}"):
+            call(masked)
+    with pytest.raises(ValueError, match=rf"^Complex data not supported: {name} must be real"):
+        call(lambda values: values * 1j)
+
+
+def test_masked_arrays_without_a_masked_entry_pass():
+    plain = np.ma.array(X, mask=False)
+    np.testing.assert_array_equal(pg.RankRLS().fit(plain, Y, qid=QID).coef_, MODEL.coef_)
+
+
+def test_lists_of_complex_numbers():
+    for call, name in (
+        (lambda: pg.RankRLS().fit((X * 1j).tolist(), Y), "X"),
+        (lambda: pg.RankRLS().fit(X, (Y * 1j).tolist()), "y"),
+        (lambda: pg.RankRLS().fit(X, Y, qid=list(Y * 1j)), "qid"),
+        (lambda: pg.RankRLS(pairs=lambda a, b: 1j * abs(a - b)).fit(X, Y), "what pairs=.* gives"),
+        (lambda: pg.RankRLSCV([1j]).fit(X, Y), "alphas"),
+    ):
+        with pytest.raises(ValueError, match=f"^Complex data not supported: {name} must be real"):
+            call()
+
+
+FRAMES = {
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "pyarrow": pa.table,
+    "batch": lambda columns: pa.RecordBatch.from_pydict(columns),
+}
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
+def test_a_column_that_is_no_numbers_is_named(make):
+    frame = make({"price": [1.0, 2, 3], "colour": ["4", "blue", "red"]})
+    for call in (
+        lambda: pg.RankRLS().fit(frame, Y[:3]),
+        lambda: pg.Pairgram.from_rows(frame, Y[:3]),
+        lambda: pg.kernel_matrix(frame),
+        lambda: pg.RandomNodes(2).fit(frame),
+    ):
+        with pytest.raises(
+            ValueError, match=r"^column 'colour' of X must be real .* 'blue' in row 1"
+        ):
+            call()
+
+
+def test_columns_of_other_types_are_named():
+    frame = pd.DataFrame({"a": [1.0, 2, 3], "when": pd.to_datetime(["2020-01-01"] * 3)})
+    with pytest.raises(ValueError, match=r"column 'when' of X must be .*, got datetime64"):
+        pg.RankRLS().fit(frame, Y[:3])
+    frame = pd.DataFrame({"a": [1.0, 2, 3], "kind": pd.Categorical(["x", "y", "x"])})
+    with pytest.raises(ValueError, match=r"column 'kind' of X must be .*, got 'x' in row 0"):
+        pg.RankRLS().fit(frame, Y[:3])
+    frame = pd.DataFrame({"a": [1.0, 2, 3], "phase": [1j, 2, 3]})
+    with pytest.raises(ValueError, match=r"column 'phase' of X must be .*, got complex128"):
+        pg.RankRLS().fit(frame, Y[:3])
+
+
+def test_arrow_tables_keep_their_column_names():
+    table = pa.table(dict(zip("abc", X.T, strict=True)))
+    frame = table.to_pandas()
+    batch = table.to_batches()[0]
+    for rows in (table, batch):
+        for model in (pg.RankRLS(), pg.LSSVR(), pg.RankRLS(kernel="rbf"), pg.ELMRank(n_nodes=3)):
+            fitted = model.fit(rows, Y)
+            assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
+            for other in (table, frame, batch):
+                assert fitted.predict(other).shape == (60,)
+        total = pg.Pairgram.from_rows(rows, Y, qid=QID)
+        assert total.feature_names_in_ == ["a", "b", "c"]
+        total.update(frame, Y, qid=QID + 10)
+        model = pg.RankRLS.from_pairgram(total)
+        assert model.predict(table).shape == (60,)
+        with pytest.raises(ValueError, match="must have the columns of the rows before"):
+            total.update(table.select(["b", "a", "c"]), Y, qid=QID + 20)
+
+
+def spoil(rows):
+    """Make NaN in column 2 of the row that is row 47 of X."""
+    made = rows.copy()
+    made[(rows == X[47]).all(axis=1), 2] = np.nan
+    return made
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pg.RankRLS(feature_map=FunctionTransformer(spoil)),
+        pg.RankRLS(feature_map=FunctionTransformer(spoil), form="dual"),
+        pg.RankRLSCV(feature_map=FunctionTransformer(spoil)),
+        pg.RankSVM(feature_map=FunctionTransformer(spoil)),
+        pg.RankSVM(feature_map=FunctionTransformer(spoil), memory_limit=0),
+        pg.RankSVMCV(feature_map=FunctionTransformer(spoil), cv=2),
+    ],
+)
+def test_a_feature_map_that_makes_nan_is_named(model):
+    with pytest.raises(ValueError, match=r"feature_map makes NaN of row 47 of X, in its column 2"):
+        model.fit(X, Y, qid=QID)
+    if not hasattr(model, "cv"):
+        model.fit(X[:40], Y[:40], qid=QID[:40])
+        with pytest.raises(ValueError, match=r"feature_map makes NaN of row 47 of X"):
+            model.predict(X)
+
+
+def test_odd_results_of_feature_maps():
+    for make, message in (
+        (lambda rows: rows[:, :0], r"and a column or more, but gave shape \(1, 0\)"),
+        (lambda rows: rows[0], r"but gave shape \(3,\)"),
+        (lambda rows: rows.astype(str), "what feature_map makes must be real numbers: got <U"),
+        (lambda rows: pd.DataFrame({"a": ["x"] * len(rows)}), "column 'a' of what feature_map"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            pg.RankRLS(feature_map=FunctionTransformer(make)).fit(X, Y, qid=QID)
+    objects = FunctionTransformer(lambda rows: rows.astype(object))
+    np.testing.assert_allclose(
+        pg.RankRLS(feature_map=objects).fit(X, Y, qid=QID).coef_, MODEL.coef_, rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    "model", [pg.RankRLS(feature_map=pg.RandomNodes(3)), pg.ELMRank(n_nodes=3)]
+)
+def test_a_range_of_infinite_width_is_named(model):
+    target = model if hasattr(model, "weight_range") else model.feature_map
+    target.set_params(weight_range=(-1e308, 1e308))
+    with pytest.raises(ValueError, match="weight_range must be a range whose width is finite"):
+        model.fit(X, Y, qid=QID)
+
+
+@pytest.mark.parametrize("name", ["m1d", "msd", "pearson", "ranking_error"])
+def test_values_whose_sums_overflow_are_refused(name):
+    qid = [1, 1, 2, 2]
+    with pytest.raises(ValueError, match=rf"{name} takes labels of at most .*1e\+308 in row 0"):
+        pg.evaluate(name, [1e308, -1e308, 1, 2], [1, 2, 1, 4], qid)
+    if name != "ranking_error":
+        with pytest.raises(ValueError, match=rf"{name} takes scores of at most .* in row 1"):
+            pg.evaluate(name, [1, 2, 1, 2], [1e307, -1e308, 1, 4], qid)
+    large = 1e151 if name == "msd" else 1e303
+    assert np.isfinite(pg.evaluate(name, [large, -large] * 50, [-large, large] * 50)[name])
+
+
+@pytest.mark.parametrize("unit", [1e308, 1e-300])
+def test_means_of_metrics_heed_ratios_of_weights_alone(unit):
+    y, score, qid = [2, 1, 0, 0, 1, 2], [1, 2, 3, 1, 2, 3], [1, 1, 1, 2, 2, 2]
+    weights = np.array([1, 1, 1, 0.5, 0.5, 0.5])
+    expected = pg.evaluate("map", y, score, qid, sample_weight=weights)
+    assert pg.evaluate("map", y, score, qid, sample_weight=unit * weights) == expected

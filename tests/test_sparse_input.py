@@ -1,0 +1,106 @@
+"""Sparse matrices of callers: broken ones are refused before anything reads them."""
+
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.preprocessing import FunctionTransformer
+
+import pairgram as pg
+from broken_sparse import broken, doors
+from pairgram import _core
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(24, 5))
+Y = RNG.integers(0, 3, 24).astype(float)
+QID = np.arange(24) // 6
+DOORS = doors(X, Y, QID)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_refuses_broken_matrices(door):
+    rng = np.random.default_rng(len(door))
+    for _ in range(40):
+        matrix, what = broken(X, rng)
+        with pytest.raises(ValueError, match=r"must have|must be|cannot be cut") as error:
+            DOORS[door](matrix)
+        assert re.match(r"[XZ]\b", str(error.value)), (what, error.value)
+
+
+def test_messages_name_the_row_and_the_index():
+    matrix = sp.csr_array(np.ones((50, 5)))
+    matrix.indices[38] = 10**8
+    with pytest.raises(
+        ValueError,
+        match=r"^X must have column indices of 0 to 4, got 100000000 in row 7 \(entry 38",
+    ):
+        pg.RankRLS().fit(matrix, np.arange(50.0))
+    matrix = sp.csc_array(np.ones((50, 5)))
+    matrix.indices[120] = -3
+    with pytest.raises(ValueError, match="X must have row indices of 0 to 49, got -3 in column 2"):
+        pg.RankRLS().fit(matrix, np.arange(50.0))
+    matrix = sp.csr_array(np.ones((50, 5)))
+    matrix.indptr[4] = 7
+    with pytest.raises(ValueError, match="does not decrease, but row 3 begins at 15 and ends at 7"):
+        pg.kernel_matrix(matrix)
+    matrix = sp.coo_array(np.ones((50, 5)))
+    matrix.coords[1][6] = 5
+    with pytest.raises(ValueError, match=r"within its shape \(50, 5\), got one in row 1, column 5"):
+        pg.kernel_matrix(np.ones((2, 5)), matrix)
+    with pytest.raises(ValueError, match="X must be 2-d, "):
+        pg.RankRLS().fit(sp.coo_array(np.ones(5)), np.arange(5.0))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_sound_matrices_of_every_format_pass(dtype):
+    dense = np.where(RNG.random(X.shape) < 0.4, X, 0)
+    expected = pg.RankRLS().fit(dense, Y, qid=QID).coef_
+    csr = sp.csr_array(dense)
+    csr.indices, csr.indptr = csr.indices.astype(dtype), csr.indptr.astype(dtype)
+    unsorted = csr[:, ::-1][:, ::-1]
+    slack = csr.copy()
+    slack.data, slack.indices = np.append(csr.data, 1.0), np.append(csr.indices, 0).astype(dtype)
+    mixed = csr.copy()
+    mixed.indices = mixed.indices.astype(np.int64)
+    small = csr.copy()
+    small.indices = small.indices.astype(np.uint8)
+    dia = sp.dia_array((np.ones((3, 5)), [0, -2, 99]), shape=(24, 5))
+    formats = [csr.tocsc(), csr.tocoo(), csr.tolil(), csr.todok(), csr.tobsr((2, 5))]
+    for matrix in [csr, unsorted, slack, mixed, small, sp.csr_matrix(csr), *formats]:
+        np.testing.assert_allclose(pg.RankRLS().fit(matrix, Y, qid=QID).coef_, expected, rtol=1e-9)
+    products = dia.toarray() @ dia.toarray().T
+    np.testing.assert_array_equal(pg.kernel_matrix(dia, kernel="linear"), products)
+    for sparse in (sp.csr_array((0, 5)), sp.csr_array((24, 0))):
+        with pytest.raises(ValueError, match="Found array with 0"):
+            pg.RankRLS().fit(sparse, Y)
+
+
+def test_what_callables_return_is_looked_at_too():
+    def make(rows):
+        made = sp.csr_array(rows)
+        made.indices[3] = 10**7
+        return made
+
+    with pytest.raises(ValueError, match="what feature_map makes must have column indices"):
+        pg.RankRLS(feature_map=FunctionTransformer(make)).fit(X, Y)
+    with pytest.raises(ValueError, match=r"the matrix of kernel .* must have column indices"):
+        pg.kernel_matrix(X, kernel=lambda A, B: make(A @ B.T))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("n", [0, 1, 2, 4095, 4096, 4097, 20_000])
+def test_the_first_wrong_index_is_found(dtype, n):
+    values = np.sort(np.random.default_rng(n).integers(0, 1000, n)).astype(dtype)
+    limit = int(values.max(initial=0)) + 1
+    assert (_core.first_outside(values, limit), _core.first_descent(values)) == (-1, -1)
+    assert _core.first_outside(values, 2**62) == -1
+    for at in {0, 1, n // 2, n - 1, 4095, 4096} & set(range(n)):
+        for wrong in (-1, limit, np.iinfo(dtype).max, np.iinfo(dtype).min):
+            changed = values.copy()
+            changed[at:] = wrong
+            assert _core.first_outside(changed, limit) == at
+        if at:
+            changed = values.copy()
+            changed[at] = changed[at - 1] - 1
+            assert _core.first_descent(changed) == at - 1
