@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "interrupt.hpp"
 #include "rows.hpp"
 #include "simd.hpp"
 
@@ -85,6 +86,7 @@ void column_panels<T>::add_product_in(std::ptrdiff_t m, const T* a, std::ptrdiff
                                       std::ptrdiff_t ldc) const {
     constexpr std::ptrdiff_t width = panel_packs * Lanes;
     for (std::ptrdiff_t from = 0; from < k_; from += summed_at_once) {
+        check_interrupt();
         for (std::size_t j = 0; j < panels_.size(); ++j) {
             const auto [panel_begin, at] = panels_[j];
             const auto begin = std::max(from, panel_begin);

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <type_traits>
 
+#include "interrupt.hpp"
 #include "rows.hpp"
 #include "simd.hpp"
 
@@ -151,10 +152,12 @@ void map_to_nodes(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::
             std::fill_n(row, map.n_nodes, T{0});
         else
             std::copy_n(map.bias, map.n_nodes, row);
-        if (map.manhattan)
+        if (map.manhattan) {
+            check_interrupt();
             add_scaled_distances(d, map.n_nodes, x, map.manhattan, map.square, row);
-        else if (map.square)
+        } else if (map.square) {
             add_scaled<T>(map.n_nodes, square_of(d, x), map.square, row);
+        }
     }
     if (!map.manhattan) map.weights.add_product(n, rows, ldr, out, ldo);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
