@@ -185,8 +185,8 @@ def check_not_negative(X: Any, name: str) -> None:
         at = int(np.argmax(entries.data < 0))
         row, column = entries.row[at], entries.col[at]
     raise ValueError(
-        f"Negative values in data: {name} must hold entries >= 0 for kernel='minmax', got {X[row, column]} in row {row}, "
-        f"column {column}"
+        f"Negative values in data: {name} must hold entries >= 0 for kernel='minmax', got "
+        f"{X[row, column]} in row {row}, column {column}"
     )
 
 
