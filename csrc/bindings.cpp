@@ -37,18 +37,22 @@ py::tuple gram(const array<T>& features, const array<double>& targets, const arr
                const optional_array<double>& query_weights, const std::string& pairs,
                const std::string& weighting, const optional_array<double>& level_values,
                const optional_array<double>& omega, const py::object& map, py::ssize_t block_rows,
-               int n_threads) {
+               std::optional<array<std::int64_t>> varying, int n_threads) {
     const auto rule = rule_of(pairs, weighting, level_values, omega);
     const auto rows = features_of(features, targets, map);
     const ranking_arrays arrays{labels, offsets, order, row_weights, query_weights};
     const auto view = arrays.view(rule, features.shape(0));
     check(block_rows >= 0, "block_rows must be at least 0");
+    check(!varying || (varying->ndim() == 1 && varying->size() == rows.n_features + 1),
+          "varying must be (n_features + 1,)");
+    pointer(varying);  // aligned
+    auto* counts = varying ? varying->mutable_data() : nullptr;
     array<double> out({rows.width(), rows.width()});
     auto* data = out.mutable_data();
     double pair_weight = 0;
     {
         const pg::without_gil release;
-        pair_weight = pg::gram(rule, view, rows, block_rows, data, n_threads);
+        pair_weight = pg::gram(rule, view, rows, block_rows, data, counts, n_threads);
     }
     return py::make_tuple(out, pair_weight);
 }
@@ -226,7 +230,8 @@ py::ssize_t cholesky(array<double>& matrix, int n_threads) {
 template <class T>
 void define_least_squares(py::module_& m) {
     m.def("gram", &gram<T>, PAIRGRAM_RANKING_ARGUMENTS, py::arg("map") = py::none(),
-          py::arg("block_rows") = 0, py::arg("n_threads") = 1);
+          py::arg("block_rows") = 0, py::arg("varying").noconvert() = py::none(),
+          py::arg("n_threads") = 1);
     m.def("half_laplacian", &half_laplacian<T>, PAIRGRAM_RANKING_ARGUMENTS);
     m.def("leave_query_out", &leave_query_out<T>, PAIRGRAM_RANKING_ARGUMENTS,
           py::arg("basis").noconvert().none(true), py::arg("eigenvalues").noconvert(),

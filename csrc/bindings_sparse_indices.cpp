@@ -1,6 +1,7 @@
-// The checks of sparse matrices' index arrays.
+// The checks of sparse matrices' index arrays, and what their rows vary in.
 #include "bindings.hpp"
 #include "sparse_indices.hpp"
+#include "varying.hpp"
 
 namespace pairgram {
 
@@ -29,6 +30,43 @@ void define(py::module_& m) {
             return first_descent(n, data);
         },
         py::arg("values").noconvert());
+    m.def(
+        "count_varying",
+        [](const array<I>& indptr, const array<I>& indices, const array<double>& values,
+           array<std::int64_t>& counts, const array<std::int64_t>& offsets,
+           const optional_array<std::int64_t>& order, const optional_array<double>& row_weights,
+           const array<bool>& counted, bool pointwise) {
+            check(indptr.ndim() == 1 && indptr.size() > 0,
+                  "indptr must be 1-d, one more than rows");
+            const auto n_rows = indptr.size() - 1;
+            const auto queries = queries_of(offsets, order, n_rows);
+            check(counts.ndim() == 1 && counts.size() > 0, "counts must be (n_features + 1,)");
+            const auto n_features = counts.size() - 1;
+            check(!row_weights || (row_weights->ndim() == 1 && row_weights->size() == n_rows),
+                  "row_weights: 1-d, one per row");
+            check(counted.ndim() == 1 && counted.size() == queries.n_queries,
+                  "counted: 1-d, one per query");
+            const auto *bounds = pointer(indptr), *columns = pointer(indices);
+            const auto* entries = pointer(values);
+            check(indices.ndim() == 1 && values.ndim() == 1 && indices.size() == values.size(),
+                  "indices and values must be 1-d and equally long");
+            check(bounds[0] == 0 && first_descent(indptr.size(), bounds) < 0 &&
+                      bounds[n_rows] <= indices.size() &&
+                      first_outside(bounds[n_rows], columns, n_features) < 0,
+                  "indptr and indices must be those of CSR");
+            pointer(counts);  // aligned
+            auto* out = counts.mutable_data();
+            const auto* weights = pointer(row_weights);
+            const auto* seen = counted.data();
+            const without_gil release;
+            count_varying(queries.n_queries, queries.offsets, queries.order, weights, seen,
+                          pointwise, n_features, bounds, columns, entries, out);
+        },
+        py::arg("indptr").noconvert(), py::arg("indices").noconvert(),
+        py::arg("values").noconvert(), py::arg("counts").noconvert(),
+        py::arg("offsets").noconvert(), py::kw_only(), py::arg("order").noconvert() = py::none(),
+        py::arg("row_weights").noconvert() = py::none(), py::arg("counted").noconvert(),
+        py::arg("pointwise"));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <numeric>
 
 #include "rows.hpp"
@@ -21,6 +23,12 @@ std::vector<std::int64_t> order_by_label(const query_rows& rows, std::ptrdiff_t 
         return rows.labels[a] < rows.labels[b];
     });
     return order;
+}
+
+// The row that others are taken from, the first of those of the largest weight: the mean of a query
+// that one row dominates is then next to 0, and keeps its digits.
+std::ptrdiff_t heaviest(const std::vector<double>& weights) {
+    return std::max_element(weights.begin(), weights.end()) - weights.begin();
 }
 
 }  // namespace
@@ -123,14 +131,20 @@ void half_laplacian_blocks<T>::set_pivot(std::ptrdiff_t row, const T* mapped,
 }
 
 // Row − pivot, both as given, so that a large common offset cancels exactly. With a map, out holds
-// the row's features already.
+// the row's features already. varying, if given, is told how a row that counts differs from the
+// pivot; what a map makes of equal rows may differ by rounding, where they stand in a block.
 template <class T>
 void half_laplacian_blocks<T>::load(std::ptrdiff_t row, std::ptrdiff_t pivot_row,
-                                    const std::vector<T>& pivot, double weight, T* out,
-                                    double* sum) const {
+                                    const std::vector<T>& pivot, double weight, T* out, double* sum,
+                                    varying_features<T>* varying) const {
     const auto d = features_.n_features, t = features_.n_targets;
     const T* source = features_.map ? out : features_.inputs + row * d;
-    load_row(d, source, pivot.data(), weight, out, sum);
+    const bool marks = varying && weight > 0 && !varying->complete();
+    if (marks && features_.map)
+        varying->mark(out, pivot.data(), 64 * std::numeric_limits<T>::epsilon());
+    auto* const flags = marks && !features_.map ? varying->flags() : nullptr;
+    load_row(d, source, pivot.data(), weight, out, sum, flags);
+    if (flags) varying->marked();
     const bool pointwise = rule_.kind == pair_kind::none;
     load_row(t, features_.targets + row * t,
              pointwise ? no_target_pivot_.data() : features_.targets + pivot_row * t, weight,
@@ -147,8 +161,9 @@ void half_laplacian_blocks<T>::transform(std::ptrdiff_t b, T* out, std::ptrdiff_
 }
 
 template <class T>
-double half_laplacian_blocks<T>::transform_queries(const block& b, T* out,
-                                                   std::ptrdiff_t ld) const {
+double half_laplacian_blocks<T>::transform_queries(const block& b, T* out, std::ptrdiff_t ld) {
+    std::vector<std::int64_t> counts(counts_ ? size_of(features_.n_features + 1) : 0);
+    varying_features<T> varying;
     query_plan plan;
     level_sums sums;
     std::vector<T> scratch;
@@ -162,21 +177,30 @@ double half_laplacian_blocks<T>::transform_queries(const block& b, T* out,
         const auto begin = static_cast<std::ptrdiff_t>(rows_.offsets[q]);
         plan_query(rule_, rows_, q, nullptr, plan);
         sums.reset(plan.n_levels(), width());
-        set_pivot(rows_.row(begin), features_.map ? out : nullptr, scratch);
+        const auto pivot = heaviest(plan.weight), pivot_row = rows_.row(begin + pivot);
+        set_pivot(pivot_row, features_.map ? out + pivot * ld : nullptr, scratch);
+        const bool counts_query = counts_ && plan.pair_weight > 0;
+        if (counts_query) varying.start(features_.n_features);
         for (std::ptrdiff_t i = 0; i < n; ++i)
-            load(rows_.row(begin + i), rows_.row(begin), scratch, plan.weight[size_of(i)],
-                 out + i * ld, sums.sum.data() + plan.level[size_of(i)] * width());
+            load(rows_.row(begin + i), pivot_row, scratch, plan.weight[size_of(i)], out + i * ld,
+                 sums.sum.data() + plan.level[size_of(i)] * width(),
+                 counts_query ? &varying : nullptr);
+        if (counts_query) varying.add_to(counts.data());
         transform_rows<T>(n, width(), plan.level.data(), plan.weight.data(), plan.within.data(),
                           plan, join_of(rule_.kind), out, ld, sums);
         pair_weight += plan.pair_weight;
         out += n * ld;
+    }
+    if (counts_) {
+        const std::lock_guard<std::mutex> lock(counts_mutex_);
+        std::transform(counts.begin(), counts.end(), counts_, counts_, std::plus<>());
     }
     return pair_weight;
 }
 
 template <class T>
 void half_laplacian_blocks<T>::transform_chunk(const block& b, T* out, std::ptrdiff_t ld) {
-    const auto& query = long_queries_[size_of(b.long_index)];
+    auto& query = long_queries_[size_of(b.long_index)];
     const auto first = static_cast<std::ptrdiff_t>(rows_.offsets[query.query]);
     const auto row = [&](std::ptrdiff_t i) {
         return query.order.empty() ? rows_.row(first + i)
@@ -189,12 +213,20 @@ void half_laplacian_blocks<T>::transform_chunk(const block& b, T* out, std::ptrd
     std::vector<T> scratch;
     features_.map_to(
         b.n_rows, [&](std::ptrdiff_t i) { return row(b.begin + i); }, out, ld, scratch);
-    set_pivot(rows_.row(first), nullptr, scratch);
+    const auto pivot_row = row(heaviest(query.plan.weight));
+    set_pivot(pivot_row, nullptr, scratch);
+    varying_features<T> varying;
+    const bool counts_query = counts_ && query.plan.pair_weight > 0;
+    if (counts_query) varying.start(features_.n_features);
     for (std::ptrdiff_t i = 0; i < b.n_rows; ++i) {
         level[size_of(i)] =
             query.plan.level[size_of(b.begin + i)] - static_cast<std::int32_t>(b.first_level);
-        load(row(b.begin + i), rows_.row(first), scratch, weight[i], out + i * ld,
-             sums.sum.data() + level[size_of(i)] * width());
+        load(row(b.begin + i), pivot_row, scratch, weight[i], out + i * ld,
+             sums.sum.data() + level[size_of(i)] * width(), counts_query ? &varying : nullptr);
+    }
+    if (counts_query) {
+        const std::lock_guard<std::mutex> lock(counts_mutex_);
+        varying.each([&](std::size_t j) { query.varies[j] = 1; });
     }
     const auto how = rule_.kind == pair_kind::omega ? join::within : join_of(rule_.kind);
     transform_rows<T>(b.n_rows, width(), level.data(), weight,
@@ -254,6 +286,22 @@ void half_laplacian_blocks<T>::join_query(const long_query& query, std::vector<d
         const auto at = out.size();
         out.resize(at + level_means.size());
         between_rows(plan, w, level_means.data(), out.data() + at);
+    }
+}
+
+template <class T>
+void half_laplacian_blocks<T>::count_varying(std::int64_t* counts) {
+    counts_ = counts;
+    for (auto& query : long_queries_) query.varies.assign(size_of(features_.n_features), 0);
+}
+
+template <class T>
+void half_laplacian_blocks<T>::finish_counts() {
+    if (!counts_) return;
+    for (const auto& query : long_queries_) {
+        for (std::size_t j = 0; j < query.varies.size(); ++j) counts_[j] += query.varies[j];
+        counts_[features_.n_features] += std::any_of(query.varies.begin(), query.varies.end(),
+                                                     [](std::uint8_t varies) { return varies; });
     }
 }
 

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "half_laplacian.hpp"
 #include "node_map.hpp"
+#include "varying.hpp"
 
 namespace pairgram {
 
@@ -55,6 +57,7 @@ struct long_query {
     query_plan plan;
     std::vector<std::int64_t> order;  // rows by label; empty where the labels do not matter
     std::vector<block> chunks;
+    std::vector<std::uint8_t> varies;  // (n_features,), where that is counted
 };
 
 template <class T>
@@ -80,13 +83,21 @@ class half_laplacian_blocks {
     // After all blocks: Σ W_ij over all queries.
     double pair_weight() const;
 
+    // Before the first block: adds to counts (n_features + 1) the number of queries in which each
+    // feature varies, and in which any does. See varying.hpp; values that a map makes are equal
+    // where they differ by rounding.
+    void count_varying(std::int64_t* counts);
+
+    // After all blocks: counts the queries that are longer than a block.
+    void finish_counts();
+
   private:
     void cut_long_query(std::ptrdiff_t query, std::ptrdiff_t block_rows);
-    double transform_queries(const block& b, T* out, std::ptrdiff_t ld) const;
+    double transform_queries(const block& b, T* out, std::ptrdiff_t ld);
     void transform_chunk(const block& b, T* out, std::ptrdiff_t ld);
     void set_pivot(std::ptrdiff_t row, const T* mapped, std::vector<T>& pivot) const;
     void load(std::ptrdiff_t row, std::ptrdiff_t pivot_row, const std::vector<T>& pivot,
-              double weight, T* out, double* sum) const;
+              double weight, T* out, double* sum, varying_features<T>* varying) const;
     void join_query(const long_query& query, std::vector<double>& out) const;
 
     pair_rule rule_;
@@ -98,6 +109,8 @@ class half_laplacian_blocks {
     std::vector<double> chunk_weight_;     // (n_chunks,)
     std::vector<double> chunk_mean_;       // (n_chunks, width) from the query's first row
     std::vector<double> no_target_pivot_;  // zeros
+    std::int64_t* counts_ = nullptr;       // of queries in which features vary, or none
+    std::mutex counts_mutex_;
 };
 
 }  // namespace pairgram

@@ -167,7 +167,7 @@ void gram_in_tiles(half_laplacian_blocks<T>& blocks, double* gram, int n_threads
 
 template <class T>
 double gram(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
-            std::ptrdiff_t block_rows, double* gram, int n_threads) {
+            std::ptrdiff_t block_rows, double* gram, std::int64_t* varying, int n_threads) {
     const auto width = features.width();
     const auto sum_bytes = width * width * static_cast<std::ptrdiff_t>(sizeof(double));
     const auto n_slots = std::min(most_slots, slot_bytes / sum_bytes);
@@ -178,6 +178,7 @@ double gram(const pair_rule& rule, const query_rows& rows, const feature_rows<T>
                                 in_slots ? fewest_column_bytes / size : fewest_rows, most_rows);
     }
     half_laplacian_blocks<T> blocks(rule, rows, features, block_rows);
+    if (varying) blocks.count_varying(varying);
     if (in_slots)
         gram_in_slots(blocks, n_slots, gram, n_threads);
     else
@@ -186,12 +187,13 @@ double gram(const pair_rule& rule, const query_rows& rows, const feature_rows<T>
     add_in_tiles(width, static_cast<std::ptrdiff_t>(joining.size()) / width, joining.data(), width,
                  gram, n_threads);
     copy_upper_to_lower(width, gram, n_threads);
+    blocks.finish_counts();
     return blocks.pair_weight();
 }
 
 template double gram<double>(const pair_rule&, const query_rows&, const feature_rows<double>&,
-                             std::ptrdiff_t, double*, int);
+                             std::ptrdiff_t, double*, std::int64_t*, int);
 template double gram<float>(const pair_rule&, const query_rows&, const feature_rows<float>&,
-                            std::ptrdiff_t, double*, int);
+                            std::ptrdiff_t, double*, std::int64_t*, int);
 
 }  // namespace pairgram

@@ -129,6 +129,17 @@ PAIRGRAM_CLONES void load_and_add(std::ptrdiff_t width, const S* source, const S
     }
 }
 
+template <class T, class S>
+PAIRGRAM_CLONES void load_add_and_mark(std::ptrdiff_t width, const S* source, const S* pivot,
+                                       double weight, T* row, double* sum, flag_of<S>* flags) {
+    for (std::ptrdiff_t j = 0; j < width; ++j) {
+        const S value = source[j] - pivot[j];
+        row[j] = static_cast<T>(value);
+        sum[j] += weight * static_cast<double>(value);
+        flags[j] |= source[j] != pivot[j] ? flag_of<S>{1} : flag_of<S>{0};
+    }
+}
+
 template <class T>
 PAIRGRAM_CLONES void scale_and_shift(std::ptrdiff_t width, T root_weight, T factor,
                                      const double* offset, T* row) {
@@ -212,8 +223,11 @@ void between_rows(const query_plan& plan, std::ptrdiff_t width, const double* me
 
 template <class T, class S>
 void load_row(std::ptrdiff_t width, const S* source, const S* pivot, double weight, T* row,
-              double* sum) {
-    load_and_add<T, S>(width, source, pivot, weight, row, sum);
+              double* sum, flag_of<S>* flags) {
+    if (flags)
+        load_add_and_mark<T, S>(width, source, pivot, weight, row, sum, flags);
+    else
+        load_and_add<T, S>(width, source, pivot, weight, row, sum);
 }
 
 template <class T>
@@ -256,13 +270,13 @@ void transform_rows(std::ptrdiff_t n, std::ptrdiff_t width, const std::int32_t* 
 }
 
 template void load_row<double, double>(std::ptrdiff_t, const double*, const double*, double,
-                                       double*, double*);
+                                       double*, double*, flag_of<double>*);
 template void load_row<double, float>(std::ptrdiff_t, const float*, const float*, double, double*,
-                                      double*);
+                                      double*, flag_of<float>*);
 template void load_row<float, float>(std::ptrdiff_t, const float*, const float*, double, float*,
-                                     double*);
+                                     double*, flag_of<float>*);
 template void load_row<float, double>(std::ptrdiff_t, const double*, const double*, double, float*,
-                                      double*);
+                                      double*, flag_of<double>*);
 template void transform_rows<double>(std::ptrdiff_t, std::ptrdiff_t, const std::int32_t*,
                                      const double*, const double*, const query_plan&, join, double*,
                                      std::ptrdiff_t, level_sums&);

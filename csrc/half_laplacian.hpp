@@ -18,6 +18,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "varying.hpp"
+
 namespace pairgram {
 
 enum class pair_kind { none, kept, dropped, omega };
@@ -82,10 +84,11 @@ struct level_sums {
 // (Bμ)_l of every level, with means (K, width), into out (K, width): B from the plan's chord.
 void between_rows(const query_plan& plan, std::ptrdiff_t width, const double* means, double* out);
 
-// Loads row = source − pivot, widened or narrowed to T, and adds weight·row to sum (may be null).
+// Loads row = source − pivot, widened or narrowed to T, and adds weight·row to sum. With flags,
+// those of columns that differ from the pivot are set.
 template <class T, class S>
 void load_row(std::ptrdiff_t width, const S* source, const S* pivot, double weight, T* row,
-              double* sum);
+              double* sum, flag_of<S>* flags = nullptr);
 
 // How transform_rows joins the rows that it is given: not centred (pointwise), centred per level,
 // and the levels joined for dropped ties (between) or for any ω.

@@ -100,7 +100,7 @@ def test_what_is_refitted():
     problem.query = np.arange(24) // 6
     data = data_of(problem, kernel_matrix(problem.X))
     rows = np.arange(24)
-    whole = list(QueryKFold(2).split(problem.X, problem.y, problem.query))
+    whole = list(QueryKFold(2).split(problem.X, qid=problem.query))
     cut = list(KFold(3).split(rows))
 
     def taken(settings, splits):
@@ -127,7 +127,7 @@ def test_the_search_scores_folds(scope):
     splits = (
         list(KFold(4, shuffle=True, random_state=0).split(K))
         if qid is None
-        else list(QueryKFold(4).split(K, problem.y, qid))
+        else list(QueryKFold(4).split(K, qid=qid))
     )
     settings = PairSettings("kept", scope)
     parts = refits(problem, K, settings, model.alphas_, splits)

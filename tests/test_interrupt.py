@@ -29,8 +29,8 @@ pytestmark = [
 rng = np.random.default_rng(0)
 
 
-class Stop(Exception):
-    """What the signal handler raises."""
+class Stop(BaseException):
+    """What the signal handler raises: like KeyboardInterrupt, not an error."""
 
 
 @pytest.fixture

@@ -272,7 +272,8 @@ def test_splitters_equal_refits(data, pairs, scope, scale, splitter):
     model = RankRLSCV(alphas, **named, scale=scale, cv=splitter, scoring=metric)
     model.fit(X, y, qid=qid)
     by_group = isinstance(splitter, (QueryKFold, GroupKFold))
-    splits = splitter.split(X, y, qid if by_group else None)
+    ids = {"qid" if isinstance(splitter, QueryKFold) else "groups": qid if by_group else None}
+    splits = splitter.split(X, y, **ids)
     expected = []
     for train, test in splits:
         fits = [
@@ -497,7 +498,7 @@ def test_weights_of_the_mean_are_pooled_over_folds(data):
     model = RankRLSCV([1.0], cv=QueryKFold(4), scoring=metric)
     model.fit(X, y, qid=qid, sample_weight=v, query_weight=w)
     values, weights = [], []
-    for train, test in QueryKFold(4).split(X, y, qid):
+    for train, test in QueryKFold(4).split(X, qid=qid):
         fit = RankRLS(1.0).fit(
             X[train], y[train], qid=qid[train], sample_weight=v[train], query_weight=w[train]
         )

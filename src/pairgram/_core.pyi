@@ -53,6 +53,7 @@ def gram(
     omega: NDArray[np.float64] | None = None,
     map: _NodeMap[_T] | None = None,
     block_rows: int = 0,
+    varying: NDArray[np.int64] | None = None,
     n_threads: int = 1,
 ) -> tuple[NDArray[np.float64], float]: ...
 def half_laplacian(
@@ -302,3 +303,15 @@ def sum_rows(
 ) -> NDArray[np.float64]: ...
 def first_outside(values: NDArray[np.int32] | NDArray[np.int64], limit: int) -> int: ...
 def first_descent(values: NDArray[np.int32] | NDArray[np.int64]) -> int: ...
+def count_varying(
+    indptr: NDArray[np.int32] | NDArray[np.int64],
+    indices: NDArray[np.int32] | NDArray[np.int64],
+    values: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    *,
+    order: NDArray[np.int64] | None = None,
+    row_weights: NDArray[np.float64] | None = None,
+    counted: NDArray[np.bool_],
+    pointwise: bool,
+) -> None: ...

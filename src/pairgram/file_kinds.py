@@ -312,6 +312,9 @@ def _statistics(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
     names, features = state["feature_names_in_"], sizes.setdefault("features", outputs)
     require(names is None or len(names) == features, f"want {features} names of features")
     scatter = settings["scope"] == "global" and settings["pairs"] == "kept"
+    require(
+        "varying" not in arrays or arrays["varying"].min(initial=0) >= 0, "varying must be >= 0"
+    )
     for name in ("mean", "origin"):
         require((name in arrays) == scatter, f"{name} must be there with scope 'global' alone")
 
@@ -325,7 +328,9 @@ STATISTICS: Mapping[str, Kind] = {
                 "n_queries": integer(0),
                 "_pair_weight": number(),
                 "_weight": AT_LEAST_0,
+                "_first_id?": LAST_ID,
                 "_last_id": LAST_ID,
+                "ids?": optional(choice("check")),
                 "feature_names_in_": optional(NAMES),
             },
         },
@@ -333,6 +338,8 @@ STATISTICS: Mapping[str, Kind] = {
             "sums": Array(FLOAT64, ("columns", "columns")),
             "mean?": Array(FLOAT64, ("columns",)),
             "origin?": Array(FLOAT64, ("columns",)),
+            "varying?": Array(INT64, ("outputs",)),
+            "ids?": Array(("uint64",), ("ids",)),
         },
         _statistics,
     )

@@ -14,15 +14,20 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from pairgram._checks import check_text
 from pairgram._files import shown
 from pairgram.data import RankingData, names_of
 from pairgram.feature_maps import describe_map, restore_map, same_map
+from pairgram.id_set import Hashes, IdSet, hash_ids, shared_with
 from pairgram.pairs import Pairs, PairSettings, Scope, Target, Weighting
 from pairgram.persistence import read_file, write_file
 from pairgram.ridge import RidgePath, check_alpha, check_alphas, scale_factors, solve_ridge
-from pairgram.sums import clear_noise, mean_of, sums_of
+from pairgram.sums import NOISE, clear_noise, mean_of, sums_of
 
 __all__ = ["Pairgram"]
+
+MOST_IDS = 1_000_000  # that are remembered
+LEAST_LEFT = 1e-10  # of a feature's sum of squares, for digits to be left by a subtraction
 
 
 class Pairgram:
@@ -45,6 +50,12 @@ class Pairgram:
         stored. One that is not fitted yet is fitted to the first rows.
     n_threads : int or None, default=None
         None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``.
+    ids : "check" or None, default="check"
+        "check": a query id that comes a second time, in another update or another shard, is
+        refused: a query that is cut in two loses the pairs between its parts. 8 bytes an id; up to
+        1,000,000 of them, with more it becomes None. None: ids are not remembered, as where every
+        shard numbers its queries anew. Rows without ids, and those of ``scope="global"``, are never
+        checked.
 
     Attributes
     ----------
@@ -55,6 +66,12 @@ class Pairgram:
     pair_weight : float
         ``Σ_ij W_ij`` over both orders and the diagonal.
     n_rows, n_queries : int
+    n_varying : ndarray of shape (n_features,), int64, or None
+        In how many queries each feature varies: has different values in two rows that count, or,
+        for pointwise rows, one that is not 0. With ``scope="global"`` 0 or 1. None where it is not
+        known, as in files of versions that did not count.
+    ids : "check" or None
+        Whether ids are checked still.
     feature_names_in_ : list of str, or None
         Column names, where the rows came as a frame.
 
@@ -66,6 +83,16 @@ class Pairgram:
     harm; sparse rows, which that would fill, are not.
 
     ``from_rows`` and ``update`` cost n · n_features² flops and O(n_features²) memory besides X.
+
+    A subtraction leaves rounding error of the size of what was subtracted. A feature that varies in
+    no query that is left has rows and columns of exact zeros in G and g. One that does vary, but of
+    whose G_jj less than 1e-10 is left, has no digits to go by: that is refused. Where `n_varying`
+    is not known, and with ``scope="global"``, what is left below 1e-13 counts as 0.
+
+    Ids are remembered as 64-bit hashes, see `pairgram.id_set.hash_ids`, which depend on their type
+    and value alone: equal whole numbers have the same in every integer type, in every process.
+    Ids of types other than numbers, text, bytes, times, UUID and tuples of these are not checked.
+    Of a million different ids, two share a hash with a probability of 3e-8.
 
     References
     ----------
@@ -82,6 +109,12 @@ class Pairgram:
     99
     """
 
+    # what pickles of versions that did not know them say
+    ids: str | None = None
+    _varying: NDArray[np.int64] | None = None
+    _known_ids = IdSet()
+    _first_id: Any = None
+
     def __init__(
         self,
         *,
@@ -91,12 +124,17 @@ class Pairgram:
         target: Target = "label",
         feature_map: Any = None,
         n_threads: int | None = None,
+        ids: str | None = "check",
     ) -> None:
+        if ids is not None:
+            check_text("ids", ids, ("check",))
         self._start(PairSettings(pairs, scope, weighting, target), n_threads, feature_map)
+        self.ids = ids
 
     def _start(
         self, settings: PairSettings, n_threads: int | None, feature_map: Any = None
     ) -> None:
+        self.ids = None
         self.settings = settings
         self.n_threads = n_threads
         self.feature_map = feature_map
@@ -109,6 +147,9 @@ class Pairgram:
         self._weight = 0.0
         self._mean: NDArray[np.float64] | None = None
         self._origin: NDArray[np.float64] | None = None
+        self._varying = None  # (n_features,)
+        self._known_ids = IdSet()
+        self._first_id: Any = None
         self._last_id: Any = None
         self.feature_names_in_: list[str] | None = None
 
@@ -128,6 +169,7 @@ class Pairgram:
         target: Target = "label",
         feature_map: Any = None,
         n_threads: int | None = None,
+        ids: str | None = "check",
     ) -> Self:
         """Build the statistics of one data set; parameters as those of the class and `update`."""
         self = cls(
@@ -137,6 +179,7 @@ class Pairgram:
             target=target,
             feature_map=feature_map,
             n_threads=n_threads,
+            ids=ids,
         )
         return self.update(
             X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
@@ -164,9 +207,6 @@ class Pairgram:
     ) -> Self:
         """Add rows of a stream; each call holds whole queries.
 
-        Only a query that goes on from the previous call is noticed: to remember every id would take
-        memory without bound.
-
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features), float64 or float32
@@ -185,8 +225,8 @@ class Pairgram:
         Raises
         ------
         ValueError
-            If the data are not as above; if the query that ended the previous call goes on in
-            this one; if the number of features differs from that of earlier calls; with
+            If the data are not as above; if a query id came in an earlier call (see `ids` of the
+            class); if the number of features differs from that of earlier calls; with
             ``scope="global"``, on a second call unless pairs are kept. The statistics are then
             what they were before.
         """
@@ -198,20 +238,48 @@ class Pairgram:
         data = RankingData.make(
             X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
         )
-        ids = data.queries.ids
-        if ids is None or len(ids) == 0 or self.settings.scope == "global":
-            ids = np.empty(0)
-        if self._last_id is not None and self._last_id in ids.tolist():
-            raise ValueError(
-                f"qid {self._last_id!r} ended the previous update and goes on in this one: each "
-                "call must hold whole queries"
-            )
-        self._add(data)
+        hashes, ends = self._new_ids(data)
+        self._add(data, counts=True)
         self.feature_names_in_ = names
-        self._last_id = ids[data.queries.index()[-1:]].tolist()[0] if len(ids) else None
+        if ends:
+            self._remember(hashes)
+            self._first_id = ends[0] if self._first_id is None else self._first_id
+            self._last_id = ends[1]
         return self
 
-    def _add(self, data: RankingData) -> None:
+    def _new_ids(self, data: RankingData) -> tuple[Hashes, tuple[Any, Any] | None]:
+        """Return the hashes of the ids of data, and the first and the last row's id, checked.
+
+        No ids, and None, where they are not to be checked.
+        """
+        ids = data.queries.ids
+        if self.ids is None or ids is None or len(ids) == 0 or self.settings.scope == "global":
+            return np.empty(0, np.uint64), None
+        hashes, known = hash_ids(ids)
+        again = known & self._known_ids.contains(hashes)
+        last = ids[data.queries.index()[-1:]].tolist()[0]
+        if again.any():
+            found = ids[[int(np.argmax(again))]].tolist()[0]
+            more = int(np.count_nonzero(again)) - 1
+            raise ValueError(
+                f"qid {found!r}{f' and {more} more' * (more > 0)} came in an earlier update: each "
+                "call must hold whole queries (ids=None takes equal ids for different queries)"
+            )
+        return hashes[known], (ids[:1].tolist()[0], last)
+
+    def _remember(self, hashes: Hashes) -> None:
+        """Add new ids to those that are known, up to the most that are remembered."""
+        if len(self._known_ids) + len(hashes) > MOST_IDS:
+            self._forget_ids()
+        else:
+            self._known_ids = self._known_ids.union(IdSet.of(hashes))
+
+    def _forget_ids(self) -> None:
+        self.ids, self._known_ids = None, IdSet()
+        self._first_id = self._last_id = None
+
+    def _add(self, data: RankingData, *, counts: bool = False) -> None:
+        """Add checked rows; with `counts`, also those of the queries in which features vary."""
         if data.feature_map is None and self.feature_map is not None:
             fitted = self._fitted_map(data.X) if self._sums is None else self.feature_map
             data = replace(data, feature_map=fitted)
@@ -228,8 +296,10 @@ class Pairgram:
         if self._scatter:
             settings = PairSettings("kept", "global", "documents", settings.target)
             added._weight, added._origin, added._mean = mean_of(data, settings)
-        added._sums, added._pair_weight = sums_of(data, settings, self.n_threads)
-        merged = added if self._sums is None else self + added
+        varying = np.zeros(n_features + 1, dtype=np.int64) if counts else None
+        added._sums, added._pair_weight = sums_of(data, settings, self.n_threads, varying=varying)
+        added._varying = None if varying is None else varying[:-1]
+        merged = added if self._sums is None else self._combine(added, 1, check_ids=False)
         self.__dict__.update(merged.__dict__)
 
     def _like(self) -> Self:
@@ -237,6 +307,8 @@ class Pairgram:
         other = type(self).__new__(type(self))
         other._start(self.settings, self.n_threads, self.feature_map)
         other.feature_names_in_ = self.feature_names_in_
+        for name in ("ids", "_known_ids", "_first_id", "_last_id"):
+            setattr(other, name, getattr(self, name))
         return other
 
     def _fitted_map(self, X: Any) -> Any:
@@ -294,19 +366,41 @@ class Pairgram:
         """``Σ_ij W_ij``, both orders and the diagonal."""
         return self._factor * self._weight if self._scatter else self._pair_weight
 
+    @property
+    def n_varying(self) -> NDArray[np.int64] | None:
+        """In how many queries each feature varies, shape (n_features,); None where not known."""
+        if self._varying is not None and self._global:
+            return (np.diag(self._require())[:-1] > 0).astype(np.int64)
+        return self._varying
+
     def __add__(self, other: Pairgram) -> Pairgram:
-        """Return the statistics of both sets of queries; settings must agree."""
+        """Return the statistics of both sets of queries; settings must agree.
+
+        Raises
+        ------
+        ValueError
+            If settings, feature maps or columns differ, or a query id is in both (see `ids`).
+        """
         return self._combine(other, 1)
 
     def __sub__(self, other: Pairgram) -> Pairgram:
-        """Return the statistics without the queries of `other`, as if they had never been seen."""
+        """Return the statistics without the queries of `other`, as if they had never been seen.
+
+        Whether they are there is not looked at; ids that `other` has may be added again.
+
+        Raises
+        ------
+        ValueError
+            If settings, feature maps or columns differ, or so little is left of a feature that it
+            is rounding error (see Notes of the class).
+        """
         return self._combine(other, -1)
 
     def __radd__(self, other: Any) -> Pairgram:
         """Let ``sum`` merge shards: it begins with 0."""
         return self if other == 0 else NotImplemented
 
-    def _combine(self, other: Pairgram, sign: int) -> Pairgram:
+    def _combine(self, other: Pairgram, sign: int, *, check_ids: bool = True) -> Pairgram:
         if not isinstance(other, Pairgram):
             return NotImplemented
         verb = "merge" if sign > 0 else "subtract"
@@ -331,22 +425,86 @@ class Pairgram:
                 f"cannot {verb} statistics of columns {other.feature_names_in_} and "
                 f"{self.feature_names_in_}"
             )
+        if sign > 0 and check_ids:
+            self._refuse_shared_ids(other)
         result = self._like()
-        result.feature_names_in_ = self.feature_names_in_
         result.n_rows = self.n_rows + sign * other.n_rows
         result.n_queries = self.n_queries + sign * other.n_queries
         if self._global:
             result.n_queries = int(result.n_rows > 0)
         result._pair_weight = self._pair_weight + sign * other._pair_weight
         result._sums = mine + sign * theirs
-        result._last_id = self._last_id
-        if sign > 0 and other._last_id is not None:
-            result._last_id = other._last_id
+        if self._varying is not None and other._varying is not None:
+            result._varying = np.maximum(self._varying + sign * other._varying, 0)
         if self._scatter:
             _join_means(result, self, other, sign)
         if sign < 0:
-            clear_noise(result._sums, np.diag(mine))
+            result._known_ids = self._known_ids.without(other._known_ids)
+            result._settle(np.diag(mine))
+        elif check_ids:
+            result._take_ids(other)
         return result
+
+    def _refuse_shared_ids(self, other: Pairgram) -> None:
+        """Raise a ValueError where a query id of this side is one of the other's."""
+        few, many = sorted((self._known_ids, other._known_ids), key=len)
+        hashes = few.array()
+        shared = hashes[many.contains(hashes)]
+        if not len(shared):
+            return
+        ends = [self._first_id, self._last_id, other._first_id, other._last_id]
+        named = shared_with([end for end in ends if end is not None], shared)
+        what = f"{len(shared)} query ids are in both"
+        if named:
+            more = f" and {len(shared) - 1} more" if len(shared) > 1 else ""
+            what = f"query {named[0]!r}{more} is in both"
+        raise ValueError(
+            f"cannot merge: {what}, and a query that is cut in two loses pairs; each side must "
+            "hold whole queries (ids=None takes equal ids for different queries)"
+        )
+
+    def _take_ids(self, other: Pairgram) -> None:
+        """Remember the ids of another side too, where both are checked."""
+        total = len(self._known_ids) + len(other._known_ids)
+        if self.ids is None or other.ids is None or total > MOST_IDS:
+            self._forget_ids()
+            return
+        self._known_ids = self._known_ids.union(other._known_ids)
+        self._first_id = other._first_id if self._first_id is None else self._first_id
+        self._last_id = self._last_id if other._last_id is None else other._last_id
+
+    def _settle(self, before: NDArray[np.float64]) -> None:
+        """Tell what a subtraction left of each feature from rounding error.
+
+        Parameters
+        ----------
+        before : ndarray of shape (n_features + 1,), float64
+            The diagonal of the sums before it, of which the last is that of the labels.
+        """
+        sums = self._require()
+        if self._varying is None:
+            clear_noise(sums, before)
+            return
+        after = np.diag(sums)
+        constant = self._varying == 0
+        if self._global:
+            constant = after[:-1] <= NOISE * before[:-1]
+        lost = ~constant & (after[:-1] < LEAST_LEFT * before[:-1])
+        if lost.any():
+            j = int(np.argmax(lost))
+            names = self.feature_names_in_ if self.feature_map is None else None
+            name = j if names is None else repr(names[j])
+            where = "" if self._global else f" varies in {self._varying[j]} of the queries left but"
+            raise ValueError(
+                f"cannot subtract: feature {name}{where} has {max(0.0, after[j] / before[j]):.0e} "
+                "of its sum of squares left, which is rounding error below 1e-10: build the "
+                "statistics of the queries left from their rows"
+            )
+        if not after[-1] > NOISE * before[-1]:
+            constant = np.append(constant, True)
+        cleared = np.flatnonzero(constant)
+        sums[cleared] = 0.0
+        sums[:, cleared] = 0.0
 
     def solve(self, alpha: float, *, scale: bool = False) -> NDArray[np.float64]:
         """Return the weights that minimise the objective for one ridge, shape (n_features,).
@@ -406,16 +564,21 @@ class Pairgram:
         ValueError
             If `pairs` is a Python callable, which a file cannot hold.
         """
-        arrays = {"sums": self._require()}
+        arrays: dict[str, NDArray[Any]] = {"sums": self._require()}
         map_arrays, map_settings = describe_map(self.feature_map)
         arrays |= map_arrays
+        if self._varying is not None:
+            arrays["varying"] = self._varying
+        if len(self._known_ids):
+            arrays["ids"] = self._known_ids.array()
         if self._mean is not None and self._origin is not None:
             arrays |= {"mean": self._mean, "origin": self._origin}
-        names = ("n_rows", "n_queries", "_pair_weight", "_weight", "_last_id", "feature_names_in_")
+        names = ("n_rows", "n_queries", "_pair_weight", "_weight", "feature_names_in_", "ids")
         state = {name: getattr(self, name) for name in names}
-        last = self._last_id
-        if not (isinstance(last, (int, str)) or (isinstance(last, float) and isfinite(last))):
-            state["_last_id"] = None
+        for name in ("_first_id", "_last_id"):
+            value = getattr(self, name)
+            plain = isinstance(value, (int, str)) or (isinstance(value, float) and isfinite(value))
+            state[name] = value if plain else None
         settings = {
             field.name: getattr(self.settings, field.name) for field in fields(PairSettings)
         }
@@ -438,7 +601,11 @@ class Pairgram:
         _, arrays, settings = read_file(path, ("Pairgram",))
         state = settings.pop("state")
         self = cls(**{**settings, "feature_map": restore_map(arrays, settings["feature_map"])})
+        self.ids = None  # of a version that did not hold ids
         self.__dict__.update(state)
+        self._varying = arrays.get("varying")
+        if "ids" in arrays:
+            self._known_ids = IdSet.of(arrays["ids"])
         self._sums, self._mean = arrays["sums"], arrays.get("mean")
         self._origin = arrays.get("origin")
         with np.errstate(over="ignore"):
@@ -448,7 +615,7 @@ class Pairgram:
 
     def __repr__(self) -> str:
         size = "no rows" if self._sums is None else f"{self.n_rows} rows, {self.n_queries} queries"
-        return f"<Pairgram of {size}: {self.settings}>"
+        return f"<Pairgram of {size}, ids={self.ids!r}: {self.settings}>"
 
 
 def _join_means(result: Pairgram, a: Pairgram, b: Pairgram, sign: int) -> None:

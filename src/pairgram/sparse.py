@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from pairgram import _core
 from pairgram._memory import available_memory
 from pairgram._threads import single_threaded_blas
 from pairgram.data import DENSE_BLOCK_BYTES, RankingData
@@ -44,10 +45,13 @@ class SparseGram:
         is the one from which the others subtract.
     pair_weight : float
         Σ W.
+    has_weight : ndarray of shape (n_queries,), bool
+        The queries in which W is not 0.
     """
 
     products: list[tuple[int, Any, Any]]
     pair_weight: float
+    has_weight: NDArray[np.bool_]
 
     @classmethod
     def of(
@@ -102,7 +106,7 @@ class SparseGram:
         if omega is not None:
             sums = _sum_rows(rows, v, level, len(level_query))
             products.append((-1, sums, _scaled(omega @ sums, factor[level_query])))
-        return cls(products, float(factor @ pair_weight))
+        return cls(products, float(factor @ pair_weight), factor * pair_weight > 0)
 
     def diagonal(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the diagonal, and the size of what was subtracted: O(nnz) each (n_columns,).
@@ -126,9 +130,15 @@ class SparseGram:
 
 
 def sparse_gram(
-    data: RankingData, settings: PairSettings, *, constant: bool = False
+    data: RankingData,
+    settings: PairSettings,
+    *,
+    constant: bool = False,
+    varying: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
     """Return (the sums over [X, y] or [X, 1, y], Σ W, the size of what was subtracted) for CSR X.
+
+    The numbers of queries in which features vary are added to `varying`, (n_features + 1,).
 
     Raises
     ------
@@ -143,7 +153,30 @@ def sparse_gram(
             f"temporaries, but {available_memory() / 2**30:.1f} GiB are free: use fewer features"
         )
     factors = SparseGram.of(data, settings, targets=data.targets(settings, constant=constant))
+    if varying is not None:
+        _count_varying(data, settings.pairs is None, factors.has_weight, varying)
     return factors.matrix(), factors.pair_weight, factors.diagonal()[1]
+
+
+def _count_varying(
+    data: RankingData, pointwise: bool, counted: NDArray[np.bool_], varying: NDArray[np.int64]
+) -> None:
+    X = data.X
+    if not X.has_canonical_format:  # duplicates are one entry
+        X = X.copy()
+        X.sum_duplicates()
+    dtype: Any = np.int32 if X.indices.dtype == X.indptr.dtype == np.int32 else np.int64
+    _core.count_varying(
+        np.ascontiguousarray(X.indptr, dtype),
+        np.ascontiguousarray(X.indices, dtype),
+        np.ascontiguousarray(X.data, np.float64),
+        varying,
+        data.queries.offsets,
+        order=data.queries.order,
+        row_weights=data.row_weights,
+        counted=counted,
+        pointwise=pointwise,
+    )
 
 
 def _worth_multiplying(A: Any, B: Any) -> Iterator[tuple[Any, Any]]:

@@ -17,24 +17,38 @@ from pairgram.linear_nodes import LinearNodes, linear_nodes
 from pairgram.pairs import PairSettings
 from pairgram.sparse import sparse_gram, worth_densifying
 
-__all__ = ["clear_noise", "mean_of", "sums_of"]
+__all__ = ["NOISE", "clear_noise", "mean_of", "sums_of"]
 
 # What is left of a feature's sum of squares after a subtraction is rounding error below this share.
 NOISE = 1e-13
 
 
 def sums_of(
-    data: RankingData, settings: PairSettings, n_threads: int | None, *, constant: bool = False
+    data: RankingData,
+    settings: PairSettings,
+    n_threads: int | None,
+    *,
+    constant: bool = False,
+    varying: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.float64], float]:
     """Return (the sums over [X, y], Σ W); X with NaN or infinity is a ValueError.
 
     A linear map is applied to the sums of the inputs, not to the rows, where that is as good. With
-    `constant` the sums are those over [X, 1, y].
+    `constant` the sums are those over [X, 1, y]. `varying`, of shape (n_features + 1,), is set to
+    the number of queries in which each feature varies, and in which any does.
     """
+    if varying is not None:
+        varying[:] = 0
     if (nodes := linear_nodes(data.feature_map)) is not None and nodes.acts_on_sums():
         # Differences within pairs do not have the offsets of the nodes.
         offsets, inputs = settings.pairs is None, replace(data, feature_map=None)
-        sums, pair_weight = sums_of(inputs, settings, n_threads, constant=offsets)
+        of_inputs = None if varying is None else np.zeros(inputs.n_features + 1, dtype=np.int64)
+        sums, pair_weight = sums_of(
+            inputs, settings, n_threads, constant=offsets, varying=of_inputs
+        )
+        if varying is not None and of_inputs is not None:  # nodes are sums of the inputs
+            has_values = int(np.count_nonzero(inputs.has_pairs(settings)))
+            varying[:] = has_values if offsets else of_inputs[-1]
         return _apply(nodes, sums, offsets), pair_weight
     threads = resolve_n_threads(n_threads)
     node_map = native_map(data.feature_map, data.X.dtype)
@@ -43,13 +57,13 @@ def sums_of(
         data.feature_map.check_values(data.X)
     sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
     if sparse and not worth_densifying(data):
-        sums, pair_weight, size = sparse_gram(data, settings, constant=constant)
+        sums, pair_weight, size = sparse_gram(data, settings, constant=constant, varying=varying)
         clear_noise(sums, size)
     else:
         parts: list[tuple[NDArray[np.float64], float]] = []
         with single_threaded_blas():
             for _, (arguments, named) in data.kernel_blocks(settings, constant=constant):
-                part = _core.gram(*arguments, **named, n_threads=threads)
+                part = _core.gram(*arguments, **named, varying=varying, n_threads=threads)
                 parts = [part if not parts else (parts[0][0] + part[0], parts[0][1] + part[1])]
         sums, pair_weight = parts[0]
     if node_map is not None:  # what differs by rounding alone does not differ
@@ -60,7 +74,7 @@ def sums_of(
     diagonal = np.diag(sums)
     if data.X.dtype == np.float32 and _leaves_float32(data, diagonal[: data.n_features]):
         wide = replace(data, X=data.X.astype(np.float64))
-        return sums_of(wide, settings, n_threads, constant=constant)
+        return sums_of(wide, settings, n_threads, constant=constant, varying=varying)
     if not np.isfinite(diagonal).all():
         data.require_finite_features()
         column = int(np.argmin(np.isfinite(diagonal)))
