@@ -72,7 +72,7 @@ def gram_of_one_call(n_threads):
 
 
 def hold_out(n_threads):
-    X, y, qid = _rows(30_000, 300)
+    X, y, qid = _rows(40_000, 250)
     return lambda: RankRLSCV(n_threads=n_threads).fit(X, y, qid=qid)
 
 
