@@ -31,7 +31,7 @@ from pairgram import (
 )
 
 N_FEATURES = 4
-KERNELS = ("rbf", "laplacian", "polynomial", "linear", "tanimoto")
+KERNELS = ("rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax")
 ACTIVATIONS = ("linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine")
 MIXED = ["sigmoid", "gaussian", "linear"]
 
