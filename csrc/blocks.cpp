@@ -25,12 +25,6 @@ std::vector<std::int64_t> order_by_label(const query_rows& rows, std::ptrdiff_t 
     return order;
 }
 
-// The row that others are taken from, the first of those of the largest weight: the mean of a query
-// that one row dominates is then next to 0, and keeps its digits.
-std::ptrdiff_t heaviest(const std::vector<double>& weights) {
-    return std::max_element(weights.begin(), weights.end()) - weights.begin();
-}
-
 }  // namespace
 
 template <class T>
@@ -177,7 +171,7 @@ double half_laplacian_blocks<T>::transform_queries(const block& b, T* out, std::
         const auto begin = static_cast<std::ptrdiff_t>(rows_.offsets[q]);
         plan_query(rule_, rows_, q, nullptr, plan);
         sums.reset(plan.n_levels(), width());
-        const auto pivot = heaviest(plan.weight), pivot_row = rows_.row(begin + pivot);
+        const auto pivot = heaviest_row(plan), pivot_row = rows_.row(begin + pivot);
         set_pivot(pivot_row, features_.map ? out + pivot * ld : nullptr, scratch);
         const bool counts_query = counts_ && plan.pair_weight > 0;
         if (counts_query) varying.start(features_.n_features);
@@ -213,7 +207,7 @@ void half_laplacian_blocks<T>::transform_chunk(const block& b, T* out, std::ptrd
     std::vector<T> scratch;
     features_.map_to(
         b.n_rows, [&](std::ptrdiff_t i) { return row(b.begin + i); }, out, ld, scratch);
-    const auto pivot_row = row(heaviest(query.plan.weight));
+    const auto pivot_row = row(heaviest_row(query.plan));
     set_pivot(pivot_row, nullptr, scratch);
     varying_features<T> varying;
     const bool counts_query = counts_ && query.plan.pair_weight > 0;

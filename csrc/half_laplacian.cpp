@@ -198,6 +198,17 @@ void plan_query(const pair_rule& rule, const query_rows& rows, std::ptrdiff_t qu
     }
 }
 
+std::ptrdiff_t heaviest_row(const query_plan& plan) {
+    std::ptrdiff_t best = 0;
+    double most = 0;
+    for (std::size_t i = 0; i < plan.weight.size(); ++i)
+        if (plan.weight[i] > most && plan.within[size_of(plan.level[i])] > 0) {
+            most = plan.weight[i];
+            best = static_cast<std::ptrdiff_t>(i);
+        }
+    return best;
+}
+
 void level_sums::reset(std::ptrdiff_t n_levels, std::ptrdiff_t width) {
     sum.assign(size_of(n_levels * width), 0.0);
     weight.assign(size_of(n_levels), 0.0);

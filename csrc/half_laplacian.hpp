@@ -72,6 +72,10 @@ struct query_plan {
 void plan_query(const pair_rule& rule, const query_rows& rows, std::ptrdiff_t query,
                 const std::int64_t* order, query_plan& plan);
 
+// The row that the others of a query are taken from: the first of the largest weight among those in
+// pairs. The mean of a query that one row dominates is then next to 0, and keeps its digits.
+std::ptrdiff_t heaviest_row(const query_plan& plan);
+
 // Sums per level of rows that are loaded one after the other.
 struct level_sums {
     std::vector<double> sum;     // (K, width); after finish: the offset of every level

@@ -52,10 +52,9 @@ PAIRGRAM_CLONES void scale_and_add(std::ptrdiff_t width, double factor, double s
 void transform(const query_plan& plan, pair_kind kind, std::ptrdiff_t width, workspace& w) {
     const auto n = static_cast<std::ptrdiff_t>(plan.weight.size());
     // Row − row, so that a large common offset cancels exactly.
-    if (kind == pair_kind::none)
-        w.pivot.assign(size_of(width), 0.0);
-    else
-        w.pivot.assign(w.strip.begin(), w.strip.begin() + width);
+    w.pivot.assign(size_of(width), 0.0);
+    if (kind != pair_kind::none)
+        std::copy_n(w.strip.begin() + heaviest_row(plan) * width, width, w.pivot.begin());
     w.sums.reset(plan.n_levels(), width);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         double* row = w.strip.data() + i * width;
@@ -75,7 +74,7 @@ void add_between_rows_adjoint(const query_plan& plan, std::ptrdiff_t width, cons
         const double degree = std::accumulate(chord + l + 1, chord + k, 0.0);
         const double v = plan.level_weight[size_of(l)];
         if (degree <= 0 || v <= 0) continue;
-        const double scale = 1 / std::sqrt(degree * v);
+        const double scale = 1 / (std::sqrt(degree) * std::sqrt(v));  // their product may vanish
         for (std::ptrdiff_t i = l + 1; i < k; ++i)
             for (std::ptrdiff_t j = 0; j < width; ++j) {
                 const double part = chord[i] * scale * t[l * width + j];

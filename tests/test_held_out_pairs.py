@@ -202,4 +202,6 @@ def test_what_is_refused():
         RankRLSCV([1.0], pairs="dropped", cv="leave-pair-out").fit(wide, wide[:, 0])
     long = rng.normal(size=(2000, 150))
     with pytest.raises(ValueError, match=r"2000 rows, rank 150 and 34 alphas.*fewer alphas"):
-        RankRLSCV(cv="leave-pair-out").fit(long, long[:, 0], sample_weight=rng.uniform(1, 2, 2000))
+        RankRLSCV(cv="leave-pair-out").fit(
+            long, long[:, 0], group=[2000], sample_weight=rng.uniform(1, 2, 2000)
+        )

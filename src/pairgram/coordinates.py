@@ -21,6 +21,7 @@ from pairgram.sparse_system import SparseSystem, worth_iterating
 
 __all__ = ["Coordinates"]
 
+SMALLEST_FEATURE = 1e-145  # of the largest, in the dual
 FORMS = ("auto", "primal", "dual")
 
 
@@ -48,6 +49,7 @@ class Coordinates:
     form: str = "primal"
     coefs: Callable[[Vector], Vector] = _same
     iterate: bool = False
+    scale: bool = False
 
     @classmethod
     def choose(
@@ -96,7 +98,7 @@ class Coordinates:
             return cls(data, "dual")
         iterate = form != "dual" and not path and worth_iterating(data)
         if scale or iterate:
-            return cls(data, iterate=iterate)
+            return cls(data, iterate=iterate, scale=scale)
         primal = cls.of_features(data, settings)
         if form == "dual" or (form == "auto" and primal.smaller_form() == "dual"):
             return primal._dual(settings, path, n_threads)
@@ -133,6 +135,11 @@ class Coordinates:
         H = self.data.features()
         if first_not_finite(H) is not None:
             self.data.require_finite_features()
+        if 0 < (size := abs(H).max()) < SMALLEST_FEATURE:
+            raise ValueError(
+                f"X too small: no feature is larger than {size:.1g}, want {SMALLEST_FEATURE:g}, "
+                "whose square a number holds: multiply X, as StandardScaler does"
+            )
         if scipy.sparse.issparse(H):
             H = H.astype(np.float64, copy=False)
         else:
@@ -163,7 +170,7 @@ class Coordinates:
         self.data.require_pairs(settings)
         if self.form == "dual":
             return DualGram(self.data, settings, n_threads)
-        return Pairgram.from_data(self.data, settings, n_threads)
+        return Pairgram.from_data(self.data, settings, n_threads, counts=self.scale)
 
 
 def _centre(H: Vector, data: RankingData) -> None:

@@ -11,6 +11,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, column_or_1d
 
+from pairgram import _core
 from pairgram._arrays import (
     column_names,
     naming_columns,
@@ -30,6 +31,8 @@ from pairgram.random_nodes import RandomNodes
 __all__ = ["RankingData", "mapped", "names_of", "require_finite_features"]
 
 DENSE_BLOCK_BYTES = 64 << 20
+# Σ W of all pairs, beyond which squares and products of solutions leave the range of numbers.
+SMALLEST_PAIR_WEIGHT, LARGEST_PAIR_WEIGHT = 1e-290, 1e303
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +214,46 @@ class RankingData:
                 f"{len(self.y)}: every query has a single row, or weight 0, or, where tied pairs "
                 "do not count, rows of one label"
             )
+
+    def require_pair_weight(self, settings: PairSettings, pair_weight: float) -> None:
+        """Raise a ValueError where the weights of pairs, Σ W in all, leave the range of numbers.
+
+        A pair has the product of two row weights, which may be 0 or infinite where they are not.
+        """
+        if not pair_weight <= LARGEST_PAIR_WEIGHT:
+            raise ValueError(
+                "sample_weight or query_weight too large: the weights of all pairs, products of "
+                f"two, add up to {pair_weight:.1g}, want at most {LARGEST_PAIR_WEIGHT:g}"
+            )
+        has_pairs = None
+        if settings.weighting == "queries" and self.row_weights is not None:
+            has_pairs = self.has_pairs(settings)
+            every = self.query_weights if self.query_weights is not None else 1.0
+            expected = float((has_pairs * every).sum()) * (1 if settings.pairs is None else 2)
+            vanished = pair_weight < 0.999999 * expected
+        else:
+            vanished = pair_weight < SMALLEST_PAIR_WEIGHT
+        if not vanished:
+            return
+        has_pairs = self.has_pairs(settings) if has_pairs is None else has_pairs
+        if has_pairs.any():
+            raise ValueError(
+                "sample_weight or query_weight too small"
+                f"{', or labels too close' * (settings.kind == 'omega')}: the weights of all "
+                f"pairs, products of two, add up to {pair_weight:.1g}, want at least "
+                f"{SMALLEST_PAIR_WEIGHT:g}, or vanish in a query"
+            )
+
+    def pair_weight(self, settings: PairSettings) -> float:
+        """Return ``Σ_ij W_ij``, both orders and the diagonal, from labels and weights alone."""
+        labelled = replace(self, X=np.empty((len(self.y), 0)), feature_map=None)
+        ((_, (arguments, named)),) = labelled.kernel_blocks(settings)
+        return float(_core.gram(*arguments, **named, n_threads=1)[1])
+
+    @property
+    def may_vanish(self) -> bool:
+        """Whether row or query weights may make pair weights that leave the range of numbers."""
+        return self.row_weights is not None or self.query_weights is not None
 
     def kernel_blocks(
         self, settings: PairSettings, *, constant: bool = False

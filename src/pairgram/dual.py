@@ -27,6 +27,7 @@ Rows = NDArray[np.int64]
 # n² for the eigenvectors, which are orthogonal to 1e-11 rather than to 1e-14 and take a third
 # longer. Up to this order the workspace is below 0.3 GB.
 DIVIDE_AND_CONQUER_ORDER = 4096
+SMALLEST_KERNEL = 1e-290  # of the largest entry
 FLOOR = float(np.finfo(np.float64).eps)  # of eigenvalues, relative to the largest
 
 
@@ -227,6 +228,13 @@ class DualGram:
         matrix = self._matrix()
         require_finite(matrix, "X")
         largest = float(max(matrix.max(initial=0.0), -matrix.min(initial=0.0)))
+        if 0 < largest < SMALLEST_KERNEL:
+            raise ValueError(
+                f"the kernel matrix is too small: its largest entry is {largest:.1g}, want "
+                f"{SMALLEST_KERNEL:g} or more: multiply it, or X"
+            )
+        if labelled.may_vanish or self.settings.kind == "omega":
+            labelled.require_pair_weight(self.settings, labelled.pair_weight(self.settings))
         self._root(labelled, matrix)
         self._root(labelled, matrix, axis=1)
         target = self._targets(labelled)

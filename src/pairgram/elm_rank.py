@@ -70,6 +70,23 @@ class _ELMRank(LinearRanker):
             setattr(self, name, value)
         return self
 
+    def _delimit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_weight: ArrayLike | None,
+    ) -> RankingData:
+        """Delimit rows; the objective is a mean, so that ratios of weights are all that counts."""
+        data = super()._delimit(X, y, qid, group, sample_weight, query_weight)
+        return replace(
+            data,
+            row_weights=_in_range(data.row_weights),
+            query_weights=_in_range(data.query_weights),
+        )
+
     def _check_parameters(self) -> None:
         """Raise a ValueError that names a parameter which is not as described."""
         check_size("n_estimators", self.n_estimators)
@@ -457,6 +474,17 @@ class ELMRankCV(_ELMRank):
             del parameters[name]
         chosen = {"alpha": self.alpha_, "C": self.C_, "weight_range": self.weight_range_}
         return parameters | chosen
+
+
+def _in_range(weights: Vector | None) -> Vector | None:
+    """Return huge or tiny weights times a power of 4, the largest of them near 1; others as given.
+
+    Roots of such weights are rounded as those of the given ones are.
+    """
+    if weights is None or not weights.any() or 1e-30 <= weights.max() <= 1e30:
+        return weights
+    exponent = int(np.frexp(weights.max())[1])
+    return np.ldexp(weights, -(exponent + exponent % 2))
 
 
 def _grid(alphas: ArrayLike, Cs: ArrayLike) -> Grid:

@@ -22,7 +22,7 @@ from pairgram.id_set import Hashes, IdSet, hash_ids, shared_with
 from pairgram.pairs import Pairs, PairSettings, Scope, Target, Weighting
 from pairgram.persistence import read_file, write_file
 from pairgram.ridge import RidgePath, check_alpha, check_alphas, scale_factors, solve_ridge
-from pairgram.sums import NOISE, clear_noise, mean_of, sums_of
+from pairgram.sums import NOISE, SMALLEST_SQUARES, clear_noise, mean_of, sums_of
 
 __all__ = ["Pairgram"]
 
@@ -187,12 +187,20 @@ class Pairgram:
 
     @classmethod
     def from_data(
-        cls, data: RankingData, settings: PairSettings, n_threads: int | None = None
+        cls,
+        data: RankingData,
+        settings: PairSettings,
+        n_threads: int | None = None,
+        *,
+        counts: bool = False,
     ) -> Self:
-        """Build the statistics of data that have been checked; see `from_rows`."""
+        """Build the statistics of data that have been checked; see `from_rows`.
+
+        Without ids, and `n_varying` where `counts` asks for it.
+        """
         self = cls.__new__(cls)
         self._start(settings, n_threads)
-        self._add(data)
+        self._add(data, counts=counts)
         return self
 
     def update(
@@ -300,6 +308,13 @@ class Pairgram:
         added._sums, added._pair_weight = sums_of(data, settings, self.n_threads, varying=varying)
         added._varying = None if varying is None else varying[:-1]
         merged = added if self._sums is None else self._combine(added, 1, check_ids=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            diagonal = merged._factor * np.diag(merged._require())
+            if data.may_vanish or settings.kind == "omega" or not np.isfinite(diagonal).all():
+                weight = merged.pair_weight if self._scatter else added._pair_weight
+                data.require_pair_weight(settings, weight)
+        if not np.isfinite(diagonal).all():
+            raise ValueError("X or y too large: the weighted sum of squared differences overflows")
         self.__dict__.update(merged.__dict__)
 
     def _like(self) -> Self:
@@ -492,12 +507,11 @@ class Pairgram:
         lost = ~constant & (after[:-1] < LEAST_LEFT * before[:-1])
         if lost.any():
             j = int(np.argmax(lost))
-            names = self.feature_names_in_ if self.feature_map is None else None
-            name = j if names is None else repr(names[j])
             where = "" if self._global else f" varies in {self._varying[j]} of the queries left but"
+            share = max(0.0, after[j] / before[j])
             raise ValueError(
-                f"cannot subtract: feature {name}{where} has {max(0.0, after[j] / before[j]):.0e} "
-                "of its sum of squares left, which is rounding error below 1e-10: build the "
+                f"cannot subtract: feature {self._name(j)}{where} has {share:.0e} of its sum "
+                "of squares left, which is rounding error below 1e-10: build the "
                 "statistics of the queries left from their rows"
             )
         if not after[-1] > NOISE * before[-1]:
@@ -523,8 +537,26 @@ class Pairgram:
         """
         check_alpha(alpha)
         G = self.G
-        factor = scale_factors(np.diag(G)) if scale else None
+        factor = self._scale_factors(G) if scale else None
         return solve_ridge(G, self.g, float(alpha), factor, self.n_threads)
+
+    def _scale_factors(self, G: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what scales features; one that varies by next to nothing is a ValueError."""
+        squares, varying = np.diag(G), self.n_varying
+        if varying is not None:
+            lost = (varying > 0) & (squares < SMALLEST_SQUARES)
+            if lost.any():
+                j = int(np.argmax(lost))
+                raise ValueError(
+                    f"feature {self._name(j)} too small for scale=True: its weighted squared "
+                    f"differences add up to {squares[j]:.1g}, want {SMALLEST_SQUARES:g} or more"
+                )
+        return scale_factors(squares)
+
+    def _name(self, j: int) -> Any:
+        """Return how a message calls a feature."""
+        names = self.feature_names_in_ if self.feature_map is None else None
+        return j if names is None else repr(names[j])
 
     def path(self, alphas: ArrayLike | None = None, *, scale: bool = False) -> NDArray[np.float64]:
         """Return the weights for many ridges from one eigendecomposition.
@@ -553,7 +585,7 @@ class Pairgram:
     def decompose(self, *, scale: bool = False) -> RidgePath:
         """Return the eigendecomposition from which solutions for every alpha come."""
         G = self.G
-        factor = scale_factors(np.diag(G)) if scale else None
+        factor = self._scale_factors(G) if scale else None
         return RidgePath.of(G, self.g, factor, self.n_threads)
 
     def save(self, path: str | os.PathLike[str]) -> None:

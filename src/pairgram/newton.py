@@ -23,6 +23,7 @@ FORCING = 0.2  # CG ends at this share of the gradient, both in the precondition
 MAX_CG_STEPS = 500
 SLOPE_SHARE = 0.05  # the line search ends at this share of the first slope
 MAX_LINE_STEPS = 30
+SMALLEST_GRADIENT = 1e-150  # of a norm, whose square is taken
 ROUNDING = 1e-15  # a step that promises less than this share of the objective is rounding error
 WIDEST_DOUBLE = 512  # factors of a larger order are kept in single precision
 MOST_RIDGE = 1e-3  # on a factored matrix of unit diagonal; 64 times more at every try
@@ -105,7 +106,8 @@ class PairSolver:
         Raises
         ------
         ValueError
-            If the objective or its gradient overflows before the first step.
+            If the objective or its gradient overflows before the first step, or the gradient is so
+            small that its square vanishes.
         """
         history = Convergence()
         last = np.inf
@@ -116,6 +118,11 @@ class PairSolver:
             objective = 0.5 * float(self.w @ self.w) + C * self._loss
             if not (history.step or np.isfinite(objective + norm + reference)):
                 raise ValueError(f"C={C:g} too large for these rows and weights: it overflows")
+            if not history.step and 0 < reference < SMALLEST_GRADIENT:
+                raise ValueError(
+                    f"C={C:g} too small for these rows and weights: the gradient at w = 0 is "
+                    f"{reference:.1g}, want {SMALLEST_GRADIENT:g} or more, whose square is a number"
+                )
             history.objective.append(objective)
             history.relative_gradient.append(norm / reference if reference > 0 else 0.0)
             if norm <= tol * reference and (history.step or norm == 0):

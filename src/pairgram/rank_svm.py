@@ -35,6 +35,7 @@ from pairgram.newton import (
 )
 from pairgram.pairs import PairSettings, Weighting
 from pairgram.query_sample import sample_queries
+from pairgram.sums import SMALLEST_SQUARES
 
 __all__ = [
     "Loss",
@@ -132,6 +133,11 @@ class Training:
         if not np.isfinite(weights).all():
             raise ValueError("sample_weight or query_weight too large: a pair's weight overflows")
         if not weights.any():
+            if data.has_pairs(settings.pair_settings).any():
+                raise ValueError(
+                    "sample_weight or query_weight too small: the weights of all pairs, products "
+                    "of two, vanish"
+                )
             raise ValueError(
                 f"no preference pair counts, with n_samples={len(data.y)}: every query has a "
                 "single row, rows of one label, or weight 0"
@@ -159,6 +165,13 @@ class Training:
             total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
             factor = np.divide(2 * weights, total, out=np.zeros_like(weights), where=total > 0)
             curvature = scatter_diagonal(data, factor)
+        if not has_gram and curvature.max(initial=0.0) < SMALLEST_SQUARES:
+            spread = float(data.X.max()) - float(data.X.min())
+            if 0 < spread < 1:
+                raise ValueError(
+                    f"X too small: its values differ by {spread:.1g} at most, whose square "
+                    "vanishes: multiply X, as StandardScaler does"
+                )
         rows = make_rows(data, resolve_n_threads(settings.n_threads))
         if curvature.ndim == 1:  # of the queries with pairs
             with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):

@@ -36,6 +36,7 @@ __all__ = ["RankSVMCV"]
 
 Vector = NDArray[np.float64]
 Rows = NDArray[np.int64]
+LARGEST_TRACE = 1e290  # whose inverse is far from 0
 DEFAULT_CS = 2.0 ** np.arange(0, 21, 2)  # over twice the trace
 
 
@@ -338,6 +339,11 @@ def _counts(data: RankingData, settings: SolverSettings, splits: Splits, number:
 def _default_Cs(training: Training) -> Vector:
     curvature = training.curvature
     trace = float(np.trace(curvature) if curvature.ndim == 2 else curvature.sum())
+    if not trace <= LARGEST_TRACE:
+        raise ValueError(
+            f"X or the weights too large: weighted squared differences add up to {trace:.1g}, want "
+            f"at most {LARGEST_TRACE:g} for a grid of C"
+        )
     return np.asarray(DEFAULT_CS / (2 * trace if trace > 0 else 1.0))
 
 

@@ -23,6 +23,7 @@ __all__ = ["SmallProblem", "decompose", "hold_out"]
 
 Rows = NDArray[np.int64]
 MOST_VALUES = 1 << 19  # of the features of one problem, which are stored: 4 MiB
+SMALLEST_FEATURE = 1e-140  # of the largest
 BATCH_BYTES = 128 << 20  # of features and results in one call
 
 
@@ -40,6 +41,8 @@ class SmallProblem:
 
     def __init__(self, data: RankingData, settings: PairSettings, labels: Vector) -> None:
         data = data.as_scope(settings)
+        if data.may_vanish:
+            data.require_pair_weight(settings, data.pair_weight(settings))
         ((_, (arguments, named)),) = data.kernel_blocks(settings)
         targets = np.ascontiguousarray(settings.targets(labels))
         X = arguments[0]
@@ -57,6 +60,8 @@ class SmallProblem:
             return False
         if feature_map is not None and not is_native(feature_map):
             return False
+        if feature_map is None and 0 < abs(X).max() < SMALLEST_FEATURE:
+            return False  # what is refused elsewhere
         n_rows, n_features = len(X), data.n_features
         order = min(n_rows, n_features)
         return n_rows * n_features <= MOST_VALUES and order <= SINGLE_THREADED_ORDER

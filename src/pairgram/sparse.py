@@ -152,7 +152,8 @@ def sparse_gram(
             f"the Gram matrix of {n_features} features takes {needed / 2**30:.1f} GiB with its "
             f"temporaries, but {available_memory() / 2**30:.1f} GiB are free: use fewer features"
         )
-    factors = SparseGram.of(data, settings, targets=data.targets(settings, constant=constant))
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller looks
+        factors = SparseGram.of(data, settings, targets=data.targets(settings, constant=constant))
     if varying is not None:
         _count_varying(data, settings.pairs is None, factors.has_weight, varying)
     return factors.matrix(), factors.pair_weight, factors.diagonal()[1]

@@ -15,7 +15,7 @@ from pairgram.laplacian import Vector, apply_half_laplacian, without_features
 from pairgram.pairs import PairSettings
 from pairgram.ridge import check_alpha, scale_factors
 from pairgram.sparse import SparseGram
-from pairgram.sums import NOISE
+from pairgram.sums import NOISE, SMALLEST_SQUARES
 
 __all__ = ["SparseSystem", "worth_iterating"]
 
@@ -114,5 +114,13 @@ class SparseSystem:
     def _diagonal(self) -> Vector:
         """Return the diagonal of ``XᵀLX``, (n_features,), 0 for features that do not vary."""
         scoped = self._data.as_scope(self._settings)
-        diagonal, size = SparseGram.of(scoped, self._settings).diagonal()
+        with np.errstate(over="ignore", invalid="ignore"):
+            factors = SparseGram.of(scoped, self._settings)
+        scoped.require_pair_weight(self._settings, factors.pair_weight)
+        diagonal, size = factors.diagonal()
+        if diagonal.max(initial=0.0) < SMALLEST_SQUARES and scoped.X.max() != scoped.X.min():
+            raise ValueError(
+                "X or the weights too small: squared differences of its features vanish: multiply "
+                "X, as StandardScaler does"
+            )
         return np.where(diagonal > NOISE * size, diagonal, 0.0)

@@ -17,10 +17,13 @@ from pairgram.linear_nodes import LinearNodes, linear_nodes
 from pairgram.pairs import PairSettings
 from pairgram.sparse import sparse_gram, worth_densifying
 
-__all__ = ["NOISE", "clear_noise", "mean_of", "sums_of"]
+__all__ = ["NOISE", "SMALLEST_SQUARES", "clear_noise", "mean_of", "sums_of"]
 
 # What is left of a feature's sum of squares after a subtraction is rounding error below this share.
 NOISE = 1e-13
+# Where no feature has squares that add up to this, no grid of ridges is left in the range of
+# numbers.
+SMALLEST_SQUARES = 1e-297
 
 
 def sums_of(
@@ -37,15 +40,48 @@ def sums_of(
     `constant` the sums are those over [X, 1, y]. `varying`, of shape (n_features + 1,), is set to
     the number of queries in which each feature varies, and in which any does.
     """
+    sums, pair_weight = _sums_of(data, settings, n_threads, constant, varying)
+    squares = np.diag(sums)[: len(sums) - 1 - constant]
+    if squares.max(initial=0.0) < SMALLEST_SQUARES:
+        data.require_pair_weight(settings, pair_weight)
+        _refuse_vanished(data, settings, n_threads, squares)
+    return sums, pair_weight
+
+
+def _refuse_vanished(
+    data: RankingData,
+    settings: PairSettings,
+    n_threads: int | None,
+    squares: NDArray[np.float64],
+) -> None:
+    """Raise a ValueError where features vary, but their squared differences vanish."""
+    varying = np.zeros(len(squares) + 1, dtype=np.int64)
+    _sums_of(data, settings, n_threads, False, varying)
+    if varying[-1] == 0:
+        return
+    origin = "X" if data.feature_map is None else "what the feature map makes"
+    what = f"{origin} or the weights" if data.may_vanish else origin
+    most = squares.max(initial=0.0)
+    raise ValueError(
+        f"{what} too small: of no feature do weighted squared differences add up to "
+        f"{SMALLEST_SQUARES:g} or more, {most:.1g} at most: multiply X, as StandardScaler does"
+    )
+
+
+def _sums_of(
+    data: RankingData,
+    settings: PairSettings,
+    n_threads: int | None,
+    constant: bool,
+    varying: NDArray[np.int64] | None,
+) -> tuple[NDArray[np.float64], float]:
     if varying is not None:
         varying[:] = 0
     if (nodes := linear_nodes(data.feature_map)) is not None and nodes.acts_on_sums():
         # Differences within pairs do not have the offsets of the nodes.
         offsets, inputs = settings.pairs is None, replace(data, feature_map=None)
         of_inputs = None if varying is None else np.zeros(inputs.n_features + 1, dtype=np.int64)
-        sums, pair_weight = sums_of(
-            inputs, settings, n_threads, constant=offsets, varying=of_inputs
-        )
+        sums, pair_weight = _sums_of(inputs, settings, n_threads, offsets, of_inputs)
         if varying is not None and of_inputs is not None:  # nodes are sums of the inputs
             has_values = int(np.count_nonzero(inputs.has_pairs(settings)))
             varying[:] = has_values if offsets else of_inputs[-1]
@@ -74,7 +110,7 @@ def sums_of(
     diagonal = np.diag(sums)
     if data.X.dtype == np.float32 and _leaves_float32(data, diagonal[: data.n_features]):
         wide = replace(data, X=data.X.astype(np.float64))
-        return sums_of(wide, settings, n_threads, constant=constant, varying=varying)
+        return _sums_of(wide, settings, n_threads, constant, varying)
     if not np.isfinite(diagonal).all():
         data.require_finite_features()
         column = int(np.argmin(np.isfinite(diagonal)))
@@ -92,7 +128,7 @@ def _apply(nodes: LinearNodes, sums: NDArray[np.float64], offsets: bool) -> NDAr
     T[: len(nodes.weights), :-1], T[-1, -1] = nodes.weights, 1.0
     if offsets:
         T[-2, :-1] = nodes.bias
-    with single_threaded_blas():
+    with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):  # the caller looks
         return np.asarray(T.T @ (sums @ T))
 
 
@@ -115,7 +151,7 @@ def _leaves_float32(data: RankingData, diagonal: NDArray[np.float64]) -> bool:
 def clear_noise(sums: NDArray[np.float64], size: NDArray[np.float64], share: float = NOISE) -> None:
     """Set to 0 the rows and columns of features of which a subtraction left rounding error."""
     diagonal = np.diag(sums)
-    noise = np.isfinite(diagonal) & (diagonal <= share * size)
+    noise = np.isfinite(diagonal) & (diagonal <= share * size) & (size > 0)
     sums[noise] = 0.0
     sums[:, noise] = 0.0
 
