@@ -6,7 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold, ShuffleSplit
 
-from pairgram import ELMRank, ELMRankCV, QueryKFold, evaluate, get_metric, load_model, make_ranking
+from pairgram import (
+    ELMRank,
+    ELMRankCV,
+    QueryKFold,
+    evaluate,
+    fit_many,
+    get_metric,
+    load_model,
+    make_ranking,
+)
 from pairgram.ridge import RidgePath
 from reference import laplacian
 
@@ -333,3 +342,18 @@ def test_ranges_may_be_arrays(bounds, tmp_path):
         assert {type(bound) for bound in search.weight_range_} == {float}
         search.save(tmp_path / "search")
         assert (load_model(tmp_path / "search").predict(X) == search.predict(X)).all()
+
+
+def test_folds_of_few_rows_hold_two_each():
+    """A fold of one row has no pair to score."""
+    X, y, _ = make_ranking(1, 10, 3, random_state=0)
+    named = {"n_nodes": 4, "random_state": 0}
+    few = ELMRankCV([0.1, 1.0], [1.0], **named).fit(X, y)
+    five = ELMRankCV([0.1, 1.0], [1.0], cv=5, **named).fit(X, y)
+    np.testing.assert_array_equal(few.scores_, five.scores_)
+    many = fit_many(ELMRankCV([0.1, 1.0], [1.0], **named), [(X, y)], on_error="raise")
+    np.testing.assert_array_equal(many.models[0].scores_, five.scores_)
+    with pytest.raises(ValueError, match="'msd' is undefined for every held-out query"):
+        ELMRankCV(**named).fit(X[:2], y[:2])
+    with pytest.raises(ValueError, match="n_splits=10 needs as many queries, got 5"):
+        ELMRankCV(**named).fit(X, y, qid=np.arange(10) // 2)

@@ -295,8 +295,9 @@ class ELMRankCV(_ELMRank):
     Cs : array-like of shape (n_Cs,), each > 0, or None, default=None
         None: ``2^1 … 2^25``.
     cv : int, splitter, iterable of splits, (X, y) or (X, y, qid), default=10
-        As in `RankRLSCV`, but for None: an int k is ``QueryKFold(k)`` where there are several
-        queries, else ``KFold(k, shuffle=True, random_state=0)`` over the rows.
+        As in `RankRLSCV`, but None is refused. An int k is ``QueryKFold(k)`` where there are
+        several queries, else ``KFold(k, shuffle=True, random_state=0)`` over the rows, with fewer
+        folds where k would leave less than two rows in one, of which no pair could be scored.
     scoring : str, Metric, scorer or None, default="msd"
         As in `RankRLSCV`: within queries, of the mean score of all draws.
     weight_range : (float, float) or list of such, default=(-1, 1)
@@ -399,7 +400,7 @@ class ELMRankCV(_ELMRank):
         if is_validation_set(self.cv):
             validation = self._validation(None, uses_qid, *self.cv)
         judges = HeldOutScoring.of_targets(
-            data, labels, self.cv, validation, self.scoring, self.n_threads
+            data, labels, self._folds(data), validation, self.scoring, self.n_threads
         )
         means = np.empty((labels.shape[1], len(ranges), len(alphas), len(Cs)))
         nodes = draw(data.X.shape[1], ranges)
@@ -420,6 +421,13 @@ class ELMRankCV(_ELMRank):
                 results = _results(means[t], chosen[t], choices[t][1], ranges, alphas, Cs)
                 fitted[t] = model | results | {"scoring_": judges[t].metric}
         return fitted
+
+    def _folds(self, data: RankingData) -> Any:
+        """Return `cv`; an int for the rows of one query leaves two or more in every fold."""
+        one_query = np.count_nonzero(data.queries.sizes) == 1
+        if isinstance(self.cv, Integral) and not isinstance(self.cv, bool) and one_query:
+            return min(self.cv, max(2, len(data.y) // 2))
+        return self.cv
 
     def _held_out(
         self,

@@ -281,7 +281,8 @@ class RankRLSCV(RidgeSearch):
     where that is larger, and at an alpha, tie at this alpha.
 
     Rows of a single query that are held out one by one are scored from the mean of the others,
-    ``wᵀ(x_i − mean(X))``, since the models without each have different origins.
+    ``wᵀ(x_i − mean(X))``, since the models without each have different origins; with ``pairs=None``
+    by ``wᵀx_i``, as those have one origin.
 
     However rows are held out without a refit: where a tiny alpha would leave rounding error alone,
     the score is NaN.

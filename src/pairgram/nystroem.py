@@ -49,7 +49,8 @@ default="rbf"
         - "uniform": rows drawn without replacement;
         - "kmeans": centres of scikit-learn's ``KMeans``, over 20,000 rows of ``MiniBatchKMeans``;
         - "rpcholesky": rows drawn by randomly pivoted Cholesky, each by its share of what the
-          landmarks before it do not explain: few landmarks approximate well.
+          landmarks before it do not explain. From some 200 landmarks on it approximates the kernel
+          better than "uniform" where the rows are uneven; with fewer it may be no better.
     tol : float ≥ 0, default=1e-6
         Eigenvalues of the landmarks' kernel up to `tol`, or up to rounding error, are dropped.
     random_state : int, RandomState, Generator or None, default=None

@@ -265,7 +265,9 @@ class RankSVM(LinearRanker):
     history_ : dict of str to ndarray
         ``objective`` and ``relative_gradient`` before the first Newton step and after every one;
         ``n_hessian_products`` and ``step``, its length, of every step. The objective is exact to
-        about 1e-16 ``C Σ W_ij (1 + f_i² + f_j²)``. Model files do not hold it, `n_iter_` and
+        about 1e-16 ``C Σ W_ij (1 + f_i² + f_j²)``; with a feature map whose features are stored in
+        single precision (see Notes) it is that of the rounded features, to about 1e-9 of it. Model
+        files do not hold it, `n_iter_` and
         `n_hessian_products_`.
     n_iter_ : int
         Newton steps.
