@@ -1367,3 +1367,13 @@ def test_interrupting_is_quiet(tmp_path):
         process.send_signal(signal.SIGINT)
         assert process.communicate() == ("", "")
     assert process.returncode == 130
+
+
+def test_warnings_of_the_library_are_notes(tmp_path):
+    X, y, qid = make_ranking(20, 8, 6, random_state=0)
+    dump_letor(tmp_path / "raw.txt", X * [1, 1, 1, 1, 1e5, 1], y, qid=qid)
+    said = run_with_note(
+        *("train", tmp_path / "raw.txt", "-o", tmp_path / "m", "--kernel", "rbf", "--alpha", 1)
+    )[1]
+    assert said.startswith("warning: columns of X differ so much in spread that the rbf kernel")
+    assert said.endswith(", counted from 0. Scale them alike")

@@ -111,8 +111,8 @@ def _warn_of_spreads(X: Any, names: Sequence[Any] | None, what: str) -> None:
     warn_caller(
         f"columns of X differ so much in spread that {what} will hardly see {len(ignored)} of "
         f"{np.count_nonzero(varying)}: the standard deviation is largest in {described(large)} and "
-        f"smallest in {described(ignored)}. Scale them alike, as with StandardScaler or "
-        "MinMaxScaler in a Pipeline",
+        f"smallest in {described(ignored)}{', counted from 0' * (names is None)}. Scale them "
+        "alike, as with StandardScaler or MinMaxScaler in a Pipeline",
         UserWarning,
     )
 

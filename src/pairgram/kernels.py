@@ -66,8 +66,6 @@ def kernel_matrix(
     All named kernels are positive semidefinite; of a callable or a precomputed matrix a model's
     `fit` finds out, as far as it sees. (1 / (a + b − c) is the integral of
     exp(−ta) exp(−tb) exp(tc) over t > 0, which is why "tanimoto" takes entries of either sign.)
-    "tanimoto" and "minmax" warn where rows look like packed bits (`numpy.packbits`), whose bytes
-    are no features.
 
     Returns
     -------
@@ -82,6 +80,15 @@ def kernel_matrix(
         symmetric to half of its digits: names the entry.
     MemoryError
         If the matrix does not fit the available memory.
+
+    Warns
+    -----
+    UserWarning
+        With "rbf", "laplacian" and "polynomial" where a third or more of the columns of X that vary
+        have a standard deviation below a hundredth of the largest, which such a kernel hardly sees;
+        with "tanimoto" and "minmax" where X looks like packed bits (`numpy.packbits`), whose bytes
+        are no features: whole numbers up to 255, more than a quarter of those above 0 being 16 or
+        more. Looked for in up to 1,024 rows, evenly spaced.
 
     Notes
     -----

@@ -80,6 +80,9 @@ default="rbf"
     on their coefficients to predict, which leaves 2 n_features + 2 flops per kernel value. CSR rows
     are made dense block by block.
 
+    Warns (``UserWarning``) in `fit` of columns that the kernel hardly sees, and of packed bits, as
+    `kernel_matrix` does.
+
     Chen et al. have ``U S^-½``, and scikit-learn's map ``U S^-½ Uᵀ``, m features whatever the rank:
     rotations of these features, with the same kernel.
 

@@ -103,7 +103,7 @@ def train(
     opt.warn_of_no_ids(file, data)
     held_by = _held_out(entry, search, data) if valid is None else opt.name_of(valid)
     start = time.perf_counter()
-    with working("fitting"), opt.words_of_options(), one_query_meant():
+    with opt.words_of_options(), working("fitting"), one_query_meant():
         search.fit(data.X, data.y, qid=data.qid)
     seconds = time.perf_counter() - start
     search.save(output)
@@ -171,7 +171,7 @@ def cv(
     opt.warn_of_no_ids(file, data)
     held_by = _held_out(entry, search, data)
     start = time.perf_counter()
-    with working("fitting"), opt.words_of_options(), one_query_meant():
+    with opt.words_of_options(), working("fitting"), one_query_meant():
         search.fit(data.X, data.y, qid=data.qid)
     seconds = time.perf_counter() - start
     path = tried(search)

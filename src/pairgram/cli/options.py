@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,19 +93,33 @@ _WORDS = (
     (r"give a bias_range such as \(0, 1\)", "give --bias-range 0:1"),
     (r"\b(bias|weight)_range=(None|\(([^,]*), ([^)]*)\))", _range_option),
     (r"such as \(0, 1\), the default", "such as 0:1, the default"),
+    (r", as with StandardScaler or MinMaxScaler in a Pipeline", ""),
 )
 
 
 @contextmanager
 def words_of_options() -> Iterator[None]:
-    """Say in errors what an option is called here, and not what the library calls it."""
-    try:
-        yield
-    except ValueError as error:
-        message = str(error)
-        for words, own in _WORDS:
-            message = re.sub(words, own, message)
-        raise ValueError(message) from None
+    """Say in errors what an option is called here, and not what the library calls it.
+
+    The library's warnings become notes, one line each.
+    """
+    from pairgram.cli.report import warn
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            yield
+        except ValueError as error:
+            raise ValueError(_in_words_of_options(str(error))) from None
+        finally:
+            for message in dict.fromkeys(str(warning.message) for warning in caught):
+                warn(f"warning: {_in_words_of_options(message)}")
+
+
+def _in_words_of_options(message: str) -> str:
+    for words, own in _WORDS:
+        message = re.sub(words, own, message)
+    return message
 
 
 def is_stream(path: Path) -> bool:
