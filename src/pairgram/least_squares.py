@@ -101,7 +101,9 @@ class RankRLS(RidgeRanker):
     XᵀLX: primal and dual agree to 1e-8 where alpha is not below 1e-8 of it, and a precomputed
     kernel, whose rounding errors no differences take back, loses one or two digits more. Kernels
     are made in float64 for float32 rows too; a precomputed one of float32 stays one, and scores err
-    by about ``6e-8 λ_max / alpha``.
+    by about ``6e-8 λ_max / alpha``. Where a callable ω leaves out rows that outweigh others of their
+    query by many decades, the dual loses digits: with weights that span 24 decades, scores err by
+    up to 1e-7.
 
     References
     ----------
