@@ -47,10 +47,12 @@ class Tensor:
     @property
     def array(self) -> Any:
         """The array that one may change, None where the bytes are none of NumPy's numbers."""
-        if self.code not in ("F64", "F32", "I64", "I32"):
+        if self.code not in ("F64", "F32", "I64", "I32", "U64"):
             return None
-        values = np.frombuffer(bytearray(self.data), DTYPES[self.code])
-        return values.reshape(self.shape) if values.size == np.prod(self.shape) else None
+        dtype = np.dtype(DTYPES[self.code])
+        if len(self.data) != dtype.itemsize * np.prod(self.shape):
+            return None
+        return np.frombuffer(bytearray(self.data), dtype).reshape(self.shape)
 
 
 @dataclass

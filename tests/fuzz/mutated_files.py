@@ -136,6 +136,7 @@ HOSTILE: tuple[Any, ...] = (
 )
 NUMBERS: dict[str, tuple[Any, ...]] = {
     "f": (0.0, -0.0, np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 1e30, -1.0, 1e-300),
+    "u": (0, 1, 2**63, 2**64 - 1),
     "i": (0, -1, 1, 3, 4, 5, 17, 18, 10**4, 10**8, 2**31 - 1, -(2**31)),
 }
 
@@ -239,7 +240,7 @@ def _forge_tensor(rng: Generator, mine: forge.Contents, other: forge.Contents) -
     if (array := mine.tensors[name].array) is None:
         return f"{name} once more"
     if kind in (3, 4, 5) and array.size:
-        values = NUMBERS["i" if array.dtype.kind == "i" else "f"]
+        values = NUMBERS[array.dtype.kind]
         value = values[int(rng.integers(len(values)))]
         where = int(rng.integers(array.size)) if kind != 5 else slice(None)
         with np.errstate(over="ignore"):
@@ -305,12 +306,24 @@ def _predict(model: Any, X: Any) -> str:
     return outcome
 
 
+def _other_rows(statistics: Any) -> tuple[Any, Any]:
+    """Return rows that fit, of which some vary."""
+    X = np.resize([0.0, 1.0, 3.0], (5, getattr(statistics.feature_map, "n_features_in_", 0)))
+    return (X if X.size else np.resize([0.0, 1.0, 3.0], (5, statistics.n_features))), np.arange(5.0)
+
+
+def _settings_of(statistics: Any) -> dict[str, Any]:
+    names = ("pairs", "scope", "weighting", "target")
+    settings = {name: getattr(statistics.settings, name) for name in names}
+    return {**settings, "feature_map": statistics.feature_map}
+
+
 def _solve(statistics: Any) -> str:
     with np.errstate(all="ignore"):
         try:
             weights = [statistics.solve(0.5), *statistics.path([0.1, 10.0])]
-            total = statistics + statistics
-            total -= statistics
+            other = Pairgram.from_rows(*_other_rows(statistics), **_settings_of(statistics))
+            repr([statistics + other, statistics - statistics, statistics.n_varying])
         except ValueError:
             return "refuses to solve"
     return "works" if np.isfinite(weights).all() else "weights overflow"
