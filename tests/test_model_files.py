@@ -297,6 +297,13 @@ FORGED = [
     (statistics, instead("sums", lambda a: a[:-1]), "columns is 4 elsewhere"),
     (statistics, instead("sums", lambda a: a[:1, :1]), "sums must have two rows and columns"),
     (statistics, without("sums"), "sums is missing"),
+    (statistics, at("varying", set_one(0, -1)), "varying must be >= 0"),
+    (
+        statistics,
+        instead("varying", lambda a: a[:-1]),
+        "features, but the feature map makes 3|outp",
+    ),
+    (statistics, instead("ids", lambda a: a.view(np.int64)), "ids must be of uint64, got int64"),
     (statistics, without("state"), "state is missing"),
     (statistics, in_state(n_rows=-1), "state.n_rows must be an integer from 0"),
     (statistics, in_state(_last_id=[1]), "state._last_id must be None or text or a finite number"),
