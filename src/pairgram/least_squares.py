@@ -100,10 +100,10 @@ class RankRLS(RidgeRanker):
     Scores have a relative error of about ``1e-16 λ_max / alpha`` in any form, with λ_max that of
     XᵀLX: primal and dual agree to 1e-8 where alpha is not below 1e-8 of it, and a precomputed
     kernel, whose rounding errors no differences take back, loses one or two digits more. Kernels
-    are made in float64 for float32 rows too; a precomputed one of float32 stays one, and scores err
-    by about ``6e-8 λ_max / alpha``. Where a callable ω leaves out rows that outweigh others of their
-    query by many decades, the dual loses digits: with weights that span 24 decades, scores err by
-    up to 1e-7.
+    are made in float64 for float32 rows too; a precomputed one of float32 stays one, and scores
+    err by about ``6e-8 λ_max / alpha``. Where a callable ω leaves out rows that outweigh others of
+    their query by many decades, the dual loses digits: with weights that span 24 decades, scores
+    err by up to 1e-7.
 
     References
     ----------
