@@ -11,6 +11,9 @@ namespace pairgram {
 
 namespace {
 
+// Of the range: scores further apart are never taken for ties, however small the ridge is.
+constexpr double largest_share = 1e-4;
+
 // The rows of one query, in the order of their scores by the first model.
 class query_ties {
   public:
@@ -53,9 +56,11 @@ class query_ties {
             sum += s[row];  // min and max may pass over NaN
         }
         const double range = most - least, size = std::max(std::abs(least), std::abs(most));
-        const double amplified = tolerance_.amplification[model] * (tolerance_.spread + range);
-        return std::isfinite(sum) ? tolerance_.rounding * (amplified + range + size)
-                                  : std::numeric_limits<double>::quiet_NaN();
+        const double share =
+            std::min(tolerance_.rounding * tolerance_.amplification[model], largest_share);
+        return std::isfinite(sum)
+                   ? share * (tolerance_.spread + range) + tolerance_.rounding * (range + size)
+                   : std::numeric_limits<double>::quiet_NaN();
     }
 
     template <class Rows>

@@ -8,7 +8,7 @@
 namespace pairgram {
 
 // How far two scores of a query may lie apart that are equal but for rounding:
-//     rounding · (amplification_m · (spread + range) + range + size)
+//     min(rounding · amplification_m, 1e-4) · (spread + range) + rounding · (range + size)
 // for model m, with the range and the largest size of the model's scores of the query.
 struct tie_tolerance {
     double rounding;              // a small multiple of the machine epsilon

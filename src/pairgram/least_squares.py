@@ -278,9 +278,10 @@ class RankRLSCV(RidgeSearch):
     column of zeros elsewhere: their scores from the shortcut differ by rounding errors, which know
     the labels that were held out. The errors are at most
     ``64 ε (λ_max(G) / alpha · (s + r) + r + m)``, with s the range of the targets within a query,
-    r the range and m the largest size of the scores of this query (4 ε of float32 for the primal
-    form of float32 rows). Scores that are as close as that at the largest alpha, or at λ_max(G)
-    where that is larger, and at an alpha, tie at this alpha.
+    r the range and m the largest size of the scores of this query (ε / 16 of float32 for the
+    primal form of float32 rows). Scores that are as close as that at the largest alpha, or at
+    λ_max(G) where that is larger, and at an alpha, tie at this alpha, unless they are more than
+    ``1e-4 (s + r)`` apart there.
 
     Rows of a single query that are held out one by one are scored from the mean of the others,
     ``wᵀ(x_i − mean(X))``, since the models without each have different origins; with ``pairs=None``

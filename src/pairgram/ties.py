@@ -23,7 +23,8 @@ Rows = NDArray[np.int64]
 # Four times the largest error seen beside refits with 60 digits.
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 # The statistics of float32 rows are summed in float32 within a block, and in float64 over blocks.
-ROUNDING_OF_FLOAT32 = 4 * float(np.finfo(np.float32).eps)
+ROUNDING_OF_FLOAT32 = float(np.finfo(np.float32).eps) / 16
+LARGEST_SHARE = 1e-4  # of the range, as in compiled code: scores further apart never tie
 COMPARED_BYTES = 16 << 20  # of rows that are compared at once
 
 
@@ -37,7 +38,8 @@ class PathTies:
     The errors are at most ``64 ε (λ_max / alpha · (s + r) + r + m)``, with s the largest range of
     the targets of a query, r the range and m the largest size of the scores of this query. Where
     alpha is λ_max or more they are so small that no two scores are that close by chance: there the
-    ties are found, and by models of smaller ridges they are confirmed.
+    ties are found, and by models of smaller ridges they are confirmed: there scores that are
+    further apart than 1e-4 of ``s + r`` never tie.
 
     Attributes
     ----------
@@ -50,7 +52,7 @@ class PathTies:
     spread : float
         s; of pointwise settings the largest size of the targets.
     rounding : float
-        64 ε; for statistics of float32 rows 4 ε of float32.
+        64 ε; for statistics of float32 rows ε / 16 of float32.
     """
 
     alphas: Vector
@@ -76,7 +78,8 @@ class PathTies:
 
     def of_pairs(self, model: int) -> float:
         """Return how large the rounding error of a difference of two held-out scores may be."""
-        return 2 * self.rounding * self.largest / float(self.alphas[model]) * self.spread
+        share = self.rounding * self.largest / float(self.alphas[model])
+        return 2 * min(share, LARGEST_SHARE) * self.spread
 
     def join(self, scores: Vector, queries: Queries, n_threads: int | None) -> Vector:
         """Return the scores of the ridges that were wanted, (n_alphas, n_rows), ties joined.
