@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pairgram import Pairgram, gram
+from pairgram import Pairgram, id_set
 from pairgram.id_set import IdSet, hash_ids
 
 X, Y = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12.0)
@@ -91,7 +91,7 @@ def test_ids_need_not_be_checked():
 
 
 def test_too_many_ids_are_forgotten(monkeypatch):
-    monkeypatch.setattr(gram, "MOST_IDS", 5)
+    monkeypatch.setattr(id_set, "MOST_IDS", 5)
     stream = of([1, 2, 3])
     stream.update(X[:2], Y[:2], qid=[4, 5])
     assert stream.ids == "check"

@@ -18,7 +18,7 @@ from pairgram._checks import check_text
 from pairgram._files import shown
 from pairgram.data import RankingData, names_of
 from pairgram.feature_maps import describe_map, restore_map, same_map
-from pairgram.id_set import Hashes, IdSet, hash_ids, shared_with
+from pairgram.id_set import IdSet, QueryIds
 from pairgram.pairs import Pairs, PairSettings, Scope, Target, Weighting
 from pairgram.persistence import read_file, write_file
 from pairgram.ridge import RidgePath, check_alpha, check_alphas, scale_factors, solve_ridge
@@ -26,7 +26,6 @@ from pairgram.sums import NOISE, SMALLEST_SQUARES, clear_noise, mean_of, sums_of
 
 __all__ = ["Pairgram"]
 
-MOST_IDS = 1_000_000  # that are remembered
 LEAST_LEFT = 1e-10  # of a feature's sum of squares, for digits to be left by a subtraction
 
 
@@ -110,10 +109,8 @@ class Pairgram:
     """
 
     # what pickles of versions that did not know them say
-    ids: str | None = None
     _varying: NDArray[np.int64] | None = None
-    _known_ids = IdSet()
-    _first_id: Any = None
+    _ids = QueryIds()
 
     def __init__(
         self,
@@ -129,12 +126,11 @@ class Pairgram:
         if ids is not None:
             check_text("ids", ids, ("check",))
         self._start(PairSettings(pairs, scope, weighting, target), n_threads, feature_map)
-        self.ids = ids
+        self._ids = QueryIds(None if ids is None else IdSet())
 
     def _start(
         self, settings: PairSettings, n_threads: int | None, feature_map: Any = None
     ) -> None:
-        self.ids = None
         self.settings = settings
         self.n_threads = n_threads
         self.feature_map = feature_map
@@ -148,9 +144,7 @@ class Pairgram:
         self._mean: NDArray[np.float64] | None = None
         self._origin: NDArray[np.float64] | None = None
         self._varying = None  # (n_features,)
-        self._known_ids = IdSet()
-        self._first_id: Any = None
-        self._last_id: Any = None
+        self._ids = QueryIds()
         self.feature_names_in_: list[str] | None = None
 
     @classmethod
@@ -226,7 +220,8 @@ class Pairgram:
         group : array-like of shape (n_queries,) of int, or None
             Sizes of queries whose rows stand together, instead of `qid`.
         sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
-            Weight 2 is the same as the row twice; weights below 2.2e-308 are 0.
+            Weight 2 is the same as the row twice; weights below 2.2e-308 are 0. The weights of all
+            pairs, products of two, must add up to 1e-290 or more, and 1e303 at most.
         query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
             Constant within a query.
 
@@ -246,45 +241,11 @@ class Pairgram:
         data = RankingData.make(
             X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
         )
-        hashes, ends = self._new_ids(data)
+        checked = data.queries.ids is not None and self.settings.scope != "global"
+        ids = self._ids.of_rows(data.queries) if checked else self._ids
         self._add(data, counts=True)
-        self.feature_names_in_ = names
-        if ends:
-            self._remember(hashes)
-            self._first_id = ends[0] if self._first_id is None else self._first_id
-            self._last_id = ends[1]
+        self.feature_names_in_, self._ids = names, ids
         return self
-
-    def _new_ids(self, data: RankingData) -> tuple[Hashes, tuple[Any, Any] | None]:
-        """Return the hashes of the ids of data, and the first and the last row's id, checked.
-
-        No ids, and None, where they are not to be checked.
-        """
-        ids = data.queries.ids
-        if self.ids is None or ids is None or len(ids) == 0 or self.settings.scope == "global":
-            return np.empty(0, np.uint64), None
-        hashes, known = hash_ids(ids)
-        again = known & self._known_ids.contains(hashes)
-        last = ids[data.queries.index()[-1:]].tolist()[0]
-        if again.any():
-            found = ids[[int(np.argmax(again))]].tolist()[0]
-            more = int(np.count_nonzero(again)) - 1
-            raise ValueError(
-                f"qid {found!r}{f' and {more} more' * (more > 0)} came in an earlier update: each "
-                "call must hold whole queries (ids=None takes equal ids for different queries)"
-            )
-        return hashes[known], (ids[:1].tolist()[0], last)
-
-    def _remember(self, hashes: Hashes) -> None:
-        """Add new ids to those that are known, up to the most that are remembered."""
-        if len(self._known_ids) + len(hashes) > MOST_IDS:
-            self._forget_ids()
-        else:
-            self._known_ids = self._known_ids.union(IdSet.of(hashes))
-
-    def _forget_ids(self) -> None:
-        self.ids, self._known_ids = None, IdSet()
-        self._first_id = self._last_id = None
 
     def _add(self, data: RankingData, *, counts: bool = False) -> None:
         """Add checked rows; with `counts`, also those of the queries in which features vary."""
@@ -322,8 +283,7 @@ class Pairgram:
         other = type(self).__new__(type(self))
         other._start(self.settings, self.n_threads, self.feature_map)
         other.feature_names_in_ = self.feature_names_in_
-        for name in ("ids", "_known_ids", "_first_id", "_last_id"):
-            setattr(other, name, getattr(self, name))
+        other._ids = self._ids
         return other
 
     def _fitted_map(self, X: Any) -> Any:
@@ -380,6 +340,11 @@ class Pairgram:
     def pair_weight(self) -> float:
         """``Σ_ij W_ij``, both orders and the diagonal."""
         return self._factor * self._weight if self._scatter else self._pair_weight
+
+    @property
+    def ids(self) -> str | None:
+        """Whether ids are checked still: "check", or None where they are not, or were too many."""
+        return None if self._ids.hashes is None else "check"
 
     @property
     def n_varying(self) -> NDArray[np.int64] | None:
@@ -440,9 +405,9 @@ class Pairgram:
                 f"cannot {verb} statistics of columns {other.feature_names_in_} and "
                 f"{self.feature_names_in_}"
             )
-        if sign > 0 and check_ids:
-            self._refuse_shared_ids(other)
         result = self._like()
+        if check_ids:
+            result._ids = self._ids.union(other._ids) if sign > 0 else self._ids.without(other._ids)
         result.n_rows = self.n_rows + sign * other.n_rows
         result.n_queries = self.n_queries + sign * other.n_queries
         if self._global:
@@ -454,39 +419,8 @@ class Pairgram:
         if self._scatter:
             _join_means(result, self, other, sign)
         if sign < 0:
-            result._known_ids = self._known_ids.without(other._known_ids)
             result._settle(np.diag(mine))
-        elif check_ids:
-            result._take_ids(other)
         return result
-
-    def _refuse_shared_ids(self, other: Pairgram) -> None:
-        """Raise a ValueError where a query id of this side is one of the other's."""
-        few, many = sorted((self._known_ids, other._known_ids), key=len)
-        hashes = few.array()
-        shared = hashes[many.contains(hashes)]
-        if not len(shared):
-            return
-        ends = [self._first_id, self._last_id, other._first_id, other._last_id]
-        named = shared_with([end for end in ends if end is not None], shared)
-        what = f"{len(shared)} query ids are in both"
-        if named:
-            more = f" and {len(shared) - 1} more" if len(shared) > 1 else ""
-            what = f"query {named[0]!r}{more} is in both"
-        raise ValueError(
-            f"cannot merge: {what}, and a query that is cut in two loses pairs; each side must "
-            "hold whole queries (ids=None takes equal ids for different queries)"
-        )
-
-    def _take_ids(self, other: Pairgram) -> None:
-        """Remember the ids of another side too, where both are checked."""
-        total = len(self._known_ids) + len(other._known_ids)
-        if self.ids is None or other.ids is None or total > MOST_IDS:
-            self._forget_ids()
-            return
-        self._known_ids = self._known_ids.union(other._known_ids)
-        self._first_id = other._first_id if self._first_id is None else self._first_id
-        self._last_id = self._last_id if other._last_id is None else other._last_id
 
     def _settle(self, before: NDArray[np.float64]) -> None:
         """Tell what a subtraction left of each feature from rounding error.
@@ -601,14 +535,13 @@ class Pairgram:
         arrays |= map_arrays
         if self._varying is not None:
             arrays["varying"] = self._varying
-        if len(self._known_ids):
-            arrays["ids"] = self._known_ids.array()
+        if self._ids.hashes is not None and len(self._ids.hashes):
+            arrays["ids"] = self._ids.hashes.array()
         if self._mean is not None and self._origin is not None:
             arrays |= {"mean": self._mean, "origin": self._origin}
         names = ("n_rows", "n_queries", "_pair_weight", "_weight", "feature_names_in_", "ids")
         state = {name: getattr(self, name) for name in names}
-        for name in ("_first_id", "_last_id"):
-            value = getattr(self, name)
+        for name, value in (("_first_id", self._ids.first), ("_last_id", self._ids.last)):
             plain = isinstance(value, (int, str)) or (isinstance(value, float) and isfinite(value))
             state[name] = value if plain else None
         settings = {
@@ -633,11 +566,12 @@ class Pairgram:
         _, arrays, settings = read_file(path, ("Pairgram",))
         state = settings.pop("state")
         self = cls(**{**settings, "feature_map": restore_map(arrays, settings["feature_map"])})
-        self.ids = None  # of a version that did not hold ids
+        ends = [state.pop(name, None) for name in ("_first_id", "_last_id")]
+        checked = state.pop("ids", None) is not None  # files of older versions do not say
+        hashes = IdSet.of(arrays.get("ids", np.empty(0, np.uint64))) if checked else None
+        self._ids = QueryIds(hashes, *ends)
         self.__dict__.update(state)
         self._varying = arrays.get("varying")
-        if "ids" in arrays:
-            self._known_ids = IdSet.of(arrays["ids"])
         self._sums, self._mean = arrays["sums"], arrays.get("mean")
         self._origin = arrays.get("origin")
         with np.errstate(over="ignore"):

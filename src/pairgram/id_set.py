@@ -1,4 +1,4 @@
-"""Sets of query ids as 64-bit hashes, the same in every process."""
+"""The query ids that statistics remember, as 64-bit hashes that are the same in every process."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["IdSet", "hash_ids"]
+from pairgram.queries import Queries
+
+__all__ = ["IdSet", "QueryIds", "hash_ids"]
 
 Hashes = NDArray[np.uint64]
+
+MOST_IDS = 1_000_000  # that are remembered
 
 # What an id is, as the hash sees it; the numbers are part of the format of files.
 WHOLE, REAL, TEXT, BYTES, TIME, LARGE, TUPLE, DATE, UUID = range(1, 10)
@@ -210,12 +214,90 @@ class IdSet:
         return np.sort(np.concatenate([np.empty(0, np.uint64), *self.runs]))
 
 
-def shared_with(ids: Sequence[Any], hashes: Hashes) -> list[Any]:
-    """Return those of some ids whose hash is among `hashes`."""
-    if not ids:
-        return []
+@dataclass(frozen=True, eq=False)
+class QueryIds:
+    """The query ids that statistics have seen, and the check that none comes a second time.
+
+    Attributes
+    ----------
+    hashes : IdSet or None
+        None: ids are not checked.
+    first, last : object
+        The ids of the first and the last row that had one, which messages can name; else None.
+    """
+
+    hashes: IdSet | None = None
+    first: Any = None
+    last: Any = None
+
+    def of_rows(self, queries: Queries) -> QueryIds:
+        """Return the ids with those of more rows, which are an update; some have ids.
+
+        Raises
+        ------
+        ValueError
+            If one has been seen.
+        """
+        ids = queries.ids
+        if self.hashes is None or ids is None or len(ids) == 0:
+            return self
+        hashes, known = hash_ids(ids)
+        again = known & self.hashes.contains(hashes)
+        if again.any():
+            found = ids[[int(np.argmax(again))]].tolist()[0]
+            more = int(np.count_nonzero(again)) - 1
+            raise ValueError(
+                f"qid {found!r}{f' and {more} more' * (more > 0)} came in an earlier update: each "
+                "call must hold whole queries (ids=None takes equal ids for different queries)"
+            )
+        first, last = ids[[0, queries.index()[-1]]].tolist()
+        return self._with(QueryIds(IdSet.of(hashes[known]), first, last))
+
+    def union(self, other: QueryIds) -> QueryIds:
+        """Return the ids of two shards; unchecked where one of them is.
+
+        Raises
+        ------
+        ValueError
+            If both have seen one.
+        """
+        if self.hashes is None or other.hashes is None:
+            return QueryIds()
+        few, many = sorted((self.hashes, other.hashes), key=len)
+        hashes = few.array()
+        shared = hashes[many.contains(hashes)]
+        if not len(shared):
+            return self._with(other)
+        what = f"{len(shared)} query ids are in both"
+        named = _those_among([self.first, self.last, other.first, other.last], shared)
+        if named:
+            more = f" and {len(shared) - 1} more" if len(shared) > 1 else ""
+            what = f"query {named[0]!r}{more} is in both"
+        raise ValueError(
+            f"cannot merge: {what}, and a query that is cut in two loses pairs; each side must "
+            "hold whole queries (ids=None takes equal ids for different queries)"
+        )
+
+    def without(self, other: QueryIds) -> QueryIds:
+        """Return the ids without those of statistics that are subtracted."""
+        if self.hashes is None or other.hashes is None:
+            return self
+        return QueryIds(self.hashes.without(other.hashes), self.first, self.last)
+
+    def _with(self, other: QueryIds) -> QueryIds:
+        """Return the union with ids that share none; unchecked where they are too many."""
+        assert self.hashes is not None and other.hashes is not None
+        if len(self.hashes) + len(other.hashes) > MOST_IDS:
+            return QueryIds()
+        first = other.first if self.first is None else self.first
+        last = self.last if other.last is None else other.last
+        return QueryIds(self.hashes.union(other.hashes), first, last)
+
+
+def _those_among(ids: Sequence[Any], hashes: Hashes) -> list[Any]:
+    """Return those of some ids, or None in place of one, whose hash is among `hashes`."""
     objects = np.empty(len(ids), dtype=object)
     objects[:] = list(ids)
     own, known = hash_ids(objects)
-    wanted = IdSet.of(hashes)
-    return [one for one, found in zip(ids, known & wanted.contains(own), strict=True) if found]
+    found = known & IdSet.of(hashes).contains(own)
+    return [one for one, among in zip(ids, found, strict=True) if among]

@@ -173,7 +173,8 @@ class RidgeRanker(_FeaturesOrKernel):
         group : array-like of shape (n_queries,) of int, or None
             Sizes of queries whose rows stand together, instead of `qid`.
         sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
-            Weight 2 is the same as the row twice.
+            Weight 2 is the same as the row twice. The weights of all pairs, products of two, must
+            add up to 1e-290 or more, and 1e303 at most.
         query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
             Constant within a query.
 
