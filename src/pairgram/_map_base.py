@@ -76,6 +76,8 @@ class FeatureMap(Transformer, ABC):
     def transform(self, X: Any) -> NDArray[Any]:
         """Return the features, (n_rows, n_features_out), float32 for float32 X, else float64.
 
+        Those of a row have the same bits whatever rows stand beside it.
+
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features)

@@ -61,7 +61,8 @@ def kernel_matrix(
     degree : int of 1 to 1,000, default=3
     coef0 : float ≥ 0, default=1.0
     n_threads : int or None, default=None
-        The result has the same bits for any number.
+        The result has the same bits for any number; for Z given, those of a row are the same
+        whatever rows stand beside it.
 
     All named kernels are positive semidefinite; of a callable or a precomputed matrix a model's
     `fit` finds out, as far as it sees. (1 / (a + b − c) is the integral of

@@ -169,6 +169,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features)
+            With ``kernel="precomputed"`` the kernels of every row with the training rows.
 
         Returns
         -------
@@ -182,12 +183,13 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Notes
         -----
         The score of a row has the same bits whatever rows stand beside it, wherever it stands, and
-        for any number of threads: all arrays of one type agree, and all CSR matrices; the two
-        differ by rounding. Callables, maps from elsewhere and precomputed kernels may not keep
-        this for the values that they make.
+        for any number of threads: so in arrays of one type, and so in CSR matrices; between the two
+        it differs by rounding. Values that come from callables or from transformers of other
+        packages may not be so steady.
 
-        What a feature map is made ready by is kept for the next call, up to 64 MiB. Assign a new
-        array to change a fitted map; a change within its arrays may go unseen.
+        What a map of this package is made ready by is kept for the next call, if its arrays take
+        up to 64 MiB. Assign a new array to change a fitted map: a change within its arrays may go
+        unseen.
         """
         return scores_of(self, self._rows_to_score(X))
 

@@ -102,25 +102,6 @@ class _FeaturesOrKernel(LinearRanker):
             if hasattr(self, name):
                 setattr(self, name, getattr(self, name)[..., used])
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the scores by which rows are ranked, highest first.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features)
-            With ``kernel="precomputed"`` the kernels of every row with the training rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), float32 for float32 X and else float64
-
-        Raises
-        ------
-        ValueError
-            If X has another number of features than in `fit`, or holds NaN or infinity.
-        """
-        return super().predict(X)
-
     def _rows_to_score(self, X: Any) -> Any:
         try:
             return super()._rows_to_score(X)
