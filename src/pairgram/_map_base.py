@@ -138,7 +138,7 @@ def native_nodes(
     in_double: bool = False,
     **options: Any,
 ) -> Any:
-    """Return the kernels' map of rows of a dtype, see csrc/node_map.hpp; its arrays are converted.
+    """Return the kernels' map of rows of a dtype, see csrc/feature_maps/node_map.hpp; its arrays are converted.
 
     With `in_double`, rows of float32 are mapped in float64 and the outputs rounded.
     """

@@ -35,7 +35,7 @@ Divisor = Literal["relevant", "cut"]
 class Family(NamedTuple):
     """What metrics of one name have in common."""
 
-    code: int  # MetricKind in metrics.hpp
+    code: int  # `metric_kind` in csrc/metrics/evaluate.hpp
     cut: Literal["never", "optional", "always"]
     options: tuple[str, ...]
     labels: Literal["any", "gain", "grade"] = "any"

@@ -1,0 +1,175 @@
+// Feature maps: their activations, and maps of rows to hidden nodes.
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bindings/bindings.hpp"
+#include "feature_maps/activations.hpp"
+#include "feature_maps/node_map.hpp"
+#include "support/parallel.hpp"
+
+namespace pairgram {
+
+namespace {
+
+activation activation_of(const std::string& name) {
+    static constexpr std::pair<const char*, activation> activations[] = {
+        {"exp", activation::exp},         {"gaussian", activation::gaussian},
+        {"sigmoid", activation::sigmoid}, {"tanh", activation::tanh},
+        {"cos", activation::cos},         {"sin", activation::sin},
+        {"relu", activation::relu},       {"hardlim", activation::hardlim}};
+    const auto* const found = std::find_if(std::begin(activations), std::end(activations),
+                                           [&](const auto& entry) { return name == entry.first; });
+    check(found != std::end(activations), "unknown activation");
+    return found->second;
+}
+
+template <class T>
+void apply_activation(const std::string& name, array<T> values) {
+    const auto kind = activation_of(name);
+    T* const data = values.mutable_data();
+    const without_gil release;
+    apply(kind, values.size(), data);
+}
+
+// One run of nodes: (first, past the last, activation or "linear").
+using segment_fields = std::tuple<py::ssize_t, py::ssize_t, std::string>;
+
+template <class T>
+bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
+                                const optional_array<T>& square,
+                                const std::vector<segment_fields>& segments, T scale, int degree,
+                                bool manhattan, bool tanimoto, bool minmax,
+                                const optional_array<T>& origin, const optional_array<T>& tail) {
+    check(weights.ndim() == 2 && bias.ndim() == 1 && bias.size() == weights.shape(1),
+          "weights must be (n_inputs, n_nodes), bias (n_nodes,)");
+    const auto n_inputs = weights.shape(0), n_nodes = weights.shape(1);
+    check(!square || (square->ndim() == 1 && square->size() == n_nodes),
+          "square must be (n_nodes,)");
+    check(square || !manhattan, "Manhattan nodes need square");
+    check(!tanimoto || !(manhattan || square),
+          "Tanimoto nodes are not Manhattan and have no square");
+    check(!minmax || !(manhattan || tanimoto || square || origin),
+          "minmax nodes are no others, and have no square and no origin");
+    check(!origin || (origin->ndim() == 1 && origin->size() == n_inputs),
+          "origin must be (n_inputs,)");
+    check(!tail || (tail->ndim() == 2 && tail->shape(0) == n_nodes),
+          "tail must be (n_nodes, n_outputs)");
+    check(degree >= 1, "degree must be at least 1");
+    bound_node_map<T> bound{bias, square, origin, {}, {}};
+    auto& map = bound.map;
+    map = {n_inputs, n_nodes, n_nodes, pointer(bias), pointer(square)};
+    if (manhattan || minmax) {
+        bound.plain_weights = weights;
+        (minmax ? map.minmax : map.manhattan) = pointer(weights);
+    } else {
+        map.weights = column_panels<T>(n_inputs, n_nodes, pointer(weights));
+    }
+    map.scale = scale;
+    map.degree = degree;
+    map.tanimoto = tanimoto;
+    map.origin = pointer(origin);
+    if (tail) {
+        map.n_outputs = tail->shape(1);
+        map.has_tail = true;
+        map.tail = column_panels<T>(n_nodes, map.n_outputs, pointer(*tail), true);
+    }
+    for (const auto& [begin, end, name] : segments) {
+        check(0 <= begin && begin <= end && end <= n_nodes, "segments must lie within the nodes");
+        const bool linear = name == "linear";
+        map.segments.push_back(
+            {begin, end, linear, linear ? activation::exp : activation_of(name)});
+    }
+    return bound;
+}
+
+// A map of float rows that computes in double.
+bound_node_map<float> in_double(const py::object& wide) {
+    const auto& map = wide.cast<const bound_node_map<double>&>().map;
+    bound_node_map<float> bound;
+    bound.map = {map.n_inputs, map.n_nodes, map.n_outputs, nullptr, nullptr};
+    bound.map.wide = &map;
+    bound.wide = wide;
+    return bound;
+}
+
+// Calls work(first row, number of rows) for blocks of n rows; with one thread where that takes less
+// time than to start others.
+template <class T, class Work>
+void by_blocks(const node_map<T>& map, py::ssize_t n, int n_threads, const Work& work) {
+    constexpr py::ssize_t block = 256, threaded_products = 1 << 23, products_of_node = 16;
+    const auto of_row = map.n_nodes * (map.n_inputs + products_of_node) +
+                        (map.has_tail ? map.n_nodes * map.n_outputs : 0);
+    if (n * of_row < threaded_products) n_threads = 1;
+    parallel_for((n + block - 1) / block, n_threads,
+                 [&](std::ptrdiff_t b) { work(b * block, std::min(block, n - b * block)); });
+}
+
+template <class T>
+void check_inputs(const node_map<T>& map, const array<T>& rows) {
+    check(rows.ndim() == 2 && rows.shape(1) == map.n_inputs, "rows must be (n, n_inputs)");
+}
+
+template <class T>
+array<T> map_array(const bound_node_map<T>& bound, const array<T>& rows, int n_threads) {
+    const auto& map = bound.map;
+    check_inputs(map, rows);
+    const T* in = pointer(rows);
+    array<T> out({rows.shape(0), map.n_outputs});
+    T* data = out.mutable_data();
+    const without_gil release;
+    by_blocks(map, rows.shape(0), n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t n) {
+        map_rows(map, n, in + first * map.n_inputs, map.n_inputs, data + first * map.n_outputs,
+                 map.n_outputs);
+    });
+    return out;
+}
+
+template <class T>
+array<double> score_mapped_array(const bound_node_map<T>& bound, const array<T>& rows,
+                                 const array<double>& coefs, int n_threads) {
+    const auto& map = bound.map;
+    check_inputs(map, rows);
+    const bool one = coefs.ndim() == 1;
+    check((one || coefs.ndim() == 2) && coefs.shape(coefs.ndim() - 1) == map.n_outputs,
+          "coefs must be (n_outputs,) or (n_models, n_outputs)");
+    const auto n_rows = rows.shape(0), n_models = one ? 1 : coefs.shape(0);
+    const T* in = pointer(rows);
+    const linear_models models(n_models, map.n_outputs, pointer(coefs));
+    array<double> scores = one ? array<double>(n_rows) : array<double>({n_models, n_rows});
+    double* out = scores.mutable_data();
+    const without_gil release;
+    by_blocks(map, n_rows, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t n) {
+        score_mapped(map, n, in + first * map.n_inputs, models, out + first, n_rows);
+    });
+    return scores;
+}
+
+template <class T>
+py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
+    return py::class_<bound_node_map<T>>(m, name)
+        .def(py::init(&make_node_map<T>), py::arg("weights").noconvert(),
+             py::arg("bias").noconvert(), py::arg("square").noconvert(), py::arg("segments"),
+             py::kw_only(), py::arg("scale") = T{1}, py::arg("degree") = 1,
+             py::arg("manhattan") = false, py::arg("tanimoto") = false, py::arg("minmax") = false,
+             py::arg("origin").noconvert() = py::none(), py::arg("tail").noconvert() = py::none())
+        .def("map", &map_array<T>, py::arg("rows").noconvert(), py::arg("n_threads"))
+        .def("score", &score_mapped_array<T>, py::arg("rows").noconvert(),
+             py::arg("coefs").noconvert(), py::arg("n_threads"));
+}
+
+}  // namespace
+
+void bind_feature_maps(py::module_& m) {
+    bind_node_map<double>(m, "NodeMap64");
+    bind_node_map<float>(m, "NodeMap32").def_static("in_double", &in_double, py::arg("map"));
+    m.def("apply_activation", &apply_activation<double>, py::arg("name"),
+          py::arg("values").noconvert());
+    m.def("apply_activation", &apply_activation<float>, py::arg("name"),
+          py::arg("values").noconvert());
+}
+
+}  // namespace pairgram

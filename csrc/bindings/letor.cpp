@@ -1,0 +1,175 @@
+// LETOR files: the parser classes and format_letor.
+#include "letor/letor.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/bindings.hpp"
+#include "letor/text.hpp"
+
+namespace pairgram {
+
+namespace {
+
+// Gives memory that a kernel has filled to NumPy, without a copy.
+template <class T>
+array<T> give(growing_array<T>&& data, std::vector<py::ssize_t> shape) {
+    auto* owner = new growing_array<T>(std::move(data));
+    const py::capsule free(owner, [](void* p) { delete static_cast<growing_array<T>*>(p); });
+    return array<T>(std::move(shape), owner->data(), free);
+}
+
+template <class T>
+array<T> copy(const growing_array<T>& data) {
+    return array<T>(data.size(), data.data());
+}
+
+template <class T>
+array<T> take_dense(letor_parser<T>& parser) {
+    growing_array<T> values;
+    {
+        const without_gil release;
+        values = parser.take_dense();
+    }
+    return give(std::move(values), {parser.n_rows(), parser.n_features()});
+}
+
+template <class T>
+py::tuple take_csr(letor_parser<T>& parser) {
+    growing_array<T> values;
+    growing_array<std::int32_t> indices;
+    {
+        const without_gil release;
+        values = parser.take_csr(indices);
+    }
+    const py::ssize_t n_values = values.size();
+    array<std::int64_t> indptr(parser.n_rows() + 1);
+    indptr.mutable_data()[0] = 0;
+    std::copy_n(parser.rows().value_ends.data(), parser.n_rows(), indptr.mutable_data() + 1);
+    return py::make_tuple(give(std::move(values), {n_values}), give(std::move(indices), {n_values}),
+                          indptr);
+}
+
+template <class T>
+py::list comments_of(const letor_parser<T>& parser) {
+    py::list out;
+    const auto& rows = parser.rows();
+    std::int64_t begin = 0;
+    for (std::ptrdiff_t row = 0; row < rows.comment_ends.size(); ++row) {
+        const std::int64_t end = rows.comment_ends[row];
+        out.append(py::str(rows.comments.data() + begin, static_cast<std::size_t>(end - begin)));
+        begin = end;
+    }
+    return out;
+}
+
+template <class T>
+void bind_letor_parser(py::module_& m, const char* class_name) {
+    using parser_t = letor_parser<T>;
+    py::class_<parser_t>(m, class_name)
+        .def(py::init([](std::string name, std::int64_t n_features, bool zero_based,
+                         bool keep_comments, std::ptrdiff_t piece_size, int n_threads) {
+                 return parser_t(std::move(name), {n_features, zero_based, keep_comments},
+                                 piece_size, n_threads);
+             }),
+             py::kw_only(), py::arg("name"), py::arg("n_features"), py::arg("zero_based"),
+             py::arg("keep_comments"), py::arg("piece_size"), py::arg("n_threads"))
+        .def("feed",
+             [](parser_t& parser, const py::buffer& data) {
+                 const py::buffer_info info = data.request();
+                 if (info.itemsize != 1 || info.ndim != 1 || info.strides[0] != 1) {
+                     throw std::invalid_argument("feed wants contiguous bytes");
+                 }
+                 const without_gil release;
+                 parser.feed(static_cast<const char*>(info.ptr), info.size);
+             })
+        .def("finish", &parser_t::finish, py::call_guard<without_gil>())
+        .def_property_readonly("n_rows", &parser_t::n_rows)
+        .def_property_readonly("n_features", &parser_t::n_features)
+        .def_property_readonly("n_lines", &parser_t::n_lines)
+        .def_property_readonly("n_values", [](const parser_t& p) { return p.rows().values.size(); })
+        .def_property_readonly("largest_index_line",
+                               [](const parser_t& p) { return p.rows().largest_index_line; })
+        .def("labels", [](const parser_t& p) { return copy(p.rows().labels); })
+        .def("ids",
+             [](const parser_t& p) {
+                 return p.has_ids() ? py::object(copy(p.rows().ids)) : py::none();
+             })
+        .def("named_ids",
+             [](const parser_t& p) {
+                 py::list out;
+                 for (const auto& run : p.rows().names) {
+                     out.append(py::make_tuple(run.first, run.count, run.id));
+                 }
+                 return out;
+             })
+        .def("comments", &comments_of<T>)
+        .def("take_dense", &take_dense<T>)
+        .def("take_csr", &take_csr<T>);
+}
+
+template <class T>
+py::bytes format_letor(const array<T>& values, const optional_array<std::int64_t>& indptr,
+                       const optional_array<std::int64_t>& indices, const array<double>& labels,
+                       std::ptrdiff_t first, std::ptrdiff_t n_rows,
+                       const std::optional<std::string>& ids,
+                       const std::optional<std::string>& comments, bool zero_based) {
+    check(labels.ndim() == 1, "labels must be 1-d");
+    check(first >= 0 && n_rows >= 0 && first <= labels.size() - n_rows, "no such rows");
+    const bool dense = !indptr && !indices;
+    if (dense) {
+        check(values.ndim() == 2 && values.shape(0) == labels.size(), "values: one row per label");
+    } else {
+        check(indptr && indices && values.ndim() == 1 && indices->ndim() == 1 &&
+                  indptr->ndim() == 1 && indices->size() == values.size() &&
+                  indptr->size() == labels.size() + 1,
+              "values, indptr and indices do not fit each other");
+        const auto* const begin = pointer(*indptr) + first;
+        check(std::is_sorted(begin, begin + n_rows + 1) && *begin >= 0 &&
+                  begin[n_rows] <= values.size(),
+              "indptr must not decrease and stay within values");
+    }
+    const letor_source<T> source{first,
+                                 n_rows,
+                                 dense ? values.shape(1) : 0,
+                                 pointer(values),
+                                 pointer(indptr),
+                                 pointer(indices),
+                                 pointer(labels),
+                                 ids ? &*ids : nullptr,
+                                 comments ? &*comments : nullptr,
+                                 zero_based};
+    std::string text;
+    {
+        const without_gil release;
+        text = format_letor(source);
+    }
+    return py::bytes(text);
+}
+
+template <class T>
+void bind_format_letor(py::module_& m) {
+    m.def("format_letor", &format_letor<T>, py::arg("values").noconvert(),
+          py::arg("indptr").noconvert(), py::arg("indices").noconvert(),
+          py::arg("labels").noconvert(), py::kw_only(), py::arg("first"), py::arg("n_rows"),
+          py::arg("ids"), py::arg("comments"), py::arg("zero_based"));
+}
+
+}  // namespace
+
+void bind_letor(py::module_& m) {
+    const auto check_id = [](const std::string& id) {
+        return is_letor_id(id.data(), id.data() + id.size());
+    };
+    m.def("is_letor_id", check_id, py::arg("id"));
+    bind_letor_parser<float>(m, "LetorParser32");
+    bind_letor_parser<double>(m, "LetorParser64");
+    bind_format_letor<float>(m);
+    bind_format_letor<double>(m);
+}
+
+}  // namespace pairgram

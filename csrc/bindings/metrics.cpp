@@ -1,0 +1,92 @@
+// Ranking metrics: checks and evaluate_metrics.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include "bindings/bindings.hpp"
+#include "least_squares/ties.hpp"
+#include "metrics/evaluate.hpp"
+
+namespace pairgram {
+
+namespace {
+
+// One metric: kind, cut, gain, discount, ties, empty, relevant, max_grade, divide_by_cut.
+using metric_fields = std::tuple<int, std::int64_t, int, int, int, double, double, double, bool>;
+
+template <class E>
+E enumerator(int value, E last) {
+    check(value >= 0 && value <= static_cast<int>(last), "a metric has no such kind or option");
+    return static_cast<E>(value);
+}
+
+metric_spec metric_of(const metric_fields& fields) {
+    const auto& [kind, cut, gain, discount, ties, empty, relevant, max_grade, by_cut] = fields;
+    check(cut >= 1, "the cut of a metric must be at least 1");
+    return {enumerator(kind, metric_kind::pearson),
+            static_cast<std::ptrdiff_t>(cut),
+            enumerator(gain, gain_kind::linear),
+            enumerator(discount, discount_kind::letor),
+            enumerator(ties, tie_kind::worst),
+            empty,
+            relevant,
+            max_grade,
+            by_cut};
+}
+
+array<double> evaluate(const array<double>& labels, const array<double>& scores,
+                       const array<std::int64_t>& offsets,
+                       const optional_array<std::int64_t>& order,
+                       const std::vector<metric_fields>& specs, int n_threads) {
+    const auto n_rows = labels.size();
+    check(labels.ndim() == 1, "labels must be 1-d");
+    check(scores.ndim() == 2 && scores.shape(1) == n_rows, "scores must be (n_scores, n_rows)");
+    const double* const label = pointer(labels);
+    const double* const score = pointer(scores);
+    check(std::none_of(label, label + n_rows, [](double y) { return std::isnan(y); }),
+          "labels must not be NaN");
+    const auto queries = queries_of(offsets, order, n_rows);
+    std::vector<metric_spec> metrics;
+    for (const auto& fields : specs) metrics.push_back(metric_of(fields));
+    const auto n_scores = scores.shape(0), n_metrics = static_cast<py::ssize_t>(metrics.size());
+    array<double> out({n_metrics, n_scores, queries.n_queries});
+    double* const data = out.mutable_data();
+    {
+        const without_gil release;
+        evaluate_metrics(n_rows, n_scores, n_metrics, queries, label, score, metrics.data(), data,
+                         n_threads);
+    }
+    return out;
+}
+
+// Changes the scores in place; see ties.hpp.
+void join_tied_scores(array<double>& scores, const array<std::int64_t>& offsets,
+                      const optional_array<std::int64_t>& order, const array<double>& amplification,
+                      double spread, double rounding, int n_threads) {
+    check(scores.ndim() == 2, "scores must be (n_models, n_rows)");
+    check(amplification.ndim() == 1 && amplification.size() == scores.shape(0),
+          "amplification: 1-d, one per model");
+    pointer(scores);  // aligned
+    const auto n_models = scores.shape(0), n_rows = scores.shape(1);
+    const auto queries = queries_of(offsets, order, n_rows);
+    const tie_tolerance tolerance{rounding, spread, pointer(amplification)};
+    auto* data = scores.mutable_data();
+    const without_gil release;
+    if (n_models > 0) join_ties(queries, n_models, n_rows, tolerance, data, n_threads);
+}
+
+}  // namespace
+
+void bind_metrics(py::module_& m) {
+    m.def("evaluate_metrics", &evaluate, py::arg("labels").noconvert(),
+          py::arg("scores").noconvert(), py::arg("offsets").noconvert(),
+          py::arg("order").noconvert(), py::arg("specs"), py::arg("n_threads"));
+    m.def("join_ties", &join_tied_scores, py::arg("scores").noconvert(),
+          py::arg("offsets").noconvert(), py::arg("order").noconvert(),
+          py::arg("amplification").noconvert(), py::arg("spread"), py::arg("rounding"),
+          py::arg("n_threads"));
+}
+
+}  // namespace pairgram

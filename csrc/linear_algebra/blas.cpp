@@ -1,0 +1,164 @@
+#include "linear_algebra/blas.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace pairgram::blas {
+
+namespace {
+
+const pairgram_blas_table* table = nullptr;
+
+int narrow(std::ptrdiff_t value, const char* dimension) {
+    if (value > INT_MAX)
+        throw std::length_error(std::string("BLAS takes dimensions up to 2^31 - 1, but ") +
+                                dimension + " = " + std::to_string(value));
+    return static_cast<int>(value);
+}
+
+auto gemm_of(double) { return table->dgemm; }
+auto gemm_of(float) { return table->sgemm; }
+auto syrk_of(double) { return table->dsyrk; }
+auto syrk_of(float) { return table->ssyrk; }
+
+}  // namespace
+
+void set_table(const pairgram_blas_table* filled) { table = filled; }
+
+// Row-major C = op(A) op(B) is column-major Cᵀ = op(B)ᵀ op(A)ᵀ.
+template <class T>
+void gemm(trans trans_a, trans trans_b, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k,
+          T alpha, const T* a, std::ptrdiff_t lda, const T* b, std::ptrdiff_t ldb, T beta, T* c,
+          std::ptrdiff_t ldc) {
+    if (m == 0 || n == 0) return;
+    char ta = static_cast<char>(trans_a), tb = static_cast<char>(trans_b);
+    int m_ = narrow(m, "rows"), n_ = narrow(n, "columns"), k_ = narrow(k, "inner dimension");
+    int lda_ = narrow(lda, "row stride"), ldb_ = narrow(ldb, "row stride"),
+        ldc_ = narrow(ldc, "row stride");
+    gemm_of(T{})(&tb, &ta, &n_, &m_, &k_, &alpha, const_cast<T*>(b), &ldb_, const_cast<T*>(a),
+                 &lda_, &beta, c, &ldc_);
+}
+
+// Row-major A (k, n) is column-major Aᵀ (n, k); the column-major lower triangle is our upper one.
+template <class T>
+void syrk(std::ptrdiff_t n, std::ptrdiff_t k, T alpha, const T* a, std::ptrdiff_t lda, T beta, T* c,
+          std::ptrdiff_t ldc) {
+    if (n == 0) return;
+    char uplo = 'L', no = 'N';
+    int n_ = narrow(n, "columns"), k_ = narrow(k, "rows"), lda_ = narrow(lda, "row stride"),
+        ldc_ = narrow(ldc, "row stride");
+    syrk_of(T{})(&uplo, &no, &n_, &k_, &alpha, const_cast<T*>(a), &lda_, &beta, c, &ldc_);
+}
+
+void subtract_outer_product(std::ptrdiff_t n, std::ptrdiff_t k, const double* a, std::ptrdiff_t lda,
+                            double* c, std::ptrdiff_t ldc) {
+    if (n == 0 || k == 0) return;
+    char uplo = 'U', yes = 'T';  // row-major lower triangle, rows of A
+    double minus_one = -1, one = 1;
+    int n_ = narrow(n, "rows"), k_ = narrow(k, "columns"), lda_ = narrow(lda, "row stride"),
+        ldc_ = narrow(ldc, "row stride");
+    table->dsyrk(&uplo, &yes, &n_, &k_, &minus_one, const_cast<double*>(a), &lda_, &one, c, &ldc_);
+}
+
+// Row-major X Lᵀ = B is column-major Uᵀ Xᵀ = Bᵀ, of which the upper triangle U = Lᵀ is read.
+void solve_lower_transposed(std::ptrdiff_t m, std::ptrdiff_t n, const double* l, std::ptrdiff_t ldl,
+                            double* b, std::ptrdiff_t ldb) {
+    if (m == 0 || n == 0) return;
+    char side = 'L', uplo = 'U', yes = 'T', diagonal = 'N';
+    double one = 1;
+    int m_ = narrow(m, "rows"), n_ = narrow(n, "order"), ldl_ = narrow(ldl, "row stride"),
+        ldb_ = narrow(ldb, "row stride");
+    table->dtrsm(&side, &uplo, &yes, &diagonal, &n_, &m_, &one, const_cast<double*>(l), &ldl_, b,
+                 &ldb_);
+}
+
+std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, std::ptrdiff_t lda) {
+    char uplo = 'U';  // row-major lower triangle
+    int n_ = narrow(n, "order"), lda_ = narrow(lda, "row stride"), info = 0;
+    table->dpotrf(&uplo, &n_, a, &lda_, &info);
+    const std::ptrdiff_t end = info > 0 ? info - 1 : n;
+    for (std::ptrdiff_t i = 0; i < end; ++i)
+        if (!(a[i * lda + i] > 0)) return i;  // NaN, which OpenBLAS lets pass
+    return end;
+}
+
+double cholesky_solve(std::ptrdiff_t n, double* a, double* b) {
+    char uplo = 'U';  // row-major lower triangle
+    int n_ = narrow(n, "order"), one = 1, info = 0;
+    table->dpotrf(&uplo, &n_, a, &n_, &info);
+    if (info != 0) return 0;
+    double smallest = std::numeric_limits<double>::infinity();
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        smallest = std::min(smallest, a[i * n + i] * a[i * n + i]);
+    table->dpotrs(&uplo, &n_, &one, a, &n_, b, &n_, &info);
+    return smallest;
+}
+
+bool eigen(std::ptrdiff_t n, double* a, double* eigenvalues) {
+    char vectors = 'V', uplo = 'L';  // row-major upper triangle
+    int n_ = narrow(n, "order"), info = 0;
+    int n_work = narrow(1 + 6 * n + 2 * n * n, "workspace"),
+        n_integers = narrow(3 + 5 * n, "workspace");
+    std::vector<double> work(static_cast<std::size_t>(n_work));
+    std::vector<int> integers(static_cast<std::size_t>(n_integers));
+    table->dsyevd(&vectors, &uplo, &n_, a, &n_, eigenvalues, work.data(), &n_work, integers.data(),
+                  &n_integers, &info);
+    return info == 0;
+}
+
+bool lean_eigen(std::ptrdiff_t n, double* a, double* eigenvalues, double* vectors) {
+    char lower = 'L', with_vectors = 'V', all = 'A', of_tridiagonal = 'I', left = 'L', no = 'N';
+    int n_ = narrow(n, "order"), info = 0, query = -1;
+    if (n == 0) return true;
+    const auto places = static_cast<std::size_t>(n);
+    std::vector<double> diagonal(places), beside(places), reflectors(places);
+    double best_size[2];
+    table->dsytrd(&lower, &n_, a, &n_, nullptr, nullptr, nullptr, best_size, &query, &info);
+    table->dormtr(&left, &lower, &no, &n_, &n_, a, &n_, nullptr, vectors, &n_, best_size + 1,
+                  &query, &info);
+    std::vector<double> work(static_cast<std::size_t>(
+        std::max({best_size[0], best_size[1], 18.0 * static_cast<double>(n)})));
+    std::vector<int> integers(10 * places);
+    int n_work = narrow(static_cast<std::ptrdiff_t>(work.size()), "workspace"),
+        n_integers = narrow(static_cast<std::ptrdiff_t>(integers.size()), "workspace");
+    table->dsytrd(&lower, &n_, a, &n_, diagonal.data(), beside.data(), reflectors.data(),
+                  work.data(), &n_work, &info);
+    {
+        // these routines overwrite the tridiagonal matrix
+        auto d = diagonal, e = beside;
+        std::vector<int> support(2 * places);
+        int found = 0, relative = 1, unused = 0;
+        double bound = 0;
+        table->dstemr(&with_vectors, &all, &n_, d.data(), e.data(), &bound, &bound, &unused,
+                      &unused, &found, eigenvalues, vectors, &n_, &n_, support.data(), &relative,
+                      work.data(), &n_work, integers.data(), &n_integers, &info);
+        if (info != 0 || found != n_) {
+            std::copy(diagonal.begin(), diagonal.end(), eigenvalues);
+            int n_square = narrow(1 + 4 * n + n * n, "workspace");
+            std::vector<double> square(static_cast<std::size_t>(n_square));
+            table->dstedc(&of_tridiagonal, &n_, eigenvalues, beside.data(), vectors, &n_,
+                          square.data(), &n_square, integers.data(), &n_integers, &info);
+        }
+    }
+    if (info != 0) return false;
+    table->dormtr(&left, &lower, &no, &n_, &n_, a, &n_, reflectors.data(), vectors, &n_,
+                  work.data(), &n_work, &info);
+    return info == 0;
+}
+
+template void gemm<double>(trans, trans, std::ptrdiff_t, std::ptrdiff_t, std::ptrdiff_t, double,
+                           const double*, std::ptrdiff_t, const double*, std::ptrdiff_t, double,
+                           double*, std::ptrdiff_t);
+template void gemm<float>(trans, trans, std::ptrdiff_t, std::ptrdiff_t, std::ptrdiff_t, float,
+                          const float*, std::ptrdiff_t, const float*, std::ptrdiff_t, float, float*,
+                          std::ptrdiff_t);
+template void syrk<double>(std::ptrdiff_t, std::ptrdiff_t, double, const double*, std::ptrdiff_t,
+                           double, double*, std::ptrdiff_t);
+template void syrk<float>(std::ptrdiff_t, std::ptrdiff_t, float, const float*, std::ptrdiff_t,
+                          float, float*, std::ptrdiff_t);
+
+}  // namespace pairgram::blas

@@ -1,0 +1,125 @@
+#include "linear_algebra/row_scores.hpp"
+
+#include <algorithm>
+
+#include "support/query_rows.hpp"
+#include "support/simd.hpp"
+
+namespace pairgram {
+
+namespace {
+
+constexpr int n_lanes = 8;
+constexpr std::ptrdiff_t block_values = 1 << 15;  // of rows that several models score from cache
+
+using lanes = pack<double, n_lanes>;
+
+inline void load(const double* from, lanes& to) { std::memcpy(&to, from, sizeof to); }
+
+#if defined(__GNUC__)
+inline void load(const float* from, lanes& to) {
+    pack<float, n_lanes> narrow;
+    std::memcpy(&narrow, from, sizeof narrow);
+    to = __builtin_convertvector(narrow, lanes);
+}
+#else
+inline void load(const float* from, lanes& to) { std::copy_n(from, n_lanes, to.values); }
+#endif
+
+// out[r·M + m] = row_r · coefs_m for R rows and M models, whose coefficients are padded with zeros
+// to whole lanes. Lane l sums what stands at l, l + 8, …; one tree adds the lanes up. Meanwhile the
+// memory that lies `ahead` of the rows is fetched.
+template <class T, int R, int M>
+PAIRGRAM_CLONES void score_tile(std::ptrdiff_t width, const T* const* rows, const double* coefs,
+                                std::ptrdiff_t ld, std::ptrdiff_t ahead, double* out) {
+    lanes sums[R][M] = {}, coef[M], row;
+    const auto add = [&](const auto* const* values, std::ptrdiff_t from, std::ptrdiff_t at) {
+        for (int m = 0; m < M; ++m) load(coefs + m * ld + at, coef[m]);
+        for (int r = 0; r < R; ++r) {
+            prefetch(values[r] + from + ahead);
+            load(values[r] + from, row);
+            for (int m = 0; m < M; ++m) sums[r][m] += row * coef[m];
+        }
+    };
+    const auto whole = width - width % n_lanes;
+    for (std::ptrdiff_t at = 0; at < whole; at += n_lanes) add(rows, at, at);
+    if (whole < width) {
+        double rest[R][n_lanes] = {};
+        const double* padded[R];
+        for (int r = 0; r < R; ++r) {
+            for (auto k = whole; k < width; ++k)
+                rest[r][k - whole] = static_cast<double>(rows[r][k]);
+            padded[r] = rest[r];
+        }
+        add(padded, 0, whole);
+    }
+    for (int r = 0; r < R; ++r)
+        for (int m = 0; m < M; ++m) {
+            const lanes& s = sums[r][m];
+            out[r * M + m] = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+        }
+}
+
+}  // namespace
+
+linear_models::linear_models(std::ptrdiff_t n_models, std::ptrdiff_t width, const double* coefs)
+    : n_models_(n_models),
+      width_(width),
+      padded_((width + n_lanes - 1) / n_lanes * n_lanes),
+      coefs_(size_of(n_models * padded_), 0.0) {
+    for (std::ptrdiff_t m = 0; m < n_models; ++m)
+        std::copy_n(coefs + m * width, width, coefs_.begin() + m * padded_);
+}
+
+// By models m to m + M; behind the last row, the last again.
+template <int R, int M, class T>
+void linear_models::score_strip(const matrix_rows<T>& rows, std::ptrdiff_t begin,
+                                std::ptrdiff_t end, std::ptrdiff_t m, double* scores,
+                                std::ptrdiff_t ld) const {
+    const auto ahead = rows.order ? 0 : 2 * R * rows.width;
+    for (auto i = begin; i < end; i += R) {
+        const T* tile[R];
+        double out[R * M];
+        for (int r = 0; r < R; ++r) tile[r] = rows(std::min(i + r, end - 1));
+        score_tile<T, R, M>(rows.width, tile, coefs_.data() + m * padded_, padded_, ahead, out);
+        for (int k = 0; k < M; ++k)
+            for (int r = 0; r < std::min<std::ptrdiff_t>(R, end - i); ++r)
+                scores[(m + k) * ld + i + r] = out[r * M + k];
+    }
+}
+
+// In tiles of as many sums as the registers hold.
+template <int R, int M, class T>
+void linear_models::score_block(const matrix_rows<T>& rows, double* scores,
+                                std::ptrdiff_t ld) const {
+    std::ptrdiff_t m = 0;
+    for (; m + M <= n_models_; m += M) score_strip<R, M>(rows, 0, rows.n_rows, m, scores, ld);
+    for (; m < n_models_; ++m) score_strip<4, 1>(rows, 0, rows.n_rows, m, scores, ld);
+}
+
+// Several models read blocks of rows that have been padded as the coefficients are.
+template <class T>
+void linear_models::score(const matrix_rows<T>& rows, std::ptrdiff_t begin, std::ptrdiff_t end,
+                          double* scores, std::ptrdiff_t ld) const {
+    if (n_models_ == 1) return score_strip<4, 1>(rows, begin, end, 0, scores, ld);
+    const auto step = std::max<std::ptrdiff_t>(
+        4, std::min(end - begin, block_values / std::max<std::ptrdiff_t>(1, padded_)));
+    std::vector<double> block(size_of(step * padded_), 0.0);
+    for (; begin < end; begin += step) {
+        const auto n = std::min(step, end - begin);
+        for (std::ptrdiff_t i = 0; i < n; ++i)
+            std::copy_n(rows(begin + i), width_, block.begin() + i * padded_);
+        const matrix_rows<double> padded{n, padded_, block.data(), nullptr};
+        if (has_wide_registers())
+            score_block<4, 4>(padded, scores + begin, ld);
+        else
+            score_block<2, 2>(padded, scores + begin, ld);
+    }
+}
+
+template void linear_models::score<double>(const matrix_rows<double>&, std::ptrdiff_t,
+                                           std::ptrdiff_t, double*, std::ptrdiff_t) const;
+template void linear_models::score<float>(const matrix_rows<float>&, std::ptrdiff_t, std::ptrdiff_t,
+                                          double*, std::ptrdiff_t) const;
+
+}  // namespace pairgram

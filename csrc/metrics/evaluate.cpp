@@ -1,0 +1,297 @@
+#include "metrics/evaluate.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include "metrics/pair_metrics.hpp"
+#include "metrics/ranking.hpp"
+#include "metrics/top_metrics.hpp"
+#include "support/parallel.hpp"
+
+namespace pairgram {
+
+namespace {
+
+constexpr std::ptrdiff_t task_size = 1 << 15;  // scores, about 0.5 ms
+
+bool counts_pairs(metric_kind kind) {
+    return kind == metric_kind::kendall || kind == metric_kind::misranking;
+}
+
+bool uses_levels(metric_kind kind) {
+    return counts_pairs(kind) || kind == metric_kind::spearman ||
+           kind == metric_kind::ranking_error;
+}
+
+// Whether scores count by their values, not by their order.
+bool takes_no_ranking(metric_kind kind) {
+    return kind == metric_kind::mean_squared_difference ||
+           kind == metric_kind::mean_absolute_difference || kind == metric_kind::pearson;
+}
+
+bool uses_discounts(metric_kind kind) {
+    return kind == metric_kind::dcg || kind == metric_kind::ndcg || kind == metric_kind::mean_ndcg;
+}
+
+// The metrics that share a ranking, and what they need of it.
+struct ranking_plan {
+    bool worst = false;
+    std::vector<std::ptrdiff_t> members;
+    std::ptrdiff_t top = 0;        // ranks to find
+    std::ptrdiff_t ideal_top = 0;  // labels of the ideal ranking
+    bool ties = false, levels = false, pairs = false;
+
+    ranking_plan(bool worst_ties, std::ptrdiff_t n_metrics, const metric_spec* metrics)
+        : worst(worst_ties) {
+        for (std::ptrdiff_t t = 0; t < n_metrics; ++t) {
+            const metric_spec& metric = metrics[t];
+            if ((metric.ties == tie_kind::worst) != worst) continue;
+            members.push_back(t);
+            if (takes_no_ranking(metric.kind)) continue;
+            const bool tied = metric.ties == tie_kind::average || uses_levels(metric.kind);
+            top = std::max(top, tied ? PTRDIFF_MAX : metric.cut);
+            if (uses_discounts(metric.kind)) ideal_top = std::max(ideal_top, metric.cut);
+            ties = ties || tied;
+            levels = levels || uses_levels(metric.kind);
+            pairs = pairs || counts_pairs(metric.kind);
+        }
+    }
+};
+
+// Scratch of one task.
+struct workspace {
+    std::vector<std::int64_t> rows, keys, pair_scratch;
+    std::vector<double> labels, descending, ranked_labels, values, more_values;
+    std::vector<label_tally> tallies;
+    std::vector<ranked_document> ranked, spare;
+    std::vector<std::ptrdiff_t> tie_end;
+    std::vector<ideal_ranking> ideals;
+    label_levels levels;
+};
+
+// Writes labels in descending order, at least the first `top`; by counting where they are small
+// integers.
+void sort_descending(std::ptrdiff_t n, const double* labels, std::ptrdiff_t top, double* sorted) {
+    constexpr int n_levels = 32;
+    std::ptrdiff_t counts[n_levels] = {};
+    bool small = true;
+    for (std::ptrdiff_t i = 0; i < n && small; ++i) {
+        const int level = labels[i] >= 0 && labels[i] < n_levels ? static_cast<int>(labels[i]) : 0;
+        small = level == labels[i];
+        ++counts[level];
+    }
+    if (small) {
+        for (int level = n_levels - 1; level >= 0; --level) {
+            sorted = std::fill_n(sorted, counts[level], static_cast<double>(level));
+        }
+        return;
+    }
+    std::copy(labels, labels + n, sorted);
+    if (top < n) {
+        std::partial_sort(sorted, sorted + top, sorted + n, std::greater<>());
+    } else {
+        std::sort(sorted, sorted + n, std::greater<>());
+    }
+}
+
+class metric_evaluation {
+  public:
+    metric_evaluation(std::ptrdiff_t n_rows, std::ptrdiff_t n_scores, std::ptrdiff_t n_metrics,
+                      const query_offsets& queries, const double* labels, const double* scores,
+                      const metric_spec* metrics, double* out)
+        : n_rows_(n_rows),
+          n_scores_(n_scores),
+          queries_(queries),
+          labels_(labels),
+          scores_(scores),
+          metrics_(metrics),
+          out_(out) {
+        for (const bool worst : {false, true}) {
+            plans_.emplace_back(worst, n_metrics, metrics);
+            if (plans_.back().members.empty()) plans_.pop_back();
+        }
+        std::ptrdiff_t longest = 0;
+        for (std::ptrdiff_t q = 0; q < queries.n_queries; ++q)
+            longest = std::max(longest, queries.size(q));
+        for (const ranking_plan& plan : plans_) make_discounts(plan, longest);
+    }
+
+    // Evaluates the score vectors [score_begin, score_end) in the queries [begin, end).
+    void run(std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t score_begin,
+             std::ptrdiff_t score_end) const {
+        workspace work;
+        for (const ranking_plan& plan : plans_) {
+            work.ideals.resize(plan.members.size());
+            for (std::ptrdiff_t q = begin; q < end; ++q) {
+                const std::int64_t* rows = prepare(plan, q, work);
+                for (std::ptrdiff_t s = score_begin; s < score_end; ++s) {
+                    evaluate(plan, q, s, rows, work);
+                }
+            }
+        }
+    }
+
+  private:
+    void make_discounts(const ranking_plan& plan, std::ptrdiff_t longest) {
+        for (const discount_kind discount : {discount_kind::log2, discount_kind::letor}) {
+            std::vector<double>& table = discounts_[static_cast<int>(discount)];
+            for (const std::ptrdiff_t t : plan.members) {
+                const metric_spec& metric = metrics_[t];
+                if (!uses_discounts(metric.kind) || metric.discount != discount) continue;
+                const std::ptrdiff_t length = std::min(metric.cut, longest);
+                for (auto i = static_cast<std::ptrdiff_t>(table.size()); i < length; ++i) {
+                    table.push_back(discount_of(discount, i));
+                }
+            }
+        }
+    }
+
+    const double* discounts(const metric_spec& metric) const {
+        return discounts_[static_cast<int>(metric.discount)].data();
+    }
+
+    // Does what does not depend on the scores; returns the rows of the query in the order that
+    // breaks ties, null where that is its range itself.
+    const std::int64_t* prepare(const ranking_plan& plan, std::ptrdiff_t q, workspace& work) const {
+        const std::ptrdiff_t n = queries_.size(q);
+        const std::int64_t begin = queries_.offsets[q];
+        const std::int64_t* rows = queries_.order ? queries_.order + begin : nullptr;
+        if (plan.worst) {
+            work.rows.resize(size_of(n));
+            if (rows) {
+                std::copy(rows, rows + n, work.rows.begin());
+            } else {
+                std::iota(work.rows.begin(), work.rows.end(), begin);
+            }
+            std::stable_sort(
+                work.rows.begin(), work.rows.end(),
+                [&](std::int64_t a, std::int64_t b) { return labels_[a] < labels_[b]; });
+            rows = work.rows.data();
+        }
+        work.labels.resize(size_of(n));
+        for (std::ptrdiff_t i = 0; i < n; ++i) {
+            work.labels[size_of(i)] = rows ? labels_[rows[i]] : labels_[begin + i];
+        }
+        const std::ptrdiff_t ideal_top = std::min(n, plan.ideal_top);
+        if (ideal_top > 0) {
+            work.descending.resize(size_of(n));
+            sort_descending(n, work.labels.data(), ideal_top, work.descending.data());
+        }
+        for (std::size_t t = 0; t < plan.members.size(); ++t) {
+            const metric_spec& metric = metrics_[plan.members[t]];
+            prepare_ideal(metric, n, work.labels.data(), work.descending.data(), discounts(metric),
+                          work.ideals[t]);
+        }
+        if (plan.levels) make_levels(n, work.labels.data(), work.levels);
+        return rows;
+    }
+
+    // Ranks the documents of a query by one score vector.
+    void rank(const ranking_plan& plan, std::ptrdiff_t n, const double* scores,
+              const std::int64_t* rows, workspace& work) const {
+        const std::ptrdiff_t top = std::min(n, plan.top);
+        work.keys.resize(size_of(n));
+        work.ranked_labels.resize(size_of(top));
+        score_keys(n, scores, rows, work.keys.data());
+        rank_documents(n, work.keys.data(), top, work.ranked, work.spare);
+        for (std::ptrdiff_t i = 0; i < top; ++i) {
+            work.ranked_labels[size_of(i)] = work.labels[size_of(work.ranked[size_of(i)].index)];
+        }
+        if (!plan.ties) return;
+        work.tie_end.resize(size_of(n));
+        for (std::ptrdiff_t i = n - 1; i >= 0; --i) {
+            const bool tied =
+                i + 1 < n && work.ranked[size_of(i)].key == work.ranked[size_of(i + 1)].key;
+            work.tie_end[size_of(i)] = tied ? work.tie_end[size_of(i + 1)] : i + 1;
+        }
+    }
+
+    void evaluate(const ranking_plan& plan, std::ptrdiff_t q, std::ptrdiff_t s,
+                  const std::int64_t* rows, workspace& work) const {
+        const std::ptrdiff_t n = queries_.size(q);
+        const double* scores = scores_ + s * n_rows_ + (rows ? 0 : queries_.offsets[q]);
+        if (plan.top > 0) rank(plan, n, scores, rows, work);
+        pair_counts counts{};
+        if (plan.pairs) {
+            counts = count_pairs(n, work.ranked.data(), work.tie_end.data(), work.levels,
+                                 work.pair_scratch);
+        }
+        for (std::size_t t = 0; t < plan.members.size(); ++t) {
+            const metric_spec& metric = metrics_[plan.members[t]];
+            double& out = out_[(plan.members[t] * n_scores_ + s) * queries_.n_queries + q];
+            switch (metric.kind) {
+                case metric_kind::kendall:
+                    out = kendall_tau_b(counts);
+                    break;
+                case metric_kind::misranking:
+                    out = misranked_fraction(counts);
+                    break;
+                case metric_kind::spearman:
+                    out = spearman_rho(n, work.ranked.data(), work.tie_end.data(), work.levels);
+                    break;
+                case metric_kind::mean_squared_difference:
+                    out = mean_squared_difference(n, work.labels.data(), scores, rows, work.values);
+                    break;
+                case metric_kind::mean_absolute_difference:
+                    out =
+                        mean_absolute_difference(n, work.labels.data(), scores, rows, work.values);
+                    break;
+                case metric_kind::ranking_error:
+                    out =
+                        ranking_error(n, work.labels.data(), work.ranked.data(),
+                                      work.tie_end.data(), work.levels, work.tallies, work.values);
+                    break;
+                case metric_kind::pearson:
+                    out = pearson_correlation(n, work.labels.data(), scores, rows, work.values,
+                                              work.more_values);
+                    break;
+                default: {
+                    const bool average = metric.ties == tie_kind::average;
+                    out = top_metric(
+                        metric,
+                        {n, work.ranked_labels.data(), average ? work.tie_end.data() : nullptr},
+                        discounts(metric), work.ideals[t], work.values);
+                }
+            }
+        }
+    }
+
+    std::ptrdiff_t n_rows_, n_scores_;
+    query_offsets queries_;
+    const double* labels_;
+    const double* scores_;
+    const metric_spec* metrics_;
+    double* out_;
+    std::vector<ranking_plan> plans_;
+    std::vector<double> discounts_[2];
+};
+
+}  // namespace
+
+void evaluate_metrics(std::ptrdiff_t n_rows, std::ptrdiff_t n_scores, std::ptrdiff_t n_metrics,
+                      const query_offsets& queries, const double* labels, const double* scores,
+                      const metric_spec* metrics, double* out, int n_threads) {
+    const metric_evaluation evaluation(n_rows, n_scores, n_metrics, queries, labels, scores,
+                                       metrics, out);
+    std::vector<std::ptrdiff_t> bounds{0};  // runs of queries of about task_size scores
+    for (std::ptrdiff_t q = 0, rows = 0; q < queries.n_queries; ++q) {
+        rows += queries.size(q);
+        if (rows * n_scores >= task_size || q + 1 == queries.n_queries) {
+            bounds.push_back(q + 1);
+            rows = 0;
+        }
+    }
+    const auto n_runs = static_cast<std::ptrdiff_t>(bounds.size()) - 1;
+    // Few long queries are shared out by score vector as well.
+    const std::ptrdiff_t n_parts = n_runs < 16 ? std::min<std::ptrdiff_t>(n_scores, 16) : 1;
+    const bool small = n_rows * n_scores <= 2 * task_size;
+    parallel_for(n_runs * n_parts, small ? 1 : n_threads, [&](std::ptrdiff_t task) {
+        const std::ptrdiff_t run = task / n_parts, part = task % n_parts;
+        evaluation.run(bounds[size_of(run)], bounds[size_of(run + 1)], part * n_scores / n_parts,
+                       (part + 1) * n_scores / n_parts);
+    });
+}
+
+}  // namespace pairgram

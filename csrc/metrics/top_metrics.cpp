@@ -1,0 +1,230 @@
+#include "metrics/top_metrics.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "support/query_rows.hpp"
+
+namespace pairgram {
+
+namespace {
+
+double as_double(std::ptrdiff_t i) { return static_cast<double>(i); }
+
+// Calls visit(i, v) for the ranks i < cut, v = value(label), or its mean over the documents tied
+// with rank i.
+template <class Value, class Visit>
+void for_each_rank(const ranked_list& ranked, std::ptrdiff_t cut, const Value& value,
+                   const Visit& visit) {
+    const std::ptrdiff_t end = std::min(cut, ranked.n);
+    if (!ranked.tie_end) {
+        for (std::ptrdiff_t i = 0; i < end; ++i) visit(i, value(ranked.labels[i]));
+        return;
+    }
+    for (std::ptrdiff_t i = 0; i < end;) {
+        const std::ptrdiff_t begin = i, tie_end = ranked.tie_end[i];
+        const double first = value(ranked.labels[i]);
+        double above = 0;  // summed as differences, so that equal values have themselves as mean
+        for (std::ptrdiff_t j = begin + 1; j < tie_end; ++j) {
+            above += value(ranked.labels[j]) - first;
+        }
+        const double mean = first + above / as_double(tie_end - begin);
+        for (; i < std::min(tie_end, end); ++i) visit(i, mean);
+    }
+}
+
+double dcg(const metric_spec& metric, const ranked_list& ranked, const double* discounts) {
+    double sum = 0;
+    for_each_rank(
+        ranked, metric.cut, [&](double label) { return gain_of(metric.gain, label); },
+        [&](std::ptrdiff_t i, double gain) { sum += gain * discounts[i]; });
+    return sum;
+}
+
+double mean_ndcg(const metric_spec& metric, const ranked_list& ranked, const double* discounts,
+                 const ideal_ranking& ideal) {
+    double so_far = 0, sum = 0;
+    for_each_rank(
+        ranked, ranked.n, [&](double label) { return gain_of(metric.gain, label); },
+        [&](std::ptrdiff_t i, double gain) {
+            so_far += gain * discounts[i];
+            sum += so_far / ideal.at[size_of(i)];
+        });
+    return sum / as_double(ranked.n);
+}
+
+double hits(const metric_spec& metric, const ranked_list& ranked) {
+    double sum = 0;
+    for_each_rank(
+        ranked, metric.cut, [&](double label) { return label >= metric.relevant ? 1.0 : 0.0; },
+        [&](std::ptrdiff_t, double hit) { sum += hit; });
+    return sum;
+}
+
+// Calls visit(begin, end, r) for each run of tied ranks that starts before the cut, r its relevant
+// documents.
+template <class Visit>
+void for_each_run(const metric_spec& metric, const ranked_list& ranked, const Visit& visit) {
+    const std::ptrdiff_t stop = std::min(metric.cut, ranked.n);
+    for (std::ptrdiff_t begin = 0; begin < stop;) {
+        const std::ptrdiff_t end = ranked.tie_end ? ranked.tie_end[begin] : begin + 1;
+        std::ptrdiff_t relevant = 0;
+        for (std::ptrdiff_t i = begin; i < end; ++i) {
+            relevant += ranked.labels[i] >= metric.relevant;
+        }
+        if (!visit(begin, end, relevant)) return;
+        begin = end;
+    }
+}
+
+// In a run of t tied documents, r of them relevant, rank j of the run holds a relevant one with
+// probability r / t, and then the j before it hold j (r - 1) / (t - 1) in the mean (McSherry and
+// Najork 2008).
+double precision_sum(const metric_spec& metric, const ranked_list& ranked) {
+    double sum = 0, found = 0;
+    for_each_run(metric, ranked,
+                 [&](std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t relevant) {
+                     if (relevant == 0) return true;
+                     const double t = as_double(end - begin), r = as_double(relevant);
+                     const double before = t > 1 ? (r - 1) / (t - 1) : 0;
+                     double run = 0;
+                     for (std::ptrdiff_t i = begin; i < std::min(end, metric.cut); ++i) {
+                         run += (found + 1 + as_double(i - begin) * before) / as_double(i + 1);
+                     }
+                     sum += r == t ? run : run * (r / t);
+                     found += r;
+                     return true;
+                 });
+    return sum;
+}
+
+// The first relevant document of a run is at its rank j with the probability that none is before
+// and this one is: (none before) * r / (t - j).
+double reciprocal_rank(const metric_spec& metric, const ranked_list& ranked) {
+    double sum = 0;
+    for_each_run(metric, ranked,
+                 [&](std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t relevant) {
+                     if (relevant == 0) return true;
+                     double none_before = 1;
+                     const std::ptrdiff_t last = std::min(end - relevant + 1, metric.cut);
+                     for (std::ptrdiff_t i = begin; i < last; ++i) {
+                         const double here = as_double(relevant) / as_double(end - i);
+                         sum += none_before * here / as_double(i + 1);
+                         none_before *= 1 - here;
+                     }
+                     return false;
+                 });
+    return sum;
+}
+
+// Replaces passed[j], j = 0..depth, by the mean over all orders of the documents [begin, end) of
+// the product of 1 - R over the first j. Adding a document to t - 1 others: it stands among the
+// first j of t with probability j / t.
+void mean_products(const std::vector<double>& stops, std::ptrdiff_t depth,
+                   std::vector<double>& passed) {
+    passed.assign(size_of(depth) + 1, 0);
+    passed[0] = 1;
+    for (std::size_t t = 1; t <= stops.size(); ++t) {
+        const double next = 1 - stops[t - 1];
+        for (std::size_t j = std::min(t, passed.size() - 1); j > 0; --j) {
+            const double among = static_cast<double>(j) / static_cast<double>(t);
+            passed[j] = (1 - among) * passed[j] + among * next * passed[j - 1];
+        }
+    }
+}
+
+double expected_reciprocal_rank(const metric_spec& metric, const ranked_list& ranked,
+                                std::vector<double>& passed) {
+    const double scale = std::exp2(-metric.max_grade);
+    const auto stop = [&](double label) { return gain_of(gain_kind::exp2, label) * scale; };
+    double sum = 0, reached = 1;
+    const std::ptrdiff_t last = std::min(metric.cut, ranked.n);
+    std::vector<double> stops;
+    for (std::ptrdiff_t begin = 0; begin < last;) {
+        const std::ptrdiff_t end = ranked.tie_end ? ranked.tie_end[begin] : begin + 1;
+        const std::ptrdiff_t depth = std::min(end, last) - begin;
+        if (end - begin == 1) {
+            const double here = stop(ranked.labels[begin]);
+            sum += reached * here / as_double(begin + 1);
+            reached *= 1 - here;
+        } else {
+            if (as_double(depth) * as_double(end - begin) > 4e9) {
+                throw std::length_error(
+                    "err with ties='average' takes t * min(t, k) steps for t tied documents, too "
+                    "many for t = " +
+                    std::to_string(end - begin) + ": give it a smaller k or ties='order'");
+            }
+            stops.clear();
+            for (std::ptrdiff_t i = begin; i < end; ++i) stops.push_back(stop(ranked.labels[i]));
+            mean_products(stops, depth, passed);
+            for (std::ptrdiff_t j = 0; j < depth; ++j) {
+                const auto at = size_of(j);
+                sum += reached * (passed[at] - passed[at + 1]) / as_double(begin + j + 1);
+            }
+            reached *= passed[size_of(depth)];
+        }
+        begin = end;
+    }
+    return sum;
+}
+
+}  // namespace
+
+void prepare_ideal(const metric_spec& metric, std::ptrdiff_t n, const double* labels,
+                   const double* descending, const double* discounts, ideal_ranking& ideal) {
+    ideal.total = 0;
+    switch (metric.kind) {
+        case metric_kind::ndcg:
+            ideal.total = dcg(metric, {n, descending, nullptr}, discounts);
+            return;
+        case metric_kind::mean_ndcg:
+            ideal.at.resize(size_of(n));
+            for (std::ptrdiff_t i = 0; i < n; ++i) {
+                ideal.total += gain_of(metric.gain, descending[i]) * discounts[i];
+                ideal.at[size_of(i)] = ideal.total;
+            }
+            return;
+        case metric_kind::average_precision:
+        case metric_kind::recall:
+        case metric_kind::reciprocal_rank:
+            for (std::ptrdiff_t i = 0; i < n; ++i) ideal.total += labels[i] >= metric.relevant;
+            return;
+        default:
+            return;
+    }
+}
+
+double top_metric(const metric_spec& metric, const ranked_list& ranked, const double* discounts,
+                  const ideal_ranking& ideal, std::vector<double>& scratch) {
+    if (ranked.n == 0) return std::numeric_limits<double>::quiet_NaN();
+    switch (metric.kind) {
+        case metric_kind::dcg:
+            return dcg(metric, ranked, discounts);
+        case metric_kind::precision:
+            return hits(metric, ranked) / as_double(metric.cut);
+        case metric_kind::expected_reciprocal_rank:
+            return expected_reciprocal_rank(metric, ranked, scratch);
+        default:
+            break;
+    }
+    if (ideal.total == 0) return metric.empty;
+    switch (metric.kind) {
+        case metric_kind::ndcg:
+            return dcg(metric, ranked, discounts) / ideal.total;
+        case metric_kind::mean_ndcg:
+            return mean_ndcg(metric, ranked, discounts, ideal);
+        case metric_kind::recall:
+            return hits(metric, ranked) / ideal.total;
+        case metric_kind::reciprocal_rank:
+            return reciprocal_rank(metric, ranked);
+        default: {
+            const double cut = as_double(metric.cut);
+            const bool capped = metric.divide_by_cut && cut < ideal.total;
+            return precision_sum(metric, ranked) / (capped ? cut : ideal.total);
+        }
+    }
+}
+
+}  // namespace pairgram
