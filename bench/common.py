@@ -19,7 +19,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from pairgram._threads import resolve_n_threads
+from pairgram._support.threads import resolve_n_threads
 
 MIB = 2**20
 _STATUS = Path("/proc/self/status")

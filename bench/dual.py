@@ -32,7 +32,7 @@ from common import (
     stopwatch,
 )
 from pairgram import KernelMap, RankRLS, RankRLSCV, kernel_matrix
-from pairgram.dual import bytes_per_square
+from pairgram.least_squares.dual_gram import bytes_per_square
 
 N_FEATURES, LENGTH, GAMMA = 46, 40, 1.0
 ALPHAS = 2.0 ** np.arange(9, -21, -1)  # 30, descending

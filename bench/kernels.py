@@ -37,8 +37,8 @@ from common import (
     seconds,
     stopwatch,
 )
-from pairgram import held_out
-from pairgram.data import RankingData
+from pairgram.least_squares.held_out import leave_out
+from pairgram.problem.data import RankingData
 
 LENGTH = 100  # documents of every query
 ALPHAS = 2.0 ** np.arange(19, -11, -1)  # 30, descending
@@ -151,7 +151,7 @@ def table_leave_query_out(options: Options, n_refits: int = 20) -> Iterator[str]
 
     statistics = pairgram.Pairgram.from_rows(X, y, qid=qid, n_threads=options.threads)
     rows = RankingData.make(X, y, qid=qid)
-    scores = held_out.leave_query_out(
+    scores = leave_out.leave_query_out(
         rows, statistics, statistics.decompose(), ALPHAS, options.threads
     )
     of_queries = scores.reshape(len(ALPHAS), -1, LENGTH)[:, queries].transpose(1, 0, 2)

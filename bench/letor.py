@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 import pairgram
 from common import machine_line, markdown_table, progress, seconds, stopwatch
-from pairgram._threads import resolve_n_threads
+from pairgram._support.threads import resolve_n_threads
 from pairgram.datasets import Fold
 
 CONVENTIONS = {"OHSUMED": "letor", "MQ2008": "default"}

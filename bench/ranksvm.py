@@ -40,9 +40,9 @@ from common import (
     stopwatch,
 )
 from pairgram import Nystroem, RandomFourier, RankSVM
-from pairgram._threads import single_threaded_blas
-from pairgram.data import RankingData
-from pairgram.rank_svm import SolverSettings, Training
+from pairgram._support.threads import single_threaded_blas
+from pairgram.problem.data import RankingData
+from pairgram.svm.rank_svm import SolverSettings, Training
 
 sys.path.insert(0, str(Path(__file__).parent / "papers"))
 

@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 import pairgram
-from pairgram._threads import resolve_n_threads
+from pairgram._support.threads import resolve_n_threads
 
 FOLDER = Path(__file__).parents[1] / "bench" / "papers"
 

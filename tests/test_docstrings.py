@@ -10,7 +10,7 @@ import pairgram
 
 MODULES = [
     module.name
-    for module in pkgutil.iter_modules(pairgram.__path__, "pairgram.")
+    for module in pkgutil.walk_packages(pairgram.__path__, "pairgram.")
     if not module.name.endswith(("._core", "._scipy_blas"))
 ]
 

@@ -8,10 +8,10 @@ import pytest
 import scipy.sparse as sp
 
 import pairgram as pg
-from pairgram import sparse_system
-from pairgram.data import RankingData
-from pairgram.laplacian import apply_half_laplacian
-from pairgram.pairs import PairSettings
+from pairgram.least_squares import conjugate_gradients
+from pairgram.preferences.pairs import PairSettings
+from pairgram.problem.data import RankingData
+from pairgram.problem.laplacian import apply_half_laplacian
 
 RNG = np.random.default_rng(0)
 N = 48
@@ -124,7 +124,7 @@ def test_features_that_do_not_vary_are_no_error():
 
 
 def test_sparse_rows(monkeypatch):
-    monkeypatch.setattr(sparse_system, "SMALLEST_ORDER", 0)
+    monkeypatch.setattr(conjugate_gradients, "SMALLEST_ORDER", 0)
     for rows, weights in ((X * 1e-200, None), (X, np.full(N, 1e-200)), (X, np.full(N, 1e154))):
         with pytest.raises(ValueError, match=r"too small|too large"):
             pg.RankRLS().fit(sp.csr_array(rows), Y, qid=QID, sample_weight=weights)

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from common import machine_line, markdown_table, progress, seconds, stopwatch
 from letor import default_folder
-from pairgram._threads import resolve_n_threads
+from pairgram._support.threads import resolve_n_threads
 
 __all__ = [
     "comparison",

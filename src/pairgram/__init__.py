@@ -37,24 +37,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pairgram._core import __version__
-    from pairgram.batch import BatchFit, fit_many
     from pairgram.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
-    from pairgram.elm import PairwiseELM, PairwiseELMCV, PointwiseELM, PointwiseELMCV
-    from pairgram.elm_rank import ELMRank, ELMRankCV
-    from pairgram.gram import Pairgram
-    from pairgram.kernel_rank_svm import RankNystroem, RankRandomFourier
-    from pairgram.kernels import KernelMap, kernel_matrix
-    from pairgram.least_squares import RankRLS, RankRLSCV
+    from pairgram.elm.elm import PairwiseELM, PairwiseELMCV, PointwiseELM, PointwiseELMCV
+    from pairgram.elm.elm_rank import ELMRank, ELMRankCV
+    from pairgram.feature_maps.kernel_map import KernelMap
+    from pairgram.feature_maps.nystroem import Nystroem
+    from pairgram.feature_maps.random_fourier import RandomFourier
+    from pairgram.feature_maps.random_nodes import RandomNodes
+    from pairgram.kernels.matrix import kernel_matrix
+    from pairgram.least_squares.fit_many import BatchFit, fit_many
+    from pairgram.least_squares.gram import Pairgram
+    from pairgram.least_squares.presets import LSSVR, MPRank
+    from pairgram.least_squares.rank_rls import RankRLS, RankRLSCV
     from pairgram.metrics import Metric, evaluate, get_metric, make_scorer, metric_names
-    from pairgram.model_files import load_model
-    from pairgram.model_selection import QueryKFold
-    from pairgram.nystroem import Nystroem
-    from pairgram.presets import LSSVR, MPRank
-    from pairgram.queries import MissingQueryWarning
-    from pairgram.random_fourier import RandomFourier
-    from pairgram.random_nodes import RandomNodes
-    from pairgram.rank_svm import RankSVM
-    from pairgram.rank_svm_cv import RankSVMCV
+    from pairgram.model_selection.splits import QueryKFold
+    from pairgram.preferences.queries import MissingQueryWarning
+    from pairgram.rankers.load import load_model
+    from pairgram.svm.presets import RankNystroem, RankRandomFourier
+    from pairgram.svm.rank_svm import RankSVM
+    from pairgram.svm.rank_svm_cv import RankSVMCV
 
 __all__ = [
     "LSSVR",
@@ -98,24 +99,25 @@ __all__ = [
 # `pairgram --help` nor a program that only reads files should wait for.
 _NAMES = {
     "_core": ("__version__",),
-    "batch": ("BatchFit", "fit_many"),
+    "least_squares.fit_many": ("BatchFit", "fit_many"),
     "datasets": ("dump_letor", "load_letor", "load_letor_folds", "make_ranking"),
-    "elm": ("PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"),
-    "elm_rank": ("ELMRank", "ELMRankCV"),
-    "gram": ("Pairgram",),
-    "kernel_rank_svm": ("RankNystroem", "RankRandomFourier"),
-    "kernels": ("KernelMap", "kernel_matrix"),
-    "least_squares": ("RankRLS", "RankRLSCV"),
+    "elm.elm": ("PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"),
+    "elm.elm_rank": ("ELMRank", "ELMRankCV"),
+    "least_squares.gram": ("Pairgram",),
+    "svm.presets": ("RankNystroem", "RankRandomFourier"),
+    "feature_maps.kernel_map": ("KernelMap",),
+    "kernels.matrix": ("kernel_matrix",),
+    "least_squares.rank_rls": ("RankRLS", "RankRLSCV"),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
-    "model_files": ("load_model",),
-    "model_selection": ("QueryKFold",),
-    "nystroem": ("Nystroem",),
-    "presets": ("LSSVR", "MPRank"),
-    "queries": ("MissingQueryWarning",),
-    "random_fourier": ("RandomFourier",),
-    "random_nodes": ("RandomNodes",),
-    "rank_svm": ("RankSVM",),
-    "rank_svm_cv": ("RankSVMCV",),
+    "rankers.load": ("load_model",),
+    "model_selection.splits": ("QueryKFold",),
+    "feature_maps.nystroem": ("Nystroem",),
+    "least_squares.presets": ("LSSVR", "MPRank"),
+    "preferences.queries": ("MissingQueryWarning",),
+    "feature_maps.random_fourier": ("RandomFourier",),
+    "feature_maps.random_nodes": ("RandomNodes",),
+    "svm.rank_svm": ("RankSVM",),
+    "svm.rank_svm_cv": ("RankSVMCV",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.random import Generator
 
-from pairgram import _core, _letor_load
+from pairgram import _core
+from pairgram.datasets import letor_load
 
 from .runner import Case, Outcome
 
@@ -47,7 +48,7 @@ def mutated(folder: Path, seed: int) -> Case:
         if expected is None:
             return "silent loss", f"{data!r}: read, but line {wrong} is wrong"
         rows, labels, ids, comments = expected
-        found = _letor_load._ids(parser)
+        found = letor_load._ids(parser)
         same = (
             parser.labels().tolist() == labels
             and parser.comments() == comments

@@ -33,7 +33,7 @@ def run_demo(seed: int, n_threads: int | None) -> list[dict[str, Any]]:
     import numpy as np
 
     from pairgram.datasets import make_ranking
-    from pairgram.least_squares import RankRLSCV
+    from pairgram.least_squares.rank_rls import RankRLSCV
     from pairgram.metrics import evaluate
 
     X, y, qid = make_ranking(**DATA, random_state=seed)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pairgram._files import shown
+from pairgram._support.files import shown
 from pairgram.cli import options as opt
 from pairgram.cli.model_options import ModelName, with_settings
 from pairgram.cli.models import Model, chosen, get_model, tried
@@ -68,8 +68,8 @@ def train(
       pairgram train train.txt -o model.safetensors --model elm-pairwise --activation sigmoid
       pairgram train train.txt -o model.safetensors --model rank-fourier --gamma 2^-9:2^0:3
     """
-    from pairgram.datasets import padded
-    from pairgram.queries import one_query_meant
+    from pairgram.datasets.letor_folds import padded
+    from pairgram.preferences.queries import one_query_meant
 
     opt.check_one_stdin(FILE=file, **{"--valid": valid})
     opt.check_output(output, input=file, validation=valid)
@@ -163,7 +163,7 @@ def cv(
       pairgram cv train.txt --alphas 2^-5:2^10 --metric map --convention letor
       pairgram cv train.txt --pairs gain --json | jq .best
     """
-    from pairgram.queries import one_query_meant
+    from pairgram.preferences.queries import one_query_meant
 
     entry = get_model(model, settings)
     search = entry.search(settings, None, opt.choice_metric(metric, convention, entry.metric))

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from pairgram._files import naming, shown
+from pairgram._support.files import naming, shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

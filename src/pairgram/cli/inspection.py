@@ -33,7 +33,7 @@ def inspect(
       pairgram inspect model.safetensors
       pairgram inspect model.safetensors --json | jq .parameters.alpha
     """
-    from pairgram.persistence import read_file, written_by
+    from pairgram.model_files.read_write import read_file, written_by
 
     kind, _, _ = read_file(file)
     report: dict[str, Any] = {"file": str(file), "kind": kind, "version": written_by(file)}
@@ -57,8 +57,8 @@ def inspect(
 def _model(file: Path, top: int) -> dict[str, Any]:
     import numpy as np
 
-    from pairgram.linear_nodes import linear_nodes
-    from pairgram.model_files import load_model
+    from pairgram.feature_maps.linear_nodes import linear_nodes
+    from pairgram.rankers.load import load_model
 
     model = load_model(file)
     own = model.get_params(deep=False)
@@ -92,7 +92,7 @@ def _model(file: Path, top: int) -> dict[str, Any]:
 
 def _map_parameters(feature_map: Any) -> dict[str, Any]:
     """Return the class of a fitted map of this package, and its parameters as it was fitted."""
-    from pairgram.feature_maps import describe_map
+    from pairgram.feature_maps.known import describe_map
 
     _, settings = describe_map(feature_map)
     assert settings is not None
@@ -124,7 +124,7 @@ def _of_use(parameters: dict[str, Any]) -> dict[str, Any]:
 def _statistics(file: Path) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from pairgram.gram import Pairgram
+    from pairgram.least_squares.gram import Pairgram
 
     statistics = Pairgram.load(file)
     return {

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pairgram import _kernel_settings
 from pairgram.cli.settings import KERNELS, OPTIONS, Settings, given, heeds, parse_grid
+from pairgram.kernels import settings
 
 if TYPE_CHECKING:
     from pairgram.metrics import Metric
@@ -52,7 +52,7 @@ class Model:
 
 
 def _rankrls(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
-    from pairgram.least_squares import RankRLSCV
+    from pairgram.least_squares.rank_rls import RankRLSCV
 
     names = settings.pairs or ("kept", "dropped")
     return RankRLSCV(
@@ -74,13 +74,13 @@ def _rls(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
 
 
 def _elm_pointwise(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
-    from pairgram.elm import PointwiseELMCV
+    from pairgram.elm.elm import PointwiseELMCV
 
     return PointwiseELMCV(settings.Cs or None, cv=cv, scoring=scoring, **_of_elm(settings))
 
 
 def _elm_pairwise(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
-    from pairgram.elm import PairwiseELMCV
+    from pairgram.elm.elm import PairwiseELMCV
 
     if "none" in settings.pairs:
         raise ValueError("--model elm-pairwise takes no --pairs none; --model elm-pointwise does")
@@ -91,7 +91,7 @@ def _elm_pairwise(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
 
 
 def _elmrank(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
-    from pairgram.elm_rank import ELMRankCV
+    from pairgram.elm.elm_rank import ELMRankCV
 
     if "none" in settings.pairs or len(settings.pairs) > 1:
         raise ValueError("--model elmrank takes one --pairs, and not none")
@@ -115,7 +115,7 @@ def _elmrank(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
 def _ranksvm(
     settings: Settings, cv: Any, scoring: Metric | None, feature_map: Sequence[Any] = (None,)
 ) -> Any:
-    from pairgram.rank_svm_cv import RankSVMCV
+    from pairgram.svm.rank_svm_cv import RankSVMCV
 
     said = {"cv": cv, "tol": settings.tol}
     return RankSVMCV(
@@ -129,7 +129,7 @@ def _ranksvm(
 
 
 def _rank_nystroem(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
-    from pairgram.nystroem import Nystroem
+    from pairgram.feature_maps.nystroem import Nystroem
 
     n_components = None if settings.n_components == 0 else settings.n_components or _COMPONENTS
     named = {"n_components": n_components, "landmarks": settings.landmarks or "uniform"}
@@ -139,7 +139,7 @@ def _rank_nystroem(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
 
 
 def _rank_fourier(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
-    from pairgram.random_fourier import RandomFourier
+    from pairgram.feature_maps.random_fourier import RandomFourier
 
     if settings.n_components == 0:
         raise ValueError("--components all is of --model rank-nystroem")
@@ -189,7 +189,7 @@ _SVM = frozenset({"Cs", "weighting", "tol"})
 _KERNEL_SVM = _SVM | {"kernel", "gammas", "n_components", "random_state"}
 _COMPONENTS = 500
 _RLS = frozenset({"alphas", "targets", "scale", "weighting"}) | _KERNEL
-_KERNELS = tuple(_kernel_settings.KERNELS)
+_KERNELS = tuple(settings.KERNELS)
 _RLS_GRID = {"alphas": parse_grid("2^-15:2^24", "alphas")}  # Pahikkala et al. 2007, §5
 _ELM_GRID = {"Cs": parse_grid("2^-30:2^20:2", "Cs")}  # Zong and Huang 2013, §5.2
 # Chen et al. 2017, §4.1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairgram._files import shown
+from pairgram._support.files import shown
 from pairgram.cli.inputs import is_stdin, load_scores, name_of, opened, same_file
 
 if TYPE_CHECKING:
@@ -182,9 +182,9 @@ def load_data(
     n_threads: int | None = None,
 ) -> LetorData:
     """Read a LETOR file, saying so on a terminal."""
-    from pairgram._letor_load import read_letor
     from pairgram.cli.report import working
     from pairgram.datasets import LetorData
+    from pairgram.datasets.letor_load import read_letor
 
     name = name_of(path)
     with working(f"reading {name}"), words_of_options(), opened(path) as file:
@@ -212,9 +212,9 @@ def predict_file(
         leaves zeros out. If the model is none; where it is a LETOR file, the message ends in
         `hint`.
     """
-    from pairgram._letor_load import looks_like_letor
     from pairgram.cli.report import count, warn
-    from pairgram.model_files import load_model
+    from pairgram.datasets.letor_load import looks_like_letor
+    from pairgram.rankers.load import load_model
 
     if is_stdin(model_path):
         raise ValueError("MODEL must be a file, got -: a model does not come by standard input")
@@ -240,7 +240,7 @@ def predict_file(
 
 def _largest_feature(path: Path, X: Any, n_threads: int | None) -> int:
     """Return the largest feature that a file names, from 1; a pipe is taken to name all of `X`."""
-    from pairgram._letor_load import count_features
+    from pairgram.datasets.letor_load import count_features
 
     if hasattr(X, "indices"):
         return int(X.indices.max(initial=-1)) + 1

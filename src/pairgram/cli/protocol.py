@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairgram._files import printable
+from pairgram._support.files import printable
 from pairgram.cli import options as opt
 from pairgram.cli.model_options import ModelName, with_settings
 from pairgram.cli.models import Model, chosen, get_model

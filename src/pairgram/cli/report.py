@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from pairgram._files import naming, printable, shown
+from pairgram._support.files import naming, printable, shown
 
 __all__ = [
     "Command",

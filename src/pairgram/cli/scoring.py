@@ -10,7 +10,7 @@ from typing import IO, Annotated
 
 import typer
 
-from pairgram._files import naming, replacing
+from pairgram._support.files import naming, replacing
 from pairgram.cli import options as opt
 from pairgram.cli.report import print_json, print_lines, print_table
 

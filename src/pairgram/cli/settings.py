@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-from pairgram import _kernel_settings
+from pairgram.kernels import settings
 
 __all__ = [
     "Settings",
@@ -25,7 +25,7 @@ WEIGHTINGS = ("pairs", "documents", "queries")
 SCOPES = ("query", "global")
 ACTIVATIONS = ("linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine")
 # Kernels, and the parameters that each heeds.
-KERNELS = {**_kernel_settings.KERNELS, "cauchy": ("gamma",)}
+KERNELS = {**settings.KERNELS, "cauchy": ("gamma",)}
 LANDMARKS = ("uniform", "kmeans", "rpcholesky")
 #: Which option a setting comes from.
 OPTIONS = {

@@ -1,0 +1,136 @@
+"""Checks: a ValueError names the parameter or array, what was found and what is wanted."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike
+
+from pairgram._support.arrays import real_array
+from pairgram._support.types import Vector
+
+__all__ = [
+    "check_at_least_zero",
+    "check_flag",
+    "check_positive",
+    "check_size",
+    "check_text",
+    "first_not_finite",
+    "require_finite",
+    "warn_caller",
+]
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise a ValueError unless `value` is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+
+
+def check_size(name: str, value: Any) -> int:
+    """Return `value` as an int; a ValueError unless it is an integer ≥ 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+    return int(value)
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Return `value` as a float; a ValueError unless it is a finite number > 0."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (number and 0 < float(value) < np.inf):
+        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+    return float(value)
+
+
+def check_text(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """Return `value`; a ValueError unless it is one of `choices`."""
+    if not (isinstance(value, str) and value in choices):
+        raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")
+    return str(value)
+
+
+def check_at_least_zero(name: str, value: Any) -> float:
+    """Return `value` as a float; a ValueError unless it is a finite number ≥ 0."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (number and 0 <= float(value) < np.inf):
+        raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
+    return float(value)
+
+
+def require_finite(X: Any, name: str, *, with_row: bool = True) -> None:
+    """Raise a ValueError that names the row and column where a dense or CSR matrix is not finite.
+
+    One pass over X where all is well.
+    """
+    if (found := first_not_finite(X)) is not None:
+        what, row, column = found
+        place = f"row {row}, column {column}" if with_row else f"column {column}"
+        raise ValueError(f"Input {name} contains {what}: {place}, counted from 0")
+
+
+def first_not_finite(X: Any) -> tuple[str, int, int] | None:
+    """Return ("NaN" or "infinity", row, column) of the first such value; None if there is none."""
+    sparse = scipy.sparse.issparse(X)
+    values = X.data if sparse else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all():
+            return None
+    at = int(np.argmin(np.isfinite(values).ravel()))
+    if sparse:
+        row, column = int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at])
+    else:
+        row, column = divmod(at, X.shape[1])
+    return ("NaN" if np.isnan(values.ravel()[at]) else "infinity"), row, column
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the caller's code from which this package was called."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("pairgram."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def check_alpha(alpha: Any) -> None:
+    """Raise a ValueError unless `alpha` is a finite number ≥ 0."""
+    if isinstance(alpha, bool) or not isinstance(alpha, Real):
+        raise ValueError(f"alpha must be a number >= 0, got {alpha!r}")
+    if not (np.isfinite(float(alpha)) and float(alpha) >= 0):
+        raise ValueError(f"alpha must be finite and >= 0, got {alpha!r}")
+
+
+def check_alphas(alphas: ArrayLike, name: str = "alphas") -> Vector:
+    """Return `alphas` as a float64 vector, descending, each finite and > 0.
+
+    Parameters
+    ----------
+    alphas : array-like of shape (n_alphas,)
+    name : str, default="alphas"
+        What the error message calls them.
+
+    Raises
+    ------
+    ValueError
+        If it is empty, not one-dimensional, or holds a value that is not finite and > 0.
+    """
+    values: Vector = real_array(alphas, name)
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(f"{name} must be a non-empty 1-d array, got shape {values.shape}")
+    bad = ~(np.isfinite(values) & (values > 0))
+    if bad.any():
+        raise ValueError(f"{name} must be finite and > 0, got {values[np.argmax(bad)]}")
+    return np.ascontiguousarray(np.sort(values)[::-1])
+
+
+def check_C(name: str, value: Any) -> float:
+    """Return a C as a float; a ValueError unless it and its inverse are finite and > 0."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (number and 0 < float(value) < np.inf and float(value) > 1 / np.finfo(float).max):
+        wanted = "a finite number > 0" if name == "C" else "a 1-d array of finite numbers > 0"
+        raise ValueError(f"{name} must be {wanted}, got {value!r}")
+    return float(value)

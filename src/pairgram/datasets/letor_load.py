@@ -1,0 +1,294 @@
+"""LETOR (SVMlight) files to arrays: opening, decompressing, parsing."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from typing import Any, Literal, overload
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike, NDArray
+
+from pairgram import _core
+from pairgram._support.files import naming, shown
+from pairgram._support.memory import available_memory
+from pairgram._support.threads import resolve_n_threads
+from pairgram.datasets.compressed import DAMAGE, unpacked
+
+__all__ = ["as_text_ids", "count_features", "load_letor", "looks_like_letor", "read_letor"]
+
+_CHUNK_SIZE = 1 << 22
+_PIECE_SIZE = 1 << 18  # the text that a thread takes at a time: with its numbers it fits its cache
+_MAX_FEATURES = 2**31 - 1
+
+Loaded = tuple[Any, NDArray[np.float64], NDArray[Any] | None]
+
+
+@overload
+def load_letor(
+    path: str | os.PathLike[str],
+    *,
+    dtype: DTypeLike = ...,
+    sparse: bool = ...,
+    n_features: int | None = ...,
+    zero_based: bool = ...,
+    comments: Literal[False] = ...,
+    n_threads: int | None = ...,
+) -> Loaded: ...
+@overload
+def load_letor(
+    path: str | os.PathLike[str],
+    *,
+    dtype: DTypeLike = ...,
+    sparse: bool = ...,
+    n_features: int | None = ...,
+    zero_based: bool = ...,
+    comments: Literal[True],
+    n_threads: int | None = ...,
+) -> tuple[Any, NDArray[np.float64], NDArray[Any] | None, list[str]]: ...
+def load_letor(
+    path: str | os.PathLike[str],
+    *,
+    dtype: DTypeLike = np.float64,
+    sparse: bool = False,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    comments: bool = False,
+    n_threads: int | None = None,
+) -> Any:
+    r"""Read a LETOR (SVMlight) file: lines ``label qid:ID index:value ... # comment``.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A plain, gzip, xz or bzip2 file, told apart by its first bytes, whatever its name. Packed
+        files may be of several streams, one after the other.
+    dtype : float64 or float32
+        The dtype of `X`. Each number is the one nearest to its decimal text.
+    sparse : bool
+        Return `X` in CSR form, with the features that the file names, its zeros included.
+    n_features : int or None
+        The number of columns; None takes the largest index.
+    zero_based : bool
+        Whether indices count from 0.
+    comments : bool
+        Return the comments too.
+    n_threads : int or None
+        None takes the CPUs at hand. The result is the same for any number.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rows, n_features), C-contiguous, or scipy.sparse.csr_array
+        Features that a row does not name are 0. CSR indices are int32, int64 from 2^31 values on.
+    y : ndarray of shape (n_rows,), float64
+    qid : ndarray of shape (n_rows,), int64 or object, or None
+        int64 where every id is the shortest decimal text of an int64, else a str in every entry,
+        so that ids are equal exactly where their texts are. Neighbouring rows of one id share
+        their str: an entry takes 8 bytes, however long the id is. None where no row has an id.
+    comments : list of n_rows str
+        Only with ``comments=True``: the text behind the first ``#``, without spaces and tabs at
+        its ends; "" where there is none.
+
+    Raises
+    ------
+    ValueError
+        If the file has no row. If it is packed, and damaged or cut off anywhere, or goes on behind
+        its streams (zero bytes may follow those of gzip, and multiples of 4 of them those of xz).
+        If a line is wrong: a label or value that is no finite number of `dtype`; an index that is
+        no decimal integer, is 0 (unless `zero_based`), exceeds `n_features` or 2^31 - 1, or does
+        not increase; an id in some rows and none in others, or none that can be one (see Notes);
+        more than 2^28 bytes. The message names the file, the line (the first wrong one) and the
+        token. If a dense `X` would not fit into memory.
+    OSError
+        If the file cannot be opened or read, e.g. FileNotFoundError; it names the file.
+
+    Notes
+    -----
+    Blank lines and lines with only a comment are skipped; fields are separated by spaces or tabs;
+    lines end with ``\n`` or ``\r\n``. Comments must be free of NUL bytes and, where they are asked
+    for, UTF-8.
+
+    An id is 1 to 255 bytes of UTF-8 without ``#``, control characters and blanks, those of Unicode
+    and the zero width ones (U+200B, U+FEFF) included, and without ``:`` behind a digit. So numbers,
+    words, UUIDs and ``topic:12`` or ``http://site/?q=2`` are ids, but ``1:0.5``, ``12:30`` and
+    ``127.0.0.1:80`` are none: a digit and ``:`` begin a feature, which an id would swallow where
+    the blank between them is missing, or is no ASCII one.
+
+    One pass, O(bytes), on `n_threads` threads; decompression takes one. Memory: `X`, 48 bytes a
+    row and some chunks of 4 MiB; up to half of `X` more in the worst case, every other feature,
+    of a sparse file read densely to float32.
+
+    Examples
+    --------
+    >>> from pairgram.datasets import dump_letor, load_letor
+    >>> dump_letor("two.txt", [[0.5, 0.0], [0.25, 1.0]], [2, 0], qid=[7, 7])
+    >>> X, y, qid = load_letor("two.txt")
+    >>> X.shape, y.tolist(), qid.tolist()
+    ((2, 2), [2.0, 0.0], [7, 7])
+
+    What it returns is what estimators fit to:
+
+    >>> from pairgram import RankRLS
+    >>> RankRLS().fit(X, y, qid=qid).predict(X).shape
+    (2,)
+    """
+    name = os.fspath(path)
+    if not isinstance(name, str):
+        raise TypeError(f"path must be str or os.PathLike of str, got {type(path).__name__}")
+    settings = (dtype, sparse, n_features, zero_based, comments, n_threads)
+    with open(name, "rb") as raw, naming(name):
+        return read_letor(raw, shown(name), *settings)
+
+
+def read_letor(
+    raw: io.BufferedReader,
+    name: str,
+    dtype: DTypeLike = np.float64,
+    sparse: bool = False,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    comments: bool = False,
+    n_threads: int | None = None,
+) -> Any:
+    """Return what `load_letor` does of a file that is open, which messages call `name`."""
+    parser_type = _parser_type(dtype)
+    if n_features is not None:
+        n_features = _check_n_features(n_features)
+    parser = _parsed(parser_type, raw, name, n_features, zero_based, comments, n_threads)
+    y, qid = parser.labels(), _ids(parser)
+    notes = parser.comments() if comments else None
+    X = _take_csr(parser) if sparse else _take_dense(parser, name, n_features)
+    return (X, y, qid) if notes is None else (X, y, qid, notes)
+
+
+def count_features(path: str | os.PathLike[str], *, n_threads: int | None = None) -> int:
+    """Return the largest index that a file names, which `load_letor` takes as its features."""
+    with open(path, "rb") as raw, naming(path):
+        parser = _parsed(
+            _core.LetorParser32, raw, shown(path), None, False, False, n_threads=n_threads
+        )
+    return int(parser.n_features)
+
+
+def looks_like_letor(path: str | os.PathLike[str]) -> bool:
+    """Tell whether the first line with something in it is one of a LETOR file."""
+    try:
+        with open(path, "rb") as raw:
+            head = unpacked(raw)[1].read(1 << 16)
+    except DAMAGE:
+        return False
+    lines = (line.partition(b"#")[0].strip() for line in head.splitlines())
+    first = next(filter(None, lines), b"")
+    return re.match(rb"[-+.0-9eE]+[ \t]+(qid:[^ \t]+|[0-9]+:[-+.0-9])", first) is not None
+
+
+def _parsed(
+    parser_type: Any,
+    raw: io.BufferedReader,
+    name: str,
+    n_features: int | None,
+    zero_based: bool,
+    comments: bool,
+    n_threads: int | None,
+) -> Any:
+    """Return a parser that has read the file."""
+    parser = parser_type(
+        name=name,
+        n_features=-1 if n_features is None else n_features,
+        zero_based=bool(zero_based),
+        keep_comments=bool(comments),
+        piece_size=_PIECE_SIZE,
+        n_threads=resolve_n_threads(n_threads),
+    )
+    _feed(parser, raw, name)
+    return parser
+
+
+def _parser_type(dtype: DTypeLike) -> Any:
+    found = np.dtype(dtype)
+    if found == np.float64:
+        return _core.LetorParser64
+    if found == np.float32:
+        return _core.LetorParser32
+    raise ValueError(f"dtype must be float64 or float32, got {found}")
+
+
+def _check_n_features(n_features: Any) -> int:
+    if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)):
+        raise TypeError(f"n_features must be None or an integer, got {n_features!r}")
+    if not 1 <= n_features <= _MAX_FEATURES:
+        raise ValueError(f"n_features must be from 1 to 2^31 - 1, got {n_features}")
+    return int(n_features)
+
+
+def _feed(parser: Any, raw: io.BufferedReader, name: str) -> None:
+    """Feed the parser the bytes of the file, unpacked."""
+    buffer = memoryview(bytearray(_CHUNK_SIZE))
+    kind, file = unpacked(raw)
+    while True:
+        try:
+            size = file.readinto(buffer)  # type: ignore[attr-defined]
+        except DAMAGE as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of the system, not of the contents
+            raise ValueError(
+                f"{name}:{parser.n_lines + 1}: found a damaged or cut-off {kind} stream, "
+                f"want a whole one: {error}"
+            ) from None
+        if not size:
+            break
+        parser.feed(buffer[:size])
+    parser.finish()
+
+
+def _ids(parser: Any) -> NDArray[Any] | None:
+    ids: NDArray[np.int64] | None = parser.ids()
+    named = parser.named_ids()
+    if ids is None or not named:
+        return ids
+    texts = as_text_ids(ids)
+    shared: dict[str, str] = {}
+    for first, count, name in named:
+        texts[first : first + count] = shared.setdefault(name, name)
+    return texts
+
+
+def as_text_ids(ids: NDArray[Any]) -> NDArray[np.object_]:
+    """Return integer ids as objects, the texts that stand for them in a file; texts as they are."""
+    if ids.dtype == object:
+        return ids
+    distinct, of_row = np.unique(ids, return_inverse=True)
+    texts = np.array([str(value) for value in distinct.tolist()], dtype=object)
+    return np.asarray(texts[of_row])
+
+
+def _take_dense(parser: Any, name: str, wanted: int | None) -> NDArray[Any]:
+    n_rows, n_features, n_values = parser.n_rows, parser.n_features, parser.n_values
+    itemsize = 4 if isinstance(parser, _core.LetorParser32) else 8
+    more = (n_rows * n_features - n_values) * itemsize
+    reason = f"{name}: n_features={wanted}"
+    if wanted is None:
+        reason = f"{name}:{parser.largest_index_line}: found the largest index"
+    refused = ValueError(
+        f"{reason}; X of {n_rows} x {n_features} numbers takes "
+        f"{n_rows * n_features * itemsize / 2**30:.1f} GiB, want them to fit into memory: "
+        "pass sparse=True"
+    )
+    if more > available_memory():
+        raise refused
+    try:
+        return parser.take_dense()  # type: ignore[no-any-return]
+    except MemoryError:
+        raise refused from None
+
+
+def _take_csr(parser: Any) -> Any:
+    shape = (parser.n_rows, parser.n_features)
+    data, indices, indptr = parser.take_csr()
+    index_type = np.int32 if len(data) < 2**31 else np.int64
+    indices, indptr = (a.astype(index_type, copy=False) for a in (indices, indptr))
+    X: Any = sp.csr_array((data, indices, indptr), shape=shape)
+    X.has_canonical_format = True  # the indices of a row increase: the parser has checked
+    return X

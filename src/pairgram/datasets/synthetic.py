@@ -1,0 +1,161 @@
+"""Seeded synthetic ranking data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["make_ranking"]
+
+# The share of labels below each fifth of the label range, as in the web search data sets.
+_CUMULATIVE_SHARES = (0.0, 0.52, 0.84, 0.97, 0.99, 1.0)
+
+
+def make_ranking(
+    n_queries: int = 100,
+    n_documents: int | tuple[int, int] = 20,
+    n_features: int = 20,
+    *,
+    n_informative: int | None = None,
+    n_levels: int = 5,
+    n_factors: int = 8,
+    noise: float = 1.0,
+    query_effect: float = 0.5,
+    random_state: int | np.random.RandomState | np.random.Generator | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Make ranking data like that of web search: correlated features, few documents of high label.
+
+    Parameters
+    ----------
+    n_queries : int
+        At least 1.
+    n_documents : int ≥ 1 or (low, high)
+        Documents per query; of a range, each query draws its number, both ends included.
+    n_features : int
+        At least 1.
+    n_informative : int from 0 to n_features, or None
+        How many features, drawn at random, the labels depend on; None takes 30 %, one at least.
+    n_levels : int ≥ 1
+        Labels are 0 … n_levels - 1; of 5 levels about 52, 32, 13, 2 and 1 % of the documents have
+        label 0 … 4, of others as many as the same curve gives.
+    n_factors : int ≥ 0
+        The number of hidden factors by which features correlate; 0 makes them independent.
+    noise : float ≥ 0
+        Standard deviation of what the features do not tell, relative to what they do.
+    query_effect : float ≥ 0
+        Standard deviation of the offset that each feature, and the relevance, has in a query,
+        relative to that within queries. The relevance's offset is invisible to a pairwise loss
+        and misleads a pointwise one.
+    random_state : int, RandomState, Generator or None
+        Equal ones give equal data.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rows, n_features), float64
+        Each feature in [0, 1], its smallest value 0 and its largest 1.
+    y : ndarray of shape (n_rows,), float64
+    qid : ndarray of shape (n_rows,), int64
+        0 … n_queries - 1; the documents of a query stand together, in the order of the ids.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a number is out of its range, or no number.
+
+    Notes
+    -----
+    With factors f of a document and offsets b of its query, all standard normal, the features are
+    A f + ε + query_effect · b, each then mapped onto [0, 1]; the relevance is a random linear
+    function of the informative ones, standardised, + noise · ε' + query_effect · b'. Labels cut the
+    relevance at its quantiles.
+
+    O(n_rows · n_features · n_factors); memory for two matrices like `X`.
+
+    Examples
+    --------
+    >>> from pairgram.datasets import make_ranking
+    >>> X, y, qid = make_ranking(n_queries=3, n_documents=(5, 9), random_state=0)
+    >>> X.shape[1], len(set(qid.tolist()))
+    (20, 3)
+    """
+    n_queries = _check_count(n_queries, "n_queries", 1)
+    n_features = _check_count(n_features, "n_features", 1)
+    n_levels = _check_count(n_levels, "n_levels", 1)
+    n_factors = _check_count(n_factors, "n_factors", 0)
+    noise = _check_scale(noise, "noise")
+    query_effect = _check_scale(query_effect, "query_effect")
+    if n_informative is None:
+        n_informative = max(1, round(0.3 * n_features))
+    n_informative = _check_count(n_informative, "n_informative", 0, n_features)
+    rng = _as_random(random_state)
+    sizes = _draw_sizes(rng, n_queries, n_documents)
+    qid = np.repeat(np.arange(n_queries, dtype=np.int64), sizes)
+
+    X = rng.normal(size=(len(qid), n_features))
+    if n_factors:
+        loadings = rng.normal(size=(n_factors, n_features)) / np.sqrt(n_factors)
+        X += rng.normal(size=(len(qid), n_factors)) @ loadings
+    X += query_effect * rng.normal(size=(n_queries, n_features))[qid]
+
+    informative = rng.permutation(n_features)[:n_informative]
+    relevance = _standardised(X[:, informative] @ rng.normal(size=n_informative))
+    relevance += noise * rng.normal(size=len(qid))
+    relevance += query_effect * rng.normal(size=n_queries)[qid]
+    steps = np.arange(1, n_levels) / n_levels
+    shares = np.interp(steps, np.linspace(0, 1, len(_CUMULATIVE_SHARES)), _CUMULATIVE_SHARES)
+    y = np.searchsorted(np.quantile(relevance, shares), relevance).astype(np.float64)
+
+    low = X.min(axis=0)
+    spread = X.max(axis=0) - low
+    X -= low
+    X /= np.where(spread > 0, spread, 1)
+    return X, y, qid
+
+
+def _check_count(value: Any, name: str, low: int, high: int | None = None) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < low or (high is not None and value > high):
+        wanted = f">= {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{name} must be {wanted}, got {value}")
+    return int(value)
+
+
+def _check_scale(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not (np.isfinite(value) and value >= 0):
+        raise ValueError(f"{name} must be finite and >= 0, got {value}")
+    return float(value)
+
+
+def _as_random(random_state: object) -> np.random.RandomState | np.random.Generator:
+    if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
+        return random_state
+    if random_state is None:
+        return np.random.default_rng()
+    return np.random.default_rng(_check_count(random_state, "random_state", 0))
+
+
+def _draw_sizes(
+    rng: np.random.RandomState | np.random.Generator,
+    n_queries: int,
+    n_documents: int | Sequence[int],
+) -> NDArray[np.int64]:
+    if not isinstance(n_documents, Sequence):
+        return np.full(n_queries, _check_count(n_documents, "n_documents", 1), dtype=np.int64)
+    if len(n_documents) != 2:
+        raise ValueError(f"n_documents must be an integer or (low, high), got {n_documents!r}")
+    low = _check_count(n_documents[0], "n_documents[0]", 1)
+    high = _check_count(n_documents[1], "n_documents[1]", low)
+    draws = rng.random(n_queries) if isinstance(rng, np.random.Generator) else rng.rand(n_queries)
+    return low + np.floor(draws * (high - low + 1)).astype(np.int64)
+
+
+def _standardised(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    spread = values.std()
+    centred: NDArray[np.float64] = values - values.mean()
+    return centred / spread if spread > 0 else centred

@@ -1,0 +1,446 @@
+"""Extreme learning machines for ranking: least squares on random nodes, or in a kernel's space."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pairgram._support.checks import check_C
+from pairgram._support.types import Vector
+from pairgram.feature_maps.random_nodes import RandomNodes
+from pairgram.least_squares.ridge_ranker import RidgeRanker, RidgeSearch, as_list
+from pairgram.metrics import Metric
+from pairgram.preferences.pairs import Pairs, PairSettings
+
+__all__ = ["PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"]
+
+# The grid of Zong and Huang, §5.2.
+CS = 2.0 ** np.arange(-30, 21, 2)
+
+
+class _ELM:
+    """What the machines share: nodes or a kernel, and pairs within queries that count 1."""
+
+    pairs: Any
+    n_nodes: int
+    activation: Any
+    weight_range: tuple[float, float]
+    bias_range: tuple[float, float]
+    random_state: Any
+    _pairwise = True
+    _file_kind = "PairwiseELM"
+
+    def _settings(self, pairs: Any) -> PairSettings:
+        if pairs is None and self._pairwise:
+            raise ValueError("pairs must not be None: PointwiseELM fits the labels of rows")
+        return PairSettings(pairs)
+
+    def _shared_parameters(self) -> dict[str, Any]:
+        """Return the parameters of the machine but for C, as a file holds them."""
+        machine = PairwiseELM if self._pairwise else PointwiseELM
+        names = set(machine._get_param_names()) - {"C"}
+        parameters = {name: getattr(self, name) for name in names}
+        if not isinstance(self.random_state, Integral):
+            parameters["random_state"] = None
+        for name in ("weight_range", "bias_range"):
+            parameters[name] = [float(bound) for bound in parameters[name]]
+        if isinstance(self.activation, tuple):
+            parameters["activation"] = list(self.activation)
+        return parameters
+
+    def _features(self) -> RandomNodes:
+        return RandomNodes(
+            self.n_nodes,
+            self.activation,
+            weight_range=self.weight_range,
+            bias_range=self.bias_range,
+            random_state=self.random_state,
+        )
+
+
+class _Machine(_ELM, RidgeRanker):
+    C: float
+
+    def _ridge(self) -> tuple[PairSettings, float, bool]:
+        return self._settings(self.pairs), 1 / check_C("C", self.C), False
+
+    def _parameters_to_save(self) -> dict[str, Any]:
+        return self._shared_parameters() | {"C": self.C}
+
+
+class PointwiseELM(_Machine):
+    """Extreme learning machine for ranking that fits the labels of rows.
+
+    Parameters
+    ----------
+    C : float > 0, default=1.0
+        Weight of the errors against ``‖β‖²``.
+    n_nodes : int ≥ 1, default=1000
+        Number of nodes, if there is no kernel.
+    activation : str, callable, or sequence of these, default="linear"
+        Of the nodes: see `RandomNodes`. Linear nodes cost as much as the inputs, whatever their
+        number.
+    weight_range, bias_range : (float, float), default=(-1, 1) and (0, 1)
+        Of the nodes' uniform parameters.
+    kernel : {"linear", "rbf", "polynomial", "laplacian", "tanimoto", "minmax", "precomputed"}, \
+callable or None, default=None
+        Instead of nodes; see `kernel_matrix`. With "linear" the model is linear in the inputs and
+        is solved there for any number of rows; with "precomputed", X is the matrix of the kernel
+        between rows and training rows.
+    gamma, degree, coef0 : float or None, int, float, default=None, 3, 1.0
+        Of the kernel.
+    form : {"auto", "primal", "dual"}, default="auto"
+        Solve a system of the size of the nodes or inputs, or of the rows. "auto" takes the smaller;
+        both give the same scores. Kernels other than "linear" have the dual alone.
+    random_state : int, RandomState, Generator or None, default=None
+    n_threads : int or None, default=None
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_coefficients,), float64
+        β of the nodes, weights of the inputs (``kernel="linear"``), or dual coefficients of the
+        support rows.
+    feature_map_ : RandomNodes, KernelMap or None
+        What `coef_` multiplies: ``feature_map_.transform(X) @ coef_``.
+    form_ : {"primal", "dual"}
+    n_features_in_, feature_names_in_, uses_qid_ :
+        As in `RankRLS`.
+
+    See Also
+    --------
+    PointwiseELMCV : Chooses C by held-out queries or a validation set.
+
+    Notes
+    -----
+    Minimises ``‖β‖² + C Σ_i v_i (y_i − h(x_i)ᵀβ)²`` with v the sample weights: in the primal
+    ``β = (I/C + HᵀVH)⁻¹ HᵀVy``. There is no intercept beside the nodes' own.
+
+    Nodes and kernels want features of like size: scale them to [0, 1], say. L nodes, or d inputs of
+    linear ones, cost n · L² + L³ flops, and the dual of a kernel n² · d + n³ and n² memory. A
+    single query is held out row by row in the search, see `RankRLSCV`.
+
+    References
+    ----------
+    Zong, Huang. Learning to rank with extreme learning machine. Neural Processing Letters, 2013.
+    Eq. 4 and 9.
+
+    Examples
+    --------
+    >>> from pairgram import PointwiseELM, make_ranking
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> model = PointwiseELM(C=2.0**-10, random_state=0).fit(X, y, qid=qid)
+    >>> model.coef_.shape, model.form_
+    ((1000,), 'primal')
+    """
+
+    pairs = None
+    _pairwise = False
+    _file_kind = "PointwiseELM"
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        n_nodes: int = 1000,
+        activation: Any = "linear",
+        weight_range: tuple[float, float] = (-1.0, 1.0),
+        bias_range: tuple[float, float] = (0.0, 1.0),
+        kernel: Any = None,
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1.0,
+        form: str = "auto",
+        random_state: Any = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.C = C
+        self.n_nodes = n_nodes
+        self.activation = activation
+        self.weight_range = weight_range
+        self.bias_range = bias_range
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.form = form
+        self.random_state = random_state
+        self.n_threads = n_threads
+
+
+class PairwiseELM(_Machine):
+    """Extreme learning machine for ranking that fits differences of labels within queries.
+
+    Parameters
+    ----------
+    C : float > 0, default=1.0
+        Weight of the errors against ``‖β‖²``.
+    pairs : {"kept", "dropped", "gain", "absdiff"} or callable, default="kept"
+        Tied pairs kept (the paper) or dropped, or weighted: see `RankRLS`.
+    n_nodes, activation, weight_range, bias_range, kernel, gamma, degree, coef0, form, \
+random_state, n_threads :
+        As in `PointwiseELM`.
+
+    Attributes
+    ----------
+    coef_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_ :
+        As in `PointwiseELM`.
+
+    See Also
+    --------
+    PairwiseELMCV : Chooses C by held-out queries or a validation set.
+
+    Notes
+    -----
+    Minimises ``‖β‖² + C · ½ Σ_ij W_ij ((y_i − y_j) − (h(x_i) − h(x_j))ᵀβ)²`` over the ordered pairs
+    within queries, ``W_ij = v_i v_j ω(y_i, y_j)``: in the primal ``β = (I/C + HᵀLH)⁻¹ HᵀLy``, in
+    the dual ``Rᵀ (I/C + R K Rᵀ)⁻¹ R y`` with ``L = RᵀR``. This is `RankRLS` with ``alpha = 1/C`` on
+    the nodes. Scale features, as for `PointwiseELM`.
+
+    References
+    ----------
+    Zong, Huang. Learning to rank with extreme learning machine. Neural Processing Letters, 2013.
+    Eq. 10-16.
+
+    Examples
+    --------
+    >>> from pairgram import PairwiseELM, make_ranking
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> model = PairwiseELM(C=2.0**-10, activation="sigmoid", random_state=0).fit(X, y, qid=qid)
+    >>> model.predict(X).shape
+    (2000,)
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        pairs: Pairs = "kept",
+        n_nodes: int = 1000,
+        activation: Any = "linear",
+        weight_range: tuple[float, float] = (-1.0, 1.0),
+        bias_range: tuple[float, float] = (0.0, 1.0),
+        kernel: Any = None,
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1.0,
+        form: str = "auto",
+        random_state: Any = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.C = C
+        self.pairs = pairs
+        self.n_nodes = n_nodes
+        self.activation = activation
+        self.weight_range = weight_range
+        self.bias_range = bias_range
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.form = form
+        self.random_state = random_state
+        self.n_threads = n_threads
+
+
+class _Search(_ELM, RidgeSearch):
+    Cs: ArrayLike | None
+
+    _too_weak = "C is so large"
+
+    def _grid(self) -> tuple[list[tuple[PairSettings, bool]], Vector | None]:
+        combinations = [(self._settings(pairs), False) for pairs in as_list(self.pairs, "pairs")]
+        return combinations, 1 / self._checked_Cs()
+
+    def _checked_Cs(self) -> Vector:
+        """Return the grid, ascending."""
+        Cs = np.asarray(CS if self.Cs is None else self.Cs)
+        if Cs.ndim != 1 or Cs.size == 0 or Cs.dtype.kind not in "iuf":
+            raise ValueError(f"Cs must be a 1-d array of finite numbers > 0, got {self.Cs!r}")
+        return np.array([check_C("Cs", C) for C in np.sort(Cs).tolist()])
+
+    def _choose(self, candidates: Any, metric: Metric) -> None:
+        super()._choose(candidates, metric)
+        self.Cs_ = self._checked_Cs()
+        self.C_ = float(self.Cs_[np.flatnonzero(self.alphas_ == self.alpha_)[0]])
+        results = self.cv_results_
+        self.cv_results_ = {"param_C": np.tile(self.Cs_, len(candidates))}
+        names = ["param_gamma"] if self._has_gamma else []
+        names += ["param_pairs"] if self.pairs is not None else []
+        for name in [*names, "mean_test_score", "rank_test_score"]:
+            self.cv_results_[name] = results[name]
+        for name in ("alpha_", "alphas_", "target_", "scale_"):
+            delattr(self, name)
+        if self.pairs is None:
+            del self.pairs_
+
+    def _parameters_to_save(self) -> dict[str, Any]:
+        """A model file holds the machine that was chosen."""
+        chosen = {"C": self.C_, "gamma": self.gamma_}
+        chosen |= {} if self.pairs is None else {"pairs": self.pairs_}
+        return self._shared_parameters() | chosen
+
+
+class PointwiseELMCV(_Search):
+    """PointwiseELM that chooses C by held-out scores.
+
+    Parameters
+    ----------
+    Cs : array-like of shape (n_Cs,), each > 0, or None, default=None
+        None: ``2^-30, 2^-28, …, 2^20``, as in the paper.
+    cv, scoring :
+        As in `RankRLSCV`: by default every query is held out in turn, exactly, or every row of a
+        single query.
+    gamma : float > 0 or None, or a list of such to choose from, default=None
+        None: ``1 / n_features``.
+    n_nodes, activation, weight_range, bias_range, kernel, degree, coef0, form, random_state, \
+n_threads :
+        As in `PointwiseELM`.
+
+    Attributes
+    ----------
+    C_ : float
+        The chosen C; of equally good ones the smallest.
+    gamma_ : float or None
+        The chosen one; None where there is no kernel that has one.
+    best_score_ : float
+        Of a loss, such as "msd", the loss itself.
+    Cs_ : ndarray of shape (n_Cs,), ascending
+    scores_ : ndarray of shape (n_Cs,)
+        Mean held-out scores along `Cs_`.
+    coef_path_ : ndarray of shape (n_Cs, n_coefficients)
+    cv_results_ : dict of str to ndarray
+        ``param_C``, ``mean_test_score``, ``rank_test_score``, and ``param_gamma`` with a kernel
+        that has one.
+    scoring_ : Metric
+    coef_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_ :
+        As in `PointwiseELM`.
+
+    Notes
+    -----
+    All C come from one eigendecomposition, and so do the leave-query-out scores: see `RankRLSCV`.
+
+    References
+    ----------
+    Zong, Huang 2013, §5.2 (grid).
+
+    Examples
+    --------
+    >>> from pairgram import PointwiseELMCV, make_ranking
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> PointwiseELMCV(random_state=0).fit(X, y, qid=qid).scores_.shape
+    (26,)
+    """
+
+    pairs = None
+    _pairwise = False
+    _file_kind = "PointwiseELM"
+
+    def __init__(
+        self,
+        Cs: ArrayLike | None = None,
+        *,
+        cv: Any = None,
+        scoring: str | Metric | None = None,
+        n_nodes: int = 1000,
+        activation: Any = "linear",
+        weight_range: tuple[float, float] = (-1.0, 1.0),
+        bias_range: tuple[float, float] = (0.0, 1.0),
+        kernel: Any = None,
+        gamma: Any = None,
+        degree: float = 3,
+        coef0: float = 1.0,
+        form: str = "auto",
+        random_state: Any = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.n_nodes = n_nodes
+        self.activation = activation
+        self.weight_range = weight_range
+        self.bias_range = bias_range
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.form = form
+        self.random_state = random_state
+        self.n_threads = n_threads
+
+
+class PairwiseELMCV(_Search):
+    """PairwiseELM that chooses C, and the pairs on request, by held-out scores.
+
+    Parameters
+    ----------
+    Cs, cv, scoring :
+        As in `PointwiseELMCV`.
+    pairs : a value as in `PairwiseELM`, or a list of values to choose from, default="kept"
+    gamma : as in `PointwiseELMCV`
+    n_nodes, activation, weight_range, bias_range, kernel, degree, coef0, form, random_state, \
+n_threads :
+        As in `PointwiseELM`.
+
+    Attributes
+    ----------
+    pairs_ : str or callable
+        The chosen pairs; `cv_results_` has ``param_pairs`` besides.
+    C_, gamma_, best_score_, Cs_, scores_, coef_path_, cv_results_, scoring_, coef_, feature_map_, \
+form_, n_features_in_, feature_names_in_, uses_qid_ :
+        As in `PointwiseELMCV`.
+
+    Notes
+    -----
+    All C come from one eigendecomposition, and so do the leave-query-out scores: see `RankRLSCV`.
+
+    References
+    ----------
+    Zong, Huang 2013, §5.2 (grid).
+
+    Examples
+    --------
+    >>> from pairgram import PairwiseELMCV, make_ranking
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> model = PairwiseELMCV(pairs=["kept", "dropped"], random_state=0).fit(X, y, qid=qid)
+    >>> model.cv_results_["param_C"].shape
+    (52,)
+    """
+
+    def __init__(
+        self,
+        Cs: ArrayLike | None = None,
+        *,
+        pairs: Any = "kept",
+        cv: Any = None,
+        scoring: str | Metric | None = None,
+        n_nodes: int = 1000,
+        activation: Any = "linear",
+        weight_range: tuple[float, float] = (-1.0, 1.0),
+        bias_range: tuple[float, float] = (0.0, 1.0),
+        kernel: Any = None,
+        gamma: Any = None,
+        degree: float = 3,
+        coef0: float = 1.0,
+        form: str = "auto",
+        random_state: Any = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.Cs = Cs
+        self.pairs = pairs
+        self.cv = cv
+        self.scoring = scoring
+        self.n_nodes = n_nodes
+        self.activation = activation
+        self.weight_range = weight_range
+        self.bias_range = bias_range
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.form = form
+        self.random_state = random_state
+        self.n_threads = n_threads

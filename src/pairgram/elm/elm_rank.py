@@ -1,0 +1,538 @@
+"""ELMRank: pairwise least squares on random nodes with two regularisers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairgram._support.checks import (
+    check_alpha,
+    check_alphas,
+    check_positive,
+    check_size,
+    require_finite,
+)
+from pairgram._support.row_warnings import warn_of_rows
+from pairgram._support.types import Vector
+from pairgram.feature_maps.base import generator
+from pairgram.feature_maps.random_nodes import NEED_POSITIVE, RandomNodes, check_range, join_nodes
+from pairgram.least_squares.held_out import leave_out
+from pairgram.least_squares.scheduler import Fitted, Grid, HoldOut, Steps, Whole, run
+from pairgram.metrics import Metric
+from pairgram.model_selection.judge import HeldOutScoring, choose, is_validation_set
+from pairgram.preferences.pairs import Pairs, PairSettings, Scope
+from pairgram.problem.data import RankingData
+from pairgram.rankers.base import LinearRanker
+
+__all__ = ["ELMRank", "ELMRankCV"]
+
+Range = tuple[float, float]
+# The grids of Chen et al. 2014, §4.1.
+ALPHAS = np.array([1e1, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5])
+CS = np.exp2(np.arange(1.0, 26.0))
+HELD_OUT_BYTES = 64 << 20  # of held-out scores before they are averaged over draws
+# (number of features, ranges of the weights) -> for every range the nodes of every draw
+DrawNodes = Callable[[int, list[Range]], list[list[RandomNodes]]]
+
+
+class _ELMRank(LinearRanker):
+    """What both share: the draws of nodes, and the model that averages their scores."""
+
+    pairs: Pairs
+    scope: Scope
+    n_nodes: int
+    activation: Any
+    weight_range: Any
+    bias_range: Range | None
+    n_estimators: int
+    random_state: Any
+    feature_map = None  # drawn by fit
+    _needs_queries = False  # its pairs are, by default, those of all rows
+    _file_kind = "ELMRank"
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model; parameters and errors are those of `RankRLS.fit`."""
+        self._check_parameters()
+        data = self._check(X, y, qid, group, sample_weight, query_weight)
+        require_finite(data.X, "X")
+        warn_of_rows(self, data.X, getattr(self, "feature_names_in_", None))
+        uses_qid = qid is not None or group is not None
+        steps = self._steps(data, data.y[:, None], uses_qid, self._draw_nodes)
+        for name, value in run(steps, self.n_threads)[0].items():
+            setattr(self, name, value)
+        return self
+
+    def _delimit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_weight: ArrayLike | None,
+    ) -> RankingData:
+        """Delimit rows; the objective is a mean, so that ratios of weights are all that counts."""
+        data = super()._delimit(X, y, qid, group, sample_weight, query_weight)
+        return replace(
+            data,
+            row_weights=_in_range(data.row_weights),
+            query_weights=_in_range(data.query_weights),
+        )
+
+    def _check_parameters(self) -> None:
+        """Raise a ValueError that names a parameter which is not as described."""
+        check_size("n_estimators", self.n_estimators)
+        if not (isinstance(self.activation, str) or callable(self.activation)):
+            raise ValueError(f"activation must be one name or callable, got {self.activation!r}")
+        if self.pairs is None:
+            raise ValueError("pairs must not be None: ELMRank fits differences within pairs")
+        for weight_range in self._ranges():
+            self._bias_range(weight_range)
+        self._settings()
+
+    def _ranges(self) -> list[Range]:
+        """Return the ranges of the weights to choose from."""
+        return [check_range("weight_range", self.weight_range)]
+
+    def _bias_range(self, weight_range: Range) -> Range:
+        """Return the range of the biases beside one of the weights."""
+        if self.bias_range is not None:
+            return check_range("bias_range", self.bias_range)
+        if self.activation == "gaussian" and weight_range[0] < 0:
+            raise ValueError(
+                f"{NEED_POSITIVE}, but bias_range=None takes weight_range={weight_range}, which "
+                "reaches below 0: give a bias_range such as (0, 1)"
+            )
+        return weight_range
+
+    def _settings(self) -> PairSettings:
+        """Return which pairs count."""
+        return PairSettings(self.pairs, self.scope)
+
+    def _n_scores(self) -> int:
+        """Return how many held-out scores the fit keeps for each label."""
+        return 0
+
+    def _steps(self, data: RankingData, labels: Vector, uses_qid: bool, draw: DrawNodes) -> Steps:
+        """Return the steps of a fit to labels of shape (n_rows, n_targets); see `fitting`."""
+        raise NotImplementedError
+
+    def _parameters_to_save(self) -> dict[str, Any]:
+        parameters: dict[str, Any] = super()._parameters_to_save()
+        if not isinstance(self.random_state, Integral):
+            parameters["random_state"] = None
+        if self.bias_range is not None:
+            parameters["bias_range"] = check_range("bias_range", self.bias_range)
+        return parameters
+
+    def _draw_nodes(self, n_features: int, ranges: list[Range]) -> list[list[RandomNodes]]:
+        """Return the fitted nodes of every draw, for every range; each draw has its own seed."""
+        rng = generator(self.random_state)
+        integers = rng.integers if isinstance(rng, np.random.Generator) else rng.randint
+        seeds = integers(2**31 - 1, size=self.n_estimators)
+        return [
+            [
+                RandomNodes(
+                    self.n_nodes,
+                    self.activation,
+                    weight_range=weight_range,
+                    bias_range=self._bias_range(weight_range),
+                    random_state=int(seed),
+                    n_threads=self.n_threads,
+                )._draw_for(n_features)
+                for seed in seeds
+            ]
+            for weight_range in ranges
+        ]
+
+    def _models(
+        self,
+        data: RankingData,
+        labels: Vector,
+        nodes: list[RandomNodes],
+        grids: list[Grid],
+        uses_qid: bool,
+    ) -> Steps:
+        """Fit the model of one (alpha, C) a target, and average it over the draws."""
+        answers = yield [
+            Whole(
+                replace(data, feature_map=draw),
+                self._settings(),
+                labels,
+                lambda target, ridge, weight: grids[target].coef(ridge, weight)[0],
+            )
+            for draw in nodes
+        ]
+        feature_map = join_nodes(nodes)
+        return [
+            {
+                "coef_": np.concatenate(coefs) / len(nodes),
+                "feature_map_": feature_map,
+                "uses_qid_": uses_qid,
+            }
+            for coefs in zip(*answers, strict=True)
+        ]
+
+
+class ELMRank(_ELMRank):
+    """Extreme learning machine for ranking with two regularisers (ELMRank).
+
+    Parameters
+    ----------
+    alpha : float ≥ 0, default=1e-3
+        λ of the paper, a ridge on the mean over pairs.
+    C : float > 0, default=1024.0
+        Second regulariser 1/C, of the linear system.
+    pairs : {"kept", "dropped", "gain", "absdiff"} or callable, default="kept"
+        As in `RankRLS`.
+    scope : {"global", "query"}, default="global"
+        Pairs of all rows (the paper), or within queries.
+    n_nodes : int ≥ 1, default=100
+    activation : str or callable, default="sigmoid"
+        As in `RandomNodes`.
+    weight_range : (float, float), default=(-1, 1)
+        Range of the nodes' weights. It matters; `ELMRankCV` chooses one.
+    bias_range : (float, float) or None, default=None
+        Range of the nodes' biases; None: `weight_range`. Gaussian nodes need positive ones.
+    n_estimators : int ≥ 1, default=1
+        Independent draws of the nodes, whose scores are averaged (50 in the paper).
+    random_state : int, RandomState, Generator or None, default=None
+        Every draw has a seed of its own from it.
+    n_threads : int or None, default=None
+        None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_estimators * n_nodes,), float64
+        Divided by `n_estimators`, so that ``feature_map_.transform(X) @ coef_`` is the mean score.
+    feature_map_ : RandomNodes
+        The nodes of all draws.
+    n_features_in_, feature_names_in_, uses_qid_ :
+        As in `RankRLS`.
+
+    See Also
+    --------
+    ELMRankCV : Chooses alpha, C and the range of the nodes.
+
+    Notes
+    -----
+    Per draw, with H the hidden values, L the Laplacian of the pair weights W and N = Σ_ij W_ij:
+    ``A = (2/N) HᵀLH + alpha I``, ``B = (2/N) HᵀLy``, ``β = (AᵀA + I/C)⁻¹ AᵀB``. For C → ∞ this
+    minimises ``(1/N) Σ_ij W_ij ((y_i − y_j) − (f_i − f_j))² + alpha ‖β‖²``. (In eq. 5 of the paper
+    ``λ I_m`` must be ``λ I_n``.) A is positive definite and shares its eigenvectors with HᵀLH, so β
+    is a damped ridge. n · n_nodes² + n_nodes³ flops a draw; H is not stored for long data. Inputs
+    should be scaled by the user, to [0, 1] say.
+
+    References
+    ----------
+    Chen, Peng, Zhou, Li, Pan. Extreme learning machine for ranking: generalization analysis and
+    applications. Neural Networks, 2014. Eq. 4-8.
+
+    Examples
+    --------
+    >>> from pairgram import ELMRank, make_ranking
+    >>> X, y, _ = make_ranking(1, 200, random_state=0)
+    >>> ELMRank(n_estimators=5, random_state=0).fit(X, y).predict(X).shape
+    (200,)
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1e-3,
+        C: float = 1024.0,
+        *,
+        pairs: Pairs = "kept",
+        scope: Scope = "global",
+        n_nodes: int = 100,
+        activation: Any = "sigmoid",
+        weight_range: Range = (-1.0, 1.0),
+        bias_range: Range | None = None,
+        n_estimators: int = 1,
+        random_state: Any = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.C = C
+        self.pairs = pairs
+        self.scope = scope
+        self.n_nodes = n_nodes
+        self.activation = activation
+        self.weight_range = weight_range
+        self.bias_range = bias_range
+        self.n_estimators = n_estimators
+        self.random_state = random_state
+        self.n_threads = n_threads
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_alpha(self.alpha)
+        check_positive("C", self.C)
+
+    def _steps(self, data: RankingData, labels: Vector, uses_qid: bool, draw: DrawNodes) -> Steps:
+        (nodes,) = draw(data.X.shape[1], self._ranges())
+        grids = [_grid([self.alpha], [self.C])] * labels.shape[1]
+        return (yield from self._models(data, labels, nodes, grids, uses_qid))
+
+    def _parameters_to_save(self) -> dict[str, Any]:
+        return super()._parameters_to_save() | {"weight_range": self._ranges()[0]}
+
+
+class ELMRankCV(_ELMRank):
+    """ELMRank that chooses alpha, C and the range of its nodes by held-out scores.
+
+    Parameters
+    ----------
+    alphas : array-like of shape (n_alphas,), each > 0, or None, default=None
+        None: ``10^-5 … 10^1``, as in the paper.
+    Cs : array-like of shape (n_Cs,), each > 0, or None, default=None
+        None: ``2^1 … 2^25``.
+    cv : int, splitter, iterable of splits, (X, y) or (X, y, qid), default=10
+        As in `RankRLSCV`, but None is refused. An int k is ``QueryKFold(k)`` where there are
+        several queries, else ``KFold(k, shuffle=True, random_state=0)`` over the rows, with fewer
+        folds where k would leave less than two rows in one, of which no pair could be scored.
+    scoring : str, Metric, scorer or None, default="msd"
+        As in `RankRLSCV`: within queries, of the mean score of all draws.
+    weight_range : (float, float) or list of such, default=(-1, 1)
+        Range of the nodes' weights, or a list of ranges to choose from. All have the same seeds.
+    pairs, scope, n_nodes, activation, bias_range, n_estimators, random_state, n_threads :
+        As in `ELMRank`.
+
+    Attributes
+    ----------
+    alpha_, C_ : float
+        The chosen pair.
+    weight_range_ : (float, float)
+        The chosen range.
+    best_score_ : float
+        Mean held-out score of the chosen settings; of a loss, such as "msd", the loss itself.
+    alphas_ : ndarray of shape (n_alphas,), descending
+    Cs_ : ndarray of shape (n_Cs,), ascending
+    scores_ : ndarray of shape (n_alphas, n_Cs)
+        Mean held-out scores with the chosen range.
+    cv_results_ : dict of str to ndarray
+        A row for every combination: ``param_weight_range``, ``param_alpha``, ``param_C``,
+        ``mean_test_score``, ``rank_test_score``.
+    coef_, feature_map_, scoring_, n_features_in_, feature_names_in_, uses_qid_ :
+        As in `ELMRank` and `RankRLSCV`.
+
+    Notes
+    -----
+    The whole grid comes from one eigendecomposition per fold, draw and range. The statistics of a
+    fold's training rows are those of all rows less those of its test rows where that is exact
+    (pairs kept, or folds of whole queries) and rows are many. Ties go to the first range, then the
+    largest alpha, then the smallest C.
+
+    One setting is chosen for all draws, by their mean score. To choose anew for every draw, as the
+    paper's trials do, average the scores of models that have one draw and other seeds each, best
+    with other folds too.
+
+    With query ids and ``scope="global"`` the model is fitted to pairs of all rows, but folds still
+    hold whole queries, and held-out scores are compared within queries.
+
+    References
+    ----------
+    Chen et al. 2014, §4.1 (grids, 10 folds, 50 draws).
+
+    Examples
+    --------
+    >>> from pairgram import ELMRankCV, make_ranking
+    >>> X, y, _ = make_ranking(1, 200, random_state=0)
+    >>> model = ELMRankCV(weight_range=[(-1, 1), (-0.3, 0.3)], random_state=0).fit(X, y)
+    >>> model.scores_.shape
+    (7, 25)
+    """
+
+    def __init__(
+        self,
+        alphas: ArrayLike | None = None,
+        Cs: ArrayLike | None = None,
+        *,
+        cv: Any = 10,
+        scoring: str | Metric | None = "msd",
+        pairs: Pairs = "kept",
+        scope: Scope = "global",
+        n_nodes: int = 100,
+        activation: Any = "sigmoid",
+        weight_range: Range | list[Range] = (-1.0, 1.0),
+        bias_range: Range | None = None,
+        n_estimators: int = 1,
+        random_state: Any = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.alphas = alphas
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.pairs = pairs
+        self.scope = scope
+        self.n_nodes = n_nodes
+        self.activation = activation
+        self.weight_range = weight_range
+        self.bias_range = bias_range
+        self.n_estimators = n_estimators
+        self.random_state = random_state
+        self.n_threads = n_threads
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._grid_axes()
+        if self.cv is None:
+            raise ValueError("cv must be an int, a splitter, splits or a validation set, got None")
+
+    def _n_scores(self) -> int:
+        alphas, Cs = self._grid_axes()
+        return len(alphas) * len(Cs) * (1 + self.n_estimators)
+
+    def _steps(self, data: RankingData, labels: Vector, uses_qid: bool, draw: DrawNodes) -> Steps:
+        if len(data.y) < 2:
+            raise ValueError("ELMRankCV holds rows out, so X must have two or more, got 1 sample")
+        ranges, (alphas, Cs) = self._ranges(), self._grid_axes()
+        grid = _grid(alphas, Cs)
+        validation = None
+        if is_validation_set(self.cv):
+            validation = self._validation(None, uses_qid, *self.cv)
+        judges = HeldOutScoring.of_targets(
+            data, labels, self._folds(data), validation, self.scoring, self.n_threads
+        )
+        means = np.empty((labels.shape[1], len(ranges), len(alphas), len(Cs)))
+        nodes = draw(data.X.shape[1], ranges)
+        for r in range(len(ranges)):
+            held = yield from self._held_out(data, labels, nodes[r], judges[0], grid)
+            for target, judge in enumerate(judges):
+                means[target, r] = judge.mean(held[target]).reshape(len(alphas), len(Cs))
+        choices = [choose(means[t].ravel(), judge.metric) for t, judge in enumerate(judges)]
+        chosen = [tuple(map(int, np.unravel_index(k, means.shape[1:]))) for k, _ in choices]
+        fitted: Fitted = [{} for _ in judges]
+        for r in sorted({r for r, _, _ in chosen}):
+            targets = [t for t, choice in enumerate(chosen) if choice[0] == r]
+            grids = [_grid([alphas[chosen[t][1]]], [Cs[chosen[t][2]]]) for t in targets]
+            models = yield from self._models(
+                data, np.ascontiguousarray(labels[:, targets]), nodes[r], grids, uses_qid
+            )
+            for t, model in zip(targets, models, strict=True):
+                results = _results(means[t], chosen[t], choices[t][1], ranges, alphas, Cs)
+                fitted[t] = model | results | {"scoring_": judges[t].metric}
+        return fitted
+
+    def _folds(self, data: RankingData) -> Any:
+        """Return `cv`; an int for the rows of one query leaves two or more in every fold."""
+        one_query = np.count_nonzero(data.queries.sizes) == 1
+        if isinstance(self.cv, Integral) and not isinstance(self.cv, bool) and one_query:
+            return min(self.cv, max(2, len(data.y) // 2))
+        return self.cv
+
+    def _held_out(
+        self,
+        data: RankingData,
+        labels: Vector,
+        nodes: list[RandomNodes],
+        judge: HeldOutScoring,
+        grid: Grid,
+    ) -> Any:
+        """Ask for the mean held-out score of all draws, (n_targets, n_grid, n_held_out_rows)."""
+        settings, n_targets, n_grid = self._settings(), labels.shape[1], len(grid.alphas)
+        n_scores = n_targets * n_grid * len(judge.scored.y)
+        step = max(1, HELD_OUT_BYTES // (8 * n_scores))
+        total: Any = 0.0
+        for begin in range(0, len(nodes), step):
+            draws = [replace(data, feature_map=draw) for draw in nodes[begin : begin + step]]
+            if judge.splits is not None:
+                splits = judge.splits
+                answers = yield [HoldOut(draw, settings, labels, splits, grid) for draw in draws]
+                total = sum(answers[1:], start=total + answers[0])
+                continue
+            answers = yield [
+                Whole(draw, settings, labels, lambda _, ridge, weight: grid.coef(ridge, weight))
+                for draw in draws
+            ]
+            for draw, coefs in zip(draws, answers, strict=True):
+                assert judge.validation is not None
+                validation = replace(judge.validation, feature_map=draw.feature_map)
+                models = np.concatenate(coefs)
+                scores = leave_out.predict_rows(validation, slice(None), models, self.n_threads)
+                total = total + scores.reshape(n_targets, n_grid, -1)
+        return total / len(nodes)
+
+    def _ranges(self) -> list[Range]:
+        value = self.weight_range
+        value = value.tolist() if isinstance(value, np.ndarray) else value
+        if not (isinstance(value, (list, tuple)) and all(np.ndim(bounds) == 1 for bounds in value)):
+            value = [value]
+        if not value:
+            raise ValueError("weight_range: a list of ranges to choose from must not be empty")
+        return [check_range("weight_range", bounds) for bounds in value]
+
+    def _grid_axes(self) -> tuple[Vector, Vector]:
+        alphas = ALPHAS if self.alphas is None else check_alphas(self.alphas)
+        Cs = CS if self.Cs is None else check_alphas(self.Cs, "Cs")[::-1].copy()
+        return alphas, Cs
+
+    def _parameters_to_save(self) -> dict[str, Any]:
+        """A model file holds the chosen ELMRank."""
+        parameters = super()._parameters_to_save()
+        for name in ("alphas", "Cs", "cv", "scoring"):
+            del parameters[name]
+        chosen = {"alpha": self.alpha_, "C": self.C_, "weight_range": self.weight_range_}
+        return parameters | chosen
+
+
+def _in_range(weights: Vector | None) -> Vector | None:
+    """Return huge or tiny weights times a power of 4, the largest of them near 1; others as given.
+
+    Roots of such weights are rounded as those of the given ones are.
+    """
+    if weights is None or not weights.any() or 1e-30 <= weights.max() <= 1e30:
+        return weights
+    exponent = int(np.frexp(weights.max())[1])
+    return np.ldexp(weights, -(exponent + exponent % 2))
+
+
+def _grid(alphas: ArrayLike, Cs: ArrayLike) -> Grid:
+    """Return every pair of them, C running fastest."""
+    a, c = np.meshgrid(np.asarray(alphas, dtype=np.float64), Cs, indexing="ij")
+    return Grid(a.ravel(), 1 / np.sqrt(np.asarray(c, dtype=np.float64).ravel()), relative=True)
+
+
+def _results(
+    means: Vector,
+    chosen: tuple[Any, ...],
+    ranks: NDArray[np.int64],
+    ranges: list[Range],
+    alphas: Vector,
+    Cs: Vector,
+) -> dict[str, Any]:
+    """Return the attributes that tell of the choice, the place of the best mean."""
+    r, i, j = chosen
+    column: NDArray[np.object_] = np.empty(len(ranges), dtype=object)
+    column[:] = ranges
+    grid = _grid(alphas, Cs)
+    return {
+        "alpha_": float(alphas[i]),
+        "C_": float(Cs[j]),
+        "weight_range_": ranges[r],
+        "best_score_": float(means[chosen]),
+        "alphas_": alphas.copy(),
+        "Cs_": Cs.copy(),
+        "scores_": means[r].copy(),
+        "cv_results_": {
+            "param_weight_range": np.repeat(column, len(grid.alphas)),
+            "param_alpha": np.tile(grid.alphas, len(ranges)),
+            "param_C": np.tile(np.tile(Cs, len(alphas)), len(ranges)),
+            "mean_test_score": means.ravel(),
+            "rank_test_score": ranks,
+        },
+    }

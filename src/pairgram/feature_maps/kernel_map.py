@@ -1,0 +1,254 @@
+"""Kernels: their matrices, and the feature map that makes a kernel model of coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import copy
+from dataclasses import asdict, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from pairgram._support.row_warnings import warn_of_rows
+from pairgram.feature_maps.base import Transformer, finite_rows
+from pairgram.kernels.matrix import check_not_negative, check_symmetric, matrix_of
+from pairgram.kernels.nodes import kernel_nodes
+from pairgram.kernels.settings import Kernel, KernelSettings
+
+__all__ = [
+    "Kernel",
+    "KernelMap",
+]
+
+PART_BYTES = 64 << 20  # of support rows that are made ready to score rows at a time
+
+
+class KernelMap(Transformer):
+    """The kernel with every training row, as features: ``x → (k(x, x_1), …, k(x, x_n))``.
+
+    A linear model of these features is a kernel model. As a ranker's `feature_map` its ridge is on
+    the weights of the features; for one on the norm in the kernel's space give ``kernel=`` instead.
+
+    Parameters
+    ----------
+    kernel : str or callable, default="rbf"
+        As in `kernel_matrix`. "precomputed": rows come as their kernels with the training rows.
+    gamma : float > 0 or None, default=None
+        None: ``1 / n_features``.
+    degree : int of 1 to 1,000, default=3
+    coef0 : float ≥ 0, default=1.0
+    n_threads : int or None, default=None
+
+    Attributes
+    ----------
+    support_rows_ : ndarray or csr_array of shape (n_rows, n_features), or None
+        A copy of the training rows; None for "precomputed". A ranker with a `kernel` keeps only
+        those whose coefficients are not 0, as they are of rows of weight 0 and of rows in no pair.
+    support_ : ndarray of shape (n_rows,), int64
+        Which of the rows given to `fit` they are.
+    gamma_ : float
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from pairgram import KernelMap, make_ranking
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> KernelMap("rbf").fit(X[:100]).transform(X).shape
+    (2000, 100)
+    """
+
+    support_rows_: Any
+    support_: NDArray[np.int64]
+    gamma_: float
+    n_features_in_: int
+
+    def __init__(
+        self,
+        kernel: Kernel = "rbf",
+        *,
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1.0,
+        n_threads: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_threads = n_threads
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.positive_only = self.kernel == "minmax"
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Keep the training rows, X of shape (n_rows, n_features).
+
+        Raises
+        ------
+        ValueError
+            If a parameter or X is not as described.
+        """
+        settings = KernelSettings(self.kernel, self.gamma, self.degree, self.coef0)
+        X = self._validated(X, reset=True)
+        if self.kernel == "precomputed":
+            check_symmetric(X, "X, with kernel='precomputed',")
+        warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
+        return self._set(settings, None if self.kernel == "precomputed" else X.copy(), X.shape)
+
+    def _set(
+        self,
+        settings: KernelSettings,
+        rows: Any,
+        shape: tuple[int, int],
+        support: NDArray[np.int64] | None = None,
+    ) -> Self:
+        self._settings, self.support_rows_ = settings, rows
+        self.support_ = np.arange(shape[0]) if support is None else support
+        self._n_features_out, self.n_features_in_ = int(shape[0]), int(shape[1])
+        self.gamma_ = settings.with_gamma(self.n_features_in_)
+        return self
+
+    def with_gamma(self, gamma: float | None) -> KernelMap:
+        """Return the map of the same rows, which are shared, with another gamma."""
+        settings = replace(self._settings, gamma=gamma)
+        other = KernelMap(**asdict(settings), n_threads=self.n_threads)
+        return other._set(settings, self.support_rows_, self._shape, self.support_)
+
+    def of_rows(self, rows: NDArray[np.int64]) -> KernelMap:
+        """Return the map to the kernels with some of the training rows, not of "precomputed"."""
+        shape, support = (len(rows), self.n_features_in_), self.support_[rows]
+        return copy(self)._set(self._settings, self.support_rows_[rows], shape, support)
+
+    @classmethod
+    def linear(cls, X: Any, n_threads: int | None) -> KernelMap:
+        """Return the linear kernel with checked rows, which are not copied."""
+        return cls("linear", n_threads=n_threads)._set(KernelSettings("linear"), X, X.shape)
+
+    def fit_transform(self, X: Any, y: Any = None) -> NDArray[Any]:
+        """Return the kernel matrix of the training rows, (n_rows, n_rows), exactly symmetric."""
+        self.fit(X, y)
+        if self.support_rows_ is None:
+            return np.asarray(self._validated(X, reset=False))
+        return self.between(self.support_rows_)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of training rows, of which each makes a feature."""
+        return self._n_features_out
+
+    def between(self, X: Any) -> NDArray[Any]:
+        """Return the kernels of checked rows with each other, exactly symmetric."""
+        return matrix_of(self._settings, X, None, self.n_threads)
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Return the kernels with the training rows, (n_rows, n_training_rows), float64.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features)
+
+        Raises
+        ------
+        ValueError
+            If X has another number of features than in `fit`, or holds NaN or infinity.
+        """
+        check_is_fitted(self)
+        return self.values(self._validated(X, reset=False))
+
+    def values(self, X: Any) -> NDArray[Any]:
+        """Return what `transform` does, of rows that have been checked."""
+        if self.support_rows_ is None:
+            return np.asarray(X)
+        X = scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
+        return matrix_of(self._settings, X, self.support_rows_, self.n_threads)
+
+    def require_finite(self, X: Any, row: int) -> None:
+        """Raise a ValueError where a kernel of checked X, one row, number `row`, is not finite."""
+        if self.support_rows_ is not None:
+            matrix_of(self._settings, X, self.support_rows_, self.n_threads, first=row)
+
+    def score_parts(
+        self, coef: NDArray[np.float64], dtype: Any
+    ) -> Iterable[tuple[Any, NDArray[np.float64]]] | None:
+        """Return maps to the kernels of dense rows with support rows, and models of these.
+
+        Their scores add up to those of the model `coef`. None for support rows in CSR and for
+        callables, which Python maps.
+        """
+        rows = self.support_rows_
+        if rows is None:
+            return [(None, coef)]
+        if scipy.sparse.issparse(rows) or callable(self._settings.kernel):
+            return None
+        step = max(1, PART_BYTES // (8 * max(1, self.n_features_in_)))
+        parts = (slice(begin, begin + step) for begin in range(0, len(rows), step))
+        return (
+            (kernel_nodes(self._settings, rows[part].astype(np.float64), dtype), coef[part])
+            for part in parts
+        )
+
+    def _validated(self, X: Any, reset: bool) -> Any:
+        sparse = "csr" if self.kernel != "precomputed" else False
+        X = finite_rows(self, X, reset=reset, sparse=sparse)
+        if self.kernel == "minmax":
+            check_not_negative(X, "X")
+        return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
+
+    def check_values(self, X: Any) -> None:
+        """Raise a ValueError that names an entry below 0 where the kernel takes none."""
+        if self._settings.kernel == "minmax":
+            check_not_negative(X, "X")
+
+    def node_map(self, dtype: Any) -> None:
+        """Return None: rows are mapped here, not in the kernels of least squares."""
+
+    def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return the arrays and settings from which `_restore` makes this map, for a file."""
+        if callable(self._settings.kernel):
+            raise ValueError(
+                "kernel is a Python callable, which a file cannot hold without running code when "
+                "it is loaded; use a named kernel, or kernel='precomputed', or pickle"
+            )
+        rows: Any = self.support_rows_
+        arrays: dict[str, NDArray[Any]] = {"map_support": self.support_}
+        if scipy.sparse.issparse(rows):
+            arrays |= {f"map_{part}": getattr(rows, part) for part in ("data", "indices", "indptr")}
+        elif rows is not None:
+            arrays["map_rows"] = rows
+        shape = list(self._shape)
+        return arrays, {**asdict(self._settings), "n_threads": self.n_threads, "shape": shape}
+
+    def _same(self, other: KernelMap) -> bool:
+        """Tell whether another fitted map makes the same features."""
+        mine, theirs = self.support_rows_, other.support_rows_
+        sparse = scipy.sparse.issparse(mine)
+        if (self._settings, self._shape) != (other._settings, other._shape):
+            return False
+        if sparse or scipy.sparse.issparse(theirs):
+            return type(mine) is type(theirs) and (mine != theirs).nnz == 0
+        return np.array_equal(mine, theirs)
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return self._n_features_out, self.n_features_in_
+
+    @classmethod
+    def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
+        """Make the fitted map that `_describe` described."""
+        settings = dict(settings)
+        shape = tuple(settings.pop("shape"))
+        self = cls(**settings)
+        settings.pop("n_threads")
+        rows: Any = arrays.get("map_rows")
+        if "map_indptr" in arrays:
+            parts = tuple(arrays[f"map_{part}"] for part in ("data", "indices", "indptr"))
+            rows = scipy.sparse.csr_array(parts, shape=shape)
+        return self._set(KernelSettings(**settings), rows, shape, arrays.get("map_support"))

@@ -1,0 +1,352 @@
+"""The Nyström map: features whose inner products are a kernel seen through landmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from pairgram import _core
+from pairgram._support.checks import check_at_least_zero, check_size, check_text
+from pairgram._support.memory import available_memory
+from pairgram._support.row_warnings import warn_of_rows
+from pairgram._support.threads import resolve_n_threads, single_threaded_blas
+from pairgram._support.types import Vector
+from pairgram.feature_maps.base import FeatureMap, finite_rows, generator
+from pairgram.feature_maps.landmarks import LANDMARKS, choose_landmarks
+from pairgram.kernels.matrix import check_not_negative
+from pairgram.kernels.nodes import dense_blocks, kernel_nodes, kernel_values
+from pairgram.kernels.settings import Kernel, KernelSettings
+
+__all__ = ["KernelValues", "Nystroem", "unwhitened"]
+
+
+class Nystroem(FeatureMap):
+    """Nyström features ``z(x) = (U S^-½ Q)ᵀ k(Z, x)``, with ``USUᵀ`` the kernel of landmarks Z.
+
+    ``z(x)ᵀz(y) ≈ k(x, y)``, exact where x or y is a landmark. Q is the rotation that makes
+    ``U S^-½ Q`` lower triangular: the same kernel for half the products. Given to a ranker as
+    `feature_map`, the rows are mapped block by block on the way to the Gram matrix, and the
+    features of all rows are never stored.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax"} or callable, \
+default="rbf"
+        As in `kernel_matrix`. A callable maps float64 arrays (n, d) and (m, d) to their kernel
+        (n, m), as scikit-learn's support vector machines take it (slower, and such a model cannot
+        be saved).
+    gamma, degree, coef0 : float or None, int, float, default=None, 3, 1.0
+        As in `kernel_matrix`.
+    n_components : int ≥ 1 or None, default=100
+        Landmarks; all rows where there are fewer. None: all rows, whatever `landmarks` says, for
+        the kernel itself.
+    landmarks : {"uniform", "kmeans", "rpcholesky"}, default="uniform"
+        - "uniform": rows drawn without replacement;
+        - "kmeans": centres of scikit-learn's ``KMeans``, over 20,000 rows of ``MiniBatchKMeans``;
+        - "rpcholesky": rows drawn by randomly pivoted Cholesky, each by its share of what the
+          landmarks before it do not explain. From some 200 landmarks on it approximates the kernel
+          better than "uniform" where the rows are uneven; with fewer it may be no better.
+    tol : float ≥ 0, default=1e-6
+        Eigenvalues of the landmarks' kernel up to `tol`, or up to rounding error, are dropped.
+    random_state : int, RandomState, Generator or None, default=None
+        Equal seeds give the uniform landmarks of scikit-learn's ``Nystroem``.
+    n_threads : int or None, default=None
+        Of `fit` and `transform`. The result has the same bits for any number.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_landmarks, n_features), float64
+        Z.
+    component_indices_ : ndarray of shape (n_landmarks,), int64
+        The rows of X that the landmarks are; not with "kmeans".
+    whitening_ : ndarray of shape (n_landmarks, n_features_out), float64
+        ``U S^-½ Q``, lower triangular, of positive diagonal: the features are
+        ``k(X, Z) @ whitening_``.
+    gamma_ : float
+    n_features_in_ : int
+
+    Notes
+    -----
+    Let m be the landmarks and r ≤ m the features. `fit`: O(m³) time and 48 m² bytes, several times
+    less time where all eigenvalues are kept, by Cholesky factors in place of eigenvectors; and for
+    "rpcholesky" O(n m (m + n_features)) time and O(n m) memory. `transform`:
+    n · m · (2 n_features + r) flops and about 1 ns per kernel value, in float64 for rows of either
+    dtype: whitening multiplies rounding errors by up to ``1 / sqrt(tol)``. Rankers put `whitening_`
+    on their coefficients to predict, which leaves 2 n_features + 2 flops per kernel value. CSR rows
+    are made dense block by block.
+
+    Warns (``UserWarning``) in `fit` of columns that the kernel hardly sees, and of packed bits, as
+    `kernel_matrix` does.
+
+    Chen et al. have ``U S^-½``, and scikit-learn's map ``U S^-½ Uᵀ``, m features whatever the rank:
+    rotations of these features, with the same kernel.
+
+    References
+    ----------
+    Williams, Seeger. Using the Nyström method to speed up kernel machines. NIPS 2000. Chen, Li,
+    Dou, Liang, Lv. Ranking support vector machine with kernel approximation. Computational
+    Intelligence and Neuroscience, 2017. §3.2.1, Algorithm 1. Zhang, Tsang, Kwok. Improved Nyström
+    low-rank approximation and error analysis. ICML 2008 (k-means). Chen, Epperly, Tropp, Webber.
+    Randomly pivoted Cholesky. Communications on Pure and Applied Mathematics, 2025. Epperly, Tropp,
+    Webber. Embrace rejection. 2024. Algorithm 2.1 (groups of pivots).
+
+    Examples
+    --------
+    >>> from pairgram import Nystroem, RankRLS, make_ranking
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> Nystroem(n_components=50, random_state=0).fit_transform(X).shape
+    (2000, 50)
+    >>> model = RankRLS(feature_map=Nystroem(n_components=50, random_state=0)).fit(X, y, qid=qid)
+    >>> model.coef_.shape
+    (50,)
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel = "rbf",
+        *,
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1.0,
+        n_components: int | None = 100,
+        landmarks: str = "uniform",
+        tol: float = 1e-6,
+        random_state: Any = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.tol = tol
+        self.random_state = random_state
+        self.n_threads = n_threads
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose landmarks among the rows of X, shape (n_rows, n_features), and whiten them.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not as described; names the parameter. If X holds NaN or infinity, or
+            no eigenvalue of the landmarks' kernel is above `tol`.
+        MemoryError
+            If their kernel and its eigenvectors do not fit into the memory that is free.
+        """
+        exact = self.n_components is None
+        n_components = 1 if exact else check_size("n_components", self.n_components)
+        how = check_text("landmarks", self.landmarks, LANDMARKS)
+        tol = check_at_least_zero("tol", self.tol)
+        threads = resolve_n_threads(self.n_threads)
+        kernel = KernelSettings(self.kernel, self.gamma, self.degree, self.coef0)
+        if kernel.kernel == "precomputed":
+            raise ValueError(
+                "kernel='precomputed' has no Nyström map, which takes the kernel of new rows with "
+                "its landmarks: give the rows and their kernel, or the matrix to a ranker with a "
+                "kernel of its own, such as RankRLS(kernel='precomputed')"
+            )
+        X = finite_rows(self, X, reset=True)
+        self.gamma_ = kernel.with_gamma(self.n_features_in_)
+        self._kernel = replace(kernel, gamma=self.gamma_)
+        self.check_values(X)
+        warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
+        n_landmarks = X.shape[0] if exact else min(n_components, X.shape[0])
+        _check_memory(n_landmarks)
+        with single_threaded_blas():
+            self.components_, rows = choose_landmarks(
+                "all" if exact else how,
+                self._kernel,
+                X,
+                n_landmarks,
+                generator(self.random_state),
+                threads,
+            )
+            self.__dict__.pop("component_indices_", None)
+            if rows is not None:
+                self.component_indices_ = rows
+            K = kernel_values(self._kernel, self.components_, self.components_, threads)
+            self.whitening_ = _whitening(K, tol, threads)
+        self._n_features_out = self.whitening_.shape[1]
+        return self
+
+    def check_values(self, X: Any) -> None:
+        """Raise a ValueError that names an entry below 0 where the kernel takes none."""
+        if self._kernel.kernel == "minmax":
+            check_not_negative(X, "X")
+
+    def node_map(self, dtype: Any) -> Any:
+        """Return what the kernels map rows of a dtype by, or None for a callable kernel."""
+        return kernel_nodes(self._kernel, self.components_, dtype, self.whitening_)
+
+    def score_parts(self, coef: Vector, dtype: Any) -> Iterable[tuple[Any, Vector]] | None:
+        """Return the map to kernel values, and their model; see `FeatureMap`."""
+        if callable(self._kernel.kernel) or self._kernel.kernel == "linear":
+            return super().score_parts(coef, dtype)
+        nodes = kernel_nodes(self._kernel, self.components_, dtype)
+        return [(nodes, unwhitened(self, coef)[1])]
+
+    def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
+        if not callable(self._kernel.kernel):
+            return super()._values(X, n_threads)
+        out = np.empty((len(X), self._n_features_out), X.dtype)
+        with single_threaded_blas():
+            for rows, block in dense_blocks(X):
+                K = kernel_values(self._kernel, block, self.components_, n_threads)
+                out[rows] = K @ self.whitening_
+        return out
+
+    def _rounding(self, X: Any) -> Vector:
+        with single_threaded_blas():
+            K = kernel_values(self._kernel, X, self.components_, 1)
+        terms: Vector = np.sqrt((K**2).mean(axis=0)) @ np.abs(self.whitening_)
+        return super()._rounding(X) + 8 * np.finfo(np.float64).eps * terms
+
+    def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        if callable(self._kernel.kernel):
+            raise ValueError(
+                "kernel is a Python callable, which a file cannot hold without running code when "
+                "it is loaded; use a named kernel, or pickle"
+            )
+        arrays: dict[str, NDArray[Any]] = {
+            "map_components": self.components_,
+            "map_whitening": self.whitening_,
+        }
+        if hasattr(self, "component_indices_"):
+            arrays["map_indices"] = self.component_indices_
+        fitted = asdict(self._kernel)
+        fitted["name"] = fitted.pop("kernel")
+        return arrays, {**self._saved_parameters(), "fitted": fitted}
+
+    @classmethod
+    def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
+        fitted = settings.pop("fitted")
+        kernel = KernelSettings(fitted.pop("name"), **fitted)
+        self = cls(**settings)
+        self._kernel, self.gamma_ = kernel, fitted["gamma"]
+        self.components_, self.whitening_ = arrays["map_components"], arrays["map_whitening"]
+        if "map_indices" in arrays:
+            self.component_indices_ = arrays["map_indices"]
+        self.n_features_in_ = self.components_.shape[1]
+        self._n_features_out = self.whitening_.shape[1]
+        return self
+
+    def _same(self, other: Self) -> bool:
+        return (
+            self._kernel == other._kernel
+            and np.array_equal(self.components_, other.components_)
+            and np.array_equal(self.whitening_, other.whitening_)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class KernelValues:
+    """The map of rows to ``k(x, Z) − shift``, float64, which a Nyström map would whiten then.
+
+    Attributes
+    ----------
+    feature_map : Nystroem
+    shift : ndarray of shape (n_landmarks,), or None
+    """
+
+    feature_map: Nystroem
+    shift: Vector | None = None
+
+    @classmethod
+    def centred(cls, feature_map: Nystroem) -> KernelValues:
+        """Return the values minus their means over the landmarks.
+
+        That moves all scores of a model by one number, and smaller values lose less where they are
+        rounded to single precision.
+        """
+        plain = cls(feature_map)
+        return cls(feature_map, plain.transform(feature_map.components_).mean(axis=0))
+
+    def transform(self, X: Any) -> Vector:
+        """Return the values of dense or CSR rows, (n_rows, n_landmarks)."""
+        fitted = self.feature_map
+        X, threads = fitted._checked(X), resolve_n_threads(fitted.n_threads)
+        with single_threaded_blas():
+            K = kernel_values(fitted._kernel, X, fitted.components_, threads)
+        if self.shift is not None:
+            K -= self.shift
+        return K
+
+
+def unwhitened(feature_map: Any, coefs: Vector) -> tuple[Any, Vector]:
+    """Return a map and models of its values that have the scores of models of `feature_map`.
+
+    Of a Nyström map the kernel values, with the whitening put on the models: 2 · n_landmarks
+    flops for a row in place of n_landmarks · n_features. Others as they are.
+
+    Parameters
+    ----------
+    feature_map : fitted transformer
+    coefs : ndarray of shape (n_features_out,) or (n_models, n_features_out), float64
+    """
+    if type(feature_map) is not Nystroem or feature_map._kernel.kernel == "linear":
+        return feature_map, coefs
+    whitening = np.ascontiguousarray(feature_map.whitening_, np.float64)
+    return KernelValues(feature_map), _core.score_rows(whitening, np.ascontiguousarray(coefs))
+
+
+def _check_memory(n_landmarks: int) -> None:
+    """Raise a MemoryError where `_whitening` would not fit: K and five more of its size."""
+    needed, free = 6 * 8.0 * n_landmarks**2, available_memory()
+    if needed > free:
+        raise MemoryError(
+            f"n_components: the kernel of {n_landmarks} landmarks and its eigenvectors take "
+            f"{needed / 2**30:.1f} GiB, but {free / 2**30:.1f} GiB are free"
+        )
+
+
+def _whitening(K: Vector, tol: float, n_threads: int) -> Vector:
+    """Return ``U S^-½ Q`` of the eigenvalues of K, (m, m), above `tol` and rounding error.
+
+    Where all are, two Cholesky factors take the place of the eigenvectors.
+    """
+    if not np.isfinite(K).all():
+        raise ValueError("the kernel of the landmarks is not finite: kernel values too large")
+    K = (K + K.T) / 2
+    rounding = len(K) * np.finfo(np.float64).eps
+    # no eigenvalue is above the trace, if none is below 0
+    if _is_definite(K, max(tol, rounding * float(np.trace(K))), n_threads):
+        return _whitening_of_all(K, n_threads)
+    eigenvalues, vectors = scipy.linalg.eigh(K, driver="evd", check_finite=False)
+    largest = eigenvalues.max(initial=0.0)
+    kept = np.flatnonzero(eigenvalues > max(tol, rounding * largest))
+    if not len(kept):
+        raise ValueError(
+            f"no eigenvalue of the landmarks' kernel is above tol={tol}, the largest is {largest}"
+        )
+    whitening = vectors[:, kept] / np.sqrt(eigenvalues[kept])
+    root = scipy.linalg.qr(whitening.T, mode="r", check_finite=False)[0]
+    root *= np.where(np.diag(root) < 0, -1.0, 1.0)[:, None]
+    return np.ascontiguousarray(root.T)
+
+
+def _is_definite(K: Vector, shift: float, n_threads: int) -> bool:
+    """Tell whether all eigenvalues of K are above `shift`: whether K − shift · I has a factor."""
+    if not (np.diag(K) > shift).all():
+        return False
+    shifted = K.copy()
+    shifted[np.diag_indices(len(K))] -= shift
+    return _core.cholesky(shifted, n_threads) == len(K)
+
+
+def _whitening_of_all(K: Vector, n_threads: int) -> Vector:
+    """Return the lower triangular W of positive diagonal with ``W Wᵀ = K⁻¹``.
+
+    Cholesky's ``L Lᵀ`` of K, rows and columns in reverse order; W is L⁻ᵀ in reverse order.
+    """
+    root = np.ascontiguousarray(K[::-1, ::-1])
+    _core.cholesky(root, n_threads)  # K less a shift has a factor, so K has
+    (invert,) = scipy.linalg.get_lapack_funcs(("trtri",), (root,))
+    inverse, _ = invert(root.T, lower=0, overwrite_c=True)  # Lᵀ in the order of LAPACK
+    return np.ascontiguousarray(np.tril(inverse[::-1, ::-1]))

@@ -1,0 +1,127 @@
+"""Pairwise least squares on wide sparse rows by conjugate gradients."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import scipy.sparse
+from scipy.sparse.linalg import LinearOperator, cg
+from sklearn.exceptions import ConvergenceWarning
+
+from pairgram._support.checks import check_alpha, require_finite
+from pairgram._support.types import Vector
+from pairgram.least_squares.accumulate import NOISE, SMALLEST_SQUARES
+from pairgram.least_squares.ridge_path import scale_factors
+from pairgram.least_squares.sparse_gram import SparseGram
+from pairgram.preferences.pairs import PairSettings
+from pairgram.problem.data import RankingData
+from pairgram.problem.laplacian import apply_half_laplacian, without_features
+
+__all__ = ["SparseSystem", "worth_iterating"]
+
+SMALLEST_ORDER = 4096  # systems up to this order are solved directly
+TOLERANCE = 1e-10  # of the residual, relative to the right-hand side
+MAX_STEPS = 10_000
+
+
+def worth_iterating(data: RankingData) -> bool:
+    """Tell whether rows are sparse, and the smaller of both forms too large to be factorised."""
+    sparse = data.feature_map is None and scipy.sparse.issparse(data.X)
+    return sparse and min(data.X.shape) > SMALLEST_ORDER
+
+
+class SparseSystem:
+    """The system ``(XᵀLX + alpha I) w = XᵀLy`` of CSR rows, of which no matrix is formed.
+
+    Parameters
+    ----------
+    data : RankingData
+        Its X is CSR, without a feature map.
+    settings : PairSettings
+    n_threads : int or None, default=None
+
+    Notes
+    -----
+    A step of conjugate gradients multiplies by X and by Xᵀ, and applies the half-Laplacian twice:
+    O(nnz + n_rows). The steps grow with the root of ``λ_max / alpha``; they are preconditioned by
+    the diagonal of ``XᵀLX + alpha I``. Memory: O(nnz + n_rows + n_features).
+    """
+
+    def __init__(
+        self, data: RankingData, settings: PairSettings, n_threads: int | None = None
+    ) -> None:
+        require_finite(data.X, "X")
+        self._X = data.X.astype(np.float64, copy=False)
+        self._data, self._settings, self._n_threads = data, settings, n_threads
+        self._labelled = without_features(data.as_scope(settings))
+
+    def solve(self, alpha: float, *, scale: bool = False) -> Vector:
+        """Return the coefficients for one ridge, shape (n_features,).
+
+        Parameters
+        ----------
+        alpha : float ≥ 0
+            For 0 those of minimum norm.
+        scale : bool, default=False
+            Scale features as in `Pairgram.solve`.
+
+        Raises
+        ------
+        ValueError
+            If `alpha` is not finite and ≥ 0.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If 10,000 steps do not bring the residual below 1e-10 of the right-hand side.
+        """
+        check_alpha(alpha)
+        n_features = self._X.shape[1]
+        diagonal = self._diagonal()
+        factor = scale_factors(diagonal) if scale else np.ones(n_features)
+
+        def product(w: Vector) -> Vector:
+            return factor * self._pull(self._X @ (factor * w)) + alpha * w
+
+        shifted = factor**2 * diagonal + alpha
+        if alpha == 0 or not (shifted > 0).all():
+            shifted = np.ones(n_features)  # else the least norm would be another
+        shape = (n_features, n_features)
+        w, failed = cg(
+            LinearOperator(shape, matvec=product, dtype=np.float64),
+            factor * self._pull(self._settings.targets(self._data.y).copy()),
+            rtol=TOLERANCE,
+            maxiter=MAX_STEPS,
+            M=LinearOperator(shape, matvec=lambda w: w / shifted, dtype=np.float64),
+        )
+        if failed:
+            warnings.warn(
+                f"{MAX_STEPS} steps of conjugate gradients do not solve for alpha={alpha:g}: "
+                "scale the features to like size, or take a larger alpha",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return np.asarray(factor * w)
+
+    def _pull(self, z: Vector) -> Vector:
+        """Return ``XᵀL z``, (n_features,); z is overwritten."""
+        for adjoint in (False, True):
+            apply_half_laplacian(
+                self._labelled, self._settings, z, adjoint=adjoint, n_threads=self._n_threads
+            )
+        return np.asarray(self._X.T @ z)
+
+    def _diagonal(self) -> Vector:
+        """Return the diagonal of ``XᵀLX``, (n_features,), 0 for features that do not vary."""
+        scoped = self._data.as_scope(self._settings)
+        with np.errstate(over="ignore", invalid="ignore"):
+            factors = SparseGram.of(scoped, self._settings)
+        scoped.require_pair_weight(self._settings, factors.pair_weight)
+        diagonal, size = factors.diagonal()
+        if diagonal.max(initial=0.0) < SMALLEST_SQUARES and scoped.X.max() != scoped.X.min():
+            raise ValueError(
+                "X or the weights too small: squared differences of its features vanish: multiply "
+                "X, as StandardScaler does"
+            )
+        return np.where(diagonal > NOISE * size, diagonal, 0.0)

@@ -1,0 +1,460 @@
+"""Batch training: one model for each of many data sets."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from numbers import Integral, Number, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import FitFailedWarning
+
+from pairgram._support.arrays import real_array
+from pairgram._support.row_warnings import without_row_warnings
+from pairgram._support.threads import resolve_n_threads
+from pairgram._support.types import Vector
+from pairgram.elm.elm import PairwiseELM, PairwiseELMCV, PointwiseELM, PointwiseELMCV
+from pairgram.elm.elm_rank import DrawNodes, ELMRank, ELMRankCV
+from pairgram.feature_maps.random_nodes import RandomNodes
+from pairgram.least_squares.formulation import Coordinates
+from pairgram.least_squares.held_out.ties import PathTies
+from pairgram.least_squares.rank_rls import RankRLS, RankRLSCV
+from pairgram.least_squares.ridge_ranker import Candidate, RidgeRanker, RidgeSearch
+from pairgram.least_squares.scheduler import Fitted, Grid, HoldOut, Steps, Whole, run_all
+from pairgram.least_squares.small_problems import SmallProblem
+from pairgram.model_selection.judge import HeldOutScoring, is_validation_set
+from pairgram.preferences.queries import Queries, one_query_meant
+from pairgram.problem.data import RankingData
+
+__all__ = ["BatchFit", "fit_many"]
+
+# Of fits that run side by side.
+GROUP_SIZE = 32
+GROUP_BYTES = 64 << 20  # of held-out scores
+WEIGHTS = ("qid", "group", "sample_weight", "query_weight")
+
+
+@dataclass(frozen=True)
+class BatchFit:
+    """The models that `fit_many` returns.
+
+    Attributes
+    ----------
+    models : list
+        A fitted estimator for every problem, in their order; for y of shape (n_rows, n_targets) a
+        list of one for every target. None in place of what failed.
+    table : dict of str to ndarray
+        A row for every model: ``problem`` and ``target`` (numbers from 0), ``n_rows``,
+        ``n_queries``, ``alpha``, ``C``, ``best_score`` (NaN where the model has none), and
+        ``error`` (text, or None).
+    """
+
+    models: list[Any]
+    table: dict[str, NDArray[Any]]
+
+    def __repr__(self) -> str:
+        failed = int(sum(error is not None for error in self.table["error"]))
+        return f"<BatchFit of {len(self.table['error'])} models, {failed} failed>"
+
+
+def fit_many(
+    estimator: Any,
+    problems: Iterable[Any],
+    *,
+    n_threads: int | None = None,
+    on_error: str = "warn",
+) -> BatchFit:
+    """Fit a clone of an estimator to each of many data sets, small ones side by side in threads.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not changed.
+    problems : iterable of (X, y), (X, y, qid), or dict of arguments of ``fit``
+        Read while earlier ones are fitted, and let go once they are. An array is read later than
+        the next problem is asked for, so a generator must not use one again for other data.
+        y may have shape (n_rows, n_targets): as many models, which share all that does not depend
+        on y, for pairs that do not (``pairs="kept"`` or None).
+    n_threads : int or None, default=None
+        Of all fits; None: that of the estimator. The models keep the estimator's.
+    on_error : {"warn", "raise"}, default="warn"
+        What to do where a problem cannot be fitted: leave None in its place, with one
+        ``FitFailedWarning`` for all and the errors in the table; or raise the first error, after
+        fits that run side by side with it have ended.
+
+    Returns
+    -------
+    BatchFit
+
+    Raises
+    ------
+    ValueError
+        If `on_error` is none of those; with "raise", what ``fit`` raises, with a note that tells
+        the problem.
+    TypeError
+        If `problems` is a single problem, not in a list.
+
+    Notes
+    -----
+    Every model is the one that ``clone(estimator).fit(...)`` gives for the problem alone: with an
+    int as `random_state` all of them have the same seed. They share no parameter, but may share
+    ``feature_map_``, the same nodes for the same seed. Those of `ELMRank` and `ELMRankCV` have
+    the same bits, those of the others differ by rounding.
+
+    Problems of `ELMRank`, `RankRLS`, `PairwiseELM`, `PointwiseELM` and their searches are trained
+    in C++ threads, a split or a model of a problem at a time, where X is a dense float64 array of
+    at most 2^19 values after the feature map, and of at most 256 rows or features; where there is
+    neither a kernel but the linear one nor a feature map with Python code, ``scale=True``, a list
+    of settings or a `form`; and for ``…CV`` where `cv` is an int or makes splits. All other
+    estimators and problems are fitted one by one.
+
+    Examples
+    --------
+    >>> from pairgram import ELMRankCV, fit_many, make_ranking
+    >>> problems = [make_ranking(1, 30, random_state=seed)[:2] for seed in range(3)]
+    >>> batch = fit_many(ELMRankCV(n_nodes=20, cv=5, random_state=0), problems)
+    >>> batch
+    <BatchFit of 3 models, 0 failed>
+    >>> batch.models[2].predict(problems[2][0]).shape
+    (30,)
+    """
+    if on_error not in ("warn", "raise"):
+        raise ValueError(f"on_error must be 'warn' or 'raise', got {on_error!r}")
+    _refuse_one_problem(problems)
+    batch = _Batch(estimator, n_threads)
+    fits = []
+    for fit in batch.run(problems):
+        if on_error == "raise" and fit.error is not None:
+            fit.error.add_note(f"in problem {fit.number} of fit_many")
+            raise fit.error
+        if fit.error is not None:
+            fit.error.__traceback__ = None  # whose frames hold the data
+        fits.append(fit)
+    failed = [fit for fit in fits if fit.error is not None]
+    if failed:
+        first = failed[0]
+        warnings.warn(
+            f"{len(failed)} of {len(fits)} problems failed, the first is problem {first.number}: "
+            f"{type(first.error).__name__}: {first.error}",
+            FitFailedWarning,
+            stacklevel=2,
+        )
+    models = [fit.models if fit.many_targets else fit.models[0] for fit in fits]
+    return BatchFit(models, _table(fits))
+
+
+def _refuse_one_problem(problems: Any) -> None:
+    """Raise a TypeError where arrays, or arguments of ``fit``, stand in place of problems."""
+    listed = isinstance(problems, (tuple, list)) and len(problems) > 0
+    if isinstance(problems, Mapping) or hasattr(problems[0] if listed else problems, "shape"):
+        raise TypeError(
+            "problems must be a list, or another iterable, of (X, y), (X, y, qid) or dicts, got "
+            "the data of one problem: put it in a list, [(X, y)]"
+        )
+
+
+@dataclass(eq=False)
+class _Fit:
+    """One problem, and what became of it."""
+
+    number: int
+    many_targets: bool = False
+    arguments: dict[str, Any] = field(default_factory=dict)
+    targets: Vector | None = None  # (n_rows, n_targets), where y has this shape
+    n_rows: int = 0
+    n_queries: int = 0
+    n_scores: int = 0  # held-out scores that the fit keeps for a while
+    model: Any = None
+    steps: Steps | None = None  # where the kernels can fit it
+    models: list[Any] = field(default_factory=lambda: [None])
+    error: Exception | None = None
+
+    def drop_data(self) -> None:
+        """Keep what `fit_many` returns alone: all problems together may be larger than memory."""
+        self.arguments, self.targets, self.model, self.steps = {}, None, None, None
+
+
+class _Batch:
+    """Fits of clones of one estimator."""
+
+    def __init__(self, estimator: Any, n_threads: int | None) -> None:
+        self.estimator = clone(estimator)
+        self.n_threads = n_threads
+        if n_threads is None:
+            self.n_threads = getattr(self.estimator, "n_threads", None)
+        self.seed = getattr(self.estimator, "random_state", None)
+        self.constant = all(_is_constant(value) for value in vars(self.estimator).values())
+        self.nodes: dict[int, list[list[RandomNodes]]] = {}  # by the number of features
+
+    def run(self, problems: Iterable[Any]) -> Iterator[_Fit]:
+        """Yield every problem after its fit; those that the kernels can do in groups.
+
+        The kernels work on two groups while Python prepares the next.
+        """
+        if resolve_n_threads(self.n_threads) == 1:
+            for group in self._groups(problems):
+                yield from self._run_group(group)
+            return
+        with ThreadPoolExecutor(2) as pool:
+            running: deque[Future[list[_Fit]]] = deque()
+            for group in self._groups(problems):
+                if len(running) == 2:
+                    yield from running.popleft().result()
+                running.append(pool.submit(self._run_group, group))
+            while running:
+                yield from running.popleft().result()
+
+    def _groups(self, problems: Iterable[Any]) -> Iterator[list[_Fit]]:
+        group: list[_Fit] = []
+        for number, problem in enumerate(problems):
+            fit = _Fit(number)
+            try:
+                self._take(fit, problem)
+                self._begin(fit)
+                if fit.steps is None:
+                    self._fit_alone(fit)
+            except Exception as error:
+                fit.error = error
+            group.append(fit)
+            if 8 * sum(f.n_scores for f in group) > GROUP_BYTES or len(group) == GROUP_SIZE:
+                yield group
+                group = []
+        if group:
+            yield group
+
+    def _take(self, fit: _Fit, problem: Any) -> None:
+        if isinstance(problem, Mapping):
+            fit.arguments = dict(problem)
+        elif isinstance(problem, (tuple, list)) and len(problem) in (2, 3):
+            fit.arguments = dict(zip(("X", "y", "qid"), problem, strict=False))
+        else:
+            raise TypeError(
+                "a problem must be (X, y), (X, y, qid) or a dict of arguments of fit, got "
+                f"{type(problem).__name__}"
+            )
+        if "X" not in fit.arguments or "y" not in fit.arguments:
+            raise ValueError(f"a problem must have X and y, got {', '.join(fit.arguments)}")
+        X = fit.arguments["X"]
+        shape = X.shape if hasattr(X, "shape") else np.shape(X)
+        fit.n_rows = shape[0] if len(shape) == 2 else 0
+        if np.ndim(fit.arguments["y"]) != 2:
+            return
+        targets = real_array(fit.arguments["y"], "y")
+        if 0 in targets.shape:
+            raise ValueError(f"y must have one label or more, got shape {targets.shape}")
+        fit.many_targets, fit.targets = True, targets
+        fit.models = [None] * targets.shape[1]
+        pairs = getattr(self.estimator, "pairs", "kept")
+        if pairs not in ("kept", None):
+            raise ValueError(
+                f"y of shape (n_rows, n_targets) needs pairs='kept' or None, got {pairs!r}: which "
+                "pairs count depends on the labels"
+            )
+        if not (finite := np.isfinite(targets)).all():
+            row, target = np.argwhere(~finite)[0]
+            raise ValueError(
+                f"y must hold finite numbers, got {targets[row, target]} in row {row} of target "
+                f"{target}: give a target with gaps as a problem of its own rows"
+            )
+
+    def _begin(self, fit: _Fit) -> None:
+        """Check the data and begin the fit, where it is one for the kernels."""
+        model = self._fresh()
+        if not _is_native(model) or not {"X", "y", *WEIGHTS}.issuperset(fit.arguments):
+            return
+        if isinstance(model, (ELMRank, ELMRankCV)):
+            model._check_parameters()
+        X, y = fit.arguments["X"], fit.arguments["y"]
+        weights = [fit.arguments.get(name) for name in WEIGHTS]
+        if fit.targets is not None:
+            y = fit.targets[:, 0].copy()
+        if _is_plain(X, 2) and _is_plain(y, 1) and len(X) == len(y) and np.isfinite(y).all():
+            model.n_features_in_ = X.shape[1]
+            data = model._delimit(X, y, *weights)
+        else:
+            data = model._check_rows(X, y, *weights)
+        with without_row_warnings():
+            data = model._with_map(data, model._unfitted_map())
+        labels = data.y[:, None] if fit.targets is None else fit.targets
+        if len(labels) != len(data.y):
+            raise ValueError(f"y must have a label for each of {len(data.y)} rows")
+        uses_qid = weights[0] is not None or weights[1] is not None
+        fit.model, fit.n_queries = model, data.queries.n_queries
+        if isinstance(model, (ELMRank, ELMRankCV)):
+            fit.n_scores = labels.size * model._n_scores()
+            fit.steps = model._steps(data, labels, uses_qid, self._draw(model))
+        elif SmallProblem.fits(data):
+            begin: Any = _ridge if isinstance(model, RidgeRanker) else _ridge_search
+            fit.n_scores = labels.size * 34
+            fit.steps = begin(model, data, labels, uses_qid)
+
+    def _fresh(self) -> Any:
+        """Return an estimator that has not been fitted, and shares nothing that could change."""
+        return copy.copy(self.estimator) if self.constant else clone(self.estimator)
+
+    def _draw(self, model: ELMRank | ELMRankCV) -> DrawNodes:
+        """Return what draws nodes: with one seed the same for every problem of as many features."""
+        if not isinstance(self.seed, Integral):
+            return model._draw_nodes
+
+        def draw(n_features: int, ranges: list[tuple[float, float]]) -> list[list[RandomNodes]]:
+            if n_features not in self.nodes:
+                self.nodes[n_features] = model._draw_nodes(n_features, ranges)
+            return self.nodes[n_features]
+
+        return draw
+
+    def _fit_alone(self, fit: _Fit) -> None:
+        arguments = {name: value for name, value in fit.arguments.items() if value is not None}
+        columns = [arguments.pop("y")] if fit.targets is None else list(fit.targets.T)
+        arguments.pop("y", None)
+        fit.models = [self._fitted(y, arguments) for y in columns]
+        ids = [arguments.get(name) for name in ("qid", "group")]
+        fit.n_queries = Queries.make(fit.n_rows, qid=ids[0], group=ids[1]).n_queries
+
+    def _fitted(self, y: Any, arguments: dict[str, Any]) -> Any:
+        """Fit a clone in the threads of this batch."""
+        model = clone(self.estimator)
+        if not hasattr(model, "n_threads"):
+            with one_query_meant(), without_row_warnings():
+                return model.fit(y=y, **arguments)
+        own, model.n_threads = model.n_threads, self.n_threads
+        with one_query_meant(), without_row_warnings():
+            model = model.fit(y=y, **arguments)
+        model.n_threads = own
+        made = getattr(model, "feature_map_", None)
+        given = getattr(getattr(model, "feature_map", None), "n_threads", None)
+        if made is not None and given is None and getattr(made, "n_threads", own) != own:
+            made.n_threads = own  # it has the model's
+        return model
+
+    def _run_group(self, group: list[_Fit]) -> list[_Fit]:
+        begun = [fit for fit in group if fit.steps is not None and fit.error is None]
+        results = run_all([fit.steps for fit in begun if fit.steps is not None], self.n_threads)
+        for fit, result in zip(begun, results, strict=True):
+            if isinstance(result, Exception):
+                fit.error = result
+                continue
+            known = {name: value for name, value in vars(fit.model).items() if name[-1] == "_"}
+            fit.models = [self._fresh() for _ in result]
+            for model, attributes in zip(fit.models, result, strict=True):
+                vars(model).update(known | attributes)
+        for fit in group:
+            fit.drop_data()
+        return group
+
+
+def _is_constant(value: Any) -> bool:
+    """Tell a parameter that nobody can change in place."""
+    if isinstance(value, tuple):
+        return all(_is_constant(each) for each in value)
+    return value is None or isinstance(value, (str, Number))
+
+
+def _is_plain(array: Any, ndim: int) -> bool:
+    """Tell an array that the kernels take as it is."""
+    return (
+        type(array) is np.ndarray
+        and array.ndim == ndim
+        and array.dtype == np.float64
+        and array.dtype.isnative
+        and array.flags.c_contiguous
+        and array.flags.aligned
+        and array.size > 0
+    )
+
+
+def _is_native(model: Any) -> bool:
+    """Tell an estimator, and settings of it, of which the steps are known here."""
+    if type(model) in (ELMRank, ELMRankCV):
+        return True
+    if type(model) in (RankRLS, PairwiseELM, PointwiseELM):
+        scaled = model._ridge()[2]
+    elif type(model) in (RankRLSCV, PairwiseELMCV, PointwiseELMCV):
+        combinations = model._grid()[0]
+        scaled = combinations[0][1] or len(combinations) > 1
+        if model.cv is None or is_validation_set(model.cv):
+            return False
+    else:
+        return False
+    return not scaled and model.kernel in (None, "linear") and model.form == "auto"
+
+
+def _ridge(model: RidgeRanker, data: RankingData, labels: Vector, uses_qid: bool) -> Steps:
+    """Do what the estimator's `fit` does."""
+    settings, alpha, _ = model._ridge()
+    coordinates = Coordinates.of_features(data, [settings])
+    (solved,) = yield [
+        Whole(coordinates.data, settings, labels, lambda _, ridge, weight: ridge.coef([alpha]))
+    ]
+    shared = {
+        "feature_map_": data.feature_map,
+        "form_": coordinates.smaller_form(),
+        "uses_qid_": uses_qid,
+    }
+    return [{"coef_": coordinates.coefs(one)[0], **shared} for one in solved]
+
+
+def _ridge_search(model: RidgeSearch, data: RankingData, labels: Vector, uses_qid: bool) -> Steps:
+    """Do what the estimator's `fit` does with splits and one combination of settings."""
+    ((settings, _),), given = model._grid()
+    if len(data.y) < 2:
+        name = type(model).__name__
+        raise ValueError(f"{name} holds rows out, so X must have two or more, got 1 sample")
+    coordinates = Coordinates.of_features(data, [settings])
+    solved = coordinates.data
+    judges = HeldOutScoring.of_targets(
+        solved, labels, model.cv, None, model.scoring, model.n_threads
+    )
+    (ridges,) = yield [Whole(solved, settings, labels, lambda _, ridge, weight: ridge)]
+    alphas = ridges[0].default_alphas() if given is None else given
+    ties = [PathTies.of(judge.data, settings, ridges[0], alphas) for judge in judges]
+    at = ties[0].alphas  # of all targets
+    grid = Grid(at, np.zeros_like(at), relative=False)
+    splits = judges[0].splits
+    assert splits is not None
+    (held,) = yield [HoldOut(solved, settings, labels, splits, grid)]
+    fitted: Fitted = []
+    for judge, ridge, scores, tied in zip(judges, ridges, held, ties, strict=True):
+        chosen = copy.copy(model)
+        means = judge.mean_of_path(scores, tied)
+        solved_path = ridge.coef(alphas)
+        candidate = Candidate(
+            data.feature_map, coordinates, settings, False, alphas, solved_path, means
+        )
+        chosen._choose([candidate], judge.metric)
+        chosen.form_, chosen.uses_qid_ = coordinates.smaller_form(), uses_qid
+        fitted.append({name: value for name, value in vars(chosen).items() if name[-1] == "_"})
+    return fitted
+
+
+def _table(fits: list[_Fit]) -> dict[str, NDArray[Any]]:
+    rows = [(fit, target, model) for fit in fits for target, model in enumerate(fit.models)]
+
+    def number(model: Any, *names: str) -> float:
+        found = (getattr(model, name) for name in names if hasattr(model, name))
+        value = next(found, None)
+        return float(value) if isinstance(value, Real) else np.nan
+
+    errors = np.empty(len(rows), dtype=object)
+    errors[:] = [
+        None if fit.error is None else f"{type(fit.error).__name__}: {fit.error}"
+        for fit, _, _ in rows
+    ]
+    return {
+        "problem": np.array([fit.number for fit, _, _ in rows], dtype=np.int64),
+        "target": np.array([target for _, target, _ in rows], dtype=np.int64),
+        "n_rows": np.array([fit.n_rows for fit, _, _ in rows], dtype=np.int64),
+        "n_queries": np.array([fit.n_queries for fit, _, _ in rows], dtype=np.int64),
+        "alpha": np.array([number(model, "alpha_", "alpha") for _, _, model in rows]),
+        "C": np.array([number(model, "C_", "C") for _, _, model in rows]),
+        "best_score": np.array([number(model, "best_score_") for _, _, model in rows]),
+        "error": errors,
+    }

@@ -1,0 +1,182 @@
+"""The coordinates in which a least-squares problem is solved, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse
+
+from pairgram._support.checks import first_not_finite
+from pairgram._support.types import Vector
+from pairgram.feature_maps.kernel_map import KernelMap
+from pairgram.feature_maps.known import is_native
+from pairgram.feature_maps.linear_nodes import reduce_nodes
+from pairgram.least_squares.conjugate_gradients import SparseSystem, worth_iterating
+from pairgram.least_squares.dual_gram import DualGram, Statistics, is_made, require_memory
+from pairgram.least_squares.gram import Pairgram
+from pairgram.preferences.pairs import PairSettings
+from pairgram.problem.data import RankingData
+
+__all__ = ["Coordinates"]
+
+SMALLEST_FEATURE = 1e-145  # of the largest, in the dual
+FORMS = ("auto", "primal", "dual")
+
+
+def _same(solved: Vector) -> Vector:
+    return solved
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Rows as their problem is solved: the same scores, in the fewest dimensions.
+
+    Attributes
+    ----------
+    data : RankingData
+        In these coordinates: features, fewer nodes, or, in the dual, what `DualGram` takes.
+    form : {"primal", "dual"}
+    coefs : callable
+        Takes what was solved here, (n_models, n_dimensions), and returns the coefficients of the
+        model, (n_models, n_coefficients).
+    iterate : bool
+        Solve by conjugate gradients, without a matrix.
+    """
+
+    data: RankingData
+    form: str = "primal"
+    coefs: Callable[[Vector], Vector] = _same
+    iterate: bool = False
+    scale: bool = False
+
+    @classmethod
+    def choose(
+        cls,
+        data: RankingData,
+        settings: list[PairSettings],
+        *,
+        kernel: bool = False,
+        form: str = "auto",
+        scale: bool = False,
+        path: bool = False,
+        n_threads: int | None = None,
+    ) -> Coordinates:
+        """Choose those of the least cost that serve all settings.
+
+        Linear nodes become no more than inputs. The dual solves a system of the size of the rows:
+        always in the space of a `kernel`, that of the data's `KernelMap`, and for features where
+        there are fewer rows, or on request. `scale` means the features of the model, so it needs
+        those themselves. `path` tells that all ridges are wanted, which takes more memory in the
+        dual than one.
+
+        Raises
+        ------
+        ValueError
+            If `form` is unknown, or not to be had with the kernel or with `scale`.
+        MemoryError
+            If the dual of features does not fit the memory; nothing is computed then.
+        """
+        if form not in FORMS:
+            raise ValueError(f"form must be one of {', '.join(map(repr, FORMS))}, got {form!r}")
+        if kernel and form == "primal":
+            raise ValueError(
+                f"form='primal' needs features: kernel={data.feature_map.kernel!r} has the dual"
+            )
+        if scale and (kernel or form == "dual"):
+            what = f"kernel={data.feature_map.kernel!r}" if kernel else "form='dual'"
+            raise ValueError(
+                f"scale=True scales the features of the primal form, not with {what}: scale X "
+                "before, as by MinMaxScaler in a Pipeline"
+            )
+        if kernel:
+            if not is_made(data.feature_map):
+                rows = data.feature_map.support_rows_
+                K = data.X if rows is None else data.feature_map.between(rows)
+                data = replace(data, X=K, feature_map=None)
+            return cls(data, "dual")
+        iterate = form != "dual" and not path and worth_iterating(data)
+        if scale or iterate:
+            return cls(data, iterate=iterate, scale=scale)
+        primal = cls.of_features(data, settings)
+        if form == "dual" or (form == "auto" and primal.smaller_form() == "dual"):
+            return primal._dual(settings, path, n_threads)
+        return primal
+
+    @classmethod
+    def of_features(cls, data: RankingData, settings: list[PairSettings]) -> Coordinates:
+        """Return the primal coordinates: the features, or fewer linear nodes."""
+        pointwise = any(setting.pairs is None for setting in settings)
+        reduced = reduce_nodes(data.feature_map, constant=pointwise)
+        if reduced is None:
+            return cls(data)
+        return cls(replace(data, feature_map=reduced.nodes), coefs=reduced.expand)
+
+    def smaller_form(self) -> str:
+        """Return the form of the smaller system: that of the features, or of the rows."""
+        return "dual" if len(self.data.y) < self.data.n_features else "primal"
+
+    def _dual(self, settings: list[PairSettings], path: bool, n_threads: int | None) -> Coordinates:
+        """Return the dual: K = H Hᵀ, and the coefficients Hᵀ a of dual ones.
+
+        Differences within pairs do not change when the mean of a query is taken from its rows,
+        which keeps offsets out of the products. (Sparse rows, which that would fill, keep them.)
+        H stays for the coefficients: dense 8 n d bytes.
+        """
+        dense = not scipy.sparse.issparse(self.data.X)
+        require_memory(
+            len(self.data.y),
+            path,
+            KernelMap("linear"),
+            np.float64,
+            feature_bytes=8.0 * len(self.data.y) * self.data.n_features * dense,
+        )
+        H = self.data.features()
+        if first_not_finite(H) is not None:
+            self.data.require_finite_features()
+        if 0 < (size := abs(H).max()) < SMALLEST_FEATURE:
+            raise ValueError(
+                f"X too small: no feature is larger than {size:.1g}, want {SMALLEST_FEATURE:g}, "
+                "whose square a number holds: multiply X, as StandardScaler does"
+            )
+        if scipy.sparse.issparse(H):
+            H = H.astype(np.float64, copy=False)
+        else:
+            ours = is_native(self.data.feature_map)  # others may return rows of X
+            H = np.array(H, dtype=np.float64, copy=None if ours else True)
+            if all(setting.pairs is not None for setting in settings):
+                _centre(H, self.data.as_scope(settings[0]))
+        data = replace(self.data, X=H, feature_map=KernelMap.linear(H, n_threads))
+
+        def coefs(solved: Vector) -> Vector:
+            return self.coefs(np.asarray(solved @ H))
+
+        return Coordinates(data, "dual", coefs)
+
+    def solve(
+        self, settings: PairSettings, alpha: float, *, scale: bool, n_threads: int | None
+    ) -> Vector:
+        """Return the coefficients of the model for one ridge; errors as of `statistics`."""
+        if not self.iterate:
+            solved = self.statistics(settings, n_threads).solve(alpha, scale=scale)
+        else:
+            self.data.require_pairs(settings)
+            solved = SparseSystem(self.data, settings, n_threads).solve(alpha, scale=scale)
+        return np.asarray(self.coefs(solved[None])[0])
+
+    def statistics(self, settings: PairSettings, n_threads: int | None) -> Statistics:
+        """Return what solves the problem of all rows; a ValueError where no pair counts."""
+        self.data.require_pairs(settings)
+        if self.form == "dual":
+            return DualGram(self.data, settings, n_threads)
+        return Pairgram.from_data(self.data, settings, n_threads, counts=self.scale)
+
+
+def _centre(H: Vector, data: RankingData) -> None:
+    """Take the mean of the rows that count, those of weight > 0, from the rows of each query."""
+    seen = data.v > 0
+    order = np.arange(len(H)) if data.queries.order is None else data.queries.order
+    for rows in np.split(order, data.queries.offsets[1:-1]):
+        if (counted := rows[seen[rows]]).size:
+            H[rows] -= H[counted].mean(axis=0)

@@ -1,0 +1,605 @@
+"""Pairgram: the sufficient statistics of pairwise least squares."""
+
+from __future__ import annotations
+
+import copy
+import os
+from dataclasses import fields, replace
+from math import isfinite
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from pairgram._support.checks import check_alpha, check_alphas, check_text
+from pairgram._support.files import shown
+from pairgram.feature_maps.known import describe_map, restore_map, same_map
+from pairgram.least_squares.accumulate import NOISE, SMALLEST_SQUARES, clear_noise, mean_of, sums_of
+from pairgram.least_squares.ridge_path import RidgePath, scale_factors, solve_ridge
+from pairgram.model_files.read_write import read_file, write_file
+from pairgram.preferences.id_set import IdSet, QueryIds
+from pairgram.preferences.pairs import Pairs, PairSettings, Scope, Target, Weighting
+from pairgram.problem.data import RankingData, names_of
+
+__all__ = ["Pairgram"]
+
+LEAST_LEFT = 1e-10  # of a feature's sum of squares, for digits to be left by a subtraction
+
+
+class Pairgram:
+    """The statistics ``G = Xᵀ L X``, ``g = Xᵀ L y`` and ``yᵀ L y``, additive over queries.
+
+    All that pairwise least squares needs of the data: models for every regularisation value come
+    from it, and it can be streamed, merged, subtracted, saved and loaded.
+
+    Parameters
+    ----------
+    pairs : {"kept", "dropped", "gain", "absdiff"}, callable or None, default="kept"
+        Which pairs of rows count, and how much: see `RankRLS`.
+    scope : {"query", "global"}, default="query"
+        "global": all rows of all updates form one query; such statistics merge for pairs "kept"
+        alone. Pointwise rows (None) have no scope.
+    weighting : {"pairs", "documents", "queries"}, default="pairs"
+    target : {"label", "gain"}, default="label"
+    feature_map : transformer or None, default=None
+        Such as `RandomNodes`: the statistics are those of the features that it makes, which are not
+        stored. One that is not fitted yet is fitted to the first rows.
+    n_threads : int or None, default=None
+        None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``.
+    ids : "check" or None, default="check"
+        "check": a query id that comes a second time, in another update or another shard, is
+        refused: a query that is cut in two loses the pairs between its parts. 8 bytes an id; up to
+        1,000,000 of them, with more it becomes None. None: ids are not remembered, as where every
+        shard numbers its queries anew. Rows without ids, and those of ``scope="global"``, are never
+        checked.
+
+    Attributes
+    ----------
+    G : ndarray of shape (n_features, n_features), float64
+    g : ndarray of shape (n_features,), float64
+    yy : float
+        ``yᵀ L y``.
+    pair_weight : float
+        ``Σ_ij W_ij`` over both orders and the diagonal.
+    n_rows, n_queries : int
+    n_varying : ndarray of shape (n_features,), int64, or None
+        In how many queries each feature varies: has different values in two rows that count, or,
+        for pointwise rows, one that is not 0. With ``scope="global"`` 0 or 1. None where it is not
+        known, as in files of versions that did not count.
+    ids : "check" or None
+        Whether ids are checked still.
+    feature_names_in_ : list of str, or None
+        Column names, where the rows came as a frame.
+
+    Notes
+    -----
+    L is the Laplacian of the pair weights ``W_ij = v_i v_j ω(y_i, y_j)``, so that
+    ``(y − Xw)ᵀ L (y − Xw) = ½ Σ_ij W_ij ((y_i − y_j) − (x_i − x_j)ᵀ w)²``. Rows are centred per
+    query before they are multiplied, so a large common offset of a feature does no
+    harm; sparse rows, which that would fill, are not.
+
+    ``from_rows`` and ``update`` cost n · n_features² flops and O(n_features²) memory besides X.
+
+    A subtraction leaves rounding error of the size of what was subtracted. A feature that varies in
+    no query that is left has rows and columns of exact zeros in G and g. One that does vary, but of
+    whose G_jj less than 1e-10 is left, has no digits to go by: that is refused. Where `n_varying`
+    is not known, and with ``scope="global"``, what is left below 1e-13 counts as 0.
+
+    Ids are remembered as 64-bit hashes (`preferences.id_set.hash_ids`), which depend on their
+    type and value alone: equal whole numbers have the same in every integer type, in every process.
+    Ids of types other than numbers, text, bytes, times, UUID and tuples of these are not checked.
+    Of a million different ids, two share a hash with a probability of 3e-8.
+
+    References
+    ----------
+    Pahikkala, Tsivtsivadze, Airola, Boberg, Salakoski. Learning to rank with pairwise regularized
+    least-squares. SIGIR workshop on learning to rank, 2007. Eq. 11 and §2.3.
+
+    Examples
+    --------
+    >>> from pairgram import Pairgram, make_ranking
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> total = Pairgram.from_rows(X, y, qid=qid)
+    >>> one = Pairgram.from_rows(X[qid == 3], y[qid == 3])
+    >>> (total - one).n_queries
+    99
+    """
+
+    # what pickles of versions that did not know them say
+    _varying: NDArray[np.int64] | None = None
+    _ids = QueryIds()
+
+    def __init__(
+        self,
+        *,
+        pairs: Pairs = "kept",
+        scope: Scope = "query",
+        weighting: Weighting = "pairs",
+        target: Target = "label",
+        feature_map: Any = None,
+        n_threads: int | None = None,
+        ids: str | None = "check",
+    ) -> None:
+        if ids is not None:
+            check_text("ids", ids, ("check",))
+        self._start(PairSettings(pairs, scope, weighting, target), n_threads, feature_map)
+        self._ids = QueryIds(None if ids is None else IdSet())
+
+    def _start(
+        self, settings: PairSettings, n_threads: int | None, feature_map: Any = None
+    ) -> None:
+        self.settings = settings
+        self.n_threads = n_threads
+        self.feature_map = feature_map
+        self.n_rows = 0
+        self.n_queries = 0
+        self._sums: NDArray[np.float64] | None = None  # of [X, y]; see _scatter
+        self._pair_weight = 0.0
+        # scope="global", pairs kept: _sums is the scatter Σ v (h − mean)(h − mean)ᵀ of [X, y], and
+        # mean = _origin + _mean, with _origin a row, so that a large offset does no harm.
+        self._weight = 0.0
+        self._mean: NDArray[np.float64] | None = None
+        self._origin: NDArray[np.float64] | None = None
+        self._varying = None  # (n_features,)
+        self._ids = QueryIds()
+        self.feature_names_in_: list[str] | None = None
+
+    @classmethod
+    def from_rows(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        pairs: Pairs = "kept",
+        scope: Scope = "query",
+        weighting: Weighting = "pairs",
+        target: Target = "label",
+        feature_map: Any = None,
+        n_threads: int | None = None,
+        ids: str | None = "check",
+    ) -> Self:
+        """Build the statistics of one data set; parameters as those of the class and `update`."""
+        self = cls(
+            pairs=pairs,
+            scope=scope,
+            weighting=weighting,
+            target=target,
+            feature_map=feature_map,
+            n_threads=n_threads,
+            ids=ids,
+        )
+        return self.update(
+            X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
+        )
+
+    @classmethod
+    def from_data(
+        cls,
+        data: RankingData,
+        settings: PairSettings,
+        n_threads: int | None = None,
+        *,
+        counts: bool = False,
+    ) -> Self:
+        """Build the statistics of data that have been checked; see `from_rows`.
+
+        Without ids, and `n_varying` where `counts` asks for it.
+        """
+        self = cls.__new__(cls)
+        self._start(settings, n_threads)
+        self._add(data, counts=counts)
+        return self
+
+    def update(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Add rows of a stream; each call holds whole queries.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features), float64 or float32
+            C-contiguous arrays of either type are not copied; everything else becomes float64.
+        y : array-like of shape (n_rows,)
+            Relevance labels, any real numbers.
+        qid : array-like of shape (n_rows,), any hashable type, or None
+            Query ids, rows in any order. None, without `group`: all rows are one query.
+        group : array-like of shape (n_queries,) of int, or None
+            Sizes of queries whose rows stand together, instead of `qid`.
+        sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
+            Weight 2 is the same as the row twice; weights below 2.2e-308 are 0. The weights of all
+            pairs, products of two, must add up to 1e-290 or more, and 1e303 at most.
+        query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
+            Constant within a query.
+
+        Raises
+        ------
+        ValueError
+            If the data are not as above; if a query id came in an earlier call (see `ids` of the
+            class); if the number of features differs from that of earlier calls; with
+            ``scope="global"``, on a second call unless pairs are kept. The statistics are then
+            what they were before.
+        """
+        names = names_of(X)
+        if self._sums is not None and names != self.feature_names_in_:
+            raise ValueError(
+                f"X must have the columns of the rows before, {self.feature_names_in_}, got {names}"
+            )
+        data = RankingData.make(
+            X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
+        )
+        checked = data.queries.ids is not None and self.settings.scope != "global"
+        ids = self._ids.of_rows(data.queries) if checked else self._ids
+        self._add(data, counts=True)
+        self.feature_names_in_, self._ids = names, ids
+        return self
+
+    def _add(self, data: RankingData, *, counts: bool = False) -> None:
+        """Add checked rows; with `counts`, also those of the queries in which features vary."""
+        if data.feature_map is None and self.feature_map is not None:
+            fitted = self._fitted_map(data.X) if self._sums is None else self.feature_map
+            data = replace(data, feature_map=fitted)
+        n_features = data.n_features
+        if self._sums is not None and n_features != self.n_features:
+            raise ValueError(f"X must have {self.n_features} features, got {n_features}")
+        added = self._like()
+        added.feature_map = data.feature_map
+        added.n_rows, added.n_queries = len(data.y), data.queries.n_queries
+        if self._global:
+            data = data.as_one_query()
+            added.n_queries = 1
+        settings = self.settings
+        if self._scatter:
+            settings = PairSettings("kept", "global", "documents", settings.target)
+            added._weight, added._origin, added._mean = mean_of(data, settings)
+        varying = np.zeros(n_features + 1, dtype=np.int64) if counts else None
+        added._sums, added._pair_weight = sums_of(data, settings, self.n_threads, varying=varying)
+        added._varying = None if varying is None else varying[:-1]
+        merged = added if self._sums is None else self._combine(added, 1, check_ids=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            diagonal = merged._factor * np.diag(merged._require())
+            if data.may_vanish or settings.kind == "omega" or not np.isfinite(diagonal).all():
+                weight = merged.pair_weight if self._scatter else added._pair_weight
+                data.require_pair_weight(settings, weight)
+        if not np.isfinite(diagonal).all():
+            raise ValueError("X or y too large: the weighted sum of squared differences overflows")
+        self.__dict__.update(merged.__dict__)
+
+    def _like(self) -> Self:
+        """Return empty statistics with the same settings."""
+        other = type(self).__new__(type(self))
+        other._start(self.settings, self.n_threads, self.feature_map)
+        other.feature_names_in_ = self.feature_names_in_
+        other._ids = self._ids
+        return other
+
+    def _fitted_map(self, X: Any) -> Any:
+        """Return the feature map, a clone fitted to X where it was not fitted before."""
+        try:
+            check_is_fitted(self.feature_map)
+        except NotFittedError:
+            return clone(self.feature_map).fit(X)
+        return copy.deepcopy(self.feature_map)  # which its owner may fit again
+
+    @property
+    def _global(self) -> bool:
+        return self.settings.scope == "global" and self.settings.pairs is not None
+
+    @property
+    def _scatter(self) -> bool:
+        """Whether the sums are those of the scatter matrix, which alone merges across shards."""
+        return self._global and self.settings.kind == "kept"
+
+    @property
+    def _factor(self) -> float:
+        """What turns the stored sums into those of the objective."""
+        if not self._scatter or self._weight == 0:
+            return 1.0
+        v = self._weight
+        return {"pairs": v, "documents": 1.0, "queries": 2 / v}[self.settings.weighting]
+
+    def _require(self) -> NDArray[np.float64]:
+        if self._sums is None:
+            raise ValueError("this Pairgram holds no rows yet: call update(X, y, qid=...) first")
+        return self._sums
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self._require()) - 1
+
+    @property
+    def G(self) -> NDArray[np.float64]:
+        """``Xᵀ L X``, shape (n_features, n_features)."""
+        return self._factor * self._require()[:-1, :-1]
+
+    @property
+    def g(self) -> NDArray[np.float64]:
+        """``Xᵀ L y``, shape (n_features,)."""
+        return self._factor * self._require()[:-1, -1]
+
+    @property
+    def yy(self) -> float:
+        """``yᵀ L y``."""
+        return float(self._factor * self._require()[-1, -1])
+
+    @property
+    def pair_weight(self) -> float:
+        """``Σ_ij W_ij``, both orders and the diagonal."""
+        return self._factor * self._weight if self._scatter else self._pair_weight
+
+    @property
+    def ids(self) -> str | None:
+        """Whether ids are checked still: "check", or None where they are not, or were too many."""
+        return None if self._ids.hashes is None else "check"
+
+    @property
+    def n_varying(self) -> NDArray[np.int64] | None:
+        """In how many queries each feature varies, shape (n_features,); None where not known."""
+        if self._varying is not None and self._global:
+            return (np.diag(self._require())[:-1] > 0).astype(np.int64)
+        return self._varying
+
+    def __add__(self, other: Pairgram) -> Pairgram:
+        """Return the statistics of both sets of queries; settings must agree.
+
+        Raises
+        ------
+        ValueError
+            If settings, feature maps or columns differ, or a query id is in both (see `ids`).
+        """
+        return self._combine(other, 1)
+
+    def __sub__(self, other: Pairgram) -> Pairgram:
+        """Return the statistics without the queries of `other`, as if they had never been seen.
+
+        Whether they are there is not looked at; ids that `other` has may be added again.
+
+        Raises
+        ------
+        ValueError
+            If settings, feature maps or columns differ, or so little is left of a feature that it
+            is rounding error (see Notes of the class).
+        """
+        return self._combine(other, -1)
+
+    def __radd__(self, other: Any) -> Pairgram:
+        """Let ``sum`` merge shards: it begins with 0."""
+        return self if other == 0 else NotImplemented
+
+    def _combine(self, other: Pairgram, sign: int, *, check_ids: bool = True) -> Pairgram:
+        if not isinstance(other, Pairgram):
+            return NotImplemented
+        verb = "merge" if sign > 0 else "subtract"
+        if self.settings != other.settings:
+            raise ValueError(f"cannot {verb} {other.settings} and {self.settings}: settings differ")
+        mine, theirs = self._require(), other._require()
+        if not same_map(self.feature_map, other.feature_map):
+            raise ValueError(f"cannot {verb} statistics of different feature maps")
+        if len(mine) != len(theirs):
+            raise ValueError(
+                f"cannot {verb} statistics of {len(theirs) - 1} and {len(mine) - 1} features"
+            )
+        if self._global and not self._scatter:
+            raise ValueError(
+                f"cannot {verb} with scope='global' and pairs={self.settings.pairs!r}: the weight "
+                "of every label is needed first; pass all rows at once, or use pairs='kept'"
+            )
+        if self.n_rows + sign * other.n_rows < 0:
+            raise ValueError(f"cannot subtract {other.n_rows} rows from {self.n_rows}")
+        if self.feature_names_in_ != other.feature_names_in_:
+            raise ValueError(
+                f"cannot {verb} statistics of columns {other.feature_names_in_} and "
+                f"{self.feature_names_in_}"
+            )
+        result = self._like()
+        if check_ids:
+            result._ids = self._ids.union(other._ids) if sign > 0 else self._ids.without(other._ids)
+        result.n_rows = self.n_rows + sign * other.n_rows
+        result.n_queries = self.n_queries + sign * other.n_queries
+        if self._global:
+            result.n_queries = int(result.n_rows > 0)
+        result._pair_weight = self._pair_weight + sign * other._pair_weight
+        result._sums = mine + sign * theirs
+        if self._varying is not None and other._varying is not None:
+            result._varying = np.maximum(self._varying + sign * other._varying, 0)
+        if self._scatter:
+            _join_means(result, self, other, sign)
+        if sign < 0:
+            result._settle(np.diag(mine))
+        return result
+
+    def _settle(self, before: NDArray[np.float64]) -> None:
+        """Tell what a subtraction left of each feature from rounding error.
+
+        Parameters
+        ----------
+        before : ndarray of shape (n_features + 1,), float64
+            The diagonal of the sums before it, of which the last is that of the labels.
+        """
+        sums = self._require()
+        if self._varying is None:
+            clear_noise(sums, before)
+            return
+        after = np.diag(sums)
+        constant = self._varying == 0
+        if self._global:
+            constant = after[:-1] <= NOISE * before[:-1]
+        lost = ~constant & (after[:-1] < LEAST_LEFT * before[:-1])
+        if lost.any():
+            j = int(np.argmax(lost))
+            where = "" if self._global else f" varies in {self._varying[j]} of the queries left but"
+            share = max(0.0, after[j] / before[j])
+            raise ValueError(
+                f"cannot subtract: feature {self._name(j)}{where} has {share:.0e} of its sum "
+                "of squares left, which is rounding error below 1e-10: build the "
+                "statistics of the queries left from their rows"
+            )
+        if not after[-1] > NOISE * before[-1]:
+            constant = np.append(constant, True)
+        cleared = np.flatnonzero(constant)
+        sums[cleared] = 0.0
+        sums[:, cleared] = 0.0
+
+    def solve(self, alpha: float, *, scale: bool = False) -> NDArray[np.float64]:
+        """Return the weights that minimise the objective for one ridge, shape (n_features,).
+
+        Parameters
+        ----------
+        alpha : float ≥ 0
+            Ridge on the summed objective ``(y − Xw)ᵀ L (y − Xw) + alpha ‖w‖²``.
+        scale : bool, default=False
+            Put the ridge on features scaled to ``G_jj = 1``; the weights are for X as it is.
+
+        Raises
+        ------
+        ValueError
+            If `alpha` is not finite and ≥ 0.
+        """
+        check_alpha(alpha)
+        G = self.G
+        factor = self._scale_factors(G) if scale else None
+        return solve_ridge(G, self.g, float(alpha), factor, self.n_threads)
+
+    def _scale_factors(self, G: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what scales features; one that varies by next to nothing is a ValueError."""
+        squares, varying = np.diag(G), self.n_varying
+        if varying is not None:
+            lost = (varying > 0) & (squares < SMALLEST_SQUARES)
+            if lost.any():
+                j = int(np.argmax(lost))
+                raise ValueError(
+                    f"feature {self._name(j)} too small for scale=True: its weighted squared "
+                    f"differences add up to {squares[j]:.1g}, want {SMALLEST_SQUARES:g} or more"
+                )
+        return scale_factors(squares)
+
+    def _name(self, j: int) -> Any:
+        """Return how a message calls a feature."""
+        names = self.feature_names_in_ if self.feature_map is None else None
+        return j if names is None else repr(names[j])
+
+    def path(self, alphas: ArrayLike | None = None, *, scale: bool = False) -> NDArray[np.float64]:
+        """Return the weights for many ridges from one eigendecomposition.
+
+        Parameters
+        ----------
+        alphas : array-like of shape (n_alphas,), each > 0 (for 0, see `solve`), or None
+            None: ``default_alphas(scale=scale)``.
+        scale : bool, default=False
+
+        Returns
+        -------
+        ndarray of shape (n_alphas, n_features)
+            In the order of `alphas`.
+        """
+        ridge = self.decompose(scale=scale)
+        if alphas is None:
+            return ridge.coef(ridge.default_alphas())
+        check_alphas(alphas)
+        return ridge.coef(alphas)
+
+    def default_alphas(self, *, scale: bool = False) -> NDArray[np.float64]:
+        """Return the default grid ``λ_max(G) / 1e4 · 2^k``, k = 15 … −18: shape (34,)."""
+        return self.decompose(scale=scale).default_alphas()
+
+    def decompose(self, *, scale: bool = False) -> RidgePath:
+        """Return the eigendecomposition from which solutions for every alpha come."""
+        G = self.G
+        factor = self._scale_factors(G) if scale else None
+        return RidgePath.of(G, self.g, factor, self.n_threads)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the statistics to a safetensors file (no code in it), whole or not at all.
+
+        Raises
+        ------
+        ValueError
+            If `pairs` is a Python callable, which a file cannot hold.
+        """
+        arrays: dict[str, NDArray[Any]] = {"sums": self._require()}
+        map_arrays, map_settings = describe_map(self.feature_map)
+        arrays |= map_arrays
+        if self._varying is not None:
+            arrays["varying"] = self._varying
+        if self._ids.hashes is not None and len(self._ids.hashes):
+            arrays["ids"] = self._ids.hashes.array()
+        if self._mean is not None and self._origin is not None:
+            arrays |= {"mean": self._mean, "origin": self._origin}
+        names = ("n_rows", "n_queries", "_pair_weight", "_weight", "feature_names_in_", "ids")
+        state = {name: getattr(self, name) for name in names}
+        for name, value in (("_first_id", self._ids.first), ("_last_id", self._ids.last)):
+            plain = isinstance(value, (int, str)) or (isinstance(value, float) and isfinite(value))
+            state[name] = value if plain else None
+        settings = {
+            field.name: getattr(self.settings, field.name) for field in fields(PairSettings)
+        }
+        write_file(
+            path, "Pairgram", arrays, {**settings, "feature_map": map_settings, "state": state}
+        )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the file is none of a Pairgram, or is damaged; if a setting or array in it is not
+            what `save` writes, of whatever origin the file is. It names the file.
+        OSError
+            If the file cannot be read.
+        """
+        _, arrays, settings = read_file(path, ("Pairgram",))
+        state = settings.pop("state")
+        self = cls(**{**settings, "feature_map": restore_map(arrays, settings["feature_map"])})
+        ends = [state.pop(name, None) for name in ("_first_id", "_last_id")]
+        checked = state.pop("ids", None) is not None  # files of older versions do not say
+        hashes = IdSet.of(arrays.get("ids", np.empty(0, np.uint64))) if checked else None
+        self._ids = QueryIds(hashes, *ends)
+        self.__dict__.update(state)
+        self._varying = arrays.get("varying")
+        self._sums, self._mean = arrays["sums"], arrays.get("mean")
+        self._origin = arrays.get("origin")
+        with np.errstate(over="ignore"):
+            if not (np.isfinite(self.G).all() and np.isfinite([*self.g, self.yy]).all()):
+                raise ValueError(f"{shown(path)}: the sums overflow with the weight of the rows")
+        return self
+
+    def __repr__(self) -> str:
+        size = "no rows" if self._sums is None else f"{self.n_rows} rows, {self.n_queries} queries"
+        return f"<Pairgram of {size}, ids={self.ids!r}: {self.settings}>"
+
+
+def _join_means(result: Pairgram, a: Pairgram, b: Pairgram, sign: int) -> None:
+    """Chan's formula for the scatter of two shards, or for one taken away again."""
+    assert result._sums is not None
+    assert a._mean is not None and a._origin is not None
+    assert b._mean is not None and b._origin is not None
+    b_mean = (b._origin - a._origin) + b._mean  # both from a's origin
+    result._origin = a._origin
+    result._weight = max(0.0, a._weight + sign * b._weight)
+    if result._weight == 0:
+        result._mean = np.zeros_like(a._mean)
+        return
+    result._mean = a._mean + sign * b._weight / result._weight * (b_mean - a._mean)
+    if sign > 0:
+        difference = b_mean - a._mean
+        factor = a._weight * b._weight / result._weight
+    else:
+        difference = b_mean - result._mean
+        factor = -result._weight * b._weight / a._weight
+    result._sums += factor * np.outer(difference, difference)

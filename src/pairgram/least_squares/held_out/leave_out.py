@@ -1,0 +1,305 @@
+"""Scores of rows by models that have not seen them, for a whole ridge path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from pairgram import _core
+from pairgram._support.blocks import block_rows
+from pairgram._support.threads import resolve_n_threads, single_threaded_blas
+from pairgram._support.types import Rows, Vector
+from pairgram.feature_maps.linear_nodes import linear_nodes
+from pairgram.feature_maps.nystroem import unwhitened
+from pairgram.least_squares.dual_gram import DualGram, Statistics
+from pairgram.least_squares.gram import Pairgram
+from pairgram.least_squares.held_out.dual_rows import scores_without_folds
+from pairgram.least_squares.held_out.row_regression import RowRegression
+from pairgram.least_squares.ridge_path import RidgePath
+from pairgram.preferences.pairs import PairSettings
+from pairgram.problem.data import RankingData
+
+__all__ = [
+    "leave_query_out",
+    "leave_row_out",
+    "path_of",
+    "predict_path",
+    "predict_rows",
+    "refuse_long_refits",
+    "require_leave_query_out",
+    "require_leave_row_out",
+    "require_training_pairs",
+    "rows_of_queries",
+    "split_scores",
+    "statistics_without",
+]
+
+MAX_REFIT_FLOPS = 1e11
+
+
+def leave_query_out(
+    data: RankingData,
+    total: Statistics,
+    ridge: RidgePath,
+    alphas: Vector,
+    n_threads: int | None = None,
+) -> Vector:
+    """Return the scores of every row by the model fitted without its query, (n_alphas, n_rows).
+
+    From one eigendecomposition of the whole data's statistics; for ``scope="global"`` by
+    subtracting each query's rows (pairs kept) or by refitting. NaN where the solution would be
+    rounding error: alpha below 1e-10 of the largest eigenvalue, in a direction that only the
+    query has.
+
+    Parameters
+    ----------
+    data : RankingData
+    total : Pairgram
+        The statistics of all rows.
+    ridge : RidgePath
+        Their decomposition; its feature scaling is held fixed.
+    alphas : ndarray of shape (n_alphas,), descending, > 0
+    n_threads : int or None
+
+    Raises
+    ------
+    ValueError
+        If no query, or only one, has pairs; if refitting would be needed and would take too long.
+    """
+    settings = total.settings
+    require_leave_query_out(data, settings)
+    if settings.scope == "global" and settings.pairs is not None:
+        return _leave_global_query_out(data, total, ridge, alphas, n_threads)
+    if isinstance(total, DualGram):
+        return scores_without_folds(data, total, ridge, rows_of_queries(data), alphas, n_threads)
+    basis = ridge.basis
+    nodes = linear_nodes(data.feature_map)
+    if nodes is not None and settings.pairs is not None:  # offsets change no difference
+        data, basis = replace(data, feature_map=None), nodes.weights @ basis
+    basis = np.ascontiguousarray(basis)
+    scores = np.empty((len(alphas), len(data.y)))
+    with single_threaded_blas():
+        for rows, (arguments, named) in data.kernel_blocks(settings):
+            block_scores = _core.leave_query_out(
+                *arguments,
+                **named,
+                basis=basis,
+                eigenvalues=ridge.eigenvalues,
+                projection=ridge.projection,
+                alphas=alphas,
+                n_threads=resolve_n_threads(n_threads),
+            )
+            if isinstance(rows, slice):
+                return block_scores
+            scores[:, rows] = block_scores
+    return scores
+
+
+def rows_of_queries(data: RankingData) -> list[Rows]:
+    """Return the rows of every query that has some."""
+    rows, queries = np.arange(len(data.y)), data.queries
+    return [rows[queries.rows(query)] for query in np.flatnonzero(queries.sizes).tolist()]
+
+
+def require_leave_query_out(data: RankingData, settings: PairSettings) -> None:
+    """Raise the ValueErrors of `leave_query_out`, from the labels and the sizes alone."""
+    if settings.scope == "global" and settings.pairs is not None:
+        n_queries = data.queries.n_queries
+        refuse_long_refits(data, settings, n_queries, "leave-query-out with scope='global'")
+    elif data.has_pairs(settings).sum() < 2:
+        raise ValueError(
+            "leave-query-out needs two queries with pairs, one to fit to and one to hold out; give "
+            "cv a splitter or a validation set"
+        )
+
+
+def leave_row_out(
+    data: RankingData,
+    total: Statistics,
+    ridge: RidgePath,
+    alphas: Vector,
+    n_threads: int | None = None,
+) -> Vector:
+    """Return the scores of every row of one query by the model fitted without the row.
+
+    Models without each row have different origins, so pairwise scores are taken from the training
+    mean: ``wᵀ(x_i − mean(X))`` over the other rows. (Their mean label, which falls as the label
+    of the row left out rises, would order the rows backwards where the ridge is large.) Shape
+    (n_alphas, n_rows).
+
+    With pairs kept, one pairwise query is ridge regression with an unpenalised intercept at
+    ``alpha / (V − v_i)``, whose leave-one-out residual is exact by the hat matrix; pointwise rows
+    likewise without the intercept. Otherwise every row is a refit. Parameters as those of
+    `leave_query_out`.
+
+    Raises
+    ------
+    ValueError
+        If refitting would be needed and would take too long.
+    """
+    settings, n_rows = total.settings, len(data.y)
+    require_leave_row_out(data, settings)
+    if settings.kind in ("none", "kept"):
+        return RowRegression.of(data, settings, ridge).leave_one_out(alphas)
+    scores = np.empty((len(alphas), n_rows))
+    rows = np.arange(n_rows)
+    v, features = data.v, data.features()
+    for row in rows:
+        test = rows[row : row + 1]
+        rest = statistics_without(data, total, np.delete(rows, row), test, n_threads)
+        coefs = path_of(rest, ridge.factor).coef(alphas)
+        others = np.where(rows == row, 0.0, v)
+        share = others / others.sum() if others.sum() > 0 else others
+        origin = coefs @ (share @ features)
+        scores[:, row] = predict_path(data.features(test), coefs, n_threads)[:, 0] - origin
+    return scores
+
+
+def require_leave_row_out(data: RankingData, settings: PairSettings) -> None:
+    """Raise the ValueError of `leave_row_out`, from the sizes alone."""
+    if settings.kind not in ("none", "kept"):
+        what = f"leave-row-out with pairs={settings.pairs!r}"
+        refuse_long_refits(data, settings, len(data.y), what)
+
+
+def split_scores(
+    data: RankingData,
+    total: Statistics,
+    splits: Iterable[tuple[Rows, Rows]],
+    coefs_of: Callable[[Any], Vector],
+    n_threads: int | None = None,
+) -> list[Vector]:
+    """Return the scores of every split's test rows by models of its training rows.
+
+    A split whose test rows are whole queries, and whose training rows are all the others, costs
+    only the statistics of its test rows, which are subtracted from those of all.
+
+    Parameters
+    ----------
+    data : RankingData
+    total : Pairgram
+        The statistics of all rows.
+    splits : iterable of (training rows, test rows)
+    coefs_of : callable
+        Takes the statistics of the training rows, returns models of shape (n_models, n_features).
+    n_threads : int or None
+
+    Returns
+    -------
+    list of ndarray of shape (n_models, n_test_rows), float64
+
+    Raises
+    ------
+    ValueError
+        If the training rows of a split have no pairs that count.
+    """
+    results = []
+    for number, (train, test) in enumerate(splits):
+        require_training_pairs(data, total.settings, number, train)
+        rest = statistics_without(data, total, train, test, n_threads)
+        results.append(predict_rows(data, test, coefs_of(rest), n_threads))
+    return results
+
+
+def require_training_pairs(
+    data: RankingData, settings: PairSettings, number: int, train: Rows
+) -> None:
+    """Raise a ValueError where the training rows of a split have no pairs that count."""
+    labels = replace(data, X=np.empty((len(data.y), 0)), feature_map=None)  # X is not copied
+    if not labels.take(train).as_scope(settings).has_pairs(settings).any():
+        raise ValueError(f"cv: the training rows of split {number} have no pairs that count")
+
+
+def predict_path(X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
+    """Return the scores of the rows of X by every model of a path, (n_alphas, n_rows).
+
+    Those of a dense row have the same bits whatever rows stand beside it.
+    """
+    if scipy.sparse.issparse(X):
+        return np.ascontiguousarray((X @ coefs.T).T, dtype=np.float64)
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    rows = np.require(X, dtype, ["C", "A"])
+    return _core.score_rows(rows, np.ascontiguousarray(coefs), None, resolve_n_threads(n_threads))
+
+
+def predict_rows(
+    data: RankingData, rows: Any, coefs: Vector, n_threads: int | None = None
+) -> Vector:
+    """The same of rows of `data`, mapped in blocks: (n_alphas, n_rows)."""
+    if data.feature_map is None:
+        return predict_path(data.X[rows], coefs, n_threads)
+    if (nodes := linear_nodes(data.feature_map)) is not None:
+        weights, offsets = nodes.fold(coefs)
+        return predict_path(data.X[rows], weights, n_threads) + offsets[:, None]
+    numbers = np.arange(len(data.y))[rows]
+    feature_map, coefs = unwhitened(data.feature_map, coefs)
+    data = replace(data, feature_map=feature_map)
+    step = block_rows(coefs.shape[-1])
+    blocks = np.split(numbers, range(step, len(numbers), step))
+    return np.hstack([predict_path(data.features(block), coefs, n_threads) for block in blocks])
+
+
+def _leave_global_query_out(
+    data: RankingData,
+    total: Statistics,
+    ridge: RidgePath,
+    alphas: Vector,
+    n_threads: int | None,
+) -> Vector:
+    scores = np.empty((len(alphas), len(data.y)))
+    rows = np.arange(len(data.y))
+    for test in rows_of_queries(data):
+        rest = statistics_without(data, total, np.setdiff1d(rows, test), test, n_threads)
+        coefs = path_of(rest, ridge.factor).coef(alphas)
+        scores[:, test] = predict_rows(data, test, coefs, n_threads)
+    return scores
+
+
+def statistics_without(
+    data: RankingData, total: Statistics, train: Rows, test: Rows, n_threads: int | None
+) -> Statistics:
+    """Return the statistics of the training rows, by subtraction where that is exact."""
+    if isinstance(total, DualGram):
+        return total.of(train)
+    n_rows = len(data.y)
+    complement = (
+        len(train) + len(test) == n_rows
+        and (np.bincount(np.concatenate((train, test)), minlength=n_rows) == 1).all()
+    )
+    if complement and len(test) < len(train) and _is_subtractable(data, total.settings, test):
+        rest = total - Pairgram.from_data(data.take(test), total.settings, n_threads)
+        if (np.diag(rest.G) >= 1e-6 * np.diag(total.G)).all():  # else digits are lost
+            return rest
+    return Pairgram.from_data(data.take(train), total.settings, n_threads)
+
+
+def path_of(statistics: Statistics, factor: Vector | None) -> RidgePath:
+    """Return the path of given feature scaling, None for a kernel."""
+    if isinstance(statistics, DualGram):
+        return statistics.decompose()
+    return RidgePath.of(statistics.G, statistics.g, factor, statistics.n_threads)
+
+
+def _is_subtractable(data: RankingData, settings: PairSettings, test: Rows) -> bool:
+    if settings.pairs is None and settings.weighting != "queries":
+        return True
+    if settings.scope == "global" and settings.pairs is not None:
+        return settings.kind == "kept"
+    counts = np.bincount(data.queries.index()[test], minlength=data.queries.n_queries)
+    return bool(((counts == 0) | (counts == data.queries.sizes)).all())
+
+
+def refuse_long_refits(data: RankingData, settings: PairSettings, n_refits: int, what: str) -> None:
+    n_rows, n_features = len(data.y), data.n_features
+    rows_read = n_rows if settings.kind == "kept" else n_refits * n_rows  # else subtracted
+    flops = float(n_features) ** 2 * (rows_read + n_refits * 10.0 * n_features)
+    if flops > MAX_REFIT_FLOPS:
+        raise ValueError(
+            f"{what} needs {n_refits} refits of {n_rows} rows and {n_features} features "
+            f"({flops:.0e} flops, at most {MAX_REFIT_FLOPS:.0e}): give cv a splitter such as "
+            "QueryKFold, or a validation set"
+        )

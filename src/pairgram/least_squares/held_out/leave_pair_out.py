@@ -1,0 +1,307 @@
+"""Leave-pair-out: the preference between two rows by the model that has seen neither."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairgram._support.types import Vector
+from pairgram.least_squares.dual_gram import Statistics
+from pairgram.least_squares.held_out.leave_out import (
+    path_of,
+    refuse_long_refits,
+    statistics_without,
+)
+from pairgram.least_squares.held_out.row_regression import (
+    SMALLEST_PIVOT,
+    RowRegression,
+    blocks_of_rows,
+    factors_without,
+    in_one_query,
+)
+from pairgram.least_squares.held_out.ties import PathTies, first_equal_rows
+from pairgram.least_squares.ridge_path import RidgePath
+from pairgram.metrics import Metric
+from pairgram.model_selection.judge import metric_of
+from pairgram.preferences.pairs import PairSettings
+from pairgram.problem.data import RankingData
+
+__all__ = ["LEAVE_PAIR_OUT", "HeldOutPairs"]
+
+LEAVE_PAIR_OUT = "leave-pair-out"
+BLOCK_ENTRIES = 1 << 20
+MAX_PRODUCTS = 32  # of all rows with all, one for every ridge; else pair by pair
+MAX_FLOPS = 1e12
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutPairs:
+    """Holds out every pair of rows with different labels, and counts those in the right order.
+
+    Attributes
+    ----------
+    data : RankingData
+        Of one query, or of rows that all form pairs.
+    metric : Metric
+        Pairwise accuracy.
+    first_equal : ndarray of shape (n_rows,), int64
+        For each row the first that has the same values, with which it ties.
+    n_threads : int or None
+    """
+
+    data: RankingData
+    metric: Metric
+    first_equal: NDArray[np.int64]
+    n_threads: int | None
+
+    @classmethod
+    def make(cls, data: RankingData, scoring: Any, n_threads: int | None) -> HeldOutPairs:
+        """Check what is scored.
+
+        Raises
+        ------
+        ValueError
+            If `scoring` is anything but pairwise accuracy.
+        """
+        metric = metric_of("pairwise_accuracy" if scoring is None else scoring, data.y, True)
+        if metric.name != "pairwise_accuracy":
+            raise ValueError(
+                f"cv={LEAVE_PAIR_OUT!r} knows single pairs, so scoring must be None or "
+                f"'pairwise_accuracy', got {metric.name!r}"
+            )
+        rows, one = np.arange(len(data.y)), np.zeros(len(data.y), np.int64)
+        first_equal = first_equal_rows(data.X, rows, one, [], n_threads)
+        return cls(data, metric, rows if first_equal is None else first_equal, n_threads)
+
+    def of(self, data: RankingData) -> HeldOutPairs:
+        """Return the same with another feature map."""
+        return replace(self, data=data)
+
+    def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
+        """Raise a ValueError where there are several queries, or it would take too long."""
+        data = self.data
+        n_queries = np.count_nonzero(data.queries.sizes)
+        if n_queries > 1 and settings.scope != "global":
+            raise ValueError(
+                f"cv={LEAVE_PAIR_OUT!r} holds out pairs of one query, or of all rows with "
+                f"scope='global', got {n_queries} queries"
+            )
+        if self._is_refitted(settings):
+            what = f"cv={LEAVE_PAIR_OUT!r} with pairs={settings.pairs!r}"
+            _, sizes = np.unique(data.y[data.v > 0], return_counts=True)
+            n_pairs = int(sizes.sum() ** 2 - (sizes**2).sum()) // 2
+            refuse_long_refits(data, settings, n_pairs, what)
+        else:
+            factors = _factors_without_pairs(data, settings)
+            # elementwise operations of single pairs take the time of about 30 flops of a product
+            per_entry = 75.0 if factors is None else 2.0 * len(factors)
+            n_rows, rank = len(data.y), data.n_features
+            flops = per_entry * n_rows**2 * rank * n_alphas
+            if flops > MAX_FLOPS:
+                raise ValueError(
+                    f"cv={LEAVE_PAIR_OUT!r} of {n_rows} rows, rank {rank} and {n_alphas} alphas "
+                    f"takes the time of {flops:.0e} flops, at most {MAX_FLOPS:.0e}: give fewer "
+                    "alphas, or cv a splitter"
+                )
+
+    def n_matrices(self, settings: PairSettings) -> int:
+        """Return how many matrices of the rows' size `scores` takes in the dual, at most."""
+        if self._is_refitted(settings):
+            return 0
+        return 2 if _factors_without_pairs(self.data, settings) is not None else 3
+
+    def scores(
+        self,
+        total: Statistics,
+        ridge: RidgePath,
+        scale: bool,
+        alphas: Vector,
+        coefs: Callable[[Vector], Vector],
+    ) -> Vector:
+        """Return the share of held-out pairs in the right order for every alpha, (n_alphas,).
+
+        Of the pairs with different labels, each with the product of its rows' weights, ``v`` times
+        that of the query; equal scores count ½. NaN where a held-out preference would be rounding
+        error, or where there is no such pair. The features stay as `ridge` scales them.
+
+        What `require` refuses should not come here.
+        """
+        if self._is_refitted(total.settings):
+            return self._by_refits(total, ridge, alphas)
+        return self._by_hat_matrix(total.settings, ridge, alphas)
+
+    def _is_refitted(self, settings: PairSettings) -> bool:
+        if settings.kind == "none":  # a query that counts 1 in all gives its other rows more weight
+            several = np.count_nonzero(self.data.queries.sizes) > 1
+            return settings.weighting == "queries" and bool(several)
+        return settings.kind != "kept"
+
+    @property
+    def _weights(self) -> Vector:
+        """The weights of rows, of which those of a pair are a product."""
+        return self.data.v * self.data.query_weight_of_rows
+
+    def _by_hat_matrix(self, settings: PairSettings, ridge: RidgePath, alphas: Vector) -> Vector:
+        """``f_B = (I − H_BB)⁻¹ (fit_B − H_BB y_B)`` for every pair B of rows."""
+        v, y = self._weights, self.data.y
+        pairs = _HeldOut.of(RowRegression.of(self.data, settings, ridge))
+        counts = _Counts.of(self, settings, ridge, alphas)
+        for at, alpha in enumerate(counts.ties.alphas):
+            for rows, differences in pairs.differences(alpha):
+                i, j = np.nonzero((y[rows, None] > y) & (v[rows, None] > 0) & (v > 0))
+                counts.add(at, rows[i], j, differences[i, j])
+        return counts.shares()
+
+    def _by_refits(self, total: Statistics, ridge: RidgePath, alphas: Vector) -> Vector:
+        data, v = self.data, self._weights
+        counts = _Counts.of(self, total.settings, ridge, alphas)
+        rows = np.arange(len(v))
+        for pair in np.argwhere((data.y[:, None] > data.y) & (data.v[:, None] > 0) & (data.v > 0)):
+            rest = statistics_without(data, total, np.delete(rows, pair), pair, self.n_threads)
+            coefs = path_of(rest, ridge.factor).coef(counts.ties.alphas)
+            scores = data.features(pair) @ coefs.T
+            for at, difference in enumerate(scores[0] - scores[1]):
+                counts.add(at, pair[:1], pair[1:], np.array([difference]))
+        return counts.shares()
+
+
+@dataclass(frozen=True, eq=False)
+class _Counts:
+    """Weights of pairs, and of those in the right order, for every alpha.
+
+    Attributes
+    ----------
+    ties : PathTies
+        Pairs are added for its alphas, the first before the others.
+    weights : ndarray of shape (n_rows,)
+    first_equal : ndarray of shape (n_rows,), int64
+        Rows with the same values have the same number.
+    tied : ndarray of shape (n_rows, n_rows), bool
+        Pairs whose difference at the first alpha is rounding error.
+    right, weight : ndarray of shape (n_models,)
+    """
+
+    ties: PathTies
+    weights: Vector
+    first_equal: NDArray[np.int64]
+    tied: NDArray[np.bool_]
+    right: Vector
+    weight: Vector
+
+    @classmethod
+    def of(
+        cls, held_out: HeldOutPairs, settings: PairSettings, ridge: RidgePath, alphas: Vector
+    ) -> _Counts:
+        """Count pairs of the rows of `held_out`."""
+        ties = PathTies.of(held_out.data, settings, ridge, alphas)
+        n_rows, n_models = len(held_out.data.y), len(ties.alphas)
+        return cls(
+            ties,
+            held_out._weights,
+            held_out.first_equal,
+            np.zeros((n_rows, n_rows), dtype=bool),
+            np.zeros(n_models),
+            np.zeros(n_models),
+        )
+
+    def add(self, at: int, i: NDArray[np.int64], j: NDArray[np.int64], differences: Vector) -> None:
+        """Add pairs of rows, of which i have the higher labels, and differences of their scores."""
+        tied = np.abs(differences) <= self.ties.of_pairs(at)
+        if at == 0:
+            self.tied[i, j] = tied
+        tied &= self.tied[i, j]
+        tied |= self.first_equal[i] == self.first_equal[j]
+        credit = np.where(tied, 0.5, np.where(differences > 0, 1.0, 0.0))
+        credit[np.isnan(differences)] = np.nan
+        weights = self.weights[i] * self.weights[j]
+        self.right[at] += weights @ credit
+        self.weight[at] += weights.sum()
+
+    def shares(self) -> Vector:
+        """Return the share of pairs in the right order for every alpha that was wanted."""
+        known = self.weight > 0
+        out = np.full(len(known), np.nan)
+        np.divide(self.right, self.weight, out=out, where=known)
+        return out[self.ties.n_added :]
+
+
+def _factors_without_pairs(data: RankingData, settings: PairSettings) -> Vector | None:
+    """Return the distinct factors of the objective without a pair of rows; None: many."""
+    data = in_one_query(data)
+    levels = np.unique(data.v)
+    if len(levels) > MAX_PRODUCTS:
+        return None
+    values = np.unique(factors_without(data, settings, np.add.outer(levels, levels).ravel()))
+    return values if len(values) <= MAX_PRODUCTS else None
+
+
+@dataclass(frozen=True, eq=False)
+class _HeldOut:
+    """The 2 × 2 systems of all pairs of rows."""
+
+    regression: RowRegression
+    z: Vector
+    v: Vector
+    y: Vector
+    values: Vector | None  # the distinct factors of the objective without a pair; None: many
+
+    @classmethod
+    def of(cls, regression: RowRegression) -> _HeldOut:
+        """Map the rows."""
+        data, v = regression.data, regression.data.v
+        z = np.empty((len(v), len(regression.eigenvalues)))
+        for rows in blocks_of_rows(*z.shape):
+            z[rows] = regression.features(rows)
+        values = _factors_without_pairs(data, regression.settings)
+        return cls(regression, z, v, regression.settings.targets(data.y), values)
+
+    def differences(self, alpha: float) -> Iterator[tuple[NDArray[np.int64], Vector]]:
+        """Yield rows i and ``f_i − f_j`` without i and j for every j, (n_rows of i, n_rows)."""
+        n_rows = len(self.v)
+        step = 1 if self.values is None else max(1, BLOCK_ENTRIES // n_rows)
+        scratch = np.empty_like(self.z if self.values is None else self.z[:0])
+        for begin in range(0, n_rows, step):
+            rows = np.arange(begin, min(begin + step, n_rows))
+            factors = self.regression.factors_without(self.v[rows, None] + self.v)
+            out = np.zeros(factors.shape)  # 0 where no pair is left to fit to
+            if self.values is None:
+                ridges = np.divide(
+                    alpha, factors[0], out=np.full(n_rows, np.inf), where=factors[0] > 0
+                )
+                np.add(self.regression.eigenvalues, ridges[:, None], out=scratch)
+                inverse = np.divide(1.0, scratch, out=scratch)
+                out[0] = np.where(factors[0] > 0, self._solved(rows, inverse)[0], 0.0)
+            else:
+                for value in self.values[self.values > 0]:
+                    inverse = 1 / (self.regression.eigenvalues + alpha / value)
+                    np.copyto(out, self._solved(rows, inverse), where=factors == value)
+            yield rows, out
+
+    def _solved(self, rows: NDArray[np.int64], inverse: Vector) -> Vector:
+        """Solve for the pairs of rows i with all j; `inverse` is (rank,), or a row for every j."""
+        z, v, y, projection = self.z, self.v, self.y, self.regression.projection
+        both = self.regression.intercept / self.regression.weight
+        of_j = z * inverse
+        k_jj = np.einsum("jk,jk->j", of_j, z) + both
+        fit_j = of_j @ projection
+        k_ij = z[rows] @ of_j.T + both
+        if inverse.ndim == 1:
+            k_ii, fit_i = k_jj[rows, None], fit_j[rows, None]
+        else:
+            k_ii = (np.square(z[rows]) @ inverse.T) + both
+            fit_i = (z[rows] * projection) @ inverse.T
+        h_ii, h_jj, h_ij, h_ji = v[rows, None] * k_ii, v * k_jj, k_ij * v, v[rows, None] * k_ij
+        y_i = y[rows, None] - self.regression.mean_y
+        y_j = y - self.regression.mean_y
+        g_i = fit_i - h_ii * y_i - h_ij * y_j
+        g_j = fit_j - h_ji * y_i - h_jj * y_j
+        pivot = (1 - h_ii) * (1 - h_jj) - h_ij * h_ji
+        numerator = (1 - h_jj - h_ji) * g_i - (1 - h_ii - h_ij) * g_j
+        unsure = pivot < SMALLEST_PIVOT * np.maximum(1 - h_ii, 1 - h_jj)
+        out = np.full(k_ij.shape, np.nan)
+        np.divide(numerator, pivot, out=out, where=~unsure)
+        return out

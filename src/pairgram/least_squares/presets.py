@@ -1,0 +1,217 @@
+"""Models of other papers that pairwise least squares contains: MPRank and LS-SVR."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _safe_indexing
+
+from pairgram._support.arrays import column_names, readable
+from pairgram._support.checks import check_C
+from pairgram.least_squares.ridge_ranker import RidgeRanker
+from pairgram.preferences.pairs import PairSettings
+from pairgram.preferences.queries import check_weights
+from pairgram.problem.data import RankingData
+
+__all__ = ["LSSVR", "MPRank"]
+
+KNOWN_ROWS = 128  # of whose errors a bias is the mean
+
+
+class _Preset(RidgeRanker):
+    C: float
+    feature_map = None
+    _needs_queries = False
+    _pairs: PairSettings
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: Any = "linear",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1.0,
+        form: str = "auto",
+        n_threads: int | None = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.form = form
+        self.n_threads = n_threads
+
+    def _ridge_of(self, C: float) -> float:
+        return 1 / C
+
+    def _ridge(self) -> tuple[PairSettings, float, bool]:
+        return self._pairs, self._ridge_of(check_C("C", self.C)), False
+
+    def _check(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_weight: ArrayLike | None,
+    ) -> RankingData:
+        if query_weight is not None:
+            raise ValueError(
+                f"query_weight must be None: {type(self).__name__} takes all rows together, "
+                "whatever their queries"
+            )
+        return super()._check(X, y, qid, group, sample_weight, query_weight)
+
+
+class MPRank(_Preset):
+    """Magnitude-preserving ranking: differences of labels by least squares in a kernel's space.
+
+    Parameters
+    ----------
+    C : float > 0, default=1.0
+        Weight of the errors against ``‖w‖²``.
+    kernel : str, callable or None, default="linear"
+        See `kernel_matrix`; "linear" and None: the inputs. With "precomputed", X is the matrix of
+        the kernel between rows and training rows.
+    gamma, degree, coef0 : float or None, float, float, default=None, 3, 1.0
+        Of the kernel.
+    form : {"auto", "primal", "dual"}, default="auto"
+        As in `RankRLS`.
+    n_threads : int or None, default=None
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_coefficients,), float64
+        Weights of the inputs (``kernel="linear"``), or dual coefficients of the support rows.
+    feature_map_ : KernelMap or None
+    form_, n_features_in_, feature_names_in_, uses_qid_ :
+        As in `RankRLS`.
+
+    See Also
+    --------
+    RankRLS : With pairs within queries, other weights of pairs, feature maps.
+    RankRLSCV : With ``scope="global"`` it chooses C = 1 / (2 alpha_) by held-out rows.
+
+    Notes
+    -----
+    Minimises ``‖w‖² + C Σ_i Σ_j v_i v_j ((y_i − y_j) − (f_i − f_j))²`` over all ordered pairs of
+    rows, whatever their queries, with ``f = wᵀφ(x)`` and v the sample weights. As
+    ``½ Σ_ij = V Σ_i v_i (y_i − f_i − b)²`` at the best b, it is ridge regression with an intercept,
+    and it is `RankRLS` with ``scope="global"`` and ``alpha = 1 / (2C)``. Papers that divide the sum
+    by n², or take each pair once, have a C of that factor.
+
+    References
+    ----------
+    Cortes, Mohri, Rastogi. Magnitude-preserving ranking algorithms. ICML 2007.
+
+    Examples
+    --------
+    >>> from pairgram import MPRank, make_ranking
+    >>> X, y, _ = make_ranking(5, 20, random_state=0)
+    >>> MPRank(C=0.1, kernel="rbf").fit(X, y).predict(X).shape
+    (100,)
+    """
+
+    _file_kind = "MPRank"
+    _pairs = PairSettings("kept", "global")
+
+    def _ridge_of(self, C: float) -> float:
+        return 1 / (2 * C)
+
+
+class LSSVR(_Preset):
+    """Least squares support vector regression: labels of rows, with a bias that has no ridge.
+
+    Parameters
+    ----------
+    C : float > 0, default=1.0
+        Weight of the errors, often called γ, against ``‖w‖²``.
+    kernel, gamma, degree, coef0, form, n_threads :
+        As in `MPRank`.
+
+    Attributes
+    ----------
+    coef_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_ :
+        As in `MPRank`.
+    intercept_ : float
+        b.
+
+    See Also
+    --------
+    PointwiseELM : Least squares on labels without a bias.
+    RankRLSCV : With ``scope="global", weighting="documents"`` it chooses C = 1 / alpha_.
+
+    Notes
+    -----
+    Minimises ``½ ‖w‖² + ½ C Σ_i v_i (y_i − wᵀφ(x_i) − b)²`` with v the sample weights; queries do
+    not matter. Its w is that of all pairs of rows, kept, each weighted ``1 / Σ v``: `RankRLS` with
+    ``scope="global"``, ``weighting="documents"`` and ``alpha = 1 / C``. The bias changes no
+    ranking; predictions hold it, so that they are those of a regression.
+
+    References
+    ----------
+    Suykens, Van Gestel, De Brabanter, De Moor, Vandewalle. Least squares support vector machines.
+    World Scientific, 2002.
+
+    Examples
+    --------
+    >>> from pairgram import LSSVR, make_ranking
+    >>> X, y, _ = make_ranking(5, 20, random_state=0)
+    >>> model = LSSVR(C=10.0, kernel="rbf").fit(X, y)
+    >>> bool(abs((y - model.predict(X)).mean()) < 1e-10)
+    True
+    """
+
+    intercept_: float
+    _file_kind = "LSSVR"
+    _pairs = PairSettings("kept", "global", "documents")
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model; parameters and errors are those of `RankRLS.fit`."""
+        X = readable(X, "X")
+        super().fit(
+            X,
+            y,
+            qid=qid,
+            group=group,
+            sample_weight=sample_weight,
+            query_weight=query_weight,
+        )
+        labels = np.asarray(y, dtype=np.float64).ravel()
+        given = 1.0 if sample_weight is None else sample_weight
+        v = check_weights(given, len(labels), "sample_weight")
+        rows = np.flatnonzero(v > 0)
+        errors = labels[rows]
+        if self.feature_map_ is not None:
+            # The error of row i is b + a_i / (C v_i), so a few rows tell b without all of K.
+            rows = rows[:KNOWN_ROWS]
+            dual = np.zeros(len(labels))
+            dual[self.feature_map_.support_] = self.coef_
+            errors = labels[rows] - dual[rows] / (self.C * v[rows])
+        if scipy.sparse.issparse(X):
+            X = X.tocsr()
+        elif column_names(X) is None:  # frames have names to be checked
+            X = np.asarray(X)
+        errors -= super().predict(_safe_indexing(X, rows))
+        self.intercept_ = float(np.average(errors, weights=v[rows]))
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return ``wᵀφ(x) + b`` for the rows of X; shapes and errors as those of `RankRLS`."""
+        scores = super().predict(X)
+        return np.asarray(scores + self.intercept_, dtype=scores.dtype)

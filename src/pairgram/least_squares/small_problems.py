@@ -1,0 +1,151 @@
+"""Small problems of least squares, solved many at once by one call of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from pairgram import _core
+from pairgram._support.threads import resolve_n_threads, single_threaded_blas
+from pairgram._support.types import Rows, Vector
+from pairgram.feature_maps.known import is_native
+from pairgram.feature_maps.linear_nodes import linear_nodes
+from pairgram.least_squares.ridge_path import SINGLE_THREADED_ORDER, RidgePath
+from pairgram.preferences.pairs import PairSettings
+from pairgram.preferences.queries import Queries
+from pairgram.problem.data import RankingData
+
+__all__ = ["SmallProblem", "decompose", "hold_out"]
+
+MOST_VALUES = 1 << 19  # of the features of one problem, which are stored: 4 MiB
+SMALLEST_FEATURE = 1e-140  # of the largest
+BATCH_BYTES = 128 << 20  # of features and results in one call
+
+
+class SmallProblem:
+    """Rows of one data set with the labels of one or more targets, as the kernel takes them.
+
+    Parameters
+    ----------
+    data : RankingData
+        `fits` must hold of it.
+    settings : PairSettings
+    labels : ndarray of shape (n_rows, n_targets), float64
+        In place of ``data.y``; more than one target only for pairs that do not depend on labels.
+    """
+
+    def __init__(self, data: RankingData, settings: PairSettings, labels: Vector) -> None:
+        data = data.as_scope(settings)
+        if data.may_vanish:
+            data.require_pair_weight(settings, data.pair_weight(settings))
+        ((_, (arguments, named)),) = data.kernel_blocks(settings)
+        targets = np.ascontiguousarray(settings.targets(labels))
+        X = arguments[0]
+        if settings.pairs is not None and linear_nodes(data.feature_map) is not None:
+            X = _without_offsets(X, data.queries)
+        self.problem = _core.BatchProblem(X, targets, *arguments[2:], **named)
+        self.n_rows, self.n_targets = targets.shape
+        self.n_features = data.n_features
+
+    @staticmethod
+    def fits(data: RankingData) -> bool:
+        """Tell whether the kernel takes the data, and has no need of threads for one problem."""
+        X, feature_map = data.X, data.feature_map
+        if scipy.sparse.issparse(X) or X.dtype != np.float64 or 0 in X.shape:
+            return False
+        if feature_map is not None and not is_native(feature_map):
+            return False
+        if feature_map is None and 0 < abs(X).max() < SMALLEST_FEATURE:
+            return False  # what is refused elsewhere
+        n_rows, n_features = len(X), data.n_features
+        order = min(n_rows, n_features)
+        return n_rows * n_features <= MOST_VALUES and order <= SINGLE_THREADED_ORDER
+
+
+def _without_offsets(X: Vector, queries: Queries) -> Vector:
+    """Return differences of rows from their query's first, which linear nodes map exactly.
+
+    What all rows of a query have in common changes no difference within pairs, and adds the same to
+    all scores of its rows, but costs digits once it is mapped.
+    """
+    first = queries.offsets[queries.index()]
+    with np.errstate(over="ignore", invalid="ignore"):  # an infinity is found by the kernel
+        return np.asarray(X - X[first if queries.order is None else queries.order[first]])
+
+
+def decompose(
+    problems: Sequence[SmallProblem], n_threads: int | None
+) -> Iterator[tuple[list[RidgePath], float] | None]:
+    """Yield the ridge path of every target and the pair weight, for every problem.
+
+    None stands for a problem that has no pairs, or that the kernel could not solve.
+    """
+    threads = resolve_n_threads(n_threads)
+    sizes = [p.n_features * (p.n_rows + min(p.n_rows, p.n_features)) for p in problems]
+    for batch in _batches(problems, sizes):
+        with single_threaded_blas():
+            found = _core.decompose_batch([p.problem for p in batch], threads)
+        for one in found:
+            if one is None:
+                yield None
+                continue
+            eigenvalues, vectors, projections, pair_weight = one
+            yield [RidgePath(eigenvalues, vectors.T, p) for p in projections], pair_weight
+
+
+def hold_out(
+    tasks: Sequence[tuple[SmallProblem, Sequence[tuple[Rows, Rows]], Vector, Vector, bool]],
+    n_threads: int | None,
+) -> Iterator[NDArray[np.float64] | None]:
+    """Yield the scores of the test rows of all splits, by the models of their training rows.
+
+    Parameters
+    ----------
+    tasks : sequence of (problem, splits, alphas, damping, relative)
+        Splits are (training rows, test rows); the others as in `fitting.Grid`.
+    n_threads : int or None
+
+    Yields
+    ------
+    ndarray of shape (n_targets, n_grid, n_test_rows), float64, or None
+        None where a split has no pairs to train on, or the kernel could not solve it.
+    """
+    threads = resolve_n_threads(n_threads)
+    lists: dict[int, Any] = {}  # splits are often shared
+    calls, sizes = [], []
+    for problem, splits, alphas, damping, relative in tasks:
+        if id(splits) not in lists:
+            lists[id(splits)] = [_joined([split[part] for split in splits]) for part in (0, 1)]
+        train, test = lists[id(splits)]
+        calls.append((problem.problem, train, test, alphas, damping, relative))
+        n_scores = problem.n_targets * len(alphas) * len(test[0])
+        sizes.append(problem.n_features * problem.n_rows + n_scores)
+    for batch in _batches(calls, sizes):
+        with single_threaded_blas():
+            found = _core.hold_out_batch(batch, threads)
+        yield from found
+
+
+def _joined(lists: list[Rows]) -> tuple[Rows, Rows]:
+    """Return row numbers one list after the other, and the bounds of each."""
+    bounds = np.fromiter(accumulate((len(rows) for rows in lists), initial=0), np.int64)
+    return np.concatenate(lists), bounds
+
+
+def _batches(items: Sequence[Any], n_values: Sequence[int]) -> Iterator[list[Any]]:
+    """Cut a sequence where its float64 values would take more than BATCH_BYTES."""
+    batch: list[Any] = []
+    total = 0
+    for item, n in zip(items, n_values, strict=True):
+        if batch and 8 * (total + n) > BATCH_BYTES:
+            yield batch
+            batch, total = [], 0
+        batch.append(item)
+        total += n
+    if batch:
+        yield batch

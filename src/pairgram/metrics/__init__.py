@@ -1,0 +1,10 @@
+"""Ranking metrics: their options and conventions, their values in every query, scorers.
+
+Imports `preferences` and `_support`.
+"""
+
+from pairgram.metrics.evaluation import evaluate, get_metric, make_scorer
+from pairgram.metrics.metric import Metric
+from pairgram.metrics.options import CONVENTIONS, metric_names
+
+__all__ = ["CONVENTIONS", "Metric", "evaluate", "get_metric", "make_scorer", "metric_names"]

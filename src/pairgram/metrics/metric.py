@@ -1,0 +1,391 @@
+"""One ranking metric with its options settled, and its values in every query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from math import isfinite, nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairgram import _core
+from pairgram._support.arrays import real_array
+from pairgram._support.threads import resolve_n_threads
+from pairgram.metrics.options import (
+    CODES,
+    DEFAULT,
+    FAMILIES,
+    Discount,
+    Divisor,
+    Empty,
+    Gain,
+    Ties,
+    check_option,
+    unknown_name,
+)
+from pairgram.preferences.queries import Queries, check_weights
+
+__all__ = ["Metric", "evaluate_metrics"]
+
+_LARGEST_GAIN = 2.0**1000  # sums of gains over any list stay finite
+_NO_CUT = int(np.iinfo(np.intp).max)
+
+
+@dataclass(frozen=True, repr=False)
+class Metric:
+    """A ranking metric with every convention settled; `get_metric` makes one from a name.
+
+    Parameters
+    ----------
+    family : str
+        The name without its cut: ``"ndcg"``, ``"map"``, …
+    k : int ≥ 1 or None
+        Only the first k ranks count; None: all.
+    gain, discount, ties, empty, relevant, divisor, max_grade
+        See `get_metric`. None takes the value of the convention ``"default"``; an option that the
+        family does not have must be None and stays so.
+
+    Raises
+    ------
+    ValueError
+        If a name, a cut or an option is not one of those that the family takes.
+
+    Examples
+    --------
+    >>> from pairgram.metrics import get_metric
+    >>> metric = get_metric("ndcg@2")
+    >>> metric([0, 1, 0, 2], [0.9, 0.5, 0.1, 0.7], qid=["a", "a", "b", "b"], per_query=True)
+    array([0.63092975, 1.        ])
+    >>> metric.name, metric.greater_is_better
+    ('ndcg@2', True)
+    """
+
+    family: str
+    k: int | None = None
+    gain: Gain | None = None
+    discount: Discount | None = None
+    ties: Ties | None = None
+    empty: Empty | None = None
+    relevant: float | None = None
+    divisor: Divisor | None = None
+    max_grade: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the options and fill in the defaults."""
+        family = FAMILIES.get(self.family)
+        if family is None:
+            raise ValueError(unknown_name(self.family))
+        if self.k is None and family.cut == "always":
+            raise ValueError(f"{self.family} needs a cut, such as {self.family}@10")
+        if self.k is not None:
+            if family.cut == "never":
+                raise ValueError(f"{self.family} takes no cut, got k={self.k!r}")
+            integer = isinstance(self.k, (int, np.integer)) and not isinstance(self.k, bool)
+            if not (integer and 1 <= self.k <= _NO_CUT):
+                raise ValueError(f"k must be None or an integer of 1 to {_NO_CUT}, got {self.k!r}")
+            object.__setattr__(self, "k", int(self.k))
+        for option, default in DEFAULT.items():
+            value = getattr(self, option)
+            if option not in family.options:
+                if value is not None:
+                    taken = ", ".join(family.options) or "none"
+                    raise ValueError(
+                        f"{self.family} takes no option {option!r} (got {value!r}); its options: "
+                        f"{taken}"
+                    )
+                continue
+            object.__setattr__(self, option, check_option(option, default, value))
+
+    @property
+    def name(self) -> str:
+        """The name with its cut, such as ``"ndcg@10"``."""
+        return self.family if self.k is None else f"{self.family}@{self.k}"
+
+    @property
+    def greater_is_better(self) -> bool:
+        """False for losses: misranking, ranking_error, msd, m1d."""
+        return FAMILIES[self.family].greater_is_better
+
+    def __repr__(self) -> str:
+        """Return the call that makes this metric."""
+        options = [
+            f", {field.name}={value!r}"
+            for field in fields(self)[2:]
+            if (value := getattr(self, field.name)) is not None
+        ]
+        return f"get_metric({self.name!r}{''.join(options)})"
+
+    def __call__(
+        self,
+        y: ArrayLike,
+        score: ArrayLike,
+        qid: ArrayLike | None = None,
+        *,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        per_query: bool = False,
+        n_threads: int | None = None,
+    ) -> float | NDArray[np.float64]:
+        """Return the mean over queries, or the value of every query.
+
+        Parameters are those of `evaluate`; `score` is one vector, of shape (n_rows,). For
+        scikit-learn's ``scoring``, which is called with an estimator, use ``make_scorer(metric)``.
+
+        Returns
+        -------
+        float, or ndarray of shape (n_queries,) where `per_query`
+            NaN stands for a query in which the metric is undefined; the mean leaves it out.
+
+        Raises
+        ------
+        TypeError
+            If `y` is an estimator.
+        ValueError
+            As `evaluate`.
+        """
+        if hasattr(y, "predict"):
+            raise TypeError(
+                f"a metric takes (y, score), got the estimator {type(y).__name__}: use "
+                "make_scorer(metric) as scikit-learn's scoring"
+            )
+        if np.ndim(score) != 1:
+            raise ValueError(f"score must have shape (n_rows,), got {np.shape(score)}")
+        values: dict[str, float | NDArray[np.float64]] = evaluate_metrics(
+            (self,),
+            y,
+            score,
+            qid,
+            group=group,
+            sample_weight=sample_weight,
+            per_query=per_query,
+            n_threads=n_threads,
+        )
+        return values[self.name]
+
+    def per_query_scores(
+        self,
+        y: NDArray[np.float64],
+        scores: NDArray[np.float64],
+        queries: Queries,
+        n_threads: int | None = None,
+    ) -> NDArray[np.float64]:
+        """Return the metric of every score vector in every query, without conversions.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,), float64, C-contiguous
+            Labels in the caller's row order.
+        scores : ndarray of shape (n_scores, n_rows), float64, C-contiguous
+            In the caller's row order too.
+        queries : Queries
+            Of these n_rows rows.
+        n_threads : int ≥ 1 or None
+            None: all CPUs of the process.
+
+        Returns
+        -------
+        ndarray of shape (n_scores, n_queries)
+        """
+        values: NDArray[np.float64] = per_query_scores((self,), y, scores, queries, n_threads)[0]
+        return values
+
+    @staticmethod
+    def mean(
+        per_query: NDArray[np.float64], weights: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the weighted mean over the last axis that leaves NaN out.
+
+        Parameters
+        ----------
+        per_query : ndarray of shape (…, n_queries)
+            As `per_query_scores` returns them.
+        weights : ndarray of shape (n_queries,), ≥ 0, or None
+            None: every query counts 1.
+
+        Returns
+        -------
+        ndarray of shape (…)
+            NaN where the queries with a value have no weight or there are none.
+        """
+        defined = ~np.isnan(per_query)
+        weight = defined.astype(np.float64) if weights is None else defined * weights
+        total = weight.sum(axis=-1)
+        sums = (np.where(defined, per_query, 0.0) * weight).sum(axis=-1)
+        means: NDArray[np.float64] = np.full(np.shape(total), nan)
+        np.divide(sums, total, out=means, where=total > 0)
+        return means
+
+    def _spec(
+        self, largest_label: float
+    ) -> tuple[int, int, int, int, int, float, float, float, bool]:
+        """Return what _core.evaluate_metrics takes."""
+
+        def code(option: str) -> int:
+            return CODES[option].get(getattr(self, option), 0)
+
+        max_grade = largest_label if self.max_grade is None else self.max_grade
+        return (
+            FAMILIES[self.family].code,
+            self.k or _NO_CUT,
+            code("gain"),
+            code("discount"),
+            code("ties"),
+            nan if self.empty is None or self.empty == "skip" else self.empty,
+            nan if self.relevant is None else self.relevant,
+            max_grade,
+            self.divisor == "cut",
+        )
+
+
+def evaluate_metrics(
+    metrics: Sequence[Metric],
+    y: ArrayLike,
+    score: ArrayLike,
+    qid: ArrayLike | None = None,
+    *,
+    group: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    per_query: bool = False,
+    n_threads: int | None = None,
+) -> dict[str, Any]:
+    """Return what `pairgram.metrics.evaluate` does, for metrics that are no names."""
+    names = [metric.name for metric in metrics]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"metrics must have distinct names, got {name!r} more than once")
+    labels = real_array(y, "y")
+    if labels.ndim != 1 or labels.size == 0:
+        raise ValueError(f"y must have shape (n_rows,) with n_rows >= 1, got {labels.shape}")
+    scores = real_array(score, "score")
+    if scores.ndim not in (1, 2) or scores.shape[-1] != labels.size:
+        raise ValueError(
+            f"score must have shape ({labels.size},) or (n_scores, {labels.size}) to go with y, "
+            f"got {scores.shape}"
+        )
+    queries = Queries.make(labels.size, qid=qid, group=group)
+    if per_query and sample_weight is not None:
+        raise ValueError("sample_weight weighs queries in the mean: per_query=True takes none")
+    weights = None if sample_weight is None else query_weights(sample_weight, queries)
+    values = per_query_scores(
+        metrics, labels, np.atleast_2d(scores), queries, resolve_n_threads(n_threads)
+    )
+    if scores.ndim == 1:
+        values = values[:, 0]
+    if per_query:
+        return dict(zip(names, values, strict=True))
+    means = Metric.mean(values, weights)
+    return dict(zip(names, means.tolist() if scores.ndim == 1 else means, strict=True))
+
+
+def per_query_scores(
+    metrics: Sequence[Metric],
+    y: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    queries: Queries,
+    n_threads: int | None,
+) -> NDArray[np.float64]:
+    """Check the values; return shape (n_metrics, n_scores, n_queries)."""
+    largest = check_labels(metrics, y)
+    check_scores(metrics, scores)
+    specs = [metric._spec(largest) for metric in metrics]
+    values = _core.evaluate_metrics(
+        y, scores, queries.offsets, queries.order, specs, resolve_n_threads(n_threads)
+    )
+    for t, metric in enumerate(metrics):
+        if metric.family == "pairwise_accuracy":
+            np.subtract(1.0, values[t], out=values[t])
+    return values
+
+
+def _largest(family: str, n_rows: int) -> float:
+    """Return how large labels and scores may be for the sums of a metric to stay finite."""
+    most: float = float(np.finfo(np.float64).max) / max(1, n_rows)
+    if family == "msd":
+        return float(np.sqrt(most / 32))
+    if family in ("m1d", "ranking_error"):
+        return most / max(1, n_rows) / 8
+    return most / 4 if family == "pearson" else np.inf
+
+
+def check_labels(metrics: Sequence[Metric], y: NDArray[np.float64]) -> float:
+    """Refuse labels that a metric cannot take; return the largest."""
+    smallest, largest = (float(y.min()), float(y.max())) if y.size else (0.0, 0.0)
+    if not (isfinite(smallest) and isfinite(largest)):
+        row = int(np.argmin(np.isfinite(y)))
+        raise ValueError(f"y must be finite, got {y[row]} in row {row}")
+    for metric in metrics:
+        kind = FAMILIES[metric.family].labels
+        if kind == "any":
+            limit = _largest(metric.family, len(y))
+            if max(largest, -smallest) > limit:
+                row = int(np.argmax(np.abs(y)))
+                raise ValueError(
+                    f"{metric.name} takes labels of at most {limit:.1e} in size (sums overflow), "
+                    f"got y = {y[row]:g} in row {row}"
+                )
+            continue
+        if smallest < 0:
+            raise ValueError(_bad_label(metric, y, y < 0, "labels >= 0"))
+        exponential = kind == "grade" or metric.gain == "exp2"
+        limit = 1000.0 if exponential else _LARGEST_GAIN
+        if largest > limit:
+            reason = "2**y overflows" if exponential else "sums overflow"
+            raise ValueError(_bad_label(metric, y, y > limit, f"labels <= {limit:g} ({reason})"))
+        if kind == "grade":
+            if (y != np.floor(y)).any():
+                raise ValueError(_bad_label(metric, y, y != np.floor(y), "integer labels"))
+            if metric.max_grade is not None and largest > metric.max_grade:
+                wanted = f"labels <= max_grade = {metric.max_grade:g}"
+                raise ValueError(_bad_label(metric, y, y > metric.max_grade, wanted))
+    return largest
+
+
+def _bad_label(metric: Metric, y: NDArray[np.float64], bad: NDArray[np.bool_], wanted: str) -> str:
+    row = int(np.argmax(bad))
+    free = ", ".join(
+        name for name, f in FAMILIES.items() if f.labels == "any" and "relevant" not in f.options
+    )
+    return (
+        f"{metric.name} takes {wanted}, got y = {y[row]:g} in row {row}; metrics for any real "
+        f"labels: {free}"
+    )
+
+
+def check_scores(metrics: Sequence[Metric], scores: NDArray[np.float64]) -> None:
+    """Refuse NaN, and infinities where a metric takes the values of scores."""
+    if scores.size == 0:
+        return
+    wants_finite = [m.name for m in metrics if FAMILIES[m.family].scores == "finite"]
+    smallest = float(scores.min())  # NaN if there is one
+    if smallest == smallest and not wants_finite:
+        return
+    limits = ((_largest(m.family, scores.shape[1]), m.name) for m in metrics)
+    limit, name = min((each for each in limits if each[1] in wants_finite), default=(np.inf, ""))
+    largest = float(scores.max())
+    if isfinite(smallest) and isfinite(largest):
+        if max(largest, -smallest) > limit:
+            which, row = divmod(int(np.argmax(np.abs(scores))), scores.shape[1])
+            raise ValueError(
+                f"{name} takes scores of at most {limit:.1e} in size (its sums overflow), got "
+                f"{scores[which, row]:g} in row {row}"
+            )
+        return
+    bad = ~np.isfinite(scores) if wants_finite else np.isnan(scores)
+    if not bad.any():
+        return
+    which, row = divmod(int(np.argmax(bad)), scores.shape[1])
+    where = f"row {row}" if scores.shape[0] == 1 else f"row {row} of score vector {which}"
+    wanted = f"finite for {wants_finite[0]}" if wants_finite else "a number"
+    raise ValueError(f"score must be {wanted}, got {scores[which, row]} in {where}")
+
+
+def query_weights(sample_weight: ArrayLike, queries: Queries) -> NDArray[np.float64]:
+    """Return the mean weight of the rows of every query."""
+    weights = queries.grouped(check_weights(sample_weight, queries.n_rows, "sample_weight"))
+    # A mean heeds their ratios alone: neither huge nor tiny ones shall leave the range of numbers.
+    weights = np.ldexp(weights, -int(np.frexp(weights.max(initial=0.0))[1]))
+    query = np.repeat(np.arange(queries.n_queries), queries.sizes)
+    sums = np.bincount(query, weights=weights, minlength=queries.n_queries)
+    return sums / np.maximum(queries.sizes, 1)

@@ -1,0 +1,83 @@
+"""A metric as scikit-learn's scorer, with qid and sample_weight routed to it."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from numpy.typing import ArrayLike
+from sklearn.utils.metadata_routing import MetadataRequest
+
+from pairgram.metrics.metric import Metric
+
+__all__ = ["RankingScorer"]
+
+
+class RankingScorer:
+    """What `metrics.make_scorer` returns."""
+
+    def __init__(self, metric: Metric, n_threads: int | None) -> None:
+        self.metric = metric
+        self.n_threads = n_threads
+        self._requests: dict[str, bool | str | None] = {"qid": True, "sample_weight": True}
+
+    def __call__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the mean of the metric for ``estimator.predict(X)``, the greater the better."""
+        if qid is None and _was_fitted_with_qid(estimator):
+            raise ValueError(
+                f"{type(estimator).__name__} was fitted with qid, but is scored without: pass "
+                "qid, in cross-validation after calling "
+                "sklearn.set_config(enable_metadata_routing=True)"
+            )
+        value = self.metric(
+            y,
+            estimator.predict(X),
+            qid,
+            sample_weight=sample_weight,
+            n_threads=self.n_threads,
+        )
+        return cast(float, value) if self.metric.greater_is_better else -cast(float, value)
+
+    def __repr__(self) -> str:
+        """Return the call that makes this scorer."""
+        threads = "" if self.n_threads is None else f", n_threads={self.n_threads}"
+        return f"make_scorer({self.metric!r}{threads})"
+
+    def set_score_request(
+        self, *, qid: bool | str | None = True, sample_weight: bool | str | None = True
+    ) -> RankingScorer:
+        """Say what scikit-learn's metadata routing hands over; both are requested to begin with.
+
+        Parameters
+        ----------
+        qid, sample_weight : bool, str or None
+            True: pass it on; False: do not; None: error if it is given; str: its name there.
+        """
+        self._requests = {"qid": qid, "sample_weight": sample_weight}
+        return self
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Return what scikit-learn's metadata routing hands over."""
+        request = MetadataRequest(owner=self)
+        for parameter, alias in self._requests.items():
+            request.score.add_request(param=parameter, alias=alias)
+        return request
+
+
+def _was_fitted_with_qid(estimator: Any) -> bool:
+    """Tell whether a ranker, or the one inside a fitted pipeline or search, was fitted with qid."""
+    while not hasattr(estimator, "uses_qid_"):
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif getattr(estimator, "steps", None):
+            estimator = estimator.steps[-1][1]
+        else:
+            return False
+    return bool(estimator.uses_qid_)

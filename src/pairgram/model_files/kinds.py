@@ -1,0 +1,399 @@
+"""The table of what files hold: settings and arrays of models, feature maps and statistics.
+
+Writing and reading check against it: what `save` writes, `load` takes, and what `load` takes can
+be used without another look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pairgram.feature_maps.landmarks import LANDMARKS
+from pairgram.feature_maps.random_nodes import ACTIVATIONS, NEED_POSITIVE, _segments
+from pairgram.kernels.settings import KERNELS, MAX_DEGREE
+from pairgram.model_files.schema import (
+    Array,
+    Arrays,
+    Record,
+    Setting,
+    Sizes,
+    brief,
+    check_arrays,
+    check_record,
+    choice,
+    integer,
+    list_of,
+    number,
+    optional,
+    require,
+)
+from pairgram.preferences.pairs import OMEGAS
+
+__all__ = ["MAPS", "MODELS", "STATISTICS", "Kind", "check_contents"]
+
+Check = Callable[[Any, Arrays, Sizes], None]
+
+
+def _nothing_more(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+    """Check nothing: settings and arrays do not depend on each other."""
+
+
+class Kind(NamedTuple):
+    """What a model, feature map or the statistics are in a file.
+
+    `relations` checks what settings and arrays must be to each other, once each is as described.
+    """
+
+    settings: Record
+    arrays: Mapping[str, Array]
+    relations: Check = _nothing_more
+
+
+# Settings
+
+FLAG = Setting("True or False", lambda value: isinstance(value, bool))
+COUNT = integer(1)
+POSITIVE = number(0, above=True)
+AT_LEAST_0 = number(0)
+THREADS = optional(COUNT)
+SEED = optional(integer(0, 2**32 - 1))
+FORM = choice("auto", "primal", "dual")
+WEIGHTING = choice("pairs", "documents", "queries")
+PAIRS = choice("kept", "dropped", *OMEGAS)
+SCOPE = choice("query", "global")
+TARGET = choice("label", "gain")
+NAMES = list_of(Setting("text", lambda value: isinstance(value, str)), "a list of names")
+RANGE = Setting(
+    "two finite numbers [low, high], low <= high",
+    lambda value: list_of(number(), "", 2).fits(value) and value[0] <= value[1],
+)
+DEGREE = Setting(
+    f"an integer from 1 to {MAX_DEGREE}",
+    lambda value: number(1, high=MAX_DEGREE).fits(value) and value == int(value),
+)
+_ACTIVATION = choice(*ACTIVATIONS)
+ACTIVATION = Setting(
+    f"of {_ACTIVATION.wanted}, or a list of these",
+    lambda value: _ACTIVATION.fits(value) or list_of(_ACTIVATION, "").fits(value),
+)
+# Bytes without limit are infinity.
+MEMORY_LIMIT = optional(number(0, high=float("inf")))
+LAST_ID = optional(
+    Setting(
+        "text or a finite number",
+        lambda value: isinstance(value, (str, int)) or number().fits(value),
+    )
+)
+NAMED = choice(*KERNELS)
+KERNEL = choice(*KERNELS, "precomputed")
+OF_KERNEL = {"gamma": optional(POSITIVE), "degree": DEGREE, "coef0": AT_LEAST_0}
+
+# Arrays
+
+FLOAT64, INT64 = ("float64",), ("int64",)
+FLOATS, INDICES = ("float32", "float64"), ("int32", "int64")
+
+
+# Feature maps. Their arrays' dimensions "features" and "outputs" are what they map from and to.
+
+
+def _nodes(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+    outputs, bias = sizes["outputs"], arrays["map_bias"]
+    require(
+        settings["n_nodes"] == outputs,
+        f"n_nodes is {settings['n_nodes']}, but map_bias has length {outputs}",
+    )
+    for begin, end, kind in _segments(settings["activation"], outputs):
+        require(kind != "gaussian" or (bias[begin:end] > 0).all(), NEED_POSITIVE)
+
+
+def _kernel_map(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+    rows, features = settings["shape"]
+    given = {
+        name for name in ("map_rows", "map_data", "map_indices", "map_indptr") if name in arrays
+    }
+    wanted: set[str] = {"map_rows"} & given or {"map_data", "map_indices", "map_indptr"}
+    if settings["kernel"] == "precomputed":
+        require(not given, "a precomputed kernel must have no support rows")
+        require(rows == features, f"shape must be square, got {settings['shape']}")
+    else:
+        require(given == wanted, "the support rows must be map_rows, or the three arrays of CSR")
+    for dimension, length in (("outputs", rows), ("features", features)):
+        found = sizes.setdefault(dimension, length)
+        require(found == length, f"shape is {settings['shape']}, but {dimension} is {found}")
+    if "map_support" in arrays:
+        support = arrays["map_support"]
+        increasing = support[0] >= 0 and (np.diff(support) > 0).all()
+        require(increasing, "map_support must hold row numbers that increase")
+    if "map_indptr" in arrays:
+        _check_csr(arrays, rows, features, sizes["n_entries"])
+    for name in ("map_rows", "map_data"):
+        _check_sign(settings["kernel"], arrays, name)
+
+
+def _check_csr(arrays: Arrays, n_rows: int, n_features: int, n_entries: int) -> None:
+    indices, indptr = arrays["map_indices"], arrays["map_indptr"]
+    require(
+        len(indptr) == n_rows + 1 and indptr[0] == 0 and indptr[-1] == n_entries,
+        f"map_indptr must lead from 0 to {n_entries} in {n_rows} rows",
+    )
+    require((indptr[1:] >= indptr[:-1]).all(), "map_indptr must not decrease")
+    if n_entries:
+        require(
+            indices.min() >= 0 and indices.max() < n_features,
+            f"map_indices must be from 0 to {n_features - 1}",
+        )
+
+
+def _check_sign(kernel: str, arrays: Arrays, name: str) -> None:
+    below = kernel == "minmax" and name in arrays and (arrays[name] < 0).any()
+    require(not below, f"{name} must be >= 0 with the kernel 'minmax'")
+
+
+def _nystroem(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+    require(
+        sizes["outputs"] <= sizes["landmarks"], "map_whitening must have no more columns than rows"
+    )
+    _check_sign(settings["fitted"]["name"], arrays, "map_components")
+    if "map_indices" in arrays:
+        rows = arrays["map_indices"]
+        require(rows.min() >= 0, "map_indices must be row numbers >= 0")
+
+
+MAPS: Mapping[str, Kind] = {
+    "KernelMap": Kind(
+        {
+            "kernel": KERNEL,
+            **OF_KERNEL,
+            "n_threads": THREADS,
+            "shape": list_of(COUNT, "two integers from 1 to 2^63 - 1", 2),
+        },
+        {
+            "map_support?": Array(INT64, ("outputs",)),
+            "map_rows?": Array(FLOATS, ("outputs", "features")),
+            "map_data?": Array(FLOATS, ("n_entries",)),
+            "map_indices?": Array(INDICES, ("n_entries",)),
+            "map_indptr?": Array(INDICES, ("ends",)),
+        },
+        _kernel_map,
+    ),
+    "Nystroem": Kind(
+        {
+            "kernel": NAMED,
+            **OF_KERNEL,
+            "n_components": optional(COUNT),
+            "landmarks": choice(*LANDMARKS),
+            "tol": AT_LEAST_0,
+            "random_state": SEED,
+            "n_threads": THREADS,
+            "fitted": {**OF_KERNEL, "name": NAMED, "gamma": POSITIVE},
+        },
+        {
+            "map_components": Array(FLOAT64, ("landmarks", "features")),
+            "map_whitening": Array(FLOAT64, ("landmarks", "outputs")),
+            "map_indices?": Array(INT64, ("landmarks",)),
+        },
+        _nystroem,
+    ),
+    "RandomFourier": Kind(
+        {
+            "n_components": COUNT,
+            "kernel": choice("rbf", "laplacian", "cauchy"),
+            "gamma": optional(POSITIVE),
+            "orthogonal": FLAG,
+            "random_state": SEED,
+            "n_threads": THREADS,
+            "fitted": {"kernel_": choice("rbf", "laplacian", "cauchy"), "gamma_": POSITIVE},
+        },
+        {
+            "map_weights": Array(FLOAT64, ("features", "outputs")),
+            "map_bias": Array(FLOAT64, ("outputs",)),
+        },
+    ),
+    "RandomNodes": Kind(
+        {
+            "n_nodes": COUNT,
+            "activation": ACTIVATION,
+            "weight_range": RANGE,
+            "bias_range": RANGE,
+            "distribution": choice("uniform", "normal"),
+            "random_state": SEED,
+            "n_threads": THREADS,
+        },
+        {
+            "map_weights": Array(FLOAT64, ("features", "outputs")),
+            "map_bias": Array(FLOAT64, ("outputs",)),
+        },
+        _nodes,
+    ),
+}
+
+
+# Models. The dimension "outputs" is that of their feature map, or of the features without one.
+
+OF_PAIRS = {
+    "pairs": optional(PAIRS),
+    "scope": SCOPE,
+    "weighting": WEIGHTING,
+    "target": TARGET,
+}
+FITTED = {"uses_qid_": FLAG, "n_features_in_": COUNT, "feature_names_in_?": NAMES}
+IN_A_FORM = {**FITTED, "form_": choice("primal", "dual")}
+RIDGE_OR_KERNEL = {
+    "kernel": optional(KERNEL),
+    **OF_KERNEL,
+    "form": FORM,
+    "n_threads": THREADS,
+    "fitted": IN_A_FORM,
+}
+OF_NODES = {
+    "n_nodes": COUNT,
+    "activation": ACTIVATION,
+    "weight_range": RANGE,
+    "random_state": SEED,
+}
+OF_MACHINE = {**RIDGE_OR_KERNEL, **OF_NODES, "C": POSITIVE, "bias_range": RANGE}
+
+
+def _model(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+    fitted, features = settings["fitted"], sizes["features"]
+    require(
+        fitted["n_features_in_"] == features,
+        f"fitted.n_features_in_ is {fitted['n_features_in_']}, but the features are {features}",
+    )
+    names = fitted.get("feature_names_in_")
+    require(names is None or len(names) == features, f"want {features} names of features")
+
+
+def _kind(settings: Record) -> Kind:
+    return Kind(settings, {"coef_": Array(FLOAT64, ("outputs",))}, _model)
+
+
+MODELS: Mapping[str, Kind] = {
+    "RankRLS": _kind({**RIDGE_OR_KERNEL, **OF_PAIRS, "alpha": AT_LEAST_0, "scale": FLAG}),
+    "PointwiseELM": _kind(OF_MACHINE),
+    "PairwiseELM": _kind({**OF_MACHINE, "pairs": PAIRS}),
+    "ELMRank": _kind(
+        {
+            **OF_NODES,
+            "alpha": AT_LEAST_0,
+            "C": POSITIVE,
+            "pairs": optional(PAIRS),
+            "scope": SCOPE,
+            "bias_range": optional(RANGE),
+            "n_estimators": COUNT,
+            "n_threads": THREADS,
+            "fitted": FITTED,
+        }
+    ),
+    "RankSVM": _kind(
+        {
+            "C": POSITIVE,
+            "loss": choice("squared_hinge", "squared"),
+            "weighting": WEIGHTING,
+            "tol": POSITIVE,
+            "max_iter": COUNT,
+            "warm_start?": FLAG,
+            "memory_limit": MEMORY_LIMIT,
+            "n_threads": THREADS,
+            "fitted": FITTED,
+        }
+    ),
+    "MPRank": _kind({**RIDGE_OR_KERNEL, "C": POSITIVE}),
+    "LSSVR": _kind(
+        {**RIDGE_OR_KERNEL, "C": POSITIVE, "fitted": {**IN_A_FORM, "intercept_": number()}}
+    ),
+}
+
+
+# Statistics
+
+
+def _statistics(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+    outputs, state = sizes["columns"] - 1, settings["state"]
+    require(outputs >= 1, "sums must have two rows and columns, or more")
+    found = sizes.setdefault("outputs", outputs)
+    require(found == outputs, f"sums are of {outputs} features, but the feature map makes {found}")
+    names, features = state["feature_names_in_"], sizes.setdefault("features", outputs)
+    require(names is None or len(names) == features, f"want {features} names of features")
+    scatter = settings["scope"] == "global" and settings["pairs"] == "kept"
+    require(
+        "varying" not in arrays or arrays["varying"].min(initial=0) >= 0, "varying must be >= 0"
+    )
+    for name in ("mean", "origin"):
+        require((name in arrays) == scatter, f"{name} must be there with scope 'global' alone")
+
+
+STATISTICS: Mapping[str, Kind] = {
+    "Pairgram": Kind(
+        {
+            **OF_PAIRS,
+            "state": {
+                "n_rows": integer(0),
+                "n_queries": integer(0),
+                "_pair_weight": number(),
+                "_weight": AT_LEAST_0,
+                "_first_id?": LAST_ID,
+                "_last_id": LAST_ID,
+                "ids?": optional(choice("check")),
+                "feature_names_in_": optional(NAMES),
+            },
+        },
+        {
+            "sums": Array(FLOAT64, ("columns", "columns")),
+            "mean?": Array(FLOAT64, ("columns",)),
+            "origin?": Array(FLOAT64, ("columns",)),
+            "varying?": Array(INT64, ("outputs",)),
+            "ids?": Array(("uint64",), ("ids",)),
+        },
+        _statistics,
+    )
+}
+
+
+def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
+    """Raise a ValueError unless the contents of a file are those of its kind.
+
+    Parameters
+    ----------
+    kind : str
+    arrays : mapping of str to ndarray
+    settings : what JSON can hold
+        With a "feature_map", None or the record of one.
+    """
+    table = {**MODELS, **STATISTICS}.get(kind)
+    if table is None:
+        raise ValueError(f"holds {brief(kind)}, which this version does not know")
+    require(
+        isinstance(settings, dict) and "feature_map" in settings,
+        f"the settings must be an object of JSON with a feature_map, got {brief(settings)}",
+    )
+    own = {name: value for name, value in settings.items() if name != "feature_map"}
+    check_record(own, table.settings)
+    feature_map, wanted = settings["feature_map"], dict(table.arrays)
+    of_map = None
+    if feature_map is not None:
+        of_map = _kind_of_map(feature_map)
+        wanted |= of_map.arrays
+    sizes = check_arrays(arrays, wanted)
+    if of_map is not None:
+        of_map.relations(feature_map, arrays, sizes)
+    elif "outputs" in sizes:
+        sizes.setdefault("features", sizes["outputs"])
+    table.relations(own, arrays, sizes)
+
+
+def _kind_of_map(settings: Any) -> Kind:
+    name = settings.get("kind") if isinstance(settings, dict) else None
+    table = MAPS.get(name) if isinstance(name, str) else None
+    if table is None:
+        raise ValueError(f"a feature map of kind {brief(name)} is not known to this version")
+    check_record(
+        {key: value for key, value in settings.items() if key != "kind"},
+        table.settings,
+        "feature_map",
+    )
+    return table

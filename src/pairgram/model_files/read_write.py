@@ -1,0 +1,175 @@
+"""Files that hold arrays and settings: safetensors with JSON metadata; loading runs no code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import safetensors
+from numpy.typing import NDArray
+from safetensors.numpy import save
+
+from pairgram._core import __version__
+from pairgram._support.files import replacing, shown
+from pairgram.model_files.kinds import check_contents
+from pairgram.model_files.schema import brief
+
+__all__ = ["read_file", "write_file", "written_by"]
+
+FORMAT = "pairgram-1"
+Settings = dict[str, Any]
+
+
+def write_file(
+    path: str | os.PathLike[str],
+    kind: str,
+    arrays: Mapping[str, NDArray[Any]],
+    settings: Settings,
+) -> None:
+    """Write arrays and settings to a safetensors file, whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path-like
+    kind : str
+        What the file holds, a class name in the tables of `pairgram.model_files.kinds`.
+    arrays : mapping of str to ndarray
+    settings : dict
+        What JSON can hold, and NumPy scalars, which come back as Python's.
+
+    Raises
+    ------
+    ValueError
+        If a setting is a Python callable or of another type that JSON does not know; if a setting
+        or array is not as the tables say, so that no file could be read again.
+    OSError
+        If the file cannot be written; what stood there before is untouched.
+    """
+    for name, value in settings.items():
+        _check_setting(name, value)
+    text = json.dumps(settings, sort_keys=True, default=_plain)
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    try:
+        check_contents(kind, arrays, json.loads(text))
+    except ValueError as error:
+        raise ValueError(f"cannot be saved: {error}") from None
+    metadata = {
+        "format": FORMAT,
+        "version": __version__,
+        "kind": kind,
+        "settings": text,
+        "sha256": _digest(kind, text, arrays),
+    }
+    contents = save(dict(arrays), metadata)
+    with replacing(path) as file:
+        file.write(contents)
+
+
+def read_file(
+    path: str | os.PathLike[str], kinds: tuple[str, ...] | None = None
+) -> tuple[str, dict[str, NDArray[Any]], Settings]:
+    """Read what `write_file` wrote: (kind, arrays, settings).
+
+    What is returned has been checked against the tables of `pairgram.model_files.kinds`.
+
+    Raises
+    ------
+    ValueError
+        If the file is not one of ours, is of another kind than `kinds`, is damaged, or holds what
+        `write_file` does not write; it names the file. The checksum tells damage, not intent: it
+        has no key.
+    OSError
+        If the file cannot be read.
+    """
+    with open(path, "rb"):  # a missing file is the system's error, with its name
+        pass
+    name = shown(path)
+    metadata, arrays = _contents(path, kinds)
+    if metadata.get("format") != FORMAT:
+        raise ValueError(
+            f"{name}: a safetensors file, but its format is {brief(metadata.get('format'))} and "
+            f"not {FORMAT!r}"
+        )
+    kind, text = metadata.get("kind", ""), metadata.get("settings", "")
+    if metadata.get("sha256") != _digest(kind, text, arrays):
+        raise ValueError(f"{name}: damaged, its checksum does not match its contents")
+    if kinds is not None and kind not in kinds:
+        raise ValueError(f"{name}: holds {brief(kind)}, want {' or '.join(map(repr, kinds))}")
+    try:
+        settings = json.loads(text)
+        check_contents(kind, arrays, settings)
+    except RecursionError:
+        raise ValueError(f"{name}: its settings are nested too deeply") from None
+    except ValueError as error:
+        version = brief(metadata.get("version"))
+        raise ValueError(
+            f"{name}: {error} (the file says it is of pairgram {version}, this is {__version__})"
+        ) from None
+    return kind, arrays, settings
+
+
+def _contents(
+    path: str | os.PathLike[str], kinds: tuple[str, ...] | None
+) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
+    """Return the metadata and arrays of a safetensors file."""
+    try:
+        with safetensors.safe_open(path, framework="numpy") as file:
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return file.metadata() or {}, arrays
+    except MemoryError:
+        raise
+    except Exception:  # whatever safetensors raises on bytes that are none of its own
+        if _begins_like_ours(path):
+            raise ValueError(f"{shown(path)}: damaged or cut off") from None
+        what = "model" if kinds is not None and "Pairgram" not in kinds else "file"
+        raise ValueError(
+            f"{shown(path)}: not a {what} that pairgram wrote (a safetensors file)"
+        ) from None
+
+
+def _begins_like_ours(path: str | os.PathLike[str]) -> bool:
+    """Tell a damaged safetensors file, whose JSON header follows its length, from other files."""
+    with open(path, "rb") as file:
+        return file.read(10)[8:] == b'{"'
+
+
+def written_by(path: str | os.PathLike[str]) -> str | None:
+    """Return the version of the package that wrote a file, None if it does not say."""
+    with safetensors.safe_open(path, framework="numpy") as file:
+        version: str | None = (file.metadata() or {}).get("version")
+    return version
+
+
+def _check_setting(name: str, value: Any) -> None:
+    if callable(value):
+        raise ValueError(
+            f"{name} is a Python callable, which a file cannot hold without running code when "
+            "it is loaded; use one of the named settings"
+        )
+    try:
+        json.dumps(value, default=_plain)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name}, of type {type(value).__name__}, cannot be saved: {error}"
+        ) from None
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy scalar as Python's."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, (bool, int, float, str)):
+        return plain
+    raise TypeError(f"a file holds numbers, text, lists and dicts, not {type(value).__name__}")
+
+
+def _digest(kind: str, text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256(f"{kind}\n{text}\n".encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()

@@ -1,0 +1,115 @@
+"""Which pairs of rows count, how much, and what they are fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairgram._support.arrays import real_array
+
+__all__ = ["PairSettings", "Pairs", "Scope", "Target", "Weighting"]
+
+Omega = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+Pairs = Literal["kept", "dropped", "gain", "absdiff"] | Omega | None
+Scope = Literal["query", "global"]
+Weighting = Literal["pairs", "documents", "queries"]
+Target = Literal["label", "gain"]
+
+OMEGAS: dict[str, Omega] = {
+    "gain": lambda a, b: np.abs(np.exp2(a) - np.exp2(b)),
+    "absdiff": lambda a, b: np.abs(a - b),
+}
+MAX_LEVELS = 1000  # of a general ω: each query costs levels³ / 3 flops
+
+
+@dataclass(frozen=True)
+class PairSettings:
+    """The pairs part of a model: which pairs, between which rows, with what weight and target.
+
+    Raises
+    ------
+    ValueError
+        If a setting is none of the values listed in `RankRLS`; it names the setting.
+    """
+
+    pairs: Pairs = "kept"
+    scope: Scope = "query"
+    weighting: Weighting = "pairs"
+    target: Target = "label"
+
+    def __post_init__(self) -> None:
+        if not (self.pairs is None or callable(self.pairs)):
+            others = " a callable w(y_i, y_j), or None (no pairs: least squares on rows)"
+            _check_choice("pairs", self.pairs, ("kept", "dropped", *OMEGAS), others)
+        _check_choice("scope", self.scope, ("query", "global"))
+        _check_choice("weighting", self.weighting, ("pairs", "documents", "queries"))
+        _check_choice("target", self.target, ("label", "gain"))
+
+    @property
+    def kind(self) -> str:
+        """The name that the kernels know: none, kept, dropped or omega."""
+        if self.pairs is None:
+            return "none"
+        return self.pairs if self.pairs in ("kept", "dropped") else "omega"
+
+    def targets(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what the pairs' differences are fitted to: labels, or gains 2^y − 1."""
+        if self.target == "label":
+            return y
+        with np.errstate(over="ignore"):
+            gains = np.exp2(y) - 1
+        if not np.isfinite(gains).all():
+            row = int(np.argmin(np.isfinite(gains)))
+            raise ValueError(f"target='gain' is 2^y - 1, too large for label {y[row]} in row {row}")
+        return np.asarray(gains)
+
+    def levels(
+        self, y: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Return the distinct labels (K,) and ω on their pairs (K, K); None unless ω is general.
+
+        Raises
+        ------
+        ValueError
+            If there are more than 1,000 distinct labels, or ω is not finite, symmetric and ≥ 0.
+        """
+        if self.kind != "omega":
+            return None
+        values = np.unique(y)
+        if len(values) > MAX_LEVELS:
+            raise ValueError(
+                f"pairs={self.pairs!r} takes at most {MAX_LEVELS} distinct labels, got "
+                f"{len(values)}; pairs='kept' and pairs='dropped' take any real labels"
+            )
+        omega = self.pairs if callable(self.pairs) else OMEGAS[str(self.pairs)]
+        with np.errstate(over="ignore", invalid="ignore"):
+            weights = real_array(
+                omega(values[:, None], values[None, :]), f"what pairs={self.pairs!r} gives"
+            )
+        if weights.shape != (len(values), len(values)):
+            raise ValueError(
+                "pairs must be a callable that broadcasts like a NumPy ufunc: called with labels "
+                f"of shapes ({len(values)}, 1) and (1, {len(values)}), it gave {weights.shape}"
+            )
+        for wrong, what in (
+            (~np.isfinite(weights), "finite"),
+            (weights < 0, ">= 0"),
+            (weights != weights.T, "symmetric"),
+        ):
+            if wrong.any():
+                i, j = np.argwhere(wrong)[0]
+                raise ValueError(
+                    f"pair weights must be {what}, but pairs={self.pairs!r} gives "
+                    f"{weights[i, j]} for labels {values[i]} and {values[j]}"
+                )
+        return values, np.ascontiguousarray(weights)
+
+
+def _check_choice(name: str, value: Any, choices: tuple[str, ...], more: str = "") -> None:
+    if not isinstance(value, str) or value not in choices:
+        wanted = ", ".join(map(repr, choices)) + ("," + more if more else "")
+        raise ValueError(f"{name} must be one of {wanted}; got {value!r}")

@@ -1,0 +1,336 @@
+"""Checked ranking data, as the kernels take it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array, column_or_1d
+
+from pairgram import _core
+from pairgram._support.arrays import (
+    column_names,
+    naming_columns,
+    readable,
+    real_array,
+    refuse_lossy,
+)
+from pairgram._support.checks import first_not_finite, require_finite
+from pairgram._support.memory import available_memory
+from pairgram.feature_maps.base import mapped
+from pairgram.feature_maps.kernel_map import KernelMap
+from pairgram.feature_maps.known import native_map
+from pairgram.feature_maps.random_nodes import RandomNodes
+from pairgram.preferences.pairs import PairSettings
+from pairgram.preferences.queries import Queries, check_weights
+
+__all__ = ["RankingData", "names_of", "require_finite_features"]
+
+DENSE_BLOCK_BYTES = 64 << 20
+# Σ W of all pairs, beyond which squares and products of solutions leave the range of numbers.
+SMALLEST_PAIR_WEIGHT, LARGEST_PAIR_WEIGHT = 1e-290, 1e303
+
+
+@dataclass(frozen=True, eq=False)
+class RankingData:
+    """Rows, labels, queries and weights that have been checked.
+
+    Attributes
+    ----------
+    X : C-contiguous ndarray or csr_array, shape (n_rows, n_features), float64 or float32
+        It may hold NaN or infinity: the Gram matrix will show it.
+    y : ndarray of shape (n_rows,), float64
+    queries : Queries
+    row_weights : ndarray of shape (n_rows,), float64, or None
+    query_weights : ndarray of shape (n_queries,), float64, or None
+    feature_map : fitted transformer of X, or None
+    """
+
+    X: Any
+    y: NDArray[np.float64]
+    queries: Queries
+    row_weights: NDArray[np.float64] | None = None
+    query_weights: NDArray[np.float64] | None = None
+    feature_map: Any = None
+
+    @classmethod
+    def make(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+    ) -> RankingData:
+        """Check and delimit rows that come straight from a caller."""
+        X = readable(X, "X")
+        with naming_columns(X, "X"):
+            X = check_array(
+                X,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+                ensure_all_finite=False,
+                input_name="X",
+            )
+        refuse_lossy(y, "y")
+        labels = real_array(column_or_1d(y, warn=True), "y")
+        if len(labels) != X.shape[0]:
+            raise ValueError(
+                f"y must have a label for each of the {X.shape[0]} rows of X, got {len(labels)}"
+            )
+        if not np.isfinite(labels).all():
+            row = int(np.argmin(np.isfinite(labels)))
+            raise ValueError(f"y must not hold NaN or infinity, got {labels[row]} in row {row}")
+        return cls.delimit(X, labels, qid, group, sample_weight, query_weight)
+
+    @classmethod
+    def delimit(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+    ) -> RankingData:
+        """Delimit rows whose X and y have been checked; check ids and weights."""
+        n_rows = X.shape[0]
+        queries = Queries.make(n_rows, qid=qid, group=group)
+        return cls(
+            X if scipy.sparse.issparse(X) else np.require(X, requirements=["C", "A"]),
+            real_array(y, "y"),
+            queries,
+            None
+            if sample_weight is None
+            else check_weights(sample_weight, n_rows, "sample_weight"),
+            None if query_weight is None else queries.per_query(query_weight, "query_weight"),
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, after the feature map."""
+        if self.feature_map is None:
+            return int(self.X.shape[1])
+        if type(self.feature_map) is RandomNodes:
+            return len(self.feature_map.bias_)
+        if type(self.feature_map) is KernelMap:
+            return self.feature_map.n_columns
+        return int(self.features(slice(0, 1)).shape[1])
+
+    @property
+    def v(self) -> NDArray[np.float64]:
+        """The row weights, ones where none were given: (n_rows,)."""
+        return np.ones(len(self.y)) if self.row_weights is None else self.row_weights
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the features: that of X, but float64 of a kernel, which float32 ruins."""
+        kernel = isinstance(self.feature_map, KernelMap)
+        dtype: np.dtype[Any] = np.dtype(np.float64 if kernel else self.X.dtype)
+        return dtype
+
+    @property
+    def query_weight_of_rows(self) -> NDArray[np.float64]:
+        """The weight of the query of every row, ones where none were given: (n_rows,)."""
+        if self.query_weights is None:
+            return np.ones(len(self.y))
+        return self.query_weights[self.queries.index()]
+
+    def targets(self, settings: PairSettings, *, constant: bool = False) -> NDArray[np.float64]:
+        """Return what is fitted, (n_rows, 1), with a column of ones before it on request."""
+        targets = settings.targets(self.y)
+        return np.column_stack([np.ones(len(targets)), targets] if constant else [targets])
+
+    def features(self, rows: Any = slice(None)) -> Any:
+        """Return the features of the given rows: those of X, or what the feature map makes."""
+        X = self.X[rows]
+        return X if self.feature_map is None else mapped(self.feature_map, X)
+
+    def require_finite_features(self) -> None:
+        """Raise a ValueError that names the row and column where X, or a feature, is not finite."""
+        require_finite(self.X, "X")
+        if self.feature_map is not None:
+            require_finite_features(self.feature_map, self.X)
+
+    def take(self, rows: NDArray[np.int64]) -> RankingData:
+        """Return the given rows as data of their own; queries keep their weights."""
+        kept, numbers = np.unique(self.queries.index()[rows], return_inverse=True)
+        queries = Queries.make(len(rows), qid=numbers)
+        old = kept if queries.ids is None else kept[queries.ids]
+        return RankingData(
+            self.X[rows],
+            self.y[rows],
+            queries,
+            None if self.row_weights is None else self.row_weights[rows],
+            None if self.query_weights is None else self.query_weights[old],
+            self.feature_map,
+        )
+
+    def as_scope(self, settings: PairSettings) -> RankingData:
+        """Return the rows as the queries whose pairs count: one for pairs of all rows."""
+        together = settings.scope == "global" and settings.pairs is not None
+        return self.as_one_query() if together else self
+
+    def as_one_query(self) -> RankingData:
+        """Return the same rows as a single query (scope="global")."""
+        if self.query_weights is not None:
+            raise ValueError("query_weight has no meaning with scope='global': all rows form one")
+        return replace(self, queries=Queries.make(len(self.y)))
+
+    def has_pairs(self, settings: PairSettings) -> NDArray[np.bool_]:
+        """Tell which queries have rows that count (pointwise), or pairs that can: (n_queries,)."""
+        queries = self.queries
+        seen = queries.grouped(self.v) > 0
+        if settings.pairs is None:
+            needed = 1
+            values = seen.astype(np.int64)
+        elif settings.kind == "kept":
+            needed = 2
+            values = seen.astype(np.int64)
+        else:  # a row whose label differs from that of the query's first counted row
+            needed = 1
+            labels = queries.grouped(self.y)
+            first = np.zeros(queries.n_queries)
+            index = np.repeat(np.arange(queries.n_queries), queries.sizes)
+            counted = np.flatnonzero(seen)[::-1]
+            first[index[counted]] = labels[counted]
+            values = (seen & (labels != first[index])).astype(np.int64)
+        sums = np.concatenate(([0], np.cumsum(values)))[queries.offsets]
+        has = np.diff(sums) >= needed
+        return has if self.query_weights is None else has & (self.query_weights > 0)
+
+    def require_pairs(self, settings: PairSettings) -> None:
+        """Raise a ValueError where no pair counts, or no row (pointwise)."""
+        if not self.as_scope(settings).has_pairs(settings).any():
+            raise ValueError(
+                f"no pair of rows counts, with pairs={settings.pairs!r} and n_samples="
+                f"{len(self.y)}: every query has a single row, or weight 0, or, where tied pairs "
+                "do not count, rows of one label"
+            )
+
+    def require_pair_weight(self, settings: PairSettings, pair_weight: float) -> None:
+        """Raise a ValueError where the weights of pairs, Σ W in all, leave the range of numbers.
+
+        A pair has the product of two row weights, which may be 0 or infinite where they are not.
+        """
+        if not pair_weight <= LARGEST_PAIR_WEIGHT:
+            raise ValueError(
+                "sample_weight or query_weight too large: the weights of all pairs, products of "
+                f"two, add up to {pair_weight:.1g}, want at most {LARGEST_PAIR_WEIGHT:g}"
+            )
+        has_pairs = None
+        if settings.weighting == "queries" and self.row_weights is not None:
+            has_pairs = self.has_pairs(settings)
+            every = self.query_weights if self.query_weights is not None else 1.0
+            expected = float((has_pairs * every).sum()) * (1 if settings.pairs is None else 2)
+            vanished = pair_weight < 0.999999 * expected
+        else:
+            vanished = pair_weight < SMALLEST_PAIR_WEIGHT
+        if not vanished:
+            return
+        has_pairs = self.has_pairs(settings) if has_pairs is None else has_pairs
+        if has_pairs.any():
+            raise ValueError(
+                "sample_weight or query_weight too small"
+                f"{', or labels too close' * (settings.kind == 'omega')}: the weights of all "
+                f"pairs, products of two, add up to {pair_weight:.1g}, want at least "
+                f"{SMALLEST_PAIR_WEIGHT:g}, or vanish in a query"
+            )
+
+    def pair_weight(self, settings: PairSettings) -> float:
+        """Return ``Σ_ij W_ij``, both orders and the diagonal, from labels and weights alone."""
+        labelled = replace(self, X=np.empty((len(self.y), 0)), feature_map=None)
+        ((_, (arguments, named)),) = labelled.kernel_blocks(settings)
+        return float(_core.gram(*arguments, **named, n_threads=1)[1])
+
+    @property
+    def may_vanish(self) -> bool:
+        """Whether row or query weights may make pair weights that leave the range of numbers."""
+        return self.row_weights is not None or self.query_weights is not None
+
+    def kernel_blocks(
+        self, settings: PairSettings, *, constant: bool = False
+    ) -> Iterator[tuple[NDArray[np.int64] | slice, tuple[tuple[Any, ...], dict[str, Any]]]]:
+        """Yield (rows, arguments of the least-squares kernels) for dense blocks of whole queries.
+
+        With `constant`, a column of ones stands before the target.
+
+        Dense X is one block, which the kernels map where they know the feature map; CSR X, and rows
+        that Python maps, come in blocks of about 64 MiB.
+        """
+        targets, levels = self.targets(settings, constant=constant), settings.levels(self.y)
+        node_map = native_map(self.feature_map, self.X.dtype)
+        for rows, block in self._dense_blocks(node_map is not None):
+            yield (
+                rows,
+                (
+                    (block.X, np.ascontiguousarray(targets[rows]), block.y, block.queries.offsets),
+                    {
+                        "order": block.queries.order,
+                        "row_weights": block.row_weights,
+                        "query_weights": block.query_weights,
+                        "pairs": settings.kind,
+                        "weighting": settings.weighting,
+                        "level_values": levels[0] if levels else None,
+                        "omega": levels[1] if levels else None,
+                        "map": node_map,
+                    },
+                ),
+            )
+
+    def _dense_blocks(
+        self, mapped_by_kernels: bool
+    ) -> Iterator[tuple[NDArray[np.int64] | slice, RankingData]]:
+        sparse = scipy.sparse.issparse(self.X)
+        transform = self.feature_map is not None and not mapped_by_kernels
+        if not sparse and not transform:
+            yield slice(None), self
+            return
+        queries = self.queries
+        order = np.arange(queries.n_rows) if queries.order is None else queries.order
+        width = max(1, self.X.shape[1], self.n_features if transform else 1)
+        most = max(1, DENSE_BLOCK_BYTES // (width * self.dtype.itemsize))
+        first = 0
+        while first < queries.n_queries:
+            begin = queries.offsets[first]
+            last = int(np.searchsorted(queries.offsets, begin + most, side="right")) - 1
+            last = max(last, first + 1)
+            rows = order[begin : queries.offsets[last]]
+            if len(rows):
+                block = self.take(rows)
+                needed = 2 * len(rows) * width * self.dtype.itemsize
+                if needed > max(DENSE_BLOCK_BYTES * 4, available_memory()):
+                    raise MemoryError(
+                        f"a query of {len(rows)} rows and {width} features takes "
+                        f"{needed / 2**30:.1f} GiB as a dense block with a copy, but "
+                        f"{available_memory() / 2**30:.1f} GiB are free"
+                    )
+                X = block.features() if transform else block.X
+                X = X.toarray() if scipy.sparse.issparse(X) else X
+                yield rows, replace(block, X=np.require(X, self.dtype, ["C", "A"]))
+            first = last
+
+
+def require_finite_features(feature_map: Any, X: Any) -> None:
+    """Raise a ValueError that names where a fitted transformer makes NaN or infinity of X."""
+    for begin in range(0, X.shape[0], 1024):
+        found = first_not_finite(mapped(feature_map, X[begin : begin + 1024]))
+        if found is not None:
+            what, row, column = found
+            raise ValueError(
+                f"feature_map makes {what} of row {begin + row} of X, in its column {column}, "
+                "counted from 0"
+            )
+
+
+def names_of(X: Any) -> list[str] | None:
+    """Return the column names of a frame, None where X has none or not all are text."""
+    names = column_names(X)
+    return names if names and all(isinstance(name, str) for name in names) else None

@@ -1,0 +1,269 @@
+"""What linear rankers share: checks of data, prediction, score, files."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pairgram._support.arrays import naming_columns, readable, refuse_lossy
+from pairgram._support.checks import require_finite
+from pairgram._support.row_warnings import warn_of_rows, without_row_warnings
+from pairgram._support.whole_fit import WholeFit
+from pairgram.feature_maps.known import describe_map, is_known, is_native, set_threads
+from pairgram.feature_maps.random_nodes import RandomNodes
+from pairgram.metrics import get_metric
+from pairgram.model_files.read_write import write_file
+from pairgram.preferences.queries import warn_of_missing_queries
+from pairgram.problem.data import RankingData
+from pairgram.rankers.row_scores import checked_rows, scores_of
+
+__all__ = ["LinearRanker"]
+
+
+class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
+    """What the linear rankers share: checks, prediction, score, files."""
+
+    __metadata_request__fit = {"qid": True, "sample_weight": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True, "sample_weight": True}  # noqa: RUF012
+
+    _file_kind = "RankRLS"  # the class of the model that a file holds
+
+    coef_: NDArray[np.float64]
+    feature_map_: Any
+    uses_qid_: bool
+    feature_map: Any
+    n_threads: int | None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+    def _check(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_weight: ArrayLike | None,
+    ) -> RankingData:
+        data = self._check_rows(X, y, qid, group, sample_weight, query_weight)
+        return self._with_map(data, self._unfitted_map())
+
+    def _with_map(self, data: RankingData, feature_map: Any) -> RankingData:
+        """Return `data` with a clone of the feature map, fitted to them."""
+        if feature_map is None:
+            return data
+        feature_map = clone(feature_map)
+        set_threads(feature_map, self.n_threads)
+        if is_known(feature_map):
+            warn_of_rows(feature_map, data.X, getattr(self, "feature_names_in_", None))
+        if type(feature_map) is RandomNodes:  # which do not depend on the rows
+            nodes = feature_map._draw_for(data.X.shape[1])
+            if not is_native(nodes):  # Python maps blocks, and would not know the row
+                require_finite(data.X, "X")
+            return replace(data, feature_map=nodes)
+        with without_row_warnings():  # which it would give without the names
+            return replace(data, feature_map=feature_map.fit(data.X, data.y))
+
+    def _check_rows(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_weight: ArrayLike | None,
+    ) -> RankingData:
+        X = readable(X, "X")
+        refuse_lossy(y, "y")
+        with naming_columns(X, "X"):
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+                ensure_all_finite=False,
+            )
+        return self._delimit(X, y, qid, group, sample_weight, query_weight)
+
+    def _delimit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_weight: ArrayLike | None,
+    ) -> RankingData:
+        """Delimit rows whose X and y have been checked, and check their weights."""
+        data = RankingData.delimit(X, y, qid, group, sample_weight, query_weight)
+        for name, weights in (
+            ("sample_weight", data.row_weights),
+            ("query_weight", data.query_weights),
+        ):
+            if weights is not None and not weights.any():
+                raise ValueError(f"{name} must not be zero for every row: no pair would count")
+        return data
+
+    @property
+    def _needs_queries(self) -> bool:
+        """Whether the model is of pairs within queries."""
+        pairs = getattr(self, "pairs", "kept")
+        several = pairs if isinstance(pairs, (list, tuple)) else [pairs]
+        within = getattr(self, "scope", "query") == "query"
+        return within and any(one is not None for one in several)
+
+    def _warn_of_missing_queries(
+        self, data: RankingData, qid: ArrayLike | None, group: ArrayLike | None
+    ) -> None:
+        """Warn in `fit` where ids seem to have been forgotten."""
+        if self._needs_queries and qid is None and group is None:
+            warn_of_missing_queries(self, len(data.y))
+
+    def _unfitted_map(self) -> Any:
+        """Return the feature map of which `fit` fits a clone."""
+        return self.feature_map
+
+    def _validation(
+        self,
+        feature_map: Any,
+        uses_qid: bool,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+    ) -> RankingData:
+        if qid is None and uses_qid:
+            raise ValueError("cv is a validation set (X, y), but fit has qid: give (X, y, qid)")
+        X = readable(X, "X of cv")
+        refuse_lossy(y, "y of cv")
+        with naming_columns(X, "X of cv"):
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                reset=False,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=False,
+            )
+        if feature_map is None:  # which may take NaN
+            require_finite(X, "X of cv")
+        return replace(RankingData.delimit(X, y, qid), feature_map=feature_map)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the scores by which rows are ranked, highest first.
+
+        ``X @ coef_``, or ``feature_map_.transform(X) @ coef_`` where there is a feature map.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features)
+            With ``kernel="precomputed"`` the kernels of every row with the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float32 for float32 X and else float64
+
+        Raises
+        ------
+        ValueError
+            If X has another number of features than in `fit`, or holds NaN or infinity.
+
+        Notes
+        -----
+        The score of a row has the same bits whatever rows stand beside it, wherever it stands, and
+        for any number of threads: so in arrays of one type, and so in CSR matrices; between the two
+        it differs by rounding. Values that come from callables or from transformers of other
+        packages may not be so steady.
+
+        What a map of this package is made ready by is kept for the next call, if its arrays take
+        up to 64 MiB. Assign a new array to change a fitted map: a change within its arrays may go
+        unseen.
+        """
+        return scores_of(self, self._rows_to_score(X))
+
+    def _rows_to_score(self, X: Any) -> Any:
+        return checked_rows(self, X)
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the mean NDCG@10 over queries, gain ``2^y − 1``, discount ``1 / log2(1 + i)``.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,), ≥ 0
+        qid : array-like of shape (n_rows,) or None
+            None: the rows are one query.
+        sample_weight : array-like of shape (n_rows,) or None
+            A query counts with the mean weight of its rows.
+
+        Raises
+        ------
+        ValueError
+            If a label is negative: then score with another metric, as
+            ``scoring=make_scorer("kendall")`` in scikit-learn's tools or
+            ``evaluate("kendall", ...)``. If the model was fitted with query ids and none are given.
+        """
+        check_is_fitted(self)
+        if qid is None and self.uses_qid_:
+            raise ValueError(
+                "this model was fitted with query ids, so score needs qid; scikit-learn's tools "
+                "pass it on after sklearn.set_config(enable_metadata_routing=True)"
+            )
+        labels = np.asarray(y)
+        if labels.size and labels.dtype.kind in "iuf" and (labels < 0).any():
+            row = int(np.argmax(labels.ravel() < 0))
+            raise ValueError(
+                f"score is NDCG@10, which takes labels >= 0, but y is {labels.ravel()[row]} in row "
+                f"{row}: use scoring=make_scorer('pairwise_accuracy') or another metric for real "
+                "labels ('kendall', 'spearman', 'msd', 'm1d')"
+            )
+        metric = get_metric("ndcg@10")
+        return float(metric(y, self.predict(X), qid, sample_weight=sample_weight))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a safetensors file (no code in it), whole or not at all.
+
+        `load_model` reads it. What predictions need is of the last fit; the parameters beside it
+        are those set now, as in a pickle, so refit after ``set_params``. A `random_state` that is
+        not an int is not kept.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is a Python callable, which a file cannot hold, or has been set since to
+            what `fit` would not take.
+        OSError
+            If the file cannot be written; it names the file.
+        """
+        check_is_fitted(self)
+        map_arrays, map_settings = describe_map(self.feature_map_)
+        arrays = {"coef_": self.coef_, **map_arrays}
+        names = ("uses_qid_", "n_features_in_", "form_", "intercept_")
+        settings = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        if hasattr(self, "feature_names_in_"):
+            settings["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
+        parameters = self._parameters_to_save()
+        parameters |= {"feature_map": map_settings, "fitted": settings}
+        write_file(path, self._file_kind, arrays, parameters)
+
+    def _parameters_to_save(self) -> dict[str, Any]:
+        return dict(self.get_params(deep=False))

@@ -1,0 +1,48 @@
+"""Fitted models from files."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+import pairgram
+from pairgram.feature_maps.known import restore_map
+from pairgram.model_files.kinds import MODELS
+from pairgram.model_files.read_write import read_file
+from pairgram.rankers.base import LinearRanker
+
+__all__ = ["load_model"]
+
+
+def load_model(path: str | os.PathLike[str]) -> LinearRanker:
+    """Read a model that `save` wrote; loading runs no code.
+
+    Returns
+    -------
+    RankRLS, MPRank, LSSVR, PointwiseELM, PairwiseELM, ELMRank or RankSVM
+        Fitted; a search, such as `RankRLSCV`, comes back as the model that it chose, a
+        `RankNystroem` as the RankSVM that it is.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a pairgram model, or is damaged; if a setting or array in it is not what
+        `save` writes, of whatever origin the file is. It names the file and what is wrong.
+    OSError
+        If the file cannot be read.
+    """
+    kind, arrays, settings = read_file(path, tuple(MODELS))
+    fitted = settings.pop("fitted")
+    feature_map = restore_map(arrays, settings.pop("feature_map"))
+    estimator = getattr(pairgram, kind)
+    if "feature_map" in estimator._get_param_names() and settings.get("kernel") is None:
+        settings["feature_map"] = feature_map
+    model: LinearRanker = estimator(**settings)
+    model.coef_, model.feature_map_ = arrays["coef_"], feature_map
+    names = fitted.pop("feature_names_in_", None)
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
+    for name, value in fitted.items():
+        setattr(model, name, value)
+    return model

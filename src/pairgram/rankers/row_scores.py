@@ -1,0 +1,249 @@
+"""Scores of rows by a fitted model: the same bits whatever rows stand beside a row."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pairgram import _core
+from pairgram._support.arrays import naming_columns, readable
+from pairgram._support.blocks import block_rows
+from pairgram._support.checks import require_finite
+from pairgram._support.threads import resolve_n_threads, single_threaded_blas
+from pairgram._support.types import Vector
+from pairgram.feature_maps.base import mapped
+from pairgram.feature_maps.kernel_map import KernelMap
+from pairgram.feature_maps.known import is_known
+from pairgram.feature_maps.linear_nodes import linear_nodes
+from pairgram.feature_maps.nystroem import unwhitened
+from pairgram.problem.data import require_finite_features
+
+__all__ = ["checked_rows", "scores_of"]
+
+
+KEPT_BYTES = 64 << 20  # of a prepared model that is kept between calls
+
+
+def checked_rows(estimator: Any, X: Any) -> Any:
+    """Return the rows that `predict` is given, dense or CSR, of float64 or float32.
+
+    They may still hold NaN or infinity. scikit-learn's checks take longer than scores of a hundred
+    rows: arrays and frames of floats, in which they would change nothing, pass by all of them but
+    those of the features' names and number.
+
+    Raises
+    ------
+    ValueError
+        If X is not as described, or has other features than in `fit`.
+    """
+    fitted = vars(estimator)
+    if (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and _is_ready(X.dtype)
+        and X.size > 0
+        and X.shape[1] == fitted.get("n_features_in_")
+        and "feature_names_in_" not in fitted
+    ):
+        return X
+    check_is_fitted(estimator)
+    pandas = sys.modules.get("pandas")
+    is_frame = pandas is not None and type(X) is pandas.DataFrame
+    if is_frame and X.size > 0 and all(map(_is_ready, set(X.dtypes))):
+        return validate_data(estimator, X, reset=False, skip_check_array=True).to_numpy()
+    X = readable(X, "X")
+    with naming_columns(X, "X"):
+        return validate_data(
+            estimator,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+        )
+
+
+def _is_ready(dtype: Any) -> bool:
+    """Tell whether a dtype is NumPy's float64 or float32, in the byte order of the machine."""
+    return isinstance(dtype, np.dtype) and dtype.char in "df" and dtype.isnative
+
+
+def scores_of(ranker: Any, X: Any) -> NDArray[Any]:
+    """Return the scores of checked rows by a fitted linear ranker, (n_rows,), in their type.
+
+    Raises
+    ------
+    ValueError
+        If X holds NaN or infinity, or a kernel value overflows: names the row.
+    """
+    scores = _scores_of(ranker, X)
+    if not np.isfinite(scores).all():  # then say what is wrong with X
+        require_finite(X, "X")
+        if type(ranker.feature_map_) is KernelMap:
+            row = int(np.argmin(np.isfinite(scores)))
+            ranker.feature_map_.require_finite(X[row : row + 1], row)
+        if ranker.feature_map_ is not None:
+            require_finite_features(ranker.feature_map_, X)
+        raise ValueError("X too large: scores of its rows overflow")
+    if X.dtype == np.float64:
+        return scores
+    if np.abs(scores).max(initial=0.0) > np.finfo(X.dtype).max:
+        raise ValueError("X too large: scores of its rows overflow float32")
+    return scores.astype(X.dtype)
+
+
+def _scores_of(ranker: Any, X: Any) -> Vector:
+    feature_map = ranker.feature_map_
+    if feature_map is None:
+        return _Model([(None, _vector(ranker.coef_))]).scores(X, ranker.n_threads)
+    if not is_known(feature_map):
+        return _mapped_scores(feature_map, ranker.coef_, X)
+    feature_map.check_values(X)
+    if type(feature_map) is KernelMap and scipy.sparse.issparse(X):
+        return _mapped_scores(feature_map, ranker.coef_, X)
+    model = _prepared(ranker, X.dtype)
+    if model is None:
+        return _mapped_scores(feature_map, ranker.coef_, X)
+    return model.scores(X, feature_map.n_threads)
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """Maps of rows in compiled code, with models of what they make; scores are their sum.
+
+    Attributes
+    ----------
+    parts : iterable of (node map or None, coefficients)
+        None: the coefficients are of the inputs.
+    offset : float
+    """
+
+    parts: Iterable[tuple[Any, Vector]]
+    offset: float = 0.0
+
+    def scores(self, X: Any, n_threads: int | None) -> Vector:
+        """Return the scores of checked rows; NaN, or infinity, for those with NaN or infinity."""
+        threads = resolve_n_threads(n_threads)
+        total: Any = None
+        for node_map, coef in self.parts:
+            scores = _part_of_scores(node_map, coef, X, threads)
+            total = scores if total is None else total + scores
+        return np.asarray(total + self.offset if self.offset else total)
+
+
+def _part_of_scores(node_map: Any, coef: Vector, X: Any, n_threads: int) -> Vector:
+    sparse = scipy.sparse.issparse(X)
+    if sparse and node_map is None:
+        if X.dtype == np.float32 and np.abs(coef).max(initial=0.0) < 1e30:  # X is not copied then
+            coef = coef.astype(np.float32)
+        return np.asarray(X @ coef, np.float64)
+    if not sparse and X.flags.c_contiguous and X.flags.aligned:
+        return _score(node_map, coef, X, n_threads)
+    scores = [
+        _score(node_map, coef, np.require(_dense(block), None, ["C", "A"]), n_threads)
+        for block in _blocks(X, X.shape[1])
+    ]
+    return np.concatenate(scores)
+
+
+def _score(node_map: Any, coef: Vector, X: NDArray[Any], n_threads: int) -> Vector:
+    if node_map is None:
+        return _core.score_rows(X, coef, None, n_threads)
+    return np.asarray(node_map.score(X, coef, n_threads))
+
+
+def _mapped_scores(feature_map: Any, coef: Vector, X: Any) -> Vector:
+    """Return the scores by what Python makes of rows, block by block."""
+    feature_map, coef = unwhitened(feature_map, _vector(coef))
+    features: Callable[[Any], Any] = partial(mapped, feature_map)
+    if type(feature_map) is KernelMap:
+        require_finite(X, "X")
+        features = feature_map.values
+    scores = []
+    try:
+        with single_threaded_blas():  # maps of this package have threads of their own
+            for block in _blocks(X, max(X.shape[1], len(coef))):
+                H = features(block)
+                dtype = np.float32 if H.dtype == np.float32 else np.float64
+                scores.append(_core.score_rows(np.require(H, dtype, ["C", "A"]), coef))
+    except ValueError:
+        require_finite(X, "X")  # which names the row; the map has seen a block
+        raise
+    return np.concatenate(scores)
+
+
+def _blocks(X: Any, width: int) -> Iterator[Any]:
+    step = block_rows(width, X.dtype)
+    return (X[begin : begin + step] for begin in range(0, X.shape[0], step))
+
+
+def _dense(X: Any) -> NDArray[Any]:
+    return np.asarray(X.toarray() if scipy.sparse.issparse(X) else X)
+
+
+def _vector(coef: Any) -> Vector:
+    return np.ascontiguousarray(coef, np.float64)
+
+
+# What is prepared for a ranker, by the type of rows. It is not part of the ranker, which is pickled
+# and copied without it, and goes when the ranker goes.
+_kept: WeakKeyDictionary[Any, dict[str, _Prepared]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    """A model that is kept for the calls to come, and what it was made of.
+
+    Of the map, the very objects that are its attributes; of the coefficients, which are short, the
+    values, so that a change in place is seen.
+    """
+
+    kind: type
+    attributes: dict[str, Any]
+    coef: bytes
+    model: _Model
+
+    def is_of(self, feature_map: Any, coef: bytes) -> bool:
+        """Tell whether the map and the coefficients are those that the model was made of."""
+        now = vars(feature_map)
+        return (
+            type(feature_map) is self.kind
+            and coef == self.coef
+            and len(now) == len(self.attributes)
+            and all(now.get(name, self) is value for name, value in self.attributes.items())
+        )
+
+
+def _prepared(ranker: Any, dtype: np.dtype[Any]) -> _Model | None:
+    """Return what scores rows of a type, None where that is for Python; kept if it is small."""
+    feature_map, coef = ranker.feature_map_, _vector(ranker.coef_)
+    values = coef.tobytes()
+    try:
+        kept = _kept.setdefault(ranker, {})
+    except TypeError:  # a subclass that cannot be hashed
+        kept = {}
+    known = kept.get(dtype.char)
+    if known is not None and known.is_of(feature_map, values):
+        return known.model
+    attributes = dict(vars(feature_map))
+    if (nodes := linear_nodes(feature_map)) is not None:
+        weights, offset = nodes.fold(coef)
+        model = _Model([(None, weights)], float(offset))
+    else:
+        parts = feature_map.score_parts(coef, dtype)
+        if parts is None:
+            return None
+        model = _Model(parts)
+    if sum(getattr(value, "nbytes", 0) for value in attributes.values()) <= KEPT_BYTES:
+        model = replace(model, parts=list(model.parts))
+        kept[dtype.char] = _Prepared(type(feature_map), attributes, values, model)
+    return model

@@ -1,0 +1,439 @@
+"""RankSVM: the squared hinge loss on preference pairs, by preconditioned truncated Newton."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+
+from pairgram import _core
+from pairgram._support.checks import check_flag, check_positive, check_size, check_text
+from pairgram._support.memory import available_memory
+from pairgram._support.threads import resolve_n_threads, single_threaded_blas
+from pairgram._support.types import Vector
+from pairgram.feature_maps.known import same_map
+from pairgram.least_squares.accumulate import SMALLEST_SQUARES
+from pairgram.least_squares.gram import Pairgram
+from pairgram.preferences.pairs import PairSettings, Weighting
+from pairgram.problem.data import RankingData
+from pairgram.rankers.base import LinearRanker
+from pairgram.svm.feature_rows import (
+    FeatureRows,
+    make_rows,
+    scatter_diagonal,
+    with_stored_features,
+    without_whitening,
+)
+from pairgram.svm.newton import (
+    Convergence,
+    PairSolver,
+    Preconditioner,
+    cholesky_preconditioner,
+    diagonal_preconditioner,
+)
+from pairgram.svm.query_sample import sample_queries
+
+__all__ = [
+    "Loss",
+    "RankSVM",
+    "SolverSettings",
+    "Training",
+    "fit_attributes",
+    "pair_operator",
+    "warn_if_not_converged",
+]
+
+Loss = Literal["squared_hinge", "squared"]
+
+WIDEST_GRAM = 4096  # more features are preconditioned by the diagonal alone,
+GRAM_COPIES = 6  # as are those for which so many matrices of their order do not fit into memory
+FINEST_SINGLE = 1e-5  # smaller tolerances store mapped features in double precision
+SMALLEST_SINGLE = 1 << 20  # so do fewer bytes, which half of would save no time
+
+# A Gram matrix of so many features or more is estimated from so many rows, times the features.
+FEWEST_SAMPLED_FEATURES = 1024
+SAMPLE_ROWS, FEWEST_SAMPLE_ROWS = 3, 4096
+
+
+@dataclass(frozen=True)
+class SolverSettings:
+    """The parameters that RankSVM and RankSVMCV share, checked.
+
+    Raises
+    ------
+    ValueError
+        If one is not as `RankSVM` describes it; names it.
+    """
+
+    loss: Loss
+    weighting: Weighting
+    tol: float
+    max_iter: int
+    memory_limit: float | None
+    n_threads: int | None
+
+    def __post_init__(self) -> None:
+        PairSettings(weighting=self.weighting)
+        check_text("loss", self.loss, ("squared_hinge", "squared"))
+        check_positive("tol", self.tol)
+        check_size("max_iter", self.max_iter)
+        limit = self.memory_limit
+        if limit is not None and (
+            isinstance(limit, bool) or not isinstance(limit, Real) or not float(limit) >= 0
+        ):
+            raise ValueError(f"memory_limit must be None or bytes >= 0, got {limit!r}")
+
+    @property
+    def pair_settings(self) -> PairSettings:
+        """The preference pairs as those of least squares."""
+        return PairSettings("dropped", weighting=self.weighting)
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """A data set made ready for any number of solutions.
+
+    Attributes
+    ----------
+    data : RankingData
+        With stored features, where they fit.
+    rows : FeatureRows
+    curvature : ndarray of shape (n_features, n_features) or (n_features,)
+        The Gram matrix of the preference pairs, or an estimate of it, or about its diagonal.
+    settings : SolverSettings
+    """
+
+    data: RankingData
+    rows: FeatureRows
+    curvature: Vector
+    settings: SolverSettings
+
+    @classmethod
+    def make(cls, data: RankingData, settings: SolverSettings, *, exact: bool) -> Training:
+        """Store the features, and build their Gram matrix: n · n_features² flops.
+
+        Unless `exact`, many rows of many features have theirs estimated from a sample of queries,
+        3 · n_features³ flops: that pays for one solution, which may take a few Hessian products
+        more. Nyström features are then not stored, but their kernel values.
+
+        Raises
+        ------
+        ValueError
+            If no preference pair counts, or a feature is not finite.
+        """
+        # their order is all that counts, and the Gram matrix would square them
+        _, exponent = np.frexp(np.abs(data.y).max(initial=0.0))
+        data = replace(data, y=np.ldexp(data.y, -exponent))
+        weights = pair_operator(data, settings).pair_weights
+        if not np.isfinite(weights).all():
+            raise ValueError("sample_weight or query_weight too large: a pair's weight overflows")
+        if not weights.any():
+            if data.has_pairs(settings.pair_settings).any():
+                raise ValueError(
+                    "sample_weight or query_weight too small: the weights of all pairs, products "
+                    "of two, vanish"
+                )
+            raise ValueError(
+                f"no preference pair counts, with n_samples={len(data.y)}: every query has a "
+                "single row, rows of one label, or weight 0"
+            )
+        large = 8 * len(data.y) * data.n_features > SMALLEST_SINGLE
+        single = settings.tol >= FINEST_SINGLE and large
+        fits = GRAM_COPIES * 8 * data.n_features**2 <= available_memory()
+        has_gram = fits and data.n_features <= WIDEST_GRAM
+        if not exact and has_gram and data.n_features >= FEWEST_SAMPLED_FEATURES:
+            n_rows = max(SAMPLE_ROWS * data.n_features, FEWEST_SAMPLE_ROWS)
+            sample = sample_queries(data, weights, n_rows)
+            if sample is not None:
+                training = cls._from_sample(data, settings, sample, single)
+                if training is not None:
+                    return training
+        dtype = np.float32 if single or data.X.dtype == np.float32 else np.float64
+        given, data = data, with_stored_features(data, dtype, settings.memory_limit)
+        if has_gram:
+            try:
+                curvature = Pairgram.from_data(data, settings.pair_settings, settings.n_threads).G
+            except ValueError:
+                given.require_finite_features()  # which tells features from X
+                raise
+        else:
+            total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
+            factor = np.divide(2 * weights, total, out=np.zeros_like(weights), where=total > 0)
+            curvature = scatter_diagonal(data, factor)
+        if not has_gram and curvature.max(initial=0.0) < SMALLEST_SQUARES:
+            spread = float(data.X.max()) - float(data.X.min())
+            if 0 < spread < 1:
+                raise ValueError(
+                    f"X too small: its values differ by {spread:.1g} at most, whose square "
+                    "vanishes: multiply X, as StandardScaler does"
+                )
+        rows = make_rows(data, resolve_n_threads(settings.n_threads))
+        if curvature.ndim == 1:  # of the queries with pairs
+            with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
+                sums = rows.sum(np.ones(len(data.y)))
+            if not (np.isfinite(curvature).all() and np.isfinite(sums).all()):
+                given.require_finite_features()
+                raise ValueError("X too large: the sum of squared differences overflows")
+        return cls(data, rows, curvature, settings)
+
+    @classmethod
+    def _from_sample(
+        cls, data: RankingData, settings: SolverSettings, sample: RankingData, single: bool
+    ) -> Training | None:
+        """Do what `make` does with a sample's Gram matrix; None where a feature is not finite."""
+        limit, n_threads = settings.memory_limit, resolve_n_threads(settings.n_threads)
+        stored = with_stored_features(sample, np.float32, limit)
+        curvature = Pairgram.from_data(stored, settings.pair_settings, n_threads).G
+        del stored
+        data, whitening = without_whitening(data)
+        narrow = single or (data.X.dtype == np.float32 and whitening is None)
+        data = with_stored_features(data, np.float32 if narrow else np.float64, limit)
+        rows = make_rows(data, n_threads, whitening)
+        with single_threaded_blas(), np.errstate(invalid="ignore"):
+            finite = np.isfinite(rows.sum(np.ones(len(data.y)))).all()
+        return cls(data, rows, curvature, settings) if finite else None
+
+    def solver(self, start: Vector | None = None, counts: Vector | None = None) -> PairSolver:
+        """Return a solver that begins at `start`; `counts` multiply the row weights."""
+        begin = np.zeros(len(self.curvature)) if start is None else start
+        pairs = pair_operator(self.data, self.settings, counts)
+        return PairSolver(self.rows, pairs, begin, resolve_n_threads(self.settings.n_threads))
+
+    def preconditioner(self, C: float) -> Preconditioner:
+        """Return the inverse of the Hessian with all pairs active, or of its diagonal."""
+        if self.curvature.ndim == 2:
+            return cholesky_preconditioner(self.curvature, C)
+        return diagonal_preconditioner(self.curvature, C)
+
+
+def pair_operator(
+    data: RankingData, settings: SolverSettings, counts: Vector | None = None
+) -> _core.PairOperator:
+    """Return the loss of the preference pairs; `counts` multiply the row weights."""
+    queries = data.queries
+    v = data.row_weights if counts is None else data.v * counts
+    return _core.PairOperator(
+        queries.grouped(data.y),
+        queries.offsets,
+        row_weights=None if v is None else queries.grouped(v),
+        query_weights=data.query_weights,
+        weighting=settings.weighting,
+        loss=settings.loss,
+    )
+
+
+class RankSVM(LinearRanker):
+    """Linear ranker by the squared hinge loss on preference pairs (RankSVM).
+
+    Parameters
+    ----------
+    C : float > 0, default=1.0
+        Weight of the loss, which is summed over pairs: its effect grows with the data.
+    feature_map : transformer or None, default=None
+        Such as `RandomNodes`, or any transformer of arrays. A clone is fitted to X and y, without
+        the weights, and the model is linear in its features: with approximate features of a
+        kernel, a kernel RankSVM. A RandomState or Generator is cloned too: fits draw alike.
+    loss : {"squared_hinge", "squared"}, default="squared_hinge"
+        "squared": ``(1 − (f_i − f_j))²`` for all preference pairs, those far apart included.
+    weighting : {"pairs", "documents", "queries"}, default="pairs"
+        What counts 1: a pair; a document, ``1 / Σ v`` per query; or a query,
+        ``1 / Σ v_i v_j`` over its pairs.
+    tol : float > 0, default=1e-3
+        Stop where the gradient's norm is this share of that at w = 0.
+    max_iter : int ≥ 1, default=100
+        Newton steps.
+    warm_start : bool, default=False
+        Start from the `coef_` of the last fit, if its features are the same.
+    memory_limit : float or None, default=None
+        Bytes that the features of `feature_map`, or the kernel values, may take; beyond, they are
+        made again block by block whenever they are needed, which changes the result by rounding.
+        None: half of the memory that is free.
+    n_threads : int or None, default=None
+        None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``. The result has
+        the same bits for any number.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,), float64
+        Of the features that `feature_map_` makes, if there is one.
+    feature_map_ : fitted transformer or None
+    history_ : dict of str to ndarray
+        ``objective`` and ``relative_gradient`` before the first Newton step and after every one;
+        ``n_hessian_products`` and ``step``, its length, of every step. The objective is exact to
+        about 1e-16 ``C Σ W_ij (1 + f_i² + f_j²)``; with a feature map whose features are stored in
+        single precision (see Notes) it is that of the rounded features, to about 1e-9 of it. Model
+        files do not hold it, `n_iter_` and
+        `n_hessian_products_`.
+    n_iter_ : int
+        Newton steps.
+    n_hessian_products_ : int
+        Steps of conjugate gradients in all.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,), where X had names
+    uses_qid_ : bool
+        Whether the model was fitted with query ids or sizes.
+
+    See Also
+    --------
+    RankSVMCV : Chooses C, and a feature map on request, on held-out rows.
+    RankRLS : Least squares on the same pairs, in closed form.
+
+    Notes
+    -----
+    Minimises ``½ ‖w‖² + C Σ W_ij max(0, 1 − (f_i − f_j))²`` with ``f = Xw`` over the preference
+    pairs, ``y_i > y_j`` within a query, and ``W_ij = c v_i v_j``; v are the sample weights and c is
+    the query's weight times the `weighting`. Warns (``ConvergenceWarning``) if `max_iter` steps do
+    not reach `tol`, or numbers overflow on the way; it ends without a warning where a step promises
+    less than 1e-15 of the objective, which is rounding error.
+
+    Truncated Newton: loss, gradient and products with the Hessian take O(n log n) and never form
+    a pair; each step of conjugate gradients reads the features once. They are preconditioned by a
+    Cholesky factor of the Hessian that has all pairs active, ``I + 2C G``, whose G is the
+    statistic of `RankRLS` for ``pairs="dropped"``: n · n_features² + n_features³ / 3 flops before
+    the first step, and few steps after it. Above 4,096 features, or where memory is short, by its
+    diagonal alone.
+
+    From 1,024 features on, G is estimated from a sample of queries of about 3 n_features rows, at
+    least 4,096, where that is less than half of all: 3 n_features³ flops, and a few more steps.
+    Queries are taken by their share of the pairs, and weighted by the inverse; the minimum stays
+    what it is. Not where a query is longer than an eighth of the sample.
+
+    Features of a map are stored in single precision (of float64 X in double up to 1 MiB and for
+    ``tol`` < 1e-5) and summed in double. CSR rows stay sparse. BLAS is held to one thread. With
+    such a sample, the kernel values of rows and
+    landmarks are stored in place of Nyström features, less their means over the landmarks, which
+    leaves all differences of scores and makes rounding errors small; the whitening is put on the
+    vectors, n_landmarks² flops twice a step, and not on n rows.
+
+    References
+    ----------
+    Chen, Li, Dou, Liang, Lv. Ranking support vector machine with kernel approximation.
+    Computational Intelligence and Neuroscience, 2017. Eq. 22-25 and Algorithm 3; their program's C
+    is twice that of eq. 22 and of this class. Lee, Lin. Large-scale linear RankSVM. Neural
+    Computation, 2014.
+
+    Examples
+    --------
+    >>> from pairgram import RankSVM, make_ranking
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> model = RankSVM(C=0.1).fit(X, y, qid=qid)
+    >>> model.predict(X).shape
+    (2000,)
+    """
+
+    _file_kind = "RankSVM"
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        feature_map: Any = None,
+        loss: Loss = "squared_hinge",
+        weighting: Weighting = "pairs",
+        tol: float = 1e-3,
+        max_iter: int = 100,
+        warm_start: bool = False,
+        memory_limit: float | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.C = C
+        self.feature_map = feature_map
+        self.loss = loss
+        self.weighting = weighting
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.memory_limit = memory_limit
+        self.n_threads = n_threads
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features), float64 or float32
+            C-contiguous arrays of either type are not copied.
+        y : array-like of shape (n_rows,)
+            Relevance labels, any finite numbers, as float64; only their order within a query
+            counts.
+        qid : array-like of shape (n_rows,), any hashable type, or None
+            Query ids, rows in any order. None, without `group`: all rows are one query, of which
+            a `MissingQueryWarning` warns for more than 1,000 rows and pairs within queries.
+        group : array-like of shape (n_queries,) of int, or None
+            Sizes of queries whose rows stand together, instead of `qid`.
+        sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
+            Weight 2 is the same as the row twice, but to a feature map that is fitted to the rows.
+        query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
+            Constant within a query.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the data or a parameter is not as described; the message names it.
+        """
+        check_positive("C", self.C)
+        check_flag("warm_start", self.warm_start)
+        settings = SolverSettings(
+            self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
+        )
+        data = self._check(X, y, qid, group, sample_weight, query_weight)
+        self._warn_of_missing_queries(data, qid, group)
+        training = Training.make(data, settings, exact=False)
+        start = None
+        if self.warm_start and len(getattr(self, "coef_", ())) == len(training.curvature):
+            start = self.coef_ if same_map(self.feature_map_, data.feature_map) else None
+        precondition = training.preconditioner(float(self.C))
+        with single_threaded_blas():
+            solver = training.solver(start)
+            history = solver.solve(float(self.C), precondition, self.tol, self.max_iter)
+        # all at once, so that a fit that fails leaves the model's solution as it was
+        self.coef_, self.feature_map_ = solver.w, data.feature_map
+        self.uses_qid_ = qid is not None or group is not None
+        self.__dict__.update(fit_attributes(history))
+        warn_if_not_converged([history], settings)
+        return self
+
+
+def fit_attributes(history: Convergence) -> dict[str, Any]:
+    """Return the attributes of a model that tell how it was found."""
+    return {
+        "history_": {
+            "objective": np.array(history.objective),
+            "relative_gradient": np.array(history.relative_gradient),
+            "n_hessian_products": np.array(history.n_hessian_products, dtype=np.int64),
+            "step": np.array(history.step),
+        },
+        "n_iter_": len(history.step),
+        "n_hessian_products_": sum(history.n_hessian_products),
+    }
+
+
+def warn_if_not_converged(histories: list[Convergence], settings: SolverSettings) -> None:
+    """Warn if a minimum was not reached."""
+    failed = [history for history in histories if not history.converged]
+    if failed:
+        worst = max(history.relative_gradient[-1] for history in failed)
+        warnings.warn(
+            f"{len(failed)} of {len(histories)} solutions did not reach tol={settings.tol:g} in "
+            f"max_iter={settings.max_iter} Newton steps: the relative gradient is {worst:.1e}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,1378 @@
+"""The command line: every command on made data, its errors, and the published results."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import pairgram
+from pairgram import (
+    ELMRankCV,
+    MPRank,
+    Nystroem,
+    Pairgram,
+    PairwiseELMCV,
+    PointwiseELMCV,
+    RandomFourier,
+    RankRLS,
+    RankRLSCV,
+    RankSVMCV,
+    dump_letor,
+    evaluate,
+    load_letor,
+    load_model,
+    make_ranking,
+)
+from pairgram.cli import app
+from pairgram.cli.inputs import load_scores
+from pairgram.cli.protocol import PROTOCOL_METRICS
+from pairgram.cli.report import show, show_alpha, significant
+from pairgram.cli.settings import ACTIVATIONS, LANDMARKS, parse_grid, parse_range
+from pairgram.feature_maps import landmarks, random_nodes
+
+ELM = ("--model", "elm-pairwise")
+GAUSSIAN = (
+    "Gaussian nodes exp(-b ||x - a||^2) need b > 0, but --bias-range -1:1 reaches below 0: take "
+    "one of positive numbers, such as 0:1, the default"
+)
+GAUSSIAN_OF_ELMRANK = (
+    "Gaussian nodes exp(-b ||x - a||^2) need b > 0, but --bias-range by default takes "
+    "--weight-range -1:1, which reaches below 0: give --bias-range 0:1"
+)
+
+
+def run(*arguments, input=None):
+    """Run a command that must succeed; return its standard output."""
+    result = CliRunner().invoke(app, [str(a) for a in arguments], input=input)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    return result.stdout
+
+
+def run_with_note(*arguments, input=None):
+    """Run a command that must succeed; return its standard output and its one note."""
+    result = CliRunner().invoke(app, [str(a) for a in arguments], input=input)
+    assert result.exit_code == 0, result.output
+    assert result.stderr.startswith("pairgram: ") and result.stderr.count("\n") == 1
+    return result.stdout, result.stderr.removeprefix("pairgram: ").removesuffix("\n")
+
+
+def error(*arguments):
+    """Run a command that must fail; return its message."""
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    prefix = "pairgram: error: "
+    assert result.stderr.startswith(prefix) and result.stderr.count("\n") == 1
+    return result.stderr.removeprefix(prefix).removesuffix("\n")
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ranking(30, (5, 15), 6, query_effect=1.0, random_state=0)
+
+
+@pytest.fixture
+def file(tmp_path, data):
+    dump_letor(tmp_path / "train.txt", *data)
+    return tmp_path / "train.txt"
+
+
+@pytest.fixture
+def valid_file(tmp_path):
+    dump_letor(tmp_path / "vali.txt.gz", *make_ranking(20, 9, 6, random_state=1))
+    return tmp_path / "vali.txt.gz"
+
+
+@pytest.fixture
+def model_file(tmp_path, data):
+    X, y, qid = data
+    RankRLS(alpha=0.5, pairs="dropped").fit(X, y, qid=qid).save(tmp_path / "m.safetensors")
+    return tmp_path / "m.safetensors"
+
+
+@pytest.fixture
+def folder(tmp_path, data):
+    X, y, qid = data
+    (tmp_path / "Made").mkdir()
+    for i in range(5):
+        rows = qid % 5 == i
+        dump_letor(tmp_path / "Made" / f"S{i + 1}.txt", X[rows], y[rows], qid[rows])
+    return tmp_path / "Made"
+
+
+# train
+
+
+def test_train_chooses_as_the_library_does(file, data, tmp_path):
+    X, y, qid = data
+    out = tmp_path / "out.safetensors"
+    options = ("--pairs", "gain", "--pairs", "none", "--target", "gain", "--scale")
+    text = run("train", file, "-o", out, "--json", "--metric", "map", *options)
+    expected = RankRLSCV(pairs=["gain", None], target=["gain"], scale=True, scoring="map")
+    expected.fit(X, y, qid=qid)
+    report = json.loads(text)
+    assert report.pop("seconds") >= 0
+    assert report == {
+        "model": "rankrls",
+        "params": {
+            "alpha": expected.alpha_,
+            "pairs": expected.pairs_,
+            "target": "gain",
+            "scale": True,
+        },
+        "metric": "map",
+        "convention": "default",
+        "held_out": "leave-query-out",
+        "score": expected.best_score_,
+        "n_rows": len(y),
+        "n_queries": 30,
+        "n_features": 6,
+        "output": str(out),
+    }
+    model = load_model(out)
+    assert model.coef_.tolist() == expected.coef_.tolist()
+    assert model.alpha == expected.alpha_ and model.target == "gain" and model.scale is True
+
+
+def test_train_with_a_validation_file(file, valid_file, data, tmp_path):
+    X, y, qid = data
+    report = json.loads(
+        run(
+            *("train", file, "-o", tmp_path / "m", "--valid", valid_file, "--json"),
+            *("--alphas", "2^-3:2^3", "--pairs", "kept", "--metric", "ndcg@3"),
+            *("--convention", "letor"),
+        )
+    )
+    X_valid, y_valid, qid_valid = pairgram.load_letor(valid_file)
+    metric = pairgram.get_metric("ndcg@3", "letor")
+    expected = RankRLSCV(2.0 ** np.arange(-3, 4), cv=(X_valid, y_valid, qid_valid), scoring=metric)
+    expected.fit(X, y, qid=qid)
+    assert report["params"]["alpha"] == expected.alpha_
+    assert report["score"] == expected.best_score_
+    assert report["held_out"] == str(valid_file)
+
+
+def test_train_with_one_alpha(file, data, tmp_path):
+    X, y, qid = data
+    text = run("train", file, "-o", tmp_path / "m", "--alpha", 8, "--pairs", "dropped")
+    expected = RankRLS(8.0, pairs="dropped").fit(X, y, qid=qid)
+    np.testing.assert_allclose(load_model(tmp_path / "m").coef_, expected.coef_, rtol=1e-10)
+    lines = dict(line.split(maxsplit=1) for line in text.splitlines() if line.strip())
+    assert lines["alpha"].strip() == "2^3" and lines["pairs"].strip() == "dropped"
+    assert "leave-query-out" in lines["held-out"] and f"{len(y)} rows, 30 queries" in text
+
+
+def test_train_on_pairs_of_all_rows(file, data, tmp_path):
+    """MPRank with a kernel."""
+    X, y, qid = data
+    options = ("--kernel", "rbf", "--pairs", "kept", "--scope", "global", "--metric", "msd")
+    report = json.loads(run("train", file, "-o", tmp_path / "m", *options, "--json"))
+    expected = RankRLSCV(kernel="rbf", scope="global", scoring="msd").fit(X, y, qid=qid)
+    assert report["score"] == expected.best_score_
+    mprank = MPRank(1 / (2 * expected.alpha_), kernel="rbf").fit(X, y, qid=qid)
+    np.testing.assert_allclose(load_model(tmp_path / "m").predict(X), mprank.predict(X), rtol=1e-9)
+
+
+def test_rls_is_pointwise(file, tmp_path):
+    report = json.loads(run("train", file, "-o", tmp_path / "m", "-m", "rls", "--json"))
+    assert report["params"]["pairs"] is None
+    assert load_model(tmp_path / "m").pairs is None
+
+
+@pytest.mark.parametrize(
+    ("name", "search", "pairs"),
+    [("elm-pairwise", PairwiseELMCV, {"pairs": ["kept"]}), ("elm-pointwise", PointwiseELMCV, {})],
+)
+def test_train_elm(file, data, tmp_path, name, search, pairs):
+    X, y, qid = data
+    arguments = ("train", file, "-o", tmp_path / "m", "--model", name, "--json", "--metric", "map")
+    nodes = ("--nodes", 20, "--activation", "sigmoid", "--weight-range", "-2:2")
+    for options, expected in (
+        ((), search(random_state=0, scoring="map", **pairs)),
+        (
+            (*nodes, "--bias-range", "0.5:1", "--random-state", 3, "--Cs", "2^-9:2^9:3"),
+            search(
+                2.0 ** np.arange(-9, 10, 3),
+                n_nodes=20,
+                activation="sigmoid",
+                weight_range=(-2, 2),
+                bias_range=(0.5, 1),
+                random_state=3,
+                scoring="map",
+                **pairs,
+            ),
+        ),
+        (
+            ("--nodes", 9, "--activation", "tanh+gaussian"),
+            search(
+                n_nodes=9,
+                activation=["tanh", "gaussian"],
+                random_state=0,
+                scoring="map",
+                **pairs,
+            ),
+        ),
+        (("--kernel", "linear"), search(kernel="linear", scoring="map", **pairs)),
+        (
+            ("--kernel", "rbf", "--gamma", "0.5,8"),
+            search(kernel="rbf", gamma=[0.5, 8.0], scoring="map", **pairs),
+        ),
+        (
+            ("--kernel", "polynomial", "--gamma", 0.5, "--degree", 2, "--coef0", 3),
+            search(kernel="polynomial", gamma=0.5, degree=2, coef0=3, scoring="map", **pairs),
+        ),
+    ):
+        report = json.loads(run(*arguments, *options))
+        expected.fit(X, y, qid=qid)
+        assert report["model"] == name and report["score"] == expected.best_score_
+        chosen = {"C": expected.C_} | ({"pairs": "kept"} if pairs else {})
+        chosen |= {} if expected.gamma_ is None else {"gamma": expected.gamma_}
+        assert report["params"] == chosen
+        scores = load_model(tmp_path / "m").predict(X)
+        np.testing.assert_allclose(scores, expected.predict(X), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel", "options", "parameters"),
+    [
+        ("rankrls", "laplacian", ("--gamma", 2), {"gamma": 2.0}),
+        ("rls", "polynomial", ("--degree", 2), {"degree": 2}),
+        ("rankrls", "tanimoto", (), {}),
+        ("rankrls", "minmax", (), {}),
+    ],
+)
+def test_train_with_a_kernel(tmp_path, name, kernel, options, parameters):
+    X, y, qid = make_ranking(8, 6, 4, random_state=0)
+    X = np.abs(X)  # tanimoto takes no others
+    dump_letor(tmp_path / "train.txt", X, y, qid)
+    options = ("--kernel", kernel, "--alphas", "0.1,1", *options)
+    report = json.loads(
+        run("train", tmp_path / "train.txt", "-o", tmp_path / "m", "-m", name, *options, "--json")
+    )
+    pairs = ["kept", "dropped"] if name == "rankrls" else None
+    expected = RankRLSCV([0.1, 1], kernel=kernel, pairs=pairs, **parameters).fit(X, y, qid=qid)
+    assert report["score"] == expected.best_score_
+    assert load_model(tmp_path / "m").predict(X).tolist() == expected.predict(X).tolist()
+    inspected = json.loads(run("inspect", tmp_path / "m", "--json"))
+    assert inspected["parameters"]["kernel"] == kernel
+    assert inspected["parameters"]["feature_map"] == {
+        "kind": "KernelMap",
+        "kernel": kernel,
+        "gamma": expected.feature_map_.gamma_,
+        "degree": parameters.get("degree", 3),
+        "coef0": 1.0,
+    }
+    text = run("inspect", tmp_path / "m")
+    assert "none of features: coefficients of what KernelMap makes" in text
+    assert ("degree" in text) == (kernel == "polynomial")
+    assert ("gamma" in text) == (kernel not in ("tanimoto", "minmax"))
+
+
+def test_train_elmrank(file, valid_file, data, tmp_path):
+    X, y, qid = data
+    arguments = ("train", file, "-o", tmp_path / "m", "--model", "elmrank", "--json")
+    valid = tuple(pairgram.load_letor(valid_file))
+    grid = ("--alphas", "0.01,1", "--Cs", "2^3:2^9:6", "--nodes", 20, "--metric", "map")
+    for options, held_out, expected in (
+        (grid, "10 folds", ELMRankCV([0.01, 1], [8, 512], n_nodes=20, scoring="map")),
+        (
+            ("--valid", valid_file, "--scope", "query", "--estimators", 3, "--pairs", "dropped"),
+            str(valid_file),
+            ELMRankCV(scope="query", n_estimators=3, pairs="dropped", cv=valid),
+        ),
+    ):
+        report = json.loads(run(*arguments, *options))
+        expected.set_params(random_state=0).fit(X, y, qid=qid)
+        assert report["score"] == expected.best_score_ and report["held_out"] == held_out
+        assert report["params"] == {
+            "weight_range": [-1, 1],
+            "alpha": expected.alpha_,
+            "C": expected.C_,
+        }
+        model = load_model(tmp_path / "m")
+        assert model.predict(X).tolist() == expected.predict(X).tolist()
+        scored = json.loads(run("evaluate", file, "--model", tmp_path / "m", "--json"))
+        assert scored["metrics"]["map"] == evaluate(["map"], y, expected.predict(X), qid)["map"]
+        assert json.loads(run("inspect", tmp_path / "m", "--json"))["kind"] == "ELMRank"
+    assert "elmrank, 10 folds, 4 settings" in run("cv", file, "--model", "elmrank", *grid)
+
+
+def test_elmrank_chooses_by_msd_as_the_library_does(file, data, tmp_path):
+    X, y, qid = data
+    grid = ("--alphas", "0.01,1", "--Cs", "2^3:2^9:6", "--nodes", 20)
+    expected = ELMRankCV([0.01, 1], [8, 512], n_nodes=20, random_state=0).fit(X, y, qid=qid)
+    for convention in ("default", "letor"):
+        options = ("--model", "elmrank", *grid, "--convention", convention)
+        report = json.loads(run("cv", file, *options, "--json"))
+        assert report["metric"] == expected.scoring_.name == "msd"
+        assert report["best"]["score"] == expected.best_score_
+    text = run("train", file, "-o", tmp_path / "m", "--model", "elmrank", *grid)
+    assert f"held-out msd  {expected.best_score_:.4f} (lower is better), 10 folds" in text
+    assert "weight_range  -1:1\n" in text
+
+
+def maps(kind, gammas, *arguments, **named):
+    return [kind(*arguments, gamma=gamma, random_state=0, **named) for gamma in gammas]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "feature_map"),
+    [
+        ("ranksvm", (), None),
+        ("rank-nystroem", (), maps(Nystroem, [None], n_components=500)),
+        (
+            "rank-nystroem",
+            ("--components", 9, "--landmarks", "kmeans", "--gamma", "2^-2:2^2:4"),
+            maps(Nystroem, [0.25, 4.0], n_components=9, landmarks="kmeans"),
+        ),
+        ("rank-nystroem", ("--components", "all"), maps(Nystroem, [None], n_components=None)),
+        ("rank-fourier", ("--gamma", "auto"), maps(RandomFourier, [None], 500)),
+        (
+            "rank-fourier",
+            ("--components", 9, "--gamma", "0.5,2", "--random-state", 3),
+            [RandomFourier(9, gamma=gamma, random_state=3) for gamma in (0.5, 2.0)],
+        ),
+        (
+            "rank-fourier",
+            ("--components", 9, "--kernel", "cauchy", "--gamma", "0.5,2"),
+            maps(RandomFourier, [0.5, 2.0], 9, kernel="cauchy"),
+        ),
+        (
+            "rank-nystroem",
+            ("--components", 9, "--kernel", "polynomial", "--degree", 2, "--coef0", 0.5),
+            maps(Nystroem, [None], "polynomial", n_components=9, degree=2, coef0=0.5),
+        ),
+    ],
+)
+def test_train_rank_svm(file, valid_file, data, tmp_path, name, options, feature_map):
+    X, y, qid = data
+    arguments = ("train", file, "-o", tmp_path / "m", "--model", name, "--json", *options)
+    more = ("--Cs", "0.01,1", "--weighting", "queries", "--tol", 1e-6, "--metric", "map")
+    search = RankSVMCV(feature_map=feature_map)
+    valid = tuple(pairgram.load_letor(valid_file))
+    named = {"Cs": [0.01, 1], "weighting": "queries", "tol": 1e-6, "scoring": "map"}
+    for others, held_out in (((), "5 folds"), ((*more, "--valid", valid_file), str(valid_file))):
+        report = json.loads(run(*arguments, *others))
+        expected = search.set_params(**(named | {"cv": valid} if others else {}))
+        expected.fit(X, y, qid=qid)
+        assert report["score"] == expected.best_score_ and report["held_out"] == held_out
+        gamma = {} if feature_map is None else {"gamma": expected.feature_map_.gamma_}
+        assert report["params"] == {"C": expected.C_} | gamma
+        scores = load_model(tmp_path / "m").predict(X)
+        np.testing.assert_array_equal(scores, expected.predict(X))
+    inspected = json.loads(run("inspect", tmp_path / "m", "--json"))
+    assert inspected["kind"] == "RankSVM"
+    assert ("largest_weights" in inspected) == (feature_map is None)
+    if feature_map is not None:
+        described = inspected["parameters"]["feature_map"]
+        assert described["kernel"] == expected.feature_map_.kernel
+        assert described["gamma"] == expected.feature_map_.gamma_
+        assert described["n_components"] == expected.feature_map_.n_components
+
+
+@pytest.mark.parametrize("kernel", ["linear", "tanimoto"])
+def test_a_kernel_without_gamma_has_no_grid_of_it(file, folder, data, kernel):
+    X, y, qid = data
+    options = ("--model", "rank-nystroem", "--kernel", kernel, "--components", 4)
+    report = json.loads(run("cv", file, *options, "--Cs", "0.25,1", "--json"))
+    assert [sorted(row) for row in report["path"]] == [["C", "score"]] * 2
+    feature_map = [Nystroem(kernel, n_components=4, random_state=0)]
+    expected = RankSVMCV([0.25, 1], feature_map=feature_map).fit(X, y, qid=qid)
+    scores = expected.cv_results_["mean_test_score"]
+    assert [row["score"] for row in report["path"]] == scores.tolist()
+    report = json.loads(run("letor", folder, *options, "--Cs", "0.25,1", "--json"))
+    assert all(fold["params"].keys() == {"C"} for fold in report["folds"])
+
+
+def test_cv_of_rank_svms_has_a_row_for_every_gamma_and_C(file):
+    options = ("--model", "rank-nystroem", "--gamma", "2^-3:2^-1:2", "--Cs", "0.25,1")
+    report = json.loads(run("cv", file, *options, "--json"))
+    tried = [(row["gamma"], row["C"]) for row in report["path"]]
+    assert tried == [(0.125, 0.25), (0.125, 1), (0.5, 0.25), (0.5, 1)]
+    assert report["best"] in report["path"]
+    text = run("cv", file, *options)
+    assert "rank-nystroem, 5 folds, 4 settings" in text
+    assert "2^-3" in text and "2^-1" in text
+
+
+@pytest.mark.parametrize(("n_queries", "length", "folds"), [(4, 9, 4), (1, 7, 3), (1, 30, 10)])
+def test_no_more_folds_than_queries(n_queries, length, folds, tmp_path):
+    X, y, qid = make_ranking(n_queries, length, 6, random_state=0)
+    dump_letor(tmp_path / "few.txt", X, y, qid)
+    grid = ("--model", "elmrank", "--alphas", "0.1,1", "--Cs", "8", "--metric", "kendall")
+    expected = ELMRankCV([0.1, 1], [8], cv=folds, scoring="kendall", random_state=0)
+    expected.fit(X, y, qid=qid)
+    assert f"elmrank, {folds} folds, 2" in run("cv", tmp_path / "few.txt", *grid)
+    report = json.loads(
+        run("train", tmp_path / "few.txt", "-o", tmp_path / "few.model", *grid, "--json")
+    )
+    assert (report["held_out"], report["score"]) == (f"{folds} folds", expected.best_score_)
+
+
+def test_help_tells_what_is_held_out():
+    for command in ("train", "cv"):
+        words = " ".join(run(command, "--help").replace("│", " ").split())
+        assert "elmrank" in words and "10 folds" in words
+
+
+def test_elm_pairs_are_chosen(file, data):
+    X, y, qid = data
+    options = ("--pairs", "gain", "--pairs", "dropped", "--nodes", 8, "--Cs", "0.01,1")
+    report = json.loads(run("cv", file, *ELM, *options, "--json"))
+    expected = PairwiseELMCV([0.01, 1], pairs=["gain", "dropped"], n_nodes=8, random_state=0)
+    results = expected.fit(X, y, qid=qid).cv_results_
+    assert report["best"]["pairs"] == expected.pairs_
+    assert [(row["C"], row["pairs"], row["score"]) for row in report["path"]] == list(
+        zip(*(results[k] for k in ("param_C", "param_pairs", "mean_test_score")), strict=True)
+    )
+    text = run("cv", file, *ELM, "--nodes", 8, "--Cs", "2^-3:2^1:2")
+    assert [line.split()[0] for line in text.splitlines()[-3:]] == ["2^-3", "2^-1", "2^1"]
+
+
+def test_train_float32_and_sparse(file, tmp_path):
+    options = ("--alphas", "1", "--pairs", "kept")
+    run("train", file, "-o", tmp_path / "a", *options)
+    run("train", file, "-o", tmp_path / "b", *options, "--float32", "--threads", 2)
+    run("train", file, "-o", tmp_path / "c", *options, "--sparse", "--weighting", "pairs")
+    a, b, c = (load_model(tmp_path / name).coef_ for name in "abc")
+    np.testing.assert_allclose(b, a, rtol=1e-4)
+    np.testing.assert_allclose(c, a, rtol=1e-9)
+    assert (a != b).any()
+
+
+# predict, evaluate
+
+
+def test_predict(file, model_file, data, tmp_path):
+    expected = load_model(model_file).predict(data[0]).tolist()
+    assert [float(line) for line in run("predict", model_file, file).splitlines()] == expected
+    (tmp_path / "scores.txt").write_text("old\n" * 1000)
+    assert run("predict", model_file, file, "-o", tmp_path / "scores.txt") == ""
+    lines = (tmp_path / "scores.txt").read_text().splitlines()
+    assert lines == [repr(score) for score in expected]
+    assert not list(tmp_path.glob(".*"))
+    short = run("predict", model_file, file, "--float32").split()
+    np.testing.assert_allclose(np.array(short, float), expected, rtol=1e-4, atol=1e-5)
+    assert short == [str(np.float32(score)) for score in short]
+    assert max(map(len, short)) < max(map(len, lines))
+
+
+def test_fewer_features_are_zeros(model_file, tmp_path):
+    two = tmp_path / "two.txt"
+    two.write_text("0 qid:1 1:1\n1 qid:1 2:2\n")
+    coef = load_model(model_file).coef_
+    note = f"note: {two} names features up to 2; the model has 6, the others count as 0"
+    for options in ((), ("--sparse",), ("--float32",)):
+        text, said = run_with_note("predict", model_file, two, *options)
+        expected = [coef[0], 2 * coef[1]]
+        np.testing.assert_allclose([float(line) for line in text.split()], expected, rtol=1e-6)
+        assert said == note
+    assert run_with_note("evaluate", two, "--model", model_file, "--json")[1] == note
+    two.write_text("0 qid:1 1:1 5:0\n")
+    said = run_with_note("predict", model_file, two)[1]
+    assert said == f"note: {two} names features up to 5; the model has 6, the other counts as 0"
+    two.write_text("0 qid:1 1:1 6:0\n")  # it names all of them
+    for options in ((), ("--sparse",)):
+        assert run("predict", model_file, two, *options).count("\n") == 1
+
+
+def test_a_file_without_ids_is_one_query(model_file, tmp_path):
+    bare = tmp_path / "bare.txt"
+    dump_letor(bare, *make_ranking(1, 9, 6, random_state=0)[:2])
+    warning = f"warning: {bare} has no qid: all 9 rows are one query"
+    refused = error("train", bare, "-o", tmp_path / "m", "--alpha", 1)
+    assert f"{bare}: found no qid, want qid:ID after every label; --one-query takes" in refused
+    assert not (tmp_path / "m").exists()
+    one = ("train", bare, "-o", tmp_path / "m")
+    text, said = run_with_note(*one, "--alpha", 1, "--one-query")
+    assert said == warning and "9 rows, 1 query, 6 features" in text
+    for model in ("rls", "elm-pointwise", "elmrank"):  # which do not compare rows within queries
+        assert run_with_note(*one, "--model", model)[1] == warning
+    long = tmp_path / "long.txt"
+    dump_letor(long, *make_ranking(1, 1001, 3, random_state=0)[:2])
+    said = run_with_note("train", long, "-o", tmp_path / "m", "--alpha", 1, "--one-query")[1]
+    assert said == f"warning: {long} has no qid: all 1001 rows are one query"
+    text, said = run_with_note("cv", bare, "--alphas", "1", "--pairs", "kept")
+    assert said == warning and "1 setting in" in text
+    text, said = run_with_note("evaluate", bare, "--model", model_file)
+    assert said == warning and "9 rows, 1 query, convention" in text
+    text, said = run_with_note("evaluate", bare, "--scores", "-", input="1\n" * 9)
+    assert said == warning
+    run("predict", model_file, bare)
+    bare.write_text("1 6:1\n")
+    said = run_with_note("evaluate", bare, "--model", model_file)[1]
+    assert said == f"warning: {bare} has no qid: its row is one query"
+
+
+def test_evaluate_a_model_and_its_scores(file, model_file, data, tmp_path):
+    X, y, qid = data
+    run("predict", model_file, file, "-o", tmp_path / "scores")
+    by_model = json.loads(run("evaluate", file, "--model", model_file, "--json"))
+    by_scores = json.loads(run("evaluate", file, "--scores", tmp_path / "scores", "--json"))
+    names = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr"]
+    assert by_model == by_scores
+    assert by_model == {
+        "file": str(file),
+        "convention": "default",
+        "n_rows": len(y),
+        "n_queries": 30,
+        "metrics": evaluate(names, y, load_model(model_file).predict(X), qid),
+    }
+
+
+@pytest.mark.parametrize("convention", ["letor", "default", "trec", "lightgbm", "sklearn"])
+def test_evaluate_conventions(file, model_file, data, convention):
+    X, y, qid = data
+    names = ["ndcg@5", "map", "p@2"]
+    options = [option for name in names for option in ("--metric", name)]
+    scores = "".join(f"{score}\n" for score in load_model(model_file).predict(X))
+    text = run(
+        *("evaluate", file, "--scores", "-", *options),
+        *("--convention", convention, "--json"),
+        input=scores + "\n",
+    )
+    expected = evaluate(names, y, load_model(model_file).predict(X), qid, convention=convention)
+    assert json.loads(text)["metrics"] == expected
+
+
+def test_evaluate_prints_a_table(file, model_file, data):
+    X, y, qid = data
+    text = run("evaluate", file, "--model", model_file, "--metric", "map", "--metric", "msd")
+    expected = evaluate(["map", "msd"], y, load_model(model_file).predict(X), qid)
+    for name, value in expected.items():
+        assert [name, f"{value:.4f}"] in [line.split() for line in text.splitlines()]
+
+
+def test_an_undefined_metric_is_null(model_file, tmp_path):
+    (tmp_path / "same.txt").write_text("1 qid:1 1:1\n1 qid:1 6:2\n")
+    options = ("--model", model_file, "--metric", "pairwise_accuracy", "--json")
+    assert json.loads(run("evaluate", tmp_path / "same.txt", *options))["metrics"] == {
+        "pairwise_accuracy": None
+    }
+
+
+# cv
+
+
+def test_cv(file, data):
+    X, y, qid = data
+    report = json.loads(run("cv", file, "--alphas", "2^-4:2^4,100", "--metric", "map", "--json"))
+    alphas = [*(2.0**k for k in range(-4, 5)), 100]
+    expected = RankRLSCV(alphas, pairs=["kept", "dropped"], scoring="map").fit(X, y, qid=qid)
+    results = expected.cv_results_
+    assert report.pop("seconds") >= 0
+    assert report == {
+        "file": str(file),
+        "model": "rankrls",
+        "metric": "map",
+        "convention": "default",
+        "best": {
+            "alpha": expected.alpha_,
+            "pairs": expected.pairs_,
+            "target": "label",
+            "scale": False,
+            "score": expected.best_score_,
+        },
+        "path": [
+            {"alpha": alpha, "pairs": pairs, "target": "label", "scale": False, "score": score}
+            for alpha, pairs, score in zip(
+                results["param_alpha"],
+                results["param_pairs"],
+                results["mean_test_score"],
+                strict=True,
+            )
+        ],
+    }
+
+
+def test_cv_marks_the_best(file):
+    best = json.loads(run("cv", file, "--pairs", "kept", "--json"))["best"]
+    marked = [line.split() for line in run("cv", file, "--pairs", "kept").splitlines()]
+    marked = [cells for cells in marked if cells[-1:] == ["*"]]
+    assert marked == [[show_alpha(best["alpha"]), f"{best['score']:.4f}", "*"]]
+
+
+def test_cv_of_losses_and_of_labels_that_are_no_grades(tmp_path, data):
+    X, y, qid = data
+    dump_letor(tmp_path / "real.txt", X, y - 1.5, qid)
+    report = json.loads(run("cv", tmp_path / "real.txt", "--json"))
+    assert report["metric"] == "pairwise_accuracy"
+    assert report["best"]["score"] == max(row["score"] for row in report["path"])
+    report = json.loads(run("cv", tmp_path / "real.txt", "--metric", "msd", "--json"))
+    assert report["best"]["score"] == min(row["score"] for row in report["path"])
+
+
+def test_cv_help_tells_what_is_scored():
+    assert "score of every combination of settings" in run("cv", "--help")
+
+
+def test_help_tells_what_published_values_count():
+    for command in ("letor", "evaluate"):
+        assert "is 0 for a list shorter than k" in " ".join(run(command, "--help").split())
+
+
+# letor
+
+
+def check_shape(report, **expected):
+    assert list(report) == ["dataset", "model", "metric", "folds", "mean"]
+    for name, value in expected.items():
+        assert report[name] == value
+    assert [fold["fold"] for fold in report["folds"]] == [f"Fold{i}" for i in range(1, 6)]
+    for fold in report["folds"]:
+        assert list(fold) == ["fold", "params", "valid", "test", "seconds"]
+        assert list(fold["params"]) == ["alpha", "pairs", "target", "scale"]
+        assert fold["seconds"] > 0
+    for part in ("valid", "test"):
+        assert set(report["mean"][part]) == {*PROTOCOL_METRICS, report["metric"]}
+        for name, value in report["mean"][part].items():
+            values = [fold[part][name] for fold in report["folds"]]
+            assert value == pytest.approx(np.mean(values), rel=1e-14)
+
+
+def test_letor_json(folder):
+    report = json.loads(run("letor", folder, "--json"))
+    check_shape(report, dataset="Made", model="rankrls", metric="map")
+    fold = next(pairgram.load_letor_folds(folder))
+    metric = pairgram.get_metric("map", "letor")
+    expected = RankRLSCV(
+        2.0 ** np.arange(-15, 25), pairs=["kept", "dropped"], cv=tuple(fold.valid), scoring=metric
+    ).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    first = report["folds"][0]
+    assert first["params"]["alpha"] == expected.alpha_
+    assert first["params"]["pairs"] == expected.pairs_
+    assert first["valid"]["map"] == expected.best_score_
+    assert first["test"] == evaluate(
+        PROTOCOL_METRICS,
+        fold.test.y,
+        expected.predict(fold.test.X),
+        fold.test.qid,
+        convention="letor",
+    )
+
+
+def test_letor_options(folder):
+    options = ("--model", "rls", "--metric", "mrr", "--alphas", "auto", "--convention", "default")
+    report = json.loads(run("letor", folder, "--json", *options, "--scale"))
+    check_shape(report, model="rls", metric="mrr")
+    for fold in report["folds"]:
+        assert fold["params"]["pairs"] is None and fold["params"]["scale"] is True
+    text = run("letor", folder, *options, "--scale")
+    mean = next(line.split() for line in text.splitlines() if line.split()[:1] == ["mean"])
+    assert mean[1] == f"{report['mean']['valid']['mrr']:.4f}"
+    assert mean[2] == f"{report['mean']['test']['mrr']:.4f}"
+
+
+def test_letor_elm(folder):
+    report = json.loads(run("letor", folder, "--json", "--model", "elm-pointwise"))
+    fold = next(pairgram.load_letor_folds(folder))
+    metric = pairgram.get_metric("map", "letor")
+    expected = PointwiseELMCV(cv=tuple(fold.valid), scoring=metric, random_state=0)
+    expected.fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    first = report["folds"][0]
+    assert first["params"] == {"C": expected.C_}
+    assert first["valid"]["map"] == expected.best_score_
+    message = "--model elm-pointwise takes no --pairs; rankrls, elm-pairwise, elmrank can"
+    none = folder / "none"  # refused before anything is read
+    assert error("letor", none, "--model", "elm-pointwise", "--pairs", "kept") == message
+
+
+def test_letor_rank_svm(folder):
+    fold = next(pairgram.load_letor_folds(folder))
+    metric = pairgram.get_metric("map", "letor")
+    Cs, gammas = 2.0 ** np.arange(-12, 7), 2.0 ** np.arange(-12, 3)
+    for name, options, feature_map in (
+        ("ranksvm", (), None),
+        ("rank-nystroem", ("--components", 5), maps(Nystroem, gammas, n_components=5)),
+    ):
+        report = json.loads(run("letor", folder, "--json", "--model", name, *options))
+        expected = RankSVMCV(Cs, feature_map=feature_map, cv=tuple(fold.valid), scoring=metric)
+        expected.fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+        first = report["folds"][0]
+        gamma = {} if feature_map is None else {"gamma": expected.feature_map_.gamma_}
+        assert first["params"] == {"C": expected.C_} | gamma
+        assert first["valid"]["map"] == pytest.approx(expected.best_score_, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"), [("elm-pairwise", 0.4476), ("elm-pointwise", 0.4490)]
+)
+def test_published_protocol_of_elm(benchmark_data, model, expected):
+    arguments = ("letor", benchmark_data / "OHSUMED", "--json", "--model", model)
+    report = json.loads(run(*arguments, "--kernel", "linear"))
+    assert report["mean"]["test"]["map"] == pytest.approx(expected, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("OHSUMED", {"map": 0.4477, "mean_ndcg": 0.5355}), ("MQ2008", {"map": 0.4763})],
+)
+def test_published_protocol(benchmark_data, name, expected):
+    report = json.loads(run("letor", benchmark_data / name, "--json"))
+    check_shape(report, dataset=name, model="rankrls", metric="map")
+    for metric, value in expected.items():
+        assert report["mean"]["test"][metric] == pytest.approx(value, abs=5e-5)
+
+
+# inspect
+
+
+def test_inspect_a_model(model_file):
+    report = json.loads(run("inspect", model_file, "--top", 2, "--json"))
+    coef = load_model(model_file).coef_
+    order = np.argsort(-np.abs(coef))[:2]
+    assert report == {
+        "file": str(model_file),
+        "kind": "RankRLS",
+        "version": pairgram.__version__,
+        "parameters": {
+            "alpha": 0.5,
+            "coef0": 1.0,
+            "degree": 3,
+            "feature_map": None,
+            "form": "auto",
+            "gamma": None,
+            "kernel": None,
+            "pairs": "dropped",
+            "scale": False,
+            "scope": "query",
+            "target": "label",
+            "weighting": "pairs",
+        },
+        "n_features": 6,
+        "fitted_with_query_ids": True,
+        "largest_weights": [{"feature": int(j) + 1, "weight": coef[j]} for j in order],
+    }
+    text = run("inspect", model_file)
+    assert "RankRLS" in text and f"{coef[order[0]]:.6g}" in text
+    assert "alpha                  2^-1\n" in text
+    assert "gamma" not in text and "kernel" not in text and "coef0" not in text
+
+
+def test_inspect_shows_small_weights(data, tmp_path):
+    X, y, qid = data
+    model = RankRLS(pairs=None).fit(1e7 * X, y, qid=qid)
+    model.save(tmp_path / "m")
+    text = run("inspect", tmp_path / "m", "--top", 1)
+    assert text.split()[-2:] == [
+        str(abs(model.coef_).argmax() + 1),
+        f"{model.coef_[abs(model.coef_).argmax()]:.6g}",
+    ]
+    assert "pairs                  none\n" in text
+
+
+def test_inspect_nodes(file, tmp_path):
+    run("train", file, "-o", tmp_path / "m", *ELM, "--nodes", 8, "--activation", "tanh+sigmoid")
+    report = json.loads(run("inspect", tmp_path / "m", "--json"))
+    assert report["n_features"] == 6 and "largest_weights" not in report
+    assert report["n_coefficients"] == 8
+    assert report["parameters"]["feature_map"] == {
+        "kind": "RandomNodes",
+        "n_nodes": 8,
+        "activation": ["tanh", "sigmoid"],
+        "weight_range": [-1.0, 1.0],
+        "bias_range": [0.0, 1.0],
+        "distribution": "uniform",
+        "random_state": 0,
+    }
+    rows = dict(line.split(maxsplit=1) for line in run("inspect", tmp_path / "m").split("\n")[1:-1])
+    assert rows["feature_map"] == "RandomNodes" and rows["n_nodes"] == "8"
+    assert rows["activation"] == "tanh+sigmoid" and rows["weight_range"] == "-1:1"
+    assert rows["weights"] == "none of features: coefficients of what RandomNodes makes"
+
+
+def test_inspect_linear_nodes_by_their_features(file, data, tmp_path):
+    X = data[0]
+    run("train", file, "-o", tmp_path / "m", *ELM, "--nodes", 8)
+    model = load_model(tmp_path / "m")
+    expected = model.feature_map_.weights_ @ model.coef_
+    weights = json.loads(run("inspect", tmp_path / "m", "--json"))["largest_weights"]
+    assert [row["feature"] for row in weights] == (np.argsort(-abs(expected)) + 1).tolist()
+    found = np.array([row["weight"] for row in sorted(weights, key=lambda row: row["feature"])])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    scores = X @ found
+    np.testing.assert_allclose(np.diff(scores), np.diff(model.predict(X)), atol=1e-12)
+
+
+def test_inspect_draws_of_nodes(file, tmp_path):
+    options = ("--nodes", 5, "--estimators", 3, "--alphas", "1", "--Cs", "8")
+    run("train", file, "-o", tmp_path / "m", "-m", "elmrank", *options)
+    text = run("inspect", tmp_path / "m")
+    rows = dict(line.split(maxsplit=1) for line in text.split("\n")[1:-1])
+    assert (rows["n_nodes"], rows["n_estimators"], rows["n_coefficients"]) == ("5", "3", "15")
+    assert rows["bias_range"] == "-1:1"  # that of the nodes, where the model leaves it open
+
+
+def test_inspect_names_features(data, tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y, qid = data
+    frame = pd.DataFrame(X, columns=[f"[b]{c}" for c in "abcdef"])
+    RankRLS().fit(frame, y, qid=qid).save(tmp_path / "named")
+    weights = json.loads(run("inspect", tmp_path / "named", "--json"))["largest_weights"]
+    assert {row["name"] for row in weights} == set(frame.columns)
+    assert "[b]a" in run("inspect", tmp_path / "named")
+
+
+def test_inspect_statistics(data, tmp_path):
+    X, y, qid = data
+    statistics = Pairgram.from_rows(X, y, qid=qid, pairs="gain")
+    statistics.save(tmp_path / "p")
+    report = json.loads(run("inspect", tmp_path / "p", "--json"))
+    assert report == {
+        "file": str(tmp_path / "p"),
+        "kind": "Pairgram",
+        "version": pairgram.__version__,
+        "parameters": {
+            "pairs": "gain",
+            "scope": "query",
+            "weighting": "pairs",
+            "target": "label",
+        },
+        "n_features": 6,
+        "n_rows": len(y),
+        "n_queries": 30,
+        "pair_weight": statistics.pair_weight,
+    }
+    assert "pair_weight" in run("inspect", tmp_path / "p")
+    assert "holds 'Pairgram', want 'RankRLS'" in error("predict", tmp_path / "p", "none.txt")
+
+
+# demo
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_demo_shows_that_pairs_help(seed):
+    report = json.loads(run("demo", "--seed", seed, "--json"))
+    random, pointwise, pairwise = (row["test"] for row in report["models"])
+    for metric in ("ndcg@10", "map", "pairwise_accuracy"):
+        assert random[metric] + 0.1 < pointwise[metric] < pairwise[metric] - 0.02
+
+
+def test_demo_prints_a_table():
+    text = run("demo")
+    assert "random order" in text and "RankRLS, pairwise" in text and "test ndcg@10" in text
+
+
+# Errors
+
+
+def test_missing_files(file, model_file, tmp_path):
+    none = tmp_path / "none"
+    for arguments in (
+        ("train", none, "-o", tmp_path / "m"),
+        ("cv", none),
+        ("predict", none, file),
+        ("predict", model_file, none),
+        ("evaluate", file, "--scores", none),
+        ("evaluate", file, "--model", none),
+        ("inspect", none),
+    ):
+        assert error(*arguments) == f"{none}: No such file or directory"
+    assert error("letor", none) == f"{none}: no such folder"
+    assert "found none of S1.txt" in error("letor", tmp_path)
+    assert error("cv", tmp_path) == f"{tmp_path}: Is a directory"
+
+
+def test_a_wrong_line_is_named(model_file, file, tmp_path):
+    bad = tmp_path / "bad.txt"
+    bad.write_text("1 qid:1 1:0.5\n0 qid:1 1:x\n")
+    for arguments in (
+        ("train", bad, "-o", tmp_path / "m"),
+        ("cv", bad),
+        ("predict", model_file, bad),
+    ):
+        assert f"{bad}:2:" in error(*arguments)
+    assert not (tmp_path / "m").exists()
+    scores = tmp_path / "scores.txt"
+    scores.write_text("1\n\n2\n")
+    assert f"{scores}:2: found ''" in error("evaluate", file, "--scores", scores)
+    scores.write_text("1\n2\nnan\n")
+    assert f"{scores}:3: found NaN" in error("evaluate", file, "--scores", scores)
+    scores.write_text("1\n2\n")
+    assert "found 2 scores, want one for each of" in error("evaluate", file, "--scores", scores)
+    scores.write_bytes(b"1\n\xff\n")
+    assert rf"{scores}:2: found '\\xff'" in error("evaluate", file, "--scores", scores)
+    for wrong in ("1_0", "1e400", "-1e400", "0x1", "1e", ".", "1 2", "1\x0b", "1\x1c2", "infinit"):
+        scores.write_text(f"1\n.5E-3\n{wrong}\n")
+        assert f"{scores}:3: found '" in error("evaluate", file, "--scores", scores)
+    scores.write_text("1\n" * 10_000)
+    n_rows = len(load_letor(file)[1])
+    more = f"{scores}:{n_rows + 1}: found more scores than the {n_rows} rows"
+    assert error("evaluate", file, "--scores", scores) == more
+    scores.write_text("1" * 1001)
+    assert f"{scores}:1: found '111" in error("evaluate", file, "--scores", scores)
+
+
+def test_scores_are_decimal_numbers_and_infinity(file, tmp_path, data):
+    n_rows = len(data[1])
+    scores = tmp_path / "scores.txt"
+    numbers = ["+1", ".5", "5.", "1e-400", "-0", "inf", "-Infinity", "1E+2"]
+    scores.write_text(" \r\n\t".join(numbers[i % len(numbers)] for i in range(n_rows)) + "\n \n\n")
+    found = load_scores(scores, n_rows)
+    assert found.tolist() == [float(numbers[i % len(numbers)]) for i in range(n_rows)]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_files_come_by_standard_input(file, valid_file, model_file, tmp_path, packed):
+    text = file.read_bytes()
+    given = {"input": gzip.compress(text) if packed else text}
+    assert run("predict", model_file, "-", **given) == run("predict", model_file, file)
+    by_file = run("evaluate", file, "--model", model_file)
+    assert (
+        run("evaluate", "-", "--model", model_file, **given).split("\n")[1:]
+        == (by_file.split("\n")[1:])
+    )
+    scores = tmp_path / "scores"
+    run("predict", model_file, file, "-o", scores)
+    text = run("evaluate", "-", "--scores", scores, **given)
+    assert text.startswith("standard input: ") and text.split("\n")[1:] == by_file.split("\n")[1:]
+    run("train", "-", "-o", tmp_path / "a", "--valid", valid_file, **given)
+    run("train", file, "-o", tmp_path / "b", "--valid", valid_file)
+    a, b = load_model(tmp_path / "a"), load_model(tmp_path / "b")
+    assert a.get_params() == b.get_params() and (a.coef_ == b.coef_).all()
+    assert run("cv", "-", "--alphas", "1", **given).startswith("standard input: rankrls")
+
+
+def test_standard_input_has_its_name_in_errors(file, model_file, tmp_path):
+    def said(*arguments, input=b""):
+        result = CliRunner().invoke(app, [str(a) for a in arguments], input=input)
+        assert result.exit_code == 2 and result.stderr.count("\n") == 1
+        return result.stderr.removeprefix("pairgram: error: ").strip()
+
+    assert said("cv", "-", input=b"1 qid:1 1:0.5\n0 qid:1 1:x\n").startswith("standard input:2: fo")
+    assert said("evaluate", file, "--scores", "-", input=b"1\nx\n").startswith("standard input:2:")
+    assert said("evaluate", "-", "--scores", "-") == (
+        "FILE and --scores cannot both be -, standard input"
+    )
+    assert said("train", "-", "-o", tmp_path / "m", "--valid", "-") == (
+        "FILE and --valid cannot both be -, standard input"
+    )
+    assert said("predict", "-", file).startswith("MODEL must be a file, got -")
+    with open(file, "rb") as source:
+        process = start("predict", model_file, "-", "-o", file, stdin=source)
+        assert f"--output {file} is the input file" in process.communicate()[1]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+def test_a_full_device_is_named(file, model_file):
+    assert error("predict", model_file, file, "-o", "/dev/full") == (
+        "/dev/full: No space left on device"
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
+def test_names_cannot_move_the_cursor(model_file, data, tmp_path):
+    X, y, qid = data
+    folder = tmp_path / "a\nb\x1b[2J"
+    folder.mkdir()
+    path = folder / "x\r.txt"
+    dump_letor(path, X, y, qid)
+    shown_path = f"{tmp_path}/a\\nb\\x1b[2J/x\\r.txt"
+    assert run("evaluate", path, "--model", model_file).startswith(f"{shown_path}: ")
+    assert error("letor", folder).startswith(f"{tmp_path}/a\\nb\\x1b[2J: found none of")
+    assert error("cv", folder / "none").startswith(f"{tmp_path}/a\\nb\\x1b[2J/none: No such")
+    assert error("inspect", path).startswith(f"{shown_path}: not a")
+    assert error("train", path, "-o", path) == f"--output {shown_path} is the input file"
+    frame = pd.DataFrame(X, columns=["a\x1b[2J", "b\n", "c", "d", "e", "f"])
+    RankRLS().fit(frame, y, qid=qid).save(tmp_path / "named")
+    text = run("inspect", tmp_path / "named")
+    assert "\x1b" not in text and r"a\x1b[2J" in text and r"b\n" in text
+
+
+def test_foreign_and_damaged_models(model_file, file, tmp_path):
+    what = "not a model that pairgram wrote (a safetensors file)"
+    for swapped in (model_file, file):
+        message = f"{file}: {what}, but looks like a LETOR file: the order is MODEL FILE"
+        assert error("predict", file, swapped) == message
+    packed = tmp_path / "packed.gz"
+    dump_letor(packed, np.eye(2), [0, 1])
+    assert error("predict", packed, model_file).endswith("the order is MODEL FILE")
+    message = f"{file}: {what}, but looks like a LETOR file"
+    assert error("evaluate", file, "--model", file) == message
+    for contents in (b"\x80\x04}\x94.", b"", b"a text\n", b"1.5 2.5\n", b"\x1f\x8bdamaged"):
+        (tmp_path / "foreign").write_bytes(contents)
+        message = f"{tmp_path / 'foreign'}: {what}"
+        assert error("predict", tmp_path / "foreign", file) == message
+    contents = bytearray(model_file.read_bytes())
+    contents[-3] ^= 1
+    model_file.write_bytes(contents)
+    for arguments in (("predict", model_file, file), ("inspect", model_file)):
+        assert "damaged, its checksum does not match" in error(*arguments)
+    model_file.write_bytes(contents[: len(contents) // 2])
+    assert error("inspect", model_file) == f"{model_file}: damaged or cut off"
+
+
+def test_more_features_than_the_model(model_file, tmp_path):
+    wide = tmp_path / "wide.txt"
+    wide.write_text("1 qid:1 1:1\n0 qid:1 7:1\n")
+    message = error("predict", model_file, wide)
+    assert message == (
+        f"{wide}:2: found '7:1', want an index of at most 6 ({model_file} has 6 features)"
+    )
+    assert f"{wide}:2:" in error("evaluate", wide, "--model", model_file)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--alpha", -1), "--alpha must be finite and > 0, got -1"),
+        (("--alpha", 0), "--alpha must be finite and > 0, got 0"),
+        (("--alpha", "nan"), "--alpha must be finite and > 0, got nan"),
+        (("--alphas", "-1"), "--alphas: each must be finite and > 0, got '-1'"),
+        (("--alpha", 1, "--alphas", "1,2"), "give --alpha or --alphas, not both"),
+        (("--alphas", "2^3:2^1"), "--alphas: a range is like 2^-15:2^24 or 2^-30:2^20:2, got"),
+        (("--metric", "ndgc"), "--metric: unknown metric 'ndgc', did you mean 'ndcg'? The metrics"),
+        (("--metric", "map,mrr"), "--metric takes one name to choose by, got 'map,mrr'"),
+        (("--metric", "ndcg@0"), "--metric: metric 'ndcg@0': the cut behind @ must be an integer"),
+        (("--convention", "x"), "--convention must be one of default, letor, trec"),
+        (("--model", "x"), "--model must be one of rankrls, rls, elm-pairwise, elm-pointwise, elm"),
+        (("--pairs", "x"), "--pairs must be one of kept, dropped"),
+        (("--target", "x"), "--target must be one of label, gain, got 'x'"),
+        (("--weighting", "x"), "--weighting must be one of pairs, documents, queries"),
+        (("-m", "rls", "--pairs", "kept"), "--model rls takes no --pairs; rankrls, elm-pairwise"),
+        (("-m", "rls", "--Cs", "auto"), "--model rls takes no --Cs; elm-pairwise, elm-pointwise"),
+        (("-m", "ranksvm", "--kernel", "rbf"), "--model ranksvm takes no --kernel; rankrls, rls"),
+        ((*ELM, "--alpha", 1), "--model elm-pairwise takes no --alpha or --alphas; rankrls, rls"),
+        ((*ELM, "--alphas", "auto"), "--model elm-pairwise takes no --alpha or --alphas; rankrls"),
+        ((*ELM, "--scale"), "--model elm-pairwise takes no --scale; rankrls, rls can"),
+        ((*ELM, "--scope", "query"), "--model elm-pairwise takes no --scope; rankrls, elm"),
+        ((*ELM, "--estimators", 2), "--model elm-pairwise takes no --estimators; elmrank can"),
+        (("-m", "elmrank", "--kernel", "rbf"), "--model elmrank takes no --kernel; rankrls, rls"),
+        (("-m", "elmrank", "--pairs", "none"), "--model elmrank takes one --pairs, and not none"),
+        (("-m", "elmrank", "--scope", "x"), "--scope must be one of query, global, got 'x'"),
+        ((*ELM, "--pairs", "none"), "--model elm-pairwise takes no --pairs none; --model elm-poin"),
+        ((*ELM, "--Cs", "0"), "--Cs: each must be finite and > 0, got '0'"),
+        ((*ELM, "--nodes", 0), "Invalid value for '--nodes'"),
+        ((*ELM, "--activation", "x"), "--activation must be one of linear, sigmoid, gaussian"),
+        ((*ELM, "--weight-range", "1:-1"), "--weight-range is two numbers such as -1:1, the lower"),
+        ((*ELM, "--activation", "sine+x"), "--activation must be one of linear, sigmoid, gaussi"),
+        ((*ELM, "--activation", "sine", "--activation", "tanh"), "--activation is given 2 times"),
+        (("--alphas", "1", "--alphas", "2", "--alphas", "3"), "--alphas is given 3 times, want it"),
+        (("--scale", "--no-scale"), "--scale is given 2 times, want it once"),
+        (("-m", "elmrank", "--activation", "sine+tanh"), "--model elmrank takes one --activation,"),
+        ((*ELM, "--activation", "gaussian", "--bias-range", "-1:1"), GAUSSIAN),
+        (("-m", "elmrank", "--activation", "gaussian"), GAUSSIAN_OF_ELMRANK),
+        ((*ELM, "--kernel", "x"), "--kernel must be one of rbf, laplacian, polynomial, linear, t"),
+        ((*ELM, "--kernel", "cauchy"), "--kernel of --model elm-pairwise is one of rbf, laplaci"),
+        (
+            ("-m", "rank-fourier", "--kernel", "tanimoto"),
+            "--kernel of --model rank-fourier is one of rbf, laplacian, cauchy, got 'tanimoto'",
+        ),
+        (
+            ("--kernel", "rbf", "--degree", 2),
+            "--degree is of --kernel polynomial, but the kernel is rbf",
+        ),
+        (("--kernel", "rbf", "--scale"), "--scale scales the features of the primal form, not w"),
+        (("--coef0", 2), "--coef0 is of --kernel polynomial, but no kernel is given"),
+        (("--kernel", "polynomial", "--coef0", -1), "--coef0 must be finite and >= 0, got -1"),
+        (("-m", "rank-nystroem", "--degree", 2), "--degree is of --kernel polynomial, but the k"),
+        (
+            ("-m", "rank-nystroem", "--kernel", "linear", "--gamma", 2),
+            "--gamma is of --kernel rbf, laplacian, polynomial, but the kernel is linear",
+        ),
+        ((*ELM, "--kernel", "rbf", "--nodes", 5), "give --kernel or --nodes, not both: nodes have"),
+        (
+            (*ELM, "--kernel", "linear", "--gamma", 1),
+            "--gamma is of --kernel rbf, laplacian, polynomial, but the kernel is linear",
+        ),
+        ((*ELM, "--kernel", "rbf", "--gamma", "inf"), "--gamma: each must be finite and > 0, got"),
+        (("--gamma", 1), "--gamma is of --kernel rbf, laplacian, polynomial, but no kernel is gi"),
+        (("--kernel", "rbf", "--gamma", "auto,1"), "--gamma: auto stands alone, got 'auto,1'"),
+        (("-m", "ranksvm", "--gamma", 1), "--model ranksvm takes no --gamma; rankrls, rls, elm-pa"),
+        (("-m", "ranksvm", "--components", 5), "--model ranksvm takes no --components; rank-nystr"),
+        (("-m", "ranksvm", "--pairs", "kept"), "--model ranksvm takes no --pairs; rankrls, elm-p"),
+        (("-m", "ranksvm", "--tol", 0), "--tol must be finite and > 0, got 0"),
+        ((*ELM, "--tol", 1), "--model elm-pairwise takes no --tol; ranksvm, rank-nystroem, rank-f"),
+        (("-m", "rank-nystroem", "--components", 0), "--components must be an integer >= 1 or all"),
+        (("-m", "rank-nystroem", "--landmarks", "x"), "--landmarks must be one of uniform, kmeans"),
+        (
+            ("-m", "rank-fourier", "--landmarks", "kmeans"),
+            "--model rank-fourier takes no --landmar",
+        ),
+        (("-m", "rank-fourier", "--components", "all"), "--components all is of --model rank-nyst"),
+        (("--threads", 0), "Invalid value for '--threads'"),
+        (("--threads", "many"), "Invalid value for '--threads'"),
+        (("--fold", 1), "No such option: --fold"),
+    ],
+)
+def test_wrong_options(file, tmp_path, options, message):
+    assert error("train", file, "-o", tmp_path / "m", *options).startswith(message)
+    assert not (tmp_path / "m").exists()
+
+
+def test_usage_errors(file, model_file, tmp_path):
+    assert "Missing option '--output'" in error("train", file)
+    assert "No such command 'trian'" in error("trian")
+    assert "No such option: --foo" in error("--foo")
+    message = "evaluate needs --scores or --model, one of them"
+    assert error("evaluate", file) == message
+    assert error("evaluate", file, "--model", model_file, "--scores", "-") == message
+    evaluating = ("evaluate", file, "--model", model_file)
+    for command in (evaluating, ("letor", tmp_path)):
+        assert error(*command, "--metric", "x").startswith("--metric: unknown metric 'x'")
+        message = "--convention must be one of default, letor"
+        assert error(*command, "--convention", "x").startswith(message)
+    message = "--metric takes one name, got 'ndcg@1,map': repeat --metric for several"
+    assert error(*evaluating, "--metric", "ndcg@1,map") == message
+
+
+def test_errors_speak_of_options(tmp_path):
+    wrong = tmp_path / "wrong.txt"
+    wrong.write_text("1 qid:1 0:1\n")
+    assert error("cv", wrong) == f"{wrong}:1: found '0:1', want an index of 1 or more"
+    wrong.write_text("1 qid:1 1:1 2147483647:1\n" * 2000)
+    assert error("cv", wrong).endswith("want them to fit into memory: use --sparse")
+    wrong.write_text("-1 qid:1 1:1\n0 qid:1 1:2\n")
+    for command in (("cv", wrong), ("train", wrong, "-o", tmp_path / "m")):
+        message = "--metric ndcg: ndcg takes labels >= 0, got y = -1 in row 0"
+        assert error(*command, "--metric", "ndcg").startswith(message)
+
+
+def test_a_line_without_a_label(model_file, tmp_path):
+    bare = tmp_path / "bare.txt"
+    bare.write_text("qid:1 1:1\n")
+    message = f"{bare}:1: found 'qid:1', want a label, a finite number"
+    assert error("predict", model_file, bare) == f"{message}: write 0 where there is none"
+    assert error("evaluate", bare, "--model", model_file) == message
+
+
+def test_an_input_is_not_replaced(file, valid_file, model_file, tmp_path):
+    link = tmp_path / "link"
+    os.link(file, link)
+    before = {path: path.read_bytes() for path in (file, valid_file, model_file)}
+    for command, output, what in (
+        (("train", file), file, "input"),
+        (("train", file), link, "input"),
+        (("train", file, "--valid", valid_file), valid_file, "validation"),
+        (("predict", model_file, file), file, "input"),
+        (("predict", model_file, file), model_file, "model"),
+    ):
+        assert error(*command, "-o", output) == f"--output {output} is the {what} file"
+    assert before == {path: path.read_bytes() for path in before}
+    message = f"{tmp_path / 'none'}: No such file or directory"
+    assert error("train", tmp_path / "none", "-o", tmp_path / "m") == message
+
+
+def test_files_that_cannot_be_written(file, model_file, tmp_path):
+    nowhere = tmp_path / "no" / "m"
+    assert error("train", file, "-o", nowhere) == f"{nowhere}: its folder does not exist"
+    assert error("predict", model_file, file, "-o", nowhere).endswith("its folder does not exist")
+    for command in (("train", file), ("predict", model_file, file)):
+        assert "path must name a file" in error(*command, "-o", tmp_path)
+
+
+def test_ids_in_one_file_only(file, tmp_path):
+    bare = tmp_path / "bare.txt"
+    bare.write_text("1 1:1\n0 1:2\n")
+    arguments = ("-o", tmp_path / "m", "--valid")
+    assert f"{bare}: found no qid, want ids as in {file}" in error("train", file, *arguments, bare)
+    assert f"{bare}: found no qid, want ids as in {file}" in error("train", bare, *arguments, file)
+
+
+def test_parts_of_different_widths_are_padded(file, tmp_path):
+    wide = tmp_path / "wide.txt"
+    wide.write_text("1 qid:1 1:1 9:1\n0 qid:1 1:2\n")
+    for train, valid in ((file, wide), (wide, file)):
+        run("train", train, "-o", tmp_path / "m", "--valid", valid)
+        assert load_model(tmp_path / "m").n_features_in_ == 9
+
+
+def test_no_memory_is_one_line(file, monkeypatch):
+    def refuse(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(pairgram._letor_load, "read_letor", refuse)
+    assert error("cv", file) == "not enough memory"
+
+
+# The options' small language, cells
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("auto", []),
+        ("1", [1.0]),
+        ("0.1, 1,1e3", [0.1, 1.0, 1000.0]),
+        ("2^-2:2^1", [0.25, 0.5, 1.0, 2.0]),
+        ("10^0:10^+2,5", [1.0, 10.0, 100.0, 5.0]),
+        ("2^1,2,3", [2.0, 3.0]),
+        ("2^-3:2^2:2", [0.125, 0.5, 2.0]),
+        ("2^-3:2^1:4,9", [0.125, 2.0, 9.0]),
+    ],
+)
+def test_parse_grid(text, values):
+    assert parse_grid(text, "--alphas") == values
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "x", "1,", "1:3", "2^1:3^2", "2^1:2^2:2^3", "2^x", "2^0.5", "2^1^2", "0", "nan"),
+        *("inf", "2^9999", "2^-99999", "0^-1", "-2^3:-2^4", "2^2:2^1", "2^999999999", "auto,1"),
+        *("2^1:2^9:0", "2^1:2^9:-1", "2^1:2^9:x", "2^1:2^9:2:2", "2^1:2^9:", "1:9:2"),
+    ],
+)
+def test_wrong_grids(text):
+    with pytest.raises(ValueError, match=r"^--Cs"):
+        parse_grid(text, "--Cs")
+
+
+def test_parse_range():
+    assert parse_range("-0.3:.3", "--bias-range") == (-0.3, 0.3)
+    for text in ("", "1", "1:", "1:0", "0:1:2", "a:b", "0:inf", "nan:1"):
+        with pytest.raises(ValueError, match=r"^--bias-range is two numbers"):
+            parse_range(text, "--bias-range")
+
+
+def test_activations_are_those_of_the_nodes():
+    assert tuple(random_nodes.ACTIVATIONS) == ACTIVATIONS
+    assert landmarks.LANDMARKS == LANDMARKS
+
+
+def test_cells():
+    values = (0.5, 1e9, 0.0, -1.23456e-5, True, None, 3, "a", (-0.5, 1), ["a", "b"])
+    assert [show(v) for v in values] == [
+        *("0.5000", "1e+09", "0.0000", "-1.235e-05", "yes", "none", "3", "a", "-0.5:1", "a+b"),
+    ]
+    assert [significant(v) for v in (0.5, 1.23456789e-7, 3, None)] == [
+        "0.5",
+        "1.23457e-07",
+        "3",
+        "none",
+    ]
+    assert [show_alpha(v) for v in (0.125, 1.0, 2.0**24, 3.0)] == ["2^-3", "2^0", "2^24", "3"]
+
+
+# The process
+
+
+def test_version_and_help():
+    assert run("--version") == f"pairgram {pairgram.__version__}\n"
+    assert run() == run("--help")
+    for command in ("train", "predict", "evaluate", "cv", "letor", "inspect", "demo"):
+        text = run(command, "--help")
+        assert f"Usage: pairgram {command}" in text and f"\n    pairgram {command} " in text
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\n"
+        "from pairgram.cli import app\n"
+        "try:\n    app(['--help'])\n"
+        "except SystemExit as done:\n    assert not done.code\n"
+        "heavy = {'numpy', 'scipy', 'sklearn', 'pairgram._core'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="devices and named pipes are POSIX")
+def test_scores_go_to_devices_and_pipes(file, model_file, tmp_path):
+    scores = run("predict", model_file, file)
+    assert run("predict", model_file, file, "-o", "/dev/stdout") == scores
+    assert run("predict", model_file, file, "-o", os.devnull) == ""
+    with open(tmp_path / "kept", "w+") as kept:  # what stands there stays
+        kept.write("kept\n")
+        kept.flush()
+        run("predict", model_file, file, "-o", f"/dev/fd/{kept.fileno()}")
+    assert (tmp_path / "kept").read_text() == "kept\n" + scores
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with start("predict", model_file, file, "-o", pipe) as process:
+        assert pipe.read_text() == scores
+        assert process.communicate() == ("", "")
+    for output in (os.devnull, pipe, "/dev/stdout", "/dev/fd/1"):
+        message = f"--output {output}: a model goes to a file, not to a device or pipe"
+        assert error("train", file, "-o", output) == message
+
+
+def start(*arguments, **options):
+    code = "from pairgram.cli import main; main()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def test_as_a_process(file, tmp_path):
+    with start("train", file, "-o", tmp_path / "m", "--json") as process:
+        out, err = process.communicate()
+    assert process.returncode == 0 and err == "" and json.loads(out)["n_queries"] == 30
+    with start("inspect", file) as process:
+        out, err = process.communicate()
+    assert process.returncode == 2 and out == "" and err.count("\n") == 1
+
+
+def test_streams_that_cannot_encode(file, tmp_path):
+    odd = os.fsdecode(bytes(tmp_path / "odd") + b"\xff\xe4.txt")
+    try:
+        os.link(file, odd)
+    except OSError:
+        pytest.skip("this file system takes only UTF-8 names")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    with start("cv", odd, env=environment) as process:
+        out, err = process.communicate()
+    assert process.returncode == 0 and err == "" and r"odd\udcff\udce4.txt: rankrls" in out
+    with start("inspect", odd, env=environment) as process:
+        out, err = process.communicate()
+    assert process.returncode == 2 and r"odd\udcff\udce4.txt: not a file" in err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+def test_a_full_disk_is_one_line(file):
+    code = "from pairgram.cli import main; main()"
+    for arguments in (["cv", file], ["--version"]):
+        for unbuffered in ("", "1"):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run(
+                    [sys.executable, "-c", code, *arguments],
+                    stdout=full,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+                )
+            assert done.returncode == 2
+            assert done.stderr == "pairgram: error: standard output: No space left on device\n"
+
+
+def test_a_broken_pipe_is_quiet(model_file, tmp_path):
+    (tmp_path / "long.txt").write_text("0 qid:1 6:1\n" * 500_000)
+    with start("predict", model_file, tmp_path / "long.txt") as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="named pipes and SIGINT are POSIX")
+def test_interrupting_is_quiet(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with start("cv", pipe) as process, open(pipe, "w"):  # opens once the command reads
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate() == ("", "")
+    assert process.returncode == 130
+
+
+def test_warnings_of_the_library_are_notes(tmp_path):
+    X, y, qid = make_ranking(20, 8, 6, random_state=0)
+    dump_letor(tmp_path / "raw.txt", X * [1, 1, 1, 1, 1e5, 1], y, qid=qid)
+    said = run_with_note(
+        *("train", tmp_path / "raw.txt", "-o", tmp_path / "m", "--kernel", "rbf", "--alpha", 1)
+    )[1]
+    assert said.startswith("warning: columns of X differ so much in spread that the rbf kernel")
+    assert said.endswith(", counted from 0. Scale them alike")

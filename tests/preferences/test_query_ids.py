@@ -1,0 +1,231 @@
+"""Statistics remember query ids: what is cut in two over updates or shards is refused."""
+
+import datetime
+import pickle
+import subprocess
+import sys
+import uuid
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pairgram import Pairgram
+from pairgram.preferences import id_set
+from pairgram.preferences.id_set import IdSet, hash_ids
+
+X, Y = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12.0)
+AGAIN = "came in an earlier update: each call must hold whole queries"
+
+
+def of(qid, **named):
+    n = len(qid)
+    return Pairgram.from_rows(X[:n], Y[:n], qid=qid, **named)
+
+
+def hashes(ids):
+    values, known = hash_ids(ids if isinstance(ids, np.ndarray) else np.asarray(ids))
+    assert known.all()
+    return values.tolist()
+
+
+def objects(*values):
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def test_an_id_that_comes_again_is_refused_and_named():
+    stream = of(["a", "b", "a"])
+    stream.update(X[:2], Y[:2], qid=["c", "c"])
+    before = stream.G
+    for ids, named in ((["d", "b"], "'b'"), (["a", "d"], "'a'"), (["c", "a"], "'c' and 1 more")):
+        with pytest.raises(ValueError, match=f"^qid {named} {AGAIN}"):
+            stream.update(X[:2], Y[:2], qid=ids)
+    np.testing.assert_array_equal(stream.G, before)
+    assert stream.n_queries == 3
+    stream.update(X[:2], Y[:2])  # rows without ids are never checked
+    stream.update(X[:2], Y[:2], group=[1, 1])
+    stream.update(X[:2], Y[:2], qid=["d", "d"])
+
+
+def test_shards_that_share_a_query_do_not_merge():
+    left, right = of([1, 1, 2, 3, 3]), of([3, 3, 4, 5])
+    for a, b in ((left, right), (right, left)):
+        with pytest.raises(ValueError, match=r"^cannot merge: query 3 is in both, and"):
+            a + b
+    with pytest.raises(ValueError, match="query 1 and 2 more is in both"):
+        left + left
+    middle = of([9, 2, 8])  # no end of either shard
+    with pytest.raises(ValueError, match="cannot merge: 1 query ids are in both"):
+        of([1, 2, 3]) + middle
+    with pytest.raises(ValueError, match="is in both"):
+        sum([of([1]), of([2]), of([1])])
+    assert sum([of([1]), of([2]), of([3])]).n_queries == 3
+    with pytest.raises(ValueError, match="qid 2 came in an earlier update"):
+        (of([1]) + of([2])).update(X[:1], Y[:1], qid=[2])
+
+
+def test_what_is_subtracted_may_be_added_again():
+    total = of([1, 1, 2, 2, 3, 3])
+    two = Pairgram.from_rows(X[2:4], Y[2:4], qid=[2, 2])
+    rest = total - two
+    with pytest.raises(ValueError, match="query 3 is in both"):
+        rest + of([3])
+    np.testing.assert_allclose((rest + two).G, total.G, rtol=1e-12)
+    rest.update(X[2:4], Y[2:4], qid=[2, 2])
+    assert (total - of([7, 7])).n_rows == 4  # whether it was there is not looked at
+
+
+def test_ids_need_not_be_checked():
+    stream = of([1, 2], ids=None).update(X[:2], Y[:2], qid=[1, 2])
+    assert (stream.n_queries, stream.ids) == (4, None)
+    assert "ids=None" in repr(stream) and "ids='check'" in repr(of([1]))
+    both = of([1]) + of([1], ids=None)
+    assert both.ids is None
+    both.update(X[:1], Y[:1], qid=[1])
+    together = {"scope": "global"}
+    whole = of([1, 1, 2], **together).update(X[:2], Y[:2], qid=[2, 1])
+    assert (whole + whole).n_rows == 10
+    with pytest.raises(ValueError, match="ids must be 'check', got 'hash'"):
+        Pairgram(ids="hash")
+
+
+def test_too_many_ids_are_forgotten(monkeypatch):
+    monkeypatch.setattr(id_set, "MOST_IDS", 5)
+    stream = of([1, 2, 3])
+    stream.update(X[:2], Y[:2], qid=[4, 5])
+    assert stream.ids == "check"
+    for full in (stream + of([6]), stream.update(X[:1], Y[:1], qid=[6])):
+        assert full.ids is None and "6 queries, ids=None" in repr(full)
+        full.update(X[:1], Y[:1], qid=[1])
+
+
+def test_files_and_pickles_hold_ids(tmp_path):
+    total = of(["b", "a", "c"]) + of([1.5, 2.5])
+    total.save(tmp_path / "total")
+    for same in (Pairgram.load(tmp_path / "total"), pickle.loads(pickle.dumps(total))):
+        assert same.ids == "check"
+        for wrong in ("a", 2.5):
+            with pytest.raises(ValueError, match=AGAIN):
+                same.update(X[:1], Y[:1], qid=[wrong])
+        with pytest.raises(ValueError, match=r"query 2\.5 is in both"):
+            same + of([7.5, 2.5])
+        same.update(X[:1], Y[:1], qid=["d"])
+    of([1, 2], ids=None).save(tmp_path / "none")
+    assert Pairgram.load(tmp_path / "none").ids is None
+
+
+def test_equal_numbers_are_equal_ids_in_any_type():
+    expected = hashes([1, 2, 3])
+    for dtype in ("i1", "u2", "<i4", ">i8", "u8", "f4", ">f8"):
+        assert hashes(np.array([1, 2, 3], dtype)) == expected
+    assert hashes(objects(1, 2.0, np.int8(3))) == expected
+    assert hashes(np.array([True]))[0] == hashes([1])[0] == hashes(objects(True))[0]
+    assert hashes([-1])[0] == hashes([-1.0])[0] == hashes(np.array([-1], np.int8))[0]
+    assert hashes(np.array([-0.0])) == hashes([0])
+    large = 2**64 - 1
+    assert hashes(np.array([large], np.uint64)) == hashes(objects(large)) != hashes([-1])
+    assert hashes([0.1]) == hashes(objects(0.1)) != hashes(np.array([0.1], np.float32))
+    stream = of(np.array([1, 2], np.int8))
+    with pytest.raises(ValueError, match=r"qid 2\.0 came"):
+        stream.update(X[:2], Y[:2], qid=[2.0, 3.0])
+
+
+def test_text_times_and_tuples():
+    words = ["a", "ab", "", "abc", "ü", "猫猫猫", "a" * 255]
+    expected = hashes(words)
+    assert len(set(expected)) == len(words)
+    assert hashes(objects(*words)) == hashes(np.array(words, "U300")) == expected
+    assert hashes(np.array(words, ">U300")) == hashes(pd.array(words, dtype="string")) == expected
+    assert [hashes(objects(word, 1))[0] for word in words] == expected
+    assert hashes(np.array([b"ab"])) == hashes(objects(b"ab")) != hashes(["ab"])
+    assert hashes(["1"]) != hashes([1]) and hashes(objects("a\0")) != hashes(["a"])
+    assert hashes(objects("\ud800"))  # half of a surrogate pair
+    day = np.datetime64("2026-01-02")
+    assert (
+        hashes(np.array([day])) == hashes(np.array([day], "M8[s]")) == hashes(objects(day, 1)[:1])
+    )
+    assert hashes(objects(datetime.date(2026, 1, 2))) != hashes([20260102])
+    assert hashes(objects(("a", 1))) == hashes(objects(("a", 1.0))) != hashes(objects((1, "a")))
+    one = uuid.UUID(int=5)
+    assert hashes(objects(one)) == hashes(objects(uuid.UUID(int=5)))
+    values, known = hash_ids(objects(object(), 1, (object(),)))
+    assert known.tolist() == [False, True, False] and len(values) == 3
+    anything = objects(frozenset([1]), frozenset([1]), 4)
+    stream = of(anything).update(X[:1], Y[:1], qid=anything[:1])  # of a type that has no hash
+    with pytest.raises(ValueError, match="qid 4 came"):
+        stream.update(X[:1], Y[:1], qid=[4])
+
+
+def by_the_book(kind, units, length=None):
+    """The documented hash, in Python's integers."""
+
+    def mix(z):
+        z = (z + 0x9E3779B97F4A7C15) % 2**64
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+        return z ^ (z >> 31)
+
+    h = mix(kind)
+    for unit in [*units, *([] if length is None else [length])]:
+        h = mix(h ^ unit % 2**64)
+    return h
+
+
+def test_hashes_are_the_documented_ones():
+    a, b, c = map(ord, "abc")
+    assert hashes([1, -7]) == [by_the_book(1, [1]), by_the_book(1, [-7])]
+    assert hashes([0.5]) == [by_the_book(2, [0x3FE0000000000000])]
+    assert hashes(["abc", ""]) == [by_the_book(3, [a + (b << 32), c], 3), by_the_book(3, [], 0)]
+    assert hashes(np.array([b"ab"])) == [by_the_book(4, [a + (b << 8)], 2)]
+    assert hashes(np.array([5], "M8[us]")) == [by_the_book(5, [5000])]
+    digits = str(2**64).encode()
+    units = [int.from_bytes(digits[k : k + 8], "little") for k in range(0, len(digits), 8)]
+    assert hashes(objects(2**64)) == [by_the_book(6, units, len(digits))]
+    members = [by_the_book(1, [4]), by_the_book(3, [b], 1)]
+    assert hashes(objects((4, "b"))) == [by_the_book(7, members, 2)]
+
+
+def test_hashes_are_the_same_in_every_process():
+    """Of this version and of every later one: files hold them."""
+    code = (
+        "import numpy as np; from pairgram.preferences.id_set import hash_ids; "
+        "print([int(h) for a in ([1, -7], [0.5], ['a', 'query 17'], [b'ab']) "
+        "for h in hash_ids(np.array(a))[0]])"
+    )
+    known = [
+        16860738450190168606,
+        634383900055275008,
+        11533561481160411447,
+        14688531829023359282,
+        17237431992953876612,
+        8438256855920165744,
+    ]
+    for seed in ("1", "2"):
+        found = subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert found.stdout.strip() == str(known)
+
+
+def test_sets_grow_and_shrink_by_small_steps():
+    rng = np.random.default_rng(0)
+    mine, theirs = set(), IdSet()
+    for _ in range(300):
+        new = set(rng.integers(0, 2**64, rng.integers(0, 20), dtype=np.uint64).tolist()) - mine
+        mine |= new
+        theirs = theirs.union(IdSet.of(np.array(sorted(new), np.uint64)))
+        if rng.random() < 0.1:
+            gone = set(rng.choice(sorted(mine), min(len(mine), 30)).tolist())
+            mine -= gone
+            theirs = theirs.without(IdSet.of(np.array(sorted(gone), np.uint64)))
+        assert len(theirs) == len(mine)
+        assert len(theirs.runs) <= 12
+    assert theirs.array().tolist() == sorted(mine)
+    probes = np.array([*sorted(mine), 1, 2, 3], np.uint64)
+    assert theirs.contains(probes).tolist() == [True] * len(mine) + [False] * 3

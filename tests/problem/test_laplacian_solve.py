@@ -1,0 +1,179 @@
+"""From L z back to z, and the null vectors of Rᵀ, against dense Laplacians."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+from hypothesis import given
+from hypothesis import strategies as st
+from test_laplacian_root import WEIGHTINGS, assert_close, explicit_root
+
+import reference
+from pairgram import _core
+from problems import Problem, kernel_arguments, problems
+
+PAIRS = ["kept", "dropped", "gain", "absdiff", "apart", None]
+
+
+def labels_of(problem, pairs, weighting):
+    (_, _, y, offsets), named = kernel_arguments(problem, pairs, weighting)
+    return (y, offsets), named
+
+
+def laplacian_of(problem, pairs, weighting):
+    arguments = (problem.y, problem.query, pairs, problem.v, weighting, problem.query_weight)
+    return reference.laplacian(*arguments)[0]
+
+
+drawn = given(
+    problem=problems(integer_labels=True) | problems(),
+    pairs=st.sampled_from(PAIRS),
+    weighting=st.sampled_from(WEIGHTINGS),
+)
+
+
+@drawn
+def test_null_vectors(problem, pairs, weighting):
+    labels, named = labels_of(problem, pairs, weighting)
+    _, vectors, entries = _core.null_space(*labels, **named)
+    n, n_null = len(problem.y), vectors.max() + 1
+    null = np.zeros((n, n_null))
+    inside = np.flatnonzero(vectors >= 0)
+    null[inside, vectors[inside]] = entries[inside]
+    assert_close(null.T @ null, np.eye(n_null))
+    root = np.empty((n, n))
+    root[problem.order] = explicit_root(problem, pairs, weighting)[0]
+    assert_close(root.T @ null, np.zeros((n, n_null)), 1e-12 * max(1, np.abs(root).max()))
+    scale = max(np.abs(root).max(), 1e-300)
+    assert n_null == n - np.linalg.matrix_rank(root / scale, tol=1e-9)
+
+
+@drawn
+def test_solution(problem, pairs, weighting):
+    labels, named = labels_of(problem, pairs, weighting)
+    pivots, _, _ = _core.null_space(*labels, **named)
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(len(problem.y), 3)) * [1, 1e-9, 1e9]
+    known = z[pivots == np.arange(len(z))]
+    b = laplacian_of(problem, pairs, weighting) @ z
+    for threads in (1, 3):
+        solved = b.copy()
+        _core.solve_laplacian(solved, known, *labels, **named, n_threads=threads)
+        np.testing.assert_allclose(solved / [1, 1e-9, 1e9], z / [1, 1e-9, 1e9], atol=1e-12)
+
+
+@drawn
+def test_pivots(problem, pairs, weighting):
+    """A row beside another one: the Laplacian of their query has no other null vector."""
+    labels, named = labels_of(problem, pairs, weighting)
+    pivots, vectors, _ = _core.null_space(*labels, **named)
+    L = laplacian_of(problem, pairs, weighting)
+    v = np.ones(len(pivots)) if problem.v is None else problem.v
+    rows = np.arange(len(pivots))
+    for q in np.unique(problem.query):
+        counted = np.flatnonzero((problem.query == q) & (v > 0))
+        own = counted[pivots[counted] == counted]
+        if len(counted) and pairs is not None and len(own) < len(counted):
+            assert np.linalg.matrix_rank(L[np.ix_(counted, counted)]) == len(counted) - 1
+            assert (pivots[counted] == counted[0]).all()
+        elif len(counted) and len(own) < len(counted):
+            assert (pivots[counted] == -1).all()
+    assert (pivots[v == 0] == rows[v == 0]).all()
+    assert (vectors[v == 0] >= 0).all()
+
+
+@pytest.mark.parametrize("pairs", PAIRS)
+def test_many_columns_and_any_threads(pairs):
+    rng = np.random.default_rng(0)
+    n = 300
+    query = rng.permutation(np.repeat(np.arange(5), 60))
+    y, v = rng.integers(0, 4, n) * 1.0, rng.choice([0.0, 1.0, 2.0], n)
+    problem = Problem(np.empty((n, 0)), y, query, v, None)
+    labels, named = labels_of(problem, pairs, "documents")
+    pivots, _, _ = _core.null_space(*labels, **named)
+    z = rng.normal(size=(n, 1100))
+    b = laplacian_of(problem, pairs, "documents") @ z
+    solved = []
+    for threads in (1, 4):
+        solved.append(b.copy())
+        known = z[pivots == np.arange(n)]
+        _core.solve_laplacian(solved[-1], known, *labels, **named, n_threads=threads)
+    np.testing.assert_array_equal(*solved)
+    assert_close(solved[0], z, 1e-11)
+
+
+def test_what_is_refused():
+    y, offsets, named = np.arange(6) % 3.0, np.array([0, 6]), {"pairs": "kept"}
+    named["weighting"] = "pairs"
+    good = np.ones((6, 2)), np.ones((1, 2))
+    _core.solve_laplacian(*good, y, offsets, **named)
+    for columns, known in (
+        (np.ones(6), good[1]),
+        (np.ones((5, 2)), good[1]),
+        (good[0], np.ones((1, 3))),
+        (good[0], np.ones((2, 2))),
+    ):
+        with pytest.raises(ValueError, match=r"columns|known|offsets"):
+            _core.solve_laplacian(columns, known, y, offsets, **named)
+    with pytest.raises(TypeError):
+        _core.solve_laplacian(np.asfortranarray(good[0]), good[1], y, offsets, **named)
+    fixed = good[0].copy()
+    fixed.setflags(write=False)
+    with pytest.raises(ValueError, match="not writeable"):
+        _core.solve_laplacian(fixed, good[1], y, offsets, **named)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 40, 80])
+@pytest.mark.parametrize("n", [0, 1, 2, 80])
+def test_lean_eigen(n, rank):
+    rng = np.random.default_rng(0)
+    H = rng.normal(size=(n, min(n, rank)))
+    G = H @ H.T
+    upper = np.triu(G) + np.tril(np.full((n, n), np.nan), -1)  # the rest is not read
+    eigenvalues, vectors = _core.lean_eigen(upper)
+    scale = max(1.0, np.abs(G).max(initial=0.0))
+    assert (np.diff(eigenvalues) >= 0).all()
+    np.testing.assert_allclose(vectors @ vectors.T, np.eye(n), atol=1e-11)
+    np.testing.assert_allclose(vectors @ G, eigenvalues[:, None] * vectors, atol=1e-11 * scale)
+
+
+def test_lean_eigen_of_what_representations_fail_on():
+    """Wilkinson's matrix of order 21, glued to copies of itself: LAPACK's dstemr gives up."""
+    beside = np.ones(20 * 21 - 1)
+    beside[20::21] = 1e-8
+    G = (
+        np.diag(np.tile(np.abs(np.arange(-10.0, 11)), 20))
+        + np.diag(beside, 1)
+        + np.diag(beside, -1)
+    )
+    diagonal, off = G.diagonal().copy(), np.append(beside, 0.0)
+    *_, info = scipy.linalg.lapack.dstemr(diagonal, off, 0, 0.0, 0.0, 1, len(G))
+    if info == 0:
+        pytest.skip("dstemr of this LAPACK takes it")
+    eigenvalues, vectors = _core.lean_eigen(G.copy())
+    np.testing.assert_allclose(eigenvalues, np.linalg.eigvalsh(G), atol=1e-12)
+    np.testing.assert_allclose(vectors @ vectors.T, np.eye(len(G)), atol=1e-11)
+    np.testing.assert_allclose(vectors @ G, eigenvalues[:, None] * vectors, atol=1e-11)
+
+
+def test_lean_eigen_refuses():
+    with pytest.raises(ValueError, match="square"):
+        _core.lean_eigen(np.ones((2, 3)))
+    with pytest.raises(TypeError):
+        _core.lean_eigen(np.ones((2, 2), np.float32))
+    fixed = np.eye(2)
+    fixed.setflags(write=False)
+    with pytest.raises(ValueError, match="not writeable"):
+        _core.lean_eigen(fixed)
+
+
+@pytest.mark.parametrize("pairs", [*PAIRS[:4], None])
+def test_diagonal_beside_a_weight_that_has_nearly_all(pairs):
+    v = np.array([1.0, 1e-17, 2e-17, 0.0])
+    problem = Problem(np.empty((4, 0)), np.array([1.0, 0.0, 2.0, 3.0]), np.zeros(4, int), v, None)
+    labels, named = labels_of(problem, pairs, "pairs")
+    omega = reference.OMEGAS.get(pairs)
+    expected = [
+        v[i] if pairs is None else v[i] * sum(v[j] * omega(*problem.y[[i, j]]) for j in range(4))
+        for i in range(4)
+    ]
+    np.testing.assert_allclose(_core.laplacian_diagonal(*labels, **named), expected, rtol=1e-14)

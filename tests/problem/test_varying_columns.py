@@ -1,0 +1,255 @@
+"""In how many queries features vary, and what a subtraction leaves of them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.numpy import load_file
+
+import pairgram as pg
+import reference
+from pairgram import Pairgram, RankRLS, _core
+from pairgram.least_squares import sparse_gram
+from pairgram.model_files.read_write import read_file, write_file
+from problems import kernel_arguments, problems
+
+PAIRS = ["kept", "dropped", "gain", "absdiff", "apart", None]
+
+
+def expected_counts(problem, pairs):
+    """By loops over all pairs of rows: the queries in which a pair that has weight differs."""
+    n, d = problem.X.shape
+    v = np.ones(n) if problem.v is None else problem.v
+    counts = np.zeros(d + 1, dtype=int)
+    for query in np.unique(problem.query):
+        rows = [i for i in np.flatnonzero(problem.query == query) if v[i] > 0]
+        if problem.query_weight is not None and not problem.query_weight[rows].all():
+            continue
+        if pairs is None:
+            varies = [any(problem.X[i, j] != 0 for i in rows) for j in range(d)]
+        else:
+            omega = reference.OMEGAS[pairs]
+            if not any(omega(problem.y[i], problem.y[k]) > 0 for i in rows for k in rows):
+                continue
+            varies = [len({problem.X[i, j] for i in rows}) > 1 for j in range(d)]
+        counts += [*varies, any(varies)]
+    return counts
+
+
+def coarse(problem):
+    """Few values, so that features are often constant within a query, or 0."""
+    problem.X = np.round(problem.X) + 0.0
+    return problem
+
+
+@given(problems(), st.sampled_from(PAIRS), st.sampled_from([1, 2, 3]))
+def test_compiled_counts(problem, pairs, threads):
+    problem = coarse(problem)
+    expected = expected_counts(problem, pairs)
+    for dtype in (np.float64, np.float32):
+        arguments, named = kernel_arguments(problem, pairs, dtype=dtype)
+        for block_rows in (0, 2, 5):
+            counts = np.zeros(problem.X.shape[1] + 1, np.int64)
+            _core.gram(
+                *arguments, **named, block_rows=block_rows, varying=counts, n_threads=threads
+            )
+            assert counts.tolist() == expected.tolist()
+
+
+@given(problems(), st.sampled_from([*PAIRS[:4], None]))
+def test_dense_and_sparse_rows_have_the_same_counts(problem, pairs):
+    problem = coarse(problem)
+    expected = expected_counts(problem, pairs)[:-1].tolist()
+    unsorted = sp.csr_array(problem.X)[:, ::-1][:, ::-1]
+    halves = sp.csr_array(
+        (np.repeat(unsorted.data / 2, 2), np.repeat(unsorted.indices, 2), 2 * unsorted.indptr),
+        shape=unsorted.shape,
+    )
+    longer = sp.csr_array(problem.X)
+    longer.indices, longer.indptr = longer.indices.astype(np.int64), longer.indptr.astype(np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        for share in (sparse_gram.DENSE_SHARE, 2.0):  # 2: by sparse products, whatever the density
+            patch.setattr(sparse_gram, "DENSE_SHARE", share)
+            for X in (problem.X, problem.X.astype(np.float32), unsorted, halves, longer):
+                total = Pairgram.from_rows(
+                    X,
+                    problem.y,
+                    qid=problem.query,
+                    sample_weight=problem.v,
+                    query_weight=problem.query_weight,
+                    pairs=pairs,
+                )
+                assert total.n_varying.tolist() == expected
+
+
+def test_counts_add_up_and_are_taken_away_again(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (60, 8)).astype(float)
+    X[:, 1], X[12:, 2] = 3.0, -1.0
+    y, qid = rng.normal(size=60), np.arange(60) // 4
+    whole = Pairgram.from_rows(X, y, qid=qid)
+    parts = [Pairgram.from_rows(X[k : k + 12], y[k : k + 12], qid=qid[k : k + 12]) for k in (0, 12)]
+    rest = Pairgram.from_rows(X[24:], y[24:], qid=qid[24:])
+    assert whole.n_varying[1] == 0 and 0 < whole.n_varying[2] <= 3
+    assert ((parts[0] + parts[1] + rest).n_varying == whole.n_varying).all()
+    left = whole - parts[0]
+    assert left.n_varying.tolist() == (parts[1] + rest).n_varying.tolist()
+    assert left.n_varying[2] == 0
+    for zeros in (left.G[2], left.G[:, 2], left.g[2]):
+        assert not zeros.any()
+    whole.save(tmp_path / "whole")
+    loaded = Pairgram.load(tmp_path / "whole")
+    assert (loaded.n_varying == whole.n_varying).all() and loaded.n_varying.dtype == np.int64
+    nothing = whole - whole
+    assert not nothing.G.any() and not nothing.g.any() and nothing.yy == 0
+
+
+def dominated(s):
+    """Rows of one query whose features are s times those of the others."""
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(200, 4)), rng.normal(size=200), np.arange(200) // 10
+    X[:10] *= s
+    return X, y, qid
+
+
+def statistics(pairgram):
+    return np.block([[pairgram.G, pairgram.g[:, None]], [pairgram.g, pairgram.yy]])
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("pairs", ["kept", "dropped", None])
+def test_a_query_that_dominates_cannot_be_forgotten_in_silence(make, pairs):
+    for s, digits in ((1e2, 1e-10), (1e4, 1e-6)):
+        X, y, qid = dominated(s)
+        total = Pairgram.from_rows(make(X), y, qid=qid, pairs=pairs)
+        one = Pairgram.from_rows(make(X[:10]), y[:10], qid=qid[:10], pairs=pairs)
+        rest = Pairgram.from_rows(make(X[10:]), y[10:], qid=qid[10:], pairs=pairs)
+        expected = statistics(rest)
+        error = np.abs(statistics(total - one) - expected).max() / np.abs(expected).max()
+        assert error < digits
+    for s in (1e7, 1e8, 1e100):
+        X, y, qid = dominated(s)
+        total = Pairgram.from_rows(make(X), y, qid=qid, pairs=pairs)
+        one = Pairgram.from_rows(make(X[:10]), y[:10], qid=qid[:10], pairs=pairs)
+        with pytest.raises(ValueError, match=r"feature 0 varies in 19 of the queries left but has"):
+            total - one
+        assert total.n_queries == 20
+
+
+def test_the_feature_is_called_by_its_name():
+    X, y, qid = dominated(1.0)
+    X[:10, 2] *= 1e9
+    frame = pd.DataFrame(X, columns=["title", "price", "visits", "age"])
+    total = Pairgram.from_rows(frame, y, qid=qid)
+    with pytest.raises(ValueError, match="cannot subtract: feature 'visits' varies in 19"):
+        total - Pairgram.from_rows(frame[:10], y[:10])
+
+
+def test_pairs_of_all_rows():
+    """Of shards of one query, what is left below 1e-13 is constant; up to 1e-10 it is refused."""
+    named = {"scope": "global"}
+    X, y, _ = dominated(1.0)
+    X[10:, 3] = 7.0  # varies in the first shard alone
+    total = Pairgram.from_rows(X, y, **named)
+    assert total.n_varying.tolist() == [1, 1, 1, 1]
+    first = Pairgram.from_rows(X[:10], y[:10], **named)
+    left = total - first
+    assert left.n_varying.tolist() == [1, 1, 1, 0] and not left.G[3].any()
+    X[:10, 0] *= 1e6
+    total, first = Pairgram.from_rows(X, y, **named), Pairgram.from_rows(X[:10], y[:10], **named)
+    with pytest.raises(ValueError, match=r"feature 0 has .* of its sum of squares left"):
+        total - first
+
+
+@pytest.mark.parametrize(
+    "feature_map",
+    [
+        pg.RandomNodes(7, "linear", random_state=0),
+        pg.RandomNodes(7, "relu", random_state=0),
+        pg.RandomFourier(7, random_state=0),
+        pg.Nystroem(n_components=7, random_state=0),
+    ],
+)
+@pytest.mark.parametrize("pairs", ["kept", None])
+def test_mapped_rows(feature_map, pairs):
+    X, y, qid = dominated(1.0)
+    X[20:30] = X[20]  # a query of equal rows
+    fitted = feature_map.fit(X)
+    named = {"feature_map": fitted, "pairs": pairs}
+    total = Pairgram.from_rows(X, y, qid=qid, **named)
+    assert total.n_varying.max() == (20 if pairs is None else 19)
+    part = Pairgram.from_rows(X[20:30], y[20:30], qid=qid[20:30], **named)
+    if pairs is not None:
+        assert part.n_varying.tolist() == [0] * 7
+    rest = Pairgram.from_rows(np.delete(X, slice(20, 30), 0), np.delete(y, slice(20, 30)), **named)
+    assert ((total - part).n_varying <= total.n_varying).all()
+    assert rest.n_varying.max() == 1
+    only = total - Pairgram.from_rows(
+        np.delete(X, slice(20, 30), 0),
+        np.delete(y, slice(20, 30)),
+        qid=np.delete(qid, slice(20, 30)),
+        **named,
+    )
+    if pairs is not None:  # equal rows are left, of which nothing can be learnt
+        assert not only.G.any() and not only.solve(1.0).any()
+
+
+def test_files_that_hold_no_counts_keep_the_rule_of_rounding(tmp_path):
+    X, y, qid = dominated(1e9)
+    total = Pairgram.from_rows(X, y, qid=qid)
+    total.save(tmp_path / "new")
+    _, arrays, settings = read_file(tmp_path / "new", ("Pairgram",))
+    assert set(load_file(tmp_path / "new")) == {"sums", "varying", "ids"}
+    del arrays["varying"], arrays["ids"], settings["state"]["ids"]
+    write_file(tmp_path / "old", "Pairgram", arrays, settings)
+    old = Pairgram.load(tmp_path / "old")
+    assert old.n_varying is None and old.ids is None
+    assert not (old - Pairgram.from_rows(X[:10], y[:10])).G.any()
+    assert (total + old).n_varying is None
+
+
+def test_estimators_do_not_count(monkeypatch):
+    given = []
+    real = _core.gram
+    monkeypatch.setattr(
+        _core, "gram", lambda *a, **named: given.append(named["varying"]) or real(*a, **named)
+    )
+    X, y, qid = dominated(1.0)
+    RankRLS().fit(X, y, qid=qid)
+    assert given == [None]
+    Pairgram.from_rows(X, y, qid=qid)
+    assert given[1].tolist() == [20, 20, 20, 20, 20]
+
+
+def test_counts_of_another_shape_are_refused():
+    problem_arguments = {
+        "features": np.eye(3),
+        "targets": np.ones((3, 1)),
+        "labels": np.ones(3),
+        "offsets": np.array([0, 3]),
+        "pairs": "kept",
+        "weighting": "pairs",
+    }
+    for wrong in (np.zeros(3, np.int64), np.zeros((4, 1), np.int64)):
+        with pytest.raises(ValueError, match=r"varying must be \(n_features \+ 1,\)"):
+            _core.gram(**problem_arguments, varying=wrong)
+    with pytest.raises(TypeError):
+        _core.gram(**problem_arguments, varying=np.zeros(4))
+    csr = sp.csr_array(np.eye(3))
+    arguments = [csr.indptr, csr.indices, csr.data, np.zeros(4, np.int64), np.array([0, 3])]
+    named = {"counted": np.ones(1, bool), "pointwise": False}
+    _core.count_varying(*arguments, **named)
+    assert arguments[3].tolist() == [1, 1, 1, 1]
+    for at, wrong, message in (
+        (0, np.array([0, 1, 2], np.int32), "offsets must end with the number of rows"),
+        (0, np.array([0, 2, 1, 3], np.int32), "those of CSR"),
+        (1, np.array([0, 1, 3], np.int32), "those of CSR"),
+        (1, np.array([0, 1], np.int32), "equally long"),
+        (3, np.zeros(3, np.int64), "those of CSR"),
+    ):
+        changed = list(arguments)
+        changed[at] = wrong
+        with pytest.raises(ValueError, match=message):
+            _core.count_varying(*changed, **named)

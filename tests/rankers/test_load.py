@@ -1,0 +1,358 @@
+"""Model files from anywhere: what is not as a save writes it is refused, naming the file."""
+
+import inspect
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import pairgram
+from fuzz import fitted
+from fuzz.forge import Tensor, pack, parse
+from pairgram import KernelMap, Pairgram, RankRLS, RankSVM, load_model, make_ranking
+from pairgram.feature_maps.known import MAPS as MAP_CLASSES
+from pairgram.model_files.kinds import MAPS, MODELS
+
+WRITTEN = Path(__file__).parent / "written"  # by the release whose format they have
+
+
+@pytest.mark.parametrize("name", json.loads((WRITTEN / "expected.json").read_text()))
+def test_files_of_the_first_release_are_read(name):
+    expected = json.loads((WRITTEN / "expected.json").read_text())[name]
+    path = WRITTEN / f"{name}.model"
+    if "scores" in expected:
+        model = load_model(path)
+        X = np.array(expected["rows"], expected["dtype"])
+        if hasattr(model, "feature_names_in_"):
+            X = pd.DataFrame(X, columns=model.feature_names_in_)
+        scores = model.predict(X)
+        assert scores.dtype == expected["dtype"]
+        np.testing.assert_allclose(scores, expected["scores"], rtol=1e-12, atol=1e-12)
+    else:
+        found = Pairgram.load(path).solve(expected["alpha"])
+        np.testing.assert_allclose(found, expected["weights"], rtol=1e-12, atol=1e-12)
+
+
+def test_everything_that_can_be_saved_comes_back(tmp_path):
+    path, again = tmp_path / "file", tmp_path / "again"
+    kinds, maps = set(), set()
+    for _, make in fitted.models():
+        model, X = make()
+        model.save(path)
+        loaded = load_model(path)
+        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+        loaded.save(again)
+        first, second = (parse(p.read_bytes()) for p in (path, again))
+        assert (first.kind, first.tensors) == (second.kind, second.tensors)
+        assert _without_defaults(first.settings) == _without_defaults(second.settings)
+        kinds.add(first.kind)
+        maps.add((first.settings["feature_map"] or {}).get("kind"))
+    assert kinds == set(MODELS) and maps == {None, *MAPS}
+    for _, make in fitted.statistics():
+        made = make()
+        made.save(path)
+        loaded = Pairgram.load(path)
+        np.testing.assert_array_equal(loaded.solve(0.1), made.solve(0.1))
+        loaded.save(again)
+        first, second = (parse(p.read_bytes()) for p in (path, again))
+        assert (first.settings, first.tensors) == (second.settings, second.tensors)
+
+
+def _without_defaults(settings):
+    """Leave out what a search does not save, and its model has by default."""
+    return {name: value for name, value in settings.items() if name != "warm_start"}
+
+
+def test_the_tables_know_every_parameter():
+    assert all(hasattr(pairgram, name) for name in MODELS) and set(MAP_CLASSES) == set(MAPS)
+    for name, kind in MODELS.items():
+        wanted = set(getattr(pairgram, name)._get_param_names()) - {"feature_map"}
+        assert {key.rstrip("?") for key in kind.settings} - {"fitted"} == wanted
+    for name, kind in MAPS.items():
+        wanted = set(inspect.signature(MAP_CLASSES[name]).parameters)
+        assert set(kind.settings) - {"fitted", "shape"} == wanted
+
+
+# Forged contents
+
+
+def csr_model(kernel="rbf"):
+    X, y, qid = make_ranking(6, 5, 4, random_state=0)
+    return RankRLS(kernel=kernel).fit(sp.csr_array(X), y, qid=qid)
+
+
+def linear_model():
+    X, y, qid = make_ranking(6, 5, 4, random_state=0)
+    return RankRLS().fit(X, y, qid=qid)
+
+
+def nodes_model(activation="gaussian"):
+    X, y, qid = make_ranking(6, 5, 4, random_state=0)
+    nodes = pairgram.RandomNodes(6, activation, random_state=0)
+    return RankSVM(feature_map=nodes).fit(X, y, qid=qid)
+
+
+def nystroem_model(kernel="rbf"):
+    X, y, qid = make_ranking(6, 5, 4, random_state=0)
+    feature_map = pairgram.Nystroem(kernel, n_components=7, random_state=0)
+    return RankRLS(feature_map=feature_map).fit(X, y, qid=qid)
+
+
+def kernel_map_model():
+    X, y, qid = make_ranking(6, 5, 4, random_state=0)
+    return RankRLS(feature_map=KernelMap("polynomial")).fit(X, y, qid=qid)
+
+
+def statistics(**options):
+    X, y, qid = make_ranking(6, 5, 4, random_state=0)
+    return Pairgram.from_rows(X, y, qid=qid, **options)
+
+
+def nested(depth):
+    return "[" * depth + "]" * depth
+
+
+def at(name, value):
+    """Return the change of a tensor by an assignment to its array."""
+
+    def change(contents):
+        array = contents.tensors[name].array
+        value(array)
+        contents.tensors[name] = Tensor.of(array)
+
+    return change
+
+
+def instead(name, make):
+    """Return the change of a tensor to another array."""
+
+    def change(contents):
+        contents.tensors[name] = Tensor.of(make(contents.tensors[name].array))
+
+    return change
+
+
+def of_map(**changes):
+    def change(contents):
+        contents.settings["feature_map"].update(changes)
+
+    return change
+
+
+def setting(**changes):
+    def change(contents):
+        contents.settings.update(changes)
+
+    return change
+
+
+def in_fitted(**changes):
+    def change(contents):
+        contents.settings["fitted"].update(changes)
+
+    return change
+
+
+def in_state(**changes):
+    def change(contents):
+        contents.settings["state"].update(changes)
+
+    return change
+
+
+def without(key):
+    def change(contents):
+        contents.settings.pop(key, None)
+        contents.tensors.pop(key, None)
+
+    return change
+
+
+def text_of(text):
+    def change(contents):
+        contents.text = text
+
+    return change
+
+
+def set_all(value):
+    return lambda array: array.fill(value)
+
+
+def set_one(index, value):
+    return lambda array: array.__setitem__(index, value)
+
+
+FORGED = [
+    # The rows of a kernel in CSR form
+    (csr_model, at("map_indices", set_all(10**8)), "map_indices must be from 0 to 3"),
+    (csr_model, at("map_indices", set_one(7, 4)), "map_indices must be from 0 to 3"),
+    (csr_model, at("map_indices", set_one(0, -1)), "map_indices must be from 0 to 3"),
+    (csr_model, at("map_indptr", set_one(0, 1)), "map_indptr must lead from 0 to"),
+    (csr_model, at("map_indptr", set_one(-1, 10**6)), "map_indptr must lead from 0 to"),
+    (csr_model, at("map_indptr", set_one(3, -5)), "map_indptr must not decrease"),
+    (csr_model, at("map_indptr", set_one(3, 10**6)), "map_indptr must not decrease"),
+    (csr_model, instead("map_indptr", lambda a: a[:-1]), "map_indptr must lead from 0"),
+    (csr_model, instead("map_indices", lambda a: a[:-1]), r"map_indices must have shape \(n_entr"),
+    (csr_model, instead("map_data", lambda a: a[:-1]), "must have shape"),
+    (csr_model, instead("map_indices", lambda a: a.astype(np.uint8)), "must be of int32 or int64"),
+    (csr_model, of_map(shape=[30, 10**12]), "shape is .*, but .*|features are 1000000000000"),
+    (csr_model, of_map(shape=[29, 4]), r"shape is \[29, 4\], but outputs is 30"),
+    (csr_model, of_map(shape=[2**70, 4]), "shape must be two integers"),
+    (csr_model, of_map(shape=[True, 4]), "shape must be two integers"),
+    (csr_model, of_map(shape="30,4"), "shape must be two integers"),
+    (csr_model, of_map(kernel="precomputed"), "must have no support rows"),
+    (csr_model, without("map_data"), "map_rows, or the three arrays of CSR"),
+    (csr_model, without("map_indptr"), "map_rows, or the three arrays of CSR"),
+    (csr_model, at("map_support", set_one(2, 99)), "map_support must hold row numbers"),
+    (csr_model, at("map_support", set_one(0, -1)), "map_support must hold row numbers"),
+    (csr_model, at("map_data", set_one(0, np.inf)), "map_data must be finite"),
+    (lambda: csr_model("minmax"), at("map_data", set_one(3, -1.0)), "map_data must be >= 0 with"),
+    # Coefficients
+    (linear_model, at("coef_", set_one(1, np.nan)), "coef_ must be finite"),
+    (linear_model, instead("coef_", lambda a: a.astype(np.float32)), "coef_ must be of float64"),
+    (linear_model, instead("coef_", lambda a: a[:, None]), r"coef_ must have shape \(outputs\)"),
+    (linear_model, instead("coef_", lambda a: a[:0]), r"coef_ must have shape \(outputs\)"),
+    (linear_model, instead("coef_", lambda a: a[:2]), "n_features_in_ is 4, but the feat"),
+    (linear_model, without("coef_"), "coef_ is missing"),
+    (linear_model, lambda c: c.tensors.update(more=Tensor.of(np.ones(1))), "'more' is no array"),
+    (linear_model, lambda c: c.tensors.update(coef_=Tensor("BF16", (4,), bytes(8))), "file"),
+    # Settings
+    (linear_model, without("fitted"), "fitted is missing"),
+    (linear_model, without("feature_map"), "with a feature_map, got"),
+    (linear_model, without("alpha"), "alpha is missing"),
+    (linear_model, setting(future=1), "'future' is no setting that this version knows"),
+    (linear_model, setting(__class__="x"), "'__class__' is no setting"),
+    (linear_model, setting(alpha=True), "alpha must be a finite number >= 0, got True"),
+    (linear_model, setting(alpha="1"), "alpha must be a finite number >= 0, got '1'"),
+    (linear_model, setting(alpha=10**400), "alpha must be a finite number >= 0, got 1000"),
+    (linear_model, setting(alpha=float("inf")), "alpha must be a finite number >= 0, got inf"),
+    (linear_model, setting(alpha=float("nan")), "alpha must be a finite number >= 0, got nan"),
+    (linear_model, setting(alpha={"a": [1]}), "alpha must be a finite number >= 0, got {'a': "),
+    (linear_model, setting(degree=2.5), "degree must be an integer from 1 to 1000"),
+    (linear_model, setting(degree=float("nan")), "degree must be an integer from 1 to 1000"),
+    (linear_model, setting(n_threads=0), "n_threads must be None or an integer from 1"),
+    (linear_model, setting(n_threads=False), "n_threads must be None or an integer from 1"),
+    (linear_model, setting(pairs=["kept"]), "pairs must be None or 'kept'"),
+    (linear_model, setting(kernel="cosine"), "kernel must be None or 'rbf'"),
+    (linear_model, setting(fitted=[]), "fitted must be an object of JSON"),
+    (linear_model, in_fitted(n_features_in_=5), "n_features_in_ is 5, but the features are 4"),
+    (linear_model, in_fitted(n_features_in_=-4), "n_features_in_ must be an integer from 1"),
+    (linear_model, in_fitted(uses_qid_=1), "fitted.uses_qid_ must be True or False"),
+    (linear_model, in_fitted(predict=1), "'fitted.predict' is no setting"),
+    (linear_model, in_fitted(feature_names_in_=["a"]), "want 4 names of features"),
+    (linear_model, in_fitted(feature_names_in_=[1, 2, 3, 4]), "must be a list of names"),
+    (linear_model, in_fitted(intercept_=1.0), "'fitted.intercept_' is no setting"),
+    (linear_model, setting(feature_map="RandomNodes"), "kind None is not known"),
+    (linear_model, setting(feature_map={"kind": ["x"]}), r"kind \['x'\] is not known"),
+    (linear_model, setting(feature_map={"kind": "RandomNodes"}), "feature_map.n_nodes is missing"),
+    (linear_model, text_of("[]"), "must be an object of JSON with a feature_map"),
+    (linear_model, text_of("not JSON"), "Expecting value"),
+    (linear_model, text_of(""), "Expecting value"),
+    (linear_model, text_of(nested(100_000)), "nested too deeply"),
+    (linear_model, text_of('{"feature_map": ' + "9" * 5000 + "}"), "integer string conversion"),
+    (linear_model, lambda c: setattr(c, "kind", "LSSVR"), "is no setting|is missing"),
+    (linear_model, lambda c: setattr(c, "kind", "../RankRLS"), r"holds '\.\./RankRLS', want"),
+    (linear_model, lambda c: setattr(c, "kind", "a" * 10**6), "holds 'aaaaaaaaaaaaa"),
+    # Feature maps
+    (nodes_model, of_map(n_nodes=5), "n_nodes is 5, but map_bias has length 6"),
+    (nodes_model, of_map(n_nodes=2**62), "n_nodes is 4611686018427387904, but map_bias"),
+    (nodes_model, of_map(activation=["gaussian"] * 7), "activation must have 1 to n_nodes=6 entr"),
+    (nodes_model, of_map(activation=[]), "activation must be of"),
+    (nodes_model, of_map(activation="exp"), "feature_map.activation must be of"),
+    (nodes_model, of_map(weight_range=[1, -1]), "weight_range must be two finite numbers"),
+    (nodes_model, of_map(weight_range=[0, float("inf")]), "weight_range must be two finite"),
+    (nodes_model, of_map(random_state=2**32), "random_state must be None or an integer from 0"),
+    (nodes_model, at("map_bias", set_one(2, -1.0)), "need b > 0"),
+    (nodes_model, at("map_weights", set_one((1, 2), np.inf)), "map_weights must be finite"),
+    (nodes_model, instead("map_weights", lambda a: a.T), "but outputs is 6 elsewhere|outputs is 4"),
+    (nodes_model, instead("map_weights", lambda a: a[:0]), "map_weights must have shape"),
+    (nystroem_model, instead("map_whitening", lambda a: a[:-1]), "landmarks is 7 elsewhere"),
+    (nystroem_model, instead("map_components", lambda a: a[:, :-1]), "but the features are 3"),
+    (nystroem_model, at("map_indices", set_one(0, -2)), "map_indices must be row numbers >= 0"),
+    (nystroem_model, instead("map_indices", lambda a: a[:-1]), "landmarks is 7 elsewhere"),
+    (nystroem_model, of_map(kernel="precomputed"), "feature_map.kernel must be 'rbf' or"),
+    (
+        lambda: nystroem_model("minmax"),
+        at("map_components", set_one((1, 1), -0.5)),
+        "map_components must be >= 0 with the kernel 'minmax'",
+    ),
+    (nystroem_model, of_map(fitted={}), "feature_map.fitted.gamma is missing"),
+    (
+        nystroem_model,
+        lambda c: c.settings["feature_map"]["fitted"].update(gamma=None),
+        "feature_map.fitted.gamma must be a finite number > 0, got None",
+    ),
+    (kernel_map_model, of_map(shape=[30, 5]), "but features is 4"),
+    (kernel_map_model, without("map_rows"), "map_rows, or the three arrays of CSR"),
+    (kernel_map_model, of_map(degree=1001), "degree must be an integer from 1 to 1000"),
+    (kernel_map_model, of_map(coef0=-1), "coef0 must be a finite number >= 0"),
+    # Statistics
+    (statistics, at("sums", set_one((0, 0), np.nan)), "sums must be finite"),
+    (statistics, instead("sums", lambda a: a[:-1]), "columns is 4 elsewhere"),
+    (statistics, instead("sums", lambda a: a[:1, :1]), "sums must have two rows and columns"),
+    (statistics, without("sums"), "sums is missing"),
+    (statistics, at("varying", set_one(0, -1)), "varying must be >= 0"),
+    (
+        statistics,
+        instead("varying", lambda a: a[:-1]),
+        "features, but the feature map makes 3|outp",
+    ),
+    (statistics, instead("ids", lambda a: a.view(np.int64)), "ids must be of uint64, got int64"),
+    (statistics, without("state"), "state is missing"),
+    (statistics, in_state(n_rows=-1), "state.n_rows must be an integer from 0"),
+    (statistics, in_state(_last_id=[1]), "state._last_id must be None or text or a finite number"),
+    (statistics, in_state(feature_names_in_=["a"]), "want 4 names of features"),
+    (statistics, in_state(_sums=1), "'state._sums' is no setting"),
+    (statistics, setting(scope="global"), "mean must be there with scope 'global' alone"),
+    (lambda: statistics(scope="global"), without("mean"), "mean must be there with scope 'global'"),
+    (lambda: statistics(scope="global"), in_state(_weight=-1.0), "_weight must be a finite number"),
+    (
+        lambda: statistics(feature_map=pairgram.RandomNodes(3, random_state=0)),
+        setting(feature_map=None),
+        "'map_(bias|weights)' is no array",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "change", "message"), FORGED)
+def test_forged_files_are_refused(make, change, message, tmp_path):
+    path = tmp_path / "file"
+    model = make()
+    model.save(path)
+    load = Pairgram.load if isinstance(model, Pairgram) else load_model
+    contents = parse(path.read_bytes())
+    path.write_bytes(pack(contents))
+    load(path)  # the forger's file is sound but for the change
+    change(contents)
+    path.write_bytes(pack(contents))
+    with pytest.raises(ValueError, match=message) as caught:
+        load(path)
+    assert str(caught.value).startswith(f"{path}: ") and len(str(caught.value)) < 600
+
+
+def test_a_version_is_no_more_than_text(tmp_path):
+    path = tmp_path / "file"
+    linear_model().save(path)
+    contents = parse(path.read_bytes())
+    contents.metadata["version"] = "\x1b[2J" + "9" * 1000
+    path.write_bytes(pack(contents))
+    load_model(path)
+    path.write_bytes(pack(replace(contents, settings={**contents.settings, "future": 1})))
+    with pytest.raises(ValueError) as caught:
+        load_model(path)
+    assert "\x1b" not in str(caught.value) and len(str(caught.value)) < 400
+
+
+def test_statistics_that_overflow_are_refused(tmp_path):
+    path = tmp_path / "file"
+    statistics(scope="global").save(path)
+    contents = parse(path.read_bytes())
+    contents.settings["state"]["_weight"] = 1e308
+    path.write_bytes(pack(contents))
+    with pytest.raises(ValueError, match=r"file: .*overflow"):
+        Pairgram.load(path)

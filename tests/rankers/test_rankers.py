@@ -1,0 +1,192 @@
+"""What all rankers share: bad rows and labels are named, failed fits undo themselves, files."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from pairgram import (
+    LSSVR,
+    ELMRank,
+    ELMRankCV,
+    KernelMap,
+    MPRank,
+    Nystroem,
+    PairwiseELM,
+    PairwiseELMCV,
+    PointwiseELM,
+    RandomFourier,
+    RandomNodes,
+    RankNystroem,
+    RankRandomFourier,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+    load_model,
+    make_ranking,
+)
+from pairgram._support.checks import require_finite
+
+RANKERS = [
+    RankRLS(),
+    RankRLS(kernel="rbf"),
+    RankRLS(feature_map=RandomNodes(8, random_state=0)),
+    RankRLS(feature_map=RandomNodes(8, np.tanh, random_state=0)),
+    RankRLSCV(),
+    RankRLSCV(kernel="laplacian", cv=3),
+    PointwiseELM(n_nodes=8, random_state=0),
+    PairwiseELM(n_nodes=8, activation=["relu", "sine"], random_state=0),
+    PairwiseELMCV([1.0, 2.0], n_nodes=8, random_state=0),
+    ELMRank(n_nodes=8, random_state=0),
+    ELMRankCV(n_nodes=8, cv=3, random_state=0),
+    MPRank(kernel="polynomial"),
+    LSSVR(kernel="rbf"),
+    RankSVM(),
+    RankSVMCV([0.1, 1.0], feature_map=[None, Nystroem(n_components=5, random_state=0)], cv=3),
+    RankNystroem(n_components=5, random_state=0),
+    RankRandomFourier(n_components=5, random_state=0),
+]
+each = pytest.mark.parametrize("ranker", RANKERS, ids=lambda ranker: type(ranker).__name__)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ranking(12, 8, 5, random_state=0)
+
+
+@each
+@pytest.mark.parametrize(("value", "found"), [(np.nan, "NaN"), (-np.inf, "infinity")])
+def test_bad_rows_are_named_in_one_line(ranker, value, found, data):
+    X, y, qid = data
+    bad = X.copy()
+    bad[7, 3] = value
+    bad[8, 1] = value
+    with pytest.raises(ValueError, match=rf"^Input X contains {found}: row 7, column 3, .*$"):
+        ranker.fit(bad, y, qid=qid)
+    with pytest.raises(ValueError, match=rf"^Input X contains {found}: row 7, column 3, .*$"):
+        ranker.fit(X, y, qid=qid).predict(bad)
+
+
+@pytest.mark.parametrize("make", [scipy.sparse.csr_array, scipy.sparse.csr_matrix])
+def test_bad_sparse_rows_are_named(make, data):
+    X, y, qid = data
+    bad = np.where(X > 0, X, 0)
+    bad[7] = [0, 1, 0, np.nan, 2]
+    for ranker in (RankRLS(), RankSVM(), RankRLS(kernel="rbf")):
+        with pytest.raises(ValueError, match=r"^Input X contains NaN: row 7, column 3, .*$"):
+            ranker.fit(make(bad), y, qid=qid)
+
+
+def test_large_rows_are_not_infinite():
+    require_finite(np.full((3, 2), 1e308), "X")  # whose sum overflows
+    require_finite(np.full((3, 2), 3e38, np.float32), "X")
+
+
+@pytest.mark.parametrize(
+    "feature_map", [RandomNodes(5), RandomFourier(5), Nystroem(n_components=5), KernelMap()]
+)
+def test_bad_rows_of_feature_maps_are_named(feature_map, data):
+    bad = data[0].copy()
+    bad[7, 3] = np.nan
+    with pytest.raises(ValueError, match=r"^Input X contains NaN: row 7, column 3, .*$"):
+        feature_map.fit(bad)
+    with pytest.raises(ValueError, match=r"^Input X contains NaN: column 3, .*$"):
+        feature_map.fit(data[0]).transform(bad)
+
+
+@each
+@pytest.mark.parametrize("kind", [str, bytes, object, list])
+def test_labels_are_no_text(ranker, kind, data):
+    X, y, qid = data
+    text = y.astype(bytes if kind is bytes else str)
+    labels = {object: text.astype(object), list: text.tolist()}.get(kind, text)
+    with pytest.raises(ValueError, match=r"^y must be real numbers: got b?'\d\.0' in row 0$"):
+        ranker.fit(X, labels, qid=qid)
+
+
+def test_labels_are_not_missing(data):
+    X, y, qid = data
+    labels = y.astype(object)
+    np.testing.assert_array_equal(
+        RankRLS().fit(X, labels, qid=qid).coef_, RankRLS().fit(X, y, qid=qid).coef_
+    )
+    labels[4] = None
+    with pytest.raises(ValueError, match="y "):
+        RankRLS().fit(X, labels, qid=qid)
+
+
+@each
+def test_a_fit_that_fails_leaves_the_model_as_it_was(ranker, data):
+    X, y, qid = data
+    ranker.fit(X, y, qid=qid)
+    before, scores = dict(vars(ranker)), ranker.predict(X)
+    bad = np.hstack([X, X])
+    bad[0, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        ranker.fit(bad, y, qid=qid)
+    assert vars(ranker).keys() == before.keys()
+    assert all(value is before[name] for name, value in vars(ranker).items())
+    np.testing.assert_array_equal(ranker.predict(X), scores)
+
+
+def test_the_first_fit_that_fails_leaves_no_attributes(data):
+    X, y, _ = data
+    for estimator in (RankRLS(), ELMRankCV(), RandomNodes(3, bias_range=(1, 0))):
+        before = dict(vars(estimator))
+        with pytest.raises(ValueError, match=r"infinity|bias_range"):
+            estimator.fit(np.where(X[0, 0] == X, np.inf, X), y)
+        with pytest.raises(ValueError, match=r"n_samples|bias_range|two or more|no pair"):
+            estimator.fit(X[:1], y[:1])
+        assert vars(estimator) == before
+
+
+def test_names_of_columns_survive_a_fit_that_fails(data):
+    pd = pytest.importorskip("pandas")
+    X, y, qid = data
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    model = RankRLS().fit(frame, y, qid=qid)
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.fit(frame.rename(columns={"a": "z"}).replace(X[0, 0], np.nan), y, qid=qid)
+    assert model.feature_names_in_.tolist() == list("abcde")
+    assert model.predict(frame).shape == (len(y),)
+
+
+CHANGED = {
+    "alpha": 77.0,
+    "alphas": [77.0],
+    "C": 77.0,
+    "Cs": [77.0],
+    "activation": "tanh",
+    "n_nodes": 3,
+    "weight_range": (5, 6),
+    "bias_range": (5, 6),
+    "n_estimators": 2,
+    "kernel": "linear",
+    "gamma": 77.0,
+    "degree": 5,
+    "coef0": 77.0,
+    "feature_map": RandomNodes(3),
+    "n_components": 3,
+    "random_state": 77,
+    "pairs": "dropped",
+    "scope": "query",
+    "form": "primal",
+    "landmarks": "kmeans",
+}
+
+
+@each
+def test_files_predict_as_the_fit_did_whatever_is_set_since(ranker, data, tmp_path):
+    X, y, qid = data
+    if getattr(ranker.get_params().get("feature_map"), "activation", None) is np.tanh:
+        pytest.skip("has a Python callable")
+    original = ranker.get_params(deep=False)
+    scores = ranker.fit(X, y, qid=qid).predict(X)
+    changed = {name: value for name, value in CHANGED.items() if name in original}
+    ranker.set_params(**changed)
+    try:
+        np.testing.assert_array_equal(ranker.predict(X), scores)
+        ranker.save(tmp_path / "model")
+    finally:
+        ranker.set_params(**original)
+    np.testing.assert_array_equal(load_model(tmp_path / "model").predict(X), scores)

@@ -1,0 +1,126 @@
+"""What counts as available memory, and what stays within it."""
+
+import os
+import tracemalloc
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from pairgram import ELMRank, Nystroem, RandomNodes, RankRLS, dump_letor, load_letor
+from pairgram._support import memory
+from pairgram.datasets import letor_load
+from pairgram.least_squares.held_out.leave_out import predict_rows
+from pairgram.problem.data import RankingData
+
+GIB = 2**30
+
+
+@pytest.fixture
+def system(tmp_path, monkeypatch):
+    """Return a function that writes the files of a system with 8 GiB available."""
+    monkeypatch.setattr(memory, "_PROC", tmp_path / "proc")
+    monkeypatch.setattr(memory, "_CGROUPS", tmp_path / "cgroup")
+
+    def write(files):
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    write({"proc/meminfo": f"MemTotal: 1 kB\nMemAvailable:   {8 * 2**20} kB\n"})
+    return write
+
+
+def test_the_system_alone(system):
+    assert memory.available_memory() == 8 * GIB
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"memory.max": str(3 * GIB), "memory.current": str(GIB)}, 2 * GIB),
+        ({"memory.max": str(30 * GIB), "memory.current": str(GIB)}, 8 * GIB),
+        ({"memory.max": "max", "memory.current": str(GIB)}, 8 * GIB),
+        ({"memory.max": str(GIB), "memory.current": str(2 * GIB)}, 0),
+        ({"memory.max": str(GIB)}, 8 * GIB),
+        ({"memory.max": "?", "memory.current": "?"}, 8 * GIB),
+        (
+            {
+                "memory.max": str(3 * GIB),
+                "memory.current": str(2 * GIB),
+                "memory.stat": f"anon 1\ninactive_file {GIB}\nactive_file 5\n",
+            },
+            2 * GIB,
+        ),
+    ],
+)
+@pytest.mark.parametrize("group", ["", "user/session"])
+def test_the_limit_of_a_cgroup(system, files, expected, group):
+    system({"proc/self/cgroup": f"1:name=systemd:/old\n0::/{group}\n"})
+    system({f"cgroup/{group}/{name}": text + "\n" for name, text in files.items()})
+    assert memory.available_memory() == expected
+
+
+def test_the_tightest_cgroup_around(system):
+    system({"proc/self/cgroup": "0::/outer/inner\n"})
+    system({"cgroup/outer/inner/memory.max": f"{4 * GIB}\n"})
+    system({"cgroup/outer/inner/memory.current": f"{GIB}\n"})
+    system({"cgroup/outer/memory.max": f"{2 * GIB}\n", "cgroup/outer/memory.current": f"{GIB}\n"})
+    assert memory.available_memory() == GIB
+
+
+def test_other_systems(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "_PROC", tmp_path)
+    monkeypatch.setattr(memory, "_CGROUPS", tmp_path)
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert memory.available_memory() == physical
+    monkeypatch.delattr(os, "sysconf")
+    assert memory.available_memory() == inf
+
+
+def test_dense_files_that_do_not_fit(tmp_path, monkeypatch):
+    path = tmp_path / "a.txt"
+    dump_letor(path, np.ones((2, 3)), [0, 1])
+    path.write_text(path.read_text() + "1 1000:1\n")
+    monkeypatch.setattr(letor_load, "available_memory", lambda: 1000.0)
+    with pytest.raises(ValueError, match="want them to fit into memory: pass sparse=True"):
+        load_letor(path)
+    assert load_letor(path, sparse=True)[0].shape == (3, 1000)
+
+
+def peak(function, *arguments):
+    """Return the most bytes of arrays that were alive at once, of those that the call made."""
+    tracemalloc.start()
+    function(*arguments)
+    bytes_ = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return bytes_
+
+
+def test_rows_are_mapped_in_blocks_of_bounded_size():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(4000, 3)), rng.normal(size=4000)
+    model = ELMRank(n_nodes=100, n_estimators=40, random_state=0).fit(X[:60], y[:60])
+    expected = model.feature_map_.transform(X) @ model.coef_
+    np.testing.assert_allclose(model.predict(X), expected, rtol=1e-10)
+    assert expected.itemsize * 4000**2 > 100 << 20
+    assert peak(model.predict, X) < 40 << 20
+    data = RankingData.delimit(X, y)
+    data = replace(data, feature_map=model.feature_map_)
+    found = predict_rows(data, slice(None), model.coef_[None])
+    np.testing.assert_allclose(found[0], expected, rtol=1e-10)
+    assert peak(predict_rows, data, slice(None), model.coef_[None]) < 40 << 20
+
+
+def test_sparse_rows_are_made_dense_in_blocks_of_bounded_size():
+    X = sparse.random_array((4000, 4000), density=1e-4, format="csr", rng=0)
+    nodes = RandomNodes(5, random_state=0).fit(X)
+    H = nodes.transform(X)
+    np.testing.assert_allclose(H[:50], nodes.transform(X[:50].toarray()), rtol=1e-12)
+    assert peak(nodes.transform, X) < 60 << 20
+    model = RankRLS(feature_map=Nystroem(n_components=5, random_state=0))
+    model.fit(X, np.arange(4000.0), group=[4000])
+    assert peak(model.predict, X) < 60 << 20

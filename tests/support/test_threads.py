@@ -1,0 +1,195 @@
+"""Thread counts, and the guard that holds BLAS to one thread."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.linalg
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from pairgram import Pairgram, RankRLSCV
+from pairgram._support import threads
+from pairgram._support.threads import resolve_n_threads, single_threaded_blas
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_n_threads(monkeypatch):
+    assert resolve_n_threads(5) == 5
+    assert resolve_n_threads(np.int64(2)) == 2
+    available = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert resolve_n_threads(None) == available
+    for value, expected in (("1", 1), ("1,2", 1), ("99999", available), ("x", available)):
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
+        assert resolve_n_threads(None) == expected
+
+
+@pytest.mark.parametrize("n_threads", [0, -1, 1.5, "2", True])
+def test_wrong_n_threads(n_threads):
+    with pytest.raises(ValueError, match="n_threads must be None or an integer >= 1"):
+        resolve_n_threads(n_threads)
+
+
+def test_overlapping_guards_restore_what_was_set_before():
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        inside, leave = threading.Event(), threading.Event()
+
+        def hold():
+            with single_threaded_blas():
+                inside.set()
+                leave.wait(10)
+
+        first = threading.Thread(target=hold)
+        with single_threaded_blas():
+            first.start()
+            inside.wait(10)
+            assert blas_threads() == {1}
+        assert blas_threads() == {1}  # the other still holds it
+        leave.set()
+        first.join()
+        assert blas_threads() == before
+
+
+def test_the_guard_is_left_after_an_error():
+    before = blas_threads()
+    with pytest.raises(KeyError), single_threaded_blas():
+        raise KeyError
+    assert blas_threads() == before
+
+
+def _fit_in_child(results):
+    X = np.random.default_rng(0).normal(size=(2000, 8))
+    results.put(Pairgram.from_rows(X, X[:, 0], n_threads=2).g)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_can_fit():
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    _fit_in_child(results)
+    expected = results.get(timeout=60)
+    child = context.Process(target=_fit_in_child, args=(results,))
+    child.start()
+    np.testing.assert_array_equal(results.get(timeout=60), expected)
+    child.join(60)
+
+
+def test_fits_in_python_threads_agree():
+    X = np.random.default_rng(0).normal(size=(4000, 20))
+    expected = Pairgram.from_rows(X, X[:, 0]).G
+    found = []
+    workers = [
+        threading.Thread(target=lambda: found.append(Pairgram.from_rows(X, X[:, 0]).G))
+        for _ in range(4)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(found) == 4
+    for G in found:
+        np.testing.assert_array_equal(G, expected)
+
+
+def _blas_threads_of_child(results):
+    X = np.random.default_rng(0).normal(size=(2000, 8))
+    Pairgram.from_rows(X, X[:, 0], n_threads=2)
+    results.put(blas_threads())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_forked_under_the_guard_gets_its_threads_back():
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        with single_threaded_blas():
+            child = context.Process(target=_blas_threads_of_child, args=(results,))
+            child.start()
+            assert results.get(timeout=60) == before
+            child.join(60)
+
+
+def _exit_code_of_child(X, y, qid, expected):
+    """Fork, fit in the child, and return 0 if it found the expected coefficients in time."""
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(30)  # which ends a child that waits for ever
+        same = np.array_equal(RankRLSCV().fit(X, y, qid=qid).coef_, expected)
+        os._exit(0 if same else 1)
+    return os.waitpid(pid, 0)[1]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_children_forked_while_another_thread_fits():
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(600, 20)), rng.integers(0, 3, 600) * 1.0, np.arange(600) // 30
+    expected, stop = RankRLSCV().fit(X, y, qid=qid).coef_, threading.Event()
+
+    def fit_on():
+        while not stop.is_set():
+            RankRLSCV().fit(X, y, qid=qid)
+
+    worker = threading.Thread(target=fit_on)
+    worker.start()
+    try:
+        codes = [_exit_code_of_child(X, y, qid, expected) for _ in range(30)]
+    finally:
+        stop.set()
+        worker.join()
+    assert codes == [0] * 30
+
+
+@pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="forks")
+def test_a_fork_waits_for_a_change_of_the_number_of_threads(monkeypatch):
+    """A child would find BLAS's lock taken for ever, had it been forked in the middle of that."""
+    inside, held = threading.Event(), []
+    guard = threads._guard
+
+    def change(wanted):
+        inside.set()
+        held.append(guard._lock.locked())
+        time.sleep(0.1)
+        held.append(True)
+
+    monkeypatch.setattr(guard, "_set", change)
+    worker = threading.Thread(target=lambda: guard.enter())
+    worker.start()
+    inside.wait(10)
+    guard.before_fork()
+    assert held == [True, True]
+    guard.after_fork()
+    worker.join()
+    guard.leave()
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+@pytest.mark.parametrize(("n_threads", "expected"), [(1, 1), (3, 2)])
+def test_an_eigendecomposition_takes_one_blas_thread_for_one(
+    monkeypatch, kernel, n_threads, expected
+):
+    seen = []
+
+    def eigh(*arguments, **named):
+        seen.append(blas_threads())
+        return scipy_eigh(*arguments, **named)
+
+    scipy_eigh = scipy.linalg.eigh
+    monkeypatch.setattr(scipy.linalg, "eigh", eigh)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 270)), rng.normal(size=300)
+    with threadpool_limits(2, user_api="blas"):
+        RankRLSCV([1.0], kernel=kernel, n_threads=n_threads).fit(X, y, qid=np.arange(300) // 10)
+    assert seen == [{expected}]
