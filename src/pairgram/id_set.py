@@ -25,8 +25,17 @@ WHOLE, REAL, TEXT, BYTES, TIME, LARGE, TUPLE, INSTANT, UUID, DURATION = range(1,
 DAY_OF_1970 = date(1970, 1, 1).toordinal()
 # Attoseconds, the finest unit of NumPy, in the units of a fixed length.
 ATTOSECONDS = {
-    **{"as": 1, "fs": 10**3, "ps": 10**6, "ns": 10**9, "us": 10**12, "ms": 10**15, "s": 10**18},
-    **{"m": 60 * 10**18, "h": 3600 * 10**18, "D": 86400 * 10**18, "W": 7 * 86400 * 10**18},
+    "as": 1,
+    "fs": 10**3,
+    "ps": 10**6,
+    "ns": 10**9,
+    "us": 10**12,
+    "ms": 10**15,
+    "s": 10**18,
+    "m": 60 * 10**18,
+    "h": 3600 * 10**18,
+    "D": 86400 * 10**18,
+    "W": 7 * 86400 * 10**18,
 }
 NANOSECOND = ATTOSECONDS["ns"]
 
