@@ -1190,7 +1190,7 @@ def test_no_memory_is_one_line(file, monkeypatch):
     def refuse(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(pairgram._letor_load, "read_letor", refuse)
+    monkeypatch.setattr("pairgram.datasets.letor_load.read_letor", refuse)
     assert error("cv", file) == "not enough memory"
 
 

@@ -21,7 +21,7 @@ import reference_metrics as reference
 from pairgram._support.arrays import real_array
 from pairgram.metrics import CONVENTIONS, Metric, evaluate, get_metric, make_scorer, metric_names
 from pairgram.metrics.options import FAMILIES
-from pairgram.preferences.queries import Queries
+from pairgram.preferences.queries import MissingQueryWarning, Queries
 
 TOP = ("dcg", "ndcg", "mean_ndcg", "map", "p", "recall", "mrr", "err")
 VALUES = ("pearson", "msd", "m1d")  # of scores, not their order
@@ -480,7 +480,7 @@ def test_threads_and_batches_do_not_change_a_bit(ties):
 
 def test_few_long_queries_for_many_scores():
     y, scores, _ = random_lists(6, n_queries=300, longest=200, n_scores=19)
-    together = evaluate(["ndcg@10", "map"], y, scores, n_threads=3)
+    together = evaluate(["ndcg@10", "map"], y, scores, group=[len(y)], n_threads=3)
     for s, score in enumerate(scores):
         assert together["ndcg@10"][s] == get_metric("ndcg@10")(y, score)
         assert together["map"][s] == get_metric("map")(y, score)
@@ -845,7 +845,8 @@ def test_score_request_can_be_changed(ranking_data, routing):
 
 def test_cross_validation_without_routing_says_what_to_do(ranking_data):
     X, y, qid = ranking_data
-    with pytest.raises(ValueError, match="enable_metadata_routing"):
+    message = "enable_metadata_routing"
+    with pytest.warns(MissingQueryWarning, match=message), pytest.raises(ValueError, match=message):
         cross_validate(
             Ranker(1),
             X,

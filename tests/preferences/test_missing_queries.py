@@ -1,5 +1,7 @@
 """Query ids that do not reach an estimator are noticed."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -71,10 +73,43 @@ def test_groups_do_not_reach_the_estimator():
         lambda: GridSearchCV(pg.RankRLS(), {"alpha": [1.0]}, cv=pg.QueryKFold(3)).fit(
             X[FEW], Y[FEW], groups=QID[FEW]
         ),
-        lambda: list(pg.QueryKFold(3).split(X, groups=QID)),
     ):
         with pytest.warns(MissingQueryWarning, match="groups, which the estimator does not see"):
             call()
+    splits = list(pg.QueryKFold(3).split(X, groups=QID))  # of a caller who knows them
+    np.testing.assert_array_equal(splits[1][1], list(pg.QueryKFold(3).split(X, qid=QID))[1][1])
+
+
+@pytest.mark.parametrize("scoring", [None, pg.make_scorer("map")], ids=repr)
+def test_ids_that_reach_fit_and_not_score_are_named(scoring):
+    message = r"^RankRLS was fitted with query ids.*set_config\(enable_metadata_routing=True\)"
+    for call in (
+        lambda: cross_val_score(pg.RankRLS(), X, Y, cv=3, params={"qid": QID}, scoring=scoring),
+        lambda: GridSearchCV(pg.RankRLS(), {"alpha": [1.0]}, cv=3, scoring=scoring).fit(
+            X, Y, qid=QID
+        ),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of scikit-learn, with a traceback
+            with pytest.warns(MissingQueryWarning, match=message):
+                call()
+    with pytest.raises(ValueError, match=message):  # and no warning
+        (scoring or (lambda model, *data: model.score(*data)))(
+            pg.RankRLS().fit(X, Y, qid=QID), X, Y
+        )
+    with pytest.raises(ValueError, match=r"QueryKFold needs .*enable_metadata_routing=True"):
+        cross_val_score(pg.RankRLS(), X, Y, cv=pg.QueryKFold(3), params={"qid": QID})
+
+
+@pytest.mark.parametrize("metric", ["ndcg@10", "map", "err", ["kendall", "mrr"]])
+def test_many_rows_are_seldom_one_result_list(metric):
+    with pytest.warns(MissingQueryWarning, match="^evaluate got 1200 rows .* one result list") as w:
+        pg.evaluate(metric, Y, X[:, 0])
+    assert [warning.filename for warning in w] == [__file__]
+    pg.evaluate(metric, Y[FEW], X[FEW, 0])
+    pg.evaluate(metric, Y, X[:, 0], QID)
+    pg.evaluate(metric, Y, X[:, 0], group=[1200])
+    pg.evaluate(["kendall", "pearson", "msd", "misranking", "ranking_error"], Y, X[:, 0])
 
 
 def test_routed_ids_and_our_own_searches_are_not_warned_of(routing):

@@ -74,7 +74,29 @@ def test_what_is_subtracted_may_be_added_again():
         rest + of([3])
     np.testing.assert_allclose((rest + two).G, total.G, rtol=1e-12)
     rest.update(X[2:4], Y[2:4], qid=[2, 2])
-    assert (total - of([7, 7])).n_rows == 4  # whether it was there is not looked at
+
+
+def test_only_what_is_there_is_subtracted():
+    total = of([1, 1, 2, 2, 3, 3])
+    two = Pairgram.from_rows(X[2:4], Y[2:4], qid=[2, 2])
+    message = r"not in these statistics \(never added, or subtracted before"
+    with pytest.raises(ValueError, match=f"^cannot subtract: query 7 is {message}"):
+        total - of([7, 7])
+    with pytest.raises(ValueError, match=f"query 2 is {message}"):
+        total - two - two
+    with pytest.raises(ValueError, match=f"query 9 and 2 more is {message}"):
+        total - of([1, 7, 8, 9])
+    with pytest.raises(ValueError, match=f"1 query ids of what is subtracted are {message}"):
+        total - of([1, 7, 2])
+    assert total.n_queries == 3 and (total - two).n_queries == 2
+    # what cannot be told is let through: queries without ids, on either side
+    assert (total - Pairgram.from_rows(X[2:4], Y[2:4])).n_queries == 2
+    mixed = of([1, 1]).update(X[2:6], Y[2:6], group=[2, 2])
+    assert (mixed - two).n_queries == 2
+    for a, b in ((total, of([7, 7], ids=None)), (of([1, 1, 2, 2, 3, 3], ids=None), of([7, 7]))):
+        assert (a - b).n_rows == 4
+    together = {"scope": "global"}
+    assert (of([1, 1, 2, 2], **together) - of([7, 7], **together)).n_rows == 2
 
 
 def test_ids_need_not_be_checked():
@@ -158,6 +180,63 @@ def test_text_times_and_tuples():
         stream.update(X[:1], Y[:1], qid=[4])
 
 
+def distinct(ids):
+    found = hashes(ids)
+    return len(set(found)) == len(found)
+
+
+def test_equal_instants_are_equal_ids():
+    zones = [datetime.timezone(datetime.timedelta(hours=h)) for h in (0, 1, -8)]
+    noon = datetime.datetime(2026, 1, 2, 12, tzinfo=zones[0])
+    assert len(set(hashes(objects(*(noon.astimezone(zone) for zone in zones))))) == 1
+    assert hashes(objects(pd.Timestamp(noon).tz_convert("Asia/Tokyo"))) == hashes(objects(noon))
+    naive = noon.replace(tzinfo=None)
+    last = datetime.datetime.max.replace(tzinfo=zones[2])  # no time in UTC that Python has
+    assert distinct(objects(noon, naive, noon.replace(tzinfo=zones[1]), last))
+    stream = of(objects(noon, last))
+    with pytest.raises(ValueError, match="came in an earlier update"):
+        stream.update(X[:1], Y[:1], qid=objects(noon.astimezone(zones[1])))
+
+
+def test_times_of_numpy_pandas_and_python_are_equal_ids():
+    text = "2026-01-02T03:04:05.678901"
+    expected = hashes(np.array([text], "M8[us]"))
+    stamp = pd.Timestamp(text)
+    for same in (stamp, datetime.datetime.fromisoformat(text), stamp.to_datetime64()):
+        assert hashes(objects(same)) == hashes(objects(same, "a"))[:1] == expected
+    assert hashes(pd.to_datetime(pd.Series([text])).to_numpy()) == expected
+    assert hashes(objects(pd.Timestamp(f"{text}234"))) == hashes(np.array([f"{text}234"], "M8[ns]"))
+    day = datetime.date(2026, 1, 2)
+    assert hashes(objects(day)) == hashes(np.array([day], "M8[D]")) != expected
+    three = hashes(np.array([3], "m8[s]"))
+    seconds = datetime.timedelta(seconds=3)
+    assert three == hashes(objects(seconds)) == hashes(objects(pd.Timedelta(seconds)))
+    assert distinct(objects(np.timedelta64(3, "s"), np.datetime64(3, "s"), 3, 3 * 10**9))
+
+
+def test_times_that_nanoseconds_do_not_hold():
+    for kind in "mM":
+        far = np.array([0, 10**11, 10**12, 9 * 10**12, -(10**12)], f"{kind}8[s]")
+        assert distinct(far)
+        assert hashes(far) == hashes(far.astype(f"{kind}8[us]")) == hashes(objects(*far))
+        fine = np.array([1000, 1001, 1002, 2000], f"{kind}8[ps]")
+        assert distinct(fine) and hashes(fine[:1]) == hashes(np.array([1], f"{kind}8[ns]"))
+    assert hashes(np.array([3030], "M8[Y]")) == hashes(np.array(["5000-01-01"], "M8[h]"))
+    assert hashes(objects(datetime.datetime(5000, 1, 1))) == hashes(np.array([3030], "M8[Y]"))
+    _, known = hash_ids(np.array([5, 2**62], "M8[Y]"))
+    assert known.tolist() == [True, False]
+
+
+def test_large_floats_are_the_integers_that_they_equal():
+    for number in (10**20, 2**63, -(2**80), 2**64, int(1e300)):
+        expected = hashes(objects(number))
+        assert hashes(objects(float(number))) == hashes(np.array([number], float)) == expected
+    assert hashes(np.array([2**63], np.uint64)) == hashes([2.0**63])
+    assert distinct(objects(10**20, 10**20 + 1, 1e21, np.inf, -np.inf))
+    wide = np.array([2**63], np.longdouble) + 1  # which a float64 rounds, where it is wider
+    assert hashes(wide) == hashes(objects(int(wide[0])))
+
+
 def by_the_book(kind, units, length=None):
     """The documented hash, in Python's integers."""
 
@@ -180,6 +259,9 @@ def test_hashes_are_the_documented_ones():
     assert hashes(["abc", ""]) == [by_the_book(3, [a + (b << 32), c], 3), by_the_book(3, [], 0)]
     assert hashes(np.array([b"ab"])) == [by_the_book(4, [a + (b << 8)], 2)]
     assert hashes(np.array([5], "M8[us]")) == [by_the_book(5, [5000])]
+    assert hashes(np.array([5], "m8[us]")) == [by_the_book(10, [5000])]
+    utc = datetime.datetime(1970, 1, 1, 0, 0, 5, tzinfo=datetime.UTC)
+    assert hashes(objects(utc)) == [by_the_book(8, [5 * 10**9])]
     digits = str(2**64).encode()
     units = [int.from_bytes(digits[k : k + 8], "little") for k in range(0, len(digits), 8)]
     assert hashes(objects(2**64)) == [by_the_book(6, units, len(digits))]

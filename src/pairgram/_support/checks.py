@@ -15,6 +15,7 @@ from pairgram._support.arrays import real_array
 from pairgram._support.types import Vector
 
 __all__ = [
+    "called_by",
     "check_at_least_zero",
     "check_flag",
     "check_positive",
@@ -86,6 +87,16 @@ def first_not_finite(X: Any) -> tuple[str, int, int] | None:
     else:
         row, column = divmod(at, X.shape[1])
     return ("NaN" if np.isnan(values.ravel()[at]) else "infinity"), row, column
+
+
+def called_by(package: str) -> bool:
+    """Tell whether a module of some package is among the callers."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if f"{frame.f_globals.get('__name__', '')}.".startswith(f"{package}."):
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

@@ -121,6 +121,7 @@ def evaluate(
       pairgram evaluate test.txt --model model.safetensors --json | jq .metrics.map
     """
     from pairgram import metrics
+    from pairgram.preferences.queries import one_query_meant
 
     if (scores is None) == (model is None):
         raise ValueError("evaluate needs --scores or --model, one of them")
@@ -138,7 +139,8 @@ def evaluate(
         data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=threads)
         values = opt.load_scores(scores, len(data.y))
     opt.warn_of_no_ids(file, data)
-    results = metrics.evaluate(wanted, data.y, values, data.qid, n_threads=threads)
+    with one_query_meant():  # of which a note has been given
+        results = metrics.evaluate(wanted, data.y, values, data.qid, n_threads=threads)
     if as_json:
         print_json(
             {

@@ -51,8 +51,9 @@ class Pairgram:
         None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``.
     ids : "check" or None, default="check"
         "check": a query id that comes a second time, in another update or another shard, is
-        refused: a query that is cut in two loses the pairs between its parts. 8 bytes an id; up to
-        1,000,000 of them, with more it becomes None. None: ids are not remembered, as where every
+        refused: a query that is cut in two loses the pairs between its parts. So is a subtraction
+        of an id that is not there. 8 bytes an id; up to 1,000,000 of them, with more it becomes
+        None. None: ids are not remembered, as where every
         shard numbers its queries anew. Rows without ids, and those of ``scope="global"``, are never
         checked.
 
@@ -366,13 +367,21 @@ class Pairgram:
     def __sub__(self, other: Pairgram) -> Pairgram:
         """Return the statistics without the queries of `other`, as if they had never been seen.
 
-        Whether they are there is not looked at; ids that `other` has may be added again.
+        Ids that `other` has may be added again.
 
         Raises
         ------
         ValueError
             If settings, feature maps or columns differ, or so little is left of a feature that it
-            is rounding error (see Notes of the class).
+            is rounding error (see Notes of the class). If `other` has a query id that these
+            statistics do not have, because it was never added, or was subtracted before.
+
+        Notes
+        -----
+        Ids are compared where both sides check them (see `ids`) and every query of these statistics
+        has come with an id that is remembered: one that came without may be any query of `other`.
+        Queries of `other` without ids are never compared, and their ids stay with these statistics.
+        Ids alone are compared: other rows under the same id are not noticed.
         """
         return self._combine(other, -1)
 
@@ -407,7 +416,10 @@ class Pairgram:
             )
         result = self._like()
         if check_ids:
-            result._ids = self._ids.union(other._ids) if sign > 0 else self._ids.without(other._ids)
+            if sign > 0:
+                result._ids = self._ids.union(other._ids)
+            else:
+                result._ids = self._ids.without(other._ids, self.n_queries)
         result.n_rows = self.n_rows + sign * other.n_rows
         result.n_queries = self.n_queries + sign * other.n_queries
         if self._global:

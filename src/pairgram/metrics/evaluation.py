@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from pairgram.metrics.metric import Metric, evaluate_metrics
@@ -21,6 +22,7 @@ from pairgram.metrics.options import (
     unknown_name,
 )
 from pairgram.metrics.scorer import RankingScorer
+from pairgram.preferences.queries import warn_of_missing_queries
 
 __all__ = ["CONVENTIONS", "Metric", "evaluate", "get_metric", "make_scorer", "metric_names"]
 
@@ -206,7 +208,10 @@ def evaluate(
         Predictions, several of which can be evaluated against the same labels. float64 and
         C-contiguous arrays are used as they are, others are copied to float64.
     qid : array-like of shape (n_rows,) or None
-        Rows with equal ids form a query, wherever they stand. None with `group` None: one query.
+        Rows with equal ids form a query, wherever they stand. None with `group` None: one query,
+        of which a `MissingQueryWarning` warns for more than 1,000 rows and a metric of the order
+        of a result list: all but kendall, spearman, pearson, msd, m1d and those of pairs, which
+        are measured on all rows too.
     group : array-like of shape (n_queries,) of int, or None
         Sizes of the queries instead, whose rows stand together.
     sample_weight : array-like of shape (n_rows,), ≥ 0, or None
@@ -245,6 +250,11 @@ def evaluate(
     wanted = [
         m if isinstance(m, Metric) else get_metric(m, convention) for m in _metric_list(metrics)
     ]
+    if qid is None and group is None:
+        # A metric that ranks documents has a rule for ties.
+        of_lists = any("ties" in FAMILIES[metric.family].options for metric in wanted)
+        if of_lists and np.ndim(y) == 1:
+            warn_of_missing_queries("evaluate", len(np.asarray(y)), "one result list")
     return evaluate_metrics(
         wanted,
         y,

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from pairgram.metrics.metric import Metric
+from pairgram.preferences.queries import refuse_score_without_ids
 
 __all__ = ["RankingScorer"]
 
@@ -31,11 +32,7 @@ class RankingScorer:
     ) -> float:
         """Return the mean of the metric for ``estimator.predict(X)``, the greater the better."""
         if qid is None and _was_fitted_with_qid(estimator):
-            raise ValueError(
-                f"{type(estimator).__name__} was fitted with qid, but is scored without: pass "
-                "qid, in cross-validation after calling "
-                "sklearn.set_config(enable_metadata_routing=True)"
-            )
+            refuse_score_without_ids(estimator)
         value = self.metric(
             y,
             estimator.predict(X),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
@@ -12,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from pairgram.preferences.queries import MissingQueryWarning, Queries
+from pairgram._support.checks import called_by, warn_caller
+from pairgram.preferences.queries import CROSS_VALIDATION, MissingQueryWarning, Queries
 
 __all__ = ["QueryKFold"]
 
@@ -32,8 +32,8 @@ class QueryKFold:
     -----
     Fold sizes, in queries, differ by at most one. Query ids come in as ``qid``, which
     scikit-learn's metadata routing passes on, or as ``groups``. The estimator needs the ids too,
-    and only routed ``qid`` reaches it: ``groups`` alone would fit all rows as one query, of which a
-    `MissingQueryWarning` warns.
+    and only routed ``qid`` reaches it: with ``groups``, scikit-learn's cross-validation fits all
+    rows as one query, of which a `MissingQueryWarning` warns there.
 
     An integer ``cv`` of scikit-learn's functions splits rows and cuts queries apart: give them
     ``QueryKFold(5)`` in place of 5.
@@ -75,7 +75,7 @@ class QueryKFold:
         X : array-like of shape (n_rows, ...)
         y : ignored
         groups, qid : array-like of shape (n_rows,)
-            Query ids, by either name; ``groups`` alone is warned of.
+            Query ids, by either name.
 
         Raises
         ------
@@ -85,7 +85,8 @@ class QueryKFold:
         Warns
         -----
         MissingQueryWarning
-            Where the ids come as ``groups``: the estimator does not see them.
+            Where scikit-learn's cross-validation passes ``groups``, which the estimator does not
+            see.
         """
         if (groups is None) == (qid is None):
             raise ValueError(
@@ -95,14 +96,13 @@ class QueryKFold:
                 "params={'qid': qid} or to the search's fit, which hands it to both"
             )
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        if qid is None:
-            warnings.warn(
+        if qid is None and called_by(CROSS_VALIDATION):
+            warn_caller(
                 "QueryKFold.split got groups, which the estimator does not see: without qid, "
                 "cross-validation fits all rows as one query. Call "
                 "sklearn.set_config(enable_metadata_routing=True) and pass params={'qid': qid}, or "
                 "qid=qid to the search's fit",
                 MissingQueryWarning,
-                stacklevel=2,
             )
         queries = Queries.make(n_rows, qid=qid if groups is None else groups)
         if queries.n_queries < self.n_splits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,24 @@ Hashes = NDArray[np.uint64]
 MOST_IDS = 1_000_000  # that are remembered
 
 # What an id is, as the hash sees it; the numbers are part of the format of files.
-WHOLE, REAL, TEXT, BYTES, TIME, LARGE, TUPLE, DATE, UUID = range(1, 10)
+WHOLE, REAL, TEXT, BYTES, TIME, LARGE, TUPLE, INSTANT, UUID, DURATION = range(1, 11)
+
+DAY_OF_1970 = date(1970, 1, 1).toordinal()
+# Attoseconds, the finest unit of NumPy, in the units of a fixed length.
+ATTOSECONDS = {
+    "as": 1,
+    "fs": 10**3,
+    "ps": 10**6,
+    "ns": 10**9,
+    "us": 10**12,
+    "ms": 10**15,
+    "s": 10**18,
+    "m": 60 * 10**18,
+    "h": 3600 * 10**18,
+    "D": 86400 * 10**18,
+    "W": 7 * 86400 * 10**18,
+}
+NANOSECOND = ATTOSECONDS["ns"]
 
 
 def hash_ids(ids: NDArray[Any]) -> tuple[Hashes, NDArray[np.bool_]]:
@@ -38,16 +55,24 @@ def hash_ids(ids: NDArray[Any]) -> tuple[Hashes, NDArray[np.bool_]]:
 
     - of a whole number of 64 bits (any integer type, bool, or a float without a fraction): 1, and
       the number; so equal numbers are equal ids, and different ones never share a hash;
-    - of any other float: 2, and its bits as a float64;
+    - of a float with a fraction, or an infinite one: 2, and its bits as a float64;
     - of text: 3, its code points, two to a unit, and their number;
     - of bytes: 4, eight to a unit, and their number;
-    - of times of NumPy: 5, and the nanoseconds since 1970, or of a difference;
-    - of larger integers: 6, and as their decimal text;
+    - of times without a time zone (of NumPy, pandas and Python): 5, and the nanoseconds since 1970.
+      A date is the time at which it begins, as for NumPy, whose dates equal both;
+    - of larger whole numbers, integers or floats: 6, and as their decimal text;
     - of tuples: 7, the hashes of their members, and their number;
-    - of dates and times of Python: 8, and as their text in ISO format;
-    - of a `uuid.UUID`: 9, and as its text.
+    - of times with a time zone: 8, and the nanoseconds since 1970 in UTC, so that equal instants
+      are equal ids;
+    - of a `uuid.UUID`: 9, and as its text;
+    - of differences of times: 10, and the nanoseconds.
 
-    Ids of other types have none: nothing tells what is the same in another process.
+    Nanoseconds that 64 bits do not hold, or that have a fraction, are the decimal text of the
+    attoseconds, hashed like bytes.
+
+    Ids of other types have none: nothing tells what is the same in another process. Nor have times
+    of NumPy in years or months that days in 64 bits do not hold, and numbers wider than a float64
+    that are neither whole nor one.
     """
     known = np.ones(len(ids), dtype=bool)
     kind = ids.dtype.kind
@@ -62,8 +87,7 @@ def hash_ids(ids: NDArray[Any]) -> tuple[Hashes, NDArray[np.bool_]]:
     if kind == "S":
         return _hash_objects(ids.astype(object))
     if kind in "mM":
-        unit = np.dtype(f"{kind}8[ns]")
-        return _hashed(TIME, ids.astype(unit).view(np.uint64)[:, None]), known
+        return _hash_times(ids)
     return _hash_objects(ids.astype(object))
 
 
@@ -71,7 +95,52 @@ def _hash_floats(values: NDArray[np.float64]) -> Hashes:
     whole = (values == np.floor(values)) & (np.abs(values) < 2.0**63)
     numbers = np.where(whole, values, 0.0).astype(np.int64).view(np.uint64)
     with_fraction = _hashed(REAL, np.ascontiguousarray(values).view(np.uint64)[:, None])
-    return np.where(whole, _hashed(WHOLE, numbers[:, None]), with_fraction)
+    hashes = np.where(whole, _hashed(WHOLE, numbers[:, None]), with_fraction)
+    large = np.isfinite(values) & (np.abs(values) >= 2.0**53) & ~whole
+    for k in np.flatnonzero(large):  # whole too, but no numbers of 64 bits
+        hashes[k] = _hash_whole(int(values[k]))
+    return hashes
+
+
+def _hash_times(ids: NDArray[Any]) -> tuple[Hashes, NDArray[np.bool_]]:
+    """Return (hashes, which ids have one) of times of NumPy, or of their differences."""
+    kind = TIME if ids.dtype.kind == "M" else DURATION
+    nanoseconds = ids.astype(f"{ids.dtype.kind}8[ns]")
+    hashes = _hashed(kind, nanoseconds.view(np.uint64)[:, None])
+    known = np.ones(len(ids), dtype=bool)
+    for k in np.flatnonzero(nanoseconds.astype(ids.dtype) != ids):  # out of range, or cut off
+        one = _attoseconds(ids[k : k + 1])
+        known[k] = one is not None
+        hashes[k] = 0 if one is None else _hash_attoseconds(kind, one)
+    return hashes, known
+
+
+def _attoseconds(time: NDArray[Any]) -> int | None:
+    """Return those of one time of NumPy, shape (1,); None where days in 64 bits are too few."""
+    if np.datetime_data(time.dtype)[0] in "YM":
+        days = time.astype(f"{time.dtype.kind}8[D]")
+        if (days.astype(time.dtype) != time).any():
+            return None
+        time = days
+    unit, count = np.datetime_data(time.dtype)
+    return int(time.view(np.int64)[0]) * count * ATTOSECONDS[unit]
+
+
+def _hash_attoseconds(kind: int, attoseconds: int) -> int:
+    number, fraction = divmod(attoseconds, NANOSECOND)
+    if fraction == 0 and -(2**63) <= number < 2**63:
+        return _hash_number(kind, number)
+    return _hash_bytes(kind, str(attoseconds).encode())
+
+
+def _hash_number(kind: int, number: int) -> int:
+    return int(_hashed(kind, np.array([[number]], np.int64).view(np.uint64))[0])
+
+
+def _hash_whole(number: int) -> int:
+    if -(2**63) <= number < 2**63:
+        return _hash_number(WHOLE, number)
+    return _hash_bytes(LARGE, str(number).encode())
 
 
 def _hash_texts(texts: NDArray[np.str_], lengths: NDArray[np.int64] | None = None) -> Hashes:
@@ -104,13 +173,16 @@ def _hash_objects(ids: NDArray[np.object_]) -> tuple[Hashes, NDArray[np.bool_]]:
 
 def _hash_one(value: Any) -> int | None:
     """Return the hash of one id; None where its type has none."""
+    if isinstance(value, (np.datetime64, np.timedelta64)):  # the latter an np.integer
+        hashes, known = _hash_times(np.array([value]))
+        return int(hashes[0]) if known[0] else None
     if isinstance(value, (bool, np.bool_, int, np.integer)):
-        number = int(value)
-        if -(2**63) <= number < 2**63:
-            return int(_hashed(WHOLE, np.array([[number]], np.int64).view(np.uint64))[0])
-        return _hash_bytes(LARGE, str(number).encode())
+        return _hash_whole(int(value))
     if isinstance(value, (float, np.floating)):
-        return int(_hash_floats(np.array([value], dtype=np.float64))[0])
+        if np.isfinite(value) and int(value) == value:
+            return _hash_whole(int(value))
+        rounded = np.array([value], dtype=np.float64)
+        return int(_hash_floats(rounded)[0]) if rounded[0] == value else None
     if isinstance(value, str):
         points = np.frombuffer(value.encode("utf-32-le", "surrogatepass"), np.uint32)
         text = np.zeros(max(1, len(points)), np.uint32)
@@ -119,10 +191,13 @@ def _hash_one(value: Any) -> int | None:
         return int(_hash_texts(as_text, np.array([len(points)]))[0])
     if isinstance(value, (bytes, np.bytes_)):
         return _hash_bytes(BYTES, bytes(value))
-    if isinstance(value, (np.datetime64, np.timedelta64)):
-        return int(hash_ids(np.array([value]))[0][0])
+    if isinstance(value, timedelta):
+        return _hash_attoseconds(DURATION, _of_duration(value))
     if isinstance(value, date):  # which a datetime is
-        return _hash_bytes(DATE, value.isoformat().encode())
+        attoseconds, offset = _of_date(value), getattr(value, "utcoffset", lambda: None)()
+        if offset is None:
+            return _hash_attoseconds(TIME, attoseconds)
+        return _hash_attoseconds(INSTANT, attoseconds - _of_duration(offset))
     if isinstance(value, uuid.UUID):
         return _hash_bytes(UUID, str(value).encode())
     if type(value) is tuple:
@@ -132,6 +207,22 @@ def _hash_one(value: Any) -> int | None:
         units = np.array(members, dtype=np.uint64)[None]
         return int(_hashed(TUPLE, units, np.array([len(members)]))[0])
     return None
+
+
+def _of_duration(value: timedelta) -> int:
+    """Return the attoseconds of a difference of times, of pandas too."""
+    whole = 86400 * value.days + value.seconds
+    fine = 1000 * value.microseconds + getattr(value, "nanoseconds", 0)
+    return whole * ATTOSECONDS["s"] + fine * NANOSECOND
+
+
+def _of_date(value: date) -> int:
+    """Return the attoseconds since 1970 by the clock of a date or time, of pandas too."""
+    seconds, fine = 86400 * (value.toordinal() - DAY_OF_1970), 0
+    if isinstance(value, datetime):
+        seconds += 3600 * value.hour + 60 * value.minute + value.second
+        fine = 1000 * value.microsecond + getattr(value, "nanosecond", 0)
+    return seconds * ATTOSECONDS["s"] + fine * NANOSECOND
 
 
 def _hash_bytes(kind: int, value: bytes) -> int:
@@ -244,13 +335,13 @@ class QueryIds:
         hashes, known = hash_ids(ids)
         again = known & self.hashes.contains(hashes)
         if again.any():
-            found = ids[[int(np.argmax(again))]].tolist()[0]
+            (found,) = _plain_ids(ids, [int(np.argmax(again))])
             more = int(np.count_nonzero(again)) - 1
             raise ValueError(
                 f"qid {found!r}{f' and {more} more' * (more > 0)} came in an earlier update: each "
                 "call must hold whole queries (ids=None takes equal ids for different queries)"
             )
-        first, last = ids[[0, queries.index()[-1]]].tolist()
+        first, last = _plain_ids(ids, [0, int(queries.index()[-1])])
         return self._with(QueryIds(IdSet.of(hashes[known]), first, last))
 
     def union(self, other: QueryIds) -> QueryIds:
@@ -278,11 +369,39 @@ class QueryIds:
             "hold whole queries (ids=None takes equal ids for different queries)"
         )
 
-    def without(self, other: QueryIds) -> QueryIds:
-        """Return the ids without those of statistics that are subtracted."""
+    def without(self, other: QueryIds, n_queries: int) -> QueryIds:
+        """Return the ids without those of statistics that are subtracted.
+
+        Parameters
+        ----------
+        other : QueryIds
+        n_queries : int
+            Of the statistics with these ids. One without an id may be any query of the others.
+
+        Raises
+        ------
+        ValueError
+            If all queries have ids here, but the others have one that is not among them.
+        """
         if self.hashes is None or other.hashes is None:
             return self
+        if len(self.hashes) >= n_queries:
+            theirs = other.hashes.array()
+            self._refuse_missing(other, theirs[~self.hashes.contains(theirs)])
         return QueryIds(self.hashes.without(other.hashes), self.first, self.last)
+
+    def _refuse_missing(self, other: QueryIds, missing: Hashes) -> None:
+        if not len(missing):
+            return
+        what = f"{len(missing)} query ids of what is subtracted are"
+        named = _those_among([other.first, other.last], missing)
+        if named:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            what = f"query {named[0]!r}{more} is"
+        raise ValueError(
+            f"cannot subtract: {what} not in these statistics (never added, or subtracted before; "
+            "ids=None leaves ids unchecked)"
+        )
 
     def _with(self, other: QueryIds) -> QueryIds:
         """Return the union with ids that share none; unchecked where they are too many."""
@@ -292,6 +411,12 @@ class QueryIds:
         first = other.first if self.first is None else self.first
         last = self.last if other.last is None else other.last
         return QueryIds(self.hashes.union(other.hashes), first, last)
+
+
+def _plain_ids(ids: NDArray[Any], positions: list[int]) -> list[Any]:
+    """Return some ids as Python's objects, but times as NumPy's, which else become integers."""
+    some = ids[positions]
+    return list(some) if ids.dtype.kind in "mM" else some.tolist()
 
 
 def _those_among(ids: Sequence[Any], hashes: Hashes) -> list[Any]:

@@ -6,15 +6,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.arrays import real_array, refuse_lossy
-from pairgram._support.checks import warn_caller
+from pairgram._support.checks import called_by, warn_caller
 
-__all__ = ["MissingQueryWarning", "Queries", "as_ids", "one_query_meant", "warn_of_missing_queries"]
+__all__ = [
+    "CROSS_VALIDATION",
+    "MissingQueryWarning",
+    "Queries",
+    "as_ids",
+    "one_query_meant",
+    "refuse_score_without_ids",
+    "warn_of_missing_queries",
+]
+
+CROSS_VALIDATION = "sklearn.model_selection"
 
 MANY_ROWS = 1000  # more of them are seldom meant to be one query
 _one_query_meant: ContextVar[bool] = ContextVar("one_query_meant", default=False)
@@ -24,8 +34,10 @@ class MissingQueryWarning(UserWarning):
     """Query ids have not reached an estimator that compares rows within queries.
 
     Issued by `fit` of a model of pairs within queries for more than 1,000 rows without `qid` and
-    `group`, which are then a single query, all of whose rows are compared; and by
-    `QueryKFold.split` for ``groups`` without ``qid``, which the estimator does not see.
+    `group`, which are then a single query, all of whose rows are compared; by `evaluate` for as
+    many, with a metric of result lists, such as NDCG and MAP; and where scikit-learn's
+    cross-validation has ids that it does not hand on: `QueryKFold` gets ``groups``, which the
+    estimator does not see, or `fit` gets ``qid`` and the scorer none.
     """
 
 
@@ -39,14 +51,38 @@ def one_query_meant() -> Iterator[None]:
         _one_query_meant.reset(token)
 
 
-def warn_of_missing_queries(estimator: Any, n_rows: int) -> None:
-    """Warn where the rows of a fit without ids and sizes are too many to be meant as one query."""
+def warn_of_missing_queries(caller: str, n_rows: int, what: str = "all compared") -> None:
+    """Warn where rows without ids and sizes are too many to be meant as one query.
+
+    Parameters
+    ----------
+    caller : str
+        The function that got them.
+    n_rows : int
+    what : str
+        What the function makes of the rows of a query.
+    """
     if n_rows > MANY_ROWS and not _one_query_meant.get():
         warn_caller(
-            f"{type(estimator).__name__}.fit got {n_rows} rows without qid and group: they are one "
-            f"query, whose rows are all compared. Pass qid, or group=[{n_rows}] if that is meant",
+            f"{caller} got {n_rows} rows without qid and group: they are one query, whose rows are "
+            f"{what}. Pass qid, or group=[{n_rows}] if that is meant",
             MissingQueryWarning,
         )
+
+
+def refuse_score_without_ids(estimator: Any) -> NoReturn:
+    """Raise the ValueError of a ranker that was fitted with ids and is scored without.
+
+    scikit-learn's cross-validation makes NaN of it, so there a `MissingQueryWarning` says the same.
+    """
+    message = (
+        f"{type(estimator).__name__} was fitted with query ids, so score needs qid too. "
+        "scikit-learn's cross-validation hands qid to fit, score and QueryKFold after "
+        "sklearn.set_config(enable_metadata_routing=True), and before to fit alone"
+    )
+    if called_by(CROSS_VALIDATION):
+        warn_caller(message, MissingQueryWarning)
+    raise ValueError(message)
 
 
 @dataclass(frozen=True, eq=False)

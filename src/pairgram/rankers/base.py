@@ -19,7 +19,7 @@ from pairgram.feature_maps.known import describe_map, is_known, is_native, set_t
 from pairgram.feature_maps.random_nodes import RandomNodes
 from pairgram.metrics import get_metric
 from pairgram.model_files.read_write import write_file
-from pairgram.preferences.queries import warn_of_missing_queries
+from pairgram.preferences.queries import refuse_score_without_ids, warn_of_missing_queries
 from pairgram.problem.data import RankingData
 from pairgram.rankers.row_scores import checked_rows, scores_of
 
@@ -129,7 +129,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Warn in `fit` where ids seem to have been forgotten."""
         if self._needs_queries and qid is None and group is None:
-            warn_of_missing_queries(self, len(data.y))
+            warn_of_missing_queries(f"{type(self).__name__}.fit", len(data.y))
 
     def _unfitted_map(self) -> Any:
         """Return the feature map of which `fit` fits a clone."""
@@ -220,14 +220,13 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         ValueError
             If a label is negative: then score with another metric, as
             ``scoring=make_scorer("kendall")`` in scikit-learn's tools or
-            ``evaluate("kendall", ...)``. If the model was fitted with query ids and none are given.
+            ``evaluate("kendall", ...)``. If the model was fitted with query ids and none are given:
+            scikit-learn's cross-validation, which makes NaN of errors, then gives a
+            `MissingQueryWarning` too.
         """
         check_is_fitted(self)
         if qid is None and self.uses_qid_:
-            raise ValueError(
-                "this model was fitted with query ids, so score needs qid; scikit-learn's tools "
-                "pass it on after sklearn.set_config(enable_metadata_routing=True)"
-            )
+            refuse_score_without_ids(self)
         labels = np.asarray(y)
         if labels.size and labels.dtype.kind in "iuf" and (labels < 0).any():
             row = int(np.argmax(labels.ravel() < 0))
