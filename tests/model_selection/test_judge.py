@@ -6,7 +6,7 @@ from sklearn.model_selection import GroupKFold, KFold
 
 from pairgram import ELMRankCV, QueryKFold, RankRLSCV, make_ranking
 from pairgram.model_selection import judge as module
-from pairgram.model_selection.judge import make_splits
+from pairgram.model_selection.splits import make_splits
 from pairgram.problem.data import RankingData
 
 

@@ -116,7 +116,7 @@ def check_alpha(alpha: Any) -> None:
 
 
 def check_alphas(alphas: ArrayLike, name: str = "alphas") -> Vector:
-    """Return `alphas` as a float64 vector, descending, each finite and > 0.
+    """Return `alphas` as a float64 vector in the caller's order, each finite and > 0.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def check_alphas(alphas: ArrayLike, name: str = "alphas") -> Vector:
     bad = ~(np.isfinite(values) & (values > 0))
     if bad.any():
         raise ValueError(f"{name} must be finite and > 0, got {values[np.argmax(bad)]}")
-    return np.ascontiguousarray(np.sort(values)[::-1])
+    return np.ascontiguousarray(values)
 
 
 def check_C(name: str, value: Any) -> float:

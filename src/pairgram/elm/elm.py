@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from pairgram._support.checks import check_C
 from pairgram._support.types import Vector
 from pairgram.feature_maps.random_nodes import RandomNodes
-from pairgram.least_squares.ridge_ranker import RidgeRanker, RidgeSearch, as_list
+from pairgram.least_squares.ridge_ranker import RidgeRanker, RidgeSearch
 from pairgram.metrics import Metric
+from pairgram.model_selection.results import as_list
 from pairgram.preferences.pairs import Pairs, PairSettings
 
 __all__ = ["PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"]
@@ -255,26 +256,33 @@ class _Search(_ELM, RidgeSearch):
         return combinations, 1 / self._checked_Cs()
 
     def _checked_Cs(self) -> Vector:
-        """Return the grid, ascending."""
+        """Return the grid, in the caller's order."""
         Cs = np.asarray(CS if self.Cs is None else self.Cs)
         if Cs.ndim != 1 or Cs.size == 0 or Cs.dtype.kind not in "iuf":
             raise ValueError(f"Cs must be a 1-d array of finite numbers > 0, got {self.Cs!r}")
-        return np.array([check_C("Cs", C) for C in np.sort(Cs).tolist()])
+        return np.array([check_C("Cs", C) for C in Cs.tolist()])
 
-    def _choose(self, candidates: Any, metric: Metric) -> None:
-        super()._choose(candidates, metric)
-        self.Cs_ = self._checked_Cs()
-        self.C_ = float(self.Cs_[np.flatnonzero(self.alphas_ == self.alpha_)[0]])
-        results = self.cv_results_
-        self.cv_results_ = {"param_C": np.tile(self.Cs_, len(candidates))}
-        names = ["param_gamma"] if self._has_gamma else []
-        names += ["param_pairs"] if self.pairs is not None else []
-        for name in [*names, "mean_test_score", "rank_test_score"]:
-            self.cv_results_[name] = results[name]
-        for name in ("alpha_", "alphas_", "target_", "scale_"):
-            delattr(self, name)
-        if self.pairs is None:
-            del self.pairs_
+    def _chosen(self, candidates: Any, metric: Metric) -> dict[str, Any]:
+        """Return the attributes of the best candidate, by C in place of alpha."""
+        fitted = super()._chosen(candidates, metric)
+        Cs = self._checked_Cs()
+        fitted["Cs_"] = Cs
+        fitted["C_"] = float(Cs[np.flatnonzero(fitted["alphas_"] == fitted["alpha_"])[0]])
+        absent = ["alpha", "target", "scale", *(["pairs"] if self.pairs is None else [])]
+        table = fitted["cv_results_"]
+        every_C = np.tile(Cs, len(candidates))
+        fitted["cv_results_"] = {
+            "params": [
+                {"C": C} | {name: row[name] for name in row if name not in absent}
+                for C, row in zip(every_C.tolist(), table["params"], strict=True)
+            ],
+            "param_C": every_C,
+        }
+        columns = {f"param_{name}" for name in absent} | {"params"}
+        fitted["cv_results_"] |= {name: table[name] for name in table if name not in columns}
+        for name in ("alphas_", *(f"{name}_" for name in absent)):
+            del fitted[name]
+        return fitted
 
     def _parameters_to_save(self) -> dict[str, Any]:
         """A model file holds the machine that was chosen."""

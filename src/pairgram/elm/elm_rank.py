@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
@@ -21,10 +22,13 @@ from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.types import Vector
 from pairgram.feature_maps.base import generator
 from pairgram.feature_maps.random_nodes import NEED_POSITIVE, RandomNodes, check_range, join_nodes
+from pairgram.least_squares.formulation import Coordinates
 from pairgram.least_squares.held_out import leave_out
 from pairgram.least_squares.scheduler import Fitted, Grid, HoldOut, Steps, Whole, run
 from pairgram.metrics import Metric
-from pairgram.model_selection.judge import HeldOutScoring, choose, is_validation_set
+from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
+from pairgram.model_selection.results import column_of, search_results
+from pairgram.model_selection.splits import N_SPLITS
 from pairgram.preferences.pairs import Pairs, PairSettings, Scope
 from pairgram.problem.data import RankingData
 from pairgram.rankers.base import LinearRanker
@@ -66,14 +70,16 @@ class _ELMRank(LinearRanker):
         query_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit the model; parameters and errors are those of `RankRLS.fit`."""
+        return self._fit(X, y, (qid, group, sample_weight, query_weight))
+
+    def _fit(self, X: Any, y: ArrayLike, weights: tuple[Any, ...], **options: Any) -> Self:
         self._check_parameters()
-        data = self._check(X, y, qid, group, sample_weight, query_weight)
+        data = self._check(X, y, *weights)
         require_finite(data.X, "X")
         warn_of_rows(self, data.X, getattr(self, "feature_names_in_", None))
-        uses_qid = qid is not None or group is not None
-        steps = self._steps(data, data.y[:, None], uses_qid, self._draw_nodes)
-        for name, value in run(steps, self.n_threads)[0].items():
-            setattr(self, name, value)
+        uses_qid = weights[0] is not None or weights[1] is not None
+        (fitted,) = run(self._steps(data, data.y[:, None], uses_qid, **options), self.n_threads)
+        self.__dict__.update(fitted)
         return self
 
     def _delimit(
@@ -127,9 +133,26 @@ class _ELMRank(LinearRanker):
         """Return how many held-out scores the fit keeps for each label."""
         return 0
 
-    def _steps(self, data: RankingData, labels: Vector, uses_qid: bool, draw: DrawNodes) -> Steps:
-        """Return the steps of a fit to labels of shape (n_rows, n_targets); see `fitting`."""
-        raise NotImplementedError
+    @abstractmethod
+    def _steps(
+        self,
+        data: RankingData,
+        labels: Vector,
+        uses_qid: bool,
+        *,
+        small: bool = False,
+        draw: DrawNodes | None = None,
+    ) -> Steps:
+        """Fit a model to each column of `labels`; see `scheduler`.
+
+        `draw` makes the nodes in place of `_draw_nodes`.
+        """
+
+    @property
+    def _is_batched(self) -> bool:
+        """Whether fits to small data can be answered together with others."""
+        self._check_parameters()
+        return True
 
     def _parameters_to_save(self) -> dict[str, Any]:
         parameters: dict[str, Any] = super()._parameters_to_save()
@@ -170,7 +193,7 @@ class _ELMRank(LinearRanker):
         """Fit the model of one (alpha, C) a target, and average it over the draws."""
         answers = yield [
             Whole(
-                replace(data, feature_map=draw),
+                Coordinates(replace(data, feature_map=draw)),
                 self._settings(),
                 labels,
                 lambda target, ridge, weight: grids[target].coef(ridge, weight)[0],
@@ -282,8 +305,16 @@ class ELMRank(_ELMRank):
         check_alpha(self.alpha)
         check_positive("C", self.C)
 
-    def _steps(self, data: RankingData, labels: Vector, uses_qid: bool, draw: DrawNodes) -> Steps:
-        (nodes,) = draw(data.X.shape[1], self._ranges())
+    def _steps(
+        self,
+        data: RankingData,
+        labels: Vector,
+        uses_qid: bool,
+        *,
+        small: bool = False,
+        draw: DrawNodes | None = None,
+    ) -> Steps:
+        (nodes,) = (draw or self._draw_nodes)(data.X.shape[1], self._ranges())
         grids = [_grid([self.alpha], [self.C])] * labels.shape[1]
         return (yield from self._models(data, labels, nodes, grids, uses_qid))
 
@@ -361,7 +392,7 @@ class ELMRankCV(_ELMRank):
         alphas: ArrayLike | None = None,
         Cs: ArrayLike | None = None,
         *,
-        cv: Any = 10,
+        cv: Any = None,
         scoring: str | Metric | None = "msd",
         pairs: Pairs = "kept",
         scope: Scope = "global",
@@ -387,35 +418,63 @@ class ELMRankCV(_ELMRank):
         self.random_state = random_state
         self.n_threads = n_threads
 
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        validation: Any = None,
+    ) -> Self:
+        """Score every combination of settings on held-out rows, and fit the best to all.
+
+        Parameters and errors are those of `RankRLSCV.fit`.
+        """
+        weights = (qid, group, sample_weight, query_weight)
+        return self._fit(X, y, weights, validation=validation)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._grid_axes()
-        if self.cv is None:
-            raise ValueError("cv must be an int, a splitter, splits or a validation set, got None")
 
     def _n_scores(self) -> int:
         alphas, Cs = self._grid_axes()
         return len(alphas) * len(Cs) * (1 + self.n_estimators)
 
-    def _steps(self, data: RankingData, labels: Vector, uses_qid: bool, draw: DrawNodes) -> Steps:
+    def _steps(
+        self,
+        data: RankingData,
+        labels: Vector,
+        uses_qid: bool,
+        *,
+        small: bool = False,
+        draw: DrawNodes | None = None,
+        validation: Any = None,
+    ) -> Steps:
         if len(data.y) < 2:
             raise ValueError("ELMRankCV holds rows out, so X must have two or more, got 1 sample")
-        ranges, (alphas, Cs) = self._ranges(), self._grid_axes()
+        cv, held_rows = self._held_rows(None, uses_qid, self._folds(data), validation)
+        if held_rows is None and cv is None:
+            cv = N_SPLITS
+        judges = Judge.of_targets(data, labels, cv, held_rows, self.scoring, self.n_threads)
+        ranges, (alphas, Cs) = self._ranges(), (np.sort(axis) for axis in self._grid_axes())
+        alphas = alphas[::-1]  # ties go to the largest alpha and the smallest C
         grid = _grid(alphas, Cs)
-        validation = None
-        if is_validation_set(self.cv):
-            validation = self._validation(None, uses_qid, *self.cv)
-        judges = HeldOutScoring.of_targets(
-            data, labels, self._folds(data), validation, self.scoring, self.n_threads
-        )
-        means = np.empty((labels.shape[1], len(ranges), len(alphas), len(Cs)))
-        nodes = draw(data.X.shape[1], ranges)
+        nodes = (draw or self._draw_nodes)(data.X.shape[1], ranges)
+        judged: list[list[Judged]] = [[] for _ in judges]
         for r in range(len(ranges)):
             held = yield from self._held_out(data, labels, nodes[r], judges[0], grid)
             for target, judge in enumerate(judges):
-                means[target, r] = judge.mean(held[target]).reshape(len(alphas), len(Cs))
-        choices = [choose(means[t].ravel(), judge.metric) for t, judge in enumerate(judges)]
-        chosen = [tuple(map(int, np.unravel_index(k, means.shape[1:]))) for k, _ in choices]
+                judged[target].append(judge.judge(held[target]))
+        shape = (len(ranges), len(alphas), len(Cs))
+        found = [join_judged(parts) for parts in judged]
+        choices = [
+            choose(one.means, judge.metric) for one, judge in zip(found, judges, strict=True)
+        ]
+        chosen = [tuple(map(int, np.unravel_index(k, shape))) for k, _ in choices]
         fitted: Fitted = [{} for _ in judges]
         for r in sorted({r for r, _, _ in chosen}):
             targets = [t for t, choice in enumerate(chosen) if choice[0] == r]
@@ -424,9 +483,40 @@ class ELMRankCV(_ELMRank):
                 data, np.ascontiguousarray(labels[:, targets]), nodes[r], grids, uses_qid
             )
             for t, model in zip(targets, models, strict=True):
-                results = _results(means[t], chosen[t], choices[t][1], ranges, alphas, Cs)
+                results = self._results(found[t], choices[t], shape)
                 fitted[t] = model | results | {"scoring_": judges[t].metric}
         return fitted
+
+    def _results(
+        self, judged: Judged, choice: tuple[int, NDArray[np.int64]], shape: tuple[int, ...]
+    ) -> dict[str, Any]:
+        """Return the attributes that tell of the choice, grids in the caller's order."""
+        ranges, (alphas, Cs) = self._ranges(), self._grid_axes()
+        best, ranks = choice
+        places = (
+            np.argsort(np.argsort(-alphas, kind="stable")),
+            np.argsort(np.argsort(Cs, kind="stable")),
+        )
+        numbers = np.arange(np.prod(shape)).reshape(shape)
+        rows = numbers[np.ix_(np.arange(len(ranges)), *places)]
+        r, i, j = map(int, np.argwhere(rows == best)[0])
+        grid = _grid(alphas, Cs)
+        columns = {
+            "weight_range": np.repeat(column_of(ranges), len(grid.alphas)),
+            "alpha": np.tile(grid.alphas, len(ranges)),
+            "C": np.tile(np.tile(Cs, len(alphas)), len(ranges)),
+        }
+        order = rows.ravel()
+        return {
+            "alpha_": float(alphas[i]),
+            "C_": float(Cs[j]),
+            "weight_range_": ranges[r],
+            "best_score_": float(judged.means[best]),
+            "alphas_": alphas.copy(),
+            "Cs_": Cs.copy(),
+            "scores_": judged.means[rows[r]],
+            "cv_results_": search_results(columns, judged.take(order), ranks[order]),
+        }
 
     def _folds(self, data: RankingData) -> Any:
         """Return `cv`; an int for the rows of one query leaves two or more in every fold."""
@@ -440,7 +530,7 @@ class ELMRankCV(_ELMRank):
         data: RankingData,
         labels: Vector,
         nodes: list[RandomNodes],
-        judge: HeldOutScoring,
+        judge: Judge,
         grid: Grid,
     ) -> Any:
         """Ask for the mean held-out score of all draws, (n_targets, n_grid, n_held_out_rows)."""
@@ -449,7 +539,8 @@ class ELMRankCV(_ELMRank):
         step = max(1, HELD_OUT_BYTES // (8 * n_scores))
         total: Any = 0.0
         for begin in range(0, len(nodes), step):
-            draws = [replace(data, feature_map=draw) for draw in nodes[begin : begin + step]]
+            part = nodes[begin : begin + step]
+            draws = [Coordinates(replace(data, feature_map=draw)) for draw in part]
             if judge.splits is not None:
                 splits = judge.splits
                 answers = yield [HoldOut(draw, settings, labels, splits, grid) for draw in draws]
@@ -461,7 +552,7 @@ class ELMRankCV(_ELMRank):
             ]
             for draw, coefs in zip(draws, answers, strict=True):
                 assert judge.validation is not None
-                validation = replace(judge.validation, feature_map=draw.feature_map)
+                validation = replace(judge.validation, feature_map=draw.data.feature_map)
                 models = np.concatenate(coefs)
                 scores = leave_out.predict_rows(validation, slice(None), models, self.n_threads)
                 total = total + scores.reshape(n_targets, n_grid, -1)
@@ -477,9 +568,9 @@ class ELMRankCV(_ELMRank):
         return [check_range("weight_range", bounds) for bounds in value]
 
     def _grid_axes(self) -> tuple[Vector, Vector]:
+        """Return the alphas and the Cs to choose from, in the caller's order."""
         alphas = ALPHAS if self.alphas is None else check_alphas(self.alphas)
-        Cs = CS if self.Cs is None else check_alphas(self.Cs, "Cs")[::-1].copy()
-        return alphas, Cs
+        return alphas, CS if self.Cs is None else check_alphas(self.Cs, "Cs")
 
     def _parameters_to_save(self) -> dict[str, Any]:
         """A model file holds the chosen ELMRank."""
@@ -505,34 +596,3 @@ def _grid(alphas: ArrayLike, Cs: ArrayLike) -> Grid:
     """Return every pair of them, C running fastest."""
     a, c = np.meshgrid(np.asarray(alphas, dtype=np.float64), Cs, indexing="ij")
     return Grid(a.ravel(), 1 / np.sqrt(np.asarray(c, dtype=np.float64).ravel()), relative=True)
-
-
-def _results(
-    means: Vector,
-    chosen: tuple[Any, ...],
-    ranks: NDArray[np.int64],
-    ranges: list[Range],
-    alphas: Vector,
-    Cs: Vector,
-) -> dict[str, Any]:
-    """Return the attributes that tell of the choice, the place of the best mean."""
-    r, i, j = chosen
-    column: NDArray[np.object_] = np.empty(len(ranges), dtype=object)
-    column[:] = ranges
-    grid = _grid(alphas, Cs)
-    return {
-        "alpha_": float(alphas[i]),
-        "C_": float(Cs[j]),
-        "weight_range_": ranges[r],
-        "best_score_": float(means[chosen]),
-        "alphas_": alphas.copy(),
-        "Cs_": Cs.copy(),
-        "scores_": means[r].copy(),
-        "cv_results_": {
-            "param_weight_range": np.repeat(column, len(grid.alphas)),
-            "param_alpha": np.tile(grid.alphas, len(ranges)),
-            "param_C": np.tile(np.tile(Cs, len(alphas)), len(ranges)),
-            "mean_test_score": means.ravel(),
-            "rank_test_score": ranks,
-        },
-    }

@@ -108,6 +108,16 @@ class DualGram:
         part._rows = rows
         return part
 
+    def _without(
+        self, data: RankingData, train: Rows, test: Rows, n_threads: int | None
+    ) -> DualGram:
+        """Return the system of the training rows."""
+        return self.of(train)
+
+    def _path_at(self, factor: Vector | None) -> RidgePath:
+        """Return the path of the system, whose features have no scaling."""
+        return self.decompose()
+
     @property
     def n_rows(self) -> int:
         """Number of rows that count, those of weight 0 included."""

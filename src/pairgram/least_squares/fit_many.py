@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Integral, Number, Real
 from typing import Any
 
@@ -20,18 +21,9 @@ from pairgram._support.arrays import real_array
 from pairgram._support.row_warnings import without_row_warnings
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Vector
-from pairgram.elm.elm import PairwiseELM, PairwiseELMCV, PointwiseELM, PointwiseELMCV
-from pairgram.elm.elm_rank import DrawNodes, ELMRank, ELMRankCV
-from pairgram.feature_maps.random_nodes import RandomNodes
-from pairgram.least_squares.formulation import Coordinates
-from pairgram.least_squares.held_out.ties import PathTies
-from pairgram.least_squares.rank_rls import RankRLS, RankRLSCV
-from pairgram.least_squares.ridge_ranker import Candidate, RidgeRanker, RidgeSearch
-from pairgram.least_squares.scheduler import Fitted, Grid, HoldOut, Steps, Whole, run_all
+from pairgram.least_squares.scheduler import Steps, run_all
 from pairgram.least_squares.small_problems import SmallProblem
-from pairgram.model_selection.judge import HeldOutScoring, is_validation_set
 from pairgram.preferences.queries import Queries, one_query_meant
-from pairgram.problem.data import RankingData
 
 __all__ = ["BatchFit", "fit_many"]
 
@@ -191,7 +183,7 @@ class _Batch:
             self.n_threads = getattr(self.estimator, "n_threads", None)
         self.seed = getattr(self.estimator, "random_state", None)
         self.constant = all(_is_constant(value) for value in vars(self.estimator).values())
-        self.nodes: dict[int, list[list[RandomNodes]]] = {}  # by the number of features
+        self.nodes: dict[int, list[list[Any]]] = {}  # by the number of features
 
     def run(self, problems: Iterable[Any]) -> Iterator[_Fit]:
         """Yield every problem after its fit; those that the kernels can do in groups.
@@ -265,12 +257,12 @@ class _Batch:
             )
 
     def _begin(self, fit: _Fit) -> None:
-        """Check the data and begin the fit, where it is one for the kernels."""
+        """Check the data and begin the fit, where it is one for compiled code."""
         model = self._fresh()
-        if not _is_native(model) or not {"X", "y", *WEIGHTS}.issuperset(fit.arguments):
+        if not getattr(model, "_is_batched", False):
             return
-        if isinstance(model, (ELMRank, ELMRankCV)):
-            model._check_parameters()
+        if not {"X", "y", *WEIGHTS}.issuperset(fit.arguments):
+            return
         X, y = fit.arguments["X"], fit.arguments["y"]
         weights = [fit.arguments.get(name) for name in WEIGHTS]
         if fit.targets is not None:
@@ -287,29 +279,26 @@ class _Batch:
             raise ValueError(f"y must have a label for each of {len(data.y)} rows")
         uses_qid = weights[0] is not None or weights[1] is not None
         fit.model, fit.n_queries = model, data.queries.n_queries
-        if isinstance(model, (ELMRank, ELMRankCV)):
+        draws = hasattr(model, "_draw_nodes")
+        if SmallProblem.fits(data) or draws:
             fit.n_scores = labels.size * model._n_scores()
-            fit.steps = model._steps(data, labels, uses_qid, self._draw(model))
-        elif SmallProblem.fits(data):
-            begin: Any = _ridge if isinstance(model, RidgeRanker) else _ridge_search
-            fit.n_scores = labels.size * 34
-            fit.steps = begin(model, data, labels, uses_qid)
+            options = {"draw": partial(self._draw, model)} if draws else {}
+            fit.steps = model._steps(data, labels, uses_qid, small=True, **options)
 
     def _fresh(self) -> Any:
         """Return an estimator that has not been fitted, and shares nothing that could change."""
         return copy.copy(self.estimator) if self.constant else clone(self.estimator)
 
-    def _draw(self, model: ELMRank | ELMRankCV) -> DrawNodes:
-        """Return what draws nodes: with one seed the same for every problem of as many features."""
+    def _draw(
+        self, model: Any, n_features: int, ranges: list[tuple[float, float]]
+    ) -> list[list[Any]]:
+        """Draw nodes: with one seed the same for every problem of as many features."""
         if not isinstance(self.seed, Integral):
-            return model._draw_nodes
-
-        def draw(n_features: int, ranges: list[tuple[float, float]]) -> list[list[RandomNodes]]:
-            if n_features not in self.nodes:
-                self.nodes[n_features] = model._draw_nodes(n_features, ranges)
-            return self.nodes[n_features]
-
-        return draw
+            nodes: list[list[Any]] = model._draw_nodes(n_features, ranges)
+            return nodes
+        if n_features not in self.nodes:
+            self.nodes[n_features] = model._draw_nodes(n_features, ranges)
+        return self.nodes[n_features]
 
     def _fit_alone(self, fit: _Fit) -> None:
         arguments = {name: value for name, value in fit.arguments.items() if value is not None}
@@ -369,70 +358,6 @@ def _is_plain(array: Any, ndim: int) -> bool:
         and array.flags.aligned
         and array.size > 0
     )
-
-
-def _is_native(model: Any) -> bool:
-    """Tell an estimator, and settings of it, of which the steps are known here."""
-    if type(model) in (ELMRank, ELMRankCV):
-        return True
-    if type(model) in (RankRLS, PairwiseELM, PointwiseELM):
-        scaled = model._ridge()[2]
-    elif type(model) in (RankRLSCV, PairwiseELMCV, PointwiseELMCV):
-        combinations = model._grid()[0]
-        scaled = combinations[0][1] or len(combinations) > 1
-        if model.cv is None or is_validation_set(model.cv):
-            return False
-    else:
-        return False
-    return not scaled and model.kernel in (None, "linear") and model.form == "auto"
-
-
-def _ridge(model: RidgeRanker, data: RankingData, labels: Vector, uses_qid: bool) -> Steps:
-    """Do what the estimator's `fit` does."""
-    settings, alpha, _ = model._ridge()
-    coordinates = Coordinates.of_features(data, [settings])
-    (solved,) = yield [
-        Whole(coordinates.data, settings, labels, lambda _, ridge, weight: ridge.coef([alpha]))
-    ]
-    shared = {
-        "feature_map_": data.feature_map,
-        "form_": coordinates.smaller_form(),
-        "uses_qid_": uses_qid,
-    }
-    return [{"coef_": coordinates.coefs(one)[0], **shared} for one in solved]
-
-
-def _ridge_search(model: RidgeSearch, data: RankingData, labels: Vector, uses_qid: bool) -> Steps:
-    """Do what the estimator's `fit` does with splits and one combination of settings."""
-    ((settings, _),), given = model._grid()
-    if len(data.y) < 2:
-        name = type(model).__name__
-        raise ValueError(f"{name} holds rows out, so X must have two or more, got 1 sample")
-    coordinates = Coordinates.of_features(data, [settings])
-    solved = coordinates.data
-    judges = HeldOutScoring.of_targets(
-        solved, labels, model.cv, None, model.scoring, model.n_threads
-    )
-    (ridges,) = yield [Whole(solved, settings, labels, lambda _, ridge, weight: ridge)]
-    alphas = ridges[0].default_alphas() if given is None else given
-    ties = [PathTies.of(judge.data, settings, ridges[0], alphas) for judge in judges]
-    at = ties[0].alphas  # of all targets
-    grid = Grid(at, np.zeros_like(at), relative=False)
-    splits = judges[0].splits
-    assert splits is not None
-    (held,) = yield [HoldOut(solved, settings, labels, splits, grid)]
-    fitted: Fitted = []
-    for judge, ridge, scores, tied in zip(judges, ridges, held, ties, strict=True):
-        chosen = copy.copy(model)
-        means = judge.mean_of_path(scores, tied)
-        solved_path = ridge.coef(alphas)
-        candidate = Candidate(
-            data.feature_map, coordinates, settings, False, alphas, solved_path, means
-        )
-        chosen._choose([candidate], judge.metric)
-        chosen.form_, chosen.uses_qid_ = coordinates.smaller_form(), uses_qid
-        fitted.append({name: value for name, value in vars(chosen).items() if name[-1] == "_"})
-    return fitted
 
 
 def _table(fits: list[_Fit]) -> dict[str, NDArray[Any]]:

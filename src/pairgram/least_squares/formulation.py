@@ -43,6 +43,10 @@ class Coordinates:
         model, (n_models, n_coefficients).
     iterate : bool
         Solve by conjugate gradients, without a matrix.
+    scale : bool
+        Whether the features may be scaled, which needs counts of the queries in which they vary.
+    small : bool
+        Whether compiled code solves the problem beside others, in the form that it chooses.
     """
 
     data: RankingData
@@ -50,6 +54,8 @@ class Coordinates:
     coefs: Callable[[Vector], Vector] = _same
     iterate: bool = False
     scale: bool = False
+    small: bool = False
+    _known: dict[PairSettings, Statistics] | None = None  # statistics that are kept
 
     @classmethod
     def choose(
@@ -113,6 +119,11 @@ class Coordinates:
             return cls(data)
         return cls(replace(data, feature_map=reduced.nodes), coefs=reduced.expand)
 
+    @property
+    def name(self) -> str:
+        """The form whose system is solved: "primal" or "dual"."""
+        return self.smaller_form() if self.small else self.form
+
     def smaller_form(self) -> str:
         """Return the form of the smaller system: that of the features, or of the rows."""
         return "dual" if len(self.data.y) < self.data.n_features else "primal"
@@ -165,12 +176,30 @@ class Coordinates:
             solved = SparseSystem(self.data, settings, n_threads).solve(alpha, scale=scale)
         return np.asarray(self.coefs(solved[None])[0])
 
+    def keeping_statistics(self) -> Coordinates:
+        """Return the same, which makes the statistics of equal settings only once."""
+        return replace(self, _known={})
+
     def statistics(self, settings: PairSettings, n_threads: int | None) -> Statistics:
         """Return what solves the problem of all rows; a ValueError where no pair counts."""
+        if self._known is not None and settings in self._known:
+            return self._known[settings]
         self.data.require_pairs(settings)
+        made: Statistics
         if self.form == "dual":
-            return DualGram(self.data, settings, n_threads)
-        return Pairgram.from_data(self.data, settings, n_threads, counts=self.scale)
+            made = DualGram(self.data, settings, n_threads)
+        else:
+            made = Pairgram.from_data(self.data, settings, n_threads, counts=self.scale)
+        if self._known is not None:
+            self._known[settings] = made
+        return made
+
+    def of_target(self, labels: Vector) -> Coordinates:
+        """Return the same rows with other labels."""
+        if labels is self.data.y:
+            return self
+        known: dict[PairSettings, Statistics] | None = None if self._known is None else {}
+        return replace(self, data=replace(self.data, y=labels), _known=known)
 
 
 def _centre(H: Vector, data: RankingData) -> None:

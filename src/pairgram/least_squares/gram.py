@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.checks import check_alpha, check_alphas, check_text
 from pairgram._support.files import shown
+from pairgram._support.types import Rows, Vector
 from pairgram.feature_maps.known import describe_map, restore_map, same_map
 from pairgram.least_squares.accumulate import NOISE, SMALLEST_SQUARES, clear_noise, mean_of, sums_of
 from pairgram.least_squares.ridge_path import RidgePath, scale_factors, solve_ridge
@@ -534,6 +535,28 @@ class Pairgram:
         factor = self._scale_factors(G) if scale else None
         return RidgePath.of(G, self.g, factor, self.n_threads)
 
+    def _without(
+        self, data: RankingData, train: Rows, test: Rows, n_threads: int | None
+    ) -> Pairgram:
+        """Return the statistics of the training rows of `data`, of whose rows these are.
+
+        The test rows are subtracted where they are all the others and no digits are lost.
+        """
+        n_rows, settings = len(data.y), self.settings
+        complement = (
+            len(train) + len(test) == n_rows
+            and (np.bincount(np.concatenate((train, test)), minlength=n_rows) == 1).all()
+        )
+        if complement and len(test) < len(train) and _is_subtractable(data, settings, test):
+            rest = self - Pairgram.from_data(data.take(test), settings, n_threads)
+            if (np.diag(rest.G) >= 1e-6 * np.diag(self.G)).all():  # else digits are lost
+                return rest
+        return Pairgram.from_data(data.take(train), settings, n_threads)
+
+    def _path_at(self, factor: Vector | None) -> RidgePath:
+        """Return the path of a given feature scaling."""
+        return RidgePath.of(self.G, self.g, factor, self.n_threads)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the statistics to a safetensors file (no code in it), whole or not at all.
 
@@ -615,3 +638,13 @@ def _join_means(result: Pairgram, a: Pairgram, b: Pairgram, sign: int) -> None:
         difference = b_mean - result._mean
         factor = -result._weight * b._weight / a._weight
     result._sums += factor * np.outer(difference, difference)
+
+
+def _is_subtractable(data: RankingData, settings: PairSettings, test: Rows) -> bool:
+    """Tell whether the statistics of all rows are those of some rows and of the others, added."""
+    if settings.pairs is None and settings.weighting != "queries":
+        return True
+    if settings.scope == "global" and settings.pairs is not None:
+        return settings.kind == "kept"
+    counts = np.bincount(data.queries.index()[test], minlength=data.queries.n_queries)
+    return bool(((counts == 0) | (counts == data.queries.sizes)).all())

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 from pairgram._support.checks import check_alpha, check_alphas, check_flag
 from pairgram._support.types import Vector
 from pairgram.least_squares.gram import Pairgram
-from pairgram.least_squares.ridge_ranker import RidgeRanker, RidgeSearch, as_list
+from pairgram.least_squares.ridge_ranker import RidgeRanker, RidgeSearch
 from pairgram.metrics import Metric
+from pairgram.model_selection.results import as_list
 from pairgram.preferences.pairs import Pairs, PairSettings, Scope, Target, Weighting
 
 __all__ = ["RankRLS", "RankRLSCV"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Generator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,17 +15,22 @@ from numpy.typing import ArrayLike, NDArray
 from pairgram._support.types import Vector
 from pairgram.feature_maps.kernel_map import KernelMap
 from pairgram.kernels.settings import KERNELS, KernelSettings
-from pairgram.least_squares.dual_gram import Statistics, require_memory
+from pairgram.least_squares.dual_gram import require_memory
 from pairgram.least_squares.formulation import Coordinates
-from pairgram.least_squares.held_out.leave_pair_out import LEAVE_PAIR_OUT, HeldOutPairs
+from pairgram.least_squares.held_out.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
+from pairgram.least_squares.held_out.scoring import HeldOut, HeldOutRows, is_cheap
+from pairgram.least_squares.held_out.ties import PathTies
 from pairgram.least_squares.ridge_path import DEFAULT_POWERS
+from pairgram.least_squares.scheduler import Grid, HoldOut, Request, Solve, Steps, Whole, run
 from pairgram.metrics import Metric
-from pairgram.model_selection.judge import HeldOutScoring, choose, is_validation_set
+from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
+from pairgram.model_selection.results import as_list, column_of, search_results
+from pairgram.model_selection.splits import N_SPLITS
 from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
 from pairgram.rankers.base import LinearRanker
 
-__all__ = ["Candidate", "RidgeRanker", "RidgeSearch", "as_list"]
+__all__ = ["RidgeRanker", "RidgeSearch"]
 
 
 class _FeaturesOrKernel(LinearRanker):
@@ -87,21 +94,21 @@ class _FeaturesOrKernel(LinearRanker):
             coef0=self.coef0,
         )
 
-    def _keep_map(self, feature_map: Any) -> None:
-        """Set the feature map; of a kernel, without rows whose coefficients are 0 in every model.
+    def _kept(self, feature_map: Any, models: dict[str, Vector]) -> dict[str, Any]:
+        """Return the attributes of models, and of their feature map, by name.
 
-        Such are rows of weight 0, and queries of one row.
+        The map of a kernel is without rows whose coefficients are 0 in every model. Such are rows
+        of weight 0, and queries of one row.
         """
-        self.feature_map_ = feature_map
-        if not self._has_kernel or self.kernel == "precomputed":
-            return
-        used = getattr(self, "coef_path_", self.coef_[None]).any(axis=0)
-        if used.all() or not used.any():
-            return
-        self.feature_map_ = feature_map.of_rows(np.flatnonzero(used))
-        for name in ("coef_", "coef_path_"):
-            if hasattr(self, name):
-                setattr(self, name, getattr(self, name)[..., used])
+        if self._has_kernel and self.kernel != "precomputed":
+            used = np.any(
+                [model.reshape(-1, model.shape[-1]).any(axis=0) for model in models.values()],
+                axis=0,
+            )
+            if used.any() and not used.all():
+                feature_map = feature_map.of_rows(np.flatnonzero(used))
+                models = {name: model[..., used] for name, model in models.items()}
+        return {"feature_map_": feature_map, **models}
 
     def _rows_to_score(self, X: Any) -> Any:
         try:
@@ -113,6 +120,33 @@ class _FeaturesOrKernel(LinearRanker):
                     f"every row with the {self.n_features_in_} training rows"
                 ) from None
             raise
+
+    def _coordinates(
+        self,
+        data: RankingData,
+        all_settings: list[PairSettings],
+        scale: bool,
+        *,
+        path: bool = False,
+        small: bool = False,
+    ) -> Coordinates:
+        """Choose how the problem is solved; a small one is always given as features."""
+        if small:
+            return replace(Coordinates.of_features(data, all_settings), small=True)
+        return Coordinates.choose(
+            data,
+            all_settings,
+            kernel=self._has_kernel,
+            form=self.form,
+            scale=scale,
+            path=path,
+            n_threads=self.n_threads,
+        )
+
+    @property
+    def _is_batched(self) -> bool:
+        """Whether fits to small data can be answered together with others."""
+        return not self._has_kernel and self.form == "auto"
 
     def _kernel_parameters(self) -> dict[str, Any]:
         return {
@@ -169,22 +203,32 @@ class RidgeRanker(_FeaturesOrKernel):
         ValueError
             If the data or a parameter is not as described; the message names it.
         """
-        settings, alpha, scale = self._ridge()
+        self._ridge()  # checks the parameters
         data = self._check(X, y, qid, group, sample_weight, query_weight)
         self._warn_of_missing_queries(data, qid, group)
-        coordinates = Coordinates.choose(
-            data,
-            [settings],
-            kernel=self._has_kernel,
-            form=self.form,
-            scale=scale,
-            n_threads=self.n_threads,
-        )
-        self.coef_ = coordinates.solve(settings, alpha, scale=scale, n_threads=self.n_threads)
-        self.form_ = coordinates.form
-        self._keep_map(data.feature_map)
-        self.uses_qid_ = qid is not None or group is not None
+        uses_qid = qid is not None or group is not None
+        (fitted,) = run(self._steps(data, data.y[:, None], uses_qid), self.n_threads)
+        self.__dict__.update(fitted)
         return self
+
+    def _steps(
+        self, data: RankingData, labels: Vector, uses_qid: bool, *, small: bool = False
+    ) -> Steps:
+        """Fit a model to each column of `labels`; see `scheduler`."""
+        settings, alpha, scale = self._ridge()
+        coordinates = self._coordinates(data, [settings], scale, small=small)
+        (solved,) = yield [Solve(coordinates, settings, labels, alpha, scale)]
+        shared = {"form_": coordinates.name, "uses_qid_": uses_qid}
+        return [self._kept(data.feature_map, {"coef_": coef}) | shared for coef in solved]
+
+    @property
+    def _is_batched(self) -> bool:
+        """Whether fits to small data can be answered together with others."""
+        return not self._ridge()[2] and super()._is_batched
+
+    def _n_scores(self) -> int:
+        """Return how many held-out scores the fit keeps for each label."""
+        return 0
 
 
 class RidgeSearch(_FeaturesOrKernel):
@@ -208,74 +252,128 @@ class RidgeSearch(_FeaturesOrKernel):
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        validation: Any = None,
     ) -> Self:
         """Score every combination of settings on held-out rows, and fit the best to all.
 
-        Parameters and errors are those of `RankRLS.fit`. Besides, a ValueError where `scoring`
-        cannot take the labels, `cv` makes no splits, or no query is left to fit to.
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight, query_weight :
+            As in `RankRLS.fit`.
+        validation : (X, y) or (X, y, qid), or None
+            A validation set, such as the `LetorData` of `load_letor_folds`: its rows are held out,
+            and `cv` must be None. With ids in `fit` it needs ids as well.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the data or a parameter is not as described; if `scoring` cannot take the labels,
+            `cv` makes no splits, or no query is left to fit to.
         """
-        combinations, given = self._grid()
+        self._grid()  # checks the parameters
         data = self._check(X, y, qid, group, sample_weight, query_weight)
         self._warn_of_missing_queries(data, qid, group)
+        uses_qid = qid is not None or group is not None
+        steps = self._steps(data, data.y[:, None], uses_qid, validation=validation)
+        (fitted,) = run(steps, self.n_threads)
+        self.__dict__.update(fitted)
+        return self
+
+    def _steps(
+        self,
+        data: RankingData,
+        labels: Vector,
+        uses_qid: bool,
+        *,
+        small: bool = False,
+        validation: Any = None,
+    ) -> Steps:
+        """Choose a model for each column of `labels`; see `scheduler`."""
+        combinations, given = self._grid()
         if len(data.y) < 2:
             raise ValueError(
                 f"{type(self).__name__} holds rows out, so X must have two or more, got 1 sample"
             )
-        self.uses_qid_ = qid is not None or group is not None
-        scoring = self._scoring(data, self.uses_qid_)
-        candidates: list[Candidate] = []
+        candidates: list[list[_Candidate]] = [[] for _ in labels.T]
+        held_outs: Sequence[HeldOut] = []
         for gamma in self._gammas():
-            if candidates:
+            if held_outs:
                 data = replace(data, feature_map=data.feature_map.with_gamma(gamma))
-            candidates += self._candidates(data, combinations, given, scoring.of(data))
-        self._choose(candidates, scoring.metric)
-        return self
+            all_settings = [settings for settings, _ in combinations]
+            scaled = any(scale for _, scale in combinations)
+            coordinates = self._coordinates(data, all_settings, scaled, path=True, small=small)
+            coordinates = coordinates.keeping_statistics()
+            if not held_outs:
+                held_outs = self._held_outs(
+                    data, labels, all_settings, coordinates.name, uses_qid, validation
+                )
+            here = [held.of(data).within(coordinates.data) for held in held_outs]
+            self._refuse(coordinates, all_settings, given, here[0])
+            for settings, scale in combinations:
+                task = _Task(data.feature_map, coordinates, settings, scale, given)
+                found = yield from _candidates(task, labels, here)
+                for target, candidate in enumerate(found):
+                    candidates[target].append(candidate)
+        shared = {"uses_qid_": uses_qid}
+        return [
+            self._chosen(of_target, held.metric) | shared
+            for of_target, held in zip(candidates, held_outs, strict=True)
+        ]
 
-    def _candidates(
+    @property
+    def _is_batched(self) -> bool:
+        """Whether fits to small data can be answered together with others."""
+        combinations, _ = self._grid()
+        one = len(combinations) == 1 and not combinations[0][1]
+        pairs_out = isinstance(self.cv, str) and self.cv == LEAVE_PAIR_OUT
+        return one and not pairs_out and super()._is_batched
+
+    def _n_scores(self) -> int:
+        """Return how many held-out scores the fit keeps for each label."""
+        given = self._grid()[1]
+        return len(DEFAULT_POWERS) if given is None else len(given)
+
+    def _refuse(
         self,
-        data: RankingData,
-        combinations: list[tuple[PairSettings, bool]],
+        coordinates: Coordinates,
+        all_settings: list[PairSettings],
         given: Vector | None,
-        scoring: HeldOutScoring | HeldOutPairs,
-    ) -> list[Candidate]:
-        """Score all combinations, of one feature map."""
-        coordinates = Coordinates.choose(
-            data,
-            [settings for settings, _ in combinations],
-            kernel=self._has_kernel,
-            form=self.form,
-            scale=any(scale for _, scale in combinations),
-            path=True,
-            n_threads=self.n_threads,
-        )
-        scoring = replace(scoring, data=coordinates.data)
-        for settings, _ in combinations:  # what is refused is so before a matrix is decomposed
+        held_out: HeldOut,
+    ) -> None:
+        """Raise what the search would raise, before a matrix is decomposed."""
+        for settings in all_settings:
             coordinates.data.require_pairs(settings)
             n_alphas = len(DEFAULT_POWERS) if given is None else len(given)
-            scoring.require(settings, n_alphas, coordinates.form)
+            held_out.require(settings, n_alphas, coordinates.form)
             if coordinates.form == "dual":
-                in_dual, held_out = coordinates.data, scoring.n_matrices(settings)
+                in_dual, n_matrices = coordinates.data, held_out.n_matrices(settings)
                 require_memory(
-                    len(data.y), True, in_dual.feature_map, in_dual.dtype, held_out=held_out
+                    len(in_dual.y), True, in_dual.feature_map, in_dual.dtype, held_out=n_matrices
                 )
-        candidates: list[Candidate] = []
-        totals: dict[PairSettings, Statistics] = {}
-        for settings, scale in combinations:
-            if settings not in totals:
-                totals[settings] = coordinates.statistics(settings, self.n_threads)
-            total = totals[settings]
-            candidates.append(
-                _candidate(data.feature_map, coordinates, scoring, total, scale, given)
-            )
-        return candidates
 
-    def _scoring(self, data: RankingData, uses_qid: bool) -> HeldOutScoring | HeldOutPairs:
-        if isinstance(self.cv, str) and self.cv == LEAVE_PAIR_OUT:
-            return HeldOutPairs.make(data, self.scoring, self.n_threads)
-        validation = None
-        if is_validation_set(self.cv):
-            validation = self._validation(data.feature_map, uses_qid, *self.cv)
-        return HeldOutScoring.make(data, self.cv, validation, self.scoring, self.n_threads)
+    def _held_outs(
+        self,
+        data: RankingData,
+        labels: Vector,
+        all_settings: list[PairSettings],
+        form: str,
+        uses_qid: bool,
+        validation: Any,
+    ) -> Sequence[HeldOut]:
+        """Return what holds rows out for every target."""
+        if isinstance(self.cv, str) and self.cv == LEAVE_PAIR_OUT and validation is None:
+            targets = [replace(data, y=y) for y in np.ascontiguousarray(labels.T)]
+            return [LeavePairOut.make(target, self.scoring, self.n_threads) for target in targets]
+        cv, held = self._held_rows(data.feature_map, uses_qid, self.cv, validation)
+        if cv is None and held is None:
+            cheap = all(is_cheap(data, settings, form) for settings in all_settings)
+            cv = None if cheap else N_SPLITS
+        judges = Judge.of_targets(data, labels, cv, held, self.scoring, self.n_threads)
+        return [HeldOutRows(judge.data, judge, self.n_threads) for judge in judges]
 
     def _gammas(self) -> list[float | None]:
         is_array = isinstance(self.gamma, np.ndarray) and self.gamma.ndim == 1
@@ -295,75 +393,95 @@ class RidgeSearch(_FeaturesOrKernel):
         """Return those of the kernel that was chosen."""
         return {**super()._kernel_parameters(), "gamma": self.gamma_}
 
-    def _choose(self, candidates: list[Candidate], metric: Metric) -> None:
-        """Set what is fitted to the best candidate."""
-        scores = np.concatenate([c.scores for c in candidates])
+    def _chosen(self, candidates: list[_Candidate], metric: Metric) -> dict[str, Any]:
+        """Return the attributes of the best candidate, its ridges in the caller's order."""
+        judged = join_judged([c.judged for c in candidates])
         otherwise = f", or every {self._too_weak} that held-out scores are rounding error"
-        best, ranks = choose(scores, metric, otherwise)
-        of_candidate = np.repeat(np.arange(len(candidates)), [len(c.alphas) for c in candidates])
-        chosen = candidates[int(of_candidate[best])]
-        at = best - int(np.searchsorted(of_candidate, of_candidate[best]))
-        self.scoring_ = metric
-        self.alphas_, self.scores_ = chosen.alphas, chosen.scores
-        self.alpha_ = float(chosen.alphas[at])
-        self.pairs_, self.target_ = chosen.settings.pairs, chosen.settings.target
-        self.scale_ = chosen.scale
-        self.best_score_ = float(scores[best])
-        self.form_ = chosen.coordinates.form
-        self.gamma_ = chosen.feature_map.gamma_ if self._has_gamma else None
-        self.coef_path_ = chosen.coordinates.coefs(chosen.solved)
-        self.coef_ = self.coef_path_[at].copy()
-        self._keep_map(chosen.feature_map)
-
-        def column(values: list[Any]) -> NDArray[np.object_]:
-            full = np.empty(len(values), dtype=object)
-            full[:] = values
-            return full[of_candidate]
-
+        best, ranks = choose(judged.means, metric, otherwise)
+        of_row = np.repeat(np.arange(len(candidates)), [len(c.alphas) for c in candidates])
+        chosen = candidates[int(of_row[best])]
+        at = best - int(np.searchsorted(of_row, of_row[best]))
+        order = self._order(len(chosen.alphas))
+        rows = (np.searchsorted(of_row, np.arange(len(candidates)))[:, None] + order).ravel()
         columns = {
             "alpha": np.concatenate([c.alphas for c in candidates]),
-            "pairs": column([c.settings.pairs for c in candidates]),
-            "target": column([c.settings.target for c in candidates]),
-            "scale": column([c.scale for c in candidates]),
+            "pairs": column_of([c.settings.pairs for c in candidates])[of_row],
+            "target": column_of([c.settings.target for c in candidates])[of_row],
+            "scale": column_of([c.scale for c in candidates])[of_row],
         }
         if self._has_gamma:
-            columns["gamma"] = np.array([c.feature_map.gamma_ for c in candidates])[of_candidate]
-        self.cv_results_ = {f"param_{name}": values for name, values in columns.items()}
-        self.cv_results_ |= {"mean_test_score": scores, "rank_test_score": ranks}
+            columns["gamma"] = np.array([c.feature_map.gamma_ for c in candidates])[of_row]
+        path = chosen.coordinates.coefs(chosen.solved)
+        return {
+            "scoring_": metric,
+            "alphas_": chosen.alphas[order],
+            "scores_": chosen.judged.means[order],
+            "alpha_": float(chosen.alphas[at]),
+            "pairs_": chosen.settings.pairs,
+            "target_": chosen.settings.target,
+            "scale_": chosen.scale,
+            "best_score_": float(judged.means[best]),
+            "form_": chosen.coordinates.name,
+            "gamma_": chosen.feature_map.gamma_ if self._has_gamma else None,
+            "cv_results_": search_results(
+                {name: values[rows] for name, values in columns.items()},
+                judged.take(rows),
+                ranks[rows],
+            ),
+            **self._kept(chosen.feature_map, {"coef_path_": path[order], "coef_": path[at].copy()}),
+        }
+
+    def _order(self, n_alphas: int) -> NDArray[np.int64]:
+        """Return the places, among descending ridges, of those in the caller's order."""
+        given = self._grid()[1]
+        if given is None:
+            return np.arange(n_alphas)
+        return np.argsort(np.argsort(-given, kind="stable"), kind="stable")
 
 
-class Candidate(NamedTuple):
+class _Candidate(NamedTuple):
     """A combination of settings: what its ridge path solves to, and the held-out scores."""
 
     feature_map: Any
     coordinates: Coordinates
     settings: PairSettings
     scale: bool
-    alphas: Vector
+    alphas: Vector  # descending
     solved: Vector  # in the coordinates, (n_alphas, n_dimensions)
-    scores: Vector
+    judged: Judged
 
 
-def _candidate(
-    feature_map: Any,
-    coordinates: Coordinates,
-    scoring: HeldOutScoring | HeldOutPairs,
-    total: Statistics,
-    scale: bool,
-    given: Vector | None,
-) -> Candidate:
-    """Score one combination; its decomposition, 8 n² bytes in the dual, is not kept."""
-    ridge = total.decompose(scale=scale)
-    alphas = ridge.default_alphas() if given is None else given
-    scores = scoring.scores(total, ridge, scale, alphas, coordinates.coefs)
-    solved = ridge.coef(alphas)
-    return Candidate(feature_map, coordinates, total.settings, scale, alphas, solved, scores)
+class _Task(NamedTuple):
+    """A combination of settings whose path is to be judged."""
+
+    feature_map: Any
+    coordinates: Coordinates
+    settings: PairSettings
+    scale: bool
+    given: Vector | None  # ridges, in any order
 
 
-def as_list(value: Any, name: str) -> list[Any]:
-    """Return a setting, or the settings to choose from, as a list."""
-    if isinstance(value, (list, tuple)):
-        if not value:
-            raise ValueError(f"{name}: a list of settings to choose from must not be empty")
-        return list(value)
-    return [value]
+def _candidates(
+    task: _Task, labels: Vector, held_outs: Sequence[HeldOut]
+) -> Generator[Sequence[Request], list[Any], list[_Candidate]]:
+    """Judge one combination for every target; no decomposition, 8 n² bytes in the dual, is kept."""
+    feature_map, coordinates, settings, scale, given = task
+    (ridges,) = yield [Whole(coordinates, settings, labels, lambda _, ridge, __: ridge, scale)]
+    alphas = ridges[0].default_alphas() if given is None else np.sort(given)[::-1].copy()
+    splits = held_outs[0].refits(settings, ridges[0])
+    judged: list[Judged] = []
+    if splits is not None:
+        at = PathTies.of(held_outs[0].data, settings, ridges[0], alphas).alphas
+        grid = Grid(at, np.zeros_like(at), relative=False, scale=scale)
+        (scores,) = yield [HoldOut(coordinates, settings, labels, splits, grid)]
+        for held, ridge, one in zip(held_outs, ridges, scores, strict=True):
+            judged.append(held.judge_scores(settings, ridge, alphas, one))
+    else:
+        for number, (held, ridge) in enumerate(zip(held_outs, ridges, strict=True)):
+            target = Whole(coordinates, settings, labels, lambda *_: None).targets()[number]
+            statistics = partial(target.statistics, settings, held.n_threads)
+            judged.append(held.judge_path(settings, ridge, alphas, statistics, coordinates.coefs))
+    return [
+        _Candidate(feature_map, coordinates, settings, scale, alphas, ridge.coef(alphas), found)
+        for ridge, found in zip(ridges, judged, strict=True)
+    ]

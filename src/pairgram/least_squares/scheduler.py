@@ -1,32 +1,30 @@
-"""What fits ask of the solvers: models of all rows, and scores of held-out rows."""
+"""Fits as generators of requests: one is answered at once, those of many side by side.
+
+A fit yields requests: for models of all rows, for scores of held-out rows. `run` answers those of
+one fit by the statistics of its data. `run_all` answers those of many fits together, small problems
+by one call of compiled code.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from pairgram._support.types import Rows, Vector
-from pairgram.least_squares import small_problems
-from pairgram.least_squares.gram import Pairgram
+from pairgram._support.types import Vector
+from pairgram.least_squares.dual_gram import Statistics
+from pairgram.least_squares.formulation import Coordinates
 from pairgram.least_squares.held_out import leave_out
 from pairgram.least_squares.ridge_path import RidgePath
+from pairgram.least_squares.small_problems import SmallProblem, decompose, hold_out
+from pairgram.model_selection.splits import Splits
 from pairgram.preferences.pairs import PairSettings
-from pairgram.problem.data import RankingData
 
-__all__ = [
-    "Fitted",
-    "Grid",
-    "HoldOut",
-    "Request",
-    "Steps",
-    "Whole",
-    "run",
-    "run_all",
-]
+__all__ = ["Fitted", "Grid", "HoldOut", "Request", "Solve", "Steps", "Whole", "run", "run_all"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,66 +38,138 @@ class Grid:
     relative : bool
         In units of N / 2, half the sum of all pair weights: they then regularise the mean over
         pairs, as in ELMRank.
+    scale : bool
+        As in `RidgePath`, where a model is fitted to a part of the rows.
     """
 
     alphas: Vector
     damping: Vector
     relative: bool
+    scale: bool = False
 
-    def coef(self, ridge: RidgePath, pair_weight: float) -> Vector:
+    def coef(self, ridge: RidgePath, pair_weight: Callable[[], float]) -> Vector:
         """Return the models, (n_grid, n_features), of statistics that were decomposed."""
-        unit = pair_weight / 2 if self.relative else 1.0
+        unit = pair_weight() / 2 if self.relative else 1.0
         with np.errstate(over="ignore"):  # an infinite ridge, of which the model is 0
             return ridge.coef(unit * self.alphas, unit * self.damping)
 
-    def of(self, statistics: Pairgram) -> Vector:
+    def of(self, statistics: Statistics) -> Vector:
         """Return the models, (n_grid, n_features), of statistics."""
-        return self.coef(statistics.decompose(), statistics.pair_weight)
+        weight = partial(getattr, statistics, "pair_weight")
+        return self.coef(statistics.decompose(scale=self.scale), weight)
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
-    """Asks for the decomposition of the statistics of all rows.
-
-    The answer is the list of ``keep(target, ridge, pair_weight)`` for every target.
+class _Problem:
+    """What every request is about.
 
     Attributes
     ----------
-    data : RankingData
+    coordinates : Coordinates
     settings : PairSettings
     labels : ndarray of shape (n_rows, n_targets), float64
-        In place of ``data.y``; more than one target only for pairs that do not depend on labels.
-    keep : callable
+        In place of those of the data; more than one target only for pairs that do not depend on
+        labels.
     """
 
-    data: RankingData
+    coordinates: Coordinates
     settings: PairSettings
     labels: Vector
-    keep: Callable[[int, RidgePath, float], Any]
+
+    def targets(self) -> list[Coordinates]:
+        """Return the rows with the labels of every target."""
+        if self.labels.shape[1] == 1 and np.shares_memory(self.labels, self.coordinates.data.y):
+            return [self.coordinates]
+        columns = np.ascontiguousarray(self.labels.T)
+        return [self.coordinates.of_target(labels) for labels in columns]
 
 
 @dataclass(frozen=True, eq=False)
-class HoldOut:
+class Whole(_Problem):
+    """Asks for the decomposition of the statistics of all rows.
+
+    The answer is the list of ``keep(target, ridge, pair_weight)`` for every target, where
+    ``pair_weight()`` is the sum of all pair weights.
+
+    Attributes
+    ----------
+    keep : callable
+    scale : bool
+    """
+
+    keep: Callable[[int, RidgePath, Callable[[], float]], Any]
+    scale: bool = False
+
+    def answer(self, n_threads: int | None) -> list[Any]:
+        """Answer by the statistics of each target."""
+        answers = []
+        for number, target in enumerate(self.targets()):
+            total = target.statistics(self.settings, n_threads)
+            weight = partial(getattr, total, "pair_weight")
+            answers.append(self.keep(number, total.decompose(scale=self.scale), weight))
+        return answers
+
+    def answer_by(self, ridges: list[RidgePath], pair_weight: float) -> list[Any]:
+        """Answer by the decompositions of all targets."""
+        return [
+            self.keep(number, ridge, lambda: pair_weight) for number, ridge in enumerate(ridges)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Solve(_Problem):
+    """Asks for the models of one ridge: a list, of shape (n_features,) for every target.
+
+    Attributes
+    ----------
+    alpha : float
+    scale : bool
+    """
+
+    alpha: float
+    scale: bool
+
+    def answer(self, n_threads: int | None) -> list[Vector]:
+        """Answer by the system of each target."""
+        return [
+            target.solve(self.settings, self.alpha, scale=self.scale, n_threads=n_threads)
+            for target in self.targets()
+        ]
+
+    def answer_by(self, ridges: list[RidgePath], pair_weight: float) -> list[Vector]:
+        """Answer by the decompositions of all targets."""
+        coefs = self.coordinates.coefs
+        return [coefs(ridge.coef([self.alpha]))[0] for ridge in ridges]
+
+
+@dataclass(frozen=True, eq=False)
+class HoldOut(_Problem):
     """Asks for the scores of test rows by the models of their split's training rows.
 
     The answer is an array of shape (n_targets, n_grid, n_test_rows of all splits).
 
     Attributes
     ----------
-    data, settings, labels :
-        As in `Whole`.
-    splits : list of (training rows, test rows)
+    splits : tuple of (training rows, test rows)
     grid : Grid
     """
 
-    data: RankingData
-    settings: PairSettings
-    labels: Vector
-    splits: Sequence[tuple[Rows, Rows]]
+    splits: Splits
     grid: Grid
 
+    def answer(self, n_threads: int | None) -> Vector:
+        """Answer by the statistics of each target, from which test rows are subtracted."""
+        answers = []
+        for target in self.targets():
+            total = target.statistics(self.settings, n_threads)
+            scores = leave_out.split_scores(
+                target.data, total, self.splits, self.grid.of, n_threads
+            )
+            answers.append(np.hstack(scores))
+        return np.stack(answers)
 
-Request = Whole | HoldOut
+
+Request = Whole | Solve | HoldOut
 # The attributes that a fit sets, for every target.
 Fitted = list[dict[str, Any]]
 # A fit: yields lists of requests, is sent the list of their answers, and returns what it found.
@@ -108,10 +178,13 @@ Steps = Generator[Sequence[Request], list[Any], Fitted]
 
 def run(steps: Steps, n_threads: int | None) -> Fitted:
     """Run one fit to its end."""
-    (fitted,) = run_all([steps], n_threads)
-    if isinstance(fitted, Exception):
-        raise fitted
-    return fitted
+    try:
+        requests = next(steps)
+        while True:  # no answer is kept here: a decomposition may be as large as memory allows
+            requests = steps.send([request.answer(n_threads) for request in requests])
+    except StopIteration as stop:
+        fitted: Fitted = stop.value
+        return fitted
 
 
 def run_all(fits: Sequence[Steps], n_threads: int | None) -> list[Fitted | Exception]:
@@ -147,52 +220,34 @@ def run_all(fits: Sequence[Steps], n_threads: int | None) -> list[Fitted | Excep
 def _answer_all(requests: Sequence[Request], n_threads: int | None) -> list[Any]:
     """Answer small problems together, and others one by one; an answer may be an exception."""
     answers: list[Any] = [None] * len(requests)
-    wholes: dict[int, small_problems.SmallProblem] = {}
-    held_outs: dict[int, Any] = {}
+    wholes: dict[int, tuple[Whole | Solve, SmallProblem]] = {}
+    held_outs: dict[int, tuple[HoldOut, SmallProblem]] = {}
     for i, request in enumerate(requests):
-        if not small_problems.SmallProblem.fits(request.data):
+        if not SmallProblem.fits(request.coordinates.data):
             continue
         try:
-            problem = small_problems.SmallProblem(request.data, request.settings, request.labels)
+            problem = SmallProblem(request.coordinates.data, request.settings, request.labels)
         except ValueError as error:
             answers[i] = error
             continue
-        if isinstance(request, Whole):
-            wholes[i] = problem
+        if isinstance(request, HoldOut):
+            held_outs[i] = (request, problem)
         else:
-            grid = request.grid
-            held_outs[i] = (problem, request.splits, grid.alphas, grid.damping, grid.relative)
-    for i, found in zip(
-        wholes, small_problems.decompose(list(wholes.values()), n_threads), strict=True
-    ):
-        request = requests[i]
-        if found is not None and isinstance(request, Whole):
-            ridges, weight = found
-            answers[i] = [request.keep(t, ridge, weight) for t, ridge in enumerate(ridges)]
-    for i, scores in zip(
-        held_outs, small_problems.hold_out(list(held_outs.values()), n_threads), strict=True
-    ):
+            wholes[i] = (request, problem)
+    decomposed = decompose([problem for _, problem in wholes.values()], n_threads)
+    for (i, (whole, _)), found in zip(wholes.items(), decomposed, strict=True):
+        if found is not None:
+            answers[i] = whole.answer_by(*found)
+    tasks = [
+        (problem, held.splits, held.grid.alphas, held.grid.damping, held.grid.relative)
+        for held, problem in held_outs.values()
+    ]
+    for i, scores in zip(held_outs, hold_out(tasks, n_threads), strict=True):
         answers[i] = scores
     for i, request in enumerate(requests):
         if answers[i] is None:  # which also tells what is wrong with a small problem
-            answers[i] = _answer(request, n_threads)
+            try:
+                answers[i] = request.answer(n_threads)
+            except Exception as error:
+                answers[i] = error
     return answers
-
-
-def _answer(request: Request, n_threads: int | None) -> Any:
-    """Answer by the statistics of each target, whose kernels have threads of their own."""
-    answers = []
-    try:
-        for target, labels in enumerate(np.ascontiguousarray(request.labels.T)):
-            data = replace(request.data, y=labels)
-            data.require_pairs(request.settings)
-            total = Pairgram.from_data(data, request.settings, n_threads)
-            if isinstance(request, Whole):
-                answers.append(request.keep(target, total.decompose(), total.pair_weight))
-            else:
-                models = request.grid.of
-                scores = leave_out.split_scores(data, total, request.splits, models, n_threads)
-                answers.append(np.hstack(scores))
-    except Exception as error:
-        return error
-    return answers if isinstance(request, Whole) else np.stack(answers)

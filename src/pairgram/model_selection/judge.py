@@ -1,47 +1,52 @@
-"""How estimators that choose settings hold rows out and score them."""
+"""How scores of held-out rows are judged, and how the best of many models is chosen."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import chain
-from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.model_selection import KFold, check_cv
 
 from pairgram._support.types import Rows, Vector
-from pairgram.least_squares.dual_gram import DualGram, Statistics
-from pairgram.least_squares.held_out import leave_out
-from pairgram.least_squares.held_out.dual_folds import (
-    fold_scores,
-    is_from_decomposition,
-    leave_out_of_all_rows,
-)
-from pairgram.least_squares.held_out.ties import PathTies, first_equal_rows
-from pairgram.least_squares.ridge_path import RidgePath
 from pairgram.metrics import Metric, get_metric
 from pairgram.metrics.metric import check_labels
 from pairgram.metrics.scorer import RankingScorer
-from pairgram.model_selection.splits import QueryKFold
-from pairgram.preferences.pairs import PairSettings
+from pairgram.model_selection.splits import Splits, make_splits
 from pairgram.preferences.queries import Queries
 from pairgram.problem.data import RankingData
+from pairgram.problem.equal_rows import first_equal_rows
 
-__all__ = ["HeldOutScoring", "choose", "is_validation_set", "make_splits", "metric_of"]
+__all__ = ["Judge", "Judged", "choose", "join_judged", "metric_of"]
 
-Splits = tuple[tuple[Rows, Rows], ...]
-CACHED_ROWS = 4096  # of which folds over rows are kept for the next fit
+
+class Judged(NamedTuple):
+    """What is known of the held-out scores of some models.
+
+    Attributes
+    ----------
+    means : ndarray of shape (n_models,)
+        The metric's mean over the queries of all held-out rows. NaN where it is undefined.
+    deviations : ndarray of shape (n_models,)
+        The standard deviation over splits, or over queries where there are no splits.
+    splits : ndarray of shape (n_splits, n_models), or None
+        The means over the queries of every split's test rows.
+    """
+
+    means: Vector
+    deviations: Vector
+    splits: Vector | None = None
+
+    def take(self, models: Rows) -> Judged:
+        """Return what is known of some of the models."""
+        splits = None if self.splits is None else self.splits[:, models]
+        return Judged(self.means[models], self.deviations[models], splits)
 
 
 @dataclass(frozen=True)
-class HeldOutScoring:
-    """How rows are held out of one data set, and how their scores are judged.
+class Judge:
+    """Which rows of one data set are held out, and how their scores are judged.
 
     Attributes
     ----------
@@ -75,16 +80,41 @@ class HeldOutScoring:
         validation: RankingData | None,
         scoring: Any,
         n_threads: int | None,
-    ) -> HeldOutScoring:
+    ) -> Judge:
         """Choose the metric and make the splits.
+
+        Parameters
+        ----------
+        data : RankingData
+        cv : None, int, splitter or iterable of splits
+            None: every query, or every row of one query, is held out in turn.
+        validation : RankingData or None
+            The rows that are held out instead; `cv` is None then.
+        scoring : str, Metric, scorer or None
+        n_threads : int or None
 
         Raises
         ------
         ValueError
             If the metric cannot take the labels (it names ``scoring``), or ``cv`` makes no sense.
         """
-        splits = None if cv is None or validation is not None else make_splits(cv, data)
-        return cls._of_splits(data, splits, validation, scoring, n_threads)
+        (judge,) = cls.of_targets(data, data.y[:, None], cv, validation, scoring, n_threads)
+        return judge
+
+    @classmethod
+    def of_targets(
+        cls,
+        data: RankingData,
+        labels: Vector,
+        cv: Any,
+        validation: RankingData | None,
+        scoring: Any,
+        n_threads: int | None,
+    ) -> list[Judge]:
+        """Do the same for each column of labels of shape (n_rows, n_targets), with equal splits."""
+        splits = None if cv is None else make_splits(cv, data)
+        targets = [replace(data, y=y) for y in np.ascontiguousarray(labels.T)]
+        return [cls._of_splits(one, splits, validation, scoring, n_threads) for one in targets]
 
     @classmethod
     def _of_splits(
@@ -94,9 +124,9 @@ class HeldOutScoring:
         validation: RankingData | None,
         scoring: Any,
         n_threads: int | None,
-    ) -> HeldOutScoring:
+    ) -> Judge:
         scored = held = data if validation is None else validation
-        one_by_one = splits is None and validation is None and _is_one_query(data)
+        one_by_one = splits is None and validation is None and data.queries.n_filled == 1
         metric = metric_of(scoring, scored.y, one_by_one)
         if splits is not None:
             scored = _test_rows(data, splits)
@@ -114,124 +144,30 @@ class HeldOutScoring:
         )
         return cls(data, metric, splits, validation, scored, first_equal, n_threads)
 
-    @classmethod
-    def of_targets(
-        cls,
-        data: RankingData,
-        labels: Vector,
-        cv: Any,
-        validation: RankingData | None,
-        scoring: Any,
-        n_threads: int | None,
-    ) -> list[HeldOutScoring]:
-        """Do the same for each column of labels of shape (n_rows, n_targets), with equal splits."""
-        splits = None if validation is not None else make_splits(cv, data)
-        targets = [replace(data, y=y) for y in np.ascontiguousarray(labels.T)]
-        return [cls._of_splits(one, splits, validation, scoring, n_threads) for one in targets]
-
-    def of(self, data: RankingData) -> HeldOutScoring:
+    def of(self, data: RankingData) -> Judge:
         """Return the same with another feature map, which the validation set shares."""
         valid = self.validation
         if valid is not None:
             valid = replace(valid, feature_map=data.feature_map)
         return replace(self, data=data, validation=valid)
 
-    def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
-        """Raise the ValueErrors of `scores`, from the labels and the sizes alone."""
-        if self.splits is not None:
-            for number, (train, _) in enumerate(self.splits):
-                leave_out.require_training_pairs(self.data, settings, number, train)
-        elif self.validation is None and _is_one_query(self.data):
-            leave_out.require_leave_row_out(self.data, settings)
-        elif self.validation is None and not (form == "dual" and _of_all_rows(settings)):
-            leave_out.require_leave_query_out(self.data, settings)
+    def shared(self, scores: Vector) -> Vector:
+        """Return the scores in which equal rows of a query share that of the first."""
+        return scores if self.first_equal is None else scores[:, self.first_equal]
 
-    def n_matrices(self, settings: PairSettings) -> int:
-        """Return how many matrices of the rows' size `scores` takes in the dual, at most."""
-        if settings.kind not in ("none", "kept") or self.validation is not None:
-            return 0
-        return int(_of_all_rows(settings) or (self.splits is not None and _is_one_query(self.data)))
-
-    def scores(
-        self,
-        total: Statistics,
-        ridge: RidgePath,
-        scale: bool,
-        alphas: Vector,
-        coefs: Callable[[Vector], Vector],
-    ) -> Vector:
-        """Return the mean held-out score for every alpha, (n_alphas,); NaN where undefined.
-
-        `coefs` takes what `ridge` solves to the coefficients of the validation set's features.
-        """
-        ties = PathTies.of(self.data, total.settings, ridge, alphas)
-        held = self._held_out(total, ridge, scale, ties.alphas, coefs)
-        return self.mean_of_path(held, ties)
-
-    def mean_of_path(self, held: Vector, ties: PathTies) -> Vector:
-        """Return the means of scores that were held out at the ridges of `ties`, (n_alphas,)."""
-        return self._mean(ties.join(self._shared(held), self.scored.queries, self.n_threads))
-
-    def _held_out(
-        self,
-        total: Statistics,
-        ridge: RidgePath,
-        scale: bool,
-        alphas: Vector,
-        coefs: Callable[[Vector], Vector],
-    ) -> Vector:
-        """Return the scores of the held-out rows, (n_alphas, n_held_out_rows)."""
-        if self.validation is not None:
-            models = coefs(ridge.coef(alphas))
-            return leave_out.predict_rows(self.validation, slice(None), models, self.n_threads)
-        if self.splits is not None and is_from_decomposition(self.data, total, self.splits):
-            assert isinstance(total, DualGram)
-            parts = fold_scores(self.data, total, ridge, self.splits, alphas, self.n_threads)
-            return np.hstack(parts)
-        if self.splits is not None:
-            return self.split_scores(total, lambda rest: rest.decompose(scale=scale).coef(alphas))
-        if _is_one_query(self.data):
-            return leave_out.leave_row_out(self.data, total, ridge, alphas, self.n_threads)
-        if isinstance(total, DualGram) and _of_all_rows(total.settings):
-            return leave_out_of_all_rows(self.data, total, ridge, alphas, self.n_threads)
-        return leave_out.leave_query_out(self.data, total, ridge, alphas, self.n_threads)
-
-    def split_scores(self, total: Statistics, coefs_of: Callable[[Any], Vector]) -> Vector:
-        """Return the scores of all splits' test rows, (n_models, n_test_rows); see `held_out`."""
-        assert self.splits is not None
-        parts = leave_out.split_scores(self.data, total, self.splits, coefs_of, self.n_threads)
-        return np.hstack(parts)
-
-    def mean(self, scores: Vector) -> Vector:
-        """Return the weighted mean of the metric over the queries of the held-out rows.
+    def judge(self, scores: Vector) -> Judged:
+        """Judge models by the scores that they give to the held-out rows.
 
         Parameters
         ----------
         scores : ndarray of shape (n_models, n_held_out_rows), float64
-            Rows as in `scored`; of a model with a NaN the mean is NaN. Rows of a query that have
-            the same values share the score of the first.
+            Rows as in `scored`. A model with a NaN is NaN in what is returned.
         """
-        return self._mean(self._shared(scores))
-
-    def means_of_splits(self, parts: Sequence[Vector]) -> list[Vector]:
-        """Return the means over the test rows of each split, given their scores in `parts`."""
-        means, begin = [], 0
-        for part in parts:
-            end = begin + part.shape[1]
-            scored, first_equal = self.scored.take(np.arange(begin, end)), self.first_equal
-            if first_equal is not None:
-                first_equal = first_equal[begin:end] - begin
-            means.append(replace(self, scored=scored, first_equal=first_equal).mean(part))
-            begin = end
-        return means
-
-    def _shared(self, scores: Vector) -> Vector:
-        return scores if self.first_equal is None else scores[:, self.first_equal]
-
-    def _mean(self, scores: Vector) -> Vector:
-        data = self.scored
+        data, split_of = self.scored, self._splits_of_queries()
         if data.row_weights is not None and (data.row_weights == 0).any():
             seen = np.flatnonzero(data.row_weights > 0)  # weight 0: as if the row were absent
+            if split_of is not None:
+                split_of = split_of[np.unique(data.queries.index()[seen])]
             data, scores = data.take(seen), scores[:, seen]
         queries = data.queries
         values = np.full((len(scores), queries.n_queries), np.nan)
@@ -244,15 +180,32 @@ class HeldOutScoring:
         weights = totals / np.maximum(queries.sizes, 1)
         if data.query_weights is not None:
             weights = weights * data.query_weights
-        return np.atleast_1d(self.metric.mean(values, weights))
+        means = np.atleast_1d(self.metric.mean(values, weights))
+        if split_of is None or self.splits is None:
+            squares = self.metric.mean((values - means[:, None]) ** 2, weights)
+            return Judged(means, np.sqrt(np.atleast_1d(squares)))
+        parts = [split_of == split for split in range(len(self.splits))]
+        by_split = np.array([self.metric.mean(values[:, part], weights[part]) for part in parts])
+        return Judged(means, by_split.std(axis=0), by_split)
+
+    def _splits_of_queries(self) -> Rows | None:
+        """Return the number of the split that holds out each query of `scored`, None without."""
+        if self.splits is None:
+            return None
+        sizes = [len(test) for _, test in self.splits]
+        split_of = np.zeros(self.scored.queries.n_queries, np.int64)
+        split_of[self.scored.queries.index()] = np.repeat(np.arange(len(sizes)), sizes)
+        return split_of
 
 
-def is_validation_set(cv: Any) -> bool:
-    """Tell (X, y) and (X, y, qid) from a tuple of splits."""
-    if not isinstance(cv, tuple) or len(cv) not in (2, 3):
-        return False
-    X = cv[0]
-    return scipy.sparse.issparse(X) or hasattr(X, "columns") or getattr(X, "ndim", 0) == 2
+def join_judged(parts: Sequence[Judged]) -> Judged:
+    """Return what is known of the models of all parts, one after the other."""
+    splits = [part.splits for part in parts if part.splits is not None]
+    return Judged(
+        np.concatenate([part.means for part in parts]),
+        np.concatenate([part.deviations for part in parts]),
+        np.hstack(splits) if splits else None,
+    )
 
 
 def metric_of(scoring: Any, y: Vector, one_by_one: bool) -> Metric:
@@ -286,79 +239,6 @@ def choose(means: Vector, metric: Metric, otherwise: str = "") -> tuple[int, NDA
     return int(np.argmax(ordered)), np.searchsorted(np.sort(-ordered), -ordered) + 1
 
 
-def make_splits(cv: Any, data: RankingData) -> Splits:
-    """Return the (training rows, test rows) of every split as arrays of row numbers.
-
-    Raises
-    ------
-    ValueError
-        If there is none, one has an empty part, or rows are not row numbers; it names ``cv``.
-    """
-    n_rows = len(data.y)
-    if isinstance(cv, str):
-        raise ValueError(
-            f"cv={cv!r}: a splitter, an integer, (training rows, test rows) pairs or a validation "
-            "set is wanted; 'leave-pair-out' is for RankRLSCV, PointwiseELMCV and PairwiseELMCV"
-        )
-    if isinstance(cv, (list, tuple)):
-        raw: Sequence[Any] = cv
-    else:
-        try:
-            if isinstance(cv, Integral) and _is_one_query(data):
-                folds = _kept_row_folds if n_rows <= CACHED_ROWS else _row_folds
-                return folds(int(cv), n_rows)
-            raw = _split(QueryKFold(cv) if isinstance(cv, Integral) else cv, data)
-        except ValueError as error:  # of a splitter, which does not know the parameter
-            raise ValueError(f"cv={cv!r}: {error}") from error
-    if len(raw) == 0:
-        raise ValueError("cv has no splits")
-    return tuple(_as_split(number, split, n_rows) for number, split in enumerate(raw))
-
-
-def _split(splitter: Any, data: RankingData) -> list[Any]:
-    if isinstance(splitter, QueryKFold):
-        return list(splitter.split(data.y, qid=data.queries.index()))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
-        X = np.empty((len(data.y), 1))
-        return list(check_cv(splitter).split(X, data.y, data.queries.index()))
-
-
-def _row_folds(n_splits: int, n_rows: int) -> Splits:
-    """Rows of one query often stand in an order that says something about them, so it is mixed."""
-    folds = KFold(n_splits, shuffle=True, random_state=0)
-    splits = tuple(folds.split(np.empty((n_rows, 1))))
-    for rows in chain.from_iterable(splits):
-        rows.flags.writeable = False  # they may be shared
-    return splits
-
-
-_kept_row_folds = lru_cache(maxsize=16)(_row_folds)  # problems of a batch often have equal sizes
-
-
-def _as_split(number: int, split: Any, n_rows: int) -> tuple[Rows, Rows]:
-    try:
-        train, test = split
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"cv must be None, a splitter, an integer, (training rows, test rows) pairs, or a "
-            f"validation set (X, y, qid), but its element {number} is no such pair"
-        ) from None
-    parts = []
-    for name, rows in (("training", np.asarray(train)), ("test", np.asarray(test))):
-        if rows.dtype == bool and rows.shape == (n_rows,):
-            rows = np.flatnonzero(rows)
-        if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(rows) == 0:
-            raise ValueError(
-                f"cv: the {name} rows of split {number} must be row numbers, at least one, got "
-                f"an array of shape {rows.shape} and type {rows.dtype}"
-            )
-        if rows.min() < 0 or rows.max() >= n_rows:
-            raise ValueError(f"cv: the {name} rows of split {number} leave 0..{n_rows - 1}")
-        parts.append(rows.astype(np.int64))
-    return parts[0], parts[1]
-
-
 def _test_rows(data: RankingData, splits: Splits) -> RankingData:
     """Return the test rows of all splits, without X; a query of each split is one of its own."""
     rows = np.concatenate([test for _, test in splits])
@@ -377,12 +257,3 @@ def _test_rows(data: RankingData, splits: Splits) -> RankingData:
         None if data.row_weights is None else data.row_weights[rows],
         None if data.query_weights is None else data.query_weights[queries.ids % n_queries],
     )
-
-
-def _of_all_rows(settings: PairSettings) -> bool:
-    """Tell whether kept pairs of all rows are one regression on rows."""
-    return settings.scope == "global" and settings.kind == "kept"
-
-
-def _is_one_query(data: RankingData) -> bool:
-    return bool(np.count_nonzero(data.queries.sizes) == 1)

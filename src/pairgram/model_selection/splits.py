@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import chain
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from pairgram._support.checks import called_by, warn_caller
+from pairgram._support.types import Rows
 from pairgram.preferences.queries import CROSS_VALIDATION, MissingQueryWarning, Queries
+from pairgram.problem.data import RankingData
 
-__all__ = ["QueryKFold"]
+__all__ = ["N_SPLITS", "QueryKFold", "Splits", "make_splits"]
+
+
+Splits = tuple[tuple[Rows, Rows], ...]
+CACHED_ROWS = 4096  # Row folds of data up to this size are kept for the next fit.
+N_SPLITS = 5  # where cv=None and no query can be left out exactly
 
 
 class QueryKFold:
@@ -134,3 +145,76 @@ class QueryKFold:
             f"QueryKFold(n_splits={self.n_splits}, shuffle={self.shuffle}, "
             f"random_state={self.random_state!r})"
         )
+
+
+def make_splits(cv: Any, data: RankingData) -> Splits:
+    """Return the (training rows, test rows) of every split as arrays of row numbers.
+
+    Raises
+    ------
+    ValueError
+        If there is none, one has an empty part, or rows are not row numbers; it names ``cv``.
+    """
+    n_rows = len(data.y)
+    if isinstance(cv, str):
+        raise ValueError(
+            f"cv={cv!r}: a splitter, an integer, (training rows, test rows) pairs or a validation "
+            "set is wanted; 'leave-pair-out' is for RankRLSCV, PointwiseELMCV and PairwiseELMCV"
+        )
+    if isinstance(cv, (list, tuple)):
+        raw: Sequence[Any] = cv
+    else:
+        try:
+            if isinstance(cv, Integral) and data.queries.n_filled == 1:
+                folds = _kept_row_folds if n_rows <= CACHED_ROWS else _row_folds
+                return folds(int(cv), n_rows)
+            raw = _split(QueryKFold(cv) if isinstance(cv, Integral) else cv, data)
+        except ValueError as error:  # of a splitter, which does not know the parameter
+            raise ValueError(f"cv={cv!r}: {error}") from error
+    if len(raw) == 0:
+        raise ValueError("cv has no splits")
+    return tuple(_as_split(number, split, n_rows) for number, split in enumerate(raw))
+
+
+def _split(splitter: Any, data: RankingData) -> list[Any]:
+    if isinstance(splitter, QueryKFold):
+        return list(splitter.split(data.y, qid=data.queries.index()))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
+        X = np.empty((len(data.y), 1))
+        return list(check_cv(splitter).split(X, data.y, data.queries.index()))
+
+
+def _row_folds(n_splits: int, n_rows: int) -> Splits:
+    """Rows of one query often stand in an order that says something about them, so it is mixed."""
+    folds = KFold(n_splits, shuffle=True, random_state=0)
+    splits = tuple(folds.split(np.empty((n_rows, 1))))
+    for rows in chain.from_iterable(splits):
+        rows.flags.writeable = False  # they may be shared
+    return splits
+
+
+_kept_row_folds = lru_cache(maxsize=16)(_row_folds)  # problems of a batch often have equal sizes
+
+
+def _as_split(number: int, split: Any, n_rows: int) -> tuple[Rows, Rows]:
+    try:
+        train, test = split
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"cv must be None, a splitter, an integer, (training rows, test rows) pairs, or a "
+            f"validation set (X, y, qid), but its element {number} is no such pair"
+        ) from None
+    parts = []
+    for name, rows in (("training", np.asarray(train)), ("test", np.asarray(test))):
+        if rows.dtype == bool and rows.shape == (n_rows,):
+            rows = np.flatnonzero(rows)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(rows) == 0:
+            raise ValueError(
+                f"cv: the {name} rows of split {number} must be row numbers, at least one, got "
+                f"an array of shape {rows.shape} and type {rows.dtype}"
+            )
+        if rows.min() < 0 or rows.max() >= n_rows:
+            raise ValueError(f"cv: the {name} rows of split {number} leave 0..{n_rows - 1}")
+        parts.append(rows.astype(np.int64))
+    return parts[0], parts[1]

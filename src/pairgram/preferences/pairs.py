@@ -56,6 +56,11 @@ class PairSettings:
             return "none"
         return self.pairs if self.pairs in ("kept", "dropped") else "omega"
 
+    @property
+    def joins_all_rows(self) -> bool:
+        """Whether pairs are of all rows, as of one query; rows without pairs have no scope."""
+        return self.scope == "global" and self.pairs is not None
+
     def targets(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what the pairs' differences are fitted to: labels, or gains 2^y − 1."""
         if self.target == "label":

@@ -180,6 +180,11 @@ class Queries:
         """Rows of every query, shape (n_queries,)."""
         return np.diff(self.offsets)
 
+    @property
+    def n_filled(self) -> int:
+        """Number of queries that have rows."""
+        return int(np.count_nonzero(self.sizes))
+
     def rows(self, query: int) -> NDArray[np.int64] | slice:
         """Return what selects the caller's rows of one query."""
         begin, end = int(self.offsets[query]), int(self.offsets[query + 1])

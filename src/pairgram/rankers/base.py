@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -135,6 +136,31 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """Return the feature map of which `fit` fits a clone."""
         return self.feature_map
 
+    def _held_rows(
+        self, feature_map: Any, uses_qid: bool, cv: Any, validation: Any
+    ) -> tuple[Any, RankingData | None]:
+        """Return (cv, the rows of the validation set or None), one of which is None.
+
+        Raises
+        ------
+        ValueError
+            If both are given, or `cv` is a validation set, or `validation` is none.
+        """
+        if isinstance(cv, tuple) and len(cv) in (2, 3) and _is_matrix(cv[0]):
+            raise ValueError(
+                "cv must not be a validation set: give it to fit, as validation=(X, y) or "
+                "validation=(X, y, qid)"
+            )
+        if validation is None:
+            return cv, None
+        if cv is not None:
+            raise ValueError(f"give cv or validation, not both: got cv={cv!r} and a validation set")
+        if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3):
+            raise ValueError(
+                f"validation must be (X, y) or (X, y, qid), got {type(validation).__name__}"
+            )
+        return None, self._validation(feature_map, uses_qid, *validation)
+
     def _validation(
         self,
         feature_map: Any,
@@ -143,11 +169,12 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         y: ArrayLike,
         qid: ArrayLike | None = None,
     ) -> RankingData:
+        """Check the rows of a validation set, which share the feature map."""
         if qid is None and uses_qid:
-            raise ValueError("cv is a validation set (X, y), but fit has qid: give (X, y, qid)")
-        X = readable(X, "X of cv")
-        refuse_lossy(y, "y of cv")
-        with naming_columns(X, "X of cv"):
+            raise ValueError("validation is (X, y), but fit has query ids: give (X, y, qid)")
+        X = readable(X, "X of validation")
+        refuse_lossy(y, "y of validation")
+        with naming_columns(X, "X of validation"):
             X, y = validate_data(
                 self,
                 X,
@@ -158,7 +185,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 ensure_all_finite=False,
             )
         if feature_map is None:  # which may take NaN
-            require_finite(X, "X of cv")
+            require_finite(X, "X of validation")
         return replace(RankingData.delimit(X, y, qid), feature_map=feature_map)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -266,3 +293,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     def _parameters_to_save(self) -> dict[str, Any]:
         return dict(self.get_params(deep=False))
+
+
+def _is_matrix(X: Any) -> bool:
+    """Tell whether a value is a matrix of rows rather than a split."""
+    return scipy.sparse.issparse(X) or hasattr(X, "columns") or getattr(X, "ndim", 0) == 2

@@ -9,16 +9,17 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from rich.progress import Progress
+from numpy.typing import ArrayLike
 
-from pairgram._support.checks import check_alphas, check_flag
+from pairgram._support.checks import check_alphas
 from pairgram._support.threads import single_threaded_blas
 from pairgram._support.types import Rows, Vector
 from pairgram.feature_maps.known import is_known
 from pairgram.least_squares.held_out.leave_out import predict_rows
 from pairgram.metrics import Metric
-from pairgram.model_selection.judge import HeldOutScoring, Splits, choose, is_validation_set
+from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
+from pairgram.model_selection.results import as_list, column_of, search_results
+from pairgram.model_selection.splits import N_SPLITS, Splits
 from pairgram.preferences.pairs import Weighting
 from pairgram.problem.data import RankingData
 from pairgram.rankers.base import LinearRanker
@@ -60,8 +61,6 @@ class RankSVMCV(LinearRanker):
     scoring : str, Metric, scorer or None, default=None
         As in `RankRLSCV`.
     loss, weighting, tol, max_iter, memory_limit, n_threads : as in `RankSVM`
-    verbose : bool, default=False
-        Show a progress bar.
 
     Attributes
     ----------
@@ -111,7 +110,7 @@ class RankSVMCV(LinearRanker):
         Cs: ArrayLike | None = None,
         *,
         feature_map: Any | Sequence[Any] = None,
-        cv: Any = 5,
+        cv: Any = None,
         scoring: str | Metric | None = None,
         loss: Loss = "squared_hinge",
         weighting: Weighting = "pairs",
@@ -119,7 +118,6 @@ class RankSVMCV(LinearRanker):
         max_iter: int = 100,
         memory_limit: float | None = None,
         n_threads: int | None = None,
-        verbose: bool = False,
     ) -> None:
         self.Cs = Cs
         self.feature_map = feature_map
@@ -131,7 +129,6 @@ class RankSVMCV(LinearRanker):
         self.max_iter = max_iter
         self.memory_limit = memory_limit
         self.n_threads = n_threads
-        self.verbose = verbose
 
     def fit(
         self,
@@ -142,46 +139,34 @@ class RankSVMCV(LinearRanker):
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        validation: Any = None,
     ) -> Self:
         """Score every feature map and C on held-out rows, and fit the best to all.
 
-        Parameters and errors are those of `RankSVM.fit`. Besides, a ValueError where `scoring`
-        cannot take the labels, `cv` makes no splits, or no pair is left to fit to.
+        Parameters and errors are those of `RankRLSCV.fit`.
         """
         settings = SolverSettings(
             self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
         )
-        check_flag("verbose", self.verbose)
-        given = None if self.Cs is None else check_alphas(self.Cs, "Cs")[::-1].copy()
+        given = None if self.Cs is None else check_alphas(self.Cs, "Cs")
         data = self._check_rows(X, y, qid, group, sample_weight, query_weight)
         self._warn_of_missing_queries(data, qid, group)
         if len(data.y) < 2:
             raise ValueError("RankSVMCV holds rows out, so X must have two or more, got 1 sample")
         uses_qid = qid is not None or group is not None
-        judge = self._judge(data, uses_qid)
-        maps = _as_list(self.feature_map)
+        cv, held_rows = self._held_rows(None, uses_qid, self.cv, validation)
+        cv = N_SPLITS if held_rows is None and cv is None else cv
+        judge = Judge.make(data, cv, held_rows, self.scoring, self.n_threads)
         candidates: list[_Candidate] = []
         training = None
-        with Progress(disable=not self.verbose) as progress:
-            n_splits = 1 if judge.splits is None else len(judge.splits)
-            n_Cs = len(DEFAULT_CS) if given is None else len(given)
-            bar = progress.add_task("RankSVM", total=len(maps) * n_splits * n_Cs)
-            for feature_map in maps:
-                text = "X" if feature_map is None else " ".join(repr(feature_map).split())
-                progress.update(bar, description=f"RankSVM on {text}")
-                mapped = self._with_map(data, feature_map)
-                training = None  # makes room for the next one's features
-                training = Training.make(mapped, settings, exact=True)
-                search = _Search(
-                    mapped,
-                    training,
-                    judge,
-                    partial(self._mapped_part, data, feature_map),
-                    partial(progress.advance, bar),
-                )
-                candidates.append(search.along(given))
-        means = np.concatenate([c.means for c in candidates])
-        best, ranks = choose(means, judge.metric)
+        for feature_map in as_list(self.feature_map, "feature_map"):
+            mapped = self._with_map(data, feature_map)
+            training = None  # makes room for the next one's features
+            training = Training.make(mapped, settings, exact=True)
+            mapped_part = partial(self._mapped_part, data, feature_map)
+            candidates.append(_Search(mapped, training, judge, mapped_part).along(given))
+        judged = join_judged([c.judged for c in candidates])
+        best, ranks = choose(judged.means, judge.metric)
         Cs = np.concatenate([c.Cs for c in candidates])
         of_row = np.repeat(np.arange(len(candidates)), [len(c.Cs) for c in candidates])
         chosen = candidates[int(of_row[best])]
@@ -191,23 +176,17 @@ class RankSVMCV(LinearRanker):
         precondition = training.preconditioner(C)
         with single_threaded_blas():
             history = solver.solve(C, precondition, settings.tol, settings.max_iter)
-        param_map = _object_array([c.data.feature_map for c in candidates])[of_row]
-        results = {
-            "params": _object_array(
-                [{"C": C, "feature_map": m} for C, m in zip(Cs.tolist(), param_map, strict=True)]
-            ),
-            "param_C": Cs,
-            "param_feature_map": param_map,
-            "mean_test_score": means,
-            "rank_test_score": ranks,
-        }
-        parts = np.hstack([c.parts for c in candidates])
-        results |= {f"split{number}_test_score": part for number, part in enumerate(parts)}
-        results["std_test_score"] = parts.std(axis=0)
-        self.coef_, self.C_, self.best_score_ = solver.w, C, float(means[best])
+        maps = column_of([c.data.feature_map for c in candidates])[of_row]
+        order = np.arange(len(chosen.Cs))
+        if given is not None:  # solved in ascending order
+            order = np.argsort(np.argsort(given, kind="stable"), kind="stable")
+        rows = (np.searchsorted(of_row, np.arange(len(candidates)))[:, None] + order).ravel()
+        columns = {"C": Cs[rows], "feature_map": maps[rows]}
+        self.coef_, self.C_, self.best_score_ = solver.w, C, float(judged.means[best])
         self.feature_map_, self.uses_qid_ = chosen.data.feature_map, uses_qid
-        self.Cs_, self.scores_, self.scoring_ = chosen.Cs, chosen.means, judge.metric
-        self.cv_results_ = results
+        self.Cs_, self.scores_ = chosen.Cs[order], chosen.judged.means[order]
+        self.scoring_ = judge.metric
+        self.cv_results_ = search_results(columns, judged.take(rows), ranks[rows])
         self.__dict__.update(fit_attributes(history))
         warn_if_not_converged(
             [*itertools.chain(*(c.histories for c in candidates)), history], settings
@@ -218,31 +197,21 @@ class RankSVMCV(LinearRanker):
         """Return some rows with a clone of the feature map, fitted to them."""
         return self._with_map(data.take(rows), feature_map)
 
-    def _judge(self, data: RankingData, uses_qid: bool) -> HeldOutScoring:
-        """Return how rows are held out and judged; validation rows are without the feature map."""
-        if self.cv is None:
-            raise ValueError("cv must be an int, a splitter, splits or a validation set, got None")
-        validation = None
-        if is_validation_set(self.cv):
-            validation = self._validation(None, uses_qid, *self.cv)
-        return HeldOutScoring.make(data, self.cv, validation, self.scoring, self.n_threads)
-
     def _parameters_to_save(self) -> dict[str, Any]:
         """A model file holds the chosen RankSVM."""
         parameters = super()._parameters_to_save()
-        for name in ("Cs", "cv", "scoring", "verbose"):
+        for name in ("Cs", "cv", "scoring"):
             del parameters[name]
         return parameters | {"C": self.C_}
 
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A feature map, with its mean held-out scores along C, and those of every split."""
+    """A feature map, with its held-out scores along C."""
 
     data: RankingData
-    Cs: Vector
-    means: Vector
-    parts: Vector
+    Cs: Vector  # ascending
+    judged: Judged
     histories: list[Convergence]
 
 
@@ -256,29 +225,22 @@ class _Search:
         With the map, fitted to all rows.
     training : Training
         The same, ready for solutions.
-    judge : HeldOutScoring
+    judge : Judge
     mapped_part : callable
         Takes row numbers to these rows with a map that is fitted to them.
-    advance : callable
-        Is told of every solution.
     """
 
     data: RankingData
     training: Training
-    judge: HeldOutScoring
+    judge: Judge
     mapped_part: Callable[[Rows], RankingData]
-    advance: Callable[[], object]
 
     def along(self, Cs: Vector | None) -> _Candidate:
         """Solve for every split and C, and judge the held-out scores."""
-        Cs = _default_Cs(self.training) if Cs is None else Cs
+        Cs = _default_Cs(self.training) if Cs is None else np.sort(Cs)
         with single_threaded_blas():
             scores, histories = self._held_out(Cs)
-        means = self.judge.mean(np.hstack(scores))
-        parts = [means]
-        if self.judge.splits is not None:
-            parts = self.judge.means_of_splits(scores)
-        return _Candidate(self.data, Cs, means, np.array(parts), histories)
+        return _Candidate(self.data, Cs, self.judge.judge(np.hstack(scores)), histories)
 
     def _held_out(self, Cs: Vector) -> tuple[list[Vector], list[Convergence]]:
         """Return the scores of every split's test rows, (n_Cs, n_rows), and how they were found."""
@@ -322,7 +284,6 @@ class _Search:
             for solver, coef in zip(solvers, coefs, strict=True):
                 histories.append(solver.solve(C, precondition, settings.tol, settings.max_iter))
                 coef[i] = solver.w
-                self.advance()
         return coefs, histories
 
 
@@ -343,17 +304,3 @@ def _default_Cs(training: Training) -> Vector:
             f"at most {LARGEST_TRACE:g} for a grid of C"
         )
     return np.asarray(DEFAULT_CS / (2 * trace if trace > 0 else 1.0))
-
-
-def _object_array(values: list[Any]) -> NDArray[np.object_]:
-    array: NDArray[np.object_] = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
-
-
-def _as_list(value: Any) -> list[Any]:
-    if isinstance(value, (list, tuple)):
-        if not value:
-            raise ValueError("feature_map: a list of maps to choose from must not be empty")
-        return list(value)
-    return [value]

@@ -9,11 +9,11 @@ import numpy as np
 from pairgram import _core
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Rows, Vector
-from pairgram.least_squares.dual_gram import DualGram, Statistics
 from pairgram.least_squares.held_out.dual_rows import fold_offsets, scores_without_folds
 from pairgram.least_squares.held_out.leave_out import require_training_pairs, rows_of_queries
 from pairgram.least_squares.held_out.row_regression import RowRegression, blocks_of_rows
 from pairgram.least_squares.ridge_path import RidgePath
+from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
 
 __all__ = ["fold_scores", "is_from_decomposition", "leave_out_of_all_rows"]
@@ -21,14 +21,16 @@ __all__ = ["fold_scores", "is_from_decomposition", "leave_out_of_all_rows"]
 Splits = Sequence[tuple[Rows, Rows]]
 
 
-def is_from_decomposition(data: RankingData, total: Statistics, splits: Splits) -> bool:
+def is_from_decomposition(
+    data: RankingData, settings: PairSettings, ridge: RidgePath, splits: Splits
+) -> bool:
     """Tell whether `fold_scores` takes these splits.
 
     Of a kernel problem, where the test rows of all splits are all rows once, the training rows all
     the others, and the folds are whole queries, or of rows (pointwise), or of the rows of one query
     whose pairs are kept.
     """
-    if not isinstance(total, DualGram):
+    if not ridge.is_dual:
         return False
     n_rows = len(data.y)
     tests = np.concatenate([test for _, test in splits])
@@ -39,12 +41,12 @@ def is_from_decomposition(data: RankingData, total: Statistics, splits: Splits) 
         seen[train] += 1
         if len(train) + len(test) != n_rows or (seen != 1).sum() != len(test) or seen[test].any():
             return False
-    return _of_one_query(data, total) or _is_by_blocks(data, total, splits)
+    return _of_one_query(data, settings) or _is_by_blocks(data, settings, splits)
 
 
 def fold_scores(
     data: RankingData,
-    total: DualGram,
+    settings: PairSettings,
     ridge: RidgePath,
     splits: Splits,
     alphas: Vector,
@@ -58,10 +60,9 @@ def fold_scores(
     Parameters
     ----------
     data : RankingData
-    total : DualGram
-        Of all rows.
+    settings : PairSettings
     ridge : RidgePath
-        Its decomposition.
+        The decomposition of the dual system of all rows.
     splits : list of (training rows, test rows)
         As `is_from_decomposition` wants them.
     alphas : ndarray of shape (n_alphas,), descending, > 0
@@ -83,17 +84,17 @@ def fold_scores(
     rows of one query 8 n² bytes besides the decomposition.
     """
     for number, (train, _) in enumerate(splits):
-        require_training_pairs(data, total.settings, number, train)
+        require_training_pairs(data, settings, number, train)
     tests = [test for _, test in splits]
-    if _of_one_query(data, total):
-        return _folds_of_rows(data, total, ridge, tests, alphas, n_threads)
-    scores = scores_without_folds(data, total, ridge, tests, alphas, n_threads)
+    if _of_one_query(data, settings):
+        return _folds_of_rows(data, settings, ridge, tests, alphas, n_threads)
+    scores = scores_without_folds(data, settings, ridge, tests, alphas, n_threads)
     return [scores[:, test] for test in tests]
 
 
 def leave_out_of_all_rows(
     data: RankingData,
-    total: DualGram,
+    settings: PairSettings,
     ridge: RidgePath,
     alphas: Vector,
     n_threads: int | None = None,
@@ -104,22 +105,21 @@ def leave_out_of_all_rows(
     """
     tests = rows_of_queries(data)
     scores = np.empty((len(alphas), len(data.y)))
-    parts = _folds_of_rows(data, total, ridge, tests, alphas, n_threads)
+    parts = _folds_of_rows(data, settings, ridge, tests, alphas, n_threads)
     for test, part in zip(tests, parts, strict=True):
         scores[:, test] = part
     return scores
 
 
-def _of_one_query(data: RankingData, total: DualGram) -> bool:
+def _of_one_query(data: RankingData, settings: PairSettings) -> bool:
     """Tell whether the rows are one regression, of which the factor depends on their weight."""
-    settings = total.settings
     one = np.count_nonzero(data.as_scope(settings).queries.sizes) == 1
     return bool(one) and (settings.pairs is None or settings.kind == "kept")
 
 
-def _is_by_blocks(data: RankingData, total: DualGram, splits: Splits) -> bool:
+def _is_by_blocks(data: RankingData, settings: PairSettings, splits: Splits) -> bool:
     """Tell whether the half-Laplacian has a block of its own for every fold."""
-    settings, queries = total.settings, data.as_scope(total.settings).queries
+    queries = data.as_scope(settings).queries
     if settings.pairs is None and settings.weighting != "queries":
         return True
     of_row = queries.index()
@@ -129,7 +129,7 @@ def _is_by_blocks(data: RankingData, total: DualGram, splits: Splits) -> bool:
 
 def _folds_of_rows(
     data: RankingData,
-    total: DualGram,
+    settings: PairSettings,
     ridge: RidgePath,
     tests: list[Rows],
     alphas: Vector,
@@ -139,10 +139,10 @@ def _folds_of_rows(
 
     The intercept is a direction without a ridge.
     """
-    regression = RowRegression.of(data.as_scope(total.settings), total.settings, ridge)
+    regression = RowRegression.of(data.as_scope(settings), settings, ridge)
     free, v = int(regression.intercept), data.v
     rank = len(ridge.eigenvalues)
-    targets = total.settings.targets(data.y) - regression.mean_y
+    targets = settings.targets(data.y) - regression.mean_y
     factors = regression.factors_without(np.array([v[test].sum() for test in tests]))
     parts = [np.zeros((len(alphas), len(test))) for test in tests]
     for factor in np.unique(factors[factors > 0]):

@@ -11,8 +11,8 @@ import numpy as np
 from pairgram import _core
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Rows, Vector
-from pairgram.least_squares.dual_gram import DualGram
 from pairgram.least_squares.ridge_path import RidgePath
+from pairgram.preferences.pairs import PairSettings
 from pairgram.preferences.queries import Queries
 from pairgram.problem.data import RankingData
 from pairgram.problem.laplacian import kernel_arguments, without_features
@@ -24,7 +24,7 @@ BLOCK_BYTES = 64 << 20
 
 def scores_without_folds(
     data: RankingData,
-    total: DualGram,
+    settings: PairSettings,
     ridge: RidgePath,
     folds: Sequence[Rows],
     alphas: Vector,
@@ -38,10 +38,9 @@ def scores_without_folds(
     ----------
     data : RankingData
         In the dual: its features are the columns of K.
-    total : DualGram
-        Of all rows.
+    settings : PairSettings
     ridge : RidgePath
-        Its decomposition.
+        The decomposition of the dual system of all rows.
     folds : list of ndarray of int64
         Every row is in one of them; with the rows of whole queries, or, pointwise with a weighting
         other than "queries", of any rows.
@@ -53,7 +52,6 @@ def scores_without_folds(
     Time: 4 n² flops per alpha and conjugate gradient, and ``2 n² k`` for the k rows that the
     Laplacian does not tell. Memory: some 64 MiB, or three times a fold's rows in the basis.
     """
-    settings = total.settings
     labelled = without_features(data).as_scope(settings)
     if settings.pairs is None and settings.weighting != "queries":  # queries are only weights
         labelled = replace(

@@ -15,8 +15,7 @@ from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Rows, Vector
 from pairgram.feature_maps.linear_nodes import linear_nodes
 from pairgram.feature_maps.nystroem import unwhitened
-from pairgram.least_squares.dual_gram import DualGram, Statistics
-from pairgram.least_squares.gram import Pairgram
+from pairgram.least_squares.dual_gram import Statistics
 from pairgram.least_squares.held_out.dual_rows import scores_without_folds
 from pairgram.least_squares.held_out.row_regression import RowRegression
 from pairgram.least_squares.ridge_path import RidgePath
@@ -24,14 +23,13 @@ from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
 
 __all__ = [
+    "flops_of_refits",
     "leave_query_out",
     "leave_row_out",
-    "path_of",
     "predict_path",
     "predict_rows",
     "refuse_long_refits",
     "require_leave_query_out",
-    "require_leave_row_out",
     "require_training_pairs",
     "rows_of_queries",
     "split_scores",
@@ -43,9 +41,10 @@ MAX_REFIT_FLOPS = 1e11
 
 def leave_query_out(
     data: RankingData,
-    total: Statistics,
+    settings: PairSettings,
     ridge: RidgePath,
     alphas: Vector,
+    statistics: Callable[[], Statistics],
     n_threads: int | None = None,
 ) -> Vector:
     """Return the scores of every row by the model fitted without its query, (n_alphas, n_rows).
@@ -58,24 +57,25 @@ def leave_query_out(
     Parameters
     ----------
     data : RankingData
-    total : Pairgram
-        The statistics of all rows.
+    settings : PairSettings
     ridge : RidgePath
-        Their decomposition; its feature scaling is held fixed.
+        The decomposition of the statistics of all rows; its feature scaling is held fixed.
     alphas : ndarray of shape (n_alphas,), descending, > 0
+    statistics : callable
+        Returns the statistics of all rows, which refits alone need.
     n_threads : int or None
 
     Raises
     ------
     ValueError
-        If no query, or only one, has pairs; if refitting would be needed and would take too long.
+        If no query, or only one, has pairs.
     """
-    settings = total.settings
     require_leave_query_out(data, settings)
     if settings.scope == "global" and settings.pairs is not None:
-        return _leave_global_query_out(data, total, ridge, alphas, n_threads)
-    if isinstance(total, DualGram):
-        return scores_without_folds(data, total, ridge, rows_of_queries(data), alphas, n_threads)
+        return _leave_global_query_out(data, statistics(), ridge, alphas, n_threads)
+    if ridge.is_dual:
+        folds = rows_of_queries(data)
+        return scores_without_folds(data, settings, ridge, folds, alphas, n_threads)
     basis = ridge.basis
     nodes = linear_nodes(data.feature_map)
     if nodes is not None and settings.pairs is not None:  # offsets change no difference
@@ -106,22 +106,22 @@ def rows_of_queries(data: RankingData) -> list[Rows]:
 
 
 def require_leave_query_out(data: RankingData, settings: PairSettings) -> None:
-    """Raise the ValueErrors of `leave_query_out`, from the labels and the sizes alone."""
+    """Raise the ValueError of `leave_query_out`, from the labels alone."""
     if settings.scope == "global" and settings.pairs is not None:
-        n_queries = data.queries.n_queries
-        refuse_long_refits(data, settings, n_queries, "leave-query-out with scope='global'")
-    elif data.has_pairs(settings).sum() < 2:
+        return
+    if data.has_pairs(settings).sum() < 2:
         raise ValueError(
             "leave-query-out needs two queries with pairs, one to fit to and one to hold out; give "
-            "cv a splitter or a validation set"
+            "cv a splitter, or fit a validation set"
         )
 
 
 def leave_row_out(
     data: RankingData,
-    total: Statistics,
+    settings: PairSettings,
     ridge: RidgePath,
     alphas: Vector,
+    statistics: Callable[[], Statistics],
     n_threads: int | None = None,
 ) -> Vector:
     """Return the scores of every row of one query by the model fitted without the row.
@@ -135,35 +135,22 @@ def leave_row_out(
     ``alpha / (V − v_i)``, whose leave-one-out residual is exact by the hat matrix; pointwise rows
     likewise without the intercept. Otherwise every row is a refit. Parameters as those of
     `leave_query_out`.
-
-    Raises
-    ------
-    ValueError
-        If refitting would be needed and would take too long.
     """
-    settings, n_rows = total.settings, len(data.y)
-    require_leave_row_out(data, settings)
     if settings.kind in ("none", "kept"):
         return RowRegression.of(data, settings, ridge).leave_one_out(alphas)
+    total, n_rows = statistics(), len(data.y)
     scores = np.empty((len(alphas), n_rows))
     rows = np.arange(n_rows)
     v, features = data.v, data.features()
     for row in rows:
         test = rows[row : row + 1]
         rest = statistics_without(data, total, np.delete(rows, row), test, n_threads)
-        coefs = path_of(rest, ridge.factor).coef(alphas)
+        coefs = rest._path_at(ridge.factor).coef(alphas)
         others = np.where(rows == row, 0.0, v)
         share = others / others.sum() if others.sum() > 0 else others
         origin = coefs @ (share @ features)
         scores[:, row] = predict_path(data.features(test), coefs, n_threads)[:, 0] - origin
     return scores
-
-
-def require_leave_row_out(data: RankingData, settings: PairSettings) -> None:
-    """Raise the ValueError of `leave_row_out`, from the sizes alone."""
-    if settings.kind not in ("none", "kept"):
-        what = f"leave-row-out with pairs={settings.pairs!r}"
-        refuse_long_refits(data, settings, len(data.y), what)
 
 
 def split_scores(
@@ -254,7 +241,7 @@ def _leave_global_query_out(
     rows = np.arange(len(data.y))
     for test in rows_of_queries(data):
         rest = statistics_without(data, total, np.setdiff1d(rows, test), test, n_threads)
-        coefs = path_of(rest, ridge.factor).coef(alphas)
+        coefs = rest._path_at(ridge.factor).coef(alphas)
         scores[:, test] = predict_rows(data, test, coefs, n_threads)
     return scores
 
@@ -263,43 +250,22 @@ def statistics_without(
     data: RankingData, total: Statistics, train: Rows, test: Rows, n_threads: int | None
 ) -> Statistics:
     """Return the statistics of the training rows, by subtraction where that is exact."""
-    if isinstance(total, DualGram):
-        return total.of(train)
-    n_rows = len(data.y)
-    complement = (
-        len(train) + len(test) == n_rows
-        and (np.bincount(np.concatenate((train, test)), minlength=n_rows) == 1).all()
-    )
-    if complement and len(test) < len(train) and _is_subtractable(data, total.settings, test):
-        rest = total - Pairgram.from_data(data.take(test), total.settings, n_threads)
-        if (np.diag(rest.G) >= 1e-6 * np.diag(total.G)).all():  # else digits are lost
-            return rest
-    return Pairgram.from_data(data.take(train), total.settings, n_threads)
+    return total._without(data, train, test, n_threads)
 
 
-def path_of(statistics: Statistics, factor: Vector | None) -> RidgePath:
-    """Return the path of given feature scaling, None for a kernel."""
-    if isinstance(statistics, DualGram):
-        return statistics.decompose()
-    return RidgePath.of(statistics.G, statistics.g, factor, statistics.n_threads)
-
-
-def _is_subtractable(data: RankingData, settings: PairSettings, test: Rows) -> bool:
-    if settings.pairs is None and settings.weighting != "queries":
-        return True
-    if settings.scope == "global" and settings.pairs is not None:
-        return settings.kind == "kept"
-    counts = np.bincount(data.queries.index()[test], minlength=data.queries.n_queries)
-    return bool(((counts == 0) | (counts == data.queries.sizes)).all())
+def flops_of_refits(n_rows: int, n_features: int, settings: PairSettings, n_refits: int) -> float:
+    """Return about how many flops it takes to fit a model `n_refits` times without some rows."""
+    rows_read = n_rows if settings.kind == "kept" else n_refits * n_rows  # else subtracted
+    return float(n_features) ** 2 * (rows_read + n_refits * 10.0 * n_features) if n_refits else 0.0
 
 
 def refuse_long_refits(data: RankingData, settings: PairSettings, n_refits: int, what: str) -> None:
+    """Raise a ValueError where refits would take more than `MAX_REFIT_FLOPS`."""
     n_rows, n_features = len(data.y), data.n_features
-    rows_read = n_rows if settings.kind == "kept" else n_refits * n_rows  # else subtracted
-    flops = float(n_features) ** 2 * (rows_read + n_refits * 10.0 * n_features)
+    flops = flops_of_refits(n_rows, n_features, settings, n_refits)
     if flops > MAX_REFIT_FLOPS:
         raise ValueError(
             f"{what} needs {n_refits} refits of {n_rows} rows and {n_features} features "
             f"({flops:.0e} flops, at most {MAX_REFIT_FLOPS:.0e}): give cv a splitter such as "
-            "QueryKFold, or a validation set"
+            "QueryKFold, or fit a validation set"
         )

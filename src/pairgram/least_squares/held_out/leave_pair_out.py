@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from pairgram._support.types import Vector
 from pairgram.least_squares.dual_gram import Statistics
 from pairgram.least_squares.held_out.leave_out import (
-    path_of,
     refuse_long_refits,
     statistics_without,
 )
@@ -23,14 +22,15 @@ from pairgram.least_squares.held_out.row_regression import (
     factors_without,
     in_one_query,
 )
-from pairgram.least_squares.held_out.ties import PathTies, first_equal_rows
+from pairgram.least_squares.held_out.ties import PathTies
 from pairgram.least_squares.ridge_path import RidgePath
 from pairgram.metrics import Metric
-from pairgram.model_selection.judge import metric_of
+from pairgram.model_selection.judge import Judged, metric_of
 from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
+from pairgram.problem.equal_rows import first_equal_rows
 
-__all__ = ["LEAVE_PAIR_OUT", "HeldOutPairs"]
+__all__ = ["LEAVE_PAIR_OUT", "LeavePairOut"]
 
 LEAVE_PAIR_OUT = "leave-pair-out"
 BLOCK_ENTRIES = 1 << 20
@@ -39,7 +39,7 @@ MAX_FLOPS = 1e12
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOutPairs:
+class LeavePairOut:
     """Holds out every pair of rows with different labels, and counts those in the right order.
 
     Attributes
@@ -59,7 +59,7 @@ class HeldOutPairs:
     n_threads: int | None
 
     @classmethod
-    def make(cls, data: RankingData, scoring: Any, n_threads: int | None) -> HeldOutPairs:
+    def make(cls, data: RankingData, scoring: Any, n_threads: int | None) -> LeavePairOut:
         """Check what is scored.
 
         Raises
@@ -77,8 +77,12 @@ class HeldOutPairs:
         first_equal = first_equal_rows(data.X, rows, one, [], n_threads)
         return cls(data, metric, rows if first_equal is None else first_equal, n_threads)
 
-    def of(self, data: RankingData) -> HeldOutPairs:
+    def of(self, data: RankingData) -> LeavePairOut:
         """Return the same with another feature map."""
+        return replace(self, data=data)
+
+    def within(self, data: RankingData) -> LeavePairOut:
+        """Return the same for the same rows in other coordinates."""
         return replace(self, data=data)
 
     def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
@@ -114,25 +118,37 @@ class HeldOutPairs:
             return 0
         return 2 if _factors_without_pairs(self.data, settings) is not None else 3
 
-    def scores(
+    def refits(self, settings: PairSettings, ridge: RidgePath) -> None:
+        """Return None: there are no splits."""
+
+    def judge_scores(
+        self, settings: PairSettings, ridge: RidgePath, alphas: Vector, scores: Vector
+    ) -> Judged:
+        """Not for pairs, whose rows have other scores in every pair."""
+        raise NotImplementedError
+
+    def judge_path(
         self,
-        total: Statistics,
+        settings: PairSettings,
         ridge: RidgePath,
-        scale: bool,
         alphas: Vector,
+        statistics: Callable[[], Statistics],
         coefs: Callable[[Vector], Vector],
-    ) -> Vector:
-        """Return the share of held-out pairs in the right order for every alpha, (n_alphas,).
+    ) -> Judged:
+        """Judge every alpha by the share of held-out pairs in the right order.
 
         Of the pairs with different labels, each with the product of its rows' weights, ``v`` times
         that of the query; equal scores count ½. NaN where a held-out preference would be rounding
-        error, or where there is no such pair. The features stay as `ridge` scales them.
+        error, or where there is no such pair. The features stay as `ridge` scales them. There is no
+        standard deviation: pairs that share a row are not independent.
 
         What `require` refuses should not come here.
         """
-        if self._is_refitted(total.settings):
-            return self._by_refits(total, ridge, alphas)
-        return self._by_hat_matrix(total.settings, ridge, alphas)
+        if self._is_refitted(settings):
+            shares = self._by_refits(statistics(), ridge, alphas)
+        else:
+            shares = self._by_hat_matrix(settings, ridge, alphas)
+        return Judged(shares, np.full(len(shares), np.nan))
 
     def _is_refitted(self, settings: PairSettings) -> bool:
         if settings.kind == "none":  # a query that counts 1 in all gives its other rows more weight
@@ -162,7 +178,7 @@ class HeldOutPairs:
         rows = np.arange(len(v))
         for pair in np.argwhere((data.y[:, None] > data.y) & (data.v[:, None] > 0) & (data.v > 0)):
             rest = statistics_without(data, total, np.delete(rows, pair), pair, self.n_threads)
-            coefs = path_of(rest, ridge.factor).coef(counts.ties.alphas)
+            coefs = rest._path_at(ridge.factor).coef(counts.ties.alphas)
             scores = data.features(pair) @ coefs.T
             for at, difference in enumerate(scores[0] - scores[1]):
                 counts.add(at, pair[:1], pair[1:], np.array([difference]))
@@ -194,7 +210,7 @@ class _Counts:
 
     @classmethod
     def of(
-        cls, held_out: HeldOutPairs, settings: PairSettings, ridge: RidgePath, alphas: Vector
+        cls, held_out: LeavePairOut, settings: PairSettings, ridge: RidgePath, alphas: Vector
     ) -> _Counts:
         """Count pairs of the rows of `held_out`."""
         ties = PathTies.of(held_out.data, settings, ridge, alphas)

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
-import scipy.sparse
-from numpy.typing import NDArray
 
 from pairgram import _core
 from pairgram._support.threads import resolve_n_threads
-from pairgram._support.types import Rows, Vector
+from pairgram._support.types import Vector
 from pairgram.least_squares.ridge_path import RidgePath
 from pairgram.preferences.pairs import PairSettings
 from pairgram.preferences.queries import Queries
 from pairgram.problem.data import RankingData
 
-__all__ = ["PathTies", "first_equal_rows"]
+__all__ = [
+    "PathTies",
+]
 
 # Four times the largest error seen beside refits with 60 digits.
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 # The statistics of float32 rows are summed in float32 within a block, and in float64 over blocks.
 ROUNDING_OF_FLOAT32 = float(np.finfo(np.float32).eps) / 16
 LARGEST_SHARE = 1e-4  # of the range, as in compiled code: scores further apart never tie
-COMPARED_BYTES = 16 << 20  # of rows that are compared at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,75 +118,3 @@ def _spread(data: RankingData, settings: PairSettings) -> float:
     grouped = queries.grouped(targets)
     highest, lowest = np.maximum.reduceat(grouped, starts), np.minimum.reduceat(grouped, starts)
     return float((highest - lowest).max(initial=0.0))
-
-
-def first_equal_rows(
-    X: Any, rows: Rows, groups: Rows, others: list[Vector], n_threads: int | None
-) -> Rows | None:
-    """Return for every place the first place of its group that holds an equal row; None: itself.
-
-    Rows are compared by their values: −0 equals 0.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n_rows, n_features)
-    rows : ndarray of shape (n_places,), int64
-        Numbers of rows of X.
-    groups : ndarray of shape (n_places,), int64
-        Rows of different groups are not compared.
-    others : list of ndarray of shape (n_places,)
-        Further values in which rows must be equal.
-    n_threads : int or None
-
-    Notes
-    -----
-    One pass over X: rows are compared only where their products with a random vector are equal.
-    """
-    marks = _marks(X, n_threads)[rows]
-    ascending = np.sort(marks)
-    if not (ascending[1:] == ascending[:-1]).any():
-        return None
-    first = np.arange(len(rows))
-    order = np.lexsort((first, marks, *others, groups))
-    alike = np.ones(max(len(rows) - 1, 0), dtype=bool)
-    for values in (marks, *others, groups):
-        alike &= values[order[1:]] == values[order[:-1]]
-    runs = np.cumsum(np.concatenate(([0], ~alike)))  # a number for each run of rows to compare
-    pending = np.flatnonzero(np.concatenate((alike, [False])) | np.concatenate(([False], alike)))
-    while len(pending):
-        starts = np.concatenate(([True], runs[pending[1:]] != runs[pending[:-1]]))
-        leaders = pending[np.maximum.accumulate(np.where(starts, np.arange(len(pending)), 0))]
-        same = _equal(X, rows[order[pending]], rows[order[leaders]])
-        first[order[pending[same]]] = order[leaders[same]]
-        pending = pending[~same]  # rows of one mark that differ after all
-    return None if (first == np.arange(len(rows))).all() else first
-
-
-def _marks(X: Any, n_threads: int | None) -> Vector:
-    """Return a number for each row, equal where rows are: their products with a random vector."""
-    vector = _random_vector(X.shape[1])
-    if not scipy.sparse.issparse(X):
-        return _core.score_rows(X, vector, None, resolve_n_threads(n_threads))
-    ordered = X if X.has_sorted_indices else X.sorted_indices()  # so that sums are in one order
-    return np.asarray(ordered @ vector)
-
-
-@lru_cache(maxsize=16)
-def _random_vector(n: int) -> Vector:
-    vector = np.random.default_rng(0).uniform(0.5, 1.0, n)
-    vector.flags.writeable = False
-    return vector
-
-
-def _equal(X: Any, a: Rows, b: Rows) -> NDArray[np.bool_]:
-    """Tell which rows of X, a[i] and b[i], have the same values."""
-    out = np.empty(len(a), dtype=bool)
-    step = max(1, COMPARED_BYTES // (8 * max(1, X.shape[1])))
-    for begin in range(0, len(a), step):
-        part = slice(begin, begin + step)
-        if scipy.sparse.issparse(X):
-            differences = X[a[part]] != X[b[part]]
-            out[part] = np.diff(differences.indptr) == 0
-        else:
-            out[part] = (X[a[part]] == X[b[part]]).all(axis=1)
-    return out

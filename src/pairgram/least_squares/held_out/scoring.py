@@ -1,0 +1,215 @@
+"""Held-out scores along a ridge path, judged: by queries, rows, splits or a validation set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
+
+import numpy as np
+
+from pairgram._support.types import Vector
+from pairgram.least_squares.dual_gram import Statistics
+from pairgram.least_squares.held_out import leave_out
+from pairgram.least_squares.held_out.dual_folds import (
+    fold_scores,
+    is_from_decomposition,
+    leave_out_of_all_rows,
+)
+from pairgram.least_squares.held_out.ties import PathTies
+from pairgram.least_squares.ridge_path import RidgePath
+from pairgram.metrics import Metric
+from pairgram.model_selection.judge import Judge, Judged
+from pairgram.model_selection.splits import Splits
+from pairgram.preferences.pairs import PairSettings
+from pairgram.problem.data import RankingData
+
+__all__ = ["HeldOut", "HeldOutRows", "is_cheap"]
+
+
+class HeldOut(Protocol):
+    """What holds rows out of a ridge problem and judges their scores."""
+
+    @property
+    def data(self) -> RankingData:
+        """The rows in the coordinates in which their problem is solved."""
+
+    @property
+    def n_threads(self) -> int | None:
+        """The number of threads, None for all."""
+
+    @property
+    def metric(self) -> Metric:
+        """The metric that judges."""
+
+    def of(self, data: RankingData) -> Self:
+        """Return the same with another feature map, which the validation set shares."""
+
+    def within(self, data: RankingData) -> Self:
+        """Return the same for the same rows in other coordinates."""
+
+    def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
+        """Raise the ValueErrors of `judge_path`, from the labels and the sizes alone."""
+
+    def n_matrices(self, settings: PairSettings) -> int:
+        """Return how many matrices of the rows' size `judge_path` takes in the dual, at most."""
+
+    def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
+        """Return the splits to be fitted one by one, whose scores `judge_scores` judges."""
+
+    def judge_scores(
+        self, settings: PairSettings, ridge: RidgePath, alphas: Vector, scores: Vector
+    ) -> Judged:
+        """Judge the scores of the test rows of `refits`, (n_models, n_rows), at `at`'s ridges."""
+
+    def judge_path(
+        self,
+        settings: PairSettings,
+        ridge: RidgePath,
+        alphas: Vector,
+        statistics: Callable[[], Statistics],
+        coefs: Callable[[Vector], Vector],
+    ) -> Judged:
+        """Judge the models of all ridges, from the decomposition of all rows."""
+
+
+@dataclass(frozen=True)
+class HeldOutRows:
+    """Holds out what a `Judge` says, as cheaply as the identities of least squares allow.
+
+    Attributes
+    ----------
+    data : RankingData
+        The rows in the coordinates in which their problem is solved.
+    judge : Judge
+    n_threads : int or None
+    """
+
+    data: RankingData
+    judge: Judge
+    n_threads: int | None
+
+    @property
+    def metric(self) -> Metric:
+        """The metric that judges."""
+        return self.judge.metric
+
+    def of(self, data: RankingData) -> Self:
+        """Return the same with another feature map, which the validation set shares."""
+        return replace(self, data=data, judge=self.judge.of(data))
+
+    def within(self, data: RankingData) -> Self:
+        """Return the same for the same rows in other coordinates."""
+        return replace(self, data=data)
+
+    def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
+        """Raise the ValueErrors of `judge_path`, from the labels and the sizes alone."""
+        if self.judge.splits is not None:
+            for number, (train, _) in enumerate(self.judge.splits):
+                leave_out.require_training_pairs(self.data, settings, number, train)
+        elif self.judge.validation is None and self.data.queries.n_filled > 1:
+            leave_out.require_leave_query_out(self.data, settings)
+
+    def n_matrices(self, settings: PairSettings) -> int:
+        """Return how many matrices of the rows' size `judge_path` takes in the dual, at most."""
+        if settings.kind not in ("none", "kept") or self.judge.validation is not None:
+            return 0
+        rows_of_one = self.judge.splits is not None and self.data.queries.n_filled == 1
+        return int(_of_all_rows(settings) or rows_of_one)
+
+    def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
+        """Return the splits to be fitted one by one, whose scores `judge_scores` judges."""
+        splits = self.judge.splits
+        if splits is None or is_from_decomposition(self.data, settings, ridge, splits):
+            return None
+        return splits
+
+    def judge_scores(
+        self, settings: PairSettings, ridge: RidgePath, alphas: Vector, scores: Vector
+    ) -> Judged:
+        """Judge the held-out scores of the models of ridges, at the ridges of `ties`.
+
+        Parameters
+        ----------
+        settings : PairSettings
+        ridge : RidgePath
+            Of all rows.
+        alphas : ndarray of shape (n_alphas,), descending
+            The ridges that are judged.
+        scores : ndarray of shape (n_models, n_held_out_rows), float64
+            Of the models at the ridges ``PathTies.of(...).alphas``.
+        """
+        ties = PathTies.of(self.data, settings, ridge, alphas)
+        queries = self.judge.scored.queries
+        return self.judge.judge(ties.join(self.judge.shared(scores), queries, self.n_threads))
+
+    def judge_path(
+        self,
+        settings: PairSettings,
+        ridge: RidgePath,
+        alphas: Vector,
+        statistics: Callable[[], Statistics],
+        coefs: Callable[[Vector], Vector],
+    ) -> Judged:
+        """Judge the models of all ridges, from the decomposition of all rows.
+
+        Parameters
+        ----------
+        settings : PairSettings
+        ridge : RidgePath
+            The decomposition of the statistics of all rows.
+        alphas : ndarray of shape (n_alphas,), descending
+        statistics : callable
+            Returns the statistics of all rows, which refits alone need.
+        coefs : callable
+            Takes what `ridge` solves to the coefficients of the validation set's features.
+        """
+        at = PathTies.of(self.data, settings, ridge, alphas).alphas
+        scores = self._scores(settings, ridge, at, statistics, coefs)
+        return self.judge_scores(settings, ridge, alphas, scores)
+
+    def _scores(
+        self,
+        settings: PairSettings,
+        ridge: RidgePath,
+        alphas: Vector,
+        statistics: Callable[[], Statistics],
+        coefs: Callable[[Vector], Vector],
+    ) -> Vector:
+        """Return the scores of the held-out rows, (n_alphas, n_held_out_rows)."""
+        data, threads = self.data, self.n_threads
+        if self.judge.validation is not None:
+            models = coefs(ridge.coef(alphas))
+            return leave_out.predict_rows(self.judge.validation, slice(None), models, threads)
+        if self.judge.splits is not None:
+            parts = fold_scores(data, settings, ridge, self.judge.splits, alphas, threads)
+            return np.hstack(parts)
+        if data.queries.n_filled == 1:
+            return leave_out.leave_row_out(data, settings, ridge, alphas, statistics, threads)
+        if ridge.is_dual and _of_all_rows(settings):
+            return leave_out_of_all_rows(data, settings, ridge, alphas, threads)
+        return leave_out.leave_query_out(data, settings, ridge, alphas, statistics, threads)
+
+
+def is_cheap(data: RankingData, settings: PairSettings, form: str) -> bool:
+    """Tell whether leaving out every query, or every row of one query, is exact and cheap.
+
+    It is where the identities of least squares hold; where each model is a refit, if these take at
+    most `leave_out.MAX_REFIT_FLOPS`.
+    """
+    if data.queries.n_filled == 1:
+        n_refits = 0 if settings.kind in ("none", "kept") else len(data.y)
+    elif settings.scope == "query" or settings.pairs is None:
+        n_refits = 0
+    else:
+        exact = form == "dual" and _of_all_rows(settings)
+        n_refits = 0 if exact else data.queries.n_queries
+    n_rows = len(data.y)
+    width = n_rows if form == "dual" else data.n_features
+    flops = leave_out.flops_of_refits(n_rows, width, settings, n_refits)
+    return flops <= leave_out.MAX_REFIT_FLOPS
+
+
+def _of_all_rows(settings: PairSettings) -> bool:
+    """Tell whether kept pairs of all rows are one regression on rows."""
+    return settings.scope == "global" and settings.kind == "kept"
