@@ -36,7 +36,7 @@ from pairgram import (
 from pairgram.cli import app
 from pairgram.cli.inputs import load_scores
 from pairgram.cli.protocol import PROTOCOL_METRICS
-from pairgram.cli.report import show, show_alpha, significant
+from pairgram.cli.report import show, show_alphas, significant
 from pairgram.cli.settings import ACTIVATIONS, LANDMARKS, parse_grid, parse_range
 
 ELM = ("--model", "elm-pairwise")
@@ -561,6 +561,21 @@ def test_an_undefined_metric_is_null(model_file, tmp_path):
     }
 
 
+def test_files_that_are_no_text_are_not_shown(tmp_path, file, model_file):
+    np.save(tmp_path / "binary", np.arange(99.0))
+    for path, found in (
+        (model_file, "a file that pairgram saved"),
+        ("binary.npy", "a binary file"),
+    ):
+        name = tmp_path / path  # model_file is a path of its own
+        for command in (("predict", model_file), ("train", "-o", tmp_path / "m")):
+            said = error(*command, name)
+            assert f"{name}: found {found}, want a LETOR file, text of a line" in said
+            assert len(said) < len(str(name)) + 120
+        said = error("evaluate", file, "--scores", name)
+        assert f"{name}: found {found}, want a score on every line" in said
+
+
 # cv
 
 
@@ -599,7 +614,13 @@ def test_cv_marks_the_best(file):
     best = json.loads(run("cv", file, "--pairs", "kept", "--json"))["best"]
     marked = [line.split() for line in run("cv", file, "--pairs", "kept").splitlines()]
     marked = [cells for cells in marked if cells[-1:] == ["*"]]
-    assert marked == [[show_alpha(best["alpha"]), f"{best['score']:.4f}", "*"]]
+    assert marked == [[*show_alphas([best["alpha"]]), f"{best['score']:.4f}", "*"]]
+
+
+def test_cv_spells_a_column_in_one_way(file):
+    for grid, spelled in (("10,1,4", ["10", "4", "1"]), ("8,1,4", ["2^3", "2^2", "2^0"])):
+        text = run("cv", file, "--pairs", "kept", "--alphas", grid)
+        assert [line.split()[0] for line in text.splitlines()[-3:]] == spelled
 
 
 def test_cv_of_losses_and_of_labels_that_are_no_grades(tmp_path, data):
@@ -844,7 +865,9 @@ def test_inspect_statistics(data, tmp_path):
         "pair_weight": statistics.pair_weight,
     }
     assert "pair_weight" in run("inspect", tmp_path / "p")
-    assert "holds 'Pairgram', want 'RankRLS'" in error("predict", tmp_path / "p", "none.txt")
+    assert "holds statistics, want a model: Pairgram.load reads it" in error(
+        "predict", tmp_path / "p", "none.txt"
+    )
 
 
 # demo
@@ -1062,7 +1085,7 @@ def test_more_features_than_the_model(model_file, tmp_path):
         (("-m", "elmrank", "--activation", "sine+tanh"), "--model elmrank takes one --activation,"),
         ((*ELM, "--activation", "gaussian", "--bias-range", "-1:1"), GAUSSIAN),
         (("-m", "elmrank", "--activation", "gaussian"), GAUSSIAN_OF_ELMRANK),
-        ((*ELM, "--kernel", "x"), "--kernel must be one of rbf, laplacian, polynomial, linear, t"),
+        ((*ELM, "--kernel", "x"), "--kernel of --model elm-pairwise is one of rbf, laplacian, p"),
         ((*ELM, "--kernel", "cauchy"), "--kernel of --model elm-pairwise is one of rbf, laplaci"),
         (
             ("-m", "rank-fourier", "--kernel", "tanimoto"),
@@ -1251,7 +1274,8 @@ def test_cells():
         "3",
         "none",
     ]
-    assert [show_alpha(v) for v in (0.125, 1.0, 2.0**24, 3.0)] == ["2^-3", "2^0", "2^24", "3"]
+    assert show_alphas([0.125, 1.0, 2.0**24]) == ["2^-3", "2^0", "2^24"]
+    assert show_alphas([0.125, 1.0, 3.0]) == ["0.125", "1", "3"]  # one spelling
 
 
 # The process

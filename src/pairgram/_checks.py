@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,9 +20,12 @@ __all__ = [
     "check_size",
     "check_text",
     "first_not_finite",
+    "naming_not_finite",
     "require_finite",
     "warn_caller",
 ]
+
+_COLUMN = "not_finite_column"  # an attribute of errors, for who knows the column's name
 
 
 def check_flag(name: str, value: Any) -> None:
@@ -59,6 +64,19 @@ def check_at_least_zero(name: str, value: Any) -> float:
     return float(value)
 
 
+@contextmanager
+def naming_not_finite(names: Sequence[Any] | None) -> Iterator[None]:
+    """Let an error of `require_finite` say what the column is called too, where it has a name."""
+    try:
+        yield
+    except ValueError as error:
+        number = vars(error).get(_COLUMN)
+        if names is None or number is None or number >= len(names) or names[number] == number:
+            raise
+        message = str(error).replace(f"column {number}", f"column {number} ({names[number]!r})")
+        raise ValueError(message) from None
+
+
 def require_finite(X: Any, name: str, *, with_row: bool = True) -> None:
     """Raise a ValueError that names the row and column where a dense or CSR matrix is not finite.
 
@@ -67,7 +85,9 @@ def require_finite(X: Any, name: str, *, with_row: bool = True) -> None:
     if (found := first_not_finite(X)) is not None:
         what, row, column = found
         place = f"row {row}, column {column}" if with_row else f"column {column}"
-        raise ValueError(f"Input {name} contains {what}: {place}, counted from 0")
+        error = ValueError(f"Input {name} contains {what}: {place}, counted from 0")
+        vars(error)[_COLUMN] = column
+        raise error
 
 
 def first_not_finite(X: Any) -> tuple[str, int, int] | None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import functools
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
-from pairgram._arrays import naming_columns, readable
-from pairgram._checks import require_finite
+from pairgram._arrays import column_names, naming_columns, readable
+from pairgram._checks import naming_not_finite, require_finite
 
-__all__ = ["Transformer", "WholeFit", "finite_rows"]
+__all__ = ["Transformer", "WholeFit", "by_keyword", "finite_rows"]
 
 
 class WholeFit:
@@ -28,12 +30,49 @@ class Transformer(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     """What scikit-learn knows a feature map as."""
 
 
+def by_keyword(method: Any) -> Any:
+    """Make a method that gets too many arguments by position say which it takes.
+
+    Python would name the private class that has the method.
+    """
+    check = _check_of_positions(method)
+
+    @functools.wraps(method)
+    def checked(self: Any, *args: Any, **named: Any) -> Any:
+        check(self, args)
+        return method(self, *args, **named)
+
+    return checked
+
+
+def _check_of_positions(method: Any) -> Callable[[Any, tuple[Any, ...]], None]:
+    """Return what raises a TypeError for more arguments by position than a method takes."""
+    parameters = list(inspect.signature(method).parameters.values())[1:]
+    taken = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    more = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+
+    def check(self: Any, args: tuple[Any, ...]) -> None:
+        if len(args) > len(taken) and more:
+            example = ", ".join([*taken, f"{more[0]}={more[0]}"])
+            raise TypeError(
+                f"{type(self).__name__}.{method.__name__} takes {' and '.join(taken)} by position, "
+                f"got {len(args)} arguments: {', '.join(more)} are keywords, as in "
+                f"{method.__name__}({example})"
+            )
+
+    return check
+
+
 def _whole(fit: Any) -> Any:
+    check = _check_of_positions(fit)
+
     @functools.wraps(fit)
     def fit_or_restore(self: Any, *args: Any, **named: Any) -> Any:
+        check(self, args)
         before = dict(vars(self))
         try:
-            return fit(self, *args, **named)
+            with naming_not_finite(column_names(args[0] if args else named.get("X"))):
+                return fit(self, *args, **named)
         except BaseException:
             vars(self).clear()
             vars(self).update(before)
@@ -60,7 +99,7 @@ def finite_rows(estimator: Any, X: Any, *, reset: bool, sparse: Any = "csr") -> 
         If X is not as described; names the column of NaN and infinity, and the row in a fit:
         rows that know the estimator may come in blocks.
     """
-    X = readable(X, "X")
+    names, X = column_names(X), readable(X, "X")
     with naming_columns(X, "X"):
         X = validate_data(
             estimator,
@@ -71,5 +110,6 @@ def finite_rows(estimator: Any, X: Any, *, reset: bool, sparse: Any = "csr") -> 
             order="C",
             ensure_all_finite=False,
         )
-    require_finite(X, "X", with_row=reset)
+    with naming_not_finite(names):
+        require_finite(X, "X", with_row=reset)
     return X

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairgram._arrays import naming_columns, readable, refuse_lossy
-from pairgram._checks import require_finite
-from pairgram._estimator import WholeFit
+from pairgram._checks import naming_not_finite, require_finite
+from pairgram._estimator import WholeFit, by_keyword
 from pairgram._row_warnings import warn_of_rows, without_row_warnings
 from pairgram.data import RankingData
 from pairgram.feature_maps import describe_map, is_known, is_native, set_threads
@@ -191,11 +191,14 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         up to 64 MiB. Assign a new array to change a fitted map: a change within its arrays may go
         unseen.
         """
-        return scores_of(self, self._rows_to_score(X))
+        rows = self._rows_to_score(X)
+        with naming_not_finite(getattr(self, "feature_names_in_", None)):
+            return scores_of(self, rows)
 
     def _rows_to_score(self, X: Any) -> Any:
         return checked_rows(self, X)
 
+    @by_keyword
     def score(
         self,
         X: Any,

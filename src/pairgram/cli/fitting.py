@@ -14,7 +14,7 @@ from pairgram._files import shown
 from pairgram.cli import options as opt
 from pairgram.cli.model_options import ModelName, with_settings
 from pairgram.cli.models import Model, chosen, get_model, tried
-from pairgram.cli.report import count, print_json, print_table, show_settings, working
+from pairgram.cli.report import count, print_json, print_table, show_rows, show_settings, working
 from pairgram.cli.settings import Settings
 
 __all__ = ["cv", "train"]
@@ -195,7 +195,7 @@ def cv(
     tries = count(len(path), "setting")
     print_table(
         [*columns, name],
-        [[*(show_settings(row)[key] for key in columns), row["score"]] for row in path],
+        [[*(row[key] for key in columns), row["score"]] for row in show_rows(path)],
         title=f"{opt.name_of(file)}: {model}, {held_by}, {tries} in {seconds:.2f} s",
         marked=path.index(best),
     )

@@ -58,7 +58,7 @@ class Settings:
     """What the options say; a default stands for an option that is not given.
 
     An empty grid is one that the model is to make itself (``auto``). 0 components stand for as
-    many as there are rows (``all``).
+    many as there are rows (``all``). Which kernels there are depends on the model.
     """
 
     alphas: Sequence[float] | None = None
@@ -90,7 +90,6 @@ class Settings:
             ("weighting", (self.weighting,), WEIGHTINGS),
             ("scope", (self.scope,), SCOPES),
             ("activation", self.activation, ACTIVATIONS),
-            ("kernel", (self.kernel,), tuple(KERNELS)),
             ("landmarks", (self.landmarks,), LANDMARKS),
         ):
             for value in values:
