@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from typer.testing import CliRunner
 
 import pairgram
@@ -617,6 +618,20 @@ def test_cv_marks_the_best(file):
     assert marked == [[*show_alphas([best["alpha"]]), f"{best['score']:.4f}", "*"]]
 
 
+@pytest.mark.parametrize("model", ["rankrls", "rls", "elmrank"])
+def test_a_ridge_of_0(model, tmp_path, file, data):
+    X, y, qid = data
+    options = ("--model", model, *(("--nodes", 9, "--Cs", 1) if model == "elmrank" else ()))
+    run("train", file, "-o", tmp_path / "m", "--alpha", 0, *options)
+    fitted = load_model(tmp_path / "m")
+    assert fitted.alpha == 0
+    again = clone(fitted).set_params(alpha=0.0).fit(X, y, qid=qid)
+    np.testing.assert_allclose(again.predict(X), fitted.predict(X), rtol=1e-8, atol=1e-10)
+    path = json.loads(run("cv", file, "--alphas", "0,1", *options, "--json"))["path"]
+    assert {row["alpha"] for row in path} == {0.0, 1.0}
+    assert all(np.isfinite(row["score"]) for row in path)
+
+
 def test_cv_spells_a_column_in_one_way(file):
     for grid, spelled in (("10,1,4", ["10", "4", "1"]), ("8,1,4", ["2^3", "2^2", "2^0"])):
         text = run("cv", file, "--pairs", "kept", "--alphas", grid)
@@ -1048,9 +1063,8 @@ def test_more_features_than_the_model(model_file, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--alpha", -1), "--alpha must be finite and > 0, got -1"),
-        (("--alpha", 0), "--alpha must be finite and > 0, got 0"),
-        (("--alpha", "nan"), "--alpha must be finite and > 0, got nan"),
+        (("--alpha", -1), "--alpha must be finite and >= 0, got -1"),
+        (("--alpha", "nan"), "--alpha must be finite and >= 0, got nan"),
         (("--alphas", "-1"), "--alphas: each must be finite and > 0, got '-1'"),
         (("--alpha", 1, "--alphas", "1,2"), "give --alpha or --alphas, not both"),
         (("--alphas", "2^3:2^1"), "--alphas: a range is like 2^-15:2^24 or 2^-30:2^20:2, got"),

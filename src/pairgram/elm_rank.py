@@ -290,7 +290,7 @@ class ELMRankCV(_ELMRank):
 
     Parameters
     ----------
-    alphas : array-like of shape (n_alphas,), each > 0, or None, default=None
+    alphas : array-like of shape (n_alphas,), each ≥ 0, or None, default=None
         None: ``10^-5 … 10^1``, as in the paper.
     Cs : array-like of shape (n_Cs,), each > 0, or None, default=None
         None: ``2^1 … 2^25``.
@@ -471,7 +471,7 @@ class ELMRankCV(_ELMRank):
         return [check_range("weight_range", bounds) for bounds in value]
 
     def _grid_axes(self) -> tuple[Vector, Vector]:
-        alphas = ALPHAS if self.alphas is None else check_alphas(self.alphas)
+        alphas = ALPHAS if self.alphas is None else check_alphas(self.alphas, zero=True)
         Cs = CS if self.Cs is None else check_alphas(self.Cs, "Cs")[::-1].copy()
         return alphas, Cs
 

@@ -63,7 +63,7 @@ def leave_query_out(
         The statistics of all rows.
     ridge : RidgePath
         Their decomposition; its feature scaling is held fixed.
-    alphas : ndarray of shape (n_alphas,), descending, > 0
+    alphas : ndarray of shape (n_alphas,), descending, ≥ 0
     n_threads : int or None
 
     Raises

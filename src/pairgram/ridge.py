@@ -200,7 +200,7 @@ def check_alpha(alpha: Any) -> None:
         raise ValueError(f"alpha must be finite and >= 0, got {alpha!r}")
 
 
-def check_alphas(alphas: ArrayLike, name: str = "alphas") -> Vector:
+def check_alphas(alphas: ArrayLike, name: str = "alphas", *, zero: bool = False) -> Vector:
     """Return `alphas` as a float64 vector, descending, each finite and > 0.
 
     Parameters
@@ -208,16 +208,19 @@ def check_alphas(alphas: ArrayLike, name: str = "alphas") -> Vector:
     alphas : array-like of shape (n_alphas,)
     name : str, default="alphas"
         What the error message calls them.
+    zero : bool, default=False
+        Whether 0 is taken too.
 
     Raises
     ------
     ValueError
-        If it is empty, not one-dimensional, or holds a value that is not finite and > 0.
+        If it is empty, not one-dimensional, or holds a value that is not as described.
     """
     values: Vector = real_array(alphas, name)
     if values.ndim != 1 or values.size == 0:
         raise ValueError(f"{name} must be a non-empty 1-d array, got shape {values.shape}")
-    bad = ~(np.isfinite(values) & (values > 0))
+    bad = ~(np.isfinite(values) & ((values >= 0) if zero else (values > 0)))
     if bad.any():
-        raise ValueError(f"{name} must be finite and > 0, got {values[np.argmax(bad)]}")
+        least = ">= 0" if zero else "> 0"
+        raise ValueError(f"{name} must be finite and {least}, got {values[np.argmax(bad)]}")
     return np.ascontiguousarray(np.sort(values)[::-1])

@@ -30,7 +30,7 @@ def train(
     model: ModelName = "rankrls",
     alpha: Annotated[
         float | None,
-        typer.Option(metavar="X", help="Ridge > 0, instead of a choice among --alphas."),
+        typer.Option(metavar="X", help="Ridge >= 0, instead of a choice among --alphas."),
     ] = None,
     valid: Annotated[
         Path | None,
@@ -80,8 +80,8 @@ def train(
     if alpha is not None:
         if settings.alphas is not None:
             raise ValueError("give --alpha or --alphas, not both")
-        if not (math.isfinite(alpha) and alpha > 0):
-            raise ValueError(f"--alpha must be finite and > 0, got {alpha:g}")
+        if not (math.isfinite(alpha) and alpha >= 0):
+            raise ValueError(f"--alpha must be finite and >= 0, got {alpha:g}")
         settings = replace(settings, alphas=[alpha])
     entry = get_model(model, settings)
     scoring = opt.choice_metric(metric, convention, entry.metric)
