@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from typer.testing import CliRunner
 
 import pairgram
@@ -34,7 +35,7 @@ from pairgram import (
 from pairgram.cli import app
 from pairgram.cli.inputs import load_scores
 from pairgram.cli.protocol import PROTOCOL_METRICS
-from pairgram.cli.report import show, show_alpha, significant
+from pairgram.cli.report import show, show_alphas, significant
 from pairgram.cli.settings import ACTIVATIONS, LANDMARKS, parse_grid, parse_range
 from pairgram.feature_maps import landmarks, random_nodes
 
@@ -560,6 +561,21 @@ def test_an_undefined_metric_is_null(model_file, tmp_path):
     }
 
 
+def test_files_that_are_no_text_are_not_shown(tmp_path, file, model_file):
+    np.save(tmp_path / "binary", np.arange(99.0))
+    for path, found in (
+        (model_file, "a file that pairgram saved"),
+        ("binary.npy", "a binary file"),
+    ):
+        name = tmp_path / path  # model_file is a path of its own
+        for command in (("predict", model_file), ("train", "-o", tmp_path / "m")):
+            said = error(*command, name)
+            assert f"{name}: found {found}, want a LETOR file, text of a line" in said
+            assert len(said) < len(str(name)) + 120
+        said = error("evaluate", file, "--scores", name)
+        assert f"{name}: found {found}, want a score on every line" in said
+
+
 # cv
 
 
@@ -598,7 +614,27 @@ def test_cv_marks_the_best(file):
     best = json.loads(run("cv", file, "--pairs", "kept", "--json"))["best"]
     marked = [line.split() for line in run("cv", file, "--pairs", "kept").splitlines()]
     marked = [cells for cells in marked if cells[-1:] == ["*"]]
-    assert marked == [[show_alpha(best["alpha"]), f"{best['score']:.4f}", "*"]]
+    assert marked == [[*show_alphas([best["alpha"]]), f"{best['score']:.4f}", "*"]]
+
+
+@pytest.mark.parametrize("model", ["rankrls", "rls", "elmrank"])
+def test_a_ridge_of_0(model, tmp_path, file, data):
+    X, y, qid = data
+    options = ("--model", model, *(("--nodes", 9, "--Cs", 1) if model == "elmrank" else ()))
+    run("train", file, "-o", tmp_path / "m", "--alpha", 0, *options)
+    fitted = load_model(tmp_path / "m")
+    assert fitted.alpha == 0
+    again = clone(fitted).set_params(alpha=0.0).fit(X, y, qid=qid)
+    np.testing.assert_allclose(again.predict(X), fitted.predict(X), rtol=1e-8, atol=1e-10)
+    path = json.loads(run("cv", file, "--alphas", "0,1", *options, "--json"))["path"]
+    assert {row["alpha"] for row in path} == {0.0, 1.0}
+    assert all(np.isfinite(row["score"]) for row in path)
+
+
+def test_cv_spells_a_column_in_one_way(file):
+    for grid, spelled in (("10,1,4", ["10", "4", "1"]), ("8,1,4", ["2^3", "2^2", "2^0"])):
+        text = run("cv", file, "--pairs", "kept", "--alphas", grid)
+        assert [line.split()[0] for line in text.splitlines()[-3:]] == spelled
 
 
 def test_cv_of_losses_and_of_labels_that_are_no_grades(tmp_path, data):
@@ -843,7 +879,9 @@ def test_inspect_statistics(data, tmp_path):
         "pair_weight": statistics.pair_weight,
     }
     assert "pair_weight" in run("inspect", tmp_path / "p")
-    assert "holds 'Pairgram', want 'RankRLS'" in error("predict", tmp_path / "p", "none.txt")
+    assert "holds statistics, want a model: Pairgram.load reads it" in error(
+        "predict", tmp_path / "p", "none.txt"
+    )
 
 
 # demo
@@ -1024,9 +1062,8 @@ def test_more_features_than_the_model(model_file, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--alpha", -1), "--alpha must be finite and > 0, got -1"),
-        (("--alpha", 0), "--alpha must be finite and > 0, got 0"),
-        (("--alpha", "nan"), "--alpha must be finite and > 0, got nan"),
+        (("--alpha", -1), "--alpha must be finite and >= 0, got -1"),
+        (("--alpha", "nan"), "--alpha must be finite and >= 0, got nan"),
         (("--alphas", "-1"), "--alphas: each must be finite and > 0, got '-1'"),
         (("--alpha", 1, "--alphas", "1,2"), "give --alpha or --alphas, not both"),
         (("--alphas", "2^3:2^1"), "--alphas: a range is like 2^-15:2^24 or 2^-30:2^20:2, got"),
@@ -1061,7 +1098,7 @@ def test_more_features_than_the_model(model_file, tmp_path):
         (("-m", "elmrank", "--activation", "sine+tanh"), "--model elmrank takes one --activation,"),
         ((*ELM, "--activation", "gaussian", "--bias-range", "-1:1"), GAUSSIAN),
         (("-m", "elmrank", "--activation", "gaussian"), GAUSSIAN_OF_ELMRANK),
-        ((*ELM, "--kernel", "x"), "--kernel must be one of rbf, laplacian, polynomial, linear, t"),
+        ((*ELM, "--kernel", "x"), "--kernel of --model elm-pairwise is one of rbf, laplacian, p"),
         ((*ELM, "--kernel", "cauchy"), "--kernel of --model elm-pairwise is one of rbf, laplaci"),
         (
             ("-m", "rank-fourier", "--kernel", "tanimoto"),
@@ -1250,7 +1287,8 @@ def test_cells():
         "3",
         "none",
     ]
-    assert [show_alpha(v) for v in (0.125, 1.0, 2.0**24, 3.0)] == ["2^-3", "2^0", "2^24", "3"]
+    assert show_alphas([0.125, 1.0, 2.0**24]) == ["2^-3", "2^0", "2^24"]
+    assert show_alphas([0.125, 1.0, 3.0]) == ["0.125", "1", "3"]  # one spelling
 
 
 # The process

@@ -301,7 +301,7 @@ def test_parameters_of_elm_rank(parameters, message):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"alphas": [0.0]}, "alphas must be finite and > 0"),
+        ({"alphas": [-1.0]}, "alphas must be finite and >= 0"),
         ({"Cs": [-1.0]}, "Cs must be finite and > 0"),
         ({"cv": None}, "cv must be"),
         ({"weight_range": []}, "must not be empty"),

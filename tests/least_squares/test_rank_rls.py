@@ -18,11 +18,13 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import reference
 from pairgram import (
+    MissingQueryWarning,
     Pairgram,
     QueryKFold,
     RankRLS,
     RankRLSCV,
     evaluate,
+    fit_many,
     get_metric,
     make_ranking,
     make_scorer,
@@ -336,6 +338,27 @@ def test_scores_follow_weights(data):
     np.testing.assert_allclose(weighted.coef_, without.coef_)
 
 
+def test_a_ridge_of_0_is_one_of_the_grid(data):
+    X, y, qid = data
+    search = RankRLSCV([1.0, 0.0]).fit(X, y, qid=qid)
+    assert search.alphas_.tolist() == [1.0, 0.0]
+    np.testing.assert_allclose(
+        search.coef_path_[1] @ X.T, RankRLS(alpha=0).fit(X, y, qid=qid).predict(X), atol=1e-9
+    )
+    scores = np.empty(len(y))
+    for query in np.unique(qid):
+        rest = qid != query
+        scores[~rest] = RankRLS(alpha=0).fit(X[rest], y[rest], qid=qid[rest]).predict(X[~rest])
+    refitted = evaluate("ndcg@10", y, scores, qid)["ndcg@10"]
+    np.testing.assert_allclose(search.scores_[1], refitted, rtol=1e-12)
+    (one,) = fit_many(RankRLSCV([1.0, 0.0]), [(X, y, qid)], on_error="raise").models
+    twice = np.column_stack([X, X])  # of which the solution is not unique
+    assert np.isfinite(RankRLSCV([1.0, 0.0], cv=3).fit(twice, y, qid=qid).scores_[0])
+    np.testing.assert_allclose(one.scores_, search.scores_, rtol=1e-12)
+    pairs = RankRLSCV([0.0], cv="leave-pair-out", scope="global").fit(X[:40], y[:40])
+    assert 0 < pairs.best_score_ <= 1
+
+
 def test_default_scoring_takes_any_labels(data):
     X, y, qid = data
     assert RankRLSCV([1.0]).fit(X, y, qid=qid).scoring_.name == "ndcg@10"
@@ -344,7 +367,7 @@ def test_default_scoring_takes_any_labels(data):
         RankRLSCV([1.0], scoring="ndcg@10").fit(X, y - 1, qid=qid)
     with pytest.raises(ValueError, match="undefined for every held-out query"):
         RankRLSCV([1.0], scoring="kendall").fit(X, np.zeros(len(y)), qid=qid)
-    for wrong in ([], [0.0], [-1.0], [[1.0]], [np.nan]):
+    for wrong in ([], [-1.0], [[1.0]], [np.nan]):
         with pytest.raises(ValueError, match="alphas must be"):
             RankRLSCV(wrong).fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="must not be empty"):
@@ -379,7 +402,8 @@ def test_ids_route_through_pipelines_and_searches(data, routing):
 def test_without_routing_the_error_says_how(data):
     X, y, qid = data
     search = GridSearchCV(RankRLS(), {"alpha": [1.0]}, error_score="raise")
-    with pytest.raises(ValueError, match="enable_metadata_routing=True"):
+    message = "enable_metadata_routing=True"
+    with pytest.warns(MissingQueryWarning, match=message), pytest.raises(ValueError, match=message):
         search.fit(X, y, qid=qid)
 
 

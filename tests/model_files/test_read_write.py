@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from pairgram import Pairgram, RankRLS, RankRLSCV, load_model, make_ranking
+from pairgram import Pairgram, RankRLS, RankRLSCV, dump_letor, load_model, make_ranking
 from pairgram.model_files.read_write import read_file, write_file
 
 # What a file may hold: a RankRLS of three features.
@@ -128,10 +128,31 @@ def test_foreign_files_are_refused(tmp_path):
         with pytest.raises(ValueError, match="not a file that pairgram wrote"):
             Pairgram.load(path)
     Pairgram.from_rows(np.eye(3), [0, 1, 2]).save(path)
-    with pytest.raises(ValueError, match="holds 'Pairgram', want 'RankRLS'"):
+    with pytest.raises(
+        ValueError, match=r"holds statistics, want a model: Pairgram\.load reads it"
+    ):
         load_model(path)
+    RankRLS().fit(np.eye(3), [0, 1, 2]).save(path)
+    with pytest.raises(ValueError, match="holds a model, 'RankRLS', want Pairgram: load_model rea"):
+        Pairgram.load(path)
     with pytest.raises(FileNotFoundError):
         load_model(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("kind", [FileNotFoundError, NotADirectoryError])
+def test_a_missing_folder_is_named(tmp_path, kind):
+    folder = tmp_path / "none"
+    if kind is NotADirectoryError:
+        folder.write_text("a file")
+    for save in (
+        RankRLS().fit(np.eye(3), [0, 1, 2]).save,
+        Pairgram.from_rows(np.eye(3), [0, 1, 2]).save,
+        lambda path: dump_letor(path, np.eye(3), [0, 1, 2]),
+    ):
+        with pytest.raises(kind) as caught:
+            save(folder / "model")
+        assert f"path must be in a folder that exists, and {folder} is none" in str(caught.value)
+        assert caught.value.filename == str(folder / "model")
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """What all rankers share: bad rows and labels are named, failed fits undo themselves, files."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 
@@ -11,6 +12,7 @@ from pairgram import (
     KernelMap,
     MPRank,
     Nystroem,
+    Pairgram,
     PairwiseELM,
     PairwiseELMCV,
     PointwiseELM,
@@ -75,6 +77,42 @@ def test_bad_sparse_rows_are_named(make, data):
     for ranker in (RankRLS(), RankSVM(), RankRLS(kernel="rbf")):
         with pytest.raises(ValueError, match=r"^Input X contains NaN: row 7, column 3, .*$"):
             ranker.fit(make(bad), y, qid=qid)
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [RankRLS(), RankRLS(kernel="rbf"), RankRLS(feature_map=RandomNodes(4)), RankSVM(), ELMRank()],
+    ids=repr,
+)
+def test_bad_columns_of_frames_are_named(ranker, data):
+    X, y, qid = data
+    good = pd.DataFrame(X, columns=list("abcde"))
+    bad = good.copy()
+    bad.iloc[7, 3] = np.nan
+    message = r"^Input X contains NaN: row 7, column 3 \('d'\), counted from 0$"
+    for call in (
+        lambda: ranker.fit(bad, y, qid=qid),
+        lambda: ranker.fit(good, y, qid=qid).predict(bad),
+        lambda: Pairgram.from_rows(bad, y, qid=qid),
+        lambda: RandomNodes(4).fit(bad),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+    with pytest.raises(ValueError, match=r"^Input X of cv contains NaN: row 7, column 3 \('d'\)"):
+        RankRLSCV(cv=(bad, y, qid)).fit(good, y, qid=qid)
+    with pytest.raises(ValueError, match=r"row 7, column 3, counted from 0$"):
+        ranker.fit(pd.DataFrame(bad.to_numpy()), y, qid=qid)
+
+
+@pytest.mark.parametrize("ranker", [RankRLS(), RankRLSCV(), RankSVM(), ELMRank()], ids=repr)
+def test_ids_by_position_are_told_to_be_a_keyword(ranker, data):
+    X, y, qid = data
+    name = type(ranker).__name__
+    message = rf"^{name}\.fit takes X and y by position, got 3 .* as in fit\(X, y, qid=qid\)$"
+    with pytest.raises(TypeError, match=message):
+        ranker.fit(X, y, qid)
+    with pytest.raises(TypeError, match=rf"^{name}\.score takes X and y by position, got 3"):
+        ranker.fit(X, y, qid=qid).score(X, y, qid)
 
 
 def test_large_rows_are_not_infinite():

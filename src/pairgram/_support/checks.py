@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -22,9 +24,12 @@ __all__ = [
     "check_size",
     "check_text",
     "first_not_finite",
+    "naming_not_finite",
     "require_finite",
     "warn_caller",
 ]
+
+_COLUMN = "not_finite_column"  # an attribute of errors, for who knows the column's name
 
 
 def check_flag(name: str, value: Any) -> None:
@@ -63,6 +68,19 @@ def check_at_least_zero(name: str, value: Any) -> float:
     return float(value)
 
 
+@contextmanager
+def naming_not_finite(names: Sequence[Any] | None) -> Iterator[None]:
+    """Let an error of `require_finite` say what the column is called too, where it has a name."""
+    try:
+        yield
+    except ValueError as error:
+        number = vars(error).get(_COLUMN)
+        if names is None or number is None or number >= len(names) or names[number] == number:
+            raise
+        message = str(error).replace(f"column {number}", f"column {number} ({names[number]!r})")
+        raise ValueError(message) from None
+
+
 def require_finite(X: Any, name: str, *, with_row: bool = True) -> None:
     """Raise a ValueError that names the row and column where a dense or CSR matrix is not finite.
 
@@ -71,7 +89,9 @@ def require_finite(X: Any, name: str, *, with_row: bool = True) -> None:
     if (found := first_not_finite(X)) is not None:
         what, row, column = found
         place = f"row {row}, column {column}" if with_row else f"column {column}"
-        raise ValueError(f"Input {name} contains {what}: {place}, counted from 0")
+        error = ValueError(f"Input {name} contains {what}: {place}, counted from 0")
+        vars(error)[_COLUMN] = column
+        raise error
 
 
 def first_not_finite(X: Any) -> tuple[str, int, int] | None:
@@ -115,7 +135,7 @@ def check_alpha(alpha: Any) -> None:
         raise ValueError(f"alpha must be finite and >= 0, got {alpha!r}")
 
 
-def check_alphas(alphas: ArrayLike, name: str = "alphas") -> Vector:
+def check_alphas(alphas: ArrayLike, name: str = "alphas", *, zero: bool = False) -> Vector:
     """Return `alphas` as a float64 vector in the caller's order, each finite and > 0.
 
     Parameters
@@ -123,18 +143,21 @@ def check_alphas(alphas: ArrayLike, name: str = "alphas") -> Vector:
     alphas : array-like of shape (n_alphas,)
     name : str, default="alphas"
         What the error message calls them.
+    zero : bool, default=False
+        Whether 0 is taken too.
 
     Raises
     ------
     ValueError
-        If it is empty, not one-dimensional, or holds a value that is not finite and > 0.
+        If it is empty, not one-dimensional, or holds a value that is not as described.
     """
     values: Vector = real_array(alphas, name)
     if values.ndim != 1 or values.size == 0:
         raise ValueError(f"{name} must be a non-empty 1-d array, got shape {values.shape}")
-    bad = ~(np.isfinite(values) & (values > 0))
+    bad = ~(np.isfinite(values) & ((values >= 0) if zero else (values > 0)))
     if bad.any():
-        raise ValueError(f"{name} must be finite and > 0, got {values[np.argmax(bad)]}")
+        least = ">= 0" if zero else "> 0"
+        raise ValueError(f"{name} must be finite and {least}, got {values[np.argmax(bad)]}")
     return np.ascontiguousarray(values)
 
 

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
-__all__ = ["naming", "printable", "replacing", "shown"]
+__all__ = ["kind_of_binary", "naming", "printable", "replacing", "shown"]
+
+_CONTROL = bytes({*range(9), *range(14, 32), 127})
 
 
 def shown(path: str | bytes | os.PathLike[Any]) -> str:
@@ -17,6 +19,14 @@ def shown(path: str | bytes | os.PathLike[Any]) -> str:
     A path may hold line breaks, and sequences that a terminal obeys.
     """
     return printable(os.fsdecode(os.fspath(path)))
+
+
+def kind_of_binary(head: bytes) -> str | None:
+    """Tell what a file is that cannot be text, by its first bytes; None where it may be text."""
+    if head[8:10] == b'{"':
+        return "a file that pairgram saved" if b"pairgram-" in head else "a safetensors file"
+    n_control = len(head) - len(head.translate(None, _CONTROL))
+    return "a binary file" if n_control > max(3, len(head) // 20) else None
 
 
 def printable(text: str) -> str:
@@ -51,7 +61,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     ValueError
         If `path` names a folder or a device.
     OSError
-        If the file cannot be written; it names `path`, and what stood there is untouched.
+        If the file cannot be written; it names `path`, and the folder where that is missing. What
+        stood there is untouched.
     """
     target = os.path.realpath(os.fspath(path))
     if os.path.exists(target) and not os.path.isfile(target):
@@ -61,7 +72,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(8)}.tmp")
     with naming(path, temporary):
-        raw = open(temporary, "xb")  # noqa: SIM115  (closed below, before it is renamed)
+        try:
+            raw = open(temporary, "xb")  # noqa: SIM115  (closed below, before it is renamed)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            missing = f"path must be in a folder that exists, and {shown(folder)} is none"
+            raise OSError(error.errno, missing, os.fspath(path)) from None
         try:
             with raw:
                 yield raw

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from pairgram.cli import options as opt
-from pairgram.cli.report import print_json, print_lines, print_table, show_alpha
+from pairgram.cli.report import print_json, print_lines, print_table, show_rows
 
 __all__ = ["demo", "run_demo"]
 
@@ -100,10 +100,10 @@ def demo(
             (
                 row["model"],
                 *row["test"].values(),
-                "" if row["alpha"] is None else show_alpha(row["alpha"]),
+                row["alpha"] or "",
                 "" if row["seconds"] is None else row["seconds"],
             )
-            for row in rows
+            for row in show_rows(rows)
         ],
         title=f"{size}, {DATA['n_documents']} documents of {DATA['n_features']} features each",
     )

@@ -14,7 +14,7 @@ from pairgram._support.files import shown
 from pairgram.cli import options as opt
 from pairgram.cli.model_options import ModelName, with_settings
 from pairgram.cli.models import Model, chosen, get_model, tried
-from pairgram.cli.report import count, print_json, print_table, show_settings, working
+from pairgram.cli.report import count, print_json, print_table, show_rows, show_settings, working
 from pairgram.cli.settings import Settings
 
 __all__ = ["cv", "train"]
@@ -30,7 +30,7 @@ def train(
     model: ModelName = "rankrls",
     alpha: Annotated[
         float | None,
-        typer.Option(metavar="X", help="Ridge > 0, instead of a choice among --alphas."),
+        typer.Option(metavar="X", help="Ridge >= 0, instead of a choice among --alphas."),
     ] = None,
     valid: Annotated[
         Path | None,
@@ -80,8 +80,8 @@ def train(
     if alpha is not None:
         if settings.alphas is not None:
             raise ValueError("give --alpha or --alphas, not both")
-        if not (math.isfinite(alpha) and alpha > 0):
-            raise ValueError(f"--alpha must be finite and > 0, got {alpha:g}")
+        if not (math.isfinite(alpha) and alpha >= 0):
+            raise ValueError(f"--alpha must be finite and >= 0, got {alpha:g}")
         settings = replace(settings, alphas=[alpha])
     entry = get_model(model, settings)
     scoring = opt.choice_metric(metric, convention, entry.metric)
@@ -195,7 +195,7 @@ def cv(
     tries = count(len(path), "setting")
     print_table(
         [*columns, name],
-        [[*(show_settings(row)[key] for key in columns), row["score"]] for row in path],
+        [[*(row[key] for key in columns), row["score"]] for row in show_rows(path)],
         title=f"{opt.name_of(file)}: {model}, {held_by}, {tries} in {seconds:.2f} s",
         marked=path.index(best),
     )

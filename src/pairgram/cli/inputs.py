@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from pairgram._support.files import naming, shown
+from pairgram._support.files import kind_of_binary, naming, shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,6 +75,9 @@ def load_scores(path: Path, n_rows: int) -> NDArray[Any]:
     scores = np.empty(n_rows)
     n_scores = 0
     with opened(path) as file:
+        found = kind_of_binary(file.peek(1024)[:1024])
+        if found is not None:
+            raise ValueError(f"{name_of(path)}: found {found}, want a score on every line")
         for score in _scores(file, name_of(path)):
             if n_scores == n_rows:
                 raise ValueError(

@@ -198,7 +198,7 @@ def _settings(
     threads: Threads = None,
 ) -> Settings:
     return Settings(
-        alphas=None if alphas is None else parse_grid(alphas, "--alphas"),
+        alphas=None if alphas is None else parse_grid(alphas, "--alphas", zero=True),
         Cs=None if Cs is None else parse_grid(Cs, "--Cs"),
         pairs=pairs or (),
         targets=target or ("label",),

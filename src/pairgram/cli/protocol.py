@@ -15,7 +15,7 @@ from pairgram._support.files import printable
 from pairgram.cli import options as opt
 from pairgram.cli.model_options import ModelName, with_settings
 from pairgram.cli.models import Model, chosen, get_model
-from pairgram.cli.report import print_json, print_table, progress, show_settings
+from pairgram.cli.report import print_json, print_table, progress, show_rows
 from pairgram.cli.settings import Settings
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def letor(
 
 def _print_report(report: dict[str, Any], convention: str) -> None:
     metric, folds, mean = report["metric"], report["folds"], report["mean"]
-    params = [show_settings(fold["params"]) for fold in folds]
+    params = show_rows([fold["params"] for fold in folds])
     varied = [
         name
         for name in params[0]

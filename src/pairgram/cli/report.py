@@ -200,14 +200,29 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 
 def show_settings(params: dict[str, Any]) -> dict[str, Any]:
     """Return chosen settings with alpha, C and gamma as powers of two where they are."""
-    powers = ("alpha", "C", "gamma")
-    return {name: show_alpha(v) if name in powers else v for name, v in params.items()}
+    return show_rows([params])[0]
 
 
-def show_alpha(alpha: float) -> str:
-    """Return ``2^7`` for 128.0, six digits of other numbers."""
-    fraction, exponent = math.frexp(alpha)
-    return f"2^{exponent - 1}" if fraction == 0.5 else f"{alpha:.6g}"
+def show_rows(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows of settings as `show_settings` does, but a column in one spelling.
+
+    Its values are powers of two where all are.
+    """
+    spelled = [dict(row) for row in rows]
+    for name in ("alpha", "C", "gamma"):
+        having = [row for row in spelled if row.get(name) is not None]
+        column = show_alphas([row[name] for row in having])
+        for row, text in zip(having, column, strict=True):
+            row[name] = text
+    return spelled
+
+
+def show_alphas(alphas: Sequence[float]) -> list[str]:
+    """Return ``2^7`` for 128.0 where all are powers of two, else six digits of each."""
+    parts = [math.frexp(alpha) for alpha in alphas]
+    if all(fraction == 0.5 for fraction, _ in parts):
+        return [f"2^{exponent - 1}" for _, exponent in parts]
+    return [f"{alpha:.6g}" for alpha in alphas]
 
 
 @contextmanager

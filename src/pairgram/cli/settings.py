@@ -58,7 +58,7 @@ class Settings:
     """What the options say; a default stands for an option that is not given.
 
     An empty grid is one that the model is to make itself (``auto``). 0 components stand for as
-    many as there are rows (``all``).
+    many as there are rows (``all``). Which kernels there are depends on the model.
     """
 
     alphas: Sequence[float] | None = None
@@ -90,7 +90,6 @@ class Settings:
             ("weighting", (self.weighting,), WEIGHTINGS),
             ("scope", (self.scope,), SCOPES),
             ("activation", self.activation, ACTIVATIONS),
-            ("kernel", (self.kernel,), tuple(KERNELS)),
             ("landmarks", (self.landmarks,), LANDMARKS),
         ):
             for value in values:
@@ -122,7 +121,7 @@ def heeds(kernel: str | None, parameter: str) -> bool:
     return kernel is not None and parameter in KERNELS.get(kernel, ())
 
 
-def parse_grid(text: str, option: str) -> list[float]:
+def parse_grid(text: str, option: str, *, zero: bool = False) -> list[float]:
     """Return the grid that a text such as ``2^-15:2^24`` or ``0.1,1,10`` names, [] for ``auto``.
 
     ``b^i:b^j`` stands for b to all whole powers from i to j, ``b^i:b^j:s`` for every s-th of them.
@@ -132,6 +131,8 @@ def parse_grid(text: str, option: str) -> list[float]:
     ----------
     text, option : str
         The option is named in errors.
+    zero : bool, default=False
+        Whether 0 may be a value.
 
     Raises
     ------
@@ -147,7 +148,7 @@ def parse_grid(text: str, option: str) -> list[float]:
         parts = item.split(":")
         (base, low), (other, high) = (_power(end, option) for end in (parts[0], parts[:2][-1]))
         if len(parts) == 1:
-            values.append(_positive(base, low, item, option))
+            values.append(0.0 if zero and base == 0 < low else _positive(base, low, item, option))
             continue
         step = parts[2] if len(parts) == 3 else "1"
         good = len(parts) <= 3 and re.fullmatch("[1-9][0-9]{0,5}", step)

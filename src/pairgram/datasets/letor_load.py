@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 from pairgram import _core
-from pairgram._support.files import naming, shown
+from pairgram._support.files import kind_of_binary, naming, shown
 from pairgram._support.memory import available_memory
 from pairgram._support.threads import resolve_n_threads
 from pairgram.datasets.compressed import DAMAGE, unpacked
@@ -21,6 +21,7 @@ __all__ = ["as_text_ids", "count_features", "load_letor", "looks_like_letor", "r
 
 _CHUNK_SIZE = 1 << 22
 _PIECE_SIZE = 1 << 18  # the text that a thread takes at a time: with its numbers it fits its cache
+_HEAD_SIZE = 1024  # of the text, which tells binary files
 _MAX_FEATURES = 2**31 - 1
 
 Loaded = tuple[Any, NDArray[np.float64], NDArray[Any] | None]
@@ -100,7 +101,8 @@ def load_letor(
         no decimal integer, is 0 (unless `zero_based`), exceeds `n_features` or 2^31 - 1, or does
         not increase; an id in some rows and none in others, or none that can be one (see Notes);
         more than 2^28 bytes. The message names the file, the line (the first wrong one) and the
-        token. If a dense `X` would not fit into memory.
+        token, or says that the file is a model or another binary file. If a dense `X` would not
+        fit into memory.
     OSError
         If the file cannot be opened or read, e.g. FileNotFoundError; it names the file.
 
@@ -227,6 +229,7 @@ def _feed(parser: Any, raw: io.BufferedReader, name: str) -> None:
     """Feed the parser the bytes of the file, unpacked."""
     buffer = memoryview(bytearray(_CHUNK_SIZE))
     kind, file = unpacked(raw)
+    head = b""
     while True:
         try:
             size = file.readinto(buffer)  # type: ignore[attr-defined]
@@ -237,10 +240,20 @@ def _feed(parser: Any, raw: io.BufferedReader, name: str) -> None:
                 f"{name}:{parser.n_lines + 1}: found a damaged or cut-off {kind} stream, "
                 f"want a whole one: {error}"
             ) from None
+        head = head or bytes(buffer[: min(size, _HEAD_SIZE)])
+        try:
+            if size:
+                parser.feed(buffer[:size])
+            else:
+                parser.finish()
+        except ValueError:
+            if (found := kind_of_binary(head)) is not None:
+                raise ValueError(
+                    f"{name}: found {found}, want a LETOR file, text of a line for each document"
+                ) from None
+            raise
         if not size:
-            break
-        parser.feed(buffer[:size])
-    parser.finish()
+            return
 
 
 def _ids(parser: Any) -> NDArray[Any] | None:

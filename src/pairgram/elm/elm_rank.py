@@ -327,7 +327,7 @@ class ELMRankCV(_ELMRank):
 
     Parameters
     ----------
-    alphas : array-like of shape (n_alphas,), each > 0, or None, default=None
+    alphas : array-like of shape (n_alphas,), each ≥ 0, or None, default=None
         None: ``10^-5 … 10^1``, as in the paper.
     Cs : array-like of shape (n_Cs,), each > 0, or None, default=None
         None: ``2^1 … 2^25``.
@@ -569,7 +569,7 @@ class ELMRankCV(_ELMRank):
 
     def _grid_axes(self) -> tuple[Vector, Vector]:
         """Return the alphas and the Cs to choose from, in the caller's order."""
-        alphas = ALPHAS if self.alphas is None else check_alphas(self.alphas)
+        alphas = ALPHAS if self.alphas is None else check_alphas(self.alphas, zero=True)
         return alphas, CS if self.Cs is None else check_alphas(self.Cs, "Cs")
 
     def _parameters_to_save(self) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pairgram._support.arrays import naming_columns, readable, real_array
+from pairgram._support.arrays import column_names, naming_columns, readable, real_array
 from pairgram._support.blocks import block_rows
-from pairgram._support.checks import require_finite
+from pairgram._support.checks import naming_not_finite, require_finite
 from pairgram._support.sparse_input import checked_sparse
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.whole_fit import WholeFit
@@ -153,7 +153,7 @@ def finite_rows(estimator: Any, X: Any, *, reset: bool, sparse: Any = "csr") -> 
         If X is not as described; names the column of NaN and infinity, and the row in a fit:
         rows that know the estimator may come in blocks.
     """
-    X = readable(X, "X")
+    names, X = column_names(X), readable(X, "X")
     with naming_columns(X, "X"):
         X = validate_data(
             estimator,
@@ -164,7 +164,8 @@ def finite_rows(estimator: Any, X: Any, *, reset: bool, sparse: Any = "csr") -> 
             order="C",
             ensure_all_finite=False,
         )
-    require_finite(X, "X", with_row=reset)
+    with naming_not_finite(names):
+        require_finite(X, "X", with_row=reset)
     return X
 
 

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from pairgram._support.checks import check_alpha, check_alphas, check_text
+from pairgram._support.checks import check_alpha, check_alphas, check_text, naming_not_finite
 from pairgram._support.files import shown
 from pairgram._support.types import Rows, Vector
 from pairgram.feature_maps.known import describe_map, restore_map, same_map
@@ -245,7 +245,8 @@ class Pairgram:
         )
         checked = data.queries.ids is not None and self.settings.scope != "global"
         ids = self._ids.of_rows(data.queries) if checked else self._ids
-        self._add(data, counts=True)
+        with naming_not_finite(names):
+            self._add(data, counts=True)
         self.feature_names_in_, self._ids = names, ids
         return self
 

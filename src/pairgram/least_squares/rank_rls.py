@@ -208,8 +208,9 @@ class RankRLSCV(RidgeSearch):
 
     Parameters
     ----------
-    alphas : array-like of shape (n_alphas,), each > 0, or None, default=None
-        None: ``λ_max(G) / 1e4 · 2^k`` for k = −18 … 15, for each combination of the others.
+    alphas : array-like of shape (n_alphas,), each ≥ 0, or None, default=None
+        None: ``λ_max(G) / 1e4 · 2^k`` for k = −18 … 15, for each combination of the others. 0 is
+        the solution of the smallest norm; where others are as good, its held-out score may be NaN.
     pairs, target, scale : a value as in `RankRLS`, or a list of values to choose from
         Where True is among the scales, all is solved in the primal.
     gamma : float > 0 or None, or a list of such to choose from, default=None
@@ -363,7 +364,7 @@ class RankRLSCV(RidgeSearch):
                 as_list(self.pairs, "pairs"), as_list(self.target, "target"), scales
             )
         ]
-        return combinations, None if self.alphas is None else check_alphas(self.alphas)
+        return combinations, None if self.alphas is None else check_alphas(self.alphas, zero=True)
 
     def _parameters_to_save(self) -> dict[str, Any]:
         """A model file holds the chosen RankRLS."""

@@ -15,7 +15,7 @@ from safetensors.numpy import save
 
 from pairgram._core import __version__
 from pairgram._support.files import replacing, shown
-from pairgram.model_files.kinds import check_contents
+from pairgram.model_files.kinds import MODELS, STATISTICS, check_contents
 from pairgram.model_files.schema import brief
 
 __all__ = ["read_file", "write_file", "written_by"]
@@ -98,7 +98,7 @@ def read_file(
     if metadata.get("sha256") != _digest(kind, text, arrays):
         raise ValueError(f"{name}: damaged, its checksum does not match its contents")
     if kinds is not None and kind not in kinds:
-        raise ValueError(f"{name}: holds {brief(kind)}, want {' or '.join(map(repr, kinds))}")
+        raise ValueError(f"{name}: {_of_other_kind(kind, kinds)}")
     try:
         settings = json.loads(text)
         check_contents(kind, arrays, settings)
@@ -110,6 +110,15 @@ def read_file(
             f"{name}: {error} (the file says it is of pairgram {version}, this is {__version__})"
         ) from None
     return kind, arrays, settings
+
+
+def _of_other_kind(kind: str, kinds: tuple[str, ...]) -> str:
+    """Say which function reads a file that holds something else than `kinds`."""
+    if kind in STATISTICS:
+        return f"holds statistics, want a model: {kind}.load reads it"
+    if kind in MODELS:
+        return f"holds a model, {brief(kind)}, want {' or '.join(kinds)}: load_model reads it"
+    return f"holds {brief(kind)}, want {' or '.join(map(repr, kinds))}"
 
 
 def _contents(

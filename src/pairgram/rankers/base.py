@@ -13,9 +13,9 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairgram._support.arrays import naming_columns, readable, refuse_lossy
-from pairgram._support.checks import require_finite
+from pairgram._support.checks import naming_not_finite, require_finite
 from pairgram._support.row_warnings import warn_of_rows, without_row_warnings
-from pairgram._support.whole_fit import WholeFit
+from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.feature_maps.known import describe_map, is_known, is_native, set_threads
 from pairgram.feature_maps.random_nodes import RandomNodes
 from pairgram.metrics import get_metric
@@ -218,11 +218,14 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         up to 64 MiB. Assign a new array to change a fitted map: a change within its arrays may go
         unseen.
         """
-        return scores_of(self, self._rows_to_score(X))
+        rows = self._rows_to_score(X)
+        with naming_not_finite(getattr(self, "feature_names_in_", None)):
+            return scores_of(self, rows)
 
     def _rows_to_score(self, X: Any) -> Any:
         return checked_rows(self, X)
 
+    @by_keyword
     def score(
         self,
         X: Any,

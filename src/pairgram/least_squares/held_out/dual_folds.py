@@ -65,7 +65,7 @@ def fold_scores(
         The decomposition of the dual system of all rows.
     splits : list of (training rows, test rows)
         As `is_from_decomposition` wants them.
-    alphas : ndarray of shape (n_alphas,), descending, > 0
+    alphas : ndarray of shape (n_alphas,), descending, ≥ 0
     n_threads : int or None
 
     Returns

@@ -44,7 +44,7 @@ def scores_without_folds(
     folds : list of ndarray of int64
         Every row is in one of them; with the rows of whole queries, or, pointwise with a weighting
         other than "queries", of any rows.
-    alphas : ndarray of shape (n_alphas,), descending, > 0
+    alphas : ndarray of shape (n_alphas,), descending, ≥ 0
     n_threads : int or None
 
     Notes

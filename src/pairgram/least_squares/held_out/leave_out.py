@@ -60,7 +60,7 @@ def leave_query_out(
     settings : PairSettings
     ridge : RidgePath
         The decomposition of the statistics of all rows; its feature scaling is held fixed.
-    alphas : ndarray of shape (n_alphas,), descending, > 0
+    alphas : ndarray of shape (n_alphas,), descending, ≥ 0
     statistics : callable
         Returns the statistics of all rows, which refits alone need.
     n_threads : int or None

@@ -22,6 +22,7 @@ __all__ = [
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 # The statistics of float32 rows are summed in float32 within a block, and in float64 over blocks.
 ROUNDING_OF_FLOAT32 = float(np.finfo(np.float32).eps) / 16
+SMALLEST_SHARE = 1e-200  # of λ_max, that a ridge counts as
 LARGEST_SHARE = 1e-4  # of the range, as in compiled code: scores further apart never tie
 
 
@@ -73,9 +74,15 @@ class PathTies:
             _rounding(data, ridge),
         )
 
+    @property
+    def _ratios(self) -> Vector:
+        """Return ``λ_max / alpha``, (n_models,), finite for a ridge of 0 too."""
+        least = max(SMALLEST_SHARE * self.largest, float(np.finfo(np.float64).tiny))
+        return self.largest / np.maximum(self.alphas, least)
+
     def of_pairs(self, model: int) -> float:
         """Return how large the rounding error of a difference of two held-out scores may be."""
-        share = self.rounding * self.largest / float(self.alphas[model])
+        share = self.rounding * float(self._ratios[model])
         return 2 * min(share, LARGEST_SHARE) * self.spread
 
     def join(self, scores: Vector, queries: Queries, n_threads: int | None) -> Vector:
@@ -94,7 +101,7 @@ class PathTies:
             scores,
             queries.offsets,
             queries.order,
-            self.largest / self.alphas,
+            self._ratios,
             self.spread,
             self.rounding,
             resolve_n_threads(n_threads),
