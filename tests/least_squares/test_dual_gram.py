@@ -155,7 +155,7 @@ def test_a_kernel_that_is_made_of_rows(problem, settings, kernel, sparse):
     if given_K.has_pairs(settings).sum() < 2:
         return
     scores = [
-        leave_out.leave_query_out(data, total, total.decompose(), alphas)
+        leave_out.leave_query_out(data, total.settings, total.decompose(), alphas, lambda: total)
         for data, total in ((made_K, one), (given_K, other))
     ]
     assert_scores(*scores, problem.y)
@@ -176,7 +176,7 @@ def test_leave_query_out_of_a_large_problem(monkeypatch, block_bytes):
     alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
     for alpha, coef in zip(alphas, ridge.coef(alphas), strict=True):
         assert_scores(K @ coef, K @ explicit(problem, K, settings, alpha), y)
-    scores = leave_out.leave_query_out(data, total, ridge, alphas)
+    scores = leave_out.leave_query_out(data, total.settings, ridge, alphas, lambda: total)
     rows = np.arange(len(y))
     splits = [(rows[problem.query != q], rows[problem.query == q]) for q in range(12)]
     for (_, test), expected in zip(
@@ -202,7 +202,7 @@ def test_directions_that_queries_barely_see():
         expected = K @ explicit(problem, K, settings, alphas[0])
         assert_scores(K @ ridge.coef(alphas)[0], expected, problem.y, tolerance)
         assert_scores(K @ total.solve(alphas[0]), expected, problem.y, tolerance)
-        scores = leave_out.leave_query_out(data, total, ridge, alphas)
+        scores = leave_out.leave_query_out(data, total.settings, ridge, alphas, lambda: total)
         expected = np.hstack(refits(problem, K, settings, alphas, splits))
         assert_scores(scores, expected, problem.y, tolerance)
 
@@ -216,7 +216,7 @@ def assert_held_out(problem, settings, tolerances):
     total = DualGram(data, settings)
     ridge = total.decompose()
     alphas = ridge.eigenvalues.max() * 10.0 ** np.arange(0, -2 * len(tolerances), -2)
-    scores = leave_out.leave_query_out(data, total, ridge, alphas)
+    scores = leave_out.leave_query_out(data, total.settings, ridge, alphas, lambda: total)
     rows = np.arange(len(problem.y))
     splits = [(rows[problem.query != q], rows[problem.query == q]) for q in set(problem.query)]
     expected = refits(problem, K, settings, alphas, splits)
@@ -255,7 +255,7 @@ def test_leave_query_out(problem, settings, kernel):
     total = DualGram(data, settings)
     ridge = total.decompose()
     alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
-    scores = leave_out.leave_query_out(data, total, ridge, alphas)
+    scores = leave_out.leave_query_out(data, total.settings, ridge, alphas, lambda: total)
     rows = np.arange(len(problem.y))
     queries = [rows[problem.query == q] for q in np.unique(problem.query)]
     splits = [(np.setdiff1d(rows, test), test) for test in queries]
@@ -273,7 +273,9 @@ def test_leave_query_out_of_global_pairs(pairs):
     data = data_of(problem, K)
     total = DualGram(data, settings)
     alphas = np.array([10.0, 0.1])
-    scores = leave_out.leave_query_out(data, total, total.decompose(), alphas)
+    scores = leave_out.leave_query_out(
+        data, total.settings, total.decompose(), alphas, lambda: total
+    )
     rows = np.arange(len(y))
     splits = [(rows[problem.query != q], rows[problem.query == q]) for q in range(8)]
     for (_, test), expected in zip(
@@ -296,7 +298,7 @@ def test_leave_row_out(pairs, weighting):
     total = DualGram(data, settings)
     ridge = total.decompose()
     alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
-    scores = leave_out.leave_row_out(data, total, ridge, alphas)
+    scores = leave_out.leave_row_out(data, total.settings, ridge, alphas, lambda: total)
     for row in range(n):
         train = np.delete(np.arange(n), row)
         share = v[train] / v[train].sum()
@@ -318,7 +320,7 @@ def test_rows_held_out_that_would_be_rounding_error(pairs, kernel):
     total = DualGram(data, settings) if kernel else Pairgram.from_data(data, settings)
     ridge = total.decompose()
     alphas = ridge.eigenvalues.max() * np.array([1e-6, 1e-9, 1e-12, 1e-14, 1e-16])
-    scores = leave_out.leave_row_out(data, total, ridge, alphas)
+    scores = leave_out.leave_row_out(data, total.settings, ridge, alphas, lambda: total)
     assert np.isnan(scores[2:]).any(axis=1).all()
     for row in range(3):
         train = np.delete(np.arange(30), row)

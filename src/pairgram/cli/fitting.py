@@ -53,8 +53,8 @@ def train(
     """Fit a model, choose its settings, write it to a file.
 
     Every combination of --alphas or --Cs, --gamma, --pairs and --target is scored on queries that
-    the model has not seen: each query in turn (exact leave-query-out), those of folds (elmrank: 10
-    folds, RankSVMs: 5), or those of --valid. The best is fitted to all of FILE. The score printed
+    the model has not seen: each query in turn (exact leave-query-out), those of five folds
+    (elmrank, RankSVMs), or those of --valid. The best is fitted to all of FILE. The score printed
     is that of the best on held-out queries; the seconds are those of fitting and choosing. A file
     without qids is refused, but for models that do not compare rows within queries (rls,
     elm-pointwise, elmrank), unless --one-query is given.
@@ -85,7 +85,7 @@ def train(
         settings = replace(settings, alphas=[alpha])
     entry = get_model(model, settings)
     scoring = opt.choice_metric(metric, convention, entry.metric)
-    entry.search(settings, None, scoring)  # refuses what it cannot take, before reading
+    entry.search(settings, scoring)  # refuses what it cannot take, before reading
     data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=settings.n_threads)
     held_out = None
     if valid is not None:
@@ -98,15 +98,15 @@ def train(
             names = (opt.name_of(without), opt.name_of(other))
             raise ValueError("{}: found no qid, want ids as in {}".format(*names))
         opt.warn_of_no_ids(valid, held_out)
-    search = entry.search(settings, held_out, scoring)
+    search = entry.search(settings, scoring)
     opt.require_ids(file, data, search, one_query)
     opt.warn_of_no_ids(file, data)
-    held_by = _held_out(entry, search, data) if valid is None else opt.name_of(valid)
     start = time.perf_counter()
     with opt.words_of_options(), working("fitting"), one_query_meant():
-        search.fit(data.X, data.y, qid=data.qid)
+        search.fit(data.X, data.y, qid=data.qid, validation=held_out)
     seconds = time.perf_counter() - start
     search.save(output)
+    held_by = _held_out(entry, search) if valid is None else opt.name_of(valid)
     report: dict[str, Any] = {
         "model": model,
         "params": chosen(search),
@@ -166,15 +166,14 @@ def cv(
     from pairgram.preferences.queries import one_query_meant
 
     entry = get_model(model, settings)
-    search = entry.search(settings, None, opt.choice_metric(metric, convention, entry.metric))
+    search = entry.search(settings, opt.choice_metric(metric, convention, entry.metric))
     data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=settings.n_threads)
     opt.warn_of_no_ids(file, data)
-    held_by = _held_out(entry, search, data)
     start = time.perf_counter()
     with opt.words_of_options(), working("fitting"), one_query_meant():
         search.fit(data.X, data.y, qid=data.qid)
     seconds = time.perf_counter() - start
-    path = tried(search)
+    held_by, path = _held_out(entry, search), tried(search)
     best = {**chosen(search), "score": float(search.best_score_)}
     name = search.scoring_.name
     if as_json:
@@ -201,14 +200,7 @@ def cv(
     )
 
 
-def _held_out(entry: Model, search: Any, data: Any) -> str:
-    """Return what is held out without a validation set; a short file gets as few folds as it has.
-
-    These are of queries, or of rows where there is one query, two rows or more in each.
-    """
-    if not isinstance(search.cv, int):
-        return entry.held_out
-    n_queries = opt.n_queries(data)
-    most = n_queries if n_queries > 1 else len(data.y) // 2
-    search.set_params(cv=max(2, min(search.cv, most)))
-    return f"{search.cv} folds"
+def _held_out(entry: Model, search: Any) -> str:
+    """Return what was held out without a validation set."""
+    n_splits = sum(name.startswith("split") for name in search.cv_results_)
+    return f"{n_splits} folds" if n_splits else entry.held_out

@@ -27,9 +27,9 @@ class Model:
     summary : str
         One line for the help.
     search : callable
-        ``search(settings, cv, scoring)`` returns an estimator that chooses its settings in
-        ``fit(X, y, qid=...)`` as `RankRLSCV` does: with ``predict``, ``save``, ``best_score_``,
-        ``scoring_`` and ``cv_results_``. cv is a validation set or None.
+        ``search(settings, scoring)`` returns an estimator that chooses its settings in
+        ``fit(X, y, qid=..., validation=...)`` as `RankRLSCV` does: with ``predict``, ``save``,
+        ``best_score_``, ``scoring_`` and ``cv_results_``.
     takes : frozenset of str
         The fields of `Settings` that it heeds, besides ``n_threads``; others are refused.
     protocol : mapping of str to sequence of float
@@ -43,7 +43,7 @@ class Model:
     """
 
     summary: str
-    search: Callable[[Settings, Any, Metric | None], Any]
+    search: Callable[[Settings, Metric | None], Any]
     takes: frozenset[str]
     protocol: Mapping[str, Sequence[float]] = field(default_factory=dict)
     held_out: str = "leave-query-out"
@@ -51,7 +51,7 @@ class Model:
     metric: str | None = None
 
 
-def _rankrls(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
+def _rankrls(settings: Settings, scoring: Metric | None) -> Any:
     from pairgram.least_squares.rank_rls import RankRLSCV
 
     names = settings.pairs or ("kept", "dropped")
@@ -62,43 +62,39 @@ def _rankrls(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
         target=list(settings.targets),  # type: ignore[arg-type]
         scale=settings.scale,
         weighting=settings.weighting,  # type: ignore[arg-type]
-        cv=cv,
         scoring=scoring,
         n_threads=settings.n_threads,
         **_of_kernel(settings),
     )
 
 
-def _rls(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
-    return _rankrls(replace(settings, pairs=("none",)), cv, scoring)
+def _rls(settings: Settings, scoring: Metric | None) -> Any:
+    return _rankrls(replace(settings, pairs=("none",)), scoring)
 
 
-def _elm_pointwise(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
+def _elm_pointwise(settings: Settings, scoring: Metric | None) -> Any:
     from pairgram.elm.elm import PointwiseELMCV
 
-    return PointwiseELMCV(settings.Cs or None, cv=cv, scoring=scoring, **_of_elm(settings))
+    return PointwiseELMCV(settings.Cs or None, scoring=scoring, **_of_elm(settings))
 
 
-def _elm_pairwise(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
+def _elm_pairwise(settings: Settings, scoring: Metric | None) -> Any:
     from pairgram.elm.elm import PairwiseELMCV
 
     if "none" in settings.pairs:
         raise ValueError("--model elm-pairwise takes no --pairs none; --model elm-pointwise does")
     pairs = list(settings.pairs) or ["kept"]
-    return PairwiseELMCV(
-        settings.Cs or None, pairs=pairs, cv=cv, scoring=scoring, **_of_elm(settings)
-    )
+    return PairwiseELMCV(settings.Cs or None, pairs=pairs, scoring=scoring, **_of_elm(settings))
 
 
-def _elmrank(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
+def _elmrank(settings: Settings, scoring: Metric | None) -> Any:
     from pairgram.elm.elm_rank import ELMRankCV
 
     if "none" in settings.pairs or len(settings.pairs) > 1:
         raise ValueError("--model elmrank takes one --pairs, and not none")
     if len(settings.activation) > 1:
         raise ValueError("--model elmrank takes one --activation, not a mix of them")
-    said = {
-        "cv": cv,
+    said: dict[str, Any] = {
         "scoring": scoring,
         "scope": settings.scope,
         "n_estimators": settings.n_estimators,
@@ -113,38 +109,38 @@ def _elmrank(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
 
 
 def _ranksvm(
-    settings: Settings, cv: Any, scoring: Metric | None, feature_map: Sequence[Any] = (None,)
+    settings: Settings, scoring: Metric | None, feature_map: Sequence[Any] = (None,)
 ) -> Any:
     from pairgram.svm.rank_svm_cv import RankSVMCV
 
-    said = {"cv": cv, "tol": settings.tol}
+    said: dict[str, Any] = {} if settings.tol is None else {"tol": settings.tol}
     return RankSVMCV(
         settings.Cs or None,
         feature_map=list(feature_map),
         weighting=settings.weighting,  # type: ignore[arg-type]
         scoring=scoring,
         n_threads=settings.n_threads,
-        **{name: value for name, value in said.items() if value is not None},
+        **said,
     )
 
 
-def _rank_nystroem(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
+def _rank_nystroem(settings: Settings, scoring: Metric | None) -> Any:
     from pairgram.feature_maps.nystroem import Nystroem
 
     n_components = None if settings.n_components == 0 else settings.n_components or _COMPONENTS
     named = {"n_components": n_components, "landmarks": settings.landmarks or "uniform"}
     said: dict[str, Any] = {"degree": settings.degree, "coef0": settings.coef0}
     named |= {name: value for name, value in said.items() if value is not None}
-    return _ranksvm(settings, cv, scoring, _maps(Nystroem, settings, **named))
+    return _ranksvm(settings, scoring, _maps(Nystroem, settings, **named))
 
 
-def _rank_fourier(settings: Settings, cv: Any, scoring: Metric | None) -> Any:
+def _rank_fourier(settings: Settings, scoring: Metric | None) -> Any:
     from pairgram.feature_maps.random_fourier import RandomFourier
 
     if settings.n_components == 0:
         raise ValueError("--components all is of --model rank-nystroem")
     named = {"n_components": settings.n_components or _COMPONENTS}
-    return _ranksvm(settings, cv, scoring, _maps(RandomFourier, settings, **named))
+    return _ranksvm(settings, scoring, _maps(RandomFourier, settings, **named))
 
 
 def _maps(kind: Any, settings: Settings, **named: Any) -> list[Any]:
@@ -218,24 +214,20 @@ MODELS: Mapping[str, Model] = {
     "elmrank": Model(
         "two regularisers on 100 sigmoid nodes, pairs of all rows or --scope query",
         *(_elmrank, _NODES | {"alphas", "pairs", "scope", "n_estimators"}),
-        held_out="10 folds",
         metric="msd",
     ),
     "ranksvm": Model(
         "linear, squared hinge loss on preference pairs",
         *(_ranksvm, _SVM, _SVM_GRID),
-        held_out="5 folds",
     ),
     "rank-nystroem": Model(
         "the same on 500 Nystroem features of a kernel",
         *(_rank_nystroem, _KERNEL_SVM | {"landmarks", "degree", "coef0"}, _KERNEL_SVM_GRID),
-        held_out="5 folds",
         kernels=_KERNELS,
     ),
     "rank-fourier": Model(
         "the same on 500 random Fourier features of a kernel",
         *(_rank_fourier, _KERNEL_SVM, _KERNEL_SVM_GRID),
-        held_out="5 folds",
         kernels=("rbf", "laplacian", "cauchy"),
     ),
 }

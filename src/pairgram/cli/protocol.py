@@ -68,9 +68,9 @@ def run_protocol(
     names = list(dict.fromkeys((*PROTOCOL_METRICS, metric.name)))
     results = []
     for fold in folds:
-        search = model.search(settings, tuple(fold.valid), metric)
+        search = model.search(settings, metric)
         start = time.perf_counter()
-        search.fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+        search.fit(fold.train.X, fold.train.y, qid=fold.train.qid, validation=fold.valid)
         seconds = time.perf_counter() - start
         result: dict[str, Any] = {"fold": fold.name, "params": chosen(search)}
         for part in ("valid", "test"):
@@ -145,7 +145,7 @@ def letor(
     entry = get_model(model, settings)
     protocol = {n: grid for n, grid in entry.protocol.items() if getattr(settings, n) is None}
     settings = replace(settings, **protocol)  # type: ignore[arg-type]
-    entry.search(settings, None, scoring)  # refuses what it cannot take, before reading
+    entry.search(settings, scoring)  # refuses what it cannot take, before reading
     folds = load_letor_folds(
         folder,
         dtype="float32" if float32 else "float64",

@@ -28,7 +28,7 @@ from pairgram.least_squares.scheduler import Fitted, Grid, HoldOut, Steps, Whole
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
 from pairgram.model_selection.results import column_of, search_results
-from pairgram.model_selection.splits import N_SPLITS
+from pairgram.model_selection.splits import default_cv
 from pairgram.preferences.pairs import Pairs, PairSettings, Scope
 from pairgram.problem.data import RankingData
 from pairgram.rankers.base import LinearRanker
@@ -193,7 +193,7 @@ class _ELMRank(LinearRanker):
         """Fit the model of one (alpha, C) a target, and average it over the draws."""
         answers = yield [
             Whole(
-                Coordinates(replace(data, feature_map=draw)),
+                Coordinates(replace(data, feature_map=draw), small=True),
                 self._settings(),
                 labels,
                 lambda target, ridge, weight: grids[target].coef(ridge, weight)[0],
@@ -458,7 +458,7 @@ class ELMRankCV(_ELMRank):
             raise ValueError("ELMRankCV holds rows out, so X must have two or more, got 1 sample")
         cv, held_rows = self._held_rows(None, uses_qid, self._folds(data), validation)
         if held_rows is None and cv is None:
-            cv = N_SPLITS
+            cv = default_cv(data)
         judges = Judge.of_targets(data, labels, cv, held_rows, self.scoring, self.n_threads)
         ranges, (alphas, Cs) = self._ranges(), (np.sort(axis) for axis in self._grid_axes())
         alphas = alphas[::-1]  # ties go to the largest alpha and the smallest C
@@ -540,7 +540,7 @@ class ELMRankCV(_ELMRank):
         total: Any = 0.0
         for begin in range(0, len(nodes), step):
             part = nodes[begin : begin + step]
-            draws = [Coordinates(replace(data, feature_map=draw)) for draw in part]
+            draws = [Coordinates(replace(data, feature_map=draw), small=True) for draw in part]
             if judge.splits is not None:
                 splits = judge.splits
                 answers = yield [HoldOut(draw, settings, labels, splits, grid) for draw in draws]

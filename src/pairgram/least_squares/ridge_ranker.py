@@ -25,7 +25,7 @@ from pairgram.least_squares.scheduler import Grid, HoldOut, Request, Solve, Step
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
 from pairgram.model_selection.results import as_list, column_of, search_results
-from pairgram.model_selection.splits import N_SPLITS
+from pairgram.model_selection.splits import default_cv
 from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
 from pairgram.rankers.base import LinearRanker
@@ -371,7 +371,7 @@ class RidgeSearch(_FeaturesOrKernel):
         cv, held = self._held_rows(data.feature_map, uses_qid, self.cv, validation)
         if cv is None and held is None:
             cheap = all(is_cheap(data, settings, form) for settings in all_settings)
-            cv = None if cheap else N_SPLITS
+            cv = None if cheap else default_cv(data)
         judges = Judge.of_targets(data, labels, cv, held, self.scoring, self.n_threads)
         return [HeldOutRows(judge.data, judge, self.n_threads) for judge in judges]
 

@@ -181,10 +181,18 @@ def run(steps: Steps, n_threads: int | None) -> Fitted:
     try:
         requests = next(steps)
         while True:  # no answer is kept here: a decomposition may be as large as memory allows
-            requests = steps.send([request.answer(n_threads) for request in requests])
+            requests = steps.send(_raised(_answer_all(requests, n_threads)))
     except StopIteration as stop:
         fitted: Fitted = stop.value
         return fitted
+
+
+def _raised(answers: list[Any]) -> list[Any]:
+    """Return the answers; raise the first that is an exception."""
+    error = next((answer for answer in answers if isinstance(answer, Exception)), None)
+    if error is not None:
+        raise error
+    return answers
 
 
 def run_all(fits: Sequence[Steps], n_threads: int | None) -> list[Fitted | Exception]:
@@ -223,7 +231,7 @@ def _answer_all(requests: Sequence[Request], n_threads: int | None) -> list[Any]
     wholes: dict[int, tuple[Whole | Solve, SmallProblem]] = {}
     held_outs: dict[int, tuple[HoldOut, SmallProblem]] = {}
     for i, request in enumerate(requests):
-        if not SmallProblem.fits(request.coordinates.data):
+        if not (request.coordinates.small and SmallProblem.fits(request.coordinates.data)):
             continue
         try:
             problem = SmallProblem(request.coordinates.data, request.settings, request.labels)

@@ -20,12 +20,12 @@ from pairgram._support.types import Rows
 from pairgram.preferences.queries import CROSS_VALIDATION, MissingQueryWarning, Queries
 from pairgram.problem.data import RankingData
 
-__all__ = ["N_SPLITS", "QueryKFold", "Splits", "make_splits"]
+__all__ = ["QueryKFold", "Splits", "default_cv", "make_splits"]
 
 
 Splits = tuple[tuple[Rows, Rows], ...]
 CACHED_ROWS = 4096  # Row folds of data up to this size are kept for the next fit.
-N_SPLITS = 5  # where cv=None and no query can be left out exactly
+N_SPLITS = 5  # of cv=None where leaving out every query would not be exact or not be cheap
 
 
 class QueryKFold:
@@ -145,6 +145,15 @@ class QueryKFold:
             f"QueryKFold(n_splits={self.n_splits}, shuffle={self.shuffle}, "
             f"random_state={self.random_state!r})"
         )
+
+
+def default_cv(data: RankingData) -> int:
+    """Return the number of folds of cv=None: `N_SPLITS`, fewer for few queries.
+
+    Of one query, the folds are of its rows, two or more in each.
+    """
+    n_queries = data.queries.n_filled
+    return max(2, min(N_SPLITS, n_queries if n_queries > 1 else len(data.y) // 2))
 
 
 def make_splits(cv: Any, data: RankingData) -> Splits:

@@ -19,7 +19,7 @@ from pairgram.least_squares.held_out.leave_out import predict_rows
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
 from pairgram.model_selection.results import as_list, column_of, search_results
-from pairgram.model_selection.splits import N_SPLITS, Splits
+from pairgram.model_selection.splits import Splits, default_cv
 from pairgram.preferences.pairs import Weighting
 from pairgram.problem.data import RankingData
 from pairgram.rankers.base import LinearRanker
@@ -155,7 +155,7 @@ class RankSVMCV(LinearRanker):
             raise ValueError("RankSVMCV holds rows out, so X must have two or more, got 1 sample")
         uses_qid = qid is not None or group is not None
         cv, held_rows = self._held_rows(None, uses_qid, self.cv, validation)
-        cv = N_SPLITS if held_rows is None and cv is None else cv
+        cv = default_cv(data) if held_rows is None and cv is None else cv
         judge = Judge.make(data, cv, held_rows, self.scoring, self.n_threads)
         candidates: list[_Candidate] = []
         training = None

@@ -43,7 +43,7 @@ def test_folds_of_rows_of_one_query(seed, n, weights, pairs, weighting, target, 
     ridge = total.decompose()
     alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
     t = settings.targets(problem.y)
-    scores = fold_scores(data, total, ridge, splits, alphas)
+    scores = fold_scores(data, total.settings, ridge, splits, alphas)
     for (train, test), part in zip(splits, scores, strict=True):
         share = v[train] / v[train].sum()
         for alpha, actual in zip(alphas, part, strict=True):
@@ -70,7 +70,7 @@ def test_folds_of_whole_queries(problem, pairs, weighting, kernel):
     ridge = total.decompose()
     alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
     expected = refits(problem, K, settings, alphas, splits)
-    scores = fold_scores(data, total, ridge, splits, alphas)
+    scores = fold_scores(data, total.settings, ridge, splits, alphas)
     for actual, wanted in zip(scores, expected, strict=True):
         assert_scores(actual, wanted, problem.y)
 
@@ -89,7 +89,7 @@ def test_pointwise_folds_may_cut_queries(weighting):
     splits = list(KFold(3).split(problem.y))
     assert is_from_decomposition(data, total, splits)
     alphas = np.array([10.0, 0.1])
-    scores = fold_scores(data, total, total.decompose(), splits, alphas)
+    scores = fold_scores(data, total.settings, total.decompose(), splits, alphas)
     for actual, wanted in zip(scores, refits(problem, K, settings, alphas, splits), strict=True):
         assert_scores(actual, wanted, problem.y)
 
@@ -144,13 +144,13 @@ def test_folds_are_those_of_refits_and_of_any_threads():
     total = DualGram(data, PairSettings(None))
     ridge, splits = total.decompose(), list(KFold(5).split(problem.y))
     alphas = np.array([1.0, 0.01])
-    one, more = (fold_scores(data, total, ridge, splits, alphas, n) for n in (1, 3))
+    one, more = (fold_scores(data, total.settings, ridge, splits, alphas, n) for n in (1, 3))
     np.testing.assert_array_equal(np.hstack(one), np.hstack(more))
     slow = split_scores(data, total, splits, lambda rest: rest.decompose().coef(alphas))
     np.testing.assert_allclose(np.hstack(one), np.hstack(slow), atol=1e-9)
     with pytest.raises(ValueError, match="training rows of split 0 have no pairs"):
         rows = np.arange(50)
-        fold_scores(data, total, ridge, [(rows[:0], rows)], alphas)
+        fold_scores(data, total.settings, ridge, [(rows[:0], rows)], alphas)
 
 
 @pytest.mark.parametrize("cv", [None, 4, "leave-pair-out", ShuffleSplit(2, random_state=0)])

@@ -309,7 +309,7 @@ def test_the_tolerance_is_above_the_errors(form, kernel, pairs, graded):
     total = at.statistics(one, None)
     ridge = total.decompose()
     alphas = ridge.eigenvalues.max() * 10.0 ** np.array([4, 0, -4, -9])
-    held = leave_query_out(at.data, total, ridge, alphas)
+    held = leave_query_out(at.data, total.settings, ridge, alphas, lambda: total)
     ties = PathTies.of(at.data, one, ridge, alphas)
     with mpmath.workdps(60):
         K = exact_kernel(X, kernel, Fraction(1, X.shape[1]) if kernel == "rbf" else None)
