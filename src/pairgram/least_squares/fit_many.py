@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from numbers import Integral, Number, Real
 from typing import Any
 
@@ -31,6 +31,7 @@ __all__ = ["BatchFit", "fit_many"]
 GROUP_SIZE = 32
 GROUP_BYTES = 64 << 20  # of held-out scores
 WEIGHTS = ("qid", "group", "sample_weight", "query_weight")
+KNOWN = {"X", "y", *WEIGHTS}
 
 
 @dataclass(frozen=True)
@@ -256,13 +257,16 @@ class _Batch:
                 f"{target}: give a target with gaps as a problem of its own rows"
             )
 
+    @cached_property
+    def is_batched(self) -> bool:
+        """Whether compiled code can fit small problems of the estimator side by side."""
+        return bool(getattr(self.estimator, "_is_batched", False))
+
     def _begin(self, fit: _Fit) -> None:
         """Check the data and begin the fit, where it is one for compiled code."""
+        if not self.is_batched or not KNOWN.issuperset(fit.arguments):
+            return
         model = self._fresh()
-        if not getattr(model, "_is_batched", False):
-            return
-        if not {"X", "y", *WEIGHTS}.issuperset(fit.arguments):
-            return
         X, y = fit.arguments["X"], fit.arguments["y"]
         weights = [fit.arguments.get(name) for name in WEIGHTS]
         if fit.targets is not None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from pairgram._support.threads import single_threaded_blas
 from pairgram._support.types import Vector
 from pairgram.least_squares.dual_gram import Statistics
 from pairgram.least_squares.formulation import Coordinates
@@ -243,9 +244,10 @@ def _answer_all(requests: Sequence[Request], n_threads: int | None) -> list[Any]
         else:
             wholes[i] = (request, problem)
     decomposed = decompose([problem for _, problem in wholes.values()], n_threads)
-    for (i, (whole, _)), found in zip(wholes.items(), decomposed, strict=True):
-        if found is not None:
-            answers[i] = whole.answer_by(*found)
+    with single_threaded_blas():  # once for all of them
+        for (i, (whole, _)), found in zip(wholes.items(), decomposed, strict=True):
+            if found is not None:
+                answers[i] = whole.answer_by(*found)
     tasks = [
         (problem, held.splits, held.grid.alphas, held.grid.damping, held.grid.relative)
         for held, problem in held_outs.values()

@@ -184,8 +184,7 @@ class Judge:
         if split_of is None or self.splits is None:
             squares = self.metric.mean((values - means[:, None]) ** 2, weights)
             return Judged(means, np.sqrt(np.atleast_1d(squares)))
-        parts = [split_of == split for split in range(len(self.splits))]
-        by_split = np.array([self.metric.mean(values[:, part], weights[part]) for part in parts])
+        by_split = _means_of_runs(values, weights, split_of, len(self.splits))
         return Judged(means, by_split.std(axis=0), by_split)
 
     def _splits_of_queries(self) -> Rows | None:
@@ -257,3 +256,27 @@ def _test_rows(data: RankingData, splits: Splits) -> RankingData:
         None if data.row_weights is None else data.row_weights[rows],
         None if data.query_weights is None else data.query_weights[queries.ids % n_queries],
     )
+
+
+def _means_of_runs(values: Vector, weights: Vector, run_of: Rows, n_runs: int) -> Vector:
+    """Return the weighted means of runs of columns, (n_runs, n_models), that leave NaN out.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_models, n_columns)
+    weights : ndarray of shape (n_columns,)
+    run_of : ndarray of shape (n_columns,), ascending
+        The number of the run of every column.
+    n_runs : int
+    """
+    means = np.full((n_runs, len(values)), np.nan)
+    runs, starts = np.unique(run_of, return_index=True)
+    if not len(runs):
+        return means
+    defined = ~np.isnan(values)
+    weight = np.add.reduceat(defined * weights, starts, axis=1).T
+    sums = np.add.reduceat(np.where(defined, values, 0.0) * weights, starts, axis=1).T
+    found = np.full_like(sums, np.nan)
+    np.divide(sums, weight, out=found, where=weight > 0)
+    means[runs] = found
+    return means

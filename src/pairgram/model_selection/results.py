@@ -32,9 +32,9 @@ def search_results(
         ``params`` (a list of dicts), ``param_…``, ``split…_test_score`` where there are splits,
         ``mean_test_score``, ``std_test_score`` and ``rank_test_score``.
     """
-    lists = [values.tolist() for values in columns.values()]
+    names, lists = list(columns), [values.tolist() for values in columns.values()]
     table: dict[str, Any] = {
-        "params": [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
+        "params": [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]
     }
     table |= {f"param_{name}": values for name, values in columns.items()}
     for number, part in enumerate(() if judged.splits is None else judged.splits):
