@@ -60,20 +60,37 @@ def problems(draw, max_features=4, weights=True, min_queries=1, integer_labels=F
     return Problem(X, y, query, v, query_weight)
 
 
-def kernel_arguments(problem, pairs, weighting="pairs", dtype=np.float64, target=None):
-    """The arguments of the kernels, built without the library."""
+def ranking_problem(problem, pairs, weighting="pairs"):
+    """The compiled problem of some rows, built without the rest of the library."""
+    from pairgram import _core
     from reference import OMEGAS
 
-    named = {"pairs": pairs or "none", "weighting": weighting}
+    named = {"pairs": pairs or "none"}
     if named["pairs"] not in ("kept", "dropped", "none"):
         levels = np.unique(problem.y)
         omega = np.array([[OMEGAS[pairs](a, b) for b in levels] for a in levels])
-        named |= {"pairs": "omega", "level_values": levels, "omega": omega}
+        named = {"pairs": "omega", "level_values": levels, "omega": omega}
+    return _core.RankingProblem(
+        problem.y,
+        problem.offsets,
+        order=problem.order,
+        row_weights=problem.v,
+        query_weights=problem.per_query_weight,
+        weighting=weighting,
+        **named,
+    )
+
+
+def compiled(problem, pairs, weighting="pairs", dtype=np.float64, target=None):
+    """The problem, the features and the targets of some rows, as the compiled code takes them."""
     target = problem.y if target is None else target
     X = np.ascontiguousarray(problem.X, dtype=dtype)
-    return (X, target[:, None].copy(), problem.y, problem.offsets), {
-        **named,
-        "order": problem.order,
-        "row_weights": problem.v,
-        "query_weights": problem.per_query_weight,
-    }
+    return ranking_problem(problem, pairs, weighting), X, target[:, None].copy()
+
+
+def pair_operator(y, offsets, loss="squared_hinge", **named):
+    """The loss of the preference pairs of rows that stand query after query."""
+    from pairgram import _core
+
+    named = {"pairs": "dropped", "weighting": "pairs"} | named
+    return _core.PairOperator(_core.RankingProblem(y, offsets, **named), loss=loss)

@@ -1,4 +1,4 @@
-"""The compiled kernels refuse whatever would make them read or write outside their arrays."""
+"""The compiled code refuses whatever would make it read or write outside its arrays."""
 
 import numpy as np
 import pytest
@@ -6,41 +6,33 @@ import pytest
 from pairgram import _core
 
 N = 10
-KERNELS = ("gram", "half_laplacian", "leave_query_out", "evaluate_metrics")
-LEAST_SQUARES = KERNELS[:3]
-METRIC = (1, 5, 0, 0, 0, 0.0, 1.0, 1.0, False)
+# The class stands for what takes a problem: its constructor makes the checks.
+CALLS = ("RankingProblem", "gram", "leave_query_out", "evaluate_metrics")
+WITH_FEATURES = ("gram", "leave_query_out")
+PROBLEM = ("labels", "offsets", "order", "row_weights", "query_weights", "pairs", "weighting")
+PROBLEM += ("level_values", "omega")
+METRIC = ("ndcg", 5, "exp2", "log2", "order", 0.0, 1.0, 1.0, "relevant")
 
 
-def call(kernel, **changes):
-    """Call a kernel with arguments that fit each other, but for the changes."""
+def call(name, **changes):
+    """Call compiled code with arguments that fit each other, but for the changes."""
     rng = np.random.default_rng(0)
     labels = np.arange(N) % 3.0
-    if kernel == "evaluate_metrics":
-        arguments = {
-            "labels": labels,
-            "scores": rng.normal(size=(2, N)),
-            "offsets": np.array([0, 4, N]),
-            "order": None,
-            "specs": [METRIC],
-            "n_threads": 1,
-        }
-    else:
-        arguments = {
-            "features": rng.normal(size=(N, 2)),
-            "targets": labels[:, None].copy(),
-            "labels": labels,
-            "offsets": np.array([0, 4, N]),
-            "pairs": "dropped",
-            "weighting": "pairs",
-        }
-    if kernel == "leave_query_out":
-        arguments |= {
-            "basis": np.eye(2),
-            "eigenvalues": np.ones(2),
-            "projection": np.ones(2),
-            "alphas": np.array([2.0, 1.0]),
-        }
-    return getattr(_core, kernel)(**(arguments | changes))
+    arguments = {"labels": labels, "offsets": np.array([0, 4, N])}
+    if name == "evaluate_metrics":
+        arguments |= {"scores": rng.normal(size=(2, N)), "order": None}
+        arguments |= {"specs": [METRIC], "n_threads": 1}
+        return _core.evaluate_metrics(**(arguments | changes))
+    arguments |= {"pairs": "dropped", "weighting": "pairs"}
+    features = {"features": rng.normal(size=(N, 2)), "targets": labels[:, None].copy()}
+    if name == "leave_query_out":
+        features |= {"basis": np.eye(2), "eigenvalues": np.ones(2), "projection": np.ones(2)}
+        features |= {"alphas": np.array([2.0, 1.0])}
+    own = {key: changes.pop(key) for key in list(changes) if key in PROBLEM}
+    problem = _core.RankingProblem(**(arguments | own))
+    if name == "RankingProblem":
+        return problem
+    return getattr(_core, name)(problem, **(features | changes))
 
 
 def unaligned(array):
@@ -53,13 +45,13 @@ def unaligned(array):
     return copy
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_arguments_that_fit(kernel):
-    call(kernel)
-    call(kernel, order=np.arange(N)[::-1].copy())
+@pytest.mark.parametrize("name", CALLS)
+def test_arguments_that_fit(name):
+    call(name)
+    call(name, order=np.arange(N)[::-1].copy())
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize(
     ("offsets", "message"),
     [
@@ -73,12 +65,12 @@ def test_arguments_that_fit(kernel):
         ([[0, 4, N]], "offsets must be 1-d"),
     ],
 )
-def test_offsets(kernel, offsets, message):
+def test_offsets(name, offsets, message):
     with pytest.raises(ValueError, match=message):
-        call(kernel, offsets=np.array(offsets, dtype=np.int64))
+        call(name, offsets=np.array(offsets, dtype=np.int64))
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize(
     "order",
     [
@@ -90,31 +82,32 @@ def test_offsets(kernel, offsets, message):
         np.arange(N).reshape(2, 5),
     ],
 )
-def test_order(kernel, order):
+def test_order(name, order):
     with pytest.raises(ValueError, match="order must"):
-        call(kernel, order=order)
+        call(name, order=order)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_labels(kernel):
+@pytest.mark.parametrize("name", CALLS)
+def test_labels(name):
     for labels in (np.zeros(N - 1), np.zeros((N, 1)), np.full(N, np.nan)):
-        with pytest.raises(ValueError, match=r"labels|scores"):
-            call(kernel, labels=labels)
+        with pytest.raises(ValueError, match=r"labels|scores|number of rows"):
+            call(name, labels=labels)
 
 
 @pytest.mark.parametrize(
-    ("kernel", "name", "shape"),
-    [(kernel, "labels", (N,)) for kernel in KERNELS]
-    + [(kernel, "features", (N, 2)) for kernel in LEAST_SQUARES]
-    + [(kernel, "targets", (N, 1)) for kernel in LEAST_SQUARES]
+    ("name", "argument", "shape"),
+    [("RankingProblem", "labels", (N,)), ("RankingProblem", "row_weights", (N,))]
+    + [("RankingProblem", "query_weights", (2,)), ("evaluate_metrics", "labels", (N,))]
+    + [(name, "features", (N, 2)) for name in WITH_FEATURES]
+    + [(name, "targets", (N, 1)) for name in WITH_FEATURES]
     + [("evaluate_metrics", "scores", (2, N))],
 )
-def test_unaligned_arrays(kernel, name, shape):
+def test_unaligned_arrays(name, argument, shape):
     with pytest.raises(ValueError, match="aligned"):
-        call(kernel, **{name: unaligned(np.ones(shape))})
+        call(name, **{argument: unaligned(np.ones(shape))})
 
 
-@pytest.mark.parametrize("kernel", LEAST_SQUARES)
+@pytest.mark.parametrize("name", WITH_FEATURES)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -130,12 +123,12 @@ def test_unaligned_arrays(kernel, name, shape):
         {"weighting": "some"},
     ],
 )
-def test_shapes_and_names_of_least_squares(kernel, changes):
+def test_shapes_and_names_of_least_squares(name, changes):
     with pytest.raises(ValueError, match=r"features|targets|weights|pairs|weighting"):
-        call(kernel, **changes)
+        call(name, **changes)
 
 
-@pytest.mark.parametrize("kernel", LEAST_SQUARES)
+@pytest.mark.parametrize("name", WITH_FEATURES)
 @pytest.mark.parametrize(
     ("level_values", "omega", "message"),
     [
@@ -150,19 +143,19 @@ def test_shapes_and_names_of_least_squares(kernel, changes):
         ([0.0, 1.0, 2.0], None, "needs its levels"),
     ],
 )
-def test_levels_of_omega(kernel, level_values, omega, message):
+def test_levels_of_omega(name, level_values, omega, message):
     levels = None if level_values is None else np.array(level_values, dtype=float)
     with pytest.raises(ValueError, match=message):
-        call(kernel, pairs="omega", level_values=levels, omega=omega)
+        call(name, pairs="omega", level_values=levels, omega=omega)
 
 
-@pytest.mark.parametrize("kernel", LEAST_SQUARES)
-def test_levels_of_omega_that_fit(kernel):
+@pytest.mark.parametrize("name", WITH_FEATURES)
+def test_levels_of_omega_that_fit(name):
     levels = np.array([-1.0, 0.0, 1.0, 2.0])
-    call(kernel, pairs="omega", level_values=levels, omega=np.ones((4, 4)))
+    call(name, pairs="omega", level_values=levels, omega=np.ones((4, 4)))
     labels = np.full(N, np.nan)
     with pytest.raises(ValueError, match="one of level_values"):
-        call(kernel, pairs="omega", level_values=levels, omega=np.ones((4, 4)), labels=labels)
+        call(name, pairs="omega", level_values=levels, omega=np.ones((4, 4)), labels=labels)
 
 
 @pytest.mark.parametrize(
@@ -203,11 +196,20 @@ def test_block_rows():
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [(0, -1), (0, 99), (1, 0), (1, -3), (2, 2), (3, 2), (3, -1), (4, 3)]
+    ("field", "value", "message"),
+    [
+        (0, "auc", "a metric must be one of 'dcg', .*; got 'auc'"),
+        (1, 0, "cut of a metric"),
+        (1, -3, "cut of a metric"),
+        (2, "log2", "gain must be one of 'exp2', 'linear'; got 'log2'"),
+        (3, "linear", "discount must be one of"),
+        (4, "", "ties must be one of"),
+        (8, "rank", "divisor must be one of"),
+    ],
 )
-def test_fields_of_a_metric(field, value):
+def test_fields_of_a_metric(field, value, message):
     spec = (*METRIC[:field], value, *METRIC[field + 1 :])
-    with pytest.raises(ValueError, match="metric"):
+    with pytest.raises(ValueError, match=message):
         call("evaluate_metrics", specs=[spec])
 
 
@@ -217,12 +219,12 @@ def test_shapes_of_scores():
             call("evaluate_metrics", scores=scores)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_other_dtypes_are_never_copied(kernel):
+@pytest.mark.parametrize("name", CALLS)
+def test_other_dtypes_are_never_copied(name):
     with pytest.raises(TypeError):
-        call(kernel, labels=np.zeros(N, dtype=np.float32))
+        call(name, labels=np.zeros(N, dtype=np.float32))
     with pytest.raises(TypeError):
-        call(kernel, offsets=np.array([0, 4, N], dtype=np.int32))
+        call(name, offsets=np.array([0, 4, N], dtype=np.int32))
 
 
 @pytest.mark.parametrize(

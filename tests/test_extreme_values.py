@@ -163,8 +163,8 @@ def test_the_root_of_a_laplacian_and_its_adjoint_beside_tiny_weights():
         )
         for pairs in ("gain", "absdiff"):
             settings = PairSettings(pairs)
-            root = apply_half_laplacian(data, settings, np.eye(n))
-            adjoint = apply_half_laplacian(data, settings, np.eye(n), adjoint=True)
+            root = apply_half_laplacian(data.problem(settings), np.eye(n))
+            adjoint = apply_half_laplacian(data.problem(settings), np.eye(n), adjoint=True)
             assert np.isfinite(adjoint).all()
             np.testing.assert_allclose(adjoint, root.T, rtol=1e-9, atol=1e-14 * abs(root).max())
 

@@ -5,13 +5,16 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "feature_maps/node_map.hpp"
-#include "problem/half_laplacian.hpp"
 #include "support/interrupt.hpp"
 #include "support/query_rows.hpp"
 
@@ -43,23 +46,83 @@ const T* pointer(const optional_array<T>& values) {
     return values ? pointer(*values) : nullptr;
 }
 
-// The queries of n_rows rows, checked.
-inline query_offsets queries_of(const array<std::int64_t>& offsets,
-                                const optional_array<std::int64_t>& order, py::ssize_t n_rows) {
+// Lets other Python threads run while compiled code works on n values: where these are few, the
+// work takes less time than it would to hand the GIL over.
+class without_gil {
+  public:
+    explicit without_gil(py::ssize_t n = PY_SSIZE_T_MAX) {
+        constexpr py::ssize_t few = 1 << 14;
+        interrupt::begin_call();
+        if (n > few) release_.emplace();
+    }
+
+  private:
+    std::optional<py::gil_scoped_release> release_;
+};
+
+// An object that its calls change, and a call that uses it. One thread may use it at a time: a call
+// while another runs would see half of a change, so it is refused. It is not delayed, for what it
+// returns would depend on which call came first.
+template <class T>
+struct one_user {
+    template <class... Arguments>
+    explicit one_user(Arguments&&... arguments) : object(std::forward<Arguments>(arguments)...) {}
+
+    T object;
+    std::atomic_flag in_use = ATOMIC_FLAG_INIT;
+};
+
+template <class T>
+class use_of {
+  public:
+    explicit use_of(one_user<T>& shared) : shared_(shared) {
+        if (shared.in_use.test_and_set(std::memory_order_acquire))
+            throw std::runtime_error("another thread is using this object: give each its own");
+    }
+    use_of(const use_of&) = delete;
+    use_of& operator=(const use_of&) = delete;
+    ~use_of() { shared_.in_use.clear(std::memory_order_release); }
+
+    T& operator*() const { return shared_.object; }
+    T* operator->() const { return &shared_.object; }
+
+  private:
+    one_user<T>& shared_;
+};
+
+// Checks that a condition holds for each of n values.
+template <class T, class Condition>
+void check_all(py::ssize_t n, const T* values, const Condition& holds, const char* what) {
+    const without_gil release(n);
+    check(std::all_of(values, values + n, holds), what);
+}
+
+// The value that an option's name stands for.
+template <class E, std::size_t N>
+E named(const char* option, const std::string& name, const std::pair<const char*, E> (&values)[N]) {
+    std::string known;
+    for (const auto& [key, value] : values) {
+        if (name == key) return value;
+        known += (known.empty() ? "'" : ", '") + std::string(key) + "'";
+    }
+    throw std::invalid_argument(std::string(option) + " must be one of " + known + "; got '" +
+                                name + "'");
+}
+
+// The queries of n_rows rows, checked; without labels and weights.
+inline query_rows queries_of(const array<std::int64_t>& offsets,
+                             const optional_array<std::int64_t>& order, py::ssize_t n_rows) {
     check(offsets.ndim() == 1 && offsets.size() > 0, "offsets must be 1-d, one more than queries");
     check(!order || (order->ndim() == 1 && order->size() == n_rows),
           "order must be 1-d with a value per row");
-    const query_offsets queries{offsets.size() - 1, pointer(offsets), pointer(order)};
+    const query_rows queries{offsets.size() - 1, pointer(offsets), pointer(order)};
+    const without_gil release(n_rows);
     check_rows(queries, n_rows);
     return queries;
 }
 
-inline weighting_kind weighting_of(const std::string& name) {
-    check(name == "pairs" || name == "documents" || name == "queries",
-          "weighting must be 'pairs', 'documents' or 'queries'");
-    return name == "pairs"       ? weighting_kind::pairs
-           : name == "documents" ? weighting_kind::documents
-                                 : weighting_kind::queries;
+inline void check_one_per(const char* what, const array<double>& values, py::ssize_t n) {
+    check(values.ndim() == 1 && values.size() == n, what);
 }
 
 // A map of rows to hidden nodes that keeps its arrays alive.
@@ -71,15 +134,8 @@ struct bound_node_map {
     py::object wide = py::none();
 };
 
-// Lets other Python threads run while compiled code works.
-class without_gil {
-  public:
-    without_gil() { interrupt::begin_call(); }
-
-  private:
-    py::gil_scoped_release release_;
-};
-
+void bind_problem(py::module_& m);
+void bind_least_squares(py::module_& m);
 void bind_metrics(py::module_& m);
 void bind_letor(py::module_& m);
 void bind_feature_maps(py::module_& m);

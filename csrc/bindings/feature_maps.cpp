@@ -1,9 +1,7 @@
 // Feature maps: their activations, and maps of rows to hidden nodes.
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "bindings/bindings.hpp"
@@ -16,20 +14,21 @@ namespace pairgram {
 namespace {
 
 activation activation_of(const std::string& name) {
-    static constexpr std::pair<const char*, activation> activations[] = {
-        {"exp", activation::exp},         {"gaussian", activation::gaussian},
-        {"sigmoid", activation::sigmoid}, {"tanh", activation::tanh},
-        {"cos", activation::cos},         {"sin", activation::sin},
-        {"relu", activation::relu},       {"hardlim", activation::hardlim}};
-    const auto* const found = std::find_if(std::begin(activations), std::end(activations),
-                                           [&](const auto& entry) { return name == entry.first; });
-    check(found != std::end(activations), "unknown activation");
-    return found->second;
+    return named<activation>("activation", name,
+                             {{"exp", activation::exp},
+                              {"gaussian", activation::gaussian},
+                              {"sigmoid", activation::sigmoid},
+                              {"tanh", activation::tanh},
+                              {"cos", activation::cos},
+                              {"sin", activation::sin},
+                              {"relu", activation::relu},
+                              {"hardlim", activation::hardlim}});
 }
 
 template <class T>
 void apply_activation(const std::string& name, array<T> values) {
     const auto kind = activation_of(name);
+    pointer(values);  // aligned
     T* const data = values.mutable_data();
     const without_gil release;
     apply(kind, values.size(), data);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,35 +30,36 @@ array<T> copy(const growing_array<T>& data) {
 }
 
 template <class T>
-array<T> take_dense(letor_parser<T>& parser) {
+array<T> take_dense(one_user<letor_parser<T>>& bound) {
+    const use_of<letor_parser<T>> parser(bound);
     growing_array<T> values;
     {
         const without_gil release;
-        values = parser.take_dense();
+        values = parser->take_dense();
     }
-    return give(std::move(values), {parser.n_rows(), parser.n_features()});
+    return give(std::move(values), {parser->n_rows(), parser->n_features()});
 }
 
 template <class T>
-py::tuple take_csr(letor_parser<T>& parser) {
+py::tuple take_csr(one_user<letor_parser<T>>& bound) {
+    const use_of<letor_parser<T>> parser(bound);
     growing_array<T> values;
     growing_array<std::int32_t> indices;
     {
         const without_gil release;
-        values = parser.take_csr(indices);
+        values = parser->take_csr(indices);
     }
     const py::ssize_t n_values = values.size();
-    array<std::int64_t> indptr(parser.n_rows() + 1);
+    array<std::int64_t> indptr(parser->n_rows() + 1);
     indptr.mutable_data()[0] = 0;
-    std::copy_n(parser.rows().value_ends.data(), parser.n_rows(), indptr.mutable_data() + 1);
+    std::copy_n(parser->rows().value_ends.data(), parser->n_rows(), indptr.mutable_data() + 1);
     return py::make_tuple(give(std::move(values), {n_values}), give(std::move(indices), {n_values}),
                           indptr);
 }
 
 template <class T>
-py::list comments_of(const letor_parser<T>& parser) {
+py::list comments_of(const letor_rows<T>& rows) {
     py::list out;
-    const auto& rows = parser.rows();
     std::int64_t begin = 0;
     for (std::ptrdiff_t row = 0; row < rows.comment_ends.size(); ++row) {
         const std::int64_t end = rows.comment_ends[row];
@@ -68,46 +70,64 @@ py::list comments_of(const letor_parser<T>& parser) {
 }
 
 template <class T>
+void feed(one_user<letor_parser<T>>& bound, const py::buffer& data) {
+    const use_of<letor_parser<T>> parser(bound);
+    const py::buffer_info info = data.request();
+    check(info.itemsize == 1 && info.ndim == 1 && info.strides[0] == 1,
+          "feed wants contiguous bytes");
+    const without_gil release;
+    parser->feed(static_cast<const char*>(info.ptr), info.size);
+}
+
+// A function that returns what read(parser) gives, while no other call uses the parser.
+template <class T, class Read>
+auto reading(const Read& read) {
+    return [read](one_user<letor_parser<T>>& bound) {
+        const use_of<letor_parser<T>> parser(bound);
+        return read(*parser);
+    };
+}
+
+template <class T>
 void bind_letor_parser(py::module_& m, const char* class_name) {
     using parser_t = letor_parser<T>;
-    py::class_<parser_t>(m, class_name)
+    using bound_t = one_user<parser_t>;
+    py::class_<bound_t>(m, class_name)
         .def(py::init([](std::string name, std::int64_t n_features, bool zero_based,
                          bool keep_comments, std::ptrdiff_t piece_size, int n_threads) {
-                 return parser_t(std::move(name), {n_features, zero_based, keep_comments},
-                                 piece_size, n_threads);
+                 return std::make_unique<bound_t>(
+                     std::move(name), letor_options{n_features, zero_based, keep_comments},
+                     piece_size, n_threads);
              }),
              py::kw_only(), py::arg("name"), py::arg("n_features"), py::arg("zero_based"),
              py::arg("keep_comments"), py::arg("piece_size"), py::arg("n_threads"))
-        .def("feed",
-             [](parser_t& parser, const py::buffer& data) {
-                 const py::buffer_info info = data.request();
-                 if (info.itemsize != 1 || info.ndim != 1 || info.strides[0] != 1) {
-                     throw std::invalid_argument("feed wants contiguous bytes");
-                 }
+        .def("feed", &feed<T>, py::arg("data"))
+        .def("finish",
+             [](bound_t& bound) {
+                 const use_of<parser_t> parser(bound);
                  const without_gil release;
-                 parser.feed(static_cast<const char*>(info.ptr), info.size);
+                 parser->finish();
              })
-        .def("finish", &parser_t::finish, py::call_guard<without_gil>())
-        .def_property_readonly("n_rows", &parser_t::n_rows)
-        .def_property_readonly("n_features", &parser_t::n_features)
-        .def_property_readonly("n_lines", &parser_t::n_lines)
-        .def_property_readonly("n_values", [](const parser_t& p) { return p.rows().values.size(); })
-        .def_property_readonly("largest_index_line",
-                               [](const parser_t& p) { return p.rows().largest_index_line; })
-        .def("labels", [](const parser_t& p) { return copy(p.rows().labels); })
-        .def("ids",
-             [](const parser_t& p) {
+        .def_property_readonly("n_rows", reading<T>([](const parser_t& p) { return p.n_rows(); }))
+        .def_property_readonly("n_features",
+                               reading<T>([](const parser_t& p) { return p.n_features(); }))
+        .def_property_readonly("n_lines", reading<T>([](const parser_t& p) { return p.n_lines(); }))
+        .def_property_readonly("n_values",
+                               reading<T>([](const parser_t& p) { return p.rows().values.size(); }))
+        .def_property_readonly("largest_index_line", reading<T>([](const parser_t& p) {
+                                   return p.rows().largest_index_line;
+                               }))
+        .def("labels", reading<T>([](const parser_t& p) { return copy(p.rows().labels); }))
+        .def("ids", reading<T>([](const parser_t& p) {
                  return p.has_ids() ? py::object(copy(p.rows().ids)) : py::none();
-             })
-        .def("named_ids",
-             [](const parser_t& p) {
+             }))
+        .def("named_ids", reading<T>([](const parser_t& p) {
                  py::list out;
-                 for (const auto& run : p.rows().names) {
+                 for (const auto& run : p.rows().names)
                      out.append(py::make_tuple(run.first, run.count, run.id));
-                 }
                  return out;
-             })
-        .def("comments", &comments_of<T>)
+             }))
+        .def("comments", reading<T>([](const parser_t& p) { return comments_of(p.rows()); }))
         .def("take_dense", &take_dense<T>)
         .def("take_csr", &take_csr<T>);
 }

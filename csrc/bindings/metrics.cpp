@@ -1,7 +1,7 @@
 // Ranking metrics: checks and evaluate_metrics.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -13,27 +13,46 @@ namespace pairgram {
 
 namespace {
 
-// One metric: kind, cut, gain, discount, ties, empty, relevant, max_grade, divide_by_cut.
-using metric_fields = std::tuple<int, std::int64_t, int, int, int, double, double, double, bool>;
+// One metric: name, cut, gain, discount, ties, empty, relevant, max_grade, divisor.
+using metric_fields = std::tuple<std::string, std::int64_t, std::string, std::string, std::string,
+                                 double, double, double, std::string>;
 
-template <class E>
-E enumerator(int value, E last) {
-    check(value >= 0 && value <= static_cast<int>(last), "a metric has no such kind or option");
-    return static_cast<E>(value);
+metric_kind kind_of(const std::string& name) {
+    return named<metric_kind>("a metric", name,
+                              {{"dcg", metric_kind::dcg},
+                               {"ndcg", metric_kind::ndcg},
+                               {"mean_ndcg", metric_kind::mean_ndcg},
+                               {"map", metric_kind::average_precision},
+                               {"p", metric_kind::precision},
+                               {"recall", metric_kind::recall},
+                               {"mrr", metric_kind::reciprocal_rank},
+                               {"err", metric_kind::expected_reciprocal_rank},
+                               {"kendall", metric_kind::kendall},
+                               {"spearman", metric_kind::spearman},
+                               {"misranking", metric_kind::misranking},
+                               {"msd", metric_kind::mean_squared_difference},
+                               {"m1d", metric_kind::mean_absolute_difference},
+                               {"ranking_error", metric_kind::ranking_error},
+                               {"pearson", metric_kind::pearson}});
 }
 
 metric_spec metric_of(const metric_fields& fields) {
-    const auto& [kind, cut, gain, discount, ties, empty, relevant, max_grade, by_cut] = fields;
+    const auto& [kind, cut, gain, discount, ties, empty, relevant, max_grade, divisor] = fields;
     check(cut >= 1, "the cut of a metric must be at least 1");
-    return {enumerator(kind, metric_kind::pearson),
-            static_cast<std::ptrdiff_t>(cut),
-            enumerator(gain, gain_kind::linear),
-            enumerator(discount, discount_kind::letor),
-            enumerator(ties, tie_kind::worst),
-            empty,
-            relevant,
-            max_grade,
-            by_cut};
+    return {
+        kind_of(kind),
+        static_cast<std::ptrdiff_t>(cut),
+        named<gain_kind>("gain", gain, {{"exp2", gain_kind::exp2}, {"linear", gain_kind::linear}}),
+        named<discount_kind>("discount", discount,
+                             {{"log2", discount_kind::log2}, {"letor", discount_kind::letor}}),
+        named<tie_kind>("ties", ties,
+                        {{"order", tie_kind::file_order},
+                         {"average", tie_kind::average},
+                         {"worst", tie_kind::worst}}),
+        empty,
+        relevant,
+        max_grade,
+        named<bool>("divisor", divisor, {{"relevant", false}, {"cut", true}})};
 }
 
 array<double> evaluate(const array<double>& labels, const array<double>& scores,
@@ -45,8 +64,7 @@ array<double> evaluate(const array<double>& labels, const array<double>& scores,
     check(scores.ndim() == 2 && scores.shape(1) == n_rows, "scores must be (n_scores, n_rows)");
     const double* const label = pointer(labels);
     const double* const score = pointer(scores);
-    check(std::none_of(label, label + n_rows, [](double y) { return std::isnan(y); }),
-          "labels must not be NaN");
+    check_all(n_rows, label, [](double y) { return !std::isnan(y); }, "labels must not be NaN");
     const auto queries = queries_of(offsets, order, n_rows);
     std::vector<metric_spec> metrics;
     for (const auto& fields : specs) metrics.push_back(metric_of(fields));

@@ -14,39 +14,21 @@ namespace pairgram {
 
 namespace {
 
-// A problem whose arrays have been checked, and are kept alive.
-struct bound_problem {
+// A problem with features, whose arrays have been checked and are kept alive.
+struct bound_batch_problem {
     array<double> features, targets;
-    ranking_arrays ranking;
-    optional_array<double> level_values, omega;
     py::object map;
     batch_problem problem;
 };
 
-bound_problem make_problem(const array<double>& features, const array<double>& targets,
-                           const array<double>& labels, const array<std::int64_t>& offsets,
-                           const optional_array<std::int64_t>& order,
-                           const optional_array<double>& row_weights,
-                           const optional_array<double>& query_weights, const std::string& pairs,
-                           const std::string& weighting, const optional_array<double>& level_values,
-                           const optional_array<double>& omega, const py::object& map) {
-    bound_problem bound{features,
-                        targets,
-                        {labels, offsets, order, row_weights, query_weights},
-                        level_values,
-                        omega,
-                        map,
-                        {}};
-    auto& problem = bound.problem;
-    problem.rule = rule_of(pairs, weighting, level_values, omega);
-    problem.features = features_of(features, targets, map);
-    problem.n_rows = features.shape(0);
-    problem.rows = bound.ranking.view(problem.rule, problem.n_rows);
-    check(problem.n_rows > 0 && problem.features.n_features > 0, "features must not be empty");
-    return bound;
+bound_batch_problem make_problem(const bound_problem& ranking, const array<double>& features,
+                                 const array<double>& targets, const py::object& map) {
+    const auto rows = features_of(ranking, features, targets, map);
+    check(ranking.n_rows() > 0 && rows.n_features > 0, "features must not be empty");
+    return {features, targets, map, {ranking.view, rows}};
 }
 
-std::vector<batch_problem> problems_of(const std::vector<const bound_problem*>& bound) {
+std::vector<batch_problem> problems_of(const std::vector<const bound_batch_problem*>& bound) {
     std::vector<batch_problem> problems;
     problems.reserve(bound.size());
     for (const auto* b : bound) {
@@ -68,8 +50,9 @@ void check_lists(const row_lists& lists, std::ptrdiff_t n_rows) {
               bound[bounds.size() - 1] == rows.size(),
           "bounds of splits must ascend from 0 to the number of rows");
     const auto* row = pointer(rows);
-    check(std::all_of(row, row + rows.size(), [&](std::int64_t r) { return 0 <= r && r < n_rows; }),
-          "rows of splits must be those of the problem");
+    check_all(
+        rows.size(), row, [&](std::int64_t r) { return 0 <= r && r < n_rows; },
+        "rows of splits must be those of the problem");
 }
 
 std::vector<row_split> splits_of(const row_lists& train, const row_lists& test,
@@ -88,8 +71,8 @@ std::vector<row_split> splits_of(const row_lists& train, const row_lists& test,
 }
 
 // (problem, training rows, test rows, alphas, damping, relative).
-using task_fields =
-    std::tuple<const bound_problem*, row_lists, row_lists, array<double>, array<double>, bool>;
+using task_fields = std::tuple<const bound_batch_problem*, row_lists, row_lists, array<double>,
+                               array<double>, bool>;
 
 py::list hold_out(const std::vector<task_fields>& fields, int n_threads) {
     std::vector<batch_problem> problems;
@@ -100,7 +83,7 @@ py::list hold_out(const std::vector<task_fields>& fields, int n_threads) {
         const auto& problem = bound->problem;
         check(alphas.ndim() == 1 && damping.ndim() == 1 && alphas.size() == damping.size(),
               "alphas and damping must be 1-d, of equal size");
-        auto splits = splits_of(train, test, problem.n_rows);
+        auto splits = splits_of(train, test, problem.n_rows());
         scores.emplace_back(std::vector<py::ssize_t>{problem.features.n_targets, alphas.size(),
                                                      std::get<0>(test).size()});
         problems.push_back(problem);
@@ -120,7 +103,7 @@ py::list hold_out(const std::vector<task_fields>& fields, int n_threads) {
     return out;
 }
 
-py::list decompose(const std::vector<const bound_problem*>& bound, int n_threads) {
+py::list decompose(const std::vector<const bound_batch_problem*>& bound, int n_threads) {
     const auto problems = problems_of(bound);
     std::vector<decomposition> found(problems.size());
     {
@@ -150,8 +133,10 @@ py::list decompose(const std::vector<const bound_problem*>& bound, int n_threads
 }  // namespace
 
 void bind_batch(py::module_& m) {
-    py::class_<bound_problem>(m, "BatchProblem")
-        .def(py::init(&make_problem), PAIRGRAM_RANKING_ARGUMENTS, py::arg("map") = py::none());
+    py::class_<bound_batch_problem>(m, "BatchProblem")
+        .def(py::init(&make_problem), py::keep_alive<1, 2>(), py::arg("problem"),
+             py::arg("features").noconvert(), py::arg("targets").noconvert(), py::kw_only(),
+             py::arg("map") = py::none());
     m.def("hold_out_batch", &hold_out, py::arg("tasks"), py::arg("n_threads"));
     m.def("decompose_batch", &decompose, py::arg("problems"), py::arg("n_threads"));
 }

@@ -45,15 +45,15 @@ void count_varying_rows(const array<I>& indptr, const array<I>& indices,
     check(counted.ndim() == 1 && counted.size() == queries.n_queries,
           "counted: 1-d, one per query");
     const auto *bounds = pointer(indptr), *columns = pointer(indices);
-    check(bounds[0] == 0 && first_descent(indptr.size(), bounds) < 0 &&
-              bounds[n_rows] <= indices.size() &&
-              first_outside(bounds[n_rows], columns, n_features) < 0,
-          "indptr and indices must be those of CSR");
     pointer(counts);  // aligned
     auto* out = counts.mutable_data();
     const auto *entries = pointer(values), *weights = pointer(row_weights);
     const auto* seen = pointer(counted);
+    const auto n_entries = indices.size(), n_bounds = indptr.size();
     const without_gil release;
+    check(bounds[0] == 0 && first_descent(n_bounds, bounds) < 0 && bounds[n_rows] <= n_entries &&
+              first_outside(bounds[n_rows], columns, n_features) < 0,
+          "indptr and indices must be those of CSR");
     count_varying(queries.n_queries, queries.offsets, queries.order, weights, seen, pointwise,
                   n_features, bounds, columns, entries, out);
 }

@@ -1,10 +1,9 @@
-// The pair operator of RankSVM: checks, GIL release; nothing else.
-#include <algorithm>
+// The pair operator of RankSVM, and products with rows: checks, GIL release; nothing else.
 #include <cmath>
 #include <memory>
 #include <string>
 
-#include "bindings/bindings.hpp"
+#include "bindings/problem.hpp"
 #include "svm/pair_operator.hpp"
 #include "svm/row_products.hpp"
 
@@ -12,71 +11,57 @@ namespace pairgram {
 
 namespace {
 
-std::unique_ptr<pair_operator> make_operator(const array<double>& labels,
-                                             const array<std::int64_t>& offsets,
-                                             const optional_array<double>& row_weights,
-                                             const optional_array<double>& query_weights,
-                                             const std::string& weighting,
-                                             const std::string& loss) {
-    const auto one_per = [](const array<double>& values, py::ssize_t n) {
-        return values.ndim() == 1 && values.size() == n;
-    };
-    check(labels.ndim() == 1, "labels must be 1-d");
-    const auto queries = queries_of(offsets, std::nullopt, labels.size());
-    check(!row_weights || one_per(*row_weights, labels.size()), "row_weights: 1-d, one per row");
-    check(!query_weights || one_per(*query_weights, queries.n_queries),
-          "query_weights: 1-d, one per query");
-    const double* values = pointer(labels);
-    check(std::none_of(values, values + labels.size(), [](double y) { return std::isnan(y); }),
-          "labels must not be NaN");
-    check(loss == "squared_hinge" || loss == "squared",
-          "loss must be 'squared_hinge' or 'squared'");
-    return std::make_unique<pair_operator>(
-        preference_rows{queries.n_queries, queries.offsets, values, pointer(row_weights),
-                        pointer(query_weights)},
-        weighting_of(weighting), loss == "squared" ? pair_loss::squared : pair_loss::squared_hinge);
+using bound_operator = one_user<pair_operator>;
+
+std::unique_ptr<bound_operator> make_operator(const bound_problem& problem,
+                                              const std::string& loss) {
+    check(problem.view.rule.kind == pair_kind::dropped, "problem must have pairs='dropped'");
+    const auto kind = named<pair_loss>(
+        "loss", loss,
+        {{"squared_hinge", pair_loss::squared_hinge}, {"squared", pair_loss::squared}});
+    const without_gil release(problem.n_rows());
+    return std::make_unique<bound_operator>(problem.view, kind);
 }
 
-void check_one_per_row(const pair_operator& pairs, const array<double>& values, const char* what) {
-    check(values.ndim() == 1 && values.size() == pairs.n_rows(), what);
-}
-
-py::tuple set_scores(pair_operator& pairs, const array<double>& scores, int n_threads) {
-    check_one_per_row(pairs, scores, "scores must be 1-d, one per row");
+py::tuple set_scores(bound_operator& bound, const array<double>& scores, int n_threads) {
+    const use_of<pair_operator> pairs(bound);
+    check_one_per("scores must be 1-d, one per row", scores, pairs->n_rows());
     const double* in = pointer(scores);
-    check(std::all_of(in, in + scores.size(), [](double f) { return std::isfinite(f); }),
-          "scores must be finite");
+    check_all(
+        scores.size(), in, [](double f) { return std::isfinite(f); }, "scores must be finite");
     array<double> gradient(scores.size());
     double* out = gradient.mutable_data();
     double loss = 0;
     {
         const without_gil release;
-        loss = pairs.set_scores(in, out, n_threads);
+        loss = pairs->set_scores(in, out, n_threads);
     }
     return py::make_tuple(loss, gradient);
 }
 
-array<double> product(const pair_operator& pairs, const array<double>& u, int n_threads) {
-    check_one_per_row(pairs, u, "u must be 1-d, one per row");
+array<double> product(bound_operator& bound, const array<double>& u, int n_threads) {
+    const use_of<pair_operator> pairs(bound);
+    check_one_per("u must be 1-d, one per row", u, pairs->n_rows());
     const double* in = pointer(u);
     array<double> result(u.size());
     double* out = result.mutable_data();
     const without_gil release;
-    pairs.product(in, out, n_threads);
+    pairs->product(in, out, n_threads);
     return result;
 }
 
-array<double> product_of_queries(const pair_operator& pairs, py::ssize_t first, py::ssize_t last,
+array<double> product_of_queries(bound_operator& bound, py::ssize_t first, py::ssize_t last,
                                  const array<double>& u) {
-    check(0 <= first && first <= last && last <= pairs.n_queries(),
+    const use_of<pair_operator> pairs(bound);
+    check(0 <= first && first <= last && last <= pairs->n_queries(),
           "first and last must be queries");
-    check(u.ndim() == 1 && u.size() == pairs.first_row(last) - pairs.first_row(first),
+    check(u.ndim() == 1 && u.size() == pairs->first_row(last) - pairs->first_row(first),
           "u must be 1-d, one per row of the queries");
     const double* in = pointer(u);
     array<double> result(u.size());
     double* out = result.mutable_data();
     const without_gil release;
-    pairs.product(first, last, in, out);
+    pairs->product(first, last, in, out);
     return result;
 }
 
@@ -87,7 +72,9 @@ matrix_rows<T> rows_of(const array<T>& features, const optional_array<std::int64
     const std::int64_t all_rows[] = {0, n};
     if (order) {
         check(order->ndim() == 1 && order->size() == n, "order must be 1-d with a value per row");
-        check_rows({1, all_rows, pointer(order)}, n);
+        const query_rows all{1, all_rows, pointer(order)};
+        const without_gil release(n);
+        check_rows(all, n);
     }
     return {n, features.shape(1), pointer(features), pointer(order)};
 }
@@ -123,24 +110,24 @@ array<double> sum_array(const array<T>& features, const array<double>& z,
 }
 
 template <class T>
-py::tuple hessian_array(const pair_operator& pairs, const array<T>& features,
-                        const array<double>& s, const optional_array<std::int64_t>& order,
-                        int n_threads) {
+py::tuple hessian_array(bound_operator& bound, const array<T>& features, const array<double>& s,
+                        const optional_array<std::int64_t>& order, int n_threads) {
+    const use_of<pair_operator> pairs(bound);
     const auto rows = rows_of(features, order);
-    check(rows.n_rows == pairs.n_rows(), "features must have the rows of the operator");
+    check(rows.n_rows == pairs->n_rows(), "features must have the rows of the operator");
     check(s.ndim() == 1 && s.size() == rows.width, "s must be 1-d, one per feature");
     const double* in = pointer(s);
     array<double> scores(rows.n_rows), result(rows.width);
     double *scores_out = scores.mutable_data(), *out = result.mutable_data();
     {
         const without_gil release;
-        hessian_product(pairs, rows, in, scores_out, out, n_threads);
+        hessian_product(*pairs, rows, in, scores_out, out, n_threads);
     }
     return py::make_tuple(result, scores);
 }
 
 template <class T>
-void define_row_products(py::module_& m, py::class_<pair_operator>& pairs) {
+void define_row_products(py::module_& m, py::class_<bound_operator>& pairs) {
     m.def("score_rows", &score_array<T>, py::arg("features").noconvert(),
           py::arg("coefs").noconvert(), py::arg("order").noconvert() = py::none(),
           py::arg("n_threads") = 1);
@@ -154,20 +141,19 @@ void define_row_products(py::module_& m, py::class_<pair_operator>& pairs) {
 }  // namespace
 
 void bind_pair_operator(py::module_& m) {
-    py::class_<pair_operator> pairs(m, "PairOperator");
+    py::class_<bound_operator> pairs(m, "PairOperator");
     pairs
-        .def(py::init(&make_operator), py::arg("labels").noconvert(),
-             py::arg("offsets").noconvert(), py::kw_only(),
-             py::arg("row_weights").noconvert() = py::none(),
-             py::arg("query_weights").noconvert() = py::none(), py::arg("weighting") = "pairs",
+        .def(py::init(&make_operator), py::arg("problem"), py::kw_only(),
              py::arg("loss") = "squared_hinge")
         .def("set_scores", &set_scores, py::arg("scores").noconvert(), py::arg("n_threads") = 1)
         .def("product", &product, py::arg("u").noconvert(), py::arg("n_threads") = 1)
         .def("product_of_queries", &product_of_queries, py::arg("first"), py::arg("last"),
              py::arg("u").noconvert())
-        .def_property_readonly("n_rows", &pair_operator::n_rows)
-        .def_property_readonly("pair_weights", [](const pair_operator& op) {
-            const auto& weights = op.pair_weights();
+        // Calls do not change these two.
+        .def_property_readonly("n_rows",
+                               [](bound_operator& bound) { return bound.object.n_rows(); })
+        .def_property_readonly("pair_weights", [](bound_operator& bound) {
+            const auto& weights = bound.object.pair_weights();
             return array<double>(static_cast<py::ssize_t>(weights.size()), weights.data());
         });
     define_row_products<double>(m, pairs);

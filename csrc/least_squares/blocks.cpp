@@ -17,8 +17,7 @@ bool uses_levels(pair_kind kind) { return kind == pair_kind::dropped || kind == 
 std::vector<std::int64_t> order_by_label(const query_rows& rows, std::ptrdiff_t query) {
     std::vector<std::int64_t> order(size_of(rows.size(query)));
     for (std::size_t i = 0; i < order.size(); ++i)
-        order[i] = rows.row(static_cast<std::ptrdiff_t>(rows.offsets[query]) +
-                            static_cast<std::ptrdiff_t>(i));
+        order[i] = rows.row(rows.begin(query) + static_cast<std::ptrdiff_t>(i));
     std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
         return rows.labels[a] < rows.labels[b];
     });
@@ -28,13 +27,11 @@ std::vector<std::int64_t> order_by_label(const query_rows& rows, std::ptrdiff_t 
 }  // namespace
 
 template <class T>
-half_laplacian_blocks<T>::half_laplacian_blocks(const pair_rule& rule, const query_rows& rows,
+half_laplacian_blocks<T>::half_laplacian_blocks(const ranking_problem& problem,
                                                 const feature_rows<T>& features,
                                                 std::ptrdiff_t block_rows)
-    : rule_(rule),
-      rows_(rows),
-      features_(features),
-      no_target_pivot_(size_of(features.n_targets), 0.0) {
+    : problem_(problem), features_(features), no_target_pivot_(size_of(features.n_targets), 0.0) {
+    const auto& rows = problem.rows;
     block open;
     const auto close = [&](std::ptrdiff_t next_query) {
         if (open.n_rows > 0) blocks_.push_back(open);
@@ -69,8 +66,8 @@ void half_laplacian_blocks<T>::cut_long_query(std::ptrdiff_t q, std::ptrdiff_t b
     if (!long_queries_.empty()) chunk.chunk = long_queries_.back().chunks.back().chunk + 1;
     long_query& query = long_queries_.emplace_back();
     query.query = q;
-    if (uses_levels(rule_.kind)) query.order = order_by_label(rows_, q);
-    plan_query(rule_, rows_, q, query.order.empty() ? nullptr : query.order.data(), query.plan);
+    if (uses_levels(problem_.rule.kind)) query.order = order_by_label(problem_.rows, q);
+    plan_query(problem_, q, query.order.empty() ? nullptr : query.order.data(), query.plan);
 
     const auto& level = query.plan.level;
     const auto level_end = [&](std::ptrdiff_t from) {
@@ -86,7 +83,7 @@ void half_laplacian_blocks<T>::cut_long_query(std::ptrdiff_t q, std::ptrdiff_t b
         blocks_.push_back(chunk);
         ++chunk.chunk;
     };
-    const auto n = rows_.size(q);
+    const auto n = problem_.rows.size(q);
     for (std::ptrdiff_t begin = 0, end; begin < n; begin = end) {
         end = level_end(begin);
         if (end - begin > block_rows) {
@@ -94,7 +91,8 @@ void half_laplacian_blocks<T>::cut_long_query(std::ptrdiff_t q, std::ptrdiff_t b
                 add(part, std::min(part + block_rows, end));
             continue;
         }
-        while (rule_.kind != pair_kind::omega && end < n && level_end(end) - begin <= block_rows)
+        while (problem_.rule.kind != pair_kind::omega && end < n &&
+               level_end(end) - begin <= block_rows)
             end = level_end(end);
         add(begin, end);
     }
@@ -114,7 +112,7 @@ void half_laplacian_blocks<T>::set_pivot(std::ptrdiff_t row, const T* mapped,
                                          std::vector<T>& pivot) const {
     const auto d = features_.n_features;
     pivot.assign(size_of(d), T{0});
-    if (rule_.kind == pair_kind::none) return;
+    if (problem_.rule.kind == pair_kind::none) return;
     if (mapped)
         std::copy_n(mapped, d, pivot.begin());
     else if (features_.map)
@@ -139,7 +137,7 @@ void half_laplacian_blocks<T>::load(std::ptrdiff_t row, std::ptrdiff_t pivot_row
     auto* const flags = marks && !features_.map ? varying->flags() : nullptr;
     load_row(d, source, pivot.data(), weight, out, sum, flags);
     if (flags) varying->marked();
-    const bool pointwise = rule_.kind == pair_kind::none;
+    const bool pointwise = problem_.rule.kind == pair_kind::none;
     load_row(t, features_.targets + row * t,
              pointwise ? no_target_pivot_.data() : features_.targets + pivot_row * t, weight,
              out + d, sum + d);
@@ -161,27 +159,27 @@ double half_laplacian_blocks<T>::transform_queries(const block& b, T* out, std::
     query_plan plan;
     level_sums sums;
     std::vector<T> scratch;
-    const auto first = static_cast<std::ptrdiff_t>(rows_.offsets[b.first_query]);
+    const auto first = problem_.rows.begin(b.first_query);
     features_.map_to(
-        b.n_rows, [&](std::ptrdiff_t i) { return rows_.row(first + i); }, out, ld, scratch);
+        b.n_rows, [&](std::ptrdiff_t i) { return problem_.rows.row(first + i); }, out, ld, scratch);
     double pair_weight = 0;
     for (std::ptrdiff_t q = b.first_query; q < b.last_query; ++q) {
-        const auto n = rows_.size(q);
+        const auto n = problem_.rows.size(q);
         if (n == 0) continue;
-        const auto begin = static_cast<std::ptrdiff_t>(rows_.offsets[q]);
-        plan_query(rule_, rows_, q, nullptr, plan);
+        const auto begin = problem_.rows.begin(q);
+        plan_query(problem_, q, nullptr, plan);
         sums.reset(plan.n_levels(), width());
-        const auto pivot = heaviest_row(plan), pivot_row = rows_.row(begin + pivot);
+        const auto pivot = heaviest_row(plan), pivot_row = problem_.rows.row(begin + pivot);
         set_pivot(pivot_row, features_.map ? out + pivot * ld : nullptr, scratch);
         const bool counts_query = counts_ && plan.pair_weight > 0;
         if (counts_query) varying.start(features_.n_features);
         for (std::ptrdiff_t i = 0; i < n; ++i)
-            load(rows_.row(begin + i), pivot_row, scratch, plan.weight[size_of(i)], out + i * ld,
-                 sums.sum.data() + plan.level[size_of(i)] * width(),
+            load(problem_.rows.row(begin + i), pivot_row, scratch, plan.weight[size_of(i)],
+                 out + i * ld, sums.sum.data() + plan.level[size_of(i)] * width(),
                  counts_query ? &varying : nullptr);
         if (counts_query) varying.add_to(counts.data());
         transform_rows<T>(n, width(), plan.level.data(), plan.weight.data(), plan.within.data(),
-                          plan, join_of(rule_.kind), out, ld, sums);
+                          plan, join_of(problem_.rule.kind), out, ld, sums);
         pair_weight += plan.pair_weight;
         out += n * ld;
     }
@@ -195,9 +193,9 @@ double half_laplacian_blocks<T>::transform_queries(const block& b, T* out, std::
 template <class T>
 void half_laplacian_blocks<T>::transform_chunk(const block& b, T* out, std::ptrdiff_t ld) {
     auto& query = long_queries_[size_of(b.long_index)];
-    const auto first = static_cast<std::ptrdiff_t>(rows_.offsets[query.query]);
+    const auto first = problem_.rows.begin(query.query);
     const auto row = [&](std::ptrdiff_t i) {
-        return query.order.empty() ? rows_.row(first + i)
+        return query.order.empty() ? problem_.rows.row(first + i)
                                    : static_cast<std::ptrdiff_t>(query.order[size_of(i)]);
     };
     std::vector<std::int32_t> level(size_of(b.n_rows));
@@ -222,7 +220,8 @@ void half_laplacian_blocks<T>::transform_chunk(const block& b, T* out, std::ptrd
         const std::lock_guard<std::mutex> lock(counts_mutex_);
         varying.each([&](std::size_t j) { query.varies[j] = 1; });
     }
-    const auto how = rule_.kind == pair_kind::omega ? join::within : join_of(rule_.kind);
+    const auto how =
+        problem_.rule.kind == pair_kind::omega ? join::within : join_of(problem_.rule.kind);
     transform_rows<T>(b.n_rows, width(), level.data(), weight,
                       query.plan.within.data() + b.first_level, query.plan, how, out, ld, sums);
     chunk_weight_[size_of(b.chunk)] = std::accumulate(sums.weight.begin(), sums.weight.end(), 0.0);
@@ -232,7 +231,7 @@ void half_laplacian_blocks<T>::transform_chunk(const block& b, T* out, std::ptrd
 template <class T>
 std::vector<double> half_laplacian_blocks<T>::joining_rows() const {
     std::vector<double> out;
-    if (rule_.kind == pair_kind::none) return out;
+    if (problem_.rule.kind == pair_kind::none) return out;
     for (const auto& query : long_queries_) join_query(query, out);
     return out;
 }
@@ -260,8 +259,8 @@ void half_laplacian_blocks<T>::join_query(const long_query& query, std::vector<d
     const total nothing{0, std::vector<double>(size_of(w), 0.0)};
     const auto& plan = query.plan;
     total all = nothing, level = nothing;
-    std::vector<double> level_means(rule_.kind == pair_kind::omega ? size_of(plan.n_levels() * w)
-                                                                   : 0);
+    std::vector<double> level_means(
+        problem_.rule.kind == pair_kind::omega ? size_of(plan.n_levels() * w) : 0);
     for (std::size_t i = 0; i < query.chunks.size(); ++i) {
         const auto& chunk = query.chunks[i];
         merge(plan.within[size_of(chunk.first_level)], level, chunk_weight_[size_of(chunk.chunk)],
@@ -269,14 +268,14 @@ void half_laplacian_blocks<T>::join_query(const long_query& query, std::vector<d
         const bool level_goes_on =
             i + 1 < query.chunks.size() && query.chunks[i + 1].first_level == chunk.first_level;
         if (level_goes_on) continue;
-        if (rule_.kind == pair_kind::omega)
+        if (problem_.rule.kind == pair_kind::omega)
             std::copy(level.mean.begin(), level.mean.end(),
                       level_means.begin() + chunk.first_level * w);
         else
             merge(plan.between, all, level.weight, level.mean.data());
         level = nothing;
     }
-    if (rule_.kind == pair_kind::omega) {
+    if (problem_.rule.kind == pair_kind::omega) {
         const auto at = out.size();
         out.resize(at + level_means.size());
         between_rows(plan, w, level_means.data(), out.data() + at);

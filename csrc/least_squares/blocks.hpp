@@ -63,8 +63,8 @@ struct long_query {
 template <class T>
 class half_laplacian_blocks {
   public:
-    half_laplacian_blocks(const pair_rule& rule, const query_rows& rows,
-                          const feature_rows<T>& features, std::ptrdiff_t block_rows);
+    half_laplacian_blocks(const ranking_problem& problem, const feature_rows<T>& features,
+                          std::ptrdiff_t block_rows);
 
     std::ptrdiff_t n_blocks() const { return static_cast<std::ptrdiff_t>(blocks_.size()); }
     std::ptrdiff_t width() const { return features_.width(); }
@@ -100,8 +100,7 @@ class half_laplacian_blocks {
               double weight, T* out, double* sum, varying_features<T>* varying) const;
     void join_query(const long_query& query, std::vector<double>& out) const;
 
-    pair_rule rule_;
-    query_rows rows_;
+    ranking_problem problem_;
     feature_rows<T> features_;
     std::vector<block> blocks_;
     std::vector<long_query> long_queries_;

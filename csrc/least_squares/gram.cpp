@@ -166,7 +166,7 @@ void gram_in_tiles(half_laplacian_blocks<T>& blocks, double* gram, int n_threads
 }  // namespace
 
 template <class T>
-double gram(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
+double gram(const ranking_problem& problem, const feature_rows<T>& features,
             std::ptrdiff_t block_rows, double* gram, std::int64_t* varying, int n_threads) {
     const auto width = features.width();
     const auto sum_bytes = width * width * static_cast<std::ptrdiff_t>(sizeof(double));
@@ -177,7 +177,7 @@ double gram(const pair_rule& rule, const query_rows& rows, const feature_rows<T>
         block_rows = std::clamp(block_bytes / (width * size),
                                 in_slots ? fewest_column_bytes / size : fewest_rows, most_rows);
     }
-    half_laplacian_blocks<T> blocks(rule, rows, features, block_rows);
+    half_laplacian_blocks<T> blocks(problem, features, block_rows);
     if (varying) blocks.count_varying(varying);
     if (in_slots)
         gram_in_slots(blocks, n_slots, gram, n_threads);
@@ -191,9 +191,9 @@ double gram(const pair_rule& rule, const query_rows& rows, const feature_rows<T>
     return blocks.pair_weight();
 }
 
-template double gram<double>(const pair_rule&, const query_rows&, const feature_rows<double>&,
-                             std::ptrdiff_t, double*, std::int64_t*, int);
-template double gram<float>(const pair_rule&, const query_rows&, const feature_rows<float>&,
-                            std::ptrdiff_t, double*, std::int64_t*, int);
+template double gram<double>(const ranking_problem&, const feature_rows<double>&, std::ptrdiff_t,
+                             double*, std::int64_t*, int);
+template double gram<float>(const ranking_problem&, const feature_rows<float>&, std::ptrdiff_t,
+                            double*, std::int64_t*, int);
 
 }  // namespace pairgram

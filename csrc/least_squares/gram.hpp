@@ -17,7 +17,7 @@ namespace pairgram {
 // one thread. Adds to varying (n_features + 1), if given, the number of queries in which each
 // feature varies, and in which any does. Source: Pahikkala et al. 2007, eq. 11 and §2.3.
 template <class T>
-double gram(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
+double gram(const ranking_problem& problem, const feature_rows<T>& features,
             std::ptrdiff_t block_rows, double* gram, std::int64_t* varying, int n_threads);
 
 }  // namespace pairgram

@@ -160,21 +160,22 @@ struct query_range {
     query_range(const query_rows& rows, std::ptrdiff_t first_query, std::ptrdiff_t last_query)
         : first(first_query),
           last(last_query),
-          begin(static_cast<std::ptrdiff_t>(rows.offsets[first])),
-          n(static_cast<std::ptrdiff_t>(rows.offsets[last]) - begin) {}
+          begin(rows.begin(first)),
+          n(rows.begin(last) - begin) {}
 
     std::ptrdiff_t n_places() const { return n + last - first; }
     std::ptrdiff_t place(const query_rows& rows, std::ptrdiff_t query) const {
-        return static_cast<std::ptrdiff_t>(rows.offsets[query]) - begin + query - first;
+        return rows.begin(query) - begin + query - first;
     }
 };
 
 // Fills z with H_q·basis, from the pivot row, of every query of the batch.
 template <class T>
-void load_batch(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
+void load_batch(const ranking_problem& problem, const feature_rows<T>& features,
                 const ridge_path& path, const query_range& queries, workspace& w) {
+    const auto& rows = problem.rows;
     const auto d = features.n_features;
-    const bool pointwise = rule.kind == pair_kind::none;
+    const bool pointwise = problem.rule.kind == pair_kind::none;
     std::vector<T> mapped(features.map ? size_of(queries.n * d) : 0), gathered;
     features.map_to(
         queries.n, [&](std::ptrdiff_t i) { return rows.row(queries.begin + i); }, mapped.data(), d,
@@ -185,7 +186,7 @@ void load_batch(const pair_rule& rule, const query_rows& rows, const feature_row
     for (auto query = queries.first; query < queries.last; ++query) {
         const auto n = rows.size(query);
         if (n == 0) continue;
-        const auto begin = static_cast<std::ptrdiff_t>(rows.offsets[query]);
+        const auto begin = rows.begin(query);
         const auto features_of = [&](std::ptrdiff_t i) {
             return features.map ? mapped.data() + (begin - queries.begin + i) * d
                                 : features.inputs + rows.row(begin + i) * d;
@@ -207,16 +208,17 @@ void load_batch(const pair_rule& rule, const query_rows& rows, const feature_row
 }
 
 // Fills e, (n, rank + 1), with the half-Laplacian of [z, y] of one query.
-void load_query(const pair_rule& rule, const query_rows& rows, const double* targets,
-                const ridge_path& path, std::ptrdiff_t query, const double* z, workspace& w,
-                double* e) {
+void load_query(const ranking_problem& problem, const double* targets, const ridge_path& path,
+                std::ptrdiff_t query, const double* z, workspace& w, double* e) {
+    const auto& rows = problem.rows;
     const auto width = path.rank, n = rows.size(query);
     if (n == 0) return;
-    const auto begin = static_cast<std::ptrdiff_t>(rows.offsets[query]);
-    plan_query(rule, rows, query, nullptr, w.plan);
+    const auto begin = rows.begin(query);
+    plan_query(problem, query, nullptr, w.plan);
     w.sums.reset(w.plan.n_levels(), width + 1);
     const std::vector<double> zeros(size_of(width), 0.0);
-    const double first_target = rule.kind == pair_kind::none ? 0.0 : targets[rows.row(begin)];
+    const double first_target =
+        problem.rule.kind == pair_kind::none ? 0.0 : targets[rows.row(begin)];
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         double* out = e + i * (width + 1);
         double* sum = w.sums.sum.data() + w.plan.level[size_of(i)] * (width + 1);
@@ -226,12 +228,14 @@ void load_query(const pair_rule& rule, const query_rows& rows, const double* tar
                  sum + width);
     }
     transform_rows<double>(n, width + 1, w.plan.level.data(), w.plan.weight.data(),
-                           w.plan.within.data(), w.plan, join_of(rule.kind), e, width + 1, w.sums);
+                           w.plan.within.data(), w.plan, join_of(problem.rule.kind), e, width + 1,
+                           w.sums);
 }
 
-void hold_out(const pair_rule& rule, const query_rows& rows, const double* targets,
-              const ridge_path& path, const double* inverse, const double* coef,
-              const query_range& fold, const double* z, workspace& w, double* scores) {
+void hold_out(const ranking_problem& problem, const double* targets, const ridge_path& path,
+              const double* inverse, const double* coef, const query_range& fold, const double* z,
+              workspace& w, double* scores) {
+    const auto& rows = problem.rows;
     const auto width = path.rank, m = path.n_alphas, n = fold.n;
     w.e.resize(size_of(n * (width + 1)));
     for (auto* matrix : {&w.x, &w.r, &w.p, &w.q}) matrix->resize(size_of(n * m));
@@ -239,7 +243,7 @@ void hold_out(const pair_rule& rule, const query_rows& rows, const double* targe
     for (auto* row : {&w.rr, &w.pq, &w.step}) row->resize(size_of(m));
     const auto z_of = [&](std::ptrdiff_t query) { return fold.place(rows, query) * width; };
     for (auto q = fold.first; q < fold.last; ++q)
-        load_query(rule, rows, targets, path, q, z + z_of(q), w,
+        load_query(problem, targets, path, q, z + z_of(q), w,
                    w.e.data() + (rows.offsets[q] - fold.begin) * (width + 1));
 
     for (std::ptrdiff_t i = 0; i < n; ++i)
@@ -247,8 +251,8 @@ void hold_out(const pair_rule& rule, const query_rows& rows, const double* targe
     blas::gemm(trans::no, trans::no, n, m, width, -1.0, w.e.data(), width + 1, coef, m, 1.0,
                w.r.data(), m);
     w.scores.assign(w.r.begin(), w.r.begin() + n * m);  // right-hand sides, for solve_directly
-    const double largest =
-        *std::max_element(path.eigenvalues, path.eigenvalues + width - path.n_free);
+    const auto* const end = path.eigenvalues + width - path.n_free;
+    const double largest = end == path.eigenvalues ? 0.0 : *std::max_element(path.eigenvalues, end);
     const auto n_columns =
         std::partition_point(path.alphas, path.alphas + m,
                              [&](double alpha) { return alpha >= smallest_ridge * largest; }) -
@@ -265,23 +269,23 @@ void hold_out(const pair_rule& rule, const query_rows& rows, const double* targe
     w.scores.resize(size_of(fold.n_places() * m));
     blas::gemm(trans::no, trans::no, fold.n_places(), m, width, 1.0, z, width, w.u.data(), m, 0.0,
                w.scores.data(), m);
-    const auto n_rows = static_cast<std::ptrdiff_t>(rows.offsets[rows.n_queries]);
+    const auto n_rows = rows.n_rows();
     for (auto q = fold.first; q < fold.last; ++q) {
         const double* of_row = w.scores.data() + fold.place(rows, q) * m;
         const double* of_pivot = of_row + rows.size(q) * m;
         for (std::ptrdiff_t i = 0; i < rows.size(q); ++i)
             for (std::ptrdiff_t j = 0; j < m; ++j)
-                scores[j * n_rows + rows.row(static_cast<std::ptrdiff_t>(rows.offsets[q]) + i)] =
-                    of_row[i * m + j] + of_pivot[j];
+                scores[j * n_rows + rows.row(rows.begin(q) + i)] = of_row[i * m + j] + of_pivot[j];
     }
 }
 
 }  // namespace
 
 template <class T>
-void leave_query_out(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
+void leave_query_out(const ranking_problem& problem, const feature_rows<T>& features,
                      const std::vector<std::int64_t>& folds, const ridge_path& path, double* scores,
                      int n_threads) {
+    const auto& rows = problem.rows;
     const auto width = path.rank, m = path.n_alphas;
     std::vector<double> inverse(size_of(width * m)), coef(size_of(width * m));
     for (std::ptrdiff_t k = 0; k < width; ++k)
@@ -305,19 +309,19 @@ void leave_query_out(const pair_rule& rule, const query_rows& rows, const featur
         const auto& batch = batches[size_of(task)];
         const query_range queries(rows, batch.front().first, batch.back().last);
         workspace w;
-        load_batch(rule, rows, features, path, queries, w);
+        load_batch(problem, features, path, queries, w);
         for (const auto& fold : batch)
             if (fold.n > 0)
-                hold_out(rule, rows, features.targets, path, inverse.data(), coef.data(), fold,
+                hold_out(problem, features.targets, path, inverse.data(), coef.data(), fold,
                          w.z.data() + queries.place(rows, fold.first) * width, w, scores);
     });
 }
 
-template void leave_query_out<double>(const pair_rule&, const query_rows&,
-                                      const feature_rows<double>&, const std::vector<std::int64_t>&,
-                                      const ridge_path&, double*, int);
-template void leave_query_out<float>(const pair_rule&, const query_rows&,
-                                     const feature_rows<float>&, const std::vector<std::int64_t>&,
-                                     const ridge_path&, double*, int);
+template void leave_query_out<double>(const ranking_problem&, const feature_rows<double>&,
+                                      const std::vector<std::int64_t>&, const ridge_path&, double*,
+                                      int);
+template void leave_query_out<float>(const ranking_problem&, const feature_rows<float>&,
+                                     const std::vector<std::int64_t>&, const ridge_path&, double*,
+                                     int);
 
 }  // namespace pairgram

@@ -37,7 +37,7 @@ struct ridge_path {
 // n_threads. BLAS must be held to one thread. The relative error of a score is about 1e-16 λ_max /
 // λ at worst. Source: the block hold-out identity of Pahikkala et al. 2006, on half-Laplacian rows.
 template <class T>
-void leave_query_out(const pair_rule& rule, const query_rows& rows, const feature_rows<T>& features,
+void leave_query_out(const ranking_problem& problem, const feature_rows<T>& features,
                      const std::vector<std::int64_t>& folds, const ridge_path& path, double* scores,
                      int n_threads);
 

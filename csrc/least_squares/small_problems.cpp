@@ -29,11 +29,11 @@ mapped_problem map_problem(const batch_problem& problem) {
     const auto& f = problem.features;
     out.features = f.inputs;
     if (!f.map) return out;
-    const auto n_inputs = problem.n_rows * f.n_inputs();
+    const auto n_inputs = problem.n_rows() * f.n_inputs();
     // A node may hide an infinity.
     out.finite = std::isfinite(std::accumulate(f.inputs, f.inputs + n_inputs, 0.0));
-    out.own.resize(size_of(problem.n_rows * f.n_features));
-    map_rows(*f.map, problem.n_rows, f.inputs, f.n_inputs(), out.own.data(), f.n_features);
+    out.own.resize(size_of(problem.n_rows() * f.n_features));
+    map_rows(*f.map, problem.n_rows(), f.inputs, f.n_inputs(), out.own.data(), f.n_features);
     out.features = out.own.data();
     return out;
 }
@@ -43,9 +43,8 @@ struct row_subset {
     std::vector<std::int64_t> offsets, order;
 };
 
-row_subset subset_of(const query_rows& rows, std::ptrdiff_t n_rows, std::ptrdiff_t n,
-                     const std::int64_t* chosen) {
-    std::vector<std::ptrdiff_t> query(size_of(n_rows));
+row_subset subset_of(const query_rows& rows, std::ptrdiff_t n, const std::int64_t* chosen) {
+    std::vector<std::ptrdiff_t> query(size_of(rows.n_rows()));
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q)
         for (auto i = rows.offsets[q]; i < rows.offsets[q + 1]; ++i)
             query[size_of(rows.row(i))] = q;
@@ -62,11 +61,11 @@ row_subset subset_of(const query_rows& rows, std::ptrdiff_t n_rows, std::ptrdiff
 
 bool has_pairs(pair_kind kind, const query_rows& rows) {
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
-        if (rows.query_weights && !(rows.query_weights[q] > 0)) continue;
+        if (!(rows.query_weight(q) > 0)) continue;
         std::ptrdiff_t first = -1;
         for (auto i = rows.offsets[q]; i < rows.offsets[q + 1]; ++i) {
             const auto row = rows.row(i);
-            if (rows.row_weights && !(rows.row_weights[row] > 0)) continue;
+            if (!(rows.row_weight(row) > 0)) continue;
             if (kind == pair_kind::none) return true;
             if (first >= 0 && (kind == pair_kind::kept || rows.labels[row] != rows.labels[first]))
                 return true;
@@ -162,11 +161,12 @@ decomposition decompose(const batch_problem& problem, const mapped_problem& mapp
                         const query_rows& rows, std::ptrdiff_t n) {
     decomposition out;
     if (!mapped.finite) out.failure = batch_failure::not_finite;
-    if (!has_pairs(problem.rule.kind, rows)) out.failure = batch_failure::no_pairs;
+    if (!has_pairs(problem.ranking.rule.kind, rows)) out.failure = batch_failure::no_pairs;
     if (out.failure != batch_failure::none) return out;
     const auto& f = problem.features;
     half_laplacian_blocks<double> blocks(
-        problem.rule, rows, {f.n_features, mapped.features, f.n_targets, f.targets, nullptr}, n);
+        {problem.ranking.rule, rows},
+        {f.n_features, mapped.features, f.n_targets, f.targets, nullptr}, n);
     const auto width = blocks.width();
     std::vector<double> transformed(size_of(n * width));
     blocks.transform(0, transformed.data(), width);
@@ -203,8 +203,8 @@ PAIRGRAM_CLONES void model_weights(std::ptrdiff_t rank, const double* eigenvalue
 batch_failure score_split(const batch_problem& problem, const mapped_problem& mapped,
                           const row_split& split, const model_grid& grid, double* out,
                           std::ptrdiff_t ld) {
-    const auto subset = subset_of(problem.rows, problem.n_rows, split.n_train, split.train);
-    query_rows rows = problem.rows;
+    const auto subset = subset_of(problem.ranking.rows, split.n_train, split.train);
+    query_rows rows = problem.ranking.rows;
     rows.offsets = subset.offsets.data();
     rows.order = subset.order.data();
     const auto path = decompose(problem, mapped, rows, split.n_train);
@@ -241,8 +241,8 @@ std::vector<mapped_problem> map_all(std::ptrdiff_t n_problems, const batch_probl
 void decompose_all(std::ptrdiff_t n_problems, const batch_problem* problems, decomposition* out,
                    int n_threads) {
     parallel_for(n_problems, n_threads, [&](std::ptrdiff_t i) {
-        out[i] =
-            decompose(problems[i], map_problem(problems[i]), problems[i].rows, problems[i].n_rows);
+        out[i] = decompose(problems[i], map_problem(problems[i]), problems[i].ranking.rows,
+                           problems[i].n_rows());
     });
 }
 

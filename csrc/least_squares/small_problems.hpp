@@ -15,10 +15,10 @@
 namespace pairgram {
 
 struct batch_problem {
-    pair_rule rule;
-    query_rows rows;
+    ranking_problem ranking;
     feature_rows<double> features;
-    std::ptrdiff_t n_rows;
+
+    std::ptrdiff_t n_rows() const { return ranking.rows.n_rows(); }
 };
 
 // Rows of a problem, in any order, of which some train and others are scored.

@@ -17,7 +17,7 @@ constexpr double largest_share = 1e-4;
 // The rows of one query, in the order of their scores by the first model.
 class query_ties {
   public:
-    query_ties(const query_offsets& queries, std::ptrdiff_t query, const tie_tolerance& tolerance,
+    query_ties(const query_rows& queries, std::ptrdiff_t query, const tie_tolerance& tolerance,
                std::ptrdiff_t n_rows, double* scores)
         : tolerance_(tolerance), n_rows_(n_rows), scores_(scores) {
         for (auto i = queries.offsets[query]; i < queries.offsets[query + 1]; ++i)
@@ -82,7 +82,7 @@ class query_ties {
 
 }  // namespace
 
-void join_ties(const query_offsets& queries, std::ptrdiff_t n_models, std::ptrdiff_t n_rows,
+void join_ties(const query_rows& queries, std::ptrdiff_t n_models, std::ptrdiff_t n_rows,
                const tie_tolerance& tolerance, double* scores, int n_threads) {
     parallel_for(queries.n_queries, n_threads, [&](std::ptrdiff_t query) {
         query_ties(queries, query, tolerance, n_rows, scores).join(n_models);

@@ -99,7 +99,7 @@ void sort_descending(std::ptrdiff_t n, const double* labels, std::ptrdiff_t top,
 class metric_evaluation {
   public:
     metric_evaluation(std::ptrdiff_t n_rows, std::ptrdiff_t n_scores, std::ptrdiff_t n_metrics,
-                      const query_offsets& queries, const double* labels, const double* scores,
+                      const query_rows& queries, const double* labels, const double* scores,
                       const metric_spec* metrics, double* out)
         : n_rows_(n_rows),
           n_scores_(n_scores),
@@ -259,7 +259,7 @@ class metric_evaluation {
     }
 
     std::ptrdiff_t n_rows_, n_scores_;
-    query_offsets queries_;
+    query_rows queries_;
     const double* labels_;
     const double* scores_;
     const metric_spec* metrics_;
@@ -271,7 +271,7 @@ class metric_evaluation {
 }  // namespace
 
 void evaluate_metrics(std::ptrdiff_t n_rows, std::ptrdiff_t n_scores, std::ptrdiff_t n_metrics,
-                      const query_offsets& queries, const double* labels, const double* scores,
+                      const query_rows& queries, const double* labels, const double* scores,
                       const metric_spec* metrics, double* out, int n_threads) {
     const metric_evaluation evaluation(n_rows, n_scores, n_metrics, queries, labels, scores,
                                        metrics, out);

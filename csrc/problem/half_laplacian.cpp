@@ -163,17 +163,17 @@ join join_of(pair_kind kind) {
     return join::none;
 }
 
-void plan_query(const pair_rule& rule, const query_rows& rows, std::ptrdiff_t query,
-                const std::int64_t* order, query_plan& plan) {
-    const auto begin = static_cast<std::ptrdiff_t>(rows.offsets[query]);
-    const auto n = rows.size(query);
+void plan_query(const ranking_problem& problem, std::ptrdiff_t query, const std::int64_t* order,
+                query_plan& plan) {
+    const auto& rule = problem.rule;
+    const auto& rows = problem.rows;
+    const auto begin = rows.begin(query), n = rows.size(query);
     const auto row = [&](std::ptrdiff_t i) {
         return order ? static_cast<std::ptrdiff_t>(order[i]) : rows.row(begin + i);
     };
     plan.weight.resize(size_of(n));
     plan.level.assign(size_of(n), 0);
-    for (std::ptrdiff_t i = 0; i < n; ++i)
-        plan.weight[size_of(i)] = rows.row_weights ? rows.row_weights[row(i)] : 1.0;
+    for (std::ptrdiff_t i = 0; i < n; ++i) plan.weight[size_of(i)] = rows.row_weight(row(i));
     plan.level_label.assign(1, 0.0);
     if (rule.kind == pair_kind::dropped || rule.kind == pair_kind::omega) {
         std::vector<double> labels(size_of(n));
@@ -187,8 +187,8 @@ void plan_query(const pair_rule& rule, const query_rows& rows, std::ptrdiff_t qu
 
     plan.within.resize(plan.level_weight.size());
     plan.pair_weight = plan_factors(rule, plan);
-    const double c = query_factor(rule, plan.total_weight, plan.pair_weight) *
-                     (rows.query_weights ? rows.query_weights[query] : 1.0);
+    const double c =
+        query_factor(rule, plan.total_weight, plan.pair_weight) * rows.query_weight(query);
     plan.pair_weight *= c;
     for (double& factor : plan.within) factor = std::sqrt(c * factor);
     plan.between = std::sqrt(c * plan.total_weight);

@@ -18,39 +18,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "problem/ranking_problem.hpp"
 #include "problem/varying_columns.hpp"
 
 namespace pairgram {
-
-enum class pair_kind { none, kept, dropped, omega };
-enum class weighting_kind { pairs, documents, queries };
-
-// Which pairs count, and how much. The last three are for omega alone.
-struct pair_rule {
-    pair_kind kind;
-    weighting_kind weighting;
-    std::ptrdiff_t n_levels;
-    const double* level_values;  // (n_levels,) ascending, every label of the data
-    const double* omega;         // (n_levels, n_levels) symmetric, ≥ 0
-};
-
-// Rows delimited into queries: row i of query q is order[offsets[q] + i], or offsets[q] + i where
-// order is null. Labels and weights are indexed by row; null weights are 1.
-struct query_rows {
-    std::ptrdiff_t n_queries;
-    const std::int64_t* offsets;
-    const std::int64_t* order;
-    const double* labels;
-    const double* row_weights;
-    const double* query_weights;
-
-    std::ptrdiff_t row(std::ptrdiff_t position) const {
-        return order ? static_cast<std::ptrdiff_t>(order[position]) : position;
-    }
-    std::ptrdiff_t size(std::ptrdiff_t query) const {
-        return static_cast<std::ptrdiff_t>(offsets[query + 1] - offsets[query]);
-    }
-};
 
 // What a query's labels and weights say about its transform, before any feature is seen.
 struct query_plan {
@@ -69,8 +40,8 @@ struct query_plan {
 
 // Plans the query whose n rows stand at positions [begin, begin + n) of rows; order, if given,
 // replaces rows.row (a long query sorted by label).
-void plan_query(const pair_rule& rule, const query_rows& rows, std::ptrdiff_t query,
-                const std::int64_t* order, query_plan& plan);
+void plan_query(const ranking_problem& problem, std::ptrdiff_t query, const std::int64_t* order,
+                query_plan& plan);
 
 // The row that the others of a query are taken from: the first of the largest weight among those in
 // pairs. The mean of a query that one row dominates is then next to 0, and keeps its digits.

@@ -131,13 +131,14 @@ void transform_adjoint(const query_plan& plan, pair_kind kind, std::ptrdiff_t wi
 
 }  // namespace
 
-void apply_root(const pair_rule& rule, const query_rows& rows, bool adjoint,
-                const vector_view& vectors, int n_threads) {
+void apply_root(const ranking_problem& problem, bool adjoint, const vector_view& vectors,
+                int n_threads) {
+    const auto& rows = problem.rows;
     std::vector<query_plan> plans(size_of(rows.n_queries));
     std::ptrdiff_t longest = 1;
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
         longest = std::max(longest, rows.size(q));
-        if (rows.size(q) > 0) plan_query(rule, rows, q, nullptr, plans[size_of(q)]);
+        if (rows.size(q) > 0) plan_query(problem, q, nullptr, plans[size_of(q)]);
     }
     const auto width = std::clamp(strip_doubles / longest, narrowest_strip, widest_strip);
     const auto n_strips = (vectors.n_vectors + width - 1) / width;
@@ -149,7 +150,7 @@ void apply_root(const pair_rule& rule, const query_rows& rows, bool adjoint,
             const auto n = rows.size(q);
             if (n == 0) continue;
             check_interrupt();
-            const auto begin = static_cast<std::ptrdiff_t>(rows.offsets[q]);
+            const auto begin = rows.begin(q);
             const auto row = [&](std::ptrdiff_t i) { return rows.row(begin + i); };
             w.strip.resize(size_of(n * n_vectors));
             for_each_entry(vectors, first, n, n_vectors, row,
@@ -158,9 +159,9 @@ void apply_root(const pair_rule& rule, const query_rows& rows, bool adjoint,
                            });
             const auto& plan = plans[size_of(q)];
             if (adjoint)
-                transform_adjoint(plan, rule.kind, n_vectors, w);
+                transform_adjoint(plan, problem.rule.kind, n_vectors, w);
             else
-                transform(plan, rule.kind, n_vectors, w);
+                transform(plan, problem.rule.kind, n_vectors, w);
             for_each_entry(vectors, first, n, n_vectors, row,
                            [&](double* to, std::ptrdiff_t at, std::ptrdiff_t length) {
                                std::copy_n(w.strip.data() + at, length, to);

@@ -30,7 +30,7 @@ struct vector_view {
 // O(n) per vector (omega adds O(levels²)), two passes over the memory; strips of vectors are
 // shared among the threads, with the same bits for any number. Scratch: O(n) doubles for the plans
 // and, per thread, 32 or more times the longest query.
-void apply_root(const pair_rule& rule, const query_rows& rows, bool adjoint,
-                const vector_view& vectors, int n_threads);
+void apply_root(const ranking_problem& problem, bool adjoint, const vector_view& vectors,
+                int n_threads);
 
 }  // namespace pairgram

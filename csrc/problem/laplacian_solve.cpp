@@ -15,10 +15,11 @@ namespace {
 constexpr std::ptrdiff_t strip_width = 512;
 constexpr double smallest_diagonal = 1e-10, smallest_degree = 1e-5;  // beside the largest L_ii
 
-std::vector<query_plan> plans_of(const pair_rule& rule, const query_rows& rows) {
+std::vector<query_plan> plans_of(const ranking_problem& problem) {
+    const auto& rows = problem.rows;
     std::vector<query_plan> plans(size_of(rows.n_queries));
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q)
-        if (rows.size(q) > 0) plan_query(rule, rows, q, nullptr, plans[size_of(q)]);
+        if (rows.size(q) > 0) plan_query(problem, q, nullptr, plans[size_of(q)]);
     return plans;
 }
 
@@ -132,7 +133,7 @@ struct column_strip {
 void solve_strip(pair_kind kind, const query_plan& plan, const query_rows& rows,
                  std::ptrdiff_t query, const std::vector<std::int64_t>& pivots,
                  const std::vector<const double*>& known_row, const column_strip& strip) {
-    const auto begin = static_cast<std::ptrdiff_t>(rows.offsets[query]);
+    const auto begin = rows.begin(query);
     const auto n = rows.size(query), width = strip.width;
     const auto row_of = [&](std::ptrdiff_t i) { return rows.row(begin + i); };
     const auto pivot_of = [&](std::ptrdiff_t i) { return pivots[size_of(row_of(i))]; };
@@ -168,50 +169,62 @@ void solve_strip(pair_kind kind, const query_plan& plan, const query_rows& rows,
 
 }  // namespace
 
-std::vector<double> laplacian_diagonal(const pair_rule& rule, const query_rows& rows) {
-    std::vector<double> diagonal(
-        size_of(static_cast<std::ptrdiff_t>(rows.offsets[rows.n_queries])));
+double pair_weight(const ranking_problem& problem) {
+    double total = 0;
+    query_plan plan;
+    for (std::ptrdiff_t q = 0; q < problem.rows.n_queries; ++q) {
+        if (problem.rows.size(q) == 0) continue;
+        plan_query(problem, q, nullptr, plan);
+        total += plan.pair_weight;
+    }
+    return total;
+}
+
+std::vector<double> laplacian_diagonal(const ranking_problem& problem) {
+    const auto& rows = problem.rows;
+    std::vector<double> diagonal(size_of(rows.n_rows()));
     query_plan plan;
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
         if (rows.size(q) == 0) continue;
-        plan_query(rule, rows, q, nullptr, plan);
+        plan_query(problem, q, nullptr, plan);
         for (std::ptrdiff_t i = 0; i < rows.size(q); ++i)
-            diagonal[size_of(rows.row(static_cast<std::ptrdiff_t>(rows.offsets[q]) + i))] =
-                diagonal_of(plan, i);
+            diagonal[size_of(rows.row(rows.begin(q) + i))] = diagonal_of(plan, i);
     }
     return diagonal;
 }
 
-null_space null_space_of(const pair_rule& rule, const query_rows& rows, double largest) {
-    const auto n = size_of(static_cast<std::ptrdiff_t>(rows.offsets[rows.n_queries]));
+null_space null_space_of(const ranking_problem& problem, double largest) {
+    const auto& rows = problem.rows;
+    const auto n = size_of(rows.n_rows());
     null_space null{std::vector<std::int64_t>(n), std::vector<std::int64_t>(n),
                     std::vector<double>(n)};
     std::int64_t n_vectors = 0;
     query_plan plan;
     std::vector<std::ptrdiff_t> row;
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
-        const auto begin = static_cast<std::ptrdiff_t>(rows.offsets[q]);
+        const auto begin = rows.begin(q);
         row.resize(size_of(rows.size(q)));
         if (row.empty()) continue;
         for (std::size_t i = 0; i < row.size(); ++i)
             row[i] = rows.row(begin + static_cast<std::ptrdiff_t>(i));
-        plan_query(rule, rows, q, nullptr, plan);
-        number_null_vectors(plan, rule.kind, row, n_vectors, null);
-        const bool joined = is_joined(plan, rule.kind, smallest_degree * largest);
+        plan_query(problem, q, nullptr, plan);
+        number_null_vectors(plan, problem.rule.kind, row, n_vectors, null);
+        const bool joined = is_joined(plan, problem.rule.kind, smallest_degree * largest);
         std::ptrdiff_t first = -1;
         for (std::size_t i = 0; i < row.size(); ++i) {
             const bool told = joined && diagonal_of(plan, static_cast<std::ptrdiff_t>(i)) >
                                             smallest_diagonal * largest;
-            if (told && first < 0 && rule.kind != pair_kind::none) first = row[i];
+            if (told && first < 0 && problem.rule.kind != pair_kind::none) first = row[i];
             null.pivot[size_of(row[i])] = told ? first : row[i];
         }
     }
     return null;
 }
 
-void solve_laplacian(const pair_rule& rule, const query_rows& rows, const null_space& null,
-                     std::ptrdiff_t width, const double* known, double* matrix, int n_threads) {
-    const auto plans = plans_of(rule, rows);
+void solve_laplacian(const ranking_problem& problem, const null_space& null, std::ptrdiff_t width,
+                     const double* known, double* matrix, int n_threads) {
+    const auto& rows = problem.rows;
+    const auto plans = plans_of(problem);
     std::vector<const double*> known_row(null.pivot.size());
     for (std::size_t i = 0; i < null.pivot.size(); ++i)
         if (null.pivot[i] == static_cast<std::int64_t>(i)) {
@@ -221,8 +234,9 @@ void solve_laplacian(const pair_rule& rule, const query_rows& rows, const null_s
     const auto n_strips = (width + strip_width - 1) / strip_width;
     parallel_for(rows.n_queries * n_strips, n_threads, [&](std::ptrdiff_t task) {
         const auto from = task % n_strips * strip_width;
-        solve_strip(rule.kind, plans[size_of(task / n_strips)], rows, task / n_strips, null.pivot,
-                    known_row, {from, std::min(strip_width, width - from), width, matrix});
+        solve_strip(problem.rule.kind, plans[size_of(task / n_strips)], rows, task / n_strips,
+                    null.pivot, known_row,
+                    {from, std::min(strip_width, width - from), width, matrix});
     });
 }
 

@@ -6,7 +6,7 @@
 
 namespace pairgram {
 
-void check_rows(const query_offsets& queries, std::ptrdiff_t n_rows) {
+void check_rows(const query_rows& queries, std::ptrdiff_t n_rows) {
     const std::int64_t* const end = queries.offsets + queries.n_queries;
     if (queries.offsets[0] != 0) throw std::invalid_argument("offsets must begin with 0");
     if (*end != n_rows) throw std::invalid_argument("offsets must end with the number of rows");

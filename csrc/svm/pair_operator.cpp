@@ -77,31 +77,38 @@ struct pair_operator::workspace {
     }
 };
 
-pair_operator::pair_operator(const preference_rows& rows, weighting_kind weighting, pair_loss loss)
+pair_operator::pair_operator(const ranking_problem& problem, pair_loss loss)
     : reach_(loss == pair_loss::squared ? std::numeric_limits<double>::infinity() : 1.0),
-      offsets_(rows.offsets, rows.offsets + rows.n_queries + 1),
-      factor_(size_of(rows.n_queries)),
-      pair_weights_(size_of(rows.n_queries)),
-      n_levels_(size_of(rows.n_queries)),
-      weight_(size_of(offsets_.back()), 1.0),
+      offsets_(problem.rows.offsets, problem.rows.offsets + problem.rows.n_queries + 1),
+      factor_(size_of(problem.rows.n_queries)),
+      pair_weights_(factor_.size()),
+      n_levels_(factor_.size()),
+      weight_(size_of(problem.rows.n_rows())),
       level_(weight_.size()),
       order_(weight_.size()),
       sorted_score_(weight_.size()),
       sorted_weight_(weight_.size()),
       sorted_level_(weight_.size()),
       degree_(weight_.size()) {
-    if (rows.row_weights) weight_.assign(rows.row_weights, rows.row_weights + n_rows());
+    const auto& rows = problem.rows;
+    const auto weighting = problem.rule.weighting;
+    std::vector<double> labels;
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
         const auto begin = first_row(q), n = first_row(q + 1) - begin;
         auto* const order = order_.data() + begin;
         std::iota(order, order + n, std::ptrdiff_t{0});
-        const double* const labels = rows.labels + begin;
+        labels.resize(size_of(n));
+        for (std::ptrdiff_t i = 0; i < n; ++i) {
+            labels[size_of(i)] = rows.labels[rows.row(begin + i)];
+            weight_[size_of(begin + i)] = rows.row_weight(rows.row(begin + i));
+        }
+        const auto label = [&](std::ptrdiff_t i) { return labels[size_of(i)]; };
         std::sort(order, order + n,
-                  [&](std::ptrdiff_t a, std::ptrdiff_t b) { return labels[a] < labels[b]; });
+                  [&](std::ptrdiff_t a, std::ptrdiff_t b) { return label(a) < label(b); });
         double total = 0, pair_weight = 0, level_weight = 0;  // of the levels before, and this one
         std::int32_t level = 0;
         for (std::ptrdiff_t i = 0; i < n; ++i) {
-            if (i > 0 && labels[order[i]] > labels[order[i - 1]]) {
+            if (i > 0 && label(order[i]) > label(order[i - 1])) {
                 ++level;
                 total += level_weight;
                 level_weight = 0;
@@ -115,8 +122,7 @@ pair_operator::pair_operator(const preference_rows& rows, weighting_kind weighti
         const double divisor = weighting == weighting_kind::pairs       ? 1.0
                                : weighting == weighting_kind::documents ? total
                                                                         : pair_weight;
-        if (pair_weight > 0)
-            factor_[size_of(q)] = (rows.query_weights ? rows.query_weights[q] : 1.0) / divisor;
+        if (pair_weight > 0) factor_[size_of(q)] = rows.query_weight(q) / divisor;
         pair_weights_[size_of(q)] = factor_[size_of(q)] * pair_weight;
     }
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q)

@@ -15,26 +15,18 @@
 #include <cstdint>
 #include <vector>
 
-#include "problem/half_laplacian.hpp"
-#include "support/query_rows.hpp"
+#include "problem/ranking_problem.hpp"
 
 namespace pairgram {
 
 enum class pair_loss { squared_hinge, squared };
 
-// Rows of which those of a query stand together: query q holds [offsets[q], offsets[q + 1]).
-struct preference_rows {
-    std::ptrdiff_t n_queries;
-    const std::int64_t* offsets;
-    const double* labels;         // (n,)
-    const double* row_weights;    // (n,) v, or null for ones
-    const double* query_weights;  // (n_queries,), or null for ones
-};
-
 class pair_operator {
   public:
     // c_q is the query weight times 1, 1 / Σ v, or 1 / Σ_ij v_i v_j over the query's pairs.
-    pair_operator(const preference_rows& rows, weighting_kind weighting, pair_loss loss);
+    // Whatever the order of the problem's rows, those of the operator stand query after query: its
+    // row i is the problem's rows.row(i).
+    pair_operator(const ranking_problem& problem, pair_loss loss);
 
     std::ptrdiff_t n_queries() const { return static_cast<std::ptrdiff_t>(factor_.size()); }
     std::ptrdiff_t n_rows() const { return offsets_.back(); }

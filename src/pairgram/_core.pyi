@@ -38,115 +38,65 @@ class NodeMap32(_NodeMap[np.float32]):
     @staticmethod
     def in_double(map: NodeMap64) -> NodeMap32: ...
 
-def gram(
-    features: NDArray[_T],
-    targets: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    *,
-    order: NDArray[np.int64] | None = None,
-    row_weights: NDArray[np.float64] | None = None,
-    query_weights: NDArray[np.float64] | None = None,
-    pairs: str,
-    weighting: str,
-    level_values: NDArray[np.float64] | None = None,
-    omega: NDArray[np.float64] | None = None,
-    map: _NodeMap[_T] | None = None,
-    block_rows: int = 0,
-    varying: NDArray[np.int64] | None = None,
-    n_threads: int = 1,
-) -> tuple[NDArray[np.float64], float]: ...
-def half_laplacian(
-    features: NDArray[_T],
-    targets: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    *,
-    order: NDArray[np.int64] | None = None,
-    row_weights: NDArray[np.float64] | None = None,
-    query_weights: NDArray[np.float64] | None = None,
-    pairs: str,
-    weighting: str,
-    level_values: NDArray[np.float64] | None = None,
-    omega: NDArray[np.float64] | None = None,
-) -> NDArray[_T]: ...
+class RankingProblem:
+    """Labels, queries, weights and the pairs that count, checked once.
+
+    The arrays are kept, not copied: nobody may change them afterwards. Any number of threads may
+    use one problem.
+    """
+
+    def __init__(
+        self,
+        labels: NDArray[np.float64],
+        offsets: NDArray[np.int64],
+        *,
+        order: NDArray[np.int64] | None = None,
+        row_weights: NDArray[np.float64] | None = None,
+        query_weights: NDArray[np.float64] | None = None,
+        pairs: str,  # none, kept, dropped or omega
+        weighting: str,  # pairs, documents or queries
+        level_values: NDArray[np.float64] | None = None,
+        omega: NDArray[np.float64] | None = None,
+    ) -> None: ...
+
+def pair_weight(problem: RankingProblem) -> float: ...  # of both orders, and the diagonal
 def apply_half_laplacian(
+    problem: RankingProblem,
     vectors: NDArray[np.float64],  # changed in place; one per column (axis 0) or row (axis 1)
-    labels: NDArray[np.float64],
-    offsets: NDArray[np.int64],
     *,
-    order: NDArray[np.int64] | None = None,
-    row_weights: NDArray[np.float64] | None = None,
-    query_weights: NDArray[np.float64] | None = None,
-    pairs: str,
-    weighting: str,
-    level_values: NDArray[np.float64] | None = None,
-    omega: NDArray[np.float64] | None = None,
     axis: int = 0,
     adjoint: bool = False,
     n_threads: int = 1,
 ) -> None: ...
-def cholesky(
-    matrix: NDArray[np.float64],  # symmetric; the lower triangle becomes its factor, in place
-    n_threads: int = 1,
-) -> int: ...  # how many pivots are positive
-def lean_eigen(
-    matrix: NDArray[np.float64],  # overwritten
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
-def laplacian_diagonal(
-    labels: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    *,
-    order: NDArray[np.int64] | None = None,
-    row_weights: NDArray[np.float64] | None = None,
-    query_weights: NDArray[np.float64] | None = None,
-    pairs: str,
-    weighting: str,
-    level_values: NDArray[np.float64] | None = None,
-    omega: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]: ...
+def laplacian_diagonal(problem: RankingProblem) -> NDArray[np.float64]: ...
 def null_space(
-    labels: NDArray[np.float64],
-    offsets: NDArray[np.int64],
+    problem: RankingProblem,
     *,
-    order: NDArray[np.int64] | None = None,
-    row_weights: NDArray[np.float64] | None = None,
-    query_weights: NDArray[np.float64] | None = None,
-    pairs: str,
-    weighting: str,
-    level_values: NDArray[np.float64] | None = None,
-    omega: NDArray[np.float64] | None = None,
-    largest: float = 0.0,  # L_ii of the problem: what is small beside it tells nothing
+    largest: float = 0.0,  # L_ii of the whole problem: what is small beside it tells nothing
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
 def solve_laplacian(
+    problem: RankingProblem,
     columns: NDArray[np.float64],  # changed in place
     known: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    offsets: NDArray[np.int64],
     *,
-    order: NDArray[np.int64] | None = None,
-    row_weights: NDArray[np.float64] | None = None,
-    query_weights: NDArray[np.float64] | None = None,
-    pairs: str,
-    weighting: str,
-    level_values: NDArray[np.float64] | None = None,
-    omega: NDArray[np.float64] | None = None,
     largest: float = 0.0,
     n_threads: int = 1,
 ) -> None: ...
-def leave_query_out(
+def gram(
+    problem: RankingProblem,
     features: NDArray[_T],
     targets: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    offsets: NDArray[np.int64],
     *,
-    order: NDArray[np.int64] | None = None,
-    row_weights: NDArray[np.float64] | None = None,
-    query_weights: NDArray[np.float64] | None = None,
-    pairs: str,
-    weighting: str,
-    level_values: NDArray[np.float64] | None = None,
-    omega: NDArray[np.float64] | None = None,
+    map: _NodeMap[_T] | None = None,
+    block_rows: int = 0,  # 0: what fits the cache
+    varying: NDArray[np.int64] | None = None,
+    n_threads: int = 1,
+) -> tuple[NDArray[np.float64], float]: ...
+def leave_query_out(
+    problem: RankingProblem,
+    features: NDArray[_T],
+    targets: NDArray[np.float64],
+    *,
     basis: NDArray[np.float64] | None,
     eigenvalues: NDArray[np.float64],
     projection: NDArray[np.float64],
@@ -156,12 +106,20 @@ def leave_query_out(
     map: _NodeMap[_T] | None = None,
     n_threads: int = 1,
 ) -> NDArray[np.float64]: ...
+def lean_eigen(
+    matrix: NDArray[np.float64],  # overwritten
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def cholesky(
+    matrix: NDArray[np.float64],  # symmetric; the lower triangle becomes its factor, in place
+    n_threads: int = 1,
+) -> int: ...  # how many pivots are positive
 def evaluate_metrics(
     labels: NDArray[np.float64],
     scores: NDArray[np.float64],
     offsets: NDArray[np.int64],
     order: NDArray[np.int64] | None,
-    specs: Sequence[tuple[int, int, int, int, int, float, float, float, bool]],
+    # of each metric: name, cut, gain, discount, ties, empty, relevant, max_grade, divisor
+    specs: Sequence[tuple[str, int, str, str, str, float, float, float, str]],
     n_threads: int,
 ) -> NDArray[np.float64]: ...
 def join_ties(
@@ -176,6 +134,8 @@ def join_ties(
 def is_letor_id(id: str) -> bool: ...
 
 class _LetorParser(Generic[_T]):
+    """One thread at a time may use it: a second is a RuntimeError."""
+
     def __init__(
         self,
         *,
@@ -228,18 +188,10 @@ def apply_activation(
 class BatchProblem:
     def __init__(
         self,
+        problem: RankingProblem,
         features: NDArray[np.float64],
         targets: NDArray[np.float64],
-        labels: NDArray[np.float64],
-        offsets: NDArray[np.int64],
         *,
-        order: NDArray[np.int64] | None = None,
-        row_weights: NDArray[np.float64] | None = None,
-        query_weights: NDArray[np.float64] | None = None,
-        pairs: str,
-        weighting: str,
-        level_values: NDArray[np.float64] | None = None,
-        omega: NDArray[np.float64] | None = None,
         map: NodeMap64 | None = None,
     ) -> None: ...
 
@@ -260,15 +212,16 @@ def decompose_batch(
 ]: ...
 
 class PairOperator:
+    """The loss of preference pairs; its rows stand query after query.
+
+    One thread at a time may use it: a second is a RuntimeError.
+    """
+
     def __init__(
         self,
-        labels: NDArray[np.float64],
-        offsets: NDArray[np.int64],
+        problem: RankingProblem,  # with pairs="dropped"
         *,
-        row_weights: NDArray[np.float64] | None = None,
-        query_weights: NDArray[np.float64] | None = None,
-        weighting: str = "pairs",
-        loss: str = "squared_hinge",
+        loss: str = "squared_hinge",  # or squared
     ) -> None: ...
     def set_scores(
         self, scores: NDArray[np.float64], n_threads: int = 1

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import reference
 from pairgram import _core
 from pairgram._support.threads import single_threaded_blas
-from problems import Problem, kernel_arguments, problems
+from problems import Problem, compiled, problems, ranking_problem
 
 PAIRS = ["kept", "dropped", "gain", "absdiff", None]
 WEIGHTINGS = ["pairs", "documents", "queries"]
@@ -24,23 +24,12 @@ def assert_close(actual, expected, tolerance):
     np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * scale)
 
 
-@given(problems(), st.sampled_from(PAIRS), st.sampled_from(WEIGHTINGS))
-def test_half_laplacian_rows_have_the_gram_matrix_of_the_laplacian(problem, pairs, weighting):
-    arguments, named = kernel_arguments(problem, pairs, weighting)
-    rows = _core.half_laplacian(*arguments, **named)
-    expected, _ = reference.statistics(
-        problem.X, problem.y, problem.query, pairs, problem.v, weighting, problem.query_weight
-    )
-    assert rows.shape == (len(problem.y), problem.X.shape[1] + 1)
-    assert_close(rows.T @ rows, expected, 1e-13)
-
-
 @pytest.mark.parametrize("pairs", ["kept", "dropped"])
 def test_half_laplacian_is_the_symmetric_square_root_for_unit_weights(pairs):
     y = np.array([0.0, 1, 1, 2, 0, 2])
     problem = Problem(np.eye(6), y, np.zeros(6, dtype=int), None, None)
-    arguments, named = kernel_arguments(problem, pairs)
-    root = _core.half_laplacian(*arguments, **named)[:, :6]
+    root = np.eye(6)
+    _core.apply_half_laplacian(ranking_problem(problem, pairs), root)
     laplacian, _ = reference.laplacian(y, problem.query, pairs)
     np.testing.assert_allclose(root, root.T, atol=1e-14)
     np.testing.assert_allclose(root @ root, laplacian, atol=1e-13)
@@ -55,14 +44,14 @@ def test_half_laplacian_is_the_symmetric_square_root_for_unit_weights(pairs):
     threads=st.sampled_from([2, 3, 17]),
 )
 def test_gram_of_any_blocks_and_threads(dtype, problem, pairs, weighting, block_rows, threads):
-    arguments, named = kernel_arguments(problem, pairs, weighting, dtype)
-    sums, total = gram(*arguments, **named, block_rows=block_rows)
+    arguments = compiled(problem, pairs, weighting, dtype)
+    sums, total = gram(*arguments, block_rows=block_rows)
     expected, expected_total = reference.statistics(
         problem.X, problem.y, problem.query, pairs, problem.v, weighting, problem.query_weight
     )
     assert_close(sums, expected, 1e-13 if dtype == np.float64 else 3e-6)
     np.testing.assert_allclose(total, expected_total, rtol=1e-13)
-    again, _ = gram(*arguments, **named, block_rows=block_rows, n_threads=threads)
+    again, _ = gram(*arguments, block_rows=block_rows, n_threads=threads)
     np.testing.assert_array_equal(again, sums)
 
 
@@ -73,12 +62,12 @@ def test_gram_in_slots_and_in_tiles(width, dtype):
     query = np.repeat(np.arange(12), rng.integers(1, 90, 12))
     y = rng.integers(0, 3, len(query)).astype(float)
     problem = Problem(rng.normal(size=(len(query), width)), y, query, None, None)
-    arguments, named = kernel_arguments(problem, "dropped", dtype=dtype)
+    arguments = compiled(problem, "dropped", dtype=dtype)
     expected, _ = reference.statistics(problem.X, y, query, "dropped")
     for block_rows in (16, 0):
-        sums, _ = gram(*arguments, **named, block_rows=block_rows, n_threads=1)
+        sums, _ = gram(*arguments, block_rows=block_rows, n_threads=1)
         assert_close(sums, expected, 1e-13 if dtype == np.float64 else 3e-6)
-        threaded, _ = gram(*arguments, **named, block_rows=block_rows, n_threads=4)
+        threaded, _ = gram(*arguments, block_rows=block_rows, n_threads=4)
         np.testing.assert_array_equal(threaded, sums)
 
 
@@ -88,10 +77,10 @@ def test_large_offset_does_not_cancel(pairs, block_rows):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 64, size=(200, 3)) / 64, rng.integers(0, 4, 200).astype(float)
     query = np.repeat([0, 1], [20, 180])
-    arguments, named = kernel_arguments(Problem(X, y, query, None, None), pairs)
-    expected, _ = gram(*arguments, **named, block_rows=block_rows)
-    arguments, named = kernel_arguments(Problem(X + 2.0**40, y, query, None, None), pairs)
-    shifted, _ = gram(*arguments, **named, block_rows=block_rows)
+    arguments = compiled(Problem(X, y, query, None, None), pairs)
+    expected, _ = gram(*arguments, block_rows=block_rows)
+    arguments = compiled(Problem(X + 2.0**40, y, query, None, None), pairs)
+    shifted, _ = gram(*arguments, block_rows=block_rows)
     np.testing.assert_allclose(shifted, expected, rtol=1e-12)
 
 
@@ -100,8 +89,8 @@ def test_a_nan_reaches_the_diagonal():
     problem = Problem(rng.normal(size=(9, 3)), np.zeros(9), np.repeat([0, 1], [8, 1]), None, None)
     problem.X[8, 1] = np.nan  # in a query without pairs
     for pairs in PAIRS:
-        arguments, named = kernel_arguments(problem, pairs)
-        sums, _ = gram(*arguments, **named)
+        arguments = compiled(problem, pairs)
+        sums, _ = gram(*arguments)
         assert np.isnan(sums[1, 1])
         assert np.isfinite(sums[0, 0])
 
@@ -110,14 +99,14 @@ def test_read_only_input_is_taken_and_other_types_are_refused():
     rng = np.random.default_rng(0)
     y = rng.normal(size=6)
     problem = Problem(rng.normal(size=(6, 2)), y, np.zeros(6, dtype=int), None, None)
-    (X, targets, labels, offsets), named = kernel_arguments(problem, "kept")
+    bound, X, targets = compiled(problem, "kept")
     X.setflags(write=False)
-    gram(X, targets, labels, offsets, **named)
+    gram(bound, X, targets)
     for wrong in (X.astype(int), np.asfortranarray(X), X.tolist()):
         with pytest.raises(TypeError):
-            gram(wrong, targets, labels, offsets, **named)
-    with pytest.raises(ValueError, match="offsets"):
-        gram(X, targets, labels, offsets[:-1], **named)
+            gram(bound, wrong, targets)
+    with pytest.raises(ValueError, match="rows of the problem"):
+        gram(bound, X[:-1], targets)
 
 
 @settings(deadline=None)
@@ -143,7 +132,7 @@ def test_leave_query_out_equals_refits(problem, pairs, weighting, scaled, dtype)
         largest = np.linalg.eigvalsh(S[:-1, :-1]).max()
     alphas = largest * np.array([10.0, 1.0, 1e-2, 1e-4])
     eigenvalues, vectors = np.linalg.eigh(S[:-1, :-1])
-    arguments, kernel_named = kernel_arguments(problem, pairs, weighting, dtype)
+    arguments = compiled(problem, pairs, weighting, dtype)
     t = np.ones(len(eigenvalues)) if scale is None else scale
     scores = []
     for threads in (1, 3):
@@ -151,7 +140,6 @@ def test_leave_query_out_equals_refits(problem, pairs, weighting, scaled, dtype)
             scores.append(
                 _core.leave_query_out(
                     *arguments,
-                    **kernel_named,
                     basis=t[:, None] * vectors,
                     eigenvalues=np.maximum(eigenvalues, 0),
                     projection=vectors.T @ S[:-1, -1],
@@ -191,14 +179,13 @@ def test_leave_query_out_at_high_leverage_takes_the_direct_solver():
     X[query == 2] *= 1e3
     y = rng.normal(size=300)
     problem = Problem(X, y, query, None, None)
-    arguments, named = kernel_arguments(problem, "kept")
+    arguments = compiled(problem, "kept")
     S, _ = reference.statistics(X, y, query, "kept")
     eigenvalues, vectors = np.linalg.eigh(S[:-1, :-1])
     alphas = eigenvalues.max() * np.array([1e-6, 1e-8])
     with single_threaded_blas():
         scores = _core.leave_query_out(
             *arguments,
-            **named,
             basis=np.ascontiguousarray(vectors),
             eigenvalues=np.maximum(eigenvalues, 0),
             projection=vectors.T @ S[:-1, -1],
@@ -228,11 +215,11 @@ def test_mapped_rows_are_those_of_the_map(dtype, problem, pairs, block_rows):
         np.array([0, 0, 0, 0, 0, 0.5, 0.5], dtype=dtype),
         [(0, 3, "sigmoid"), (3, 5, "linear"), (5, 7, "gaussian")],
     )
-    (X, *others), named = kernel_arguments(problem, pairs, dtype=dtype)
+    bound, X, targets = compiled(problem, pairs, dtype=dtype)
     with single_threaded_blas():
         mapped = node_map.map(X, n_threads=2)
-        expected, _ = _core.gram(mapped, *others, **named)
-        actual, _ = _core.gram(X, *others, **named, map=node_map, block_rows=block_rows)
+        expected, _ = _core.gram(bound, mapped, targets)
+        actual, _ = _core.gram(bound, X, targets, map=node_map, block_rows=block_rows)
         assert_close(actual, expected, 1e-12 if dtype == np.float64 else 1e-5)
         eigenvalues, vectors = np.linalg.eigh(expected[:-1, :-1])
         path = {
@@ -241,6 +228,6 @@ def test_mapped_rows_are_those_of_the_map(dtype, problem, pairs, block_rows):
             "projection": vectors[:, 2:].T @ expected[:-1, -1],
             "alphas": np.array([10.0, 1.0]),
         }
-        direct = _core.leave_query_out(mapped, *others, **named, **path)
-        through = _core.leave_query_out(X, *others, **named, **path, map=node_map)
+        direct = _core.leave_query_out(bound, mapped, targets, **path)
+        through = _core.leave_query_out(bound, X, targets, **path, map=node_map)
     assert_close(through, direct, 1e-9 if dtype == np.float64 else 1e-4)

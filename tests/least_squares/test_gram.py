@@ -152,7 +152,7 @@ def test_sparse_rows_in_dense_blocks(monkeypatch):
     X, y = rng.normal(size=(140, 5)), rng.integers(0, 3, 140).astype(float)
     monkeypatch.setattr(data, "DENSE_BLOCK_BYTES", 5 * 8 * 30)
     csr = data.RankingData.make(sp.csr_array(X), y, qid=query)
-    blocks = list(csr.kernel_blocks(PairSettings()))
+    blocks = list(csr.blocks(PairSettings()))
     assert len(blocks) == 5
     total = Pairgram.from_rows(sp.csr_array(X), y, qid=query)
     assert_same(sums(total), sums(Pairgram.from_rows(X, y, qid=query)), 1e-13)

@@ -11,12 +11,17 @@ from scipy.sparse import csr_array
 from pairgram import ELMRank, ELMRankCV, PairwiseELM, RandomNodes, _core, fit_many, make_ranking
 from pairgram.least_squares.small_problems import SmallProblem
 from pairgram.problem.data import RankingData
-from problems import kernel_arguments, problems
+from problems import compiled, problems
 from reference import statistics
 
 PAIRS = ["kept", "dropped", "gain", "absdiff", None]
 WEIGHTINGS = ["pairs", "documents", "queries"]
 ALPHAS, DAMPING = np.array([3.0, 0.5, 0.5, 0.1]), np.array([0.0, 0.0, 0.7, 2.0])
+
+
+def batch_problem(X, targets, y, offsets, pairs="kept", map=None):
+    problem = _core.RankingProblem(y, offsets, pairs=pairs, weighting="pairs")
+    return _core.BatchProblem(problem, X, targets, map=map)
 
 
 def joined(lists):
@@ -65,9 +70,9 @@ def test_held_out_scores(problem, pairs, weighting, relative, seed):
     splits = [(rng.integers(0, n, n // 2 + 1), rng.integers(0, n, rng.integers(4)))]
     splits += [np.split(rng.permutation(n), [rng.integers(n + 1)]) for _ in range(2)]
     target = np.round(rng.normal(size=n), 1)
-    arguments, named = kernel_arguments(problem, pairs, weighting, target=target)
+    arguments = compiled(problem, pairs, weighting, target=target)
     task = (
-        _core.BatchProblem(*arguments, **named),
+        _core.BatchProblem(*arguments),
         joined([train for train, _ in splits]),
         joined([test for _, test in splits]),
         ALPHAS,
@@ -98,8 +103,8 @@ def test_held_out_scores(problem, pairs, weighting, relative, seed):
 def test_decompositions(problem, pairs, weighting):
     rows = np.arange(len(problem.y))
     expected = reference_models(problem, rows, pairs, weighting, problem.y, False)
-    arguments, named = kernel_arguments(problem, pairs, weighting)
-    (found,) = _core.decompose_batch([_core.BatchProblem(*arguments, **named)], 1)
+    arguments = compiled(problem, pairs, weighting)
+    (found,) = _core.decompose_batch([_core.BatchProblem(*arguments)], 1)
     assert (found is None) == (expected is None)
     if found is None:
         return
@@ -119,14 +124,8 @@ def mapped_problem(n, n_nodes, pairs="kept", seed=0, n_targets=1):
     rng = np.random.default_rng(seed)
     X, y = rng.uniform(size=(n, 4)), np.round(rng.normal(size=(n, n_targets)), 1)
     nodes = RandomNodes(n_nodes, weight_range=(-3, 3), random_state=seed).fit(X)
-    bound = _core.BatchProblem(
-        X,
-        y,
-        y[:, 0].copy(),
-        np.array([0, n // 3, n]),
-        pairs=pairs,
-        weighting="pairs",
-        map=nodes.node_map(np.float64),
+    bound = batch_problem(
+        X, y, y[:, 0].copy(), np.array([0, n // 3, n]), pairs, nodes.node_map(np.float64)
     )
     return X, y, nodes, bound
 
@@ -139,13 +138,8 @@ def test_a_map_and_many_targets_give_what_each_gives_alone(n_nodes):
     (scores,) = _core.hold_out_batch([(bound, *lists, ALPHAS, DAMPING, True)], 2)
     H = nodes.transform(X)
     for target in range(3):
-        alone = _core.BatchProblem(
-            H,
-            y[:, target : target + 1].copy(),
-            y[:, target].copy(),
-            np.array([0, 10, 30]),
-            pairs="kept",
-            weighting="pairs",
+        alone = batch_problem(
+            H, y[:, target : target + 1].copy(), y[:, target].copy(), np.array([0, 10, 30])
         )
         (expected,) = _core.hold_out_batch([(alone, *lists, ALPHAS, DAMPING, True)], 1)
         np.testing.assert_allclose(scores[target], expected[0], rtol=1e-9, atol=1e-11)
@@ -156,9 +150,7 @@ def test_null_directions_give_the_minimum_norm(n, n_copies):
     rng = np.random.default_rng(0)
     X = np.tile(rng.normal(size=(n, 3)) * [1.0, 30.0, 1e3], (1, n_copies)) + 7.0
     y = rng.normal(size=n)
-    problem = _core.BatchProblem(
-        X, y[:, None].copy(), y, np.array([0, n]), pairs="kept", weighting="pairs"
-    )
+    problem = batch_problem(X, y[:, None].copy(), y, np.array([0, n]))
     rows = np.arange(n)
     tiny, zero = np.array([0.0, 1e-13]), np.zeros(2)
     lists = joined([rows]), joined([rows])
@@ -182,14 +174,8 @@ def test_rounding_of_the_map_is_no_feature(n_nodes):
         ranges = {"weight_range": (-width, width), "bias_range": (1.0, 2.0)}
         nodes = RandomNodes(n_nodes, "linear", random_state=0, **ranges).fit(X)
         assert (np.ptp(nodes.transform(X), axis=0) > 0).any()
-        problem = _core.BatchProblem(
-            X,
-            y[:, None].copy(),
-            y,
-            np.array([0, 30]),
-            pairs="kept",
-            weighting="pairs",
-            map=nodes.node_map(np.float64),
+        problem = batch_problem(
+            X, y[:, None].copy(), y, np.array([0, 30]), map=nodes.node_map(np.float64)
         )
         ((eigenvalues, _, projections, _),) = _core.decompose_batch([problem], 1)
         return eigenvalues, projections
@@ -222,15 +208,15 @@ def test_any_number_of_threads_gives_the_same_bits():
 
 def test_what_fails_does_not_stop_the_others():
     good = mapped_problem(20, 5)[3]
-    offsets, named = np.array([0, 20]), {"pairs": "dropped", "weighting": "pairs"}
+    offsets = np.array([0, 20])
     X, ones = np.random.default_rng(0).uniform(size=(20, 3)), np.ones((20, 1))
-    tied = _core.BatchProblem(X, ones, ones[:, 0].copy(), offsets, **named)
+    tied = batch_problem(X, ones, ones[:, 0].copy(), offsets, "dropped")
     infinite = X.copy()
     infinite[3, 1] = np.inf
     y = np.arange(20.0)
-    wild = _core.BatchProblem(infinite, y[:, None].copy(), y, offsets, **named)
+    wild = batch_problem(infinite, y[:, None].copy(), y, offsets, "dropped")
     nodes = RandomNodes(4, random_state=0).fit(X).node_map(np.float64)
-    hidden = _core.BatchProblem(infinite, y[:, None].copy(), y, offsets, **named, map=nodes)
+    hidden = batch_problem(infinite, y[:, None].copy(), y, offsets, "dropped", nodes)
     found = _core.decompose_batch([tied, good, wild, hidden], 2)
     assert [one is None for one in found] == [True, False, True, True]
     lists = joined([np.arange(15)]), joined([np.arange(15, 20)])
@@ -266,14 +252,7 @@ def test_bindings_refuse_other_types_and_no_rows():
     with pytest.raises((TypeError, ValueError)):
         _core.decompose_batch([None], 1)
     with pytest.raises(ValueError, match="not be empty"):
-        _core.BatchProblem(
-            np.empty((0, 2)),
-            np.empty((0, 1)),
-            np.empty(0),
-            np.array([0]),
-            pairs="kept",
-            weighting="pairs",
-        )
+        batch_problem(np.empty((0, 2)), np.empty((0, 1)), np.empty(0), np.array([0]))
 
 
 def by_statistics(model, *args, **kwargs):

@@ -7,20 +7,18 @@ from hypothesis import strategies as st
 
 import reference
 from pairgram import _core
-from problems import Problem, kernel_arguments, problems
+from pairgram._support.threads import single_threaded_blas
+from problems import Problem, compiled, problems, ranking_problem
 
 PAIRS = ["kept", "dropped", "gain", "absdiff", None]
 WEIGHTINGS = ["pairs", "documents", "queries"]
 
 
 def explicit_root(problem, pairs, weighting):
-    """R, (n, n), rows in the order of `half_laplacian`, and its arguments besides rows."""
-    identity = Problem(
-        np.eye(len(problem.y)), problem.y, problem.query, problem.v, problem.query_weight
-    )
-    (X, targets, y, offsets), named = kernel_arguments(identity, pairs, weighting)
-    root = _core.half_laplacian(X, targets, y, offsets, **named)[:, :-1]
-    return root, (y, offsets), named
+    """R, (n, n), applied to the identity."""
+    root = np.eye(len(problem.y))
+    _core.apply_half_laplacian(ranking_problem(problem, pairs, weighting), root)
+    return root
 
 
 def assert_close(actual, expected, tolerance=1e-13):
@@ -30,12 +28,11 @@ def assert_close(actual, expected, tolerance=1e-13):
 
 @given(problems(), st.sampled_from(PAIRS), st.sampled_from(WEIGHTINGS), st.integers(0, 5))
 def test_adjoint_is_the_transpose(problem, pairs, weighting, width):
-    root, arguments, named = explicit_root(problem, pairs, weighting)
+    root = explicit_root(problem, pairs, weighting)
     rng = np.random.default_rng(0)
     z = rng.normal(size=(len(problem.y), width))
-    adjoint = np.empty_like(z)
-    adjoint[problem.order] = z
-    _core.apply_half_laplacian(adjoint, *arguments, **named, adjoint=True)
+    adjoint = z.copy()
+    _core.apply_half_laplacian(ranking_problem(problem, pairs, weighting), adjoint, adjoint=True)
     assert_close(adjoint, root.T @ z)
     x = rng.normal(size=z.shape)
     assert_close(((root @ x) * z).sum(), (x * adjoint).sum(), 1e-12)
@@ -50,9 +47,10 @@ def test_adjoint_is_the_transpose(problem, pairs, weighting, width):
     width=st.sampled_from([1, 3, 37, 1100]),  # the last more than a strip
 )
 def test_in_place_in_row_order(problem, pairs, weighting, axis, adjoint, width):
-    grouped, arguments, named = explicit_root(problem, pairs, weighting)
-    root = np.empty_like(grouped)
-    root[problem.order] = grouped
+    root, bound = (
+        explicit_root(problem, pairs, weighting),
+        ranking_problem(problem, pairs, weighting),
+    )
     laplacian, _ = reference.laplacian(
         problem.y, problem.query, pairs, problem.v, weighting, problem.query_weight
     )
@@ -61,13 +59,9 @@ def test_in_place_in_row_order(problem, pairs, weighting, axis, adjoint, width):
     expected = (root.T if adjoint else root) @ x
     vectors = np.ascontiguousarray(x if axis == 0 else x.T)
     threaded = vectors.copy()
-    assert (
-        _core.apply_half_laplacian(vectors, *arguments, **named, axis=axis, adjoint=adjoint) is None
-    )
+    assert _core.apply_half_laplacian(bound, vectors, axis=axis, adjoint=adjoint) is None
     assert_close(vectors if axis == 0 else vectors.T, expected)
-    _core.apply_half_laplacian(
-        threaded, *arguments, **named, axis=axis, adjoint=adjoint, n_threads=3
-    )
+    _core.apply_half_laplacian(bound, threaded, axis=axis, adjoint=adjoint, n_threads=3)
     np.testing.assert_array_equal(threaded, vectors)
 
 
@@ -84,16 +78,21 @@ def test_strips_of_many_vectors_and_a_long_query(pairs, axis):
         rng.choice([0.0, 1.0, 2.0], n),
         None,
     )
-    arguments, named = kernel_arguments(problem, pairs, "documents")
-    expected = np.empty((n, width))
-    expected[problem.order] = _core.half_laplacian(*arguments, **named)[:, :-1]
+    bound, X, targets = compiled(problem, pairs, "documents")
     results = []
     for threads in (1, 4):
         vectors = np.array(problem.X if axis == 0 else problem.X.T, order="C")
-        _core.apply_half_laplacian(vectors, *arguments[2:], **named, axis=axis, n_threads=threads)
+        _core.apply_half_laplacian(bound, vectors, axis=axis, n_threads=threads)
         results.append(vectors)
     np.testing.assert_array_equal(results[1], results[0])
-    assert_close(results[0] if axis == 0 else results[0].T, expected)
+    root_of_X = results[0] if axis == 0 else results[0].T
+    for column in (0, width // 2, width - 1):
+        alone = X[:, [column]].copy()
+        _core.apply_half_laplacian(bound, alone)
+        assert_close(root_of_X[:, [column]], alone)
+    with single_threaded_blas():
+        sums, _ = _core.gram(bound, X, targets)
+    assert_close(root_of_X.T @ root_of_X, sums[:-1, :-1])
 
 
 @pytest.mark.parametrize("pairs", PAIRS[:4])
@@ -101,46 +100,31 @@ def test_large_offset_does_not_cancel(pairs):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 64, size=(200, 3)) / 64, rng.integers(0, 4, 200).astype(float)
     problem = Problem(X, y, np.repeat([0, 1], [20, 180]), None, None)
-    arguments, named = kernel_arguments(problem, pairs)
+    bound = ranking_problem(problem, pairs)
     expected, shifted = X.copy(), X + 2.0**40
     for vectors in (expected, shifted):
-        _core.apply_half_laplacian(vectors, *arguments[2:], **named)
+        _core.apply_half_laplacian(bound, vectors)
     np.testing.assert_allclose(shifted, expected, atol=1e-12 * np.abs(expected).max())
 
 
 def test_what_is_refused():
     rng = np.random.default_rng(0)
-    y, offsets = np.arange(6) % 3.0, np.array([0, 2, 6])
+    arguments = np.arange(6) % 3.0, np.array([0, 2, 6])
     named = {"pairs": "kept", "weighting": "pairs"}
-    apply = _core.apply_half_laplacian
-    apply(rng.normal(size=(6, 2)), y, offsets, **named)
+    problem, apply = _core.RankingProblem(*arguments, **named), _core.apply_half_laplacian
+    apply(problem, rng.normal(size=(6, 2)))
     for wrong in (np.ones((6, 2), dtype=np.float32), np.asfortranarray(np.ones((6, 2))), [[1.0]]):
         with pytest.raises(TypeError):
-            apply(wrong, y, offsets, **named)
+            apply(problem, wrong)
     for wrong in (np.ones(6), np.ones((5, 2))):
-        with pytest.raises(ValueError, match=r"2-d|labels must|offsets must"):
-            apply(wrong, y, offsets, **named)
-    for changes in (
-        {"order": np.zeros(6, dtype=np.int64)},
-        {"row_weights": np.ones(5)},
-        {"query_weights": np.ones(3)},
-        {"pairs": "some"},
-        {"pairs": "omega"},
-    ):
-        with pytest.raises(ValueError, match=r"order|weights|pairs|omega"):
-            apply(np.ones((6, 2)), y, offsets, **(named | changes))
+        with pytest.raises(ValueError, match=r"2-d|an entry per row"):
+            apply(problem, wrong)
+    with pytest.raises(ValueError, match="axis must be 0 or 1"):
+        apply(problem, np.ones((6, 6)), axis=2)
     buffer = np.frombuffer(bytearray(6 * 8 + 1), np.float64, 6, offset=1).reshape(6, 1)
     with pytest.raises(ValueError, match="aligned"):
-        apply(buffer, y, offsets, **named)
-
-
-def test_what_cannot_be_changed_in_place_is_refused():
-    y, offsets = np.arange(6) % 3.0, np.array([0, 2, 6])
+        apply(problem, buffer)
     fixed = np.ones((6, 6))
     fixed.setflags(write=False)
     with pytest.raises(ValueError, match="not writeable"):
-        _core.apply_half_laplacian(fixed, y, offsets, pairs="kept", weighting="pairs")
-    with pytest.raises(ValueError, match="axis must be 0 or 1"):
-        _core.apply_half_laplacian(
-            np.ones((6, 6)), y, offsets, pairs="kept", weighting="pairs", axis=2
-        )
+        apply(problem, fixed)

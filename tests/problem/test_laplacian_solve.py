@@ -9,14 +9,9 @@ from test_laplacian_root import WEIGHTINGS, assert_close, explicit_root
 
 import reference
 from pairgram import _core
-from problems import Problem, kernel_arguments, problems
+from problems import Problem, problems, ranking_problem
 
 PAIRS = ["kept", "dropped", "gain", "absdiff", "apart", None]
-
-
-def labels_of(problem, pairs, weighting):
-    (_, _, y, offsets), named = kernel_arguments(problem, pairs, weighting)
-    return (y, offsets), named
 
 
 def laplacian_of(problem, pairs, weighting):
@@ -33,15 +28,14 @@ drawn = given(
 
 @drawn
 def test_null_vectors(problem, pairs, weighting):
-    labels, named = labels_of(problem, pairs, weighting)
-    _, vectors, entries = _core.null_space(*labels, **named)
+    compiled = ranking_problem(problem, pairs, weighting)
+    _, vectors, entries = _core.null_space(compiled)
     n, n_null = len(problem.y), vectors.max() + 1
     null = np.zeros((n, n_null))
     inside = np.flatnonzero(vectors >= 0)
     null[inside, vectors[inside]] = entries[inside]
     assert_close(null.T @ null, np.eye(n_null))
-    root = np.empty((n, n))
-    root[problem.order] = explicit_root(problem, pairs, weighting)[0]
+    root = explicit_root(problem, pairs, weighting)
     assert_close(root.T @ null, np.zeros((n, n_null)), 1e-12 * max(1, np.abs(root).max()))
     scale = max(np.abs(root).max(), 1e-300)
     assert n_null == n - np.linalg.matrix_rank(root / scale, tol=1e-9)
@@ -49,23 +43,23 @@ def test_null_vectors(problem, pairs, weighting):
 
 @drawn
 def test_solution(problem, pairs, weighting):
-    labels, named = labels_of(problem, pairs, weighting)
-    pivots, _, _ = _core.null_space(*labels, **named)
+    compiled = ranking_problem(problem, pairs, weighting)
+    pivots, _, _ = _core.null_space(compiled)
     rng = np.random.default_rng(0)
     z = rng.normal(size=(len(problem.y), 3)) * [1, 1e-9, 1e9]
     known = z[pivots == np.arange(len(z))]
     b = laplacian_of(problem, pairs, weighting) @ z
     for threads in (1, 3):
         solved = b.copy()
-        _core.solve_laplacian(solved, known, *labels, **named, n_threads=threads)
+        _core.solve_laplacian(compiled, solved, known, n_threads=threads)
         np.testing.assert_allclose(solved / [1, 1e-9, 1e9], z / [1, 1e-9, 1e9], atol=1e-12)
 
 
 @drawn
 def test_pivots(problem, pairs, weighting):
     """A row beside another one: the Laplacian of their query has no other null vector."""
-    labels, named = labels_of(problem, pairs, weighting)
-    pivots, vectors, _ = _core.null_space(*labels, **named)
+    compiled = ranking_problem(problem, pairs, weighting)
+    pivots, vectors, _ = _core.null_space(compiled)
     L = laplacian_of(problem, pairs, weighting)
     v = np.ones(len(pivots)) if problem.v is None else problem.v
     rows = np.arange(len(pivots))
@@ -88,38 +82,38 @@ def test_many_columns_and_any_threads(pairs):
     query = rng.permutation(np.repeat(np.arange(5), 60))
     y, v = rng.integers(0, 4, n) * 1.0, rng.choice([0.0, 1.0, 2.0], n)
     problem = Problem(np.empty((n, 0)), y, query, v, None)
-    labels, named = labels_of(problem, pairs, "documents")
-    pivots, _, _ = _core.null_space(*labels, **named)
+    compiled = ranking_problem(problem, pairs, "documents")
+    pivots, _, _ = _core.null_space(compiled)
     z = rng.normal(size=(n, 1100))
     b = laplacian_of(problem, pairs, "documents") @ z
     solved = []
     for threads in (1, 4):
         solved.append(b.copy())
         known = z[pivots == np.arange(n)]
-        _core.solve_laplacian(solved[-1], known, *labels, **named, n_threads=threads)
+        _core.solve_laplacian(compiled, solved[-1], known, n_threads=threads)
     np.testing.assert_array_equal(*solved)
     assert_close(solved[0], z, 1e-11)
 
 
 def test_what_is_refused():
-    y, offsets, named = np.arange(6) % 3.0, np.array([0, 6]), {"pairs": "kept"}
-    named["weighting"] = "pairs"
+    y = np.arange(6) % 3.0
+    problem = _core.RankingProblem(y, np.array([0, 6]), pairs="kept", weighting="pairs")
     good = np.ones((6, 2)), np.ones((1, 2))
-    _core.solve_laplacian(*good, y, offsets, **named)
+    _core.solve_laplacian(problem, *good)
     for columns, known in (
         (np.ones(6), good[1]),
         (np.ones((5, 2)), good[1]),
         (good[0], np.ones((1, 3))),
         (good[0], np.ones((2, 2))),
     ):
-        with pytest.raises(ValueError, match=r"columns|known|offsets"):
-            _core.solve_laplacian(columns, known, y, offsets, **named)
+        with pytest.raises(ValueError, match=r"columns|known"):
+            _core.solve_laplacian(problem, columns, known)
     with pytest.raises(TypeError):
-        _core.solve_laplacian(np.asfortranarray(good[0]), good[1], y, offsets, **named)
+        _core.solve_laplacian(problem, np.asfortranarray(good[0]), good[1])
     fixed = good[0].copy()
     fixed.setflags(write=False)
     with pytest.raises(ValueError, match="not writeable"):
-        _core.solve_laplacian(fixed, good[1], y, offsets, **named)
+        _core.solve_laplacian(problem, fixed, good[1])
 
 
 @pytest.mark.parametrize("rank", [0, 1, 40, 80])
@@ -170,10 +164,10 @@ def test_lean_eigen_refuses():
 def test_diagonal_beside_a_weight_that_has_nearly_all(pairs):
     v = np.array([1.0, 1e-17, 2e-17, 0.0])
     problem = Problem(np.empty((4, 0)), np.array([1.0, 0.0, 2.0, 3.0]), np.zeros(4, int), v, None)
-    labels, named = labels_of(problem, pairs, "pairs")
+    compiled = ranking_problem(problem, pairs, "pairs")
     omega = reference.OMEGAS.get(pairs)
     expected = [
         v[i] if pairs is None else v[i] * sum(v[j] * omega(*problem.y[[i, j]]) for j in range(4))
         for i in range(4)
     ]
-    np.testing.assert_allclose(_core.laplacian_diagonal(*labels, **named), expected, rtol=1e-14)
+    np.testing.assert_allclose(_core.laplacian_diagonal(compiled), expected, rtol=1e-14)

@@ -13,7 +13,7 @@ import reference
 from pairgram import Pairgram, RankRLS, _core
 from pairgram.least_squares import sparse_gram
 from pairgram.model_files.read_write import read_file, write_file
-from problems import kernel_arguments, problems
+from problems import compiled, problems
 
 PAIRS = ["kept", "dropped", "gain", "absdiff", "apart", None]
 
@@ -49,12 +49,10 @@ def test_compiled_counts(problem, pairs, threads):
     problem = coarse(problem)
     expected = expected_counts(problem, pairs)
     for dtype in (np.float64, np.float32):
-        arguments, named = kernel_arguments(problem, pairs, dtype=dtype)
+        arguments = compiled(problem, pairs, dtype=dtype)
         for block_rows in (0, 2, 5):
             counts = np.zeros(problem.X.shape[1] + 1, np.int64)
-            _core.gram(
-                *arguments, **named, block_rows=block_rows, varying=counts, n_threads=threads
-            )
+            _core.gram(*arguments, block_rows=block_rows, varying=counts, n_threads=threads)
             assert counts.tolist() == expected.tolist()
 
 
@@ -224,19 +222,13 @@ def test_estimators_do_not_count(monkeypatch):
 
 
 def test_counts_of_another_shape_are_refused():
-    problem_arguments = {
-        "features": np.eye(3),
-        "targets": np.ones((3, 1)),
-        "labels": np.ones(3),
-        "offsets": np.array([0, 3]),
-        "pairs": "kept",
-        "weighting": "pairs",
-    }
+    bound = _core.RankingProblem(np.ones(3), np.array([0, 3]), pairs="kept", weighting="pairs")
+    rows = np.eye(3), np.ones((3, 1))
     for wrong in (np.zeros(3, np.int64), np.zeros((4, 1), np.int64)):
         with pytest.raises(ValueError, match=r"varying must be \(n_features \+ 1,\)"):
-            _core.gram(**problem_arguments, varying=wrong)
+            _core.gram(bound, *rows, varying=wrong)
     with pytest.raises(TypeError):
-        _core.gram(**problem_arguments, varying=np.zeros(4))
+        _core.gram(bound, *rows, varying=np.zeros(4))
     csr = sp.csr_array(np.eye(3))
     arguments = [csr.indptr, csr.indices, csr.data, np.zeros(4, np.int64), np.array([0, 3])]
     named = {"counted": np.ones(1, bool), "pointwise": False}

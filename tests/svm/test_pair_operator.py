@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference_svm
-from pairgram import _core
-from problems import problems
+from problems import pair_operator, problems
 
 WEIGHTINGS = st.sampled_from(["pairs", "documents", "queries"])
 LOSSES = st.sampled_from(["squared_hinge", "squared"])
@@ -24,14 +23,8 @@ def grouped(problem):
 
 def operator(problem, weighting="pairs", loss="squared_hinge"):
     y, v, _ = grouped(problem)
-    return _core.PairOperator(
-        y,
-        problem.offsets,
-        row_weights=v,
-        query_weights=problem.per_query_weight,
-        weighting=weighting,
-        loss=loss,
-    )
+    weights = {"row_weights": v, "query_weights": problem.per_query_weight}
+    return pair_operator(y, problem.offsets, loss, weighting=weighting, **weights)
 
 
 def explicit(problem, weighting="pairs"):
@@ -107,7 +100,7 @@ def test_any_number_of_levels_and_long_queries(n_levels, sizes):
         degree = D.sum(axis=0) + D.sum(axis=1)
         expected_product[rows] = 2 * (degree * u[rows] - (D + D.T) @ u[rows])
     for n_threads in (1, 3):
-        pairs = _core.PairOperator(y, offsets)
+        pairs = pair_operator(y, offsets)
         value, gradient = pairs.set_scores(f, n_threads)
         np.testing.assert_allclose(value, expected, rtol=1e-12)
         np.testing.assert_allclose(gradient, expected_gradient, rtol=0, atol=1e-8)
@@ -128,11 +121,11 @@ def test_long_queries_row_by_row_with_the_same_bits_for_any_threads(n_levels, si
     """Longer than a thread's share; by all pairs a million rows would take hours."""
     rng, y, offsets = many_rows(n_levels, sizes)
     f, u = rng.normal(size=(2, len(y)))
-    pairs = _core.PairOperator(y, offsets)
+    pairs = pair_operator(y, offsets)
     value, gradient = pairs.set_scores(f)
     product = pairs.product(u)
     for n_threads in (2, 5) if len(sizes) > 1 else ():
-        again = _core.PairOperator(y, offsets)
+        again = pair_operator(y, offsets)
         assert again.set_scores(f, n_threads)[0] == value
         np.testing.assert_array_equal(again.set_scores(f, n_threads)[1], gradient)
         np.testing.assert_array_equal(again.product(u, n_threads), product)
@@ -146,7 +139,7 @@ def test_long_queries_row_by_row_with_the_same_bits_for_any_threads(n_levels, si
 def test_gradient_and_hessian_are_the_finite_differences():
     rng, y, offsets = many_rows(4, [40, 3, 57])
     f, u = rng.normal(size=(2, len(y)))
-    pairs = _core.PairOperator(y, offsets, row_weights=rng.random(len(y)))
+    pairs = pair_operator(y, offsets, row_weights=rng.random(len(y)))
     # The loss is quadratic up to the next pair on the margin, so differences are exact till there.
     A, _ = reference_svm.preference_pairs(y, np.repeat(np.arange(3), np.diff(offsets)))
     step = 0.9 * np.min(np.abs(1 - A @ f) / np.abs(A @ u))
@@ -164,11 +157,11 @@ def test_invariances(n_levels):
     rng, y, offsets = many_rows(n_levels, [30, 45])
     f, u = rng.normal(size=(2, len(y)))
     v = rng.random(len(y))
-    pairs = _core.PairOperator(y, offsets, row_weights=v)
+    pairs = pair_operator(y, offsets, row_weights=v)
     loss, gradient = pairs.set_scores(f)
     product = pairs.product(u)
     shift = np.repeat([1e3, -7.0], [30, 45])
-    shifted = _core.PairOperator(2 * y + shift, offsets, row_weights=v)
+    shifted = pair_operator(2 * y + shift, offsets, row_weights=v)
     again = shifted.set_scores(f)
     assert again[0] == loss
     np.testing.assert_array_equal(again[1], gradient)
@@ -176,7 +169,7 @@ def test_invariances(n_levels):
     np.testing.assert_allclose(moved[0], loss, rtol=1e-11)
     np.testing.assert_allclose(shifted.product(u + shift), product, atol=1e-10)
     order = np.concatenate((rng.permutation(30), 30 + rng.permutation(45)))
-    permuted = _core.PairOperator(y[order], offsets, row_weights=v[order])
+    permuted = pair_operator(y[order], offsets, row_weights=v[order])
     value, values = permuted.set_scores(f[order])
     np.testing.assert_allclose(value, loss, rtol=1e-13)
     np.testing.assert_allclose(values, gradient[order], atol=1e-12)
@@ -187,10 +180,10 @@ def test_invariances(n_levels):
 
 def test_scores_can_be_set_again_in_any_order():
     rng, y, offsets = many_rows(4, [300])
-    pairs = _core.PairOperator(y, offsets)
+    pairs = pair_operator(y, offsets)
     for _ in range(4):
         f, u = rng.normal(size=(2, 300))
-        fresh = _core.PairOperator(y, offsets)
+        fresh = pair_operator(y, offsets)
         value, gradient = fresh.set_scores(f)
         again, gradient_again = pairs.set_scores(f)
         assert value == again
@@ -199,7 +192,7 @@ def test_scores_can_be_set_again_in_any_order():
 
 
 def test_a_pair_on_the_margin_is_not_active():
-    pairs = _core.PairOperator(np.array([1.0, 0.0]), np.array([0, 2]))
+    pairs = pair_operator(np.array([1.0, 0.0]), np.array([0, 2]))
     for difference, active in ((1.0, False), (np.nextafter(1.0, 0), True)):
         pairs.set_scores(np.array([difference, 0.0]))
         np.testing.assert_array_equal(
@@ -209,7 +202,7 @@ def test_a_pair_on_the_margin_is_not_active():
 
 def test_wrong_arguments_are_refused():
     y, offsets = np.arange(3.0), np.array([0, 3])
-    pairs = _core.PairOperator(y, offsets)
+    pairs = pair_operator(y, offsets)
     with pytest.raises(ValueError, match="scores must be finite"):
         pairs.set_scores(np.array([0.0, np.nan, 1.0]))
     for method in (pairs.set_scores, pairs.product):
@@ -219,11 +212,11 @@ def test_wrong_arguments_are_refused():
             method(np.zeros(3, dtype=np.float32))
     for named in ({"weighting": "rows"}, {"loss": "hinge"}):
         with pytest.raises(ValueError, match=next(iter(named))):
-            _core.PairOperator(y, offsets, **named)
+            pair_operator(y, offsets, **named)
     with pytest.raises(ValueError, match="offsets"):
-        _core.PairOperator(y, np.array([0, 2]))
+        pair_operator(y, np.array([0, 2]))
     with pytest.raises(ValueError, match="labels must not be NaN"):
-        _core.PairOperator(np.array([0, np.nan, 1]), offsets)
+        pair_operator(np.array([0, np.nan, 1]), offsets)
     for name in ("row_weights", "query_weights"):
         with pytest.raises(ValueError, match=name):
-            _core.PairOperator(y, offsets, **{name: np.ones(2)})
+            pair_operator(y, offsets, **{name: np.ones(2)})

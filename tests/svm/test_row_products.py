@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pairgram import _core
+from problems import pair_operator
 
 SIZES = {
     "small": [3, 1, 0, 12],
@@ -33,7 +34,7 @@ def test_products_are_numpys_in_any_order_with_the_same_bits_for_any_threads(kin
     w, z = rng.normal(size=width), rng.normal(size=n)
     z[n // 3 : n // 2] = 0.0
     query_weights = rng.choice([0.0, 2.0], len(offsets) - 1)
-    pairs = _core.PairOperator(y, offsets, query_weights=query_weights)
+    pairs = pair_operator(y, offsets, query_weights=query_weights)
     pairs.set_scores(H.astype(float) @ w)
     for order in (None, rng.permutation(n)):
         rows = H.astype(float) if order is None else H.astype(float)[order]
@@ -129,7 +130,7 @@ def test_a_row_that_is_not_finite_leaves_the_others_alone_and_shows(dtype, value
 
 def test_wrong_arguments_are_refused():
     H, y = np.zeros((4, 2)), np.arange(4.0)
-    pairs = _core.PairOperator(y, np.array([0, 4]))
+    pairs = pair_operator(y, np.array([0, 4]))
     for coefs in (np.zeros(3), np.zeros((1, 3)), np.zeros((1, 1, 2)), np.zeros(())):
         with pytest.raises(ValueError, match="one per feature"):
             _core.score_rows(H, coefs)

@@ -98,8 +98,15 @@ def _sums_of(
     else:
         parts: list[tuple[NDArray[np.float64], float]] = []
         with single_threaded_blas():
-            for _, (arguments, named) in data.kernel_blocks(settings, constant=constant):
-                part = _core.gram(*arguments, **named, varying=varying, n_threads=threads)
+            for block in data.blocks(settings, constant=constant):
+                part = _core.gram(
+                    block.problem,
+                    block.X,
+                    block.targets,
+                    map=block.node_map,
+                    varying=varying,
+                    n_threads=threads,
+                )
                 parts = [part if not parts else (parts[0][0] + part[0], parts[0][1] + part[1])]
         sums, pair_weight = parts[0]
     if node_map is not None:  # what differs by rounding alone does not differ

@@ -16,7 +16,7 @@ from pairgram.least_squares.ridge_path import scale_factors
 from pairgram.least_squares.sparse_gram import SparseGram
 from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
-from pairgram.problem.laplacian import apply_half_laplacian, without_features
+from pairgram.problem.laplacian import apply_half_laplacian
 
 __all__ = ["SparseSystem", "worth_iterating"]
 
@@ -54,7 +54,7 @@ class SparseSystem:
         require_finite(data.X, "X")
         self._X = data.X.astype(np.float64, copy=False)
         self._data, self._settings, self._n_threads = data, settings, n_threads
-        self._labelled = without_features(data.as_scope(settings))
+        self._problem = data.as_scope(settings).problem(settings)
 
     def solve(self, alpha: float, *, scale: bool = False) -> Vector:
         """Return the coefficients for one ridge, shape (n_features,).
@@ -107,9 +107,7 @@ class SparseSystem:
     def _pull(self, z: Vector) -> Vector:
         """Return ``XᵀL z``, (n_features,); z is overwritten."""
         for adjoint in (False, True):
-            apply_half_laplacian(
-                self._labelled, self._settings, z, adjoint=adjoint, n_threads=self._n_threads
-            )
+            apply_half_laplacian(self._problem, z, adjoint=adjoint, n_threads=self._n_threads)
         return np.asarray(self._X.T @ z)
 
     def _diagonal(self) -> Vector:

@@ -18,7 +18,7 @@ from pairgram.least_squares.gram import Pairgram
 from pairgram.least_squares.ridge_path import RidgePath, blas_guard, solve_definite
 from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
-from pairgram.problem.laplacian import apply_half_laplacian, kernel_arguments, without_features
+from pairgram.problem.laplacian import apply_half_laplacian, without_features
 
 __all__ = ["DualGram", "Statistics", "bytes_per_square", "is_made", "require_memory"]
 
@@ -216,8 +216,7 @@ class DualGram:
         limit = np.sqrt(eps) * max(positive, negative)
         if not negative > limit:
             return
-        ((_, (arguments, named)),) = labelled.kernel_blocks(self.settings)
-        _, pair_weight = _core.gram(*arguments, **named, n_threads=1)
+        pair_weight = labelled.pair_weight(self.settings)
         # where all differences are 0: pair_weight is at least the trace of L
         if negative > 16 * len(labelled.y) * eps * largest * pair_weight:
             raise ValueError(
@@ -280,8 +279,9 @@ class DualGram:
         self, labelled: RankingData, vectors: Vector, *, axis: int = 0, adjoint: bool = False
     ) -> Vector:
         """Apply R, or Rᵀ, to the columns (axis 0) or rows of a matrix, or to a vector, in place."""
+        problem = labelled.problem(self.settings)
         return apply_half_laplacian(
-            labelled, self.settings, vectors, axis=axis, adjoint=adjoint, n_threads=self.n_threads
+            problem, vectors, axis=axis, adjoint=adjoint, n_threads=self.n_threads
         )
 
     def _embedded(self, columns: Vector) -> Vector:
@@ -367,8 +367,7 @@ def _lean_eigen(
     Rᵀ has a null vector for each query, so 0 would be an eigenvalue so many times that LAPACK's
     relatively robust representations fail. They are moved below all others, apart from each other.
     """
-    (_, y, offsets), named = kernel_arguments(labelled, settings)
-    _, vectors, entries = _core.null_space(y, offsets, **named)
+    _, vectors, entries = _core.null_space(labelled.problem(settings))
     n_null = int(vectors.max(initial=-1)) + 1
     # no eigenvalue of a positive semidefinite matrix is above its trace, of none above its rows'
     # sums; the lower triangle may hold a Cholesky factor

@@ -1,4 +1,4 @@
-"""Small problems of least squares, solved many at once by one call of a kernel."""
+"""Small problems of least squares, solved many at once by one call of compiled code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pairgram import _core
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Rows, Vector
-from pairgram.feature_maps.known import is_native
+from pairgram.feature_maps.known import is_native, native_map
 from pairgram.feature_maps.linear_nodes import linear_nodes
 from pairgram.least_squares.ridge_path import SINGLE_THREADED_ORDER, RidgePath
 from pairgram.preferences.pairs import PairSettings
@@ -28,7 +28,7 @@ BATCH_BYTES = 128 << 20  # of features and results in one call
 
 
 class SmallProblem:
-    """Rows of one data set with the labels of one or more targets, as the kernel takes them.
+    """Rows of one data set with the labels of one or more targets, as the compiled code takes them.
 
     Parameters
     ----------
@@ -43,12 +43,11 @@ class SmallProblem:
         data = data.as_scope(settings)
         if data.may_vanish:
             data.require_pair_weight(settings, data.pair_weight(settings))
-        ((_, (arguments, named)),) = data.kernel_blocks(settings)
-        targets = np.ascontiguousarray(settings.targets(labels))
-        X = arguments[0]
+        targets, X = np.ascontiguousarray(settings.targets(labels)), data.X
         if settings.pairs is not None and linear_nodes(data.feature_map) is not None:
             X = _without_offsets(X, data.queries)
-        self.problem = _core.BatchProblem(X, targets, *arguments[2:], **named)
+        node_map = native_map(data.feature_map, data.X.dtype)
+        self.problem = _core.BatchProblem(data.problem(settings), X, targets, map=node_map)
         self.n_rows, self.n_targets = targets.shape
         self.n_features = data.n_features
 

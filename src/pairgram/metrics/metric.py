@@ -14,7 +14,6 @@ from pairgram import _core
 from pairgram._support.arrays import real_array
 from pairgram._support.threads import resolve_n_threads
 from pairgram.metrics.options import (
-    CODES,
     DEFAULT,
     FAMILIES,
     Discount,
@@ -219,23 +218,23 @@ class Metric:
 
     def _spec(
         self, largest_label: float
-    ) -> tuple[int, int, int, int, int, float, float, float, bool]:
-        """Return what _core.evaluate_metrics takes."""
+    ) -> tuple[str, int, str, str, str, float, float, float, str]:
+        """Return what `_core.evaluate_metrics` takes; options without a meaning are the default."""
 
-        def code(option: str) -> int:
-            return CODES[option].get(getattr(self, option), 0)
+        def option(name: str) -> Any:
+            value = getattr(self, name)
+            return DEFAULT[name] if value is None else value
 
-        max_grade = largest_label if self.max_grade is None else self.max_grade
         return (
-            FAMILIES[self.family].code,
+            "misranking" if self.family == "pairwise_accuracy" else self.family,
             self.k or _NO_CUT,
-            code("gain"),
-            code("discount"),
-            code("ties"),
+            option("gain"),
+            option("discount"),
+            option("ties"),
             nan if self.empty is None or self.empty == "skip" else self.empty,
             nan if self.relevant is None else self.relevant,
-            max_grade,
-            self.divisor == "cut",
+            largest_label if self.max_grade is None else self.max_grade,
+            option("divisor"),
         )
 
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from math import isfinite, nan
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 __all__ = [
-    "CODES",
+    "CHOICES",
     "CONVENTIONS",
     "DEFAULT",
     "FAMILIES",
@@ -35,7 +35,6 @@ Divisor = Literal["relevant", "cut"]
 class Family(NamedTuple):
     """What metrics of one name have in common."""
 
-    code: int  # `metric_kind` in csrc/metrics/evaluate.hpp
     cut: Literal["never", "optional", "always"]
     options: tuple[str, ...]
     labels: Literal["any", "gain", "grade"] = "any"
@@ -46,29 +45,29 @@ class Family(NamedTuple):
 _DCG = ("gain", "discount", "ties")
 FAMILIES: Mapping[str, Family] = MappingProxyType(
     {
-        "dcg": Family(0, "optional", _DCG, "gain"),
-        "ndcg": Family(1, "optional", (*_DCG, "empty"), "gain"),
-        "mean_ndcg": Family(2, "never", (*_DCG, "empty"), "gain"),
-        "map": Family(3, "optional", ("relevant", "ties", "empty", "divisor")),
-        "p": Family(4, "always", ("relevant", "ties")),
-        "recall": Family(5, "always", ("relevant", "ties", "empty")),
-        "mrr": Family(6, "optional", ("relevant", "ties", "empty")),
-        "err": Family(7, "optional", ("ties", "max_grade"), "grade"),
-        "kendall": Family(8, "never", ()),
-        "spearman": Family(9, "never", ()),
-        "misranking": Family(10, "never", (), greater_is_better=False),
-        "pairwise_accuracy": Family(10, "never", ()),
-        "ranking_error": Family(13, "never", (), greater_is_better=False),
-        "pearson": Family(14, "never", (), scores="finite"),
-        "msd": Family(11, "never", (), scores="finite", greater_is_better=False),
-        "m1d": Family(12, "never", (), scores="finite", greater_is_better=False),
+        "dcg": Family("optional", _DCG, "gain"),
+        "ndcg": Family("optional", (*_DCG, "empty"), "gain"),
+        "mean_ndcg": Family("never", (*_DCG, "empty"), "gain"),
+        "map": Family("optional", ("relevant", "ties", "empty", "divisor")),
+        "p": Family("always", ("relevant", "ties")),
+        "recall": Family("always", ("relevant", "ties", "empty")),
+        "mrr": Family("optional", ("relevant", "ties", "empty")),
+        "err": Family("optional", ("ties", "max_grade"), "grade"),
+        "kendall": Family("never", ()),
+        "spearman": Family("never", ()),
+        "misranking": Family("never", (), greater_is_better=False),
+        "pairwise_accuracy": Family("never", ()),
+        "ranking_error": Family("never", (), greater_is_better=False),
+        "pearson": Family("never", (), scores="finite"),
+        "msd": Family("never", (), scores="finite", greater_is_better=False),
+        "m1d": Family("never", (), scores="finite", greater_is_better=False),
     }
 )
-CODES: Mapping[str, Mapping[str, int]] = {
-    "gain": {"exp2": 0, "linear": 1},
-    "discount": {"log2": 0, "letor": 1},
-    "ties": {"order": 0, "average": 1, "worst": 2},
-    "divisor": {"relevant": 0, "cut": 1},
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "gain": get_args(Gain),
+    "discount": get_args(Discount),
+    "ties": get_args(Ties),
+    "divisor": get_args(Divisor),
 }
 DEFAULT: Mapping[str, Any] = {
     "gain": "exp2",
@@ -110,9 +109,9 @@ def check_option(option: str, default: Any, value: Any) -> Any:
     """Return a checked option, the default for None."""
     if value is None:
         return default
-    if option in CODES:
-        if value not in CODES[option]:
-            known = ", ".join(map(repr, CODES[option]))
+    if option in CHOICES:
+        if value not in CHOICES[option]:
+            known = ", ".join(map(repr, CHOICES[option]))
             raise ValueError(f"{option} must be one of {known}, got {value!r}")
         return value
     if option == "empty" and value == "skip":

@@ -1,10 +1,10 @@
-"""Checked ranking data, as the kernels take it."""
+"""Checked ranking data, and the compiled problem that it makes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -28,11 +28,31 @@ from pairgram.feature_maps.random_nodes import RandomNodes
 from pairgram.preferences.pairs import PairSettings
 from pairgram.preferences.queries import Queries, check_weights
 
-__all__ = ["RankingData", "names_of", "require_finite_features"]
+__all__ = ["Block", "RankingData", "names_of", "require_finite_features"]
 
 DENSE_BLOCK_BYTES = 64 << 20
 # Σ W of all pairs, beyond which squares and products of solutions leave the range of numbers.
 SMALLEST_PAIR_WEIGHT, LARGEST_PAIR_WEIGHT = 1e-290, 1e303
+
+
+class Block(NamedTuple):
+    """Dense rows of whole queries, as the compiled code takes them.
+
+    Attributes
+    ----------
+    rows : slice or ndarray of shape (n_rows,), int64
+        Which rows of the data they are.
+    problem : _core.RankingProblem
+    X : C-contiguous ndarray of shape (n_rows, n_inputs), float64 or float32
+    targets : C-contiguous ndarray of shape (n_rows, n_targets), float64
+    node_map : compiled map of X to the features, or None where X has them
+    """
+
+    rows: NDArray[np.int64] | slice
+    problem: _core.RankingProblem
+    X: Any
+    targets: NDArray[np.float64]
+    node_map: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,50 +266,59 @@ class RankingData:
 
     def pair_weight(self, settings: PairSettings) -> float:
         """Return ``Σ_ij W_ij``, both orders and the diagonal, from labels and weights alone."""
-        labelled = replace(self, X=np.empty((len(self.y), 0)), feature_map=None)
-        ((_, (arguments, named)),) = labelled.kernel_blocks(settings)
-        return float(_core.gram(*arguments, **named, n_threads=1)[1])
+        return _core.pair_weight(self.problem(settings))
 
     @property
     def may_vanish(self) -> bool:
         """Whether row or query weights may make pair weights that leave the range of numbers."""
         return self.row_weights is not None or self.query_weights is not None
 
-    def kernel_blocks(
-        self, settings: PairSettings, *, constant: bool = False
-    ) -> Iterator[tuple[NDArray[np.int64] | slice, tuple[tuple[Any, ...], dict[str, Any]]]]:
-        """Yield (rows, arguments of the least-squares kernels) for dense blocks of whole queries.
+    def problem(
+        self,
+        settings: PairSettings,
+        levels: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    ) -> _core.RankingProblem:
+        """Return the compiled problem of the rows: all but their features.
+
+        Parameters
+        ----------
+        settings : PairSettings
+            Their scope is not looked at: see `as_scope`.
+        levels : (labels, ω of their pairs) or None
+            What ``settings.levels`` returns, of these rows or of more; None: of these.
+        """
+        levels = settings.levels(self.y) if levels is None else levels
+        return _core.RankingProblem(
+            self.y,
+            self.queries.offsets,
+            order=self.queries.order,
+            row_weights=self.row_weights,
+            query_weights=self.query_weights,
+            pairs=settings.kind,
+            weighting=settings.weighting,
+            level_values=levels[0] if levels else None,
+            omega=levels[1] if levels else None,
+        )
+
+    def blocks(self, settings: PairSettings, *, constant: bool = False) -> Iterator[Block]:
+        """Yield the rows in dense blocks of whole queries.
 
         With `constant`, a column of ones stands before the target.
 
-        Dense X is one block, which the kernels map where they know the feature map; CSR X, and rows
-        that Python maps, come in blocks of about 64 MiB.
+        Dense X is one block, which the compiled code maps where it knows the feature map; CSR X,
+        and rows that Python maps, come in blocks of about 64 MiB.
         """
         targets, levels = self.targets(settings, constant=constant), settings.levels(self.y)
         node_map = native_map(self.feature_map, self.X.dtype)
         for rows, block in self._dense_blocks(node_map is not None):
-            yield (
-                rows,
-                (
-                    (block.X, np.ascontiguousarray(targets[rows]), block.y, block.queries.offsets),
-                    {
-                        "order": block.queries.order,
-                        "row_weights": block.row_weights,
-                        "query_weights": block.query_weights,
-                        "pairs": settings.kind,
-                        "weighting": settings.weighting,
-                        "level_values": levels[0] if levels else None,
-                        "omega": levels[1] if levels else None,
-                        "map": node_map,
-                    },
-                ),
-            )
+            problem = block.problem(settings, levels)
+            yield Block(rows, problem, block.X, np.ascontiguousarray(targets[rows]), node_map)
 
     def _dense_blocks(
-        self, mapped_by_kernels: bool
+        self, mapped_by_core: bool
     ) -> Iterator[tuple[NDArray[np.int64] | slice, RankingData]]:
         sparse = scipy.sparse.issparse(self.X)
-        transform = self.feature_map is not None and not mapped_by_kernels
+        transform = self.feature_map is not None and not mapped_by_core
         if not sparse and not transform:
             yield slice(None), self
             return

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairgram import _core
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Vector
-from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
 
-__all__ = ["apply_half_laplacian", "kernel_arguments", "without_features"]
+__all__ = ["apply_half_laplacian", "without_features"]
 
 
 def without_features(data: RankingData) -> RankingData:
@@ -22,21 +19,8 @@ def without_features(data: RankingData) -> RankingData:
     return replace(data, X=np.empty((len(data.y), 0)), feature_map=None)
 
 
-def kernel_arguments(
-    labelled: RankingData, settings: PairSettings
-) -> tuple[tuple[NDArray[Any], ...], dict[str, Any]]:
-    """Return (targets, labels, offsets) and what the kernels take by name, of data that has labels.
-
-    Without features; in the scope of the settings.
-    """
-    ((_, ((_, *arrays), named)),) = labelled.kernel_blocks(settings)
-    del named["map"]
-    return tuple(arrays), named
-
-
 def apply_half_laplacian(
-    labelled: RankingData,
-    settings: PairSettings,
+    problem: _core.RankingProblem,
     vectors: Vector,
     *,
     axis: int = 0,
@@ -47,9 +31,8 @@ def apply_half_laplacian(
 
     Parameters
     ----------
-    labelled : RankingData
-        Of `without_features`, in the scope of the settings.
-    settings : PairSettings
+    problem : _core.RankingProblem
+        In the scope of its settings.
     vectors : ndarray of shape (n_rows,), or (n_rows, k) for axis 0, or (k, n_rows) for axis 1
     axis : {0, 1}
         0: to the columns, 1: to the rows of a matrix.
@@ -57,12 +40,9 @@ def apply_half_laplacian(
         Rᵀ.
     n_threads : int or None
     """
-    (_, y, offsets), named = kernel_arguments(labelled, settings)
     _core.apply_half_laplacian(
+        problem,
         vectors if vectors.ndim == 2 else vectors[:, None],
-        y,
-        offsets,
-        **named,
         axis=axis,
         adjoint=adjoint,
         n_threads=resolve_n_threads(n_threads),

@@ -215,16 +215,10 @@ def pair_operator(
     data: RankingData, settings: SolverSettings, counts: Vector | None = None
 ) -> _core.PairOperator:
     """Return the loss of the preference pairs; `counts` multiply the row weights."""
-    queries = data.queries
-    v = data.row_weights if counts is None else data.v * counts
-    return _core.PairOperator(
-        queries.grouped(data.y),
-        queries.offsets,
-        row_weights=None if v is None else queries.grouped(v),
-        query_weights=data.query_weights,
-        weighting=settings.weighting,
-        loss=settings.loss,
-    )
+    if counts is not None:
+        data = replace(data, row_weights=data.v * counts)
+    problem = data.problem(PairSettings("dropped", weighting=settings.weighting))
+    return _core.PairOperator(problem, loss=settings.loss)
 
 
 class RankSVM(LinearRanker):

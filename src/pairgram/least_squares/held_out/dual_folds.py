@@ -149,18 +149,17 @@ def _folds_of_rows(
         chosen = np.flatnonzero(factors == factor).tolist()
         rows = np.concatenate([tests[fold] for fold in chosen])
         offsets = fold_offsets([tests[fold] for fold in chosen])
+        problem = _core.RankingProblem(
+            np.zeros(len(rows)), offsets, row_weights=v[rows], pairs="none", weighting="pairs"
+        )
         z = np.ones((len(rows), rank + free))
         for part_of in blocks_of_rows(len(rows), rank):
             z[part_of, :rank] = regression.features(rows[part_of])
         with single_threaded_blas():
             scores = _core.leave_query_out(
+                problem,
                 z,
                 targets[rows, None],
-                np.zeros(len(rows)),
-                offsets,
-                row_weights=v[rows],
-                pairs="none",
-                weighting="pairs",
                 basis=None,
                 eigenvalues=np.append(regression.eigenvalues, [regression.weight] * free),
                 projection=np.append(regression.projection, [0.0] * free),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from pairgram.least_squares.ridge_path import RidgePath
 from pairgram.preferences.pairs import PairSettings
 from pairgram.preferences.queries import Queries
 from pairgram.problem.data import RankingData
-from pairgram.problem.laplacian import kernel_arguments, without_features
+from pairgram.problem.laplacian import without_features
 
 __all__ = ["fold_offsets", "scores_without_folds"]
 
@@ -61,27 +60,23 @@ def scores_without_folds(
             query_weights=None,
         )
     scores = np.empty((len(alphas), len(data.y)))
-    (_, y, offsets), named = kernel_arguments(labelled, settings)
-    largest = float(_core.laplacian_diagonal(y, offsets, **named).max(initial=0.0))
+    diagonal = _core.laplacian_diagonal(labelled.problem(settings))
+    largest = float(diagonal.max(initial=0.0))
     for part in _blocks(folds, 8 * len(ridge.eigenvalues)):
         rows = np.concatenate(part)
         block = labelled.take(rows)
-        (targets, y, offsets), named = kernel_arguments(block, settings)
-        z = _rows_in_basis(
-            data, ridge, rows, (y, offsets), {**named, "largest": largest}, n_threads
-        )
+        problem = block.problem(settings)
+        z = _rows_in_basis(data, ridge, rows, problem, largest, n_threads)
         with single_threaded_blas():
             scores[:, rows] = _core.leave_query_out(
+                problem,
                 z,
-                targets,
-                y,
-                offsets,
-                **named,
+                block.targets(settings),
                 basis=None,
                 eigenvalues=ridge.eigenvalues,
                 projection=ridge.projection,
                 alphas=alphas,
-                folds=np.searchsorted(offsets, fold_offsets(part)),
+                folds=np.searchsorted(block.queries.offsets, fold_offsets(part)),
                 n_threads=resolve_n_threads(n_threads),
             )
     return scores
@@ -96,21 +91,23 @@ def _rows_in_basis(
     data: RankingData,
     ridge: RidgePath,
     rows: Rows,
-    labels: tuple[Vector, Rows],
-    named: dict[str, Any],
+    problem: _core.RankingProblem,
+    largest: float,
     n_threads: int | None,
 ) -> Vector:
     """Return z = K @ basis of whole queries, (n_rows, rank), by ``L z = basis Λ``.
 
     K is needed for a row of each query alone, and for those with little or no weight or pairs.
     """
-    pivots, _, _ = _core.null_space(*labels, **named)
+    pivots, _, _ = _core.null_space(problem, largest=largest)
     pivot_rows = rows[pivots == np.arange(len(rows))]
     known = np.empty((0, len(ridge.eigenvalues)))
     if len(pivot_rows):
         known = np.asarray(data.features(pivot_rows) @ ridge.basis)
     z = ridge.rows_of_laplacian(rows)
-    _core.solve_laplacian(z, known, *labels, **named, n_threads=resolve_n_threads(n_threads))
+    _core.solve_laplacian(
+        problem, z, known, largest=largest, n_threads=resolve_n_threads(n_threads)
+    )
     return z
 
 

@@ -83,19 +83,21 @@ def leave_query_out(
     basis = np.ascontiguousarray(basis)
     scores = np.empty((len(alphas), len(data.y)))
     with single_threaded_blas():
-        for rows, (arguments, named) in data.kernel_blocks(settings):
+        for block in data.blocks(settings):
             block_scores = _core.leave_query_out(
-                *arguments,
-                **named,
+                block.problem,
+                block.X,
+                block.targets,
                 basis=basis,
                 eigenvalues=ridge.eigenvalues,
                 projection=ridge.projection,
                 alphas=alphas,
+                map=block.node_map,
                 n_threads=resolve_n_threads(n_threads),
             )
-            if isinstance(rows, slice):
+            if isinstance(block.rows, slice):
                 return block_scores
-            scores[:, rows] = block_scores
+            scores[:, block.rows] = block_scores
     return scores
 
 

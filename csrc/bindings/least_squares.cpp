@@ -1,0 +1,133 @@
+// Statistics of pairs, held-out scores and factorisations: checks, GIL release, m.def; nothing
+// else.
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "bindings/problem.hpp"
+#include "least_squares/gram.hpp"
+#include "least_squares/hold_out_folds.hpp"
+#include "linear_algebra/blas.hpp"
+#include "linear_algebra/cholesky.hpp"
+
+namespace pairgram {
+
+namespace {
+
+template <class T>
+py::tuple gram_array(const bound_problem& problem, const array<T>& features,
+                     const array<double>& targets, const py::object& map, py::ssize_t block_rows,
+                     std::optional<array<std::int64_t>> varying, int n_threads) {
+    const auto rows = features_of(problem, features, targets, map);
+    check(block_rows >= 0, "block_rows must be at least 0");
+    check(!varying || (varying->ndim() == 1 && varying->size() == rows.n_features + 1),
+          "varying must be (n_features + 1,)");
+    pointer(varying);  // aligned
+    auto* counts = varying ? varying->mutable_data() : nullptr;
+    array<double> out({rows.width(), rows.width()});
+    auto* data = out.mutable_data();
+    double pair_weight = 0;
+    {
+        const without_gil release;
+        pair_weight = gram(problem.view, rows, block_rows, data, counts, n_threads);
+    }
+    return py::make_tuple(out, pair_weight);
+}
+
+// The folds' first queries and the end of the last; every query is one where none are given.
+std::vector<std::int64_t> fold_bounds(const optional_array<std::int64_t>& folds,
+                                      std::ptrdiff_t n_queries) {
+    if (folds) {
+        const auto of_queries = queries_of(*folds, std::nullopt, n_queries);
+        return {of_queries.offsets, of_queries.offsets + of_queries.n_queries + 1};
+    }
+    std::vector<std::int64_t> bounds(size_of(n_queries + 1));
+    std::iota(bounds.begin(), bounds.end(), std::int64_t{0});
+    return bounds;
+}
+
+template <class T>
+array<double> leave_query_out_array(const bound_problem& problem, const array<T>& features,
+                                    const array<double>& targets,
+                                    const optional_array<double>& basis,
+                                    const array<double>& eigenvalues,
+                                    const array<double>& projection, const array<double>& alphas,
+                                    const optional_array<std::int64_t>& folds, py::ssize_t n_free,
+                                    const py::object& map, int n_threads) {
+    const auto rows = features_of(problem, features, targets, map);
+    check(rows.n_targets == 1, "targets must have one column");
+    check(!basis || (basis->ndim() == 2 && basis->shape(0) == rows.n_features),
+          "basis must be (n_features, rank)");
+    const auto rank = basis ? basis->shape(1) : rows.n_features;
+    check(n_free >= 0 && n_free < std::max<py::ssize_t>(rank, 1), "n_free must be in [0, rank)");
+    check_one_per("eigenvalues: 1-d, one a column", eigenvalues, rank);
+    check_one_per("projection: 1-d, one a column", projection, rank);
+    check(alphas.ndim() == 1, "alphas must be 1-d");
+    const auto bounds = fold_bounds(folds, problem.view.rows.n_queries);
+    const ridge_path path{rank,
+                          pointer(basis),
+                          pointer(eigenvalues),
+                          pointer(projection),
+                          alphas.size(),
+                          pointer(alphas),
+                          n_free};
+    array<double> out({alphas.size(), problem.n_rows()});
+    auto* data = out.mutable_data();
+    const without_gil release;
+    leave_query_out(problem.view, rows, bounds, path, data, n_threads);
+    return out;
+}
+
+// Takes the upper triangle of a symmetric matrix (n, n), which is overwritten; returns eigenvalues,
+// ascending, and eigenvectors in rows.
+py::tuple lean_eigen_arrays(array<double>& matrix) {
+    check(matrix.ndim() == 2 && matrix.shape(0) == matrix.shape(1), "matrix must be square");
+    pointer(matrix);  // aligned
+    const auto n = matrix.shape(0);
+    array<double> eigenvalues(n), vectors({n, n});
+    auto *a = matrix.mutable_data(), *values = eigenvalues.mutable_data(),
+         *rows = vectors.mutable_data();
+    {
+        const without_gil release;
+        if (!blas::lean_eigen(n, a, values, rows))
+            throw std::runtime_error("LAPACK found no eigendecomposition");
+    }
+    return py::make_tuple(eigenvalues, vectors);
+}
+
+// Overwrites the lower triangle of a symmetric matrix; see cholesky.hpp.
+py::ssize_t cholesky_in_place(array<double>& matrix, int n_threads) {
+    check(matrix.ndim() == 2 && matrix.shape(0) == matrix.shape(1), "matrix must be square");
+    pointer(matrix);  // aligned
+    const auto n = matrix.shape(0);
+    auto* data = matrix.mutable_data();
+    const without_gil release;
+    return cholesky(n, data, n_threads);
+}
+
+template <class T>
+void define(py::module_& m) {
+    m.def("gram", &gram_array<T>, py::arg("problem"), py::arg("features").noconvert(),
+          py::arg("targets").noconvert(), py::kw_only(), py::arg("map") = py::none(),
+          py::arg("block_rows") = 0, py::arg("varying").noconvert() = py::none(),
+          py::arg("n_threads") = 1);
+    m.def("leave_query_out", &leave_query_out_array<T>, py::arg("problem"),
+          py::arg("features").noconvert(), py::arg("targets").noconvert(), py::kw_only(),
+          py::arg("basis").noconvert().none(true), py::arg("eigenvalues").noconvert(),
+          py::arg("projection").noconvert(), py::arg("alphas").noconvert(),
+          py::arg("folds").noconvert() = py::none(), py::arg("n_free") = 0,
+          py::arg("map") = py::none(), py::arg("n_threads") = 1);
+}
+
+}  // namespace
+
+void bind_least_squares(py::module_& m) {
+    define<double>(m);
+    define<float>(m);
+    m.def("lean_eigen", &lean_eigen_arrays, py::arg("matrix").noconvert());
+    m.def("cholesky", &cholesky_in_place, py::arg("matrix").noconvert(), py::arg("n_threads") = 1);
+}
+
+}  // namespace pairgram

@@ -1,0 +1,144 @@
+// The ranking problem and its Laplacian: checks, GIL release, m.def; nothing else.
+#include "bindings/problem.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "problem/laplacian_root.hpp"
+#include "problem/laplacian_solve.hpp"
+
+namespace pairgram {
+
+namespace {
+
+// The pairs and their weights; an omega has its levels.
+pair_rule rule_of(const std::string& pairs, const std::string& weighting,
+                  const optional_array<double>& level_values, const optional_array<double>& omega) {
+    const auto kind = named<pair_kind>("pairs", pairs,
+                                       {{"none", pair_kind::none},
+                                        {"kept", pair_kind::kept},
+                                        {"dropped", pair_kind::dropped},
+                                        {"omega", pair_kind::omega}});
+    const auto weights = named<weighting_kind>("weighting", weighting,
+                                               {{"pairs", weighting_kind::pairs},
+                                                {"documents", weighting_kind::documents},
+                                                {"queries", weighting_kind::queries}});
+    if (kind != pair_kind::omega) return {kind, weights};
+    check(level_values && omega, "omega needs its levels");
+    const auto n_levels = level_values->size();
+    check(level_values->ndim() == 1, "level_values must be 1-d");
+    check(omega->ndim() == 2 && omega->shape(0) == n_levels && omega->shape(1) == n_levels,
+          "omega must be (n_levels, n_levels)");
+    return {kind, weights, n_levels, pointer(level_values), pointer(omega)};
+}
+
+bound_problem make_problem(const array<double>& labels, const array<std::int64_t>& offsets,
+                           const optional_array<std::int64_t>& order,
+                           const optional_array<double>& row_weights,
+                           const optional_array<double>& query_weights, const std::string& pairs,
+                           const std::string& weighting, const optional_array<double>& level_values,
+                           const optional_array<double>& omega) {
+    check(labels.ndim() == 1, "labels must be 1-d");
+    check(offsets.ndim() == 1 && offsets.size() > 0, "offsets must be 1-d, one more than queries");
+    const auto n_rows = labels.size(), n_queries = offsets.size() - 1;
+    check(!order || (order->ndim() == 1 && order->size() == n_rows),
+          "order must be 1-d with a value per row");
+    if (row_weights) check_one_per("row_weights: 1-d, one per row", *row_weights, n_rows);
+    if (query_weights)
+        check_one_per("query_weights: 1-d, one per query", *query_weights, n_queries);
+    bound_problem bound{labels,        offsets,      order, row_weights,
+                        query_weights, level_values, omega, {}};
+    bound.view = {rule_of(pairs, weighting, level_values, omega),
+                  {n_queries, pointer(offsets), pointer(order), pointer(labels),
+                   pointer(row_weights), pointer(query_weights)}};
+    const without_gil release(n_rows);
+    check_problem(bound.view, n_rows);
+    return bound;
+}
+
+double weight_of_pairs(const bound_problem& problem) {
+    const without_gil release(problem.n_rows());
+    return pair_weight(problem.view);
+}
+
+// (n, n_vectors) vectors in columns, or (n_vectors, n) in rows.
+void apply_half_laplacian(const bound_problem& problem, array<double>& vectors, int axis,
+                          bool adjoint, int n_threads) {
+    check(vectors.ndim() == 2, "vectors must be 2-d");
+    check(axis == 0 || axis == 1, "axis must be 0 or 1");
+    check(vectors.shape(axis) == problem.n_rows(), "vectors must have an entry per row");
+    pointer(vectors);  // aligned
+    const auto width = vectors.shape(1);
+    auto* data = vectors.mutable_data();
+    const vector_view columns{width, width, 1, data};
+    const vector_view rows{vectors.shape(0), 1, width, data};
+    const without_gil release;
+    apply_root(problem.view, adjoint, axis == 0 ? columns : rows, n_threads);
+}
+
+template <class T>
+array<T> as_array(const std::vector<T>& values) {
+    return array<T>(static_cast<py::ssize_t>(values.size()), values.data());
+}
+
+array<double> diagonal_of_laplacian(const bound_problem& problem) {
+    std::vector<double> diagonal;
+    {
+        const without_gil release(problem.n_rows());
+        diagonal = laplacian_diagonal(problem.view);
+    }
+    return as_array(diagonal);
+}
+
+py::tuple null_space_arrays(const bound_problem& problem, double largest) {
+    null_space null;
+    {
+        const without_gil release(problem.n_rows());
+        null = null_space_of(problem.view, largest);
+    }
+    return py::make_tuple(as_array(null.pivot), as_array(null.vector), as_array(null.value));
+}
+
+// (n, width) columns L z, changed to z.
+void solve_in_place(const bound_problem& problem, array<double>& columns,
+                    const array<double>& known, double largest, int n_threads) {
+    check(columns.ndim() == 2 && known.ndim() == 2, "columns and known must be 2-d");
+    check(columns.shape(0) == problem.n_rows(), "columns must have an entry per row");
+    check(columns.shape(1) == known.shape(1), "columns and known must be equally wide");
+    pointer(columns);  // aligned
+    const auto width = columns.shape(1), n_given = known.shape(0);
+    auto* data = columns.mutable_data();
+    const auto* given = pointer(known);
+    const without_gil release;
+    const auto null = null_space_of(problem.view, largest);
+    std::int64_t row = 0;
+    const auto n_known = std::count_if(null.pivot.begin(), null.pivot.end(),
+                                       [&](std::int64_t pivot) { return pivot == row++; });
+    check(n_given == n_known, "known must have the rows that are their own pivot");
+    solve_laplacian(problem.view, null, width, given, data, n_threads);
+}
+
+}  // namespace
+
+void bind_problem(py::module_& m) {
+    py::class_<bound_problem>(m, "RankingProblem")
+        .def(py::init(&make_problem), py::arg("labels").noconvert(), py::arg("offsets").noconvert(),
+             py::kw_only(), py::arg("order").noconvert() = py::none(),
+             py::arg("row_weights").noconvert() = py::none(),
+             py::arg("query_weights").noconvert() = py::none(), py::arg("pairs"),
+             py::arg("weighting"), py::arg("level_values").noconvert() = py::none(),
+             py::arg("omega").noconvert() = py::none());
+    m.def("pair_weight", &weight_of_pairs, py::arg("problem"));
+    m.def("apply_half_laplacian", &apply_half_laplacian, py::arg("problem"),
+          py::arg("vectors").noconvert(), py::kw_only(), py::arg("axis") = 0,
+          py::arg("adjoint") = false, py::arg("n_threads") = 1);
+    m.def("laplacian_diagonal", &diagonal_of_laplacian, py::arg("problem"));
+    m.def("null_space", &null_space_arrays, py::arg("problem"), py::kw_only(),
+          py::arg("largest") = 0.0);
+    m.def("solve_laplacian", &solve_in_place, py::arg("problem"), py::arg("columns").noconvert(),
+          py::arg("known").noconvert(), py::kw_only(), py::arg("largest") = 0.0,
+          py::arg("n_threads") = 1);
+}
+
+}  // namespace pairgram

@@ -1,0 +1,155 @@
+"""Python threads beside compiled code: what runs at the same time, and what is refused."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from pairgram import RankRLS, _core, make_ranking
+
+N = 2_000_000
+rng = np.random.default_rng(0)
+
+
+def problem(n=N, pairs="dropped", n_queries=20):
+    offsets = np.linspace(0, n, n_queries + 1).astype(np.int64)
+    return _core.RankingProblem(
+        rng.normal(size=n), offsets, order=rng.permutation(n), pairs=pairs, weighting="pairs"
+    )
+
+
+def ticks_during(work):
+    """How often a thread that does next to nothing comes to its turn while `work` runs."""
+    times, done = [], threading.Event()
+
+    def tick():
+        while not done.is_set():
+            times.append(time.perf_counter())
+            time.sleep(0.001)
+
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    try:
+        time.sleep(0.01)
+        begin = time.perf_counter()
+        work()
+        end = time.perf_counter()
+    finally:
+        done.set()
+        ticker.join()
+    return sum(begin < moment < end for moment in times)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        _core.pair_weight,
+        _core.laplacian_diagonal,
+        _core.null_space,
+        _core.PairOperator,
+    ],
+    ids=lambda work: work.__name__,
+)
+def test_other_threads_run_beside(work):
+    bound = problem()
+    # Other programs may keep the processors busy; a thread that waits for the GIL has one turn.
+    assert max(ticks_during(lambda: work(bound)) for _ in range(5)) >= 3
+
+
+def test_other_threads_run_beside_the_checks():
+    labels, order = rng.normal(size=N), rng.permutation(N)
+    arguments = labels, np.array([0, N])
+
+    def work():
+        for _ in range(3):
+            _core.RankingProblem(*arguments, order=order, pairs="dropped", weighting="pairs")
+
+    assert max(ticks_during(work) for _ in range(5)) >= 3
+
+
+def test_one_problem_serves_many_threads():
+    bound = problem(40_000)
+    expected = _core.laplacian_diagonal(bound)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: _core.laplacian_diagonal(bound), range(64)))
+    for diagonal in found:
+        np.testing.assert_array_equal(diagonal, expected)
+
+
+def test_a_problem_keeps_its_arrays_alive():
+    bound, y = problem(1000), rng.normal(size=(1000, 1))
+    expected, _ = _core.gram(bound, y, y)
+    batch = _core.BatchProblem(bound, y, y)
+    (alone,) = _core.decompose_batch([batch], 1)
+    del bound
+    filler = [np.full(1000, -7) for _ in range(200)]  # where freed arrays would be
+    (again,) = _core.decompose_batch([batch], 1)
+    assert len(filler) == 200
+    np.testing.assert_array_equal(again[0], alone[0])
+    np.testing.assert_allclose(again[0], expected[:1, 0], rtol=1e-9)
+
+
+def together(n_threads, work):
+    """Run work(number) in threads that begin at once; return what they return or raise."""
+    barrier = threading.Barrier(n_threads)
+
+    def run(number):
+        barrier.wait()
+        try:
+            return work(number)
+        except RuntimeError as error:
+            return error
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(run, range(n_threads)))
+
+
+def test_a_pair_operator_has_one_user_at_a_time():
+    """A call beside another is refused; those that are taken return what they return alone."""
+    bound = problem(200_000, n_queries=50)
+    scores = rng.normal(size=(6, 200_000))
+    alone = [_core.PairOperator(bound).set_scores(s) for s in scores]
+    shared = _core.PairOperator(bound)
+    n_refused = 0
+    for _ in range(5):
+        for found, expected in zip(
+            together(6, lambda i: shared.set_scores(scores[i])), alone, strict=True
+        ):
+            if isinstance(found, RuntimeError):
+                assert "another thread is using this object" in str(found)
+                n_refused += 1
+            else:
+                assert found[0] == expected[0]
+                np.testing.assert_array_equal(found[1], expected[1])
+        if n_refused:
+            break
+    assert n_refused > 0
+    loss, gradient = shared.set_scores(scores[0])  # refused calls leave it free
+    assert loss == alone[0][0]
+    np.testing.assert_array_equal(gradient, alone[0][1])
+
+
+def test_a_parser_has_one_user_at_a_time():
+    text = b"".join(b"%d qid:%d 1:0.5 2:%d\n" % (i % 3, i // 9, i) for i in range(60_000))
+    options = {"name": "f", "n_features": -1, "zero_based": False, "keep_comments": False}
+    n_refused = 0
+    for _ in range(5):
+        parser = _core.LetorParser64(**options, piece_size=1 << 16, n_threads=1)
+        found = together(6, lambda _, parser=parser: parser.feed(text) or parser.n_rows)
+        n_refused += sum(isinstance(one, RuntimeError) for one in found)
+        parser.finish()
+        assert parser.n_rows % 60_000 == 0  # whole calls, or none
+        assert parser.n_rows > 0
+    assert n_refused > 0
+
+
+def test_estimators_fit_in_threads():
+    """One data set, many threads, each with an estimator of its own."""
+    X, y, qid = make_ranking(60, 20, n_features=6, random_state=0)
+    expected = RankRLS(pairs="dropped").fit(X, y, qid=qid).coef_
+    with ThreadPoolExecutor(4) as pool:
+        fits = pool.map(lambda _: RankRLS(pairs="dropped").fit(X, y, qid=qid).coef_, range(40))
+        for coef in fits:
+            np.testing.assert_array_equal(coef, expected)
