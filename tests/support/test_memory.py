@@ -12,7 +12,6 @@ from scipy import sparse
 from pairgram import ELMRank, Nystroem, RandomNodes, RankRLS, dump_letor, load_letor
 from pairgram._support import memory
 from pairgram.datasets import letor_load
-from pairgram.least_squares.held_out.leave_out import predict_rows
 from pairgram.problem.data import RankingData
 
 GIB = 2**30
@@ -110,9 +109,9 @@ def test_rows_are_mapped_in_blocks_of_bounded_size():
     assert peak(model.predict, X) < 40 << 20
     data = RankingData.delimit(X, y)
     data = replace(data, feature_map=model.feature_map_)
-    found = predict_rows(data, slice(None), model.coef_[None])
+    found = data.scores(slice(None), model.coef_[None])
     np.testing.assert_allclose(found[0], expected, rtol=1e-10)
-    assert peak(predict_rows, data, slice(None), model.coef_[None]) < 40 << 20
+    assert peak(data.scores, slice(None), model.coef_[None]) < 40 << 20
 
 
 def test_sparse_rows_are_made_dense_in_blocks_of_bounded_size():

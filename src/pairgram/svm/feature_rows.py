@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pairgram import _core
 from pairgram._support.memory import available_memory
 from pairgram._support.types import Vector
-from pairgram.feature_maps.nystroem import KernelValues, Nystroem
+from pairgram.feature_maps.base import unwhitened
 from pairgram.problem.data import DENSE_BLOCK_BYTES, RankingData
 
 __all__ = [
@@ -214,13 +214,14 @@ def without_whitening(data: RankingData) -> tuple[RankingData, Vector | None]:
     n · n_landmarks · n_features flops less, to be made up for by n_landmarks · n_features in every
     product. As they are, and None, where there is another map or far fewer features than landmarks.
     """
-    fitted = data.feature_map
-    if type(fitted) is not Nystroem:
+    parts = unwhitened(data.feature_map)
+    if parts is None:
         return data, None
-    n_landmarks, n_features = fitted.whitening_.shape
+    values, whitening = parts
+    n_landmarks, n_features = whitening.shape
     if n_landmarks > MOST_LANDMARKS * n_features:
         return data, None
-    return replace(data, feature_map=KernelValues.centred(fitted)), fitted.whitening_
+    return replace(data, feature_map=values), whitening
 
 
 def scatter_diagonal(data: RankingData, factor: Vector) -> Vector:

@@ -155,7 +155,7 @@ def blocks_of_rows(n_rows: int, n_features: int) -> list[slice]:
 
 def in_one_query(data: RankingData) -> RankingData:
     """Return rows of several queries as one, where the weights of queries are those of rows."""
-    if np.count_nonzero(data.queries.sizes) <= 1:
+    if data.queries.n_filled <= 1:
         return data
     return replace(
         data,
