@@ -25,6 +25,7 @@ from pairgram import (
     load_model,
     make_ranking,
 )
+from pairgram._support import memory
 from pairgram._support.threads import single_threaded_blas
 from pairgram.kernels import matrix
 from pairgram.least_squares import dual_gram
@@ -490,12 +491,12 @@ def test_an_indefinite_matrix():
 
 def test_too_little_memory(monkeypatch):
     system = dual_of(np.eye(10))
-    monkeypatch.setattr(dual_gram, "available_memory", lambda: 800.0)
+    monkeypatch.setattr(memory, "available_memory", lambda: 800.0)
     system.solve(1.0)
-    message = r"dual form of 10 rows takes 2.24e-06 GiB .*\(24 n² bytes\).*take fewer rows$"
+    message = r"dual form of 10 rows.*\(24 n² bytes\), takes 2.24e-06 GiB, but .* take fewer rows$"
     with pytest.raises(MemoryError, match=message):
         system.decompose()
-    monkeypatch.setattr(dual_gram, "available_memory", lambda: 799.0)
+    monkeypatch.setattr(memory, "available_memory", lambda: 799.0)
     with pytest.raises(MemoryError, match=r"\(8 n² bytes\)"):
         system.solve(1.0)
 
@@ -544,7 +545,7 @@ def test_memory_of_rows_of_one_query(monkeypatch, cv, weighted, words):
     monkeypatch.setattr(row_regression, "BLOCK_BYTES", 8 * n * 8)
     monkeypatch.setattr(leave_pair_out, "BLOCK_ENTRIES", n * 8)
     assert peak_words(lambda: search.fit(X, y, sample_weight=v), n) < words + 0.5
-    monkeypatch.setattr(dual_gram, "available_memory", lambda: words * 8.0 * n**2 - 1)
+    monkeypatch.setattr(memory, "available_memory", lambda: words * 8.0 * n**2 - 1)
     with pytest.raises(MemoryError, match=rf"\({8 * words} n² bytes"):
         search.fit(X, y, sample_weight=v)
 
@@ -581,9 +582,9 @@ def test_the_kernel_is_not_made_where_its_system_has_no_room(
     X = X @ X.T if parameters.get("kernel") == "precomputed" else X
     model = (RankRLSCV([1.0]) if search else RankRLS()).set_params(**parameters)
     needed = per_square * 100.0 + features
-    monkeypatch.setattr(dual_gram, "available_memory", lambda: needed)
+    monkeypatch.setattr(memory, "available_memory", lambda: needed)
     model.fit(X, np.arange(10.0))
-    monkeypatch.setattr(dual_gram, "available_memory", lambda: needed - 1)
+    monkeypatch.setattr(memory, "available_memory", lambda: needed - 1)
     with pytest.raises(MemoryError, match=rf"dual form of 10 rows .*\({per_square} n² bytes"):
         model.fit(X, np.arange(10.0))
 

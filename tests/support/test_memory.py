@@ -80,6 +80,17 @@ def test_other_systems(tmp_path, monkeypatch):
     assert memory.available_memory() == inf
 
 
+def test_what_does_not_fit_is_refused_with_advice(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 3.0 * GIB)
+    memory.require("a matrix", 3 * GIB)
+    with pytest.raises(
+        MemoryError, match=r"^a matrix takes 3.5 GiB, .* 3 GiB are free: use less$"
+    ):
+        memory.require("a matrix", 3.5 * GIB, "use less")
+    with pytest.raises(MemoryError, match=r"^it takes 4 GiB, but 3 GiB are free$"):
+        memory.require("it", 4 * GIB)
+
+
 def test_dense_files_that_do_not_fit(tmp_path, monkeypatch):
     path = tmp_path / "a.txt"
     dump_letor(path, np.ones((2, 3)), [0, 1])

@@ -86,6 +86,11 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """Whether there is a `node_map`; tells without making it."""
         return True
 
+    @property
+    def makes_kernel(self) -> bool:
+        """Whether the features are a kernel with other rows, made whenever it is needed."""
+        return False
+
     @abstractmethod
     def node_map(self, dtype: Any) -> Any:
         """Return what compiled code maps rows of a dtype by, or None where only Python can."""

@@ -143,6 +143,11 @@ class KernelMap(FeatureMap):
             return np.asarray(self._validated(X, reset=False))
         return self.between(self.support_rows_)
 
+    @property
+    def makes_kernel(self) -> bool:
+        """Whether the kernel is made of rows: not if it is precomputed, or a slow callable."""
+        return not (self.kernel == "precomputed" or callable(self.kernel))
+
     def output_dtype(self, dtype: Any) -> np.dtype[Any]:
         """Return float64: float32 ruins a kernel."""
         return np.dtype(np.float64)
@@ -174,7 +179,8 @@ class KernelMap(FeatureMap):
         """Return what `transform` does, of rows that have been checked."""
         if self.support_rows_ is None:
             return np.asarray(X)
-        X = scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
+        sparse = scipy.sparse.issparse(X)
+        X = scipy.sparse.csr_array(X) if sparse else np.require(X, None, ["C", "A"])
         return matrix_of(self._settings, X, self.support_rows_, self.n_threads)
 
     def require_finite_row(self, X: Any, row: int) -> None:

@@ -10,8 +10,8 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from pairgram import _core
+from pairgram._support import memory
 from pairgram._support.checks import check_at_least_zero, check_size, check_text
-from pairgram._support.memory import available_memory
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Vector
@@ -164,7 +164,11 @@ default="rbf"
         self.check_values(X)
         warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
         n_landmarks = X.shape[0] if exact else min(n_components, X.shape[0])
-        _check_memory(n_landmarks)
+        memory.require(  # K and five more of its size, which `_whitening` takes
+            f"n_components: the kernel of {n_landmarks} landmarks, with its eigenvectors,",
+            6 * 8.0 * n_landmarks**2,
+            "take fewer landmarks",
+        )
         with single_threaded_blas():
             self.components_, rows = choose_landmarks(
                 "all" if exact else how,
@@ -310,16 +314,6 @@ class _KernelValues:
         if self.shift is not None:
             K -= self.shift
         return K
-
-
-def _check_memory(n_landmarks: int) -> None:
-    """Raise a MemoryError where `_whitening` would not fit: K and five more of its size."""
-    needed, free = 6 * 8.0 * n_landmarks**2, available_memory()
-    if needed > free:
-        raise MemoryError(
-            f"n_components: the kernel of {n_landmarks} landmarks and its eigenvectors take "
-            f"{needed / 2**30:.1f} GiB, but {free / 2**30:.1f} GiB are free"
-        )
 
 
 def _whitening(K: Vector, tol: float, n_threads: int) -> Vector:

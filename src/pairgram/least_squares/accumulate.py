@@ -9,6 +9,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pairgram import _core
+from pairgram._support.blocks import BLOCK_ROWS, blocks
 from pairgram._support.checks import require_finite
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram.feature_maps.base import linear_nodes, node_map_of
@@ -170,8 +171,7 @@ def mean_of(
         return total, origin, np.append(share @ data.X, share @ y) - origin * share.sum()
     mean = np.zeros(len(origin))
     with np.errstate(invalid="ignore"):  # of NaN and infinity the sums tell
-        for begin in range(0, len(y), 4096):
-            rows = slice(begin, begin + 4096)
+        for rows in blocks(len(y), BLOCK_ROWS):
             mean[:-1] += share[rows] @ (data.features(rows) - origin[:-1])
             mean[-1] += share[rows] @ (y[rows] - origin[-1])
     return total, origin, mean

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, column_or_1d
 
 from pairgram import _core
+from pairgram._support import memory
 from pairgram._support.arrays import (
     column_names,
     naming_columns,
@@ -19,8 +20,8 @@ from pairgram._support.arrays import (
     real_array,
     refuse_lossy,
 )
+from pairgram._support.blocks import blocks
 from pairgram._support.checks import first_not_finite, require_finite
-from pairgram._support.memory import available_memory
 from pairgram._support.types import Rows, Vector
 from pairgram.feature_maps.base import (
     is_known,
@@ -333,12 +334,9 @@ class RankingData:
             if len(rows):
                 block = self.take(rows)
                 needed = 2 * len(rows) * width * self.dtype.itemsize
-                if needed > max(DENSE_BLOCK_BYTES * 4, available_memory()):
-                    raise MemoryError(
-                        f"a query of {len(rows)} rows and {width} features takes "
-                        f"{needed / 2**30:.1f} GiB as a dense block with a copy, but "
-                        f"{available_memory() / 2**30:.1f} GiB are free"
-                    )
+                if needed > DENSE_BLOCK_BYTES * 4:
+                    what = f"a query of {len(rows)} rows and {width} features, dense, with a copy,"
+                    memory.require(what, needed, "take shorter queries or fewer features")
                 X = block.features() if transform else block.X
                 X = X.toarray() if scipy.sparse.issparse(X) else X
                 yield rows, replace(block, X=np.require(X, self.dtype, ["C", "A"]))
@@ -347,12 +345,12 @@ class RankingData:
 
 def require_finite_features(feature_map: Any, X: Any) -> None:
     """Raise a ValueError that names where a fitted transformer makes NaN or infinity of X."""
-    for begin in range(0, X.shape[0], 1024):
-        found = first_not_finite(mapped(feature_map, X[begin : begin + 1024]))
+    for rows in blocks(X.shape[0], 1024):
+        found = first_not_finite(mapped(feature_map, X[rows]))
         if found is not None:
             what, row, column = found
             raise ValueError(
-                f"feature_map makes {what} of row {begin + row} of X, in its column {column}, "
+                f"feature_map makes {what} of row {rows.start + row} of X, in its column {column}, "
                 "counted from 0"
             )
 
