@@ -160,7 +160,7 @@ def test_other_ways_of_holding_out(data, scope):
 
 
 def test_any_transformer_maps_rows(data, monkeypatch):
-    from pairgram import data as module
+    from pairgram.problem import data as module
 
     X, y, qid = data
     monkeypatch.setattr(module, "DENSE_BLOCK_BYTES", 8 * 30 * 40)  # several blocks

@@ -25,6 +25,7 @@ from pairgram import (
     load_model,
     make_ranking,
 )
+from pairgram._support import memory
 from pairgram.feature_maps import landmarks as landmarks_module
 from pairgram.feature_maps import nystroem
 from pairgram.kernels.settings import KernelSettings
@@ -288,7 +289,7 @@ def test_all_rows_are_landmarks_where_there_are_fewer():
 
 
 def test_pivots_have_the_distribution_of_one_at_a_time(monkeypatch):
-    monkeypatch.setattr(landmarks_module, "available_memory", lambda: np.inf)  # takes longer
+    monkeypatch.setattr(memory, "available_memory", lambda: np.inf)  # takes longer
     places, sizes = np.array([[0.0], [0.3], [1.0], [3.0]]), [1, 2, 1, 0.7]
     K = rbf_kernel(places, gamma=1.0) * np.outer(sizes, sizes)
     X = np.arange(4.0)[:, None]
@@ -331,8 +332,9 @@ def test_many_rows_are_clustered_in_batches(monkeypatch):
     ours = Nystroem(landmarks="kmeans", n_components=10, random_state=0).fit(X)
     assert ours.components_.shape == (10, 3)
     assert not hasattr(ours, "component_indices_")
-    monkeypatch.setattr(landmarks_module, "available_memory", lambda: 1000)
-    with pytest.raises(MemoryError, match="landmarks='rpcholesky' takes"):
+    monkeypatch.setattr(memory, "available_memory", lambda: 12 * 300 * 10 - 1)
+    message = "landmarks='rpcholesky', for 300 rows and 10 landmarks, takes 3.35e-05 GiB, but"
+    with pytest.raises(MemoryError, match=message):
         Nystroem(landmarks="rpcholesky", n_components=10).fit(X)
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pairgram import KernelMap, RankRLS, kernel_matrix, load_model, make_ranking
+from pairgram._support import memory
 from pairgram.feature_maps.known import describe_map, same_map
 from pairgram.kernels import matrix
 
@@ -175,14 +176,14 @@ def test_asymmetry_is_found_in_every_tile(small_tiles):
 
 
 def test_a_matrix_larger_than_the_memory_is_refused(monkeypatch):
-    monkeypatch.setattr(matrix, "available_memory", lambda: 799.0)
+    monkeypatch.setattr(memory, "available_memory", lambda: 799.0)
     message = (
         r"kernel matrix of 10 x 10 takes .* GiB, but .* by Nystroem as the feature_map of .*SVM$"
     )
     for kernel in ("rbf", "tanimoto"):
         with pytest.raises(MemoryError, match=message):
             kernel_matrix(np.eye(10), kernel=kernel)
-    monkeypatch.setattr(matrix, "available_memory", lambda: 800.0)
+    monkeypatch.setattr(memory, "available_memory", lambda: 800.0)
     kernel_matrix(np.eye(10, dtype=np.float32))
 
 

@@ -493,7 +493,7 @@ def test_models_too_large_to_be_kept_have_the_same_bits(fitted, name, monkeypatc
     model, X = fitted(name), make_rows(600, 7)
     scores = model.predict(X)
     other = fitted(name)
-    monkeypatch.setattr(pairgram.row_scores, "KEPT_BYTES", 0)
+    monkeypatch.setattr(pairgram.rankers.row_scores, "KEPT_BYTES", 0)
     np.testing.assert_array_equal(other.predict(X), scores)
     assert pairgram.rankers.row_scores._kept.get(other) == {}
 
@@ -504,7 +504,7 @@ def test_support_rows_are_taken_in_parts(kernel, monkeypatch):
     model = RankRLS(feature_map=KernelMap(kernel)).fit(X, np.arange(N_TRAIN) % 3 * 1.0)
     rows = make_rows(600, 7)
     whole = model.predict(rows)
-    monkeypatch.setattr(pairgram.kernels, "PART_BYTES", 8 * N_FEATURES * 7)
+    monkeypatch.setattr(pairgram.feature_maps.kernel_map, "PART_BYTES", 8 * N_FEATURES * 7)
     parts = copy.deepcopy(model)
     size = np.abs(kernel_matrix(rows, X, kernel)) @ np.abs(model.coef_)
     np.testing.assert_allclose(parts.predict(rows), whole, rtol=0, atol=1e-12 * size.max())

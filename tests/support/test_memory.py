@@ -12,7 +12,6 @@ from scipy import sparse
 from pairgram import ELMRank, Nystroem, RandomNodes, RankRLS, dump_letor, load_letor
 from pairgram._support import memory
 from pairgram.datasets import letor_load
-from pairgram.least_squares.held_out.leave_out import predict_rows
 from pairgram.problem.data import RankingData
 
 GIB = 2**30
@@ -81,6 +80,15 @@ def test_other_systems(tmp_path, monkeypatch):
     assert memory.available_memory() == inf
 
 
+def test_what_does_not_fit_is_refused_with_advice(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 3.0 * GIB)
+    memory.require("a matrix", 3 * GIB)
+    with pytest.raises(MemoryError, match=r"^a matrix takes 3.5 GiB, .* 3 GiB are free: use less$"):
+        memory.require("a matrix", 3.5 * GIB, "use less")
+    with pytest.raises(MemoryError, match=r"^it takes 4 GiB, but 3 GiB are free$"):
+        memory.require("it", 4 * GIB)
+
+
 def test_dense_files_that_do_not_fit(tmp_path, monkeypatch):
     path = tmp_path / "a.txt"
     dump_letor(path, np.ones((2, 3)), [0, 1])
@@ -110,9 +118,9 @@ def test_rows_are_mapped_in_blocks_of_bounded_size():
     assert peak(model.predict, X) < 40 << 20
     data = RankingData.delimit(X, y)
     data = replace(data, feature_map=model.feature_map_)
-    found = predict_rows(data, slice(None), model.coef_[None])
+    found = data.scores(slice(None), model.coef_[None])
     np.testing.assert_allclose(found[0], expected, rtol=1e-10)
-    assert peak(predict_rows, data, slice(None), model.coef_[None]) < 40 << 20
+    assert peak(data.scores, slice(None), model.coef_[None]) < 40 << 20
 
 
 def test_sparse_rows_are_made_dense_in_blocks_of_bounded_size():

@@ -21,7 +21,7 @@ from pairgram import (
     load_model,
     make_ranking,
 )
-from pairgram.feature_maps import nystroem
+from pairgram._support import memory
 
 
 @pytest.fixture(scope="module")
@@ -121,10 +121,10 @@ def test_all_rows_as_landmarks_are_the_exact_kernel(data, named, kernel):
 def test_too_many_landmarks_are_refused_with_the_memory_that_they_take(data, monkeypatch):
     X, y, qid = data
     needed = 48 * len(y) ** 2
-    monkeypatch.setattr(nystroem, "available_memory", lambda: needed)
+    monkeypatch.setattr(memory, "available_memory", lambda: needed)
     RankNystroem(n_components=None).fit(X, y, qid=qid)
-    monkeypatch.setattr(nystroem, "available_memory", lambda: needed - 1)
-    message = f"n_components: the kernel of {len(y)} landmarks and its eigenvectors take 0.0 GiB"
+    monkeypatch.setattr(memory, "available_memory", lambda: needed - 1)
+    message = f"n_components: the kernel of {len(y)} landmarks, with its eigenvectors, takes"
     for n_components in (None, len(y)):
         with pytest.raises(MemoryError, match=message):
             RankNystroem(n_components=n_components).fit(X, y, qid=qid)

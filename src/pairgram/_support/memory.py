@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from math import inf
 from pathlib import Path, PurePosixPath
 
-__all__ = ["available_memory"]
+__all__ = ["available_memory", "require"]
 
 _PROC = Path("/proc")
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -21,6 +21,19 @@ def available_memory() -> float:
     ``memory.current``, of which the file cache that nobody uses (``inactive_file``) is not counted.
     """
     return min(_of_system(), *_of_cgroups(), inf)
+
+
+def require(what: str, needed: float, advice: str = "") -> None:
+    """Raise a MemoryError where `what`, singular, takes more bytes than are free.
+
+    The message ends with `advice`.
+    """
+    free = available_memory()
+    if needed > free:
+        raise MemoryError(
+            f"{what} takes {needed / 2**30:.3g} GiB, but {free / 2**30:.3g} GiB are free"
+            f"{': ' * bool(advice)}{advice}"
+        )
 
 
 def _of_system() -> float:

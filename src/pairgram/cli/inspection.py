@@ -57,7 +57,7 @@ def inspect(
 def _model(file: Path, top: int) -> dict[str, Any]:
     import numpy as np
 
-    from pairgram.feature_maps.linear_nodes import linear_nodes
+    from pairgram.feature_maps.base import linear_nodes
     from pairgram.rankers.load import load_model
 
     model = load_model(file)

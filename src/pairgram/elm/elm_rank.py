@@ -23,7 +23,6 @@ from pairgram._support.types import Vector
 from pairgram.feature_maps.base import generator
 from pairgram.feature_maps.random_nodes import NEED_POSITIVE, RandomNodes, check_range, join_nodes
 from pairgram.least_squares.formulation import Coordinates
-from pairgram.least_squares.held_out import leave_out
 from pairgram.least_squares.scheduler import Fitted, Grid, HoldOut, Steps, Whole, run
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
@@ -176,7 +175,7 @@ class _ELMRank(LinearRanker):
                     bias_range=self._bias_range(weight_range),
                     random_state=int(seed),
                     n_threads=self.n_threads,
-                )._draw_for(n_features)
+                ).draw_for(n_features)
                 for seed in seeds
             ]
             for weight_range in ranges
@@ -520,7 +519,7 @@ class ELMRankCV(_ELMRank):
 
     def _folds(self, data: RankingData) -> Any:
         """Return `cv`; an int for the rows of one query leaves two or more in every fold."""
-        one_query = np.count_nonzero(data.queries.sizes) == 1
+        one_query = data.queries.n_filled == 1
         if isinstance(self.cv, Integral) and not isinstance(self.cv, bool) and one_query:
             return min(self.cv, max(2, len(data.y) // 2))
         return self.cv
@@ -554,7 +553,7 @@ class ELMRankCV(_ELMRank):
                 assert judge.validation is not None
                 validation = replace(judge.validation, feature_map=draw.data.feature_map)
                 models = np.concatenate(coefs)
-                scores = leave_out.predict_rows(validation, slice(None), models, self.n_threads)
+                scores = validation.scores(slice(None), models, self.n_threads)
                 total = total + scores.reshape(n_targets, n_grid, -1)
         return total / len(nodes)
 

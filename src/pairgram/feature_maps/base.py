@@ -1,11 +1,12 @@
-"""What the feature maps of this package share."""
+"""What a feature map can do, and what the package asks of maps of its own and of any other."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable
+from functools import partial
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Protocol, Self, TypeGuard
 
 import numpy as np
 import scipy.sparse
@@ -15,45 +16,136 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairgram._support.arrays import column_names, naming_columns, readable, real_array
-from pairgram._support.blocks import block_rows
+from pairgram._support.blocks import block_rows, blocks
 from pairgram._support.checks import naming_not_finite, require_finite
 from pairgram._support.sparse_input import checked_sparse
 from pairgram._support.threads import resolve_n_threads
+from pairgram._support.types import Vector
 from pairgram._support.whole_fit import WholeFit
+from pairgram.feature_maps.linear_nodes import LinearNodes
+from pairgram.feature_maps.row_scorer import RowScorer, score_features
 
 __all__ = [
     "FeatureMap",
+    "ValueMap",
+    "finite_rows",
     "generator",
+    "is_compiled",
+    "is_known",
+    "linear_nodes",
+    "mapped",
+    "n_outputs",
+    "node_map_of",
+    "output_dtype",
+    "scores_in_blocks",
+    "scores_of_rows",
+    "set_threads",
+    "unwhitened",
 ]
 
 
-class Transformer(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """What scikit-learn knows a feature map as."""
+class ValueMap(Protocol):
+    """A fitted map of rows to values."""
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Return the values of dense or CSR rows, (n_rows, n_values)."""
+        ...
+
+    def values(self, X: Any) -> NDArray[Any]:
+        """Return what `transform` does, of rows that have been checked."""
+        ...
 
 
-class FeatureMap(Transformer, ABC):
-    """A transformer of rows that describes itself to the kernels and to files.
+class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A transformer of rows that describes itself to compiled code and to files.
 
-    `fit` sets `_n_features_out`. An entry of `feature_maps.known.MAPS` makes a class known.
+    It does not see labels. `fit` sets `_n_features_out`. A class that derives from this one
+    directly is known to the package by these methods; what derives from such a class has code of
+    its own, and is treated as any transformer. `feature_maps.known.MAPS` lists those that files
+    can hold.
     """
 
     n_threads: int | None
     n_features_in_: int
     _n_features_out: int
+    # Whether compiled code scores CSR rows, which it makes dense, as fast as Python does.
+    scores_sparse = True
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of features that the fitted map makes."""
+        return self._n_features_out
+
+    def output_dtype(self, dtype: Any) -> np.dtype[Any]:
+        """Return the type of the features of rows of a type."""
+        own: np.dtype[Any] = np.dtype(dtype)
+        return own
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether there is a `node_map`; tells without making it."""
+        return True
+
+    @property
+    def makes_kernel(self) -> bool:
+        """Whether the features are a kernel with other rows, made whenever it is needed."""
+        return False
 
     @abstractmethod
     def node_map(self, dtype: Any) -> Any:
-        """Return what the kernels map rows of a dtype by, or None where only Python can."""
+        """Return what compiled code maps rows of a dtype by, or None where only Python can."""
 
-    def score_parts(
-        self, coef: NDArray[np.float64], dtype: Any
-    ) -> Iterable[tuple[Any, NDArray[np.float64]]] | None:
-        """Return maps of rows of a dtype, and models of their outputs whose scores add up.
+    def as_linear(self) -> LinearNodes | None:
+        """Return the matrix and the offsets of a map that is linear; None of all others."""
+        return None
 
-        To those of the model `coef` of the features; None where only Python maps rows.
+    def unwhitened(self, *, centred: bool = False) -> tuple[ValueMap, Vector] | None:
+        """Return a map to values K and a matrix W of which the features are ``K W``, if any.
+
+        With `centred`, the values are without their means, which moves all scores by one number.
+        """
+        return None
+
+    def fit_checked(self, X: Any) -> Self:
+        """Do what `fit` does, of rows that a ranker has checked, but for NaN and infinity.
+
+        A map that does not depend on the rows need not look at them: the ranker will.
+        """
+        self.fit(X)
+        return self
+
+    def scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
+        """Return what scores rows of a dtype by the model `coef` of the features.
+
+        None where only Python maps rows: see `scores`.
         """
         node_map = self.node_map(dtype)
-        return None if node_map is None else [(node_map, coef)]
+        return None if node_map is None else RowScorer([(node_map, coef)])
+
+    def scores(self, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
+        """Return the scores of checked rows by models of the features, mapped block by block.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_rows, n_features), without NaN and infinity
+        coefs : ndarray of shape (n_outputs,) or (n_models, n_outputs), float64
+        n_threads : int or None
+            Of the products with the models; those of the map are its own.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_models, n_rows), float64
+        """
+        if (nodes := self.as_linear()) is not None:
+            weights, offsets = nodes.fold(coefs)
+            return score_features(X, weights, n_threads) + offsets[..., None]
+        return scores_in_blocks(self.values, X, coefs, n_threads)
+
+    def require_finite_row(self, X: Any, row: int) -> None:
+        """Raise a ValueError where the map can say why checked X, one row, has no finite score.
+
+        The row has the number `row`.
+        """
 
     @abstractmethod
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -89,18 +181,20 @@ class FeatureMap(Transformer, ABC):
         ValueError
             If X has another number of features than in `fit`, or holds NaN or infinity.
         """
-        X = self._checked(X)
+        return self.values(self.checked(X))
+
+    def values(self, X: Any) -> NDArray[Any]:
+        """Return what `transform` does, of rows that have been checked."""
         threads = resolve_n_threads(self.n_threads)
         if not scipy.sparse.issparse(X):
             return self._values(np.require(X, None, ["C", "A"]), threads)
         values = np.empty((X.shape[0], self._n_features_out), X.dtype)
-        step = block_rows(X.shape[1], X.dtype)
-        for begin in range(0, X.shape[0], step):
-            rows = slice(begin, begin + step)
+        for rows in blocks(X.shape[0], block_rows(X.shape[1], X.dtype)):
             values[rows] = self._values(np.ascontiguousarray(X[rows].toarray()), threads)
         return values
 
-    def _checked(self, X: Any) -> Any:
+    def checked(self, X: Any) -> Any:
+        """Return rows that the fitted map can take; errors are those of `transform`."""
         check_is_fitted(self)
         X = finite_rows(self, X, reset=False)
         self.check_values(X)
@@ -189,3 +283,77 @@ def mapped(feature_map: Any, X: Any) -> NDArray[Any]:
             f"and a column or more, but gave shape {H.shape}"
         )
     return H
+
+
+def is_known(feature_map: Any) -> TypeGuard[FeatureMap]:
+    """Tell whether a feature map is one that `FeatureMap` describes, and so sees no labels."""
+    return FeatureMap in type(feature_map).__bases__
+
+
+def is_compiled(feature_map: Any) -> bool:
+    """Tell whether compiled code maps rows by a fitted feature map."""
+    return is_known(feature_map) and feature_map.is_compiled
+
+
+def node_map_of(feature_map: Any, dtype: Any) -> Any:
+    """Return what compiled code maps rows by, or None where they must be transformed."""
+    return feature_map.node_map(np.dtype(dtype)) if is_known(feature_map) else None
+
+
+def linear_nodes(feature_map: Any) -> LinearNodes | None:
+    """Return the matrix and the offsets of a fitted map that is linear, None of every other."""
+    return feature_map.as_linear() if is_known(feature_map) else None
+
+
+def unwhitened(feature_map: Any) -> tuple[ValueMap, Vector] | None:
+    """Return a map to centred values K and a matrix W of which the features are ``K W``, if any."""
+    return feature_map.unwhitened(centred=True) if is_known(feature_map) else None
+
+
+def n_outputs(feature_map: Any, X: Any) -> int:
+    """Return how many features a fitted transformer makes; others than ours map a row of X."""
+    if is_known(feature_map):
+        return feature_map.n_outputs
+    return int(mapped(feature_map, X[:1]).shape[1])
+
+
+def output_dtype(feature_map: Any, dtype: Any) -> np.dtype[Any]:
+    """Return the type in which the features of rows of a type are taken."""
+    ours = isinstance(feature_map, FeatureMap)
+    found: np.dtype[Any] = feature_map.output_dtype(dtype) if ours else np.dtype(dtype)
+    return found
+
+
+def set_threads(feature_map: Any, n_threads: int | None) -> None:
+    """Give a map of this package the number of threads to use, unless it has one of its own."""
+    if is_known(feature_map) and feature_map.n_threads is None:
+        feature_map.n_threads = n_threads
+
+
+def scores_of_rows(feature_map: Any, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
+    """Return the scores of checked rows by models of what any fitted transformer makes of them.
+
+    Of the rows as they are where `feature_map` is None. The other parameters, and the result, are
+    those of `FeatureMap.scores`.
+
+    Raises
+    ------
+    ValueError
+        As of `mapped`, and what the transformer raises.
+    """
+    if feature_map is None:
+        return score_features(X, coefs, n_threads)
+    if is_known(feature_map):
+        return feature_map.scores(X, coefs, n_threads)
+    return scores_in_blocks(partial(mapped, feature_map), X, coefs, n_threads)
+
+
+def scores_in_blocks(
+    features: Callable[[Any], Any], X: Any, coefs: Vector, n_threads: int | None
+) -> Vector:
+    """Return the scores of rows by models of features that are made block by block."""
+    size = block_rows(max(X.shape[1], coefs.shape[-1]), X.dtype)
+    parts = [
+        score_features(features(X[rows]), coefs, n_threads) for rows in blocks(X.shape[0], size)
+    ]
+    return np.concatenate(parts, axis=-1)

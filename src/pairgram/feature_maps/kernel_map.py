@@ -1,8 +1,7 @@
-"""Kernels: their matrices, and the feature map that makes a kernel model of coefficients."""
+"""The feature map that makes a kernel model of coefficients: kernels with every training row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from copy import copy
 from dataclasses import asdict, replace
 from typing import Any, Self
@@ -12,8 +11,11 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from pairgram._support.blocks import blocks
 from pairgram._support.row_warnings import warn_of_rows
-from pairgram.feature_maps.base import Transformer, finite_rows
+from pairgram._support.types import Vector
+from pairgram.feature_maps.base import FeatureMap, finite_rows
+from pairgram.feature_maps.row_scorer import RowScorer
 from pairgram.kernels.matrix import check_not_negative, check_symmetric, matrix_of
 from pairgram.kernels.nodes import kernel_nodes
 from pairgram.kernels.settings import Kernel, KernelSettings
@@ -26,7 +28,7 @@ __all__ = [
 PART_BYTES = 64 << 20  # of support rows that are made ready to score rows at a time
 
 
-class KernelMap(Transformer):
+class KernelMap(FeatureMap):
     """The kernel with every training row, as features: ``x → (k(x, x_1), …, k(x, x_n))``.
 
     A linear model of these features is a kernel model. As a ranker's `feature_map` its ridge is on
@@ -64,6 +66,8 @@ class KernelMap(Transformer):
     support_: NDArray[np.int64]
     gamma_: float
     n_features_in_: int
+    is_compiled = False
+    scores_sparse = False
 
     def __init__(
         self,
@@ -140,9 +144,13 @@ class KernelMap(Transformer):
         return self.between(self.support_rows_)
 
     @property
-    def n_columns(self) -> int:
-        """Number of training rows, of which each makes a feature."""
-        return self._n_features_out
+    def makes_kernel(self) -> bool:
+        """Whether the kernel is made of rows: not if it is precomputed, or a slow callable."""
+        return not (self.kernel == "precomputed" or callable(self.kernel))
+
+    def output_dtype(self, dtype: Any) -> np.dtype[Any]:
+        """Return float64: float32 ruins a kernel."""
+        return np.dtype(np.float64)
 
     def between(self, X: Any) -> NDArray[Any]:
         """Return the kernels of checked rows with each other, exactly symmetric."""
@@ -160,39 +168,40 @@ class KernelMap(Transformer):
         ValueError
             If X has another number of features than in `fit`, or holds NaN or infinity.
         """
+        return super().transform(X)
+
+    def checked(self, X: Any) -> Any:
+        """Return rows that the fitted map can take; errors are those of `transform`."""
         check_is_fitted(self)
-        return self.values(self._validated(X, reset=False))
+        return self._validated(X, reset=False)
 
     def values(self, X: Any) -> NDArray[Any]:
         """Return what `transform` does, of rows that have been checked."""
         if self.support_rows_ is None:
             return np.asarray(X)
-        X = scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
+        sparse = scipy.sparse.issparse(X)
+        X = scipy.sparse.csr_array(X) if sparse else np.require(X, None, ["C", "A"])
         return matrix_of(self._settings, X, self.support_rows_, self.n_threads)
 
-    def require_finite(self, X: Any, row: int) -> None:
+    def require_finite_row(self, X: Any, row: int) -> None:
         """Raise a ValueError where a kernel of checked X, one row, number `row`, is not finite."""
         if self.support_rows_ is not None:
             matrix_of(self._settings, X, self.support_rows_, self.n_threads, first=row)
 
-    def score_parts(
-        self, coef: NDArray[np.float64], dtype: Any
-    ) -> Iterable[tuple[Any, NDArray[np.float64]]] | None:
-        """Return maps to the kernels of dense rows with support rows, and models of these.
+    def scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
+        """Return what scores dense rows, by some of the support rows at a time.
 
-        Their scores add up to those of the model `coef`. None for support rows in CSR and for
-        callables, which Python maps.
+        None for support rows in CSR and for callables, which Python maps.
         """
         rows = self.support_rows_
         if rows is None:
-            return [(None, coef)]
+            return RowScorer([(None, coef)])
         if scipy.sparse.issparse(rows) or callable(self._settings.kernel):
             return None
         step = max(1, PART_BYTES // (8 * max(1, self.n_features_in_)))
-        parts = (slice(begin, begin + step) for begin in range(0, len(rows), step))
-        return (
+        return RowScorer(
             (kernel_nodes(self._settings, rows[part].astype(np.float64), dtype), coef[part])
-            for part in parts
+            for part in blocks(len(rows), step)
         )
 
     def _validated(self, X: Any, reset: bool) -> Any:
@@ -208,7 +217,7 @@ class KernelMap(Transformer):
             check_not_negative(X, "X")
 
     def node_map(self, dtype: Any) -> None:
-        """Return None: rows are mapped here, not in the kernels of least squares."""
+        """Return None: rows are mapped here, not in compiled least squares."""
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the arrays and settings from which `_restore` makes this map, for a file."""

@@ -1,13 +1,13 @@
-"""The feature maps that kernels and files know, and what the package asks of any map."""
+"""The feature maps that files hold, and when two maps are the same."""
 
 from __future__ import annotations
 
 import pickle
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from pairgram.feature_maps.base import FeatureMap, is_known
 from pairgram.feature_maps.kernel_map import KernelMap
 from pairgram.feature_maps.nystroem import Nystroem
 from pairgram.feature_maps.random_fourier import RandomFourier
@@ -15,25 +15,14 @@ from pairgram.feature_maps.random_nodes import RandomNodes
 
 __all__ = [
     "describe_map",
-    "is_known",
-    "is_native",
-    "native_map",
     "restore_map",
     "same_map",
-    "set_threads",
 ]
 
-# A map of this package is one entry: a class with `node_map`, `_describe`, `_restore` and `_same`,
-# see `pairgram.feature_maps.base.FeatureMap`. A subclass has code of its own, so types are
-# compared exactly.
-MAPS: dict[str, Any] = {
+# By the names that files give them. A subclass has code of its own, so types are compared exactly.
+MAPS: dict[str, type[FeatureMap]] = {
     known.__name__: known for known in (KernelMap, Nystroem, RandomFourier, RandomNodes)
 }
-
-
-def is_known(feature_map: Any) -> bool:
-    """Tell whether a feature map is of this package, and so does not see labels."""
-    return type(feature_map) in MAPS.values()
 
 
 def describe_map(feature_map: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any] | None]:
@@ -47,7 +36,7 @@ def describe_map(feature_map: Any) -> tuple[dict[str, NDArray[Any]], dict[str, A
     if feature_map is None:
         return {}, None
     kind = type(feature_map).__name__
-    if not is_known(feature_map):
+    if type(feature_map) not in MAPS.values():
         raise ValueError(
             f"feature_map is a {kind}, which a file cannot hold without running code when it is "
             f"loaded; {', '.join(MAPS)} can be saved, pickle holds the others"
@@ -74,21 +63,3 @@ def same_map(a: Any, b: Any) -> bool:
         return pickle.dumps(a) == pickle.dumps(b)
     except (AttributeError, TypeError, pickle.PicklingError):  # a lambda
         return False
-
-
-def is_native(feature_map: Any) -> bool:
-    """Tell whether there is a `native_map` for a fitted feature map."""
-    if type(feature_map) is RandomNodes:  # without making it
-        return not any(callable(kind) for _, _, kind in feature_map._segments)
-    return native_map(feature_map, np.float64) is not None
-
-
-def native_map(feature_map: Any, dtype: Any) -> Any:
-    """Return the kernels' map for a fitted feature map, or None where rows must be transformed."""
-    return feature_map.node_map(np.dtype(dtype)) if is_known(feature_map) else None
-
-
-def set_threads(feature_map: Any, n_threads: int | None) -> None:
-    """Give a map of this package the number of threads to use, unless it has one of its own."""
-    if is_known(feature_map) and getattr(feature_map, "n_threads", 0) is None:
-        feature_map.n_threads = n_threads

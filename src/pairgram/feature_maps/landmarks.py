@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from pairgram._support.memory import available_memory
+from pairgram._support import memory
 from pairgram._support.types import Vector
 from pairgram.kernels.nodes import diagonal, kernel_values
 from pairgram.kernels.settings import KernelSettings
@@ -78,11 +78,11 @@ def _pivots(
     K are computed.
     """
     n_rows = X.shape[0]
-    if (needed := 8 * n_rows * n_pivots * 1.5) > available_memory():
-        raise MemoryError(
-            f"landmarks='rpcholesky' takes {needed / 2**30:.1f} GiB for {n_rows} rows and "
-            f"{n_pivots} landmarks, but {available_memory() / 2**30:.1f} GiB are free"
-        )
+    memory.require(
+        f"landmarks='rpcholesky', for {n_rows} rows and {n_pivots} landmarks,",
+        1.5 * 8 * n_rows * n_pivots,
+        "take fewer landmarks, or landmarks='uniform'",
+    )
     residual = diagonal(kernel, X)
     if not (np.isfinite(residual).all() and (residual >= 0).all()):
         raise ValueError("kernel must give finite values k(x, x) >= 0")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
@@ -11,18 +10,25 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from pairgram import _core
+from pairgram._support import memory
 from pairgram._support.checks import check_at_least_zero, check_size, check_text
-from pairgram._support.memory import available_memory
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Vector
-from pairgram.feature_maps.base import FeatureMap, finite_rows, generator
+from pairgram.feature_maps.base import (
+    FeatureMap,
+    ValueMap,
+    finite_rows,
+    generator,
+    scores_in_blocks,
+)
 from pairgram.feature_maps.landmarks import LANDMARKS, choose_landmarks
+from pairgram.feature_maps.row_scorer import RowScorer
 from pairgram.kernels.matrix import check_not_negative
 from pairgram.kernels.nodes import dense_blocks, kernel_nodes, kernel_values
 from pairgram.kernels.settings import Kernel, KernelSettings
 
-__all__ = ["KernelValues", "Nystroem", "unwhitened"]
+__all__ = ["Nystroem"]
 
 
 class Nystroem(FeatureMap):
@@ -158,7 +164,11 @@ default="rbf"
         self.check_values(X)
         warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
         n_landmarks = X.shape[0] if exact else min(n_components, X.shape[0])
-        _check_memory(n_landmarks)
+        memory.require(  # K and five more of its size, which `_whitening` takes
+            f"n_components: the kernel of {n_landmarks} landmarks, with its eigenvectors,",
+            6 * 8.0 * n_landmarks**2,
+            "take fewer landmarks",
+        )
         with single_threaded_blas():
             self.components_, rows = choose_landmarks(
                 "all" if exact else how,
@@ -181,16 +191,49 @@ default="rbf"
         if self._kernel.kernel == "minmax":
             check_not_negative(X, "X")
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the kernel is no callable."""
+        return not callable(self._kernel.kernel)
+
     def node_map(self, dtype: Any) -> Any:
-        """Return what the kernels map rows of a dtype by, or None for a callable kernel."""
+        """Return what compiled code maps rows of a dtype by, or None for a callable kernel."""
         return kernel_nodes(self._kernel, self.components_, dtype, self.whitening_)
 
-    def score_parts(self, coef: Vector, dtype: Any) -> Iterable[tuple[Any, Vector]] | None:
-        """Return the map to kernel values, and their model; see `FeatureMap`."""
-        if callable(self._kernel.kernel) or self._kernel.kernel == "linear":
-            return super().score_parts(coef, dtype)
+    def unwhitened(self, *, centred: bool = False) -> tuple[ValueMap, Vector]:
+        """Return the map to kernel values with the landmarks, and `whitening_`."""
+        values = _KernelValues(self)
+        if centred:  # smaller values lose less where they are rounded to single precision
+            values = _KernelValues(self, values.transform(self.components_).mean(axis=0))
+        return values, self.whitening_
+
+    def scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
+        """Return what scores rows: their kernel values, with the whitening put on the model.
+
+        That is 2 · n_landmarks flops for a row in place of n_landmarks · n_features.
+        """
+        if not self._scores_kernel_values:
+            return super().scorer(coef, dtype)
         nodes = kernel_nodes(self._kernel, self.components_, dtype)
-        return [(nodes, unwhitened(self, coef)[1])]
+        return None if nodes is None else RowScorer([(nodes, self._model_of_values(coef))])
+
+    def scores(self, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
+        """Return the scores of checked rows, as those of their kernel values; see `FeatureMap`."""
+        if not self._scores_kernel_values:
+            return super().scores(X, coefs, n_threads)
+        return scores_in_blocks(
+            _KernelValues(self).values, X, self._model_of_values(coefs), n_threads
+        )
+
+    @property
+    def _scores_kernel_values(self) -> bool:
+        """Whether rows are scored by kernel values: the linear kernel has fewer features."""
+        return self._kernel.kernel != "linear"
+
+    def _model_of_values(self, coefs: Vector) -> Vector:
+        """Return models of the kernel values that have the scores of models of the features."""
+        whitening = np.ascontiguousarray(self.whitening_, np.float64)
+        return _core.score_rows(whitening, np.ascontiguousarray(coefs))
 
     def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
         if not callable(self._kernel.kernel):
@@ -246,7 +289,7 @@ default="rbf"
 
 
 @dataclass(frozen=True, eq=False)
-class KernelValues:
+class _KernelValues:
     """The map of rows to ``k(x, Z) − shift``, float64, which a Nyström map would whiten then.
 
     Attributes
@@ -258,52 +301,19 @@ class KernelValues:
     feature_map: Nystroem
     shift: Vector | None = None
 
-    @classmethod
-    def centred(cls, feature_map: Nystroem) -> KernelValues:
-        """Return the values minus their means over the landmarks.
-
-        That moves all scores of a model by one number, and smaller values lose less where they are
-        rounded to single precision.
-        """
-        plain = cls(feature_map)
-        return cls(feature_map, plain.transform(feature_map.components_).mean(axis=0))
-
     def transform(self, X: Any) -> Vector:
         """Return the values of dense or CSR rows, (n_rows, n_landmarks)."""
+        return self.values(self.feature_map.checked(X))
+
+    def values(self, X: Any) -> Vector:
+        """Return what `transform` does, of rows that have been checked."""
         fitted = self.feature_map
-        X, threads = fitted._checked(X), resolve_n_threads(fitted.n_threads)
+        threads = resolve_n_threads(fitted.n_threads)
         with single_threaded_blas():
             K = kernel_values(fitted._kernel, X, fitted.components_, threads)
         if self.shift is not None:
             K -= self.shift
         return K
-
-
-def unwhitened(feature_map: Any, coefs: Vector) -> tuple[Any, Vector]:
-    """Return a map and models of its values that have the scores of models of `feature_map`.
-
-    Of a Nyström map the kernel values, with the whitening put on the models: 2 · n_landmarks
-    flops for a row in place of n_landmarks · n_features. Others as they are.
-
-    Parameters
-    ----------
-    feature_map : fitted transformer
-    coefs : ndarray of shape (n_features_out,) or (n_models, n_features_out), float64
-    """
-    if type(feature_map) is not Nystroem or feature_map._kernel.kernel == "linear":
-        return feature_map, coefs
-    whitening = np.ascontiguousarray(feature_map.whitening_, np.float64)
-    return KernelValues(feature_map), _core.score_rows(whitening, np.ascontiguousarray(coefs))
-
-
-def _check_memory(n_landmarks: int) -> None:
-    """Raise a MemoryError where `_whitening` would not fit: K and five more of its size."""
-    needed, free = 6 * 8.0 * n_landmarks**2, available_memory()
-    if needed > free:
-        raise MemoryError(
-            f"n_components: the kernel of {n_landmarks} landmarks and its eigenvectors take "
-            f"{needed / 2**30:.1f} GiB, but {free / 2**30:.1f} GiB are free"
-        )
 
 
 def _whitening(K: Vector, tol: float, n_threads: int) -> Vector:

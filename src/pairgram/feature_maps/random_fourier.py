@@ -128,7 +128,7 @@ class RandomFourier(FeatureMap):
         return self
 
     def node_map(self, dtype: Any) -> Any:
-        """Return what the kernels map rows of a dtype by."""
+        """Return what compiled code maps rows of a dtype by."""
         n_components = len(self.bias_)
         return native_nodes(
             dtype,

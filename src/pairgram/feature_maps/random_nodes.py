@@ -9,15 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
-from pairgram._support.checks import check_size, check_text
+from pairgram._support.checks import check_size, check_text, require_finite
 from pairgram._support.node_map import native_nodes
 from pairgram._support.row_warnings import warn_of_rows
+from pairgram._support.types import Vector
 from pairgram.feature_maps.base import FeatureMap, finite_rows, generator
+from pairgram.feature_maps.linear_nodes import LinearNodes
+from pairgram.feature_maps.row_scorer import RowScorer
 
 __all__ = ["RandomNodes", "check_range", "join_nodes"]
 
 Activation = str | Callable[[NDArray[Any]], NDArray[Any]]
-# Names here, and what the kernels call them.
+# Names here, and what compiled code calls them.
 ACTIVATIONS = {
     "linear": "linear",
     "sigmoid": "sigmoid",
@@ -90,6 +93,9 @@ class RandomNodes(FeatureMap):
     (50,)
     """
 
+    # Whether all linear nodes together are, as `LinearNodes` has it; None where it is not known.
+    well_conditioned: bool | None = None
+
     def __init__(
         self,
         n_nodes: int = 1000,
@@ -118,12 +124,19 @@ class RandomNodes(FeatureMap):
             If a parameter is not as described, or a Gaussian node has b ≤ 0; names the parameter.
         """
         X = finite_rows(self, X, reset=True)
-        drawn = self._draw_for(self.n_features_in_)
+        drawn = self.draw_for(self.n_features_in_)
         warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
         return drawn
 
-    def _draw_for(self, n_features: int) -> Self:
-        """Do what `fit` does, for rows that have been checked."""
+    def fit_checked(self, X: Any) -> Self:
+        """Draw the nodes; where Python maps blocks, which have no row numbers, look at the rows."""
+        self.draw_for(X.shape[1])
+        if not self.is_compiled:
+            require_finite(X, "X")
+        return self
+
+    def draw_for(self, n_features: int) -> Self:
+        """Do what `fit` does, which depends on nothing of the rows but their number of features."""
         n_nodes = check_size("n_nodes", self.n_nodes)
         check_text("distribution", self.distribution, ("uniform", "normal"))
         self.n_features_in_ = n_features
@@ -157,14 +170,30 @@ class RandomNodes(FeatureMap):
                 values[:, begin:end] = _called(kind, values[:, begin:end])
         return values
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether no activation is a Python callable."""
+        return not any(callable(kind) for _, _, kind in self._segments)
+
     def node_map(self, dtype: Any) -> Any:
-        """Return what the kernels map rows by, or None where an activation is a Python callable."""
-        if any(callable(kind) for _, _, kind in self._segments):
+        """Return what compiled code maps rows by, or None where an activation is a callable."""
+        return self._linear_parts(dtype) if self.is_compiled else None
+
+    def as_linear(self) -> LinearNodes | None:
+        """Return the matrix and the offsets of nodes that are all linear."""
+        if any(kind != "linear" for _, _, kind in self._segments):
             return None
-        return self._linear_parts(dtype)
+        return LinearNodes(self.weights_, self.bias_, self.well_conditioned)
+
+    def scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
+        """Return what scores rows: by the inputs alone where all nodes are linear."""
+        if (nodes := self.as_linear()) is None:
+            return super().scorer(coef, dtype)
+        weights, offset = nodes.fold(coef)
+        return RowScorer([(None, weights)], float(offset))
 
     def _linear_parts(self, dtype: Any) -> Any:
-        """The kernels' map; nodes with a Python callable are left at ``aᵀx + b``."""
+        """Return the compiled map; nodes with a Python callable are left at ``aᵀx + b``."""
         weights, bias = self.weights_, self.bias_
         square: NDArray[np.float64] | None = None
         if any(kind == "gaussian" for _, _, kind in self._segments):
@@ -182,7 +211,7 @@ class RandomNodes(FeatureMap):
         return native_nodes(dtype, weights, bias, square, segments)
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        if self.node_map(np.float64) is None:
+        if not self.is_compiled:
             raise ValueError(
                 "activation is a Python callable, which a file cannot hold without running code "
                 "when it is loaded; use one of the named activations"

@@ -14,8 +14,8 @@ from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.validation import check_array
 
 from pairgram import _core
+from pairgram._support import memory
 from pairgram._support.arrays import naming_columns, readable
-from pairgram._support.memory import available_memory
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram.kernels.settings import Kernel, KernelSettings
@@ -55,11 +55,11 @@ def matrix_of(
     shape = (X.shape[0], support.shape[0])
     if callable(settings.kernel):
         return called(settings.kernel, X, support, symmetric)
-    if (needed := 8 * shape[0] * shape[1]) > (free := available_memory()):
-        raise MemoryError(
-            f"a kernel matrix of {shape[0]} x {shape[1]} takes {needed / 2**30:.1f} GiB, but "
-            f"{free / 2**30:.1f} GiB are free: {alternatives(settings.kernel)}"
-        )
+    memory.require(
+        f"a kernel matrix of {shape[0]} x {shape[1]}",
+        8 * shape[0] * shape[1],
+        alternatives(settings.kernel),
+    )
     K = np.empty(shape)
     values = _Values(settings, X, support, steady=not symmetric)
 

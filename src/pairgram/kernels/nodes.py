@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from pairgram._support.blocks import block_rows
+from pairgram._support.blocks import block_rows, blocks
 from pairgram._support.node_map import native_nodes
 from pairgram._support.types import Vector
 from pairgram.kernels.matrix import called, sums_in_order
@@ -104,7 +104,6 @@ def diagonal(settings: KernelSettings, X: Any) -> Vector:
 def dense_blocks(X: Any, size: int | None = None) -> Any:
     """Yield (rows, float64 array of them) for blocks of dense or CSR rows."""
     size = block_rows(X.shape[1]) if size is None else size
-    for begin in range(0, X.shape[0], size):
-        rows = slice(begin, begin + size)
+    for rows in blocks(X.shape[0], size):
         block = X[rows].toarray() if scipy.sparse.issparse(X) else X[rows]
         yield rows, np.require(block, np.float64, ["C", "A"])

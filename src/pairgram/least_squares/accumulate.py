@@ -9,10 +9,11 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pairgram import _core
+from pairgram._support.blocks import BLOCK_ROWS, blocks
 from pairgram._support.checks import require_finite
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
-from pairgram.feature_maps.known import native_map
-from pairgram.feature_maps.linear_nodes import LinearNodes, linear_nodes
+from pairgram.feature_maps.base import linear_nodes, node_map_of
+from pairgram.feature_maps.linear_nodes import LinearNodes
 from pairgram.least_squares.sparse_gram import sparse_gram, worth_densifying
 from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
@@ -87,7 +88,7 @@ def _sums_of(
             varying[:] = has_values if offsets else of_inputs[-1]
         return _apply(nodes, sums, offsets), pair_weight
     threads = resolve_n_threads(n_threads)
-    node_map = native_map(data.feature_map, data.X.dtype)
+    node_map = node_map_of(data.feature_map, data.X.dtype)
     if node_map is not None:  # a node may hide NaN
         require_finite(data.X, "X")
         data.feature_map.check_values(data.X)
@@ -177,8 +178,7 @@ def mean_of(
         return total, origin, np.append(share @ data.X, share @ y) - origin * share.sum()
     mean = np.zeros(len(origin))
     with np.errstate(invalid="ignore"):  # of NaN and infinity the sums tell
-        for begin in range(0, len(y), 4096):
-            rows = slice(begin, begin + 4096)
+        for rows in blocks(len(y), BLOCK_ROWS):
             mean[:-1] += share[rows] @ (data.features(rows) - origin[:-1])
             mean[-1] += share[rows] @ (y[rows] - origin[-1])
     return total, origin, mean

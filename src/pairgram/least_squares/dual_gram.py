@@ -8,11 +8,11 @@ import numpy as np
 import scipy.sparse
 
 from pairgram import _core
+from pairgram._support import memory
 from pairgram._support.checks import check_alpha, require_finite
-from pairgram._support.memory import available_memory
 from pairgram._support.threads import single_threaded_blas
 from pairgram._support.types import Rows, Vector
-from pairgram.feature_maps.kernel_map import KernelMap
+from pairgram.feature_maps.base import FeatureMap
 from pairgram.kernels.matrix import alternatives
 from pairgram.least_squares.gram import Pairgram
 from pairgram.least_squares.ridge_path import RidgePath, blas_guard, solve_definite
@@ -301,11 +301,7 @@ def is_made(feature_map: Any) -> bool:
 
     A precomputed one is not, nor a callable, which may take long.
     """
-    return (
-        isinstance(feature_map, KernelMap)
-        and feature_map.kernel != "precomputed"
-        and not callable(feature_map.kernel)
-    )
+    return isinstance(feature_map, FeatureMap) and feature_map.makes_kernel
 
 
 def bytes_per_square(
@@ -348,15 +344,14 @@ def require_memory(
         Matrices of the rows' size that holding rows out takes besides the path.
     """
     per_square = bytes_per_square(n_rows, path, feature_map, dtype, held_out)
-    needed, free = float(per_square) * n_rows**2 + feature_bytes, available_memory()
-    if needed > free:
-        kernel = "besides" if feature_map is None else "with"
-        features = f", and {feature_bytes / 2**30:.3g} GiB of features" if feature_bytes else ""
-        raise MemoryError(
-            f"the dual form of {n_rows} rows takes {needed / 2**30:.3g} GiB {kernel} the kernel "
-            f"matrix ({per_square} n² bytes{features}), but {free / 2**30:.3g} GiB are free: "
-            + alternatives(getattr(feature_map, "kernel", "precomputed"))
-        )
+    kernel = "besides" if feature_map is None else "with"
+    features = f", and {feature_bytes / 2**30:.3g} GiB of features" if feature_bytes else ""
+    memory.require(
+        f"the dual form of {n_rows} rows, {kernel} the kernel matrix ({per_square} n² bytes"
+        f"{features}),",
+        float(per_square) * n_rows**2 + feature_bytes,
+        alternatives(getattr(feature_map, "kernel", "precomputed")),
+    )
 
 
 def _lean_eigen(

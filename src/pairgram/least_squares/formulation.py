@@ -10,9 +10,9 @@ import scipy.sparse
 
 from pairgram._support.checks import first_not_finite
 from pairgram._support.types import Vector
+from pairgram.feature_maps.base import is_compiled
 from pairgram.feature_maps.kernel_map import KernelMap
-from pairgram.feature_maps.known import is_native
-from pairgram.feature_maps.linear_nodes import reduce_nodes
+from pairgram.feature_maps.reduced_nodes import reduce_nodes
 from pairgram.least_squares.conjugate_gradients import SparseSystem, worth_iterating
 from pairgram.least_squares.dual_gram import DualGram, Statistics, is_made, require_memory
 from pairgram.least_squares.gram import Pairgram
@@ -154,7 +154,7 @@ class Coordinates:
         if scipy.sparse.issparse(H):
             H = H.astype(np.float64, copy=False)
         else:
-            ours = is_native(self.data.feature_map)  # others may return rows of X
+            ours = is_compiled(self.data.feature_map)  # others may return rows of X
             H = np.array(H, dtype=np.float64, copy=None if ours else True)
             if all(setting.pairs is not None for setting in settings):
                 _centre(H, self.data.as_scope(settings[0]))

@@ -299,7 +299,7 @@ class Pairgram:
 
     @property
     def _global(self) -> bool:
-        return self.settings.scope == "global" and self.settings.pairs is not None
+        return self.settings.joins_all_rows
 
     @property
     def _scatter(self) -> bool:
@@ -645,7 +645,7 @@ def _is_subtractable(data: RankingData, settings: PairSettings, test: Rows) -> b
     """Tell whether the statistics of all rows are those of some rows and of the others, added."""
     if settings.pairs is None and settings.weighting != "queries":
         return True
-    if settings.scope == "global" and settings.pairs is not None:
+    if settings.joins_all_rows:
         return settings.kind == "kept"
     counts = np.bincount(data.queries.index()[test], minlength=data.queries.n_queries)
     return bool(((counts == 0) | (counts == data.queries.sizes)).all())

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from pairgram import _core
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Rows, Vector
-from pairgram.feature_maps.known import is_native, native_map
-from pairgram.feature_maps.linear_nodes import linear_nodes
+from pairgram.feature_maps.base import is_compiled, linear_nodes, node_map_of
 from pairgram.least_squares.ridge_path import SINGLE_THREADED_ORDER, RidgePath
 from pairgram.preferences.pairs import PairSettings
 from pairgram.preferences.queries import Queries
@@ -46,7 +45,7 @@ class SmallProblem:
         targets, X = np.ascontiguousarray(settings.targets(labels)), data.X
         if settings.pairs is not None and linear_nodes(data.feature_map) is not None:
             X = _without_offsets(X, data.queries)
-        node_map = native_map(data.feature_map, data.X.dtype)
+        node_map = node_map_of(data.feature_map, data.X.dtype)
         self.problem = _core.BatchProblem(data.problem(settings), X, targets, map=node_map)
         self.n_rows, self.n_targets = targets.shape
         self.n_features = data.n_features
@@ -57,7 +56,7 @@ class SmallProblem:
         X, feature_map = data.X, data.feature_map
         if scipy.sparse.issparse(X) or X.dtype != np.float64 or 0 in X.shape:
             return False
-        if feature_map is not None and not is_native(feature_map):
+        if feature_map is not None and not is_compiled(feature_map):
             return False
         if feature_map is None and 0 < abs(X).max() < SMALLEST_FEATURE:
             return False  # what is refused elsewhere

@@ -12,7 +12,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pairgram import _core
-from pairgram._support.memory import available_memory
+from pairgram._support import memory
+from pairgram._support.blocks import blocks
 from pairgram._support.threads import single_threaded_blas
 from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import DENSE_BLOCK_BYTES, RankingData
@@ -146,12 +147,11 @@ def sparse_gram(
         If they would not fit into the memory at hand.
     """
     n_features = data.X.shape[1]
-    needed = 6 * 8 * (n_features + 1) ** 2  # the result, a sparse product of its size, a difference
-    if needed > available_memory():
-        raise MemoryError(
-            f"the Gram matrix of {n_features} features takes {needed / 2**30:.1f} GiB with its "
-            f"temporaries, but {available_memory() / 2**30:.1f} GiB are free: use fewer features"
-        )
+    memory.require(  # the result, a sparse product of its size, a difference
+        f"the Gram matrix of {n_features} features, with its temporaries,",
+        6 * 8.0 * (n_features + 1) ** 2,
+        "use fewer features",
+    )
     with np.errstate(over="ignore", invalid="ignore"):  # the caller looks
         factors = SparseGram.of(data, settings, targets=data.targets(settings, constant=constant))
     if varying is not None:
@@ -188,9 +188,9 @@ def _worth_multiplying(A: Any, B: Any) -> Iterator[tuple[Any, Any]]:
         return
     step = max(1, DENSE_BLOCK_BYTES // (8 * n_columns))
     with single_threaded_blas():
-        for begin in range(0, n_rows, step):
-            block = A[begin : begin + step].toarray()
-            yield block, block if A is B else B[begin : begin + step].toarray()
+        for rows in blocks(n_rows, step):
+            block = A[rows].toarray()
+            yield block, block if A is B else B[rows].toarray()
 
 
 def _scaled(rows: Any, factor: NDArray[np.float64]) -> Any:

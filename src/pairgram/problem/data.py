@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, column_or_1d
 
 from pairgram import _core
+from pairgram._support import memory
 from pairgram._support.arrays import (
     column_names,
     naming_columns,
@@ -19,12 +20,17 @@ from pairgram._support.arrays import (
     real_array,
     refuse_lossy,
 )
+from pairgram._support.blocks import blocks
 from pairgram._support.checks import first_not_finite, require_finite
-from pairgram._support.memory import available_memory
-from pairgram.feature_maps.base import mapped
-from pairgram.feature_maps.kernel_map import KernelMap
-from pairgram.feature_maps.known import native_map
-from pairgram.feature_maps.random_nodes import RandomNodes
+from pairgram._support.types import Rows, Vector
+from pairgram.feature_maps.base import (
+    is_known,
+    mapped,
+    n_outputs,
+    node_map_of,
+    output_dtype,
+    scores_of_rows,
+)
 from pairgram.preferences.pairs import PairSettings
 from pairgram.preferences.queries import Queries, check_weights
 
@@ -138,11 +144,7 @@ class RankingData:
         """Number of features, after the feature map."""
         if self.feature_map is None:
             return int(self.X.shape[1])
-        if type(self.feature_map) is RandomNodes:
-            return len(self.feature_map.bias_)
-        if type(self.feature_map) is KernelMap:
-            return self.feature_map.n_columns
-        return int(self.features(slice(0, 1)).shape[1])
+        return n_outputs(self.feature_map, self.X)
 
     @property
     def v(self) -> NDArray[np.float64]:
@@ -152,9 +154,7 @@ class RankingData:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the features: that of X, but float64 of a kernel, which float32 ruins."""
-        kernel = isinstance(self.feature_map, KernelMap)
-        dtype: np.dtype[Any] = np.dtype(np.float64 if kernel else self.X.dtype)
-        return dtype
+        return output_dtype(self.feature_map, self.X.dtype)
 
     @property
     def query_weight_of_rows(self) -> NDArray[np.float64]:
@@ -172,6 +172,29 @@ class RankingData:
         """Return the features of the given rows: those of X, or what the feature map makes."""
         X = self.X[rows]
         return X if self.feature_map is None else mapped(self.feature_map, X)
+
+    def scores(self, rows: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
+        """Return the scores of the given rows by models of the features, mapped in blocks.
+
+        Parameters
+        ----------
+        rows : ndarray of int64, or slice
+        coefs : ndarray of shape (n_models, n_features), float64
+        n_threads : int or None
+
+        Returns
+        -------
+        ndarray of shape (n_models, n_rows), float64
+        """
+        X = self.X[rows]
+        if is_known(self.feature_map):
+            X = self.feature_map.checked(X)
+        return scores_of_rows(self.feature_map, X, coefs, n_threads)
+
+    def rows_of_queries(self) -> list[Rows]:
+        """Return the rows of every query that has some."""
+        rows, queries = np.arange(len(self.y)), self.queries
+        return [rows[queries.rows(query)] for query in np.flatnonzero(queries.sizes).tolist()]
 
     def require_finite_features(self) -> None:
         """Raise a ValueError that names the row and column where X, or a feature, is not finite."""
@@ -195,8 +218,7 @@ class RankingData:
 
     def as_scope(self, settings: PairSettings) -> RankingData:
         """Return the rows as the queries whose pairs count: one for pairs of all rows."""
-        together = settings.scope == "global" and settings.pairs is not None
-        return self.as_one_query() if together else self
+        return self.as_one_query() if settings.joins_all_rows else self
 
     def as_one_query(self) -> RankingData:
         """Return the same rows as a single query (scope="global")."""
@@ -234,6 +256,12 @@ class RankingData:
                 f"{len(self.y)}: every query has a single row, or weight 0, or, where tied pairs "
                 "do not count, rows of one label"
             )
+
+    def require_training_pairs(self, settings: PairSettings, number: int, train: Rows) -> None:
+        """Raise a ValueError where the training rows of a split have no pairs that count."""
+        labels = replace(self, X=np.empty((len(self.y), 0)), feature_map=None)  # X is not copied
+        if not labels.take(train).as_scope(settings).has_pairs(settings).any():
+            raise ValueError(f"cv: the training rows of split {number} have no pairs that count")
 
     def require_pair_weight(self, settings: PairSettings, pair_weight: float) -> None:
         """Raise a ValueError where the weights of pairs, Σ W in all, leave the range of numbers.
@@ -309,7 +337,7 @@ class RankingData:
         and rows that Python maps, come in blocks of about 64 MiB.
         """
         targets, levels = self.targets(settings, constant=constant), settings.levels(self.y)
-        node_map = native_map(self.feature_map, self.X.dtype)
+        node_map = node_map_of(self.feature_map, self.X.dtype)
         for rows, block in self._dense_blocks(node_map is not None):
             problem = block.problem(settings, levels)
             yield Block(rows, problem, block.X, np.ascontiguousarray(targets[rows]), node_map)
@@ -335,12 +363,9 @@ class RankingData:
             if len(rows):
                 block = self.take(rows)
                 needed = 2 * len(rows) * width * self.dtype.itemsize
-                if needed > max(DENSE_BLOCK_BYTES * 4, available_memory()):
-                    raise MemoryError(
-                        f"a query of {len(rows)} rows and {width} features takes "
-                        f"{needed / 2**30:.1f} GiB as a dense block with a copy, but "
-                        f"{available_memory() / 2**30:.1f} GiB are free"
-                    )
+                if needed > DENSE_BLOCK_BYTES * 4:
+                    what = f"a query of {len(rows)} rows and {width} features, dense, with a copy,"
+                    memory.require(what, needed, "take shorter queries or fewer features")
                 X = block.features() if transform else block.X
                 X = X.toarray() if scipy.sparse.issparse(X) else X
                 yield rows, replace(block, X=np.require(X, self.dtype, ["C", "A"]))
@@ -349,12 +374,12 @@ class RankingData:
 
 def require_finite_features(feature_map: Any, X: Any) -> None:
     """Raise a ValueError that names where a fitted transformer makes NaN or infinity of X."""
-    for begin in range(0, X.shape[0], 1024):
-        found = first_not_finite(mapped(feature_map, X[begin : begin + 1024]))
+    for rows in blocks(X.shape[0], 1024):
+        found = first_not_finite(mapped(feature_map, X[rows]))
         if found is not None:
             what, row, column = found
             raise ValueError(
-                f"feature_map makes {what} of row {begin + row} of X, in its column {column}, "
+                f"feature_map makes {what} of row {rows.start + row} of X, in its column {column}, "
                 "counted from 0"
             )
 

@@ -16,8 +16,8 @@ from pairgram._support.arrays import naming_columns, readable, refuse_lossy
 from pairgram._support.checks import naming_not_finite, require_finite
 from pairgram._support.row_warnings import warn_of_rows, without_row_warnings
 from pairgram._support.whole_fit import WholeFit, by_keyword
-from pairgram.feature_maps.known import describe_map, is_known, is_native, set_threads
-from pairgram.feature_maps.random_nodes import RandomNodes
+from pairgram.feature_maps.base import is_known, set_threads
+from pairgram.feature_maps.known import describe_map
 from pairgram.metrics import get_metric
 from pairgram.model_files.read_write import write_file
 from pairgram.preferences.queries import refuse_score_without_ids, warn_of_missing_queries
@@ -67,12 +67,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         set_threads(feature_map, self.n_threads)
         if is_known(feature_map):
             warn_of_rows(feature_map, data.X, getattr(self, "feature_names_in_", None))
-        if type(feature_map) is RandomNodes:  # which do not depend on the rows
-            nodes = feature_map._draw_for(data.X.shape[1])
-            if not is_native(nodes):  # Python maps blocks, and would not know the row
-                require_finite(data.X, "X")
-            return replace(data, feature_map=nodes)
         with without_row_warnings():  # which it would give without the names
+            if is_known(feature_map):
+                return replace(data, feature_map=feature_map.fit_checked(data.X))
             return replace(data, feature_map=feature_map.fit(data.X, data.y))
 
     def _check_rows(

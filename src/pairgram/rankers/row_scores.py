@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,17 +12,12 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pairgram import _core
 from pairgram._support.arrays import naming_columns, readable
-from pairgram._support.blocks import block_rows
 from pairgram._support.checks import require_finite
-from pairgram._support.threads import resolve_n_threads, single_threaded_blas
+from pairgram._support.threads import single_threaded_blas
 from pairgram._support.types import Vector
-from pairgram.feature_maps.base import mapped
-from pairgram.feature_maps.kernel_map import KernelMap
-from pairgram.feature_maps.known import is_known
-from pairgram.feature_maps.linear_nodes import linear_nodes
-from pairgram.feature_maps.nystroem import unwhitened
+from pairgram.feature_maps.base import is_known, scores_of_rows
+from pairgram.feature_maps.row_scorer import RowScorer
 from pairgram.problem.data import require_finite_features
 
 __all__ = ["checked_rows", "scores_of"]
@@ -88,9 +81,9 @@ def scores_of(ranker: Any, X: Any) -> NDArray[Any]:
     scores = _scores_of(ranker, X)
     if not np.isfinite(scores).all():  # then say what is wrong with X
         require_finite(X, "X")
-        if type(ranker.feature_map_) is KernelMap:
+        if is_known(ranker.feature_map_):
             row = int(np.argmin(np.isfinite(scores)))
-            ranker.feature_map_.require_finite(X[row : row + 1], row)
+            ranker.feature_map_.require_finite_row(X[row : row + 1], row)
         if ranker.feature_map_ is not None:
             require_finite_features(ranker.feature_map_, X)
         raise ValueError("X too large: scores of its rows overflow")
@@ -104,90 +97,27 @@ def scores_of(ranker: Any, X: Any) -> NDArray[Any]:
 def _scores_of(ranker: Any, X: Any) -> Vector:
     feature_map = ranker.feature_map_
     if feature_map is None:
-        return _Model([(None, _vector(ranker.coef_))]).scores(X, ranker.n_threads)
+        return RowScorer([(None, _vector(ranker.coef_))]).scores(X, ranker.n_threads)
     if not is_known(feature_map):
         return _mapped_scores(feature_map, ranker.coef_, X)
     feature_map.check_values(X)
-    if type(feature_map) is KernelMap and scipy.sparse.issparse(X):
+    compiled = feature_map.scores_sparse or not scipy.sparse.issparse(X)
+    scorer = _prepared(ranker, X.dtype) if compiled else None
+    if scorer is None:
         return _mapped_scores(feature_map, ranker.coef_, X)
-    model = _prepared(ranker, X.dtype)
-    if model is None:
-        return _mapped_scores(feature_map, ranker.coef_, X)
-    return model.scores(X, feature_map.n_threads)
-
-
-@dataclass(frozen=True, eq=False)
-class _Model:
-    """Maps of rows in compiled code, with models of what they make; scores are their sum.
-
-    Attributes
-    ----------
-    parts : iterable of (node map or None, coefficients)
-        None: the coefficients are of the inputs.
-    offset : float
-    """
-
-    parts: Iterable[tuple[Any, Vector]]
-    offset: float = 0.0
-
-    def scores(self, X: Any, n_threads: int | None) -> Vector:
-        """Return the scores of checked rows; NaN, or infinity, for those with NaN or infinity."""
-        threads = resolve_n_threads(n_threads)
-        total: Any = None
-        for node_map, coef in self.parts:
-            scores = _part_of_scores(node_map, coef, X, threads)
-            total = scores if total is None else total + scores
-        return np.asarray(total + self.offset if self.offset else total)
-
-
-def _part_of_scores(node_map: Any, coef: Vector, X: Any, n_threads: int) -> Vector:
-    sparse = scipy.sparse.issparse(X)
-    if sparse and node_map is None:
-        if X.dtype == np.float32 and np.abs(coef).max(initial=0.0) < 1e30:  # X is not copied then
-            coef = coef.astype(np.float32)
-        return np.asarray(X @ coef, np.float64)
-    if not sparse and X.flags.c_contiguous and X.flags.aligned:
-        return _score(node_map, coef, X, n_threads)
-    scores = [
-        _score(node_map, coef, np.require(_dense(block), None, ["C", "A"]), n_threads)
-        for block in _blocks(X, X.shape[1])
-    ]
-    return np.concatenate(scores)
-
-
-def _score(node_map: Any, coef: Vector, X: NDArray[Any], n_threads: int) -> Vector:
-    if node_map is None:
-        return _core.score_rows(X, coef, None, n_threads)
-    return np.asarray(node_map.score(X, coef, n_threads))
+    return scorer.scores(X, feature_map.n_threads)
 
 
 def _mapped_scores(feature_map: Any, coef: Vector, X: Any) -> Vector:
     """Return the scores by what Python makes of rows, block by block."""
-    feature_map, coef = unwhitened(feature_map, _vector(coef))
-    features: Callable[[Any], Any] = partial(mapped, feature_map)
-    if type(feature_map) is KernelMap:
+    if is_known(feature_map):
         require_finite(X, "X")
-        features = feature_map.values
-    scores = []
     try:
         with single_threaded_blas():  # maps of this package have threads of their own
-            for block in _blocks(X, max(X.shape[1], len(coef))):
-                H = features(block)
-                dtype = np.float32 if H.dtype == np.float32 else np.float64
-                scores.append(_core.score_rows(np.require(H, dtype, ["C", "A"]), coef))
+            return scores_of_rows(feature_map, X, _vector(coef), 1)
     except ValueError:
         require_finite(X, "X")  # which names the row; the map has seen a block
         raise
-    return np.concatenate(scores)
-
-
-def _blocks(X: Any, width: int) -> Iterator[Any]:
-    step = block_rows(width, X.dtype)
-    return (X[begin : begin + step] for begin in range(0, X.shape[0], step))
-
-
-def _dense(X: Any) -> NDArray[Any]:
-    return np.asarray(X.toarray() if scipy.sparse.issparse(X) else X)
 
 
 def _vector(coef: Any) -> Vector:
@@ -210,7 +140,7 @@ class _Prepared:
     kind: type
     attributes: dict[str, Any]
     coef: bytes
-    model: _Model
+    scorer: RowScorer
 
     def is_of(self, feature_map: Any, coef: bytes) -> bool:
         """Tell whether the map and the coefficients are those that the model was made of."""
@@ -223,7 +153,7 @@ class _Prepared:
         )
 
 
-def _prepared(ranker: Any, dtype: np.dtype[Any]) -> _Model | None:
+def _prepared(ranker: Any, dtype: np.dtype[Any]) -> RowScorer | None:
     """Return what scores rows of a type, None where that is for Python; kept if it is small."""
     feature_map, coef = ranker.feature_map_, _vector(ranker.coef_)
     values = coef.tobytes()
@@ -233,17 +163,12 @@ def _prepared(ranker: Any, dtype: np.dtype[Any]) -> _Model | None:
         kept = {}
     known = kept.get(dtype.char)
     if known is not None and known.is_of(feature_map, values):
-        return known.model
+        return known.scorer
     attributes = dict(vars(feature_map))
-    if (nodes := linear_nodes(feature_map)) is not None:
-        weights, offset = nodes.fold(coef)
-        model = _Model([(None, weights)], float(offset))
-    else:
-        parts = feature_map.score_parts(coef, dtype)
-        if parts is None:
-            return None
-        model = _Model(parts)
+    scorer: RowScorer | None = feature_map.scorer(coef, dtype)
+    if scorer is None:
+        return None
     if sum(getattr(value, "nbytes", 0) for value in attributes.values()) <= KEPT_BYTES:
-        model = replace(model, parts=list(model.parts))
-        kept[dtype.char] = _Prepared(type(feature_map), attributes, values, model)
-    return model
+        scorer = replace(scorer, parts=list(scorer.parts))
+        kept[dtype.char] = _Prepared(type(feature_map), attributes, values, scorer)
+    return scorer

@@ -11,9 +11,10 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pairgram import _core
+from pairgram._support.blocks import blocks
 from pairgram._support.memory import available_memory
 from pairgram._support.types import Vector
-from pairgram.feature_maps.nystroem import KernelValues, Nystroem
+from pairgram.feature_maps.base import unwhitened
 from pairgram.problem.data import DENSE_BLOCK_BYTES, RankingData
 
 __all__ = [
@@ -202,8 +203,7 @@ def with_stored_features(
         return data
     H = np.empty((n_rows, n_features), dtype)
     step = max(1, MAP_BLOCK_BYTES // max(1, 8 * n_features))
-    for begin in range(0, n_rows, step):
-        rows = slice(begin, begin + step)
+    for rows in blocks(n_rows, step):
         H[rows] = data.features(rows)
     return replace(data, X=H, feature_map=None)
 
@@ -214,13 +214,14 @@ def without_whitening(data: RankingData) -> tuple[RankingData, Vector | None]:
     n · n_landmarks · n_features flops less, to be made up for by n_landmarks · n_features in every
     product. As they are, and None, where there is another map or far fewer features than landmarks.
     """
-    fitted = data.feature_map
-    if type(fitted) is not Nystroem:
+    parts = unwhitened(data.feature_map)
+    if parts is None:
         return data, None
-    n_landmarks, n_features = fitted.whitening_.shape
+    values, whitening = parts
+    n_landmarks, n_features = whitening.shape
     if n_landmarks > MOST_LANDMARKS * n_features:
         return data, None
-    return replace(data, feature_map=KernelValues.centred(fitted)), fitted.whitening_
+    return replace(data, feature_map=values), whitening
 
 
 def scatter_diagonal(data: RankingData, factor: Vector) -> Vector:
@@ -244,8 +245,8 @@ def scatter_diagonal(data: RankingData, factor: Vector) -> Vector:
         rows = numbers[queries.rows(int(query))]
         origin = np.asarray(data.features(rows[:1])[0], dtype=np.float64)
         moment, square = np.zeros_like(result), np.zeros_like(result)
-        for begin in range(0, len(rows), 1024):
-            part = rows[begin : begin + 1024]
+        for block in blocks(len(rows), 1024):
+            part = rows[block]
             H = data.features(part) - origin
             moment += v[part] @ H
             square += v[part] @ (H * H)

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 from pairgram._support.checks import check_alphas
 from pairgram._support.threads import single_threaded_blas
 from pairgram._support.types import Rows, Vector
-from pairgram.feature_maps.known import is_known
-from pairgram.least_squares.held_out.leave_out import predict_rows
+from pairgram.feature_maps.base import is_known
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
 from pairgram.model_selection.results import as_list, column_of, search_results
@@ -250,7 +249,7 @@ class _Search:
             assert judge.validation is not None
             coefs, histories = self._paths(training, [training.solver()], Cs)
             validation = replace(judge.validation, feature_map=data.feature_map)
-            return [predict_rows(validation, slice(None), coefs[0], threads)], histories
+            return [validation.scores(slice(None), coefs[0], threads)], histories
         counts = [
             _counts(data, training.settings, judge.splits, k) for k in range(len(judge.splits))
         ]
@@ -258,7 +257,7 @@ class _Search:
             solvers = [training.solver(counts=count) for count in counts]
             coefs, histories = self._paths(training, solvers, Cs)
             scores = [
-                predict_rows(training.data, test, coef, threads)
+                training.data.scores(test, coef, threads)
                 for (_, test), coef in zip(judge.splits, coefs, strict=True)
             ]
             return scores, histories
@@ -268,7 +267,7 @@ class _Search:
             own = Training.make(part, training.settings, exact=True)
             coefs, more = self._paths(own, [own.solver()], Cs)
             held = replace(data, feature_map=part.feature_map)
-            scores.append(predict_rows(held, test, coefs[0], threads))
+            scores.append(held.scores(test, coefs[0], threads))
             histories += more
         return scores, histories
 

@@ -10,7 +10,6 @@ from pairgram import _core
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Rows, Vector
 from pairgram.least_squares.held_out.dual_rows import fold_offsets, scores_without_folds
-from pairgram.least_squares.held_out.leave_out import require_training_pairs, rows_of_queries
 from pairgram.least_squares.held_out.row_regression import RowRegression, blocks_of_rows
 from pairgram.least_squares.ridge_path import RidgePath
 from pairgram.preferences.pairs import PairSettings
@@ -84,7 +83,7 @@ def fold_scores(
     rows of one query 8 n² bytes besides the decomposition.
     """
     for number, (train, _) in enumerate(splits):
-        require_training_pairs(data, settings, number, train)
+        data.require_training_pairs(settings, number, train)
     tests = [test for _, test in splits]
     if _of_one_query(data, settings):
         return _folds_of_rows(data, settings, ridge, tests, alphas, n_threads)
@@ -103,7 +102,7 @@ def leave_out_of_all_rows(
 
     As `fold_scores` of a fold for every query: shape (n_alphas, n_rows).
     """
-    tests = rows_of_queries(data)
+    tests = data.rows_of_queries()
     scores = np.empty((len(alphas), len(data.y)))
     parts = _folds_of_rows(data, settings, ridge, tests, alphas, n_threads)
     for test, part in zip(tests, parts, strict=True):
@@ -113,8 +112,8 @@ def leave_out_of_all_rows(
 
 def _of_one_query(data: RankingData, settings: PairSettings) -> bool:
     """Tell whether the rows are one regression, of which the factor depends on their weight."""
-    one = np.count_nonzero(data.as_scope(settings).queries.sizes) == 1
-    return bool(one) and (settings.pairs is None or settings.kind == "kept")
+    one = data.as_scope(settings).queries.n_filled == 1
+    return one and (settings.pairs is None or settings.kind == "kept")
 
 
 def _is_by_blocks(data: RankingData, settings: PairSettings, splits: Splits) -> bool:

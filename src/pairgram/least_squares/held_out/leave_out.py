@@ -7,14 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from pairgram import _core
-from pairgram._support.blocks import block_rows
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Rows, Vector
-from pairgram.feature_maps.linear_nodes import linear_nodes
-from pairgram.feature_maps.nystroem import unwhitened
+from pairgram.feature_maps.base import linear_nodes
+from pairgram.feature_maps.row_scorer import score_features
 from pairgram.least_squares.dual_gram import Statistics
 from pairgram.least_squares.held_out.dual_rows import scores_without_folds
 from pairgram.least_squares.held_out.row_regression import RowRegression
@@ -26,12 +24,8 @@ __all__ = [
     "flops_of_refits",
     "leave_query_out",
     "leave_row_out",
-    "predict_path",
-    "predict_rows",
     "refuse_long_refits",
     "require_leave_query_out",
-    "require_training_pairs",
-    "rows_of_queries",
     "split_scores",
     "statistics_without",
 ]
@@ -71,10 +65,10 @@ def leave_query_out(
         If no query, or only one, has pairs.
     """
     require_leave_query_out(data, settings)
-    if settings.scope == "global" and settings.pairs is not None:
+    if settings.joins_all_rows:
         return _leave_global_query_out(data, statistics(), ridge, alphas, n_threads)
     if ridge.is_dual:
-        folds = rows_of_queries(data)
+        folds = data.rows_of_queries()
         return scores_without_folds(data, settings, ridge, folds, alphas, n_threads)
     basis = ridge.basis
     nodes = linear_nodes(data.feature_map)
@@ -101,15 +95,9 @@ def leave_query_out(
     return scores
 
 
-def rows_of_queries(data: RankingData) -> list[Rows]:
-    """Return the rows of every query that has some."""
-    rows, queries = np.arange(len(data.y)), data.queries
-    return [rows[queries.rows(query)] for query in np.flatnonzero(queries.sizes).tolist()]
-
-
 def require_leave_query_out(data: RankingData, settings: PairSettings) -> None:
     """Raise the ValueError of `leave_query_out`, from the labels alone."""
-    if settings.scope == "global" and settings.pairs is not None:
+    if settings.joins_all_rows:
         return
     if data.has_pairs(settings).sum() < 2:
         raise ValueError(
@@ -151,7 +139,7 @@ def leave_row_out(
         others = np.where(rows == row, 0.0, v)
         share = others / others.sum() if others.sum() > 0 else others
         origin = coefs @ (share @ features)
-        scores[:, row] = predict_path(data.features(test), coefs, n_threads)[:, 0] - origin
+        scores[:, row] = score_features(data.features(test), coefs, n_threads)[:, 0] - origin
     return scores
 
 
@@ -188,48 +176,10 @@ def split_scores(
     """
     results = []
     for number, (train, test) in enumerate(splits):
-        require_training_pairs(data, total.settings, number, train)
+        data.require_training_pairs(total.settings, number, train)
         rest = statistics_without(data, total, train, test, n_threads)
-        results.append(predict_rows(data, test, coefs_of(rest), n_threads))
+        results.append(data.scores(test, coefs_of(rest), n_threads))
     return results
-
-
-def require_training_pairs(
-    data: RankingData, settings: PairSettings, number: int, train: Rows
-) -> None:
-    """Raise a ValueError where the training rows of a split have no pairs that count."""
-    labels = replace(data, X=np.empty((len(data.y), 0)), feature_map=None)  # X is not copied
-    if not labels.take(train).as_scope(settings).has_pairs(settings).any():
-        raise ValueError(f"cv: the training rows of split {number} have no pairs that count")
-
-
-def predict_path(X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
-    """Return the scores of the rows of X by every model of a path, (n_alphas, n_rows).
-
-    Those of a dense row have the same bits whatever rows stand beside it.
-    """
-    if scipy.sparse.issparse(X):
-        return np.ascontiguousarray((X @ coefs.T).T, dtype=np.float64)
-    dtype = np.float32 if X.dtype == np.float32 else np.float64
-    rows = np.require(X, dtype, ["C", "A"])
-    return _core.score_rows(rows, np.ascontiguousarray(coefs), None, resolve_n_threads(n_threads))
-
-
-def predict_rows(
-    data: RankingData, rows: Any, coefs: Vector, n_threads: int | None = None
-) -> Vector:
-    """The same of rows of `data`, mapped in blocks: (n_alphas, n_rows)."""
-    if data.feature_map is None:
-        return predict_path(data.X[rows], coefs, n_threads)
-    if (nodes := linear_nodes(data.feature_map)) is not None:
-        weights, offsets = nodes.fold(coefs)
-        return predict_path(data.X[rows], weights, n_threads) + offsets[:, None]
-    numbers = np.arange(len(data.y))[rows]
-    feature_map, coefs = unwhitened(data.feature_map, coefs)
-    data = replace(data, feature_map=feature_map)
-    step = block_rows(coefs.shape[-1])
-    blocks = np.split(numbers, range(step, len(numbers), step))
-    return np.hstack([predict_path(data.features(block), coefs, n_threads) for block in blocks])
 
 
 def _leave_global_query_out(
@@ -241,10 +191,10 @@ def _leave_global_query_out(
 ) -> Vector:
     scores = np.empty((len(alphas), len(data.y)))
     rows = np.arange(len(data.y))
-    for test in rows_of_queries(data):
+    for test in data.rows_of_queries():
         rest = statistics_without(data, total, np.setdiff1d(rows, test), test, n_threads)
         coefs = rest._path_at(ridge.factor).coef(alphas)
-        scores[:, test] = predict_rows(data, test, coefs, n_threads)
+        scores[:, test] = data.scores(test, coefs, n_threads)
     return scores
 
 

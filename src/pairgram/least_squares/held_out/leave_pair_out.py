@@ -88,7 +88,7 @@ class LeavePairOut:
     def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
         """Raise a ValueError where there are several queries, or it would take too long."""
         data = self.data
-        n_queries = np.count_nonzero(data.queries.sizes)
+        n_queries = data.queries.n_filled
         if n_queries > 1 and settings.scope != "global":
             raise ValueError(
                 f"cv={LEAVE_PAIR_OUT!r} holds out pairs of one query, or of all rows with "
@@ -152,8 +152,7 @@ class LeavePairOut:
 
     def _is_refitted(self, settings: PairSettings) -> bool:
         if settings.kind == "none":  # a query that counts 1 in all gives its other rows more weight
-            several = np.count_nonzero(self.data.queries.sizes) > 1
-            return settings.weighting == "queries" and bool(several)
+            return settings.weighting == "queries" and self.data.queries.n_filled > 1
         return settings.kind != "kept"
 
     @property

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import scipy.sparse
 
+from pairgram._support.blocks import blocks
 from pairgram._support.types import Rows, Vector
 from pairgram.least_squares.ridge_path import RidgePath
 from pairgram.preferences.pairs import PairSettings
@@ -147,15 +149,14 @@ class RowRegression:
         return scores
 
 
-def blocks_of_rows(n_rows: int, n_features: int) -> list[slice]:
+def blocks_of_rows(n_rows: int, n_features: int) -> Iterator[slice]:
     """Cut rows into blocks of a few MiB."""
-    step = max(1, BLOCK_BYTES // (8 * max(1, n_features)))
-    return [slice(begin, min(begin + step, n_rows)) for begin in range(0, n_rows, step)]
+    return blocks(n_rows, max(1, BLOCK_BYTES // (8 * max(1, n_features))))
 
 
 def in_one_query(data: RankingData) -> RankingData:
     """Return rows of several queries as one, where the weights of queries are those of rows."""
-    if np.count_nonzero(data.queries.sizes) <= 1:
+    if data.queries.n_filled <= 1:
         return data
     return replace(
         data,

@@ -106,7 +106,7 @@ class HeldOutRows:
         """Raise the ValueErrors of `judge_path`, from the labels and the sizes alone."""
         if self.judge.splits is not None:
             for number, (train, _) in enumerate(self.judge.splits):
-                leave_out.require_training_pairs(self.data, settings, number, train)
+                self.data.require_training_pairs(settings, number, train)
         elif self.judge.validation is None and self.data.queries.n_filled > 1:
             leave_out.require_leave_query_out(self.data, settings)
 
@@ -180,7 +180,7 @@ class HeldOutRows:
         data, threads = self.data, self.n_threads
         if self.judge.validation is not None:
             models = coefs(ridge.coef(alphas))
-            return leave_out.predict_rows(self.judge.validation, slice(None), models, threads)
+            return self.judge.validation.scores(slice(None), models, threads)
         if self.judge.splits is not None:
             parts = fold_scores(data, settings, ridge, self.judge.splits, alphas, threads)
             return np.hstack(parts)
@@ -199,7 +199,7 @@ def is_cheap(data: RankingData, settings: PairSettings, form: str) -> bool:
     """
     if data.queries.n_filled == 1:
         n_refits = 0 if settings.kind in ("none", "kept") else len(data.y)
-    elif settings.scope == "query" or settings.pairs is None:
+    elif not settings.joins_all_rows:
         n_refits = 0
     else:
         exact = form == "dual" and _of_all_rows(settings)
@@ -212,4 +212,4 @@ def is_cheap(data: RankingData, settings: PairSettings, form: str) -> bool:
 
 def _of_all_rows(settings: PairSettings) -> bool:
     """Tell whether kept pairs of all rows are one regression on rows."""
-    return settings.scope == "global" and settings.kind == "kept"
+    return settings.joins_all_rows and settings.kind == "kept"

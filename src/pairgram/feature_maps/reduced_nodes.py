@@ -1,0 +1,94 @@
+"""Fewer linear nodes in place of many: L of them cost no more than the d inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from pairgram._support.threads import single_threaded_blas
+from pairgram._support.types import Vector
+from pairgram.feature_maps.base import linear_nodes
+from pairgram.feature_maps.linear_nodes import MAX_CONDITION, NOISE
+from pairgram.feature_maps.random_nodes import RandomNodes
+
+__all__ = ["ReducedNodes", "reduce_nodes"]
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedNodes:
+    """At most ``n_inputs + 1`` linear nodes with the inner products of many.
+
+    Attributes
+    ----------
+    nodes : RandomNodes
+        ``Rᵀ [x, 1]`` with ``R Rᵀ = M Mᵀ``, M the weights of the many, and their bias.
+    """
+
+    nodes: RandomNodes
+    _many: Vector  # M
+    _back: Vector  # R's pseudo-inverse
+
+    def expand(self, coefs: Vector) -> Vector:
+        """Return models of the many nodes from those of the few, of the same norm and scores.
+
+        Shapes (n_models, rank) to (n_models, n_nodes).
+        """
+        with single_threaded_blas():
+            return np.asarray((coefs @ self._back) @ self._many)
+
+
+def reduce_nodes(feature_map: Any, *, constant: bool) -> ReducedNodes | None:
+    """Return fewer linear nodes with the same inner products, if there are more than inputs.
+
+    With M = A, or [A; b] with the constant input, ``M Mᵀ = R Rᵀ``, and a model u of the few is
+    ``Mᵀ R⁺ᵀ u`` of the many: the ridge problems of both are the same. R comes by Cholesky, or,
+    where M is ill-conditioned or has less rank than rows, from its singular value decomposition.
+    n_inputs² · n_nodes flops.
+
+    Parameters
+    ----------
+    feature_map : fitted transformer or None
+    constant : bool
+        Whether the offsets b count (pointwise). Differences within pairs do not have them.
+    """
+    nodes = linear_nodes(feature_map)
+    if nodes is None or nodes.weights.shape[1] < nodes.weights.shape[0]:
+        return None
+    many = np.vstack([nodes.weights, nodes.bias]) if constant else nodes.weights
+    with single_threaded_blas():
+        factors = _cholesky_factors(many) or _singular_factors(many)
+    if factors is None:
+        return None
+    root, back, good = factors
+    n_few = root.shape[1]
+    if not constant:
+        root = np.vstack([root, np.zeros(n_few)])
+    settings = {"n_nodes": n_few, "activation": "linear", "n_threads": feature_map.n_threads}
+    few = RandomNodes._restore({"map_weights": root[:-1], "map_bias": root[-1]}, settings)
+    few.well_conditioned = good
+    return ReducedNodes(few, many, back)
+
+
+def _cholesky_factors(many: Vector) -> tuple[Vector, Vector, bool] | None:
+    """Return (R, its inverse, True), or None unless it is well-conditioned for sure."""
+    try:
+        root = scipy.linalg.cholesky(many @ many.T, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
+    back = scipy.linalg.solve_triangular(root, np.eye(len(root)), lower=True, check_finite=False)
+    bound = np.sqrt((root * root).sum() * (back * back).sum())  # of the condition number
+    return (root, back, True) if bound <= MAX_CONDITION else None
+
+
+def _singular_factors(many: Vector) -> tuple[Vector, Vector, bool] | None:
+    """Return (R, its pseudo-inverse, whether it is well-conditioned), None where all is 0."""
+    vectors, values, _ = scipy.linalg.svd(many, full_matrices=False, check_finite=False)
+    kept = values > NOISE * max(many.shape) * values[0]
+    if not kept.any():
+        return None
+    vectors, values = vectors[:, kept], values[kept]
+    good = bool(values[-1] * MAX_CONDITION >= values[0])
+    return vectors * values, (vectors / values).T, good
