@@ -77,7 +77,8 @@ class _ELMRank(LinearRanker):
         require_finite(data.X, "X")
         warn_of_rows(self, data.X, getattr(self, "feature_names_in_", None))
         uses_qid = weights[0] is not None or weights[1] is not None
-        (fitted,) = run(self._steps(data, data.y[:, None], uses_qid, **options), self.n_threads)
+        steps = self._steps(data, data.y[:, None], uses_qid, **options)
+        (fitted,) = run(steps, data, self.n_threads)
         self.__dict__.update(fitted)
         return self
 

@@ -31,6 +31,7 @@ __all__ = ["BatchFit", "fit_many"]
 GROUP_SIZE = 32
 GROUP_BYTES = 64 << 20  # of held-out scores
 WEIGHTS = ("qid", "group", "sample_weight", "query_weight")
+FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 KNOWN = {"X", "y", *WEIGHTS}
 
 
@@ -101,12 +102,13 @@ def fit_many(
     ``feature_map_``, the same nodes for the same seed. Those of `ELMRank` and `ELMRankCV` have
     the same bits, those of the others differ by rounding.
 
-    Problems of `ELMRank`, `RankRLS`, `PairwiseELM`, `PointwiseELM` and their searches are trained
-    in C++ threads, a split or a model of a problem at a time, where X is a dense float64 array of
-    at most 2^19 values after the feature map, and of at most 256 rows or features; where there is
-    neither a kernel but the linear one nor a feature map with Python code, ``scale=True``, a list
-    of settings or a `form`; and for ``…CV`` where `cv` is an int or makes splits. All other
-    estimators and problems are fitted one by one.
+    Compiled code trains small problems of `RankRLS`, `PairwiseELM`, `PointwiseELM`, `ELMRank` and
+    their searches side by side. A problem is small where X is a dense array of float64 or float32
+    that has at most 2^19 values after the feature map, and at most 256 rows or features. The
+    estimator must have no kernel but the linear one, no feature map with Python code, no
+    ``scale=True``, no list of settings, no `form` and not ``cv="leave-pair-out"``. All other
+    estimators and problems are fitted one by one. float32 rows of small problems are solved in
+    float64.
 
     Examples
     --------
@@ -271,7 +273,7 @@ class _Batch:
         weights = [fit.arguments.get(name) for name in WEIGHTS]
         if fit.targets is not None:
             y = fit.targets[:, 0].copy()
-        if _is_plain(X, 2) and _is_plain(y, 1) and len(X) == len(y) and np.isfinite(y).all():
+        if _is_plain(X, 2, FLOATS) and _is_plain(y, 1, FLOATS[:1]) and len(X) == len(y) and np.isfinite(y).all():
             model.n_features_in_ = X.shape[1]
             data = model._delimit(X, y, *weights)
         else:
@@ -351,12 +353,12 @@ def _is_constant(value: Any) -> bool:
     return value is None or isinstance(value, (str, Number))
 
 
-def _is_plain(array: Any, ndim: int) -> bool:
-    """Tell an array that the kernels take as it is."""
+def _is_plain(array: Any, ndim: int, dtypes: tuple[Any, ...]) -> bool:
+    """Tell an array of one of some types that needs no conversion."""
     return (
         type(array) is np.ndarray
         and array.ndim == ndim
-        and array.dtype == np.float64
+        and array.dtype in dtypes
         and array.dtype.isnative
         and array.flags.c_contiguous
         and array.flags.aligned

@@ -207,7 +207,7 @@ class RidgeRanker(_FeaturesOrKernel):
         data = self._check(X, y, qid, group, sample_weight, query_weight)
         self._warn_of_missing_queries(data, qid, group)
         uses_qid = qid is not None or group is not None
-        (fitted,) = run(self._steps(data, data.y[:, None], uses_qid), self.n_threads)
+        (fitted,) = run(self._steps(data, data.y[:, None], uses_qid), data, self.n_threads)
         self.__dict__.update(fitted)
         return self
 
@@ -279,7 +279,7 @@ class RidgeSearch(_FeaturesOrKernel):
         self._warn_of_missing_queries(data, qid, group)
         uses_qid = qid is not None or group is not None
         steps = self._steps(data, data.y[:, None], uses_qid, validation=validation)
-        (fitted,) = run(steps, self.n_threads)
+        (fitted,) = run(steps, data, self.n_threads)
         self.__dict__.update(fitted)
         return self
 

@@ -8,6 +8,7 @@ by one call of compiled code.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -20,10 +21,11 @@ from pairgram._support.types import Vector
 from pairgram.least_squares.dual_gram import Statistics
 from pairgram.least_squares.formulation import Coordinates
 from pairgram.least_squares.held_out import leave_out
-from pairgram.least_squares.ridge_path import RidgePath
+from pairgram.least_squares.ridge_path import RidgePath, blas_guard
 from pairgram.least_squares.small_problems import SmallProblem, decompose, hold_out
 from pairgram.model_selection.splits import Splits
 from pairgram.preferences.pairs import PairSettings
+from pairgram.problem.data import RankingData
 
 __all__ = ["Fitted", "Grid", "HoldOut", "Request", "Solve", "Steps", "Whole", "run", "run_all"]
 
@@ -177,12 +179,13 @@ Fitted = list[dict[str, Any]]
 Steps = Generator[Sequence[Request], list[Any], Fitted]
 
 
-def run(steps: Steps, n_threads: int | None) -> Fitted:
-    """Run one fit to its end."""
+def run(steps: Steps, data: RankingData, n_threads: int | None) -> Fitted:
+    """Run one fit to `data` to its end."""
     try:
-        requests = next(steps)
-        while True:  # no answer is kept here: a decomposition may be as large as memory allows
-            requests = steps.send(_raised(_answer_all(requests, n_threads)))
+        with blas_guard(min(len(data.y), data.n_features), n_threads):  # entered once, not often
+            requests = next(steps)
+            while True:  # no answer is kept here: a decomposition may be as large as memory allows
+                requests = steps.send(_raised(_answer_all(requests, n_threads)))
     except StopIteration as stop:
         fitted: Fitted = stop.value
         return fitted
@@ -221,8 +224,9 @@ def run_all(fits: Sequence[Steps], n_threads: int | None) -> list[Fitted | Excep
     while asked:
         turn = list(asked.items())
         answers = iter(_answer_all([r for _, requests in turn for r in requests], n_threads))
-        for fit, requests in turn:
-            go_on(fit, list(islice(answers, len(requests))))
+        with single_threaded_blas():  # fits go on with small matrices: entered once for all
+            for fit, requests in turn:
+                go_on(fit, list(islice(answers, len(requests))))
     return results
 
 
@@ -244,7 +248,7 @@ def _answer_all(requests: Sequence[Request], n_threads: int | None) -> list[Any]
         else:
             wholes[i] = (request, problem)
     decomposed = decompose([problem for _, problem in wholes.values()], n_threads)
-    with single_threaded_blas():  # once for all of them
+    with single_threaded_blas() if wholes else nullcontext():  # once for all of them
         for (i, (whole, _)), found in zip(wholes.items(), decomposed, strict=True):
             if found is not None:
                 answers[i] = whole.answer_by(*found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
@@ -40,6 +41,8 @@ class SmallProblem:
 
     def __init__(self, data: RankingData, settings: PairSettings, labels: Vector) -> None:
         data = data.as_scope(settings)
+        if data.X.dtype != np.float64:  # a copy is cheap here, and compiled code has one type
+            data = replace(data, X=data.X.astype(np.float64))
         if data.may_vanish:
             data.require_pair_weight(settings, data.pair_weight(settings))
         targets, X = np.ascontiguousarray(settings.targets(labels)), data.X
@@ -54,7 +57,7 @@ class SmallProblem:
     def fits(data: RankingData) -> bool:
         """Tell whether the kernel takes the data, and has no need of threads for one problem."""
         X, feature_map = data.X, data.feature_map
-        if scipy.sparse.issparse(X) or X.dtype != np.float64 or 0 in X.shape:
+        if scipy.sparse.issparse(X) or X.dtype not in (np.float64, np.float32) or 0 in X.shape:
             return False
         if feature_map is not None and not is_compiled(feature_map):
             return False
