@@ -262,9 +262,9 @@ class _Search(_ELM, RidgeSearch):
             raise ValueError(f"Cs must be a 1-d array of finite numbers > 0, got {self.Cs!r}")
         return np.array([check_C("Cs", C) for C in Cs.tolist()])
 
-    def _chosen(self, candidates: Any, metric: Metric) -> dict[str, Any]:
+    def _chosen(self, candidates: Any, metric: Metric, given: Vector | None) -> dict[str, Any]:
         """Return the attributes of the best candidate, by C in place of alpha."""
-        fitted = super()._chosen(candidates, metric)
+        fitted = super()._chosen(candidates, metric, given)
         Cs = self._checked_Cs()
         fitted["Cs_"] = Cs
         fitted["C_"] = float(Cs[np.flatnonzero(fitted["alphas_"] == fitted["alpha_"])[0]])

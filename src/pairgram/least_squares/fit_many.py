@@ -273,7 +273,12 @@ class _Batch:
         weights = [fit.arguments.get(name) for name in WEIGHTS]
         if fit.targets is not None:
             y = fit.targets[:, 0].copy()
-        if _is_plain(X, 2, FLOATS) and _is_plain(y, 1, FLOATS[:1]) and len(X) == len(y) and np.isfinite(y).all():
+        if (
+            _is_plain(X, 2, FLOATS)
+            and _is_plain(y, 1, FLOATS[:1])
+            and len(X) == len(y)
+            and np.isfinite(y).all()
+        ):
             model.n_features_in_ = X.shape[1]
             data = model._delimit(X, y, *weights)
         else:

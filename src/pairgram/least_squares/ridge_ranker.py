@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairgram._support.types import Vector
 from pairgram.feature_maps.kernel_map import KernelMap
@@ -320,7 +320,7 @@ class RidgeSearch(_FeaturesOrKernel):
                     candidates[target].append(candidate)
         shared = {"uses_qid_": uses_qid}
         return [
-            self._chosen(of_target, held.metric) | shared
+            self._chosen(of_target, held.metric, given) | shared
             for of_target, held in zip(candidates, held_outs, strict=True)
         ]
 
@@ -393,7 +393,9 @@ class RidgeSearch(_FeaturesOrKernel):
         """Return those of the kernel that was chosen."""
         return {**super()._kernel_parameters(), "gamma": self.gamma_}
 
-    def _chosen(self, candidates: list[_Candidate], metric: Metric) -> dict[str, Any]:
+    def _chosen(
+        self, candidates: list[_Candidate], metric: Metric, given: Vector | None
+    ) -> dict[str, Any]:
         """Return the attributes of the best candidate, its ridges in the caller's order."""
         judged = join_judged([c.judged for c in candidates])
         otherwise = f", or every {self._too_weak} that held-out scores are rounding error"
@@ -401,7 +403,9 @@ class RidgeSearch(_FeaturesOrKernel):
         of_row = np.repeat(np.arange(len(candidates)), [len(c.alphas) for c in candidates])
         chosen = candidates[int(of_row[best])]
         at = best - int(np.searchsorted(of_row, of_row[best]))
-        order = self._order(len(chosen.alphas))
+        order = np.arange(len(chosen.alphas))
+        if given is not None:
+            order = np.argsort(np.argsort(-given, kind="stable"), kind="stable")
         rows = (np.searchsorted(of_row, np.arange(len(candidates)))[:, None] + order).ravel()
         columns = {
             "alpha": np.concatenate([c.alphas for c in candidates]),
@@ -430,13 +434,6 @@ class RidgeSearch(_FeaturesOrKernel):
             ),
             **self._kept(chosen.feature_map, {"coef_path_": path[order], "coef_": path[at].copy()}),
         }
-
-    def _order(self, n_alphas: int) -> NDArray[np.int64]:
-        """Return the places, among descending ridges, of those in the caller's order."""
-        given = self._grid()[1]
-        if given is None:
-            return np.arange(n_alphas)
-        return np.argsort(np.argsort(-given, kind="stable"), kind="stable")
 
 
 class _Candidate(NamedTuple):

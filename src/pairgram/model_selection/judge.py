@@ -170,12 +170,12 @@ class Judge:
                 split_of = split_of[np.unique(data.queries.index()[seen])]
             data, scores = data.take(seen), scores[:, seen]
         queries = data.queries
-        values = np.full((len(scores), queries.n_queries), np.nan)
         known = np.isfinite(scores).all(axis=1)
-        if known.any():
-            values[known] = self.metric.per_query_scores(
-                data.y, np.ascontiguousarray(scores[known]), queries, self.n_threads
-            )
+        values = self._values(data, scores if known.all() else scores[known])
+        if len(values) < len(scores):
+            all_values = np.full((len(scores), queries.n_queries), np.nan)
+            all_values[known] = values
+            values = all_values
         totals = np.bincount(queries.index(), data.v, minlength=queries.n_queries)
         weights = totals / np.maximum(queries.sizes, 1)
         if data.query_weights is not None:
@@ -186,6 +186,13 @@ class Judge:
             return Judged(means, np.sqrt(np.atleast_1d(squares)))
         by_split = _means_of_runs(values, weights, split_of, len(self.splits))
         return Judged(means, by_split.std(axis=0), by_split)
+
+    def _values(self, data: RankingData, scores: Vector) -> Vector:
+        """Return the metric in every query, (n_models, n_queries), of scores that are finite."""
+        scores = np.ascontiguousarray(scores)
+        if not len(scores):
+            return np.empty((0, data.queries.n_queries))
+        return self.metric.per_query_scores(data.y, scores, data.queries, self.n_threads)
 
     def _splits_of_queries(self) -> Rows | None:
         """Return the number of the split that holds out each query of `scored`, None without."""
