@@ -9,7 +9,6 @@ Train:
     PointwiseELM, PointwiseELMCV              on rows, on random nodes or with a kernel
     ELMRank, ELMRankCV                        pairs of all rows, draws of nodes averaged
     RankSVM, RankSVMCV                        squared hinge loss on pairs
-    RankNystroem, RankRandomFourier           the same with an approximate kernel
     MPRank, LSSVR                             magnitude-preserving ranking, least squares SVM
     fit_many, BatchFit                        a model for each of many data sets
     load_model                                a model from the file that ``save`` wrote
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
     from pairgram.model_selection.splits import QueryKFold
     from pairgram.preferences.queries import MissingQueryWarning
     from pairgram.rankers.load import load_model
-    from pairgram.svm.presets import RankNystroem, RankRandomFourier
     from pairgram.svm.rank_svm import RankSVM
     from pairgram.svm.rank_svm_cv import RankSVMCV
 
@@ -75,10 +73,8 @@ __all__ = [
     "QueryKFold",
     "RandomFourier",
     "RandomNodes",
-    "RankNystroem",
     "RankRLS",
     "RankRLSCV",
-    "RankRandomFourier",
     "RankSVM",
     "RankSVMCV",
     "__version__",
@@ -104,7 +100,6 @@ _NAMES = {
     "elm.elm": ("PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"),
     "elm.elm_rank": ("ELMRank", "ELMRankCV"),
     "least_squares.gram": ("Pairgram",),
-    "svm.presets": ("RankNystroem", "RankRandomFourier"),
     "feature_maps.kernel_map": ("KernelMap",),
     "kernels.matrix": ("kernel_matrix",),
     "least_squares.rank_rls": ("RankRLS", "RankRLSCV"),

@@ -7,11 +7,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from pairgram._support.files import printable
+from pairgram._support.words import Convention
 from pairgram.cli import options as opt
 from pairgram.cli.model_options import ModelName, with_settings
 from pairgram.cli.models import Model, chosen, get_model
@@ -80,7 +81,7 @@ def run_protocol(
                 y,
                 search.predict(X),
                 qid,
-                convention=convention,
+                convention=cast(Convention, convention),
                 n_threads=settings.n_threads,
             )
         results.append({**result, "seconds": seconds})

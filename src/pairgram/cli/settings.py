@@ -7,7 +7,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-from pairgram.kernels import settings
+from pairgram._support.words import (
+    KERNEL_PARAMETERS,
+    ActivationName,
+    Landmarks,
+    PairsName,
+    Scope,
+    Target,
+    Weighting,
+    words,
+)
 
 __all__ = [
     "Settings",
@@ -19,14 +28,11 @@ __all__ = [
     "parse_range",
 ]
 
-PAIRS = ("kept", "dropped", "gain", "absdiff", "none")
-TARGETS = ("label", "gain")
-WEIGHTINGS = ("pairs", "documents", "queries")
-SCOPES = ("query", "global")
-ACTIVATIONS = ("linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine")
+PAIRS = (*words(PairsName), "none")
+TARGETS, WEIGHTINGS, SCOPES = words(Target), words(Weighting), words(Scope)
+ACTIVATIONS, LANDMARKS = words(ActivationName), words(Landmarks)
 # Kernels, and the parameters that each heeds.
-KERNELS = {**settings.KERNELS, "cauchy": ("gamma",)}
-LANDMARKS = ("uniform", "kmeans", "rpcholesky")
+KERNELS = {**KERNEL_PARAMETERS, "cauchy": ("gamma",)}
 #: Which option a setting comes from.
 OPTIONS = {
     "alphas": "--alpha or --alphas",

@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 
 from pairgram._support.checks import check_C
 from pairgram._support.types import Vector
-from pairgram.feature_maps.random_nodes import RandomNodes
+from pairgram._support.words import Form
+from pairgram.feature_maps.random_nodes import Activations, RandomNodes
+from pairgram.kernels.settings import Kernel
 from pairgram.least_squares.ridge_ranker import RidgeRanker, RidgeSearch
 from pairgram.metrics import Metric
 from pairgram.model_selection.results import as_list
@@ -146,14 +148,14 @@ callable or None, default=None
         C: float = 1.0,
         *,
         n_nodes: int = 1000,
-        activation: Any = "linear",
+        activation: Activations = "linear",
         weight_range: tuple[float, float] = (-1.0, 1.0),
         bias_range: tuple[float, float] = (0.0, 1.0),
-        kernel: Any = None,
+        kernel: Kernel | None = None,
         gamma: float | None = None,
-        degree: float = 3,
+        degree: int = 3,
         coef0: float = 1.0,
-        form: str = "auto",
+        form: Form = "auto",
         random_state: Any = None,
         n_threads: int | None = None,
     ) -> None:
@@ -220,14 +222,14 @@ random_state, n_threads :
         *,
         pairs: Pairs = "kept",
         n_nodes: int = 1000,
-        activation: Any = "linear",
+        activation: Activations = "linear",
         weight_range: tuple[float, float] = (-1.0, 1.0),
         bias_range: tuple[float, float] = (0.0, 1.0),
-        kernel: Any = None,
+        kernel: Kernel | None = None,
         gamma: float | None = None,
-        degree: float = 3,
+        degree: int = 3,
         coef0: float = 1.0,
-        form: str = "auto",
+        form: Form = "auto",
         random_state: Any = None,
         n_threads: int | None = None,
     ) -> None:
@@ -353,14 +355,14 @@ n_threads :
         cv: Any = None,
         scoring: str | Metric | None = None,
         n_nodes: int = 1000,
-        activation: Any = "linear",
+        activation: Activations = "linear",
         weight_range: tuple[float, float] = (-1.0, 1.0),
         bias_range: tuple[float, float] = (0.0, 1.0),
-        kernel: Any = None,
+        kernel: Kernel | None = None,
         gamma: Any = None,
-        degree: float = 3,
+        degree: int = 3,
         coef0: float = 1.0,
-        form: str = "auto",
+        form: Form = "auto",
         random_state: Any = None,
         n_threads: int | None = None,
     ) -> None:
@@ -426,14 +428,14 @@ form_, n_features_in_, feature_names_in_, uses_qid_ :
         cv: Any = None,
         scoring: str | Metric | None = None,
         n_nodes: int = 1000,
-        activation: Any = "linear",
+        activation: Activations = "linear",
         weight_range: tuple[float, float] = (-1.0, 1.0),
         bias_range: tuple[float, float] = (0.0, 1.0),
-        kernel: Any = None,
+        kernel: Kernel | None = None,
         gamma: Any = None,
-        degree: float = 3,
+        degree: int = 3,
         coef0: float = 1.0,
-        form: str = "auto",
+        form: Form = "auto",
         random_state: Any = None,
         n_threads: int | None = None,
     ) -> None:

@@ -20,15 +20,22 @@ from pairgram._support.checks import (
 )
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.types import Vector
+from pairgram._support.words import Scope
 from pairgram.feature_maps.base import generator
-from pairgram.feature_maps.random_nodes import NEED_POSITIVE, RandomNodes, check_range, join_nodes
+from pairgram.feature_maps.random_nodes import (
+    NEED_POSITIVE,
+    Activation,
+    RandomNodes,
+    check_range,
+    join_nodes,
+)
 from pairgram.least_squares.formulation import Coordinates
 from pairgram.least_squares.scheduler import Fitted, Grid, HoldOut, Steps, Whole, run
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
 from pairgram.model_selection.results import column_of, search_results
 from pairgram.model_selection.splits import default_cv
-from pairgram.preferences.pairs import Pairs, PairSettings, Scope
+from pairgram.preferences.pairs import Pairs, PairSettings
 from pairgram.problem.data import RankingData
 from pairgram.rankers.base import LinearRanker
 
@@ -281,7 +288,7 @@ class ELMRank(_ELMRank):
         pairs: Pairs = "kept",
         scope: Scope = "global",
         n_nodes: int = 100,
-        activation: Any = "sigmoid",
+        activation: Activation = "sigmoid",
         weight_range: Range = (-1.0, 1.0),
         bias_range: Range | None = None,
         n_estimators: int = 1,
@@ -397,7 +404,7 @@ class ELMRankCV(_ELMRank):
         pairs: Pairs = "kept",
         scope: Scope = "global",
         n_nodes: int = 100,
-        activation: Any = "sigmoid",
+        activation: Activation = "sigmoid",
         weight_range: Range | list[Range] = (-1.0, 1.0),
         bias_range: Range | None = None,
         n_estimators: int = 1,

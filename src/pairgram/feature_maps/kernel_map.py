@@ -74,7 +74,7 @@ class KernelMap(FeatureMap):
         kernel: Kernel = "rbf",
         *,
         gamma: float | None = None,
-        degree: float = 3,
+        degree: int = 3,
         coef0: float = 1.0,
         n_threads: int | None = None,
     ) -> None:

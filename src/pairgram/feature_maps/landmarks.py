@@ -13,12 +13,13 @@ from threadpoolctl import threadpool_limits
 
 from pairgram._support import memory
 from pairgram._support.types import Vector
+from pairgram._support.words import Landmarks, words
 from pairgram.kernels.nodes import diagonal, kernel_values
 from pairgram.kernels.settings import KernelSettings
 
 __all__ = ["LANDMARKS", "choose_landmarks"]
 
-LANDMARKS = ("uniform", "kmeans", "rpcholesky")
+LANDMARKS = words(Landmarks)
 MAX_LLOYD_ROWS = 20_000  # more are clustered in small batches
 
 

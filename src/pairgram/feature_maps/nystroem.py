@@ -15,6 +15,7 @@ from pairgram._support.checks import check_at_least_zero, check_size, check_text
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Vector
+from pairgram._support.words import Landmarks
 from pairgram.feature_maps.base import (
     FeatureMap,
     ValueMap,
@@ -117,10 +118,10 @@ default="rbf"
         kernel: Kernel = "rbf",
         *,
         gamma: float | None = None,
-        degree: float = 3,
+        degree: int = 3,
         coef0: float = 1.0,
         n_components: int | None = 100,
-        landmarks: str = "uniform",
+        landmarks: Landmarks = "uniform",
         tol: float = 1e-6,
         random_state: Any = None,
         n_threads: int | None = None,

@@ -11,6 +11,7 @@ from pairgram._support.checks import check_flag, check_positive, check_size, che
 from pairgram._support.node_map import native_nodes
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.types import Vector
+from pairgram._support.words import FourierKernel, words
 from pairgram.feature_maps.base import FeatureMap, finite_rows, generator
 
 __all__ = ["RandomFourier"]
@@ -84,7 +85,7 @@ class RandomFourier(FeatureMap):
         self,
         n_components: int = 500,
         *,
-        kernel: str = "rbf",
+        kernel: FourierKernel = "rbf",
         gamma: float | None = None,
         orthogonal: bool = False,
         random_state: Any = None,
@@ -106,7 +107,7 @@ class RandomFourier(FeatureMap):
             If a parameter is not as described; names the parameter.
         """
         n_components = check_size("n_components", self.n_components)
-        kernel = check_text("kernel", self.kernel, ("rbf", "laplacian", "cauchy"))
+        kernel = check_text("kernel", self.kernel, words(FourierKernel))
         check_flag("orthogonal", self.orthogonal)
         if self.orthogonal and kernel != "rbf":
             raise ValueError(f"orthogonal=True needs kernel='rbf', got kernel={kernel!r}")

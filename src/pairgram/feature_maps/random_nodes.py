@@ -13,13 +13,15 @@ from pairgram._support.checks import check_size, check_text, require_finite
 from pairgram._support.node_map import native_nodes
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.types import Vector
+from pairgram._support.words import ActivationName
 from pairgram.feature_maps.base import FeatureMap, finite_rows, generator
 from pairgram.feature_maps.linear_nodes import LinearNodes
 from pairgram.feature_maps.row_scorer import RowScorer
 
 __all__ = ["RandomNodes", "check_range", "join_nodes"]
 
-Activation = str | Callable[[NDArray[Any]], NDArray[Any]]
+Activation = ActivationName | Callable[[NDArray[Any]], NDArray[Any]]
+Activations = Activation | Sequence[Activation]
 # Names here, and what compiled code calls them.
 ACTIVATIONS = {
     "linear": "linear",
@@ -99,7 +101,7 @@ class RandomNodes(FeatureMap):
     def __init__(
         self,
         n_nodes: int = 1000,
-        activation: Activation | Sequence[Activation] = "sigmoid",
+        activation: Activations = "sigmoid",
         *,
         weight_range: tuple[float, float] = (-1.0, 1.0),
         bias_range: tuple[float, float] = (0.0, 1.0),

@@ -257,7 +257,7 @@ def kernel_matrix(
     kernel: Kernel = "rbf",
     *,
     gamma: float | None = None,
-    degree: float = 3,
+    degree: int = 3,
     coef0: float = 1.0,
     n_threads: int | None = None,
 ) -> NDArray[Any]:

@@ -8,18 +8,12 @@ from math import isfinite
 from numbers import Real
 from typing import Any
 
+from pairgram._support.words import KERNEL_PARAMETERS, KernelName, words
+
 __all__ = ["KERNELS", "Kernel", "KernelSettings"]
 
-Kernel = str | Callable[[Any, Any], Any]
-# The kernels of rows x and z, and which parameters each heeds.
-KERNELS: dict[str, tuple[str, ...]] = {
-    "rbf": ("gamma",),  # exp(−gamma ‖x − z‖²)
-    "laplacian": ("gamma",),  # exp(−gamma ‖x − z‖₁)
-    "polynomial": ("gamma", "degree", "coef0"),  # (gamma xᵀz + coef0)^degree
-    "linear": (),  # xᵀz
-    "tanimoto": (),  # xᵀz / (‖x‖² + ‖z‖² − xᵀz), 1 for 0 / 0
-    "minmax": (),  # Σ min(x, z) / Σ max(x, z), 1 for 0 / 0
-}
+Kernel = KernelName | Callable[[Any, Any], Any]
+KERNELS = KERNEL_PARAMETERS
 MAX_DEGREE = 1000
 
 
@@ -35,11 +29,11 @@ class KernelSettings:
 
     kernel: Kernel = "rbf"
     gamma: float | None = None
-    degree: float = 3
+    degree: int = 3
     coef0: float = 1.0
 
     def __post_init__(self) -> None:
-        known = (*KERNELS, "precomputed")
+        known = words(KernelName)
         if not (callable(self.kernel) or (isinstance(self.kernel, str) and self.kernel in known)):
             names = ", ".join(map(repr, known))
             raise ValueError(f"kernel must be one of {names}, or a callable; got {self.kernel!r}")

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from numbers import Integral, Number, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +63,7 @@ def fit_many(
     problems: Iterable[Any],
     *,
     n_threads: int | None = None,
-    on_error: str = "warn",
+    on_error: Literal["warn", "raise"] = "warn",
 ) -> BatchFit:
     """Fit a clone of an estimator to each of many data sets, small ones side by side in threads.
 

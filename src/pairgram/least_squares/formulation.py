@@ -10,6 +10,7 @@ import scipy.sparse
 
 from pairgram._support.checks import first_not_finite
 from pairgram._support.types import Vector
+from pairgram._support.words import Form, words
 from pairgram.feature_maps.base import is_compiled
 from pairgram.feature_maps.kernel_map import KernelMap
 from pairgram.feature_maps.reduced_nodes import reduce_nodes
@@ -22,7 +23,6 @@ from pairgram.problem.data import RankingData
 __all__ = ["Coordinates"]
 
 SMALLEST_FEATURE = 1e-145  # of the largest, in the dual
-FORMS = ("auto", "primal", "dual")
 
 
 def _same(solved: Vector) -> Vector:
@@ -64,7 +64,7 @@ class Coordinates:
         settings: list[PairSettings],
         *,
         kernel: bool = False,
-        form: str = "auto",
+        form: Form = "auto",
         scale: bool = False,
         path: bool = False,
         n_threads: int | None = None,
@@ -84,8 +84,10 @@ class Coordinates:
         MemoryError
             If the dual of features does not fit the memory; nothing is computed then.
         """
-        if form not in FORMS:
-            raise ValueError(f"form must be one of {', '.join(map(repr, FORMS))}, got {form!r}")
+        if form not in words(Form):
+            raise ValueError(
+                f"form must be one of {', '.join(map(repr, words(Form)))}, got {form!r}"
+            )
         if kernel and form == "primal":
             raise ValueError(
                 f"form='primal' needs features: kernel={data.feature_map.kernel!r} has the dual"

@@ -6,7 +6,7 @@ import copy
 import os
 from dataclasses import fields, replace
 from math import isfinite
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,12 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support.checks import check_alpha, check_alphas, check_text, naming_not_finite
 from pairgram._support.files import shown
 from pairgram._support.types import Rows, Vector
+from pairgram._support.words import Scope, Target, Weighting
 from pairgram.feature_maps.known import describe_map, restore_map, same_map
 from pairgram.least_squares.accumulate import NOISE, SMALLEST_SQUARES, clear_noise, mean_of, sums_of
 from pairgram.least_squares.ridge_path import RidgePath, scale_factors, solve_ridge
 from pairgram.model_files.read_write import read_file, write_file
 from pairgram.preferences.id_set import IdSet, QueryIds
-from pairgram.preferences.pairs import Pairs, PairSettings, Scope, Target, Weighting
+from pairgram.preferences.pairs import Pairs, PairSettings
 from pairgram.problem.data import RankingData, names_of
 
 __all__ = ["Pairgram"]
@@ -123,7 +124,7 @@ class Pairgram:
         target: Target = "label",
         feature_map: Any = None,
         n_threads: int | None = None,
-        ids: str | None = "check",
+        ids: Literal["check"] | None = "check",
     ) -> None:
         if ids is not None:
             check_text("ids", ids, ("check",))
@@ -165,7 +166,7 @@ class Pairgram:
         target: Target = "label",
         feature_map: Any = None,
         n_threads: int | None = None,
-        ids: str | None = "check",
+        ids: Literal["check"] | None = "check",
     ) -> Self:
         """Build the statistics of one data set; parameters as those of the class and `update`."""
         self = cls(

@@ -11,6 +11,8 @@ from sklearn.utils import _safe_indexing
 
 from pairgram._support.arrays import column_names, readable
 from pairgram._support.checks import check_C
+from pairgram._support.words import Form
+from pairgram.kernels.settings import Kernel
 from pairgram.least_squares.ridge_ranker import RidgeRanker
 from pairgram.preferences.pairs import PairSettings
 from pairgram.preferences.queries import check_weights
@@ -31,11 +33,11 @@ class _Preset(RidgeRanker):
         self,
         C: float = 1.0,
         *,
-        kernel: Any = "linear",
+        kernel: Kernel | None = "linear",
         gamma: float | None = None,
-        degree: float = 3,
+        degree: int = 3,
         coef0: float = 1.0,
-        form: str = "auto",
+        form: Form = "auto",
         n_threads: int | None = None,
     ) -> None:
         self.C = C

@@ -11,11 +11,13 @@ from numpy.typing import ArrayLike
 
 from pairgram._support.checks import check_alpha, check_alphas, check_flag
 from pairgram._support.types import Vector
+from pairgram._support.words import Form, Scope, Target, Weighting
+from pairgram.kernels.settings import Kernel
 from pairgram.least_squares.gram import Pairgram
 from pairgram.least_squares.ridge_ranker import RidgeRanker, RidgeSearch
 from pairgram.metrics import Metric
 from pairgram.model_selection.results import as_list
-from pairgram.preferences.pairs import Pairs, PairSettings, Scope, Target, Weighting
+from pairgram.preferences.pairs import Pairs, PairSettings
 
 __all__ = ["RankRLS", "RankRLSCV"]
 
@@ -130,11 +132,11 @@ class RankRLS(RidgeRanker):
         target: Target = "label",
         scale: bool = False,
         feature_map: Any = None,
-        kernel: Any = None,
+        kernel: Kernel | None = None,
         gamma: float | None = None,
-        degree: float = 3,
+        degree: int = 3,
         coef0: float = 1.0,
-        form: str = "auto",
+        form: Form = "auto",
         n_threads: int | None = None,
     ) -> None:
         self.alpha = alpha
@@ -329,11 +331,11 @@ class RankRLSCV(RidgeSearch):
         target: Target | Sequence[Target] = "label",
         scale: bool | Sequence[bool] = False,
         feature_map: Any = None,
-        kernel: Any = None,
+        kernel: Kernel | None = None,
         gamma: Any = None,
-        degree: float = 3,
+        degree: int = 3,
         coef0: float = 1.0,
-        form: str = "auto",
+        form: Form = "auto",
         cv: Any = None,
         scoring: str | Metric | None = None,
         n_threads: int | None = None,

@@ -13,8 +13,9 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 from pairgram._support.types import Vector
+from pairgram._support.words import Form
 from pairgram.feature_maps.kernel_map import KernelMap
-from pairgram.kernels.settings import KERNELS, KernelSettings
+from pairgram.kernels.settings import KERNELS, Kernel, KernelSettings
 from pairgram.least_squares.dual_gram import require_memory
 from pairgram.least_squares.formulation import Coordinates
 from pairgram.least_squares.held_out.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
@@ -36,11 +37,11 @@ __all__ = ["RidgeRanker", "RidgeSearch"]
 class _FeaturesOrKernel(LinearRanker):
     """A feature map, or a kernel, and the form of the system."""
 
-    kernel: Any
+    kernel: Kernel | None
     gamma: Any
-    degree: float
+    degree: int
     coef0: float
-    form: str
+    form: Form
     _takes_path = False
 
     def __sklearn_tags__(self) -> Any:
@@ -75,7 +76,8 @@ class _FeaturesOrKernel(LinearRanker):
         return [self.gamma]
 
     def _unfitted_map(self) -> Any:
-        kernel, gammas = "linear" if self.kernel is None else self.kernel, self._gammas()
+        kernel: Kernel = "linear" if self.kernel is None else self.kernel
+        gammas = self._gammas()
         for gamma in gammas:
             KernelSettings(kernel, gamma, self.degree, self.coef0)  # checks them
         if self.kernel is None:

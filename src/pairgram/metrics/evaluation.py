@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pairgram._support.words import Convention
 from pairgram.metrics.metric import Metric, evaluate_metrics
 from pairgram.metrics.options import (
     CONVENTIONS,
@@ -29,7 +30,7 @@ __all__ = ["CONVENTIONS", "Metric", "evaluate", "get_metric", "make_scorer", "me
 
 def get_metric(
     name: str,
-    convention: str = "default",
+    convention: Convention = "default",
     *,
     gain: Gain | None = None,
     discount: Discount | None = None,
@@ -192,7 +193,7 @@ def evaluate(
     *,
     group: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-    convention: str = "default",
+    convention: Convention = "default",
     per_query: bool = False,
     n_threads: int | None = None,
 ) -> dict[str, Any]:
@@ -287,7 +288,7 @@ def _metric_list(metrics: Any) -> list[str | Metric]:
 
 
 def make_scorer(
-    metric: str | Metric, convention: str = "default", *, n_threads: int | None = None
+    metric: str | Metric, convention: Convention = "default", *, n_threads: int | None = None
 ) -> RankingScorer:
     """Return a scorer for scikit-learn's cross-validation and search, the greater the better.
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
+from pairgram._support.words import PairsName, Scope, Target, Weighting
 
-__all__ = ["PairSettings", "Pairs", "Scope", "Target", "Weighting"]
+__all__ = [
+    "PairSettings",
+    "Pairs",
+]
 
 Omega = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
-Pairs = Literal["kept", "dropped", "gain", "absdiff"] | Omega | None
-Scope = Literal["query", "global"]
-Weighting = Literal["pairs", "documents", "queries"]
-Target = Literal["label", "gain"]
+Pairs = PairsName | Omega | None
 
 OMEGAS: dict[str, Omega] = {
     "gain": lambda a, b: np.abs(np.exp2(a) - np.exp2(b)),

@@ -21,8 +21,7 @@ def load_model(path: str | os.PathLike[str]) -> LinearRanker:
     Returns
     -------
     RankRLS, MPRank, LSSVR, PointwiseELM, PairwiseELM, ELMRank or RankSVM
-        Fitted; a search, such as `RankRLSCV`, comes back as the model that it chose, a
-        `RankNystroem` as the RankSVM that it is.
+        Fitted; a search, such as `RankRLSCV`, comes back as the model that it chose.
 
     Raises
     ------

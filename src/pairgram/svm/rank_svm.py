@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,10 +16,11 @@ from pairgram._support.checks import check_flag, check_positive, check_size, che
 from pairgram._support.memory import available_memory
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Vector
+from pairgram._support.words import Loss, Weighting
 from pairgram.feature_maps.known import same_map
 from pairgram.least_squares.accumulate import SMALLEST_SQUARES
 from pairgram.least_squares.gram import Pairgram
-from pairgram.preferences.pairs import PairSettings, Weighting
+from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
 from pairgram.rankers.base import LinearRanker
 from pairgram.svm.feature_rows import (
@@ -39,7 +40,6 @@ from pairgram.svm.newton import (
 from pairgram.svm.query_sample import sample_queries
 
 __all__ = [
-    "Loss",
     "RankSVM",
     "SolverSettings",
     "Training",
@@ -47,8 +47,6 @@ __all__ = [
     "pair_operator",
     "warn_if_not_converged",
 ]
-
-Loss = Literal["squared_hinge", "squared"]
 
 WIDEST_GRAM = 4096  # more features are preconditioned by the diagonal alone,
 GRAM_COPIES = 6  # as are those for which so many matrices of their order do not fit into memory

@@ -14,17 +14,16 @@ from numpy.typing import ArrayLike
 from pairgram._support.checks import check_alphas
 from pairgram._support.threads import single_threaded_blas
 from pairgram._support.types import Rows, Vector
+from pairgram._support.words import Loss, Weighting
 from pairgram.feature_maps.base import is_known
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
 from pairgram.model_selection.results import as_list, column_of, search_results
 from pairgram.model_selection.splits import Splits, default_cv
-from pairgram.preferences.pairs import Weighting
 from pairgram.problem.data import RankingData
 from pairgram.rankers.base import LinearRanker
 from pairgram.svm.newton import Convergence, PairSolver
 from pairgram.svm.rank_svm import (
-    Loss,
     SolverSettings,
     Training,
     fit_attributes,

@@ -1,0 +1,54 @@
+"""The words that parameters take, for the library and the command line alike.
+
+This module imports nothing but `typing`: the command line's help needs the words, and must not wait
+for NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+__all__ = [
+    "KERNEL_PARAMETERS",
+    "ActivationName",
+    "Convention",
+    "Form",
+    "FourierKernel",
+    "KernelName",
+    "Landmarks",
+    "Loss",
+    "PairsName",
+    "Scope",
+    "Target",
+    "Weighting",
+    "words",
+]
+
+PairsName = Literal["kept", "dropped", "gain", "absdiff"]
+Scope = Literal["query", "global"]
+Weighting = Literal["pairs", "documents", "queries"]
+Target = Literal["label", "gain"]
+Form = Literal["auto", "primal", "dual"]
+Loss = Literal["squared_hinge", "squared"]
+ActivationName = Literal["linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine"]
+KernelName = Literal[
+    "rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax", "precomputed"
+]
+FourierKernel = Literal["rbf", "laplacian", "cauchy"]
+Landmarks = Literal["uniform", "kmeans", "rpcholesky"]
+Convention = Literal["default", "letor", "trec", "lightgbm", "sklearn"]
+
+# The kernels of rows x and z, and which parameters each heeds.
+KERNEL_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "rbf": ("gamma",),  # exp(−gamma ‖x − z‖²)
+    "laplacian": ("gamma",),  # exp(−gamma ‖x − z‖₁)
+    "polynomial": ("gamma", "degree", "coef0"),  # (gamma xᵀz + coef0)^degree
+    "linear": (),  # xᵀz
+    "tanimoto": (),  # xᵀz / (‖x‖² + ‖z‖² − xᵀz), 1 for 0 / 0
+    "minmax": (),  # Σ min(x, z) / Σ max(x, z), 1 for 0 / 0
+}
+
+
+def words(literal: object) -> tuple[str, ...]:
+    """Return the words of a type of them."""
+    return get_args(literal)
