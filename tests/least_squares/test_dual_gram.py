@@ -156,7 +156,9 @@ def test_a_kernel_that_is_made_of_rows(problem, settings, kernel, sparse):
     if given_K.has_pairs(settings).sum() < 2:
         return
     scores = [
-        leave_out.leave_query_out(data, total.settings, total.decompose(), alphas, lambda total=total: total)
+        leave_out.leave_query_out(
+            data, total.settings, total.decompose(), alphas, lambda total=total: total
+        )
         for data, total in ((made_K, one), (given_K, other))
     ]
     assert_scores(*scores, problem.y)
@@ -177,7 +179,9 @@ def test_leave_query_out_of_a_large_problem(monkeypatch, block_bytes):
     alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
     for alpha, coef in zip(alphas, ridge.coef(alphas), strict=True):
         assert_scores(K @ coef, K @ explicit(problem, K, settings, alpha), y)
-    scores = leave_out.leave_query_out(data, total.settings, ridge, alphas, lambda total=total: total)
+    scores = leave_out.leave_query_out(
+        data, total.settings, ridge, alphas, lambda total=total: total
+    )
     rows = np.arange(len(y))
     splits = [(rows[problem.query != q], rows[problem.query == q]) for q in range(12)]
     for (_, test), expected in zip(
@@ -203,7 +207,9 @@ def test_directions_that_queries_barely_see():
         expected = K @ explicit(problem, K, settings, alphas[0])
         assert_scores(K @ ridge.coef(alphas)[0], expected, problem.y, tolerance)
         assert_scores(K @ total.solve(alphas[0]), expected, problem.y, tolerance)
-        scores = leave_out.leave_query_out(data, total.settings, ridge, alphas, lambda total=total: total)
+        scores = leave_out.leave_query_out(
+            data, total.settings, ridge, alphas, lambda total=total: total
+        )
         expected = np.hstack(refits(problem, K, settings, alphas, splits))
         assert_scores(scores, expected, problem.y, tolerance)
 
@@ -217,7 +223,9 @@ def assert_held_out(problem, settings, tolerances):
     total = DualGram(data, settings)
     ridge = total.decompose()
     alphas = ridge.eigenvalues.max() * 10.0 ** np.arange(0, -2 * len(tolerances), -2)
-    scores = leave_out.leave_query_out(data, total.settings, ridge, alphas, lambda total=total: total)
+    scores = leave_out.leave_query_out(
+        data, total.settings, ridge, alphas, lambda total=total: total
+    )
     rows = np.arange(len(problem.y))
     splits = [(rows[problem.query != q], rows[problem.query == q]) for q in set(problem.query)]
     expected = refits(problem, K, settings, alphas, splits)
@@ -256,7 +264,9 @@ def test_leave_query_out(problem, settings, kernel):
     total = DualGram(data, settings)
     ridge = total.decompose()
     alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
-    scores = leave_out.leave_query_out(data, total.settings, ridge, alphas, lambda total=total: total)
+    scores = leave_out.leave_query_out(
+        data, total.settings, ridge, alphas, lambda total=total: total
+    )
     rows = np.arange(len(problem.y))
     queries = [rows[problem.query == q] for q in np.unique(problem.query)]
     splits = [(np.setdiff1d(rows, test), test) for test in queries]

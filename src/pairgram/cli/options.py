@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from pairgram._support import words
+from pairgram._support import words as vocabulary
 from pairgram._support.files import shown
 from pairgram.cli.inputs import is_stdin, load_scores, name_of, opened, same_file
 
@@ -38,7 +38,7 @@ __all__ = [
     "words_of_options",
 ]
 
-CONVENTION_NAMES = words.words(words.Convention)
+CONVENTION_NAMES = vocabulary.words(vocabulary.Convention)
 
 File = Annotated[
     Path,
@@ -160,7 +160,7 @@ def metric_of(name: str, convention: str) -> Metric:
         known = ", ".join(CONVENTION_NAMES)
         raise ValueError(f"--convention must be one of {known}, got {convention!r}")
     try:
-        return get_metric(name, cast(words.Convention, convention))
+        return get_metric(name, cast(vocabulary.Convention, convention))
     except ValueError as error:
         raise ValueError(f"--metric: {error}") from None
 
