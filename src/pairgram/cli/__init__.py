@@ -1,75 +1,23 @@
-"""The command line. A module holds a command or two; `models` is the table of models."""
+"""The command line, ``pairgram``. A module holds a command or two; `models` is the table of models.
+
+Imports public names, and what it shows of every room below. It needs typer and rich, the extra
+``pairgram[cli]``; nothing else in this package does.
+"""
 
 from __future__ import annotations
 
-import io
 import sys
-from typing import Annotated
 
-import typer
-
-from pairgram.cli.demo import demo
-from pairgram.cli.fitting import cv, train
-from pairgram.cli.inspection import inspect
-from pairgram.cli.protocol import letor
-from pairgram.cli.report import Command, Commands, print_lines
-from pairgram.cli.scoring import evaluate, predict
-
-__all__ = ["app", "main"]
-
-app = typer.Typer(
-    cls=Commands,
-    name="pairgram",
-    add_completion=False,
-    invoke_without_command=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-for command in (train, predict, evaluate, cv, letor, inspect, demo):
-    app.command(cls=Command)(command)
+__all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a name that it cannot encode is no error
-            stream.reconfigure(errors="replace")
-    app(prog_name="pairgram")
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from pairgram import __version__
-
-        print_lines([f"pairgram {__version__}"])
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    context: typer.Context,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
-    ] = False,
-) -> None:
-    """Learning to rank from one small matrix: pairwise least squares on LETOR files.
-
-    A LETOR (SVMlight) file has a line per document, "label qid:ID index:value ... # comment",
-    may be packed by gzip, xz or bzip2, and may come by standard input, as "-". An ID is a number or
-    text of at most 255 bytes without blanks, without "#", and without ":" behind a digit, as in a
-    feature. Results go to standard output, all else to standard error; errors are one line and
-    exit code 2.
-
-    \b
-    Start with:
-      pairgram demo
-      pairgram train train.txt --output model.safetensors
-      pairgram predict model.safetensors test.txt --output scores.txt
-      pairgram evaluate test.txt --scores scores.txt
-    """
-    if context.invoked_subcommand is None:
-        print_lines([context.get_help()])
+    """Run the command line, or say in one line what it lacks."""
+    try:
+        from pairgram.cli.app import run
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("typer", "rich", "click"):
+            raise
+        sys.stderr.write("pairgram: the command line needs: pip install 'pairgram[cli]'\n")
+        sys.exit(2)
+    run()

@@ -102,7 +102,7 @@ def train(
     opt.require_ids(file, data, search, one_query)
     opt.warn_of_no_ids(file, data)
     start = time.perf_counter()
-    with opt.words_of_options(), working("fitting"), one_query_meant():
+    with opt.warnings_as_notes(), working("fitting"), one_query_meant():
         search.fit(data.X, data.y, qid=data.qid, validation=held_out)
     seconds = time.perf_counter() - start
     search.save(output)
@@ -170,7 +170,7 @@ def cv(
     data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=settings.n_threads)
     opt.warn_of_no_ids(file, data)
     start = time.perf_counter()
-    with opt.words_of_options(), working("fitting"), one_query_meant():
+    with opt.warnings_as_notes(), working("fitting"), one_query_meant():
         search.fit(data.X, data.y, qid=data.qid)
     seconds = time.perf_counter() - start
     held_by, path = _held_out(entry, search), tried(search)

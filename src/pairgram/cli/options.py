@@ -35,7 +35,7 @@ __all__ = [
     "require_ids",
     "size_of",
     "warn_of_no_ids",
-    "words_of_options",
+    "warnings_as_notes",
 ]
 
 CONVENTION_NAMES = vocabulary.words(vocabulary.Convention)
@@ -80,47 +80,18 @@ Sparse = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def _range_option(match: re.Match[str]) -> str:
-    ends = "by default" if match[2] == "None" else f"{float(match[3]):g}:{float(match[4]):g}"
-    return f"--{match[1]}-range {ends}"
-
-
-# What a message of the library says, and what the command line says instead.
-_WORDS = (
-    (r"pass sparse=True", "use --sparse"),
-    (r" \(zero_based=True counts from 0\)", ""),
-    (r"^scoring='([^']*)'", r"--metric \1"),
-    (r"^scale=True", "--scale"),
-    (r"give a bias_range such as \(0, 1\)", "give --bias-range 0:1"),
-    (r"\b(bias|weight)_range=(None|\(([^,]*), ([^)]*)\))", _range_option),
-    (r"such as \(0, 1\), the default", "such as 0:1, the default"),
-    (r", as with StandardScaler or MinMaxScaler in a Pipeline", ""),
-)
-
-
 @contextmanager
-def words_of_options() -> Iterator[None]:
-    """Say in errors what an option is called here, and not what the library calls it.
-
-    The library's warnings become notes, one line each.
-    """
+def warnings_as_notes() -> Iterator[None]:
+    """Print the library's warnings as notes, one line each."""
     from pairgram.cli.report import warn
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
             yield
-        except ValueError as error:
-            raise ValueError(_in_words_of_options(str(error))) from None
         finally:
             for message in dict.fromkeys(str(warning.message) for warning in caught):
-                warn(f"warning: {_in_words_of_options(message)}")
-
-
-def _in_words_of_options(message: str) -> str:
-    for words, own in _WORDS:
-        message = re.sub(words, own, message)
-    return message
+                warn(f"warning: {message}")
 
 
 def is_stream(path: Path) -> bool:
@@ -188,7 +159,7 @@ def load_data(
     from pairgram.datasets.letor_load import read_letor
 
     name = name_of(path)
-    with working(f"reading {name}"), words_of_options(), opened(path) as file:
+    with working(f"reading {name}"), warnings_as_notes(), opened(path) as file:
         return LetorData(
             *read_letor(
                 file,

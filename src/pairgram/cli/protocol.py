@@ -153,7 +153,7 @@ def letor(
         sparse=sparse,
         n_threads=settings.n_threads,
     )
-    with opt.words_of_options():
+    with opt.warnings_as_notes():
         report = run_protocol(
             folder, progress(folds, "folds", N_FOLDS), model, entry, settings, scoring, convention
         )
