@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
@@ -53,10 +53,15 @@ def check_positive(name: str, value: Any) -> float:
     return float(value)
 
 
-def check_text(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """Return `value`; a ValueError unless it is one of `choices`."""
-    if not (isinstance(value, str) and value in choices):
-        raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")
+def check_text(name: str, value: Any, choices: Iterable[str], others: str = "") -> str:
+    """Return `value`; a ValueError unless it is one of `choices`.
+
+    `others` says what else the caller takes, and has looked for.
+    """
+    known = tuple(choices)
+    if not (isinstance(value, str) and value in known):
+        wanted = ", ".join([*map(repr, known), *([others] if others else [])])
+        raise ValueError(f"{name} must be {'one of ' * (len(known) > 1)}{wanted}, got {value!r}")
     return str(value)
 
 

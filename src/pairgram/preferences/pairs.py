@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
+from pairgram._support.checks import check_text
 
 __all__ = ["PairSettings", "Pairs", "Scope", "Target", "Weighting"]
 
@@ -43,11 +44,11 @@ class PairSettings:
 
     def __post_init__(self) -> None:
         if not (self.pairs is None or callable(self.pairs)):
-            others = " a callable w(y_i, y_j), or None (no pairs: least squares on rows)"
-            _check_choice("pairs", self.pairs, ("kept", "dropped", *OMEGAS), others)
-        _check_choice("scope", self.scope, ("query", "global"))
-        _check_choice("weighting", self.weighting, ("pairs", "documents", "queries"))
-        _check_choice("target", self.target, ("label", "gain"))
+            others = "a callable w(y_i, y_j), or None (no pairs: least squares on rows)"
+            check_text("pairs", self.pairs, ("kept", "dropped", *OMEGAS), others)
+        check_text("scope", self.scope, ("query", "global"))
+        check_text("weighting", self.weighting, ("pairs", "documents", "queries"))
+        check_text("target", self.target, ("label", "gain"))
 
     @property
     def kind(self) -> str:
@@ -112,9 +113,3 @@ class PairSettings:
                     f"{weights[i, j]} for labels {values[i]} and {values[j]}"
                 )
         return values, np.ascontiguousarray(weights)
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...], more: str = "") -> None:
-    if not isinstance(value, str) or value not in choices:
-        wanted = ", ".join(map(repr, choices)) + ("," + more if more else "")
-        raise ValueError(f"{name} must be one of {wanted}; got {value!r}")
