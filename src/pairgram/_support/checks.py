@@ -38,10 +38,12 @@ def check_flag(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be True or False, got {value!r}")
 
 
-def check_size(name: str, value: Any) -> int:
-    """Return `value` as an int; a ValueError unless it is an integer ≥ 1."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+def check_size(name: str, value: Any, low: int = 1, high: int | None = None) -> int:
+    """Return `value` as an int; a ValueError unless it is an integer ≥ `low`, and ≤ `high`."""
+    integer = isinstance(value, Integral) and not isinstance(value, bool)
+    if not integer or value < low or (high is not None and value > high):
+        wanted = f">= {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{name} must be an integer {wanted}, got {value!r}")
     return int(value)
 
 
