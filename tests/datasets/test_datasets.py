@@ -777,23 +777,23 @@ def test_make_ranking_is_seeded(make):
 
 
 @pytest.mark.parametrize(
-    ("options", "error"),
+    "options",
     [
-        ({"n_queries": 0}, ValueError),
-        ({"n_queries": 2.0}, TypeError),
-        ({"n_documents": (5, 4)}, ValueError),
-        ({"n_documents": (1, 2, 3)}, ValueError),
-        ({"n_features": True}, TypeError),
-        ({"n_informative": 21}, ValueError),
-        ({"n_levels": 0}, ValueError),
-        ({"noise": -1}, ValueError),
-        ({"noise": "much"}, TypeError),
-        ({"query_effect": np.nan}, ValueError),
-        ({"random_state": -1}, ValueError),
+        {"n_queries": 0},
+        {"n_queries": 2.0},
+        {"n_documents": (5, 4)},
+        {"n_documents": (1, 2, 3)},
+        {"n_features": True},
+        {"n_informative": 21},
+        {"n_levels": 0},
+        {"noise": -1},
+        {"noise": "much"},
+        {"query_effect": np.nan},
+        {"random_state": -1},
     ],
 )
-def test_make_ranking_names_what_is_wrong(options, error):
-    with pytest.raises(error, match=next(iter(options))):
+def test_make_ranking_names_what_is_wrong(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
         make_ranking(**options)
 
 

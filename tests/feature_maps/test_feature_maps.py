@@ -231,7 +231,7 @@ def test_models_with_python_code_are_not_saved(data, tmp_path):
         ({"activation": 3}, "activation must be of"),
         ({"weight_range": (1, -1)}, "weight_range must be a pair low <= high"),
         ({"bias_range": 3}, "bias_range must be a pair of numbers, got 3"),
-        ({"distribution": "cauchy"}, "distribution must be 'uniform' or 'normal'"),
+        ({"distribution": "cauchy"}, "distribution must be one of 'uniform', 'normal', got"),
     ],
 )
 def test_wrong_parameters(parameters, message):

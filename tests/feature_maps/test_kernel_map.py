@@ -566,7 +566,7 @@ def test_a_named_kernel_that_overflows_is_refused():
     ("feature_map", "message"),
     [
         (RandomFourier(0), "n_components must be an integer >= 1, got 0"),
-        (RandomFourier(kernel="linear"), "kernel must be 'rbf' or 'laplacian' or 'cauchy', got"),
+        (RandomFourier(kernel="linear"), "kernel must be one of 'rbf', 'laplacian', 'cauchy', got"),
         (RandomFourier(gamma=0), "gamma must be a finite number > 0, got 0"),
         (RandomFourier(gamma="scale"), "gamma must be a finite number > 0, got 'scale'"),
         (RandomFourier(orthogonal=1), "orthogonal must be True or False"),
@@ -579,7 +579,7 @@ def test_a_named_kernel_that_overflows_is_refused():
         (Nystroem(degree=1001), "degree must be an integer from 1 to 1000, got 1001"),
         (Nystroem(coef0=-1), "coef0 must be a finite number >= 0, got -1"),
         (Nystroem(n_components=True), "n_components must be an integer >= 1, got True"),
-        (Nystroem(landmarks="best"), "landmarks must be 'uniform' or 'kmeans' or 'rpcholesky'"),
+        (Nystroem(landmarks="best"), "landmarks must be one of 'uniform', 'kmeans', 'rpcholesky'"),
         (Nystroem(tol=-1), "tol must be a finite number >= 0, got -1"),
         (Nystroem(n_threads=0), "n_threads must be None or an integer >= 1, got 0"),
     ],

@@ -597,7 +597,7 @@ def test_the_kernel_is_not_made_where_its_system_has_no_room(
     monkeypatch.setattr(memory, "available_memory", lambda: needed)
     model.fit(X, np.arange(10.0))
     monkeypatch.setattr(memory, "available_memory", lambda: needed - 1)
-    with pytest.raises(MemoryError, match=rf"dual form of 10 rows .*\({per_square} n² bytes"):
+    with pytest.raises(MemoryError, match=rf"dual form of 10 rows, .*\({per_square} n² bytes"):
         model.fit(X, np.arange(10.0))
 
 

@@ -160,7 +160,7 @@ def test_sparse_rows_in_dense_blocks(monkeypatch):
 
 def test_a_gram_matrix_that_does_not_fit_is_refused():
     X = sp.csr_array((np.ones(2), ([0, 1], [0, 10_000_000])), shape=(2, 20_000_000))
-    with pytest.raises(MemoryError, match=r"20000000 features takes .* GiB"):
+    with pytest.raises(MemoryError, match=r"20000000 features, with its temporaries, takes .* GiB"):
         Pairgram.from_rows(X, [0, 1])
 
 
@@ -285,7 +285,7 @@ def test_mismatches_are_refused():
         ({"pairs": "tied"}, "pairs must be one of 'kept', 'dropped', 'gain', 'absdiff'"),
         ({"scope": "all"}, "scope must be one of 'query', 'global'"),
         ({"weighting": None}, "weighting must be one of"),
-        ({"target": "y"}, "target must be one of 'label', 'gain'; got 'y'"),
+        ({"target": "y"}, "target must be one of 'label', 'gain', got 'y'"),
     ],
 )
 def test_wrong_settings_are_named(settings, message):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
@@ -38,10 +38,12 @@ def check_flag(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be True or False, got {value!r}")
 
 
-def check_size(name: str, value: Any) -> int:
-    """Return `value` as an int; a ValueError unless it is an integer ≥ 1."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+def check_size(name: str, value: Any, low: int = 1, high: int | None = None) -> int:
+    """Return `value` as an int; a ValueError unless it is an integer ≥ `low`, and ≤ `high`."""
+    integer = isinstance(value, Integral) and not isinstance(value, bool)
+    if not integer or value < low or (high is not None and value > high):
+        wanted = f">= {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{name} must be an integer {wanted}, got {value!r}")
     return int(value)
 
 
@@ -53,10 +55,15 @@ def check_positive(name: str, value: Any) -> float:
     return float(value)
 
 
-def check_text(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """Return `value`; a ValueError unless it is one of `choices`."""
-    if not (isinstance(value, str) and value in choices):
-        raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")
+def check_text(name: str, value: Any, choices: Iterable[str], others: str = "") -> str:
+    """Return `value`; a ValueError unless it is one of `choices`.
+
+    `others` says what else the caller takes, and has looked for.
+    """
+    known = tuple(choices)
+    if not (isinstance(value, str) and value in known):
+        wanted = ", ".join([*map(repr, known), *([others] if others else [])])
+        raise ValueError(f"{name} must be {'one of ' * (len(known) > 1)}{wanted}, got {value!r}")
     return str(value)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pairgram._support.checks import check_at_least_zero, check_size
 
 __all__ = ["make_ranking"]
 
@@ -62,7 +63,7 @@ def make_ranking(
 
     Raises
     ------
-    ValueError, TypeError
+    ValueError
         If a number is out of its range, or no number.
 
     Notes
@@ -81,15 +82,15 @@ def make_ranking(
     >>> X.shape[1], len(set(qid.tolist()))
     (20, 3)
     """
-    n_queries = _check_count(n_queries, "n_queries", 1)
-    n_features = _check_count(n_features, "n_features", 1)
-    n_levels = _check_count(n_levels, "n_levels", 1)
-    n_factors = _check_count(n_factors, "n_factors", 0)
-    noise = _check_scale(noise, "noise")
-    query_effect = _check_scale(query_effect, "query_effect")
+    n_queries = check_size("n_queries", n_queries)
+    n_features = check_size("n_features", n_features)
+    n_levels = check_size("n_levels", n_levels)
+    n_factors = check_size("n_factors", n_factors, 0)
+    noise = check_at_least_zero("noise", noise)
+    query_effect = check_at_least_zero("query_effect", query_effect)
     if n_informative is None:
         n_informative = max(1, round(0.3 * n_features))
-    n_informative = _check_count(n_informative, "n_informative", 0, n_features)
+    n_informative = check_size("n_informative", n_informative, 0, n_features)
     rng = _as_random(random_state)
     sizes = _draw_sizes(rng, n_queries, n_documents)
     qid = np.repeat(np.arange(n_queries, dtype=np.int64), sizes)
@@ -115,29 +116,12 @@ def make_ranking(
     return X, y, qid
 
 
-def _check_count(value: Any, name: str, low: int, high: int | None = None) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < low or (high is not None and value > high):
-        wanted = f">= {low}" if high is None else f"from {low} to {high}"
-        raise ValueError(f"{name} must be {wanted}, got {value}")
-    return int(value)
-
-
-def _check_scale(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    if not (np.isfinite(value) and value >= 0):
-        raise ValueError(f"{name} must be finite and >= 0, got {value}")
-    return float(value)
-
-
 def _as_random(random_state: object) -> np.random.RandomState | np.random.Generator:
     if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
         return random_state
     if random_state is None:
         return np.random.default_rng()
-    return np.random.default_rng(_check_count(random_state, "random_state", 0))
+    return np.random.default_rng(check_size("random_state", random_state, 0))
 
 
 def _draw_sizes(
@@ -146,11 +130,11 @@ def _draw_sizes(
     n_documents: int | Sequence[int],
 ) -> NDArray[np.int64]:
     if not isinstance(n_documents, Sequence):
-        return np.full(n_queries, _check_count(n_documents, "n_documents", 1), dtype=np.int64)
+        return np.full(n_queries, check_size("n_documents", n_documents), dtype=np.int64)
     if len(n_documents) != 2:
         raise ValueError(f"n_documents must be an integer or (low, high), got {n_documents!r}")
-    low = _check_count(n_documents[0], "n_documents[0]", 1)
-    high = _check_count(n_documents[1], "n_documents[1]", low)
+    low = check_size("n_documents[0]", n_documents[0])
+    high = check_size("n_documents[1]", n_documents[1], low)
     draws = rng.random(n_queries) if isinstance(rng, np.random.Generator) else rng.rand(n_queries)
     return low + np.floor(draws * (high - low + 1)).astype(np.int64)
 

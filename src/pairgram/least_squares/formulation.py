@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse
 
-from pairgram._support.checks import first_not_finite
+from pairgram._support.checks import check_text, first_not_finite
 from pairgram._support.types import Vector
 from pairgram._support.words import Form, words
 from pairgram.feature_maps.base import is_compiled
@@ -84,10 +84,7 @@ class Coordinates:
         MemoryError
             If the dual of features does not fit the memory; nothing is computed then.
         """
-        if form not in words(Form):
-            raise ValueError(
-                f"form must be one of {', '.join(map(repr, words(Form)))}, got {form!r}"
-            )
+        check_text("form", form, words(Form))
         if kernel and form == "primal":
             raise ValueError(
                 f"form='primal' needs features: kernel={data.feature_map.kernel!r} has the dual"

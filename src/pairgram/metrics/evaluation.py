@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pairgram._support.checks import check_text
 from pairgram._support.words import Convention
 from pairgram.metrics.metric import Metric, evaluate_metrics
 from pairgram.metrics.options import (
@@ -162,10 +163,7 @@ def get_metric(
     >>> get_metric("p@3")([2, 1, 0], [3, 2, 1])
     0.6666666666666666
     """
-    preset = CONVENTIONS.get(convention)
-    if preset is None:
-        known = ", ".join(map(repr, CONVENTIONS))
-        raise ValueError(f"convention must be one of {known}, got {convention!r}")
+    preset = CONVENTIONS[check_text("convention", convention, CONVENTIONS)]
     text = name if isinstance(name, str) else ""
     match = re.fullmatch(r"([a-z0-9_]+)(?:@([1-9][0-9]{0,18}))?", text)
     if match is None or match[1] not in FAMILIES:

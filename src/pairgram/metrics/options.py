@@ -9,6 +9,8 @@ from math import isfinite, nan
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
+from pairgram._support.checks import check_text
+
 __all__ = [
     "CHOICES",
     "CONVENTIONS",
@@ -110,10 +112,7 @@ def check_option(option: str, default: Any, value: Any) -> Any:
     if value is None:
         return default
     if option in CHOICES:
-        if value not in CHOICES[option]:
-            known = ", ".join(map(repr, CHOICES[option]))
-            raise ValueError(f"{option} must be one of {known}, got {value!r}")
-        return value
+        return check_text(option, value, CHOICES[option])
     if option == "empty" and value == "skip":
         return value
     try:

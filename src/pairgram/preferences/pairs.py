@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
-from pairgram._support.words import PairsName, Scope, Target, Weighting
+from pairgram._support.checks import check_text
+from pairgram._support.words import PairsName, Scope, Target, Weighting, words
 
 __all__ = [
     "PairSettings",
@@ -44,15 +44,15 @@ class PairSettings:
 
     def __post_init__(self) -> None:
         if not (self.pairs is None or callable(self.pairs)):
-            others = " a callable w(y_i, y_j), or None (no pairs: least squares on rows)"
-            _check_choice("pairs", self.pairs, ("kept", "dropped", *OMEGAS), others)
-        _check_choice("scope", self.scope, ("query", "global"))
-        _check_choice("weighting", self.weighting, ("pairs", "documents", "queries"))
-        _check_choice("target", self.target, ("label", "gain"))
+            others = "a callable w(y_i, y_j), or None (no pairs: least squares on rows)"
+            check_text("pairs", self.pairs, words(PairsName), others)
+        check_text("scope", self.scope, words(Scope))
+        check_text("weighting", self.weighting, words(Weighting))
+        check_text("target", self.target, words(Target))
 
     @property
     def kind(self) -> str:
-        """The name that the kernels know: none, kept, dropped or omega."""
+        """The name that compiled code knows: none, kept, dropped or omega."""
         if self.pairs is None:
             return "none"
         return self.pairs if self.pairs in ("kept", "dropped") else "omega"
@@ -113,9 +113,3 @@ class PairSettings:
                     f"{weights[i, j]} for labels {values[i]} and {values[j]}"
                 )
         return values, np.ascontiguousarray(weights)
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...], more: str = "") -> None:
-    if not isinstance(value, str) or value not in choices:
-        wanted = ", ".join(map(repr, choices)) + ("," + more if more else "")
-        raise ValueError(f"{name} must be one of {wanted}; got {value!r}")
