@@ -255,8 +255,8 @@ def test_tables_of_chen_ranksvm(papers, fold, tmp_path, monkeypatch):
     folds = [fold] * 5
     for way, kind in (
         (chen.LINEAR, None),
-        (chen.NYSTROEM, pairgram.RankNystroem),
-        (chen.FOURIER, pairgram.RankRandomFourier),
+        (chen.NYSTROEM, pairgram.Nystroem),
+        (chen.FOURIER, pairgram.RandomFourier),
     ):
         C, gamma, best = chen.choose(way, folds, 1)
         rows = chen.table_rows(way, folds, C, gamma, 2, 1)
@@ -271,7 +271,8 @@ def test_tables_of_chen_ranksvm(papers, fold, tmp_path, monkeypatch):
         np.testing.assert_allclose(rows[0, chen.ROWS.index("validation MAP")], best, rtol=1e-12)
         model = pairgram.RankSVM(C)
         if kind is not None:
-            model = kind(C, n_components=12, gamma=gamma, random_state=0)
+            features = kind(n_components=12, gamma=gamma, random_state=0)
+            model = pairgram.RankSVM(C, feature_map=features)
         X, y, qid = fold.test
         scores = model.fit(fold.train.X, fold.train.y, qid=fold.train.qid).predict(X)
         for row, name in (("MAP", "map"), ("NDCG@3", "ndcg@3"), ("MeanNDCG", "mean_ndcg")):
@@ -290,7 +291,9 @@ def test_figure_and_times_of_chen_ranksvm(papers, fold, tmp_path, monkeypatch, c
     assert curve.shape == (4, 2)
     found = []
     for seed in range(2):
-        model = pairgram.RankRandomFourier(0.1, n_components=12, gamma=1, random_state=seed)
+        model = pairgram.RankSVM(
+            0.1, feature_map=pairgram.RandomFourier(n_components=12, gamma=1, random_state=seed)
+        )
         scores = model.fit(fold.train.X, fold.train.y, qid=fold.train.qid).predict(fold.test.X)
         metric = pairgram.get_metric("map", "letor")
         found.append(metric(fold.test.y, scores, fold.test.qid))

@@ -42,7 +42,7 @@ MODELS = {
     "MPRank, rbf": pg.MPRank(kernel="rbf"),
     "RankSVM": pg.RankSVM(),
     "RankSVMCV": pg.RankSVMCV(cv=3),
-    "RankNystroem": pg.RankNystroem(n_components=10, random_state=0),
+    "RankNystroem": pg.RankSVM(feature_map=pg.Nystroem(n_components=10, random_state=0)),
 }
 SIZES = [1e50, 1e100, 1e153, 1e200, 1e-50, 1e-100, 1e-120, 1e-153, 1e-180, 1e-200, 1e-300]
 

@@ -139,10 +139,9 @@ def test_searches_score_what_refits_score(pairs, options, cv):
     else:
         splits = None
     train = folds == 0 if cv == "validation" else np.ones(len(y), dtype=bool)
-    if cv == "validation":
-        splits = (X[~train], y[~train], qid[~train])
+    held = (X[~train], y[~train], qid[~train]) if cv == "validation" else None
     model = search(pairs, Cs, cv=splits, scoring="msd", random_state=1, **options)
-    model.fit(X[train], y[train], qid=qid[train])
+    model.fit(X[train], y[train], qid=qid[train], validation=held)
     expected = []
     for C in Cs:
         scores = np.zeros(len(y))
@@ -246,9 +245,12 @@ def test_a_saved_model_gives_the_same_scores(model, tmp_path):
 
 def test_a_search_reports_the_C_that_was_given():
     X, y, qid = make_ranking(10, 8, random_state=0)
-    model = PairwiseELMCV([3.0, 49.0, 0.3]).fit(X, y, qid=qid)
-    assert model.Cs_.tolist() == model.cv_results_["param_C"].tolist() == [0.3, 3.0, 49.0]
-    assert model.C_ in model.Cs_
+    Cs = [3.0, 49.0, 0.3]  # the inverse of the inverse of 49 is another number
+    model = PairwiseELMCV(Cs).fit(X, y, qid=qid)
+    assert model.Cs_.tolist() == model.cv_results_["param_C"].tolist() == Cs
+    assert model.cv_results_["params"] == [{"C": C, "pairs": "kept"} for C in Cs]
+    assert model.C_ in Cs
+    assert PointwiseELMCV(Cs).fit(X, y, qid=qid).cv_results_["params"] == [{"C": C} for C in Cs]
 
 
 @pytest.mark.parametrize(

@@ -177,12 +177,14 @@ def test_splits_that_are_no_partition():
 def test_a_validation_set():
     X, y = problem(n=40)
     Xv, yv = problem(seed=1, n=20)
-    model = ELMRankCV(**GRID, cv=(Xv, yv), n_nodes=6, n_estimators=2, random_state=1).fit(X, y)
+    model = ELMRankCV(**GRID, n_nodes=6, n_estimators=2, random_state=1)
+    model.fit(X, y, validation=(Xv, yv))
     for i, alpha in enumerate(model.alphas_):
         for j, C in enumerate(model.Cs_):
             one = ELMRank(alpha, C, n_nodes=6, n_estimators=2, random_state=1).fit(X, y)
             expected = get_metric("msd")(yv, one.predict(Xv))
             np.testing.assert_allclose(model.scores_[i, j], expected, rtol=1e-8)
+    assert not any(name.startswith("split") for name in model.cv_results_)
 
 
 def test_the_choice_and_its_refit():
@@ -303,7 +305,7 @@ def test_parameters_of_elm_rank(parameters, message):
     [
         ({"alphas": [-1.0]}, "alphas must be finite and >= 0"),
         ({"Cs": [-1.0]}, "Cs must be finite and > 0"),
-        ({"cv": None}, "cv must be"),
+        ({"cv": (np.ones((3, 5)), np.ones(3))}, "cv must not be a validation set: give it to fit"),
         ({"weight_range": []}, "must not be empty"),
         ({"weight_range": [(-1, 1, 2)]}, "weight_range must be a pair"),
         ({"scoring": "ndcg@5"}, "labels >= 0"),
@@ -348,12 +350,12 @@ def test_folds_of_few_rows_hold_two_each():
     """A fold of one row has no pair to score."""
     X, y, _ = make_ranking(1, 10, 3, random_state=0)
     named = {"n_nodes": 4, "random_state": 0}
-    few = ELMRankCV([0.1, 1.0], [1.0], **named).fit(X, y)
+    few = ELMRankCV([0.1, 1.0], [1.0], cv=10, **named).fit(X, y)
     five = ELMRankCV([0.1, 1.0], [1.0], cv=5, **named).fit(X, y)
     np.testing.assert_array_equal(few.scores_, five.scores_)
-    many = fit_many(ELMRankCV([0.1, 1.0], [1.0], **named), [(X, y)], on_error="raise")
+    many = fit_many(ELMRankCV([0.1, 1.0], [1.0], cv=10, **named), [(X, y)], on_error="raise")
     np.testing.assert_array_equal(many.models[0].scores_, five.scores_)
     with pytest.raises(ValueError, match="the training rows of split 0 have no pairs"):
         ELMRankCV(**named).fit(X[:2], y[:2])
     with pytest.raises(ValueError, match="n_splits=10 needs as many queries, got 5"):
-        ELMRankCV(**named).fit(X, y, qid=np.arange(10) // 2)
+        ELMRankCV(cv=10, **named).fit(X, y, qid=np.arange(10) // 2)

@@ -6,7 +6,6 @@ import scipy.sparse as sp
 
 from pairgram import (
     Nystroem,
-    RankNystroem,
     RankRLS,
     RankRLSCV,
     RankSVM,
@@ -73,7 +72,7 @@ def test_sparse_rows_have_the_same_bits(dtype):
         for ranker in (
             RankRLS(0.1, feature_map=feature_map),
             RankSVM(0.1, feature_map=feature_map),
-            RankNystroem(0.1, kernel="tanimoto", **named),
+            RankSVM(0.1, feature_map=Nystroem(kernel="tanimoto", **named)),
         ):
             dense = ranker.fit(X, y, qid=qid).predict(X)
             assert dense.dtype == dtype
@@ -121,7 +120,7 @@ def test_files_hold_the_models(tmp_path, kind):
     named = {"n_components": 40, "random_state": 0}
     for model in (
         RankRLS(feature_map=Nystroem("tanimoto", **named)),
-        RankNystroem(0.1, kernel="tanimoto", **named),
+        RankSVM(0.1, feature_map=Nystroem(kernel="tanimoto", **named)),
     ):
         model.fit(kind(X), y, qid=qid).save(tmp_path / "model")
         loaded = load_model(tmp_path / "model")

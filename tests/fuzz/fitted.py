@@ -22,8 +22,6 @@ from pairgram import (
     PointwiseELMCV,
     RandomFourier,
     RandomNodes,
-    RankNystroem,
-    RankRandomFourier,
     RankRLS,
     RankRLSCV,
     RankSVM,
@@ -78,8 +76,8 @@ def estimators():
     yield "PairwiseELMCV", PairwiseELMCV([1.0, 4.0], kernel="rbf", gamma=[0.5, 1.0])
     yield "RankSVM", RankSVM(loss="squared", weighting="queries", memory_limit=float("inf"))
     yield "RankSVMCV", RankSVMCV([0.1, 1.0], cv=2)
-    yield "RankNystroem", RankNystroem(n_components=4, random_state=0)
-    yield "RankRandomFourier", RankRandomFourier(n_components=4, random_state=0)
+    yield "RankNystroem", RankSVM(feature_map=Nystroem(n_components=4, random_state=0))
+    yield "RankRandomFourier", RankSVM(feature_map=RandomFourier(n_components=4, random_state=0))
     for preset in (MPRank, LSSVR):
         yield f"{preset.__name__}", preset()
         yield f"{preset.__name__} dual", preset(form="dual")

@@ -89,7 +89,7 @@ def test_rankers_and_their_files(tmp_path):
     search = pg.RankRLSCV([0.1, 1.0], kernel="minmax").fit(X, y, qid=qid)
     np.testing.assert_allclose(search.scores_, given.scores_, rtol=1e-9)
     assert search.gamma_ is None
-    svm = pg.RankNystroem(kernel="minmax", n_components=None).fit(X, y, qid=qid)
+    svm = pg.RankSVM(feature_map=pg.Nystroem(kernel="minmax", n_components=None)).fit(X, y, qid=qid)
     assert svm.predict(new).shape == (20,)
 
 

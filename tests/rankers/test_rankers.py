@@ -18,8 +18,6 @@ from pairgram import (
     PointwiseELM,
     RandomFourier,
     RandomNodes,
-    RankNystroem,
-    RankRandomFourier,
     RankRLS,
     RankRLSCV,
     RankSVM,
@@ -45,8 +43,8 @@ RANKERS = [
     LSSVR(kernel="rbf"),
     RankSVM(),
     RankSVMCV([0.1, 1.0], feature_map=[None, Nystroem(n_components=5, random_state=0)], cv=3),
-    RankNystroem(n_components=5, random_state=0),
-    RankRandomFourier(n_components=5, random_state=0),
+    RankSVM(feature_map=Nystroem(n_components=5, random_state=0)),
+    RankSVM(feature_map=RandomFourier(n_components=5, random_state=0)),
 ]
 each = pytest.mark.parametrize("ranker", RANKERS, ids=lambda ranker: type(ranker).__name__)
 

@@ -22,7 +22,6 @@ from pairgram import (
     QueryKFold,
     RandomFourier,
     RandomNodes,
-    RankRandomFourier,
     RankSVM,
     RankSVMCV,
     get_metric,
@@ -686,7 +685,7 @@ def test_rank_svm_in_scikit_learns_tools(data, routing):
     nodes = RandomFourier(20, random_state=0)
     for ranker, name in (
         (RankSVM(0.1, feature_map=nodes), "feature_map__gamma"),
-        (RankRandomFourier(0.1, n_components=20, random_state=0), "gamma"),
+        (RankSVM(0.1, feature_map=RandomFourier(n_components=20, random_state=0)), "gamma"),
     ):
         search = GridSearchCV(ranker, {name: [1e-3, 1e-1]}, cv=QueryKFold(3)).fit(X, y, qid=qid)
         assert search.best_estimator_.feature_map_.gamma_ == search.best_params_[name]
