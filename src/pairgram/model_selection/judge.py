@@ -181,11 +181,12 @@ class Judge:
         if data.query_weights is not None:
             weights = weights * data.query_weights
         means = np.atleast_1d(self.metric.mean(values, weights))
-        if split_of is None or self.splits is None:
-            squares = self.metric.mean((values - means[:, None]) ** 2, weights)
-            return Judged(means, np.sqrt(np.atleast_1d(squares)))
-        by_split = _means_of_runs(values, weights, split_of, len(self.splits))
-        return Judged(means, by_split.std(axis=0), by_split)
+        with np.errstate(over="ignore", invalid="ignore"):  # of losses whose squares overflow
+            if split_of is None or self.splits is None:
+                squares = self.metric.mean((values - means[:, None]) ** 2, weights)
+                return Judged(means, np.sqrt(np.atleast_1d(squares)))
+            by_split = _means_of_runs(values, weights, split_of, len(self.splits))
+            return Judged(means, by_split.std(axis=0), by_split)
 
     def _values(self, data: RankingData, scores: Vector) -> Vector:
         """Return the metric in every query, (n_models, n_queries), of scores that are finite."""
