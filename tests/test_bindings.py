@@ -190,6 +190,11 @@ def test_rows_in_the_basis_need_no_basis():
     )
 
 
+def test_a_basis_without_directions_gives_scores_0():
+    empty = {"basis": np.empty((2, 0)), "eigenvalues": np.empty(0), "projection": np.empty(0)}
+    np.testing.assert_array_equal(call("leave_query_out", **empty), np.zeros((2, N)))
+
+
 def test_block_rows():
     with pytest.raises(ValueError, match="block_rows"):
         call("gram", block_rows=-1)

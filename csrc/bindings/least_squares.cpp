@@ -37,13 +37,13 @@ py::tuple gram_array(const bound_problem& problem, const array<T>& features,
 }
 
 // The folds' first queries and the end of the last; every query is one where none are given.
-std::vector<std::int64_t> fold_bounds(const optional_array<std::int64_t>& folds,
-                                      std::ptrdiff_t n_queries) {
+buffer<std::int64_t> fold_bounds(const optional_array<std::int64_t>& folds,
+                                 std::ptrdiff_t n_queries) {
     if (folds) {
         const auto of_queries = queries_of(*folds, std::nullopt, n_queries);
         return {of_queries.offsets, of_queries.offsets + of_queries.n_queries + 1};
     }
-    std::vector<std::int64_t> bounds(size_of(n_queries + 1));
+    buffer<std::int64_t> bounds(n_queries + 1);
     std::iota(bounds.begin(), bounds.end(), std::int64_t{0});
     return bounds;
 }

@@ -40,21 +40,20 @@ bound_problem make_problem(const array<double>& labels, const array<std::int64_t
                            const std::string& weighting, const optional_array<double>& level_values,
                            const optional_array<double>& omega) {
     check(labels.ndim() == 1, "labels must be 1-d");
-    check(offsets.ndim() == 1 && offsets.size() > 0, "offsets must be 1-d, one more than queries");
-    const auto n_rows = labels.size(), n_queries = offsets.size() - 1;
-    check(!order || (order->ndim() == 1 && order->size() == n_rows),
-          "order must be 1-d with a value per row");
+    const auto n_rows = labels.size();
+    auto rows = queries_of(offsets, order, n_rows);
     if (row_weights) check_one_per("row_weights: 1-d, one per row", *row_weights, n_rows);
     if (query_weights)
-        check_one_per("query_weights: 1-d, one per query", *query_weights, n_queries);
-    bound_problem bound{labels,        offsets,      order, row_weights,
-                        query_weights, level_values, omega, {}};
-    bound.view = {rule_of(pairs, weighting, level_values, omega),
-                  {n_queries, pointer(offsets), pointer(order), pointer(labels),
-                   pointer(row_weights), pointer(query_weights)}};
-    const without_gil release(n_rows);
-    check_problem(bound.view, n_rows);
-    return bound;
+        check_one_per("query_weights: 1-d, one per query", *query_weights, rows.n_queries);
+    rows.labels = pointer(labels);
+    rows.row_weights = pointer(row_weights);
+    rows.query_weights = pointer(query_weights);
+    const ranking_problem view{rule_of(pairs, weighting, level_values, omega), rows};
+    {
+        const without_gil release(n_rows);
+        check_labels(view);
+    }
+    return {labels, offsets, order, row_weights, query_weights, level_values, omega, view};
 }
 
 double weight_of_pairs(const bound_problem& problem) {

@@ -55,13 +55,12 @@ void check_lists(const row_lists& lists, std::ptrdiff_t n_rows) {
         "rows of splits must be those of the problem");
 }
 
-std::vector<row_split> splits_of(const row_lists& train, const row_lists& test,
-                                 std::ptrdiff_t n_rows) {
+buffer<row_split> splits_of(const row_lists& train, const row_lists& test, std::ptrdiff_t n_rows) {
     check_lists(train, n_rows);
     check_lists(test, n_rows);
     const auto n_splits = std::get<1>(train).size() - 1;
     check(std::get<1>(test).size() - 1 == n_splits, "training and test rows: as many splits");
-    std::vector<row_split> splits;
+    buffer<row_split> splits;
     const auto *train_bound = pointer(std::get<1>(train)), *test_bound = pointer(std::get<1>(test));
     for (py::ssize_t s = 0; s < n_splits; ++s)
         splits.push_back(

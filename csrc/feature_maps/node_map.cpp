@@ -9,6 +9,7 @@
 #include <numeric>
 #include <type_traits>
 
+#include "support/buffer.hpp"
 #include "support/interrupt.hpp"
 #include "support/query_rows.hpp"
 #include "support/simd.hpp"
@@ -137,7 +138,7 @@ void map_to_nodes(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::
                   T* out, std::ptrdiff_t ldo) {
     if (map.minmax) return map_to_minmax_nodes(map, n, rows, ldr, out, ldo);
     const auto d = map.n_inputs;
-    std::vector<T> shifted(map.origin ? size_of(n * d) : 0);
+    buffer<T> shifted(map.origin ? n * d : 0);
     if (map.origin) {
         for (std::ptrdiff_t i = 0; i < n; ++i)
             std::transform(rows + i * ldr, rows + i * ldr + d, map.origin, shifted.begin() + i * d,
@@ -168,9 +169,9 @@ void map_to_nodes(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::
     }
 }
 
-std::vector<double> in_double(std::ptrdiff_t n, std::ptrdiff_t width, const float* rows,
-                              std::ptrdiff_t ld) {
-    std::vector<double> wide(size_of(n * width));
+buffer<double> in_double(std::ptrdiff_t n, std::ptrdiff_t width, const float* rows,
+                         std::ptrdiff_t ld) {
+    buffer<double> wide(n * width);
     for (std::ptrdiff_t i = 0; i < n; ++i)
         std::copy_n(rows + i * ld, width, wide.begin() + i * width);
     return wide;
@@ -179,7 +180,7 @@ std::vector<double> in_double(std::ptrdiff_t n, std::ptrdiff_t width, const floa
 void map_in_double(const node_map<double>& map, std::ptrdiff_t n, const float* rows,
                    std::ptrdiff_t ldr, float* out, std::ptrdiff_t ldo) {
     const auto step = std::min(n, most_rows);
-    std::vector<double> wide_out(size_of(step * map.n_outputs));
+    buffer<double> wide_out(step * map.n_outputs);
     for (std::ptrdiff_t begin = 0; begin < n; begin += step) {
         const auto size = std::min(step, n - begin);
         const auto wide = in_double(size, map.n_inputs, rows + begin * ldr, ldr);
@@ -223,7 +224,7 @@ void map_rows(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::ptrd
         if (map.wide) return map_in_double(*map.wide, n, rows, ldr, out, ldo);
     if (!map.has_tail) return map_to_nodes(map, n, rows, ldr, out, ldo);
     const auto step = rows_at_once(n, map.n_nodes * static_cast<std::ptrdiff_t>(sizeof(T)));
-    const std::unique_ptr<T[]> nodes(new T[size_of(step * map.n_nodes)]);
+    const std::unique_ptr<T[]> nodes(new T[step * map.n_nodes]);
     for (std::ptrdiff_t begin = 0; begin < n; begin += step) {
         const auto size = std::min(step, n - begin);
         map_to_nodes(map, size, rows + begin * ldr, ldr, nodes.get(), map.n_nodes);
@@ -246,7 +247,7 @@ void score_mapped(const node_map<T>& map, std::ptrdiff_t n, const T* rows,
             return;
         }
     const auto step = rows_at_once(n, map.n_outputs * static_cast<std::ptrdiff_t>(sizeof(T)));
-    const std::unique_ptr<T[]> mapped(new T[size_of(step * map.n_outputs)]);
+    const std::unique_ptr<T[]> mapped(new T[step * map.n_outputs]);
     for (std::ptrdiff_t begin = 0; begin < n; begin += step) {
         const auto size = std::min(step, n - begin);
         map_rows(map, size, rows + begin * width, width, mapped.get(), map.n_outputs);

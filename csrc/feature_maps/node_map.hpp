@@ -10,11 +10,11 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 #include "feature_maps/activations.hpp"
 #include "linear_algebra/column_panels.hpp"
 #include "linear_algebra/row_scores.hpp"
+#include "support/buffer.hpp"
 
 namespace pairgram {
 
@@ -32,7 +32,7 @@ struct node_map {
     const T* bias;                  // (n_nodes,)
     const T* square;                // (n_nodes,) c, or null for zeros
     column_panels<T> weights = {};  // (n_inputs, n_nodes), but of Manhattan and minmax
-    std::vector<node_segment> segments = {};
+    buffer<node_segment> segments = {};
     T scale = 1;                   // s
     int degree = 1;                // power of the linear nodes, ≥ 1
     const T* manhattan = nullptr;  // weights of nodes g_k(c_k ‖x − w_k‖₁ + b_k), or null

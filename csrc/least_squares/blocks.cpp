@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "support/buffer.hpp"
 #include "support/query_rows.hpp"
 
 namespace pairgram {
@@ -14,8 +15,8 @@ namespace {
 
 bool uses_levels(pair_kind kind) { return kind == pair_kind::dropped || kind == pair_kind::omega; }
 
-std::vector<std::int64_t> order_by_label(const query_rows& rows, std::ptrdiff_t query) {
-    std::vector<std::int64_t> order(size_of(rows.size(query)));
+buffer<std::int64_t> order_by_label(const query_rows& rows, std::ptrdiff_t query) {
+    buffer<std::int64_t> order(rows.size(query));
     for (std::size_t i = 0; i < order.size(); ++i)
         order[i] = rows.row(rows.begin(query) + static_cast<std::ptrdiff_t>(i));
     std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
@@ -30,7 +31,7 @@ template <class T>
 half_laplacian_blocks<T>::half_laplacian_blocks(const ranking_problem& problem,
                                                 const feature_rows<T>& features,
                                                 std::ptrdiff_t block_rows)
-    : problem_(problem), features_(features), no_target_pivot_(size_of(features.n_targets), 0.0) {
+    : problem_(problem), features_(features), no_target_pivot_(features.n_targets, 0.0) {
     const auto& rows = problem.rows;
     block open;
     const auto close = [&](std::ptrdiff_t next_query) {
@@ -71,14 +72,13 @@ void half_laplacian_blocks<T>::cut_long_query(std::ptrdiff_t q, std::ptrdiff_t b
 
     const auto& level = query.plan.level;
     const auto level_end = [&](std::ptrdiff_t from) {
-        return std::upper_bound(level.begin() + from, level.end(), level[size_of(from)]) -
-               level.begin();
+        return std::upper_bound(level.begin() + from, level.end(), level[from]) - level.begin();
     };
     const auto add = [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
         chunk.begin = begin;
         chunk.n_rows = end - begin;
-        chunk.first_level = level[size_of(begin)];
-        chunk.n_levels = level[size_of(end - 1)] - chunk.first_level + 1;
+        chunk.first_level = level[begin];
+        chunk.n_levels = level[end - 1] - chunk.first_level + 1;
         query.chunks.push_back(chunk);
         blocks_.push_back(chunk);
         ++chunk.chunk;
@@ -109,9 +109,9 @@ std::ptrdiff_t half_laplacian_blocks<T>::max_rows() const {
 // map has made of the row already, or null.
 template <class T>
 void half_laplacian_blocks<T>::set_pivot(std::ptrdiff_t row, const T* mapped,
-                                         std::vector<T>& pivot) const {
+                                         buffer<T>& pivot) const {
     const auto d = features_.n_features;
-    pivot.assign(size_of(d), T{0});
+    pivot.assign(d, T{0});
     if (problem_.rule.kind == pair_kind::none) return;
     if (mapped)
         std::copy_n(mapped, d, pivot.begin());
@@ -127,7 +127,7 @@ void half_laplacian_blocks<T>::set_pivot(std::ptrdiff_t row, const T* mapped,
 // pivot; what a map makes of equal rows may differ by rounding, where they stand in a block.
 template <class T>
 void half_laplacian_blocks<T>::load(std::ptrdiff_t row, std::ptrdiff_t pivot_row,
-                                    const std::vector<T>& pivot, double weight, T* out, double* sum,
+                                    const buffer<T>& pivot, double weight, T* out, double* sum,
                                     varying_features<T>* varying) const {
     const auto d = features_.n_features, t = features_.n_targets;
     const T* source = features_.map ? out : features_.inputs + row * d;
@@ -145,20 +145,20 @@ void half_laplacian_blocks<T>::load(std::ptrdiff_t row, std::ptrdiff_t pivot_row
 
 template <class T>
 void half_laplacian_blocks<T>::transform(std::ptrdiff_t b, T* out, std::ptrdiff_t ld) {
-    const auto& it = blocks_[size_of(b)];
+    const auto& it = blocks_[b];
     if (it.long_index >= 0)
         transform_chunk(it, out, ld);
     else
-        pair_weight_[size_of(b)] = transform_queries(it, out, ld);
+        pair_weight_[b] = transform_queries(it, out, ld);
 }
 
 template <class T>
 double half_laplacian_blocks<T>::transform_queries(const block& b, T* out, std::ptrdiff_t ld) {
-    std::vector<std::int64_t> counts(counts_ ? size_of(features_.n_features + 1) : 0);
+    buffer<std::int64_t> counts(counts_ ? features_.n_features + 1 : 0);
     varying_features<T> varying;
     query_plan plan;
     level_sums sums;
-    std::vector<T> scratch;
+    buffer<T> scratch;
     const auto first = problem_.rows.begin(b.first_query);
     features_.map_to(
         b.n_rows, [&](std::ptrdiff_t i) { return problem_.rows.row(first + i); }, out, ld, scratch);
@@ -174,9 +174,8 @@ double half_laplacian_blocks<T>::transform_queries(const block& b, T* out, std::
         const bool counts_query = counts_ && plan.pair_weight > 0;
         if (counts_query) varying.start(features_.n_features);
         for (std::ptrdiff_t i = 0; i < n; ++i)
-            load(problem_.rows.row(begin + i), pivot_row, scratch, plan.weight[size_of(i)],
-                 out + i * ld, sums.sum.data() + plan.level[size_of(i)] * width(),
-                 counts_query ? &varying : nullptr);
+            load(problem_.rows.row(begin + i), pivot_row, scratch, plan.weight[i], out + i * ld,
+                 sums.sum.data() + plan.level[i] * width(), counts_query ? &varying : nullptr);
         if (counts_query) varying.add_to(counts.data());
         transform_rows<T>(n, width(), plan.level.data(), plan.weight.data(), plan.within.data(),
                           plan, join_of(problem_.rule.kind), out, ld, sums);
@@ -192,17 +191,17 @@ double half_laplacian_blocks<T>::transform_queries(const block& b, T* out, std::
 
 template <class T>
 void half_laplacian_blocks<T>::transform_chunk(const block& b, T* out, std::ptrdiff_t ld) {
-    auto& query = long_queries_[size_of(b.long_index)];
+    auto& query = long_queries_[b.long_index];
     const auto first = problem_.rows.begin(query.query);
     const auto row = [&](std::ptrdiff_t i) {
         return query.order.empty() ? problem_.rows.row(first + i)
-                                   : static_cast<std::ptrdiff_t>(query.order[size_of(i)]);
+                                   : static_cast<std::ptrdiff_t>(query.order[i]);
     };
-    std::vector<std::int32_t> level(size_of(b.n_rows));
+    buffer<std::int32_t> level(b.n_rows);
     level_sums sums;
     sums.reset(b.n_levels, width());
     const auto* weight = query.plan.weight.data() + b.begin;
-    std::vector<T> scratch;
+    buffer<T> scratch;
     features_.map_to(
         b.n_rows, [&](std::ptrdiff_t i) { return row(b.begin + i); }, out, ld, scratch);
     const auto pivot_row = row(heaviest_row(query.plan));
@@ -211,10 +210,9 @@ void half_laplacian_blocks<T>::transform_chunk(const block& b, T* out, std::ptrd
     const bool counts_query = counts_ && query.plan.pair_weight > 0;
     if (counts_query) varying.start(features_.n_features);
     for (std::ptrdiff_t i = 0; i < b.n_rows; ++i) {
-        level[size_of(i)] =
-            query.plan.level[size_of(b.begin + i)] - static_cast<std::int32_t>(b.first_level);
+        level[i] = query.plan.level[b.begin + i] - static_cast<std::int32_t>(b.first_level);
         load(row(b.begin + i), pivot_row, scratch, weight[i], out + i * ld,
-             sums.sum.data() + level[size_of(i)] * width(), counts_query ? &varying : nullptr);
+             sums.sum.data() + level[i] * width(), counts_query ? &varying : nullptr);
     }
     if (counts_query) {
         const std::lock_guard<std::mutex> lock(counts_mutex_);
@@ -224,13 +222,13 @@ void half_laplacian_blocks<T>::transform_chunk(const block& b, T* out, std::ptrd
         problem_.rule.kind == pair_kind::omega ? join::within : join_of(problem_.rule.kind);
     transform_rows<T>(b.n_rows, width(), level.data(), weight,
                       query.plan.within.data() + b.first_level, query.plan, how, out, ld, sums);
-    chunk_weight_[size_of(b.chunk)] = std::accumulate(sums.weight.begin(), sums.weight.end(), 0.0);
+    chunk_weight_[b.chunk] = std::accumulate(sums.weight.begin(), sums.weight.end(), 0.0);
     std::copy(sums.mean.begin(), sums.mean.end(), chunk_mean_.begin() + b.chunk * width());
 }
 
 template <class T>
-std::vector<double> half_laplacian_blocks<T>::joining_rows() const {
-    std::vector<double> out;
+buffer<double> half_laplacian_blocks<T>::joining_rows() const {
+    buffer<double> out;
     if (problem_.rule.kind == pair_kind::none) return out;
     for (const auto& query : long_queries_) join_query(query, out);
     return out;
@@ -239,31 +237,30 @@ std::vector<double> half_laplacian_blocks<T>::joining_rows() const {
 // Parts of a level are joined at the level's factor, then levels and groups of levels at the
 // query's; for omega the level means are kept and joined by B.
 template <class T>
-void half_laplacian_blocks<T>::join_query(const long_query& query, std::vector<double>& out) const {
+void half_laplacian_blocks<T>::join_query(const long_query& query, buffer<double>& out) const {
     const auto w = width();
     struct total {
         double weight = 0;
-        std::vector<double> mean;
+        buffer<double> mean;
     };
     const auto merge = [&](double factor, total& a, double weight, const double* mean) {
         if (weight <= 0) return;
         const double sum = a.weight + weight;
         const double scale = factor * std::sqrt(a.weight * weight / sum);
         for (std::ptrdiff_t j = 0; j < w; ++j) {
-            const double difference = mean[j] - a.mean[size_of(j)];
+            const double difference = mean[j] - a.mean[j];
             if (a.weight > 0) out.push_back(scale * difference);
-            a.mean[size_of(j)] += weight / sum * difference;
+            a.mean[j] += weight / sum * difference;
         }
         a.weight = sum;
     };
-    const total nothing{0, std::vector<double>(size_of(w), 0.0)};
+    const total nothing{0, buffer<double>(w, 0.0)};
     const auto& plan = query.plan;
     total all = nothing, level = nothing;
-    std::vector<double> level_means(
-        problem_.rule.kind == pair_kind::omega ? size_of(plan.n_levels() * w) : 0);
+    buffer<double> level_means(problem_.rule.kind == pair_kind::omega ? plan.n_levels() * w : 0);
     for (std::size_t i = 0; i < query.chunks.size(); ++i) {
         const auto& chunk = query.chunks[i];
-        merge(plan.within[size_of(chunk.first_level)], level, chunk_weight_[size_of(chunk.chunk)],
+        merge(plan.within[chunk.first_level], level, chunk_weight_[chunk.chunk],
               chunk_mean_.data() + chunk.chunk * w);
         const bool level_goes_on =
             i + 1 < query.chunks.size() && query.chunks[i + 1].first_level == chunk.first_level;
@@ -285,7 +282,7 @@ void half_laplacian_blocks<T>::join_query(const long_query& query, std::vector<d
 template <class T>
 void half_laplacian_blocks<T>::count_varying(std::int64_t* counts) {
     counts_ = counts;
-    for (auto& query : long_queries_) query.varies.assign(size_of(features_.n_features), 0);
+    for (auto& query : long_queries_) query.varies.assign(features_.n_features, 0);
 }
 
 template <class T>

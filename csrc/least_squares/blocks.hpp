@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <vector>
 
 #include "feature_maps/node_map.hpp"
 #include "problem/half_laplacian.hpp"
 #include "problem/varying_columns.hpp"
+#include "support/buffer.hpp"
 
 namespace pairgram {
 
@@ -31,9 +31,9 @@ struct feature_rows {
     // nothing. gathered is scratch.
     template <class Row>
     void map_to(std::ptrdiff_t n, const Row& row, T* out, std::ptrdiff_t ld,
-                std::vector<T>& gathered) const {
+                buffer<T>& gathered) const {
         if (!map) return;
-        gathered.resize(static_cast<std::size_t>(n * n_inputs()));
+        gathered.resize(n * n_inputs());
         for (std::ptrdiff_t i = 0; i < n; ++i)
             std::copy_n(inputs + row(i) * n_inputs(), n_inputs(),
                         gathered.begin() + i * n_inputs());
@@ -55,9 +55,9 @@ struct block {
 struct long_query {
     std::ptrdiff_t query;
     query_plan plan;
-    std::vector<std::int64_t> order;  // rows by label; empty where the labels do not matter
-    std::vector<block> chunks;
-    std::vector<std::uint8_t> varies;  // (n_features,), where that is counted
+    buffer<std::int64_t> order;  // rows by label; empty where the labels do not matter
+    buffer<block> chunks;
+    buffer<std::uint8_t> varies;  // (n_features,), where that is counted
 };
 
 template <class T>
@@ -68,9 +68,7 @@ class half_laplacian_blocks {
 
     std::ptrdiff_t n_blocks() const { return static_cast<std::ptrdiff_t>(blocks_.size()); }
     std::ptrdiff_t width() const { return features_.width(); }
-    std::ptrdiff_t n_rows(std::ptrdiff_t b) const {
-        return blocks_[static_cast<std::size_t>(b)].n_rows;
-    }
+    std::ptrdiff_t n_rows(std::ptrdiff_t b) const { return blocks_[b].n_rows; }
     std::ptrdiff_t max_rows() const;
 
     // Writes the transformed rows of block b to out (n_rows(b), width; stride ld). Thread-safe for
@@ -78,7 +76,7 @@ class half_laplacian_blocks {
     void transform(std::ptrdiff_t b, T* out, std::ptrdiff_t ld);
 
     // After all blocks: the rows (n, width) that join the chunks of long queries.
-    std::vector<double> joining_rows() const;
+    buffer<double> joining_rows() const;
 
     // After all blocks: Σ W_ij over all queries.
     double pair_weight() const;
@@ -95,20 +93,20 @@ class half_laplacian_blocks {
     void cut_long_query(std::ptrdiff_t query, std::ptrdiff_t block_rows);
     double transform_queries(const block& b, T* out, std::ptrdiff_t ld);
     void transform_chunk(const block& b, T* out, std::ptrdiff_t ld);
-    void set_pivot(std::ptrdiff_t row, const T* mapped, std::vector<T>& pivot) const;
-    void load(std::ptrdiff_t row, std::ptrdiff_t pivot_row, const std::vector<T>& pivot,
-              double weight, T* out, double* sum, varying_features<T>* varying) const;
-    void join_query(const long_query& query, std::vector<double>& out) const;
+    void set_pivot(std::ptrdiff_t row, const T* mapped, buffer<T>& pivot) const;
+    void load(std::ptrdiff_t row, std::ptrdiff_t pivot_row, const buffer<T>& pivot, double weight,
+              T* out, double* sum, varying_features<T>* varying) const;
+    void join_query(const long_query& query, buffer<double>& out) const;
 
     ranking_problem problem_;
     feature_rows<T> features_;
-    std::vector<block> blocks_;
-    std::vector<long_query> long_queries_;
-    std::vector<double> pair_weight_;      // (n_blocks,)
-    std::vector<double> chunk_weight_;     // (n_chunks,)
-    std::vector<double> chunk_mean_;       // (n_chunks, width) from the query's first row
-    std::vector<double> no_target_pivot_;  // zeros
-    std::int64_t* counts_ = nullptr;       // of queries in which features vary, or none
+    buffer<block> blocks_;
+    buffer<long_query> long_queries_;
+    buffer<double> pair_weight_;      // (n_blocks,)
+    buffer<double> chunk_weight_;     // (n_chunks,)
+    buffer<double> chunk_mean_;       // (n_chunks, width) from the query's first row
+    buffer<double> no_target_pivot_;  // zeros
+    std::int64_t* counts_ = nullptr;  // of queries in which features vary, or none
     std::mutex counts_mutex_;
 };
 

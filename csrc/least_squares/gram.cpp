@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <memory>
-#include <vector>
 
 #include "linear_algebra/blas.hpp"
+#include "support/buffer.hpp"
 #include "support/parallel.hpp"
 #include "support/query_rows.hpp"
 
@@ -41,7 +41,7 @@ void add(std::ptrdiff_t rows, std::ptrdiff_t columns, bool upper, const float* f
 // C (ma, mb) += Aᵀ B for row-major columns A (k, ma), B (k, mb) of one panel; A = B: upper half.
 void accumulate(std::ptrdiff_t ma, std::ptrdiff_t mb, std::ptrdiff_t k, const double* a,
                 const double* b, std::ptrdiff_t ld, double* c, std::ptrdiff_t ldc,
-                std::vector<double>&) {
+                buffer<double>&) {
     if (a == b)
         blas::syrk(ma, k, 1.0, a, ld, 1.0, c, ldc);
     else
@@ -51,8 +51,8 @@ void accumulate(std::ptrdiff_t ma, std::ptrdiff_t mb, std::ptrdiff_t k, const do
 // The same for float: the product in float, the sum over blocks in double.
 void accumulate(std::ptrdiff_t ma, std::ptrdiff_t mb, std::ptrdiff_t k, const float* a,
                 const float* b, std::ptrdiff_t ld, double* c, std::ptrdiff_t ldc,
-                std::vector<float>& product) {
-    product.resize(size_of(ma * mb));
+                buffer<float>& product) {
+    product.resize(ma * mb);
     if (a == b)
         blas::syrk(ma, k, 1.0F, a, ld, 0.0F, product.data(), mb);
     else
@@ -96,9 +96,9 @@ void gram_in_slots(half_laplacian_blocks<T>& blocks, std::ptrdiff_t n_slots, dou
     const auto used = std::clamp<std::ptrdiff_t>(blocks.n_blocks(), 1, n_slots),
                size = width * width;
     // Besides gram itself, which is the first; every thread clears its own.
-    const std::unique_ptr<double[]> others(new double[size_of((used - 1) * size)]);
+    const std::unique_ptr<double[]> others(new double[(used - 1) * size]);
     parallel_for(used, n_threads, [&](std::ptrdiff_t slot) {
-        std::vector<T> rows(size_of(blocks.max_rows() * stride)), product;
+        buffer<T> rows(blocks.max_rows() * stride), product;
         double* const sum = slot == 0 ? gram : others.get() + (slot - 1) * size;
         std::fill(sum, sum + size, 0.0);
         for (std::ptrdiff_t b = slot; b < blocks.n_blocks(); b += n_slots) {
@@ -116,10 +116,10 @@ struct output_tile {
 };
 
 // Even strips; the product of two strips in halves, so that all tiles take the same time.
-std::vector<output_tile> upper_tiles(std::ptrdiff_t width) {
+buffer<output_tile> upper_tiles(std::ptrdiff_t width) {
     const auto n_strips = (width + widest_strip - 1) / widest_strip;
     const auto strip = (width + n_strips - 1) / n_strips;
-    std::vector<output_tile> tiles;
+    buffer<output_tile> tiles;
     for (std::ptrdiff_t i = 0; i < width; i += strip) {
         const auto n_rows = std::min(strip, width - i);
         tiles.push_back({i, i, n_rows, n_rows});
@@ -138,8 +138,8 @@ void add_in_tiles(std::ptrdiff_t width, std::ptrdiff_t n, const T* rows, std::pt
                   double* gram, int n_threads) {
     const auto tiles = upper_tiles(width);
     parallel_for(static_cast<std::ptrdiff_t>(tiles.size()), n_threads, [&](std::ptrdiff_t t) {
-        const auto& tile = tiles[size_of(t)];
-        std::vector<T> product;
+        const auto& tile = tiles[t];
+        buffer<T> product;
         accumulate(tile.n_rows, tile.n_columns, n, rows + tile.row, rows + tile.column, stride,
                    gram + tile.row * width + tile.column, width, product);
     });
@@ -149,15 +149,14 @@ template <class T>
 void gram_in_tiles(half_laplacian_blocks<T>& blocks, double* gram, int n_threads) {
     const auto width = blocks.width(), stride = padded(width);
     std::fill(gram, gram + width * width, 0.0);
-    std::vector<T> panel(
-        size_of(std::min(panel_blocks, blocks.n_blocks()) * blocks.max_rows() * stride));
+    buffer<T> panel(std::min(panel_blocks, blocks.n_blocks()) * blocks.max_rows() * stride);
     for (std::ptrdiff_t first = 0; first < blocks.n_blocks(); first += panel_blocks) {
         const auto n = std::min(panel_blocks, blocks.n_blocks() - first);
-        std::vector<std::ptrdiff_t> start{0};
+        buffer<std::ptrdiff_t> start{0};
         for (std::ptrdiff_t b = 0; b < n; ++b)
             start.push_back(start.back() + blocks.n_rows(first + b));
         parallel_for(n, n_threads, [&](std::ptrdiff_t b) {
-            blocks.transform(first + b, panel.data() + start[size_of(b)] * stride, stride);
+            blocks.transform(first + b, panel.data() + start[b] * stride, stride);
         });
         add_in_tiles(width, start.back(), panel.data(), stride, gram, n_threads);
     }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "linear_algebra/blas.hpp"
+#include "support/buffer.hpp"
 #include "support/parallel.hpp"
 #include "support/query_rows.hpp"
 #include "support/simd.hpp"
@@ -24,13 +24,13 @@ constexpr double smallest_pivot = 5e-11;  // of I − E A⁻¹ Eᵀ: below, the 
 
 // The matrices of one fold, but for z, of a batch of folds: kept between folds to save allocations.
 struct workspace {
-    std::vector<double> z;                       // (n + 1, L) a query, see query_range
-    std::vector<double> e;                       // (n, L + 1)
-    std::vector<double> x, r, p, q;              // (n, m)
-    std::vector<double> u;                       // (L, m)
-    std::vector<double> rr, rr_first, pq, step;  // (m,)
-    std::vector<double> scores;                  // (n + queries, m)
-    std::vector<double> system, scaled, rhs;     // Cholesky: (k, k), (n, L), (k,), k = min(n, L)
+    buffer<double> z;                       // (n + 1, L) a query, see query_range
+    buffer<double> e;                       // (n, L + 1)
+    buffer<double> x, r, p, q;              // (n, m)
+    buffer<double> u;                       // (L, m)
+    buffer<double> rr, rr_first, pq, step;  // (m,)
+    buffer<double> scores;                  // (n + queries, m)
+    buffer<double> system, scaled, rhs;     // Cholesky: (k, k), (n, L), (k,), k = min(n, L)
     query_plan plan;
     level_sums sums;
 };
@@ -84,9 +84,7 @@ std::ptrdiff_t conjugate_gradients(const ridge_path& path, std::ptrdiff_t n,
     column_dots(n, m, 0, w.r.data(), w.r.data(), w.rr.data());
     w.rr_first = w.rr;
     const auto unconverged = [&](std::ptrdiff_t from) {
-        while (from < n_columns &&
-               w.rr[size_of(from)] <= tolerance * tolerance * w.rr_first[size_of(from)])
-            ++from;
+        while (from < n_columns && w.rr[from] <= tolerance * tolerance * w.rr_first[from]) ++from;
         return from;
     };
     auto from = unconverged(0);
@@ -99,13 +97,11 @@ std::ptrdiff_t conjugate_gradients(const ridge_path& path, std::ptrdiff_t n,
         blas::gemm(trans::no, trans::no, n, n_columns - from, width, -1.0, w.e.data(), width + 1,
                    w.u.data() + from, m, 1.0, w.q.data() + from, m);
         column_dots(n, m, from, w.p.data(), w.q.data(), w.pq.data());
-        for (auto j = size_of(from); j < size_of(n_columns); ++j)
-            w.step[j] = w.pq[j] > 0 ? w.rr[j] / w.pq[j] : 0.0;
+        for (auto j = from; j < n_columns; ++j) w.step[j] = w.pq[j] > 0 ? w.rr[j] / w.pq[j] : 0.0;
         w.pq = w.rr;  // the residual before
         step_and_residual(n, m, from, w.step.data(), w.p.data(), w.q.data(), w.x.data(), w.r.data(),
                           w.rr.data());
-        for (auto j = size_of(from); j < size_of(n_columns); ++j)
-            w.step[j] = w.pq[j] > 0 ? w.rr[j] / w.pq[j] : 0.0;
+        for (auto j = from; j < n_columns; ++j) w.step[j] = w.pq[j] > 0 ? w.rr[j] / w.pq[j] : 0.0;
         new_direction(n, m, from, w.step.data(), w.r.data(), w.p.data());
         from = unconverged(from);
     }
@@ -119,36 +115,34 @@ void solve_directly(const ridge_path& path, std::ptrdiff_t n, std::ptrdiff_t j,
     const auto width = path.rank, m = path.n_alphas;
     const bool by_rows = n <= width;
     const auto order = by_rows ? n : width;
-    w.scaled.resize(size_of(n * width));
+    w.scaled.resize(n * width);
     for (std::ptrdiff_t i = 0; i < n; ++i)
         for (std::ptrdiff_t k = 0; k < width; ++k)
-            w.scaled[size_of(i * width + k)] =
-                w.e[size_of(i * (width + 1) + k)] * std::sqrt(inverse[k * m + j]);
-    w.system.assign(size_of(order * order), 0.0);
-    for (std::ptrdiff_t i = 0; i < order; ++i) w.system[size_of(i * order + i)] = 1;
+            w.scaled[i * width + k] = w.e[i * (width + 1) + k] * std::sqrt(inverse[k * m + j]);
+    w.system.assign(order * order, 0.0);
+    for (std::ptrdiff_t i = 0; i < order; ++i) w.system[i * order + i] = 1;
     blas::gemm(by_rows ? trans::no : trans::yes, by_rows ? trans::yes : trans::no, order, order,
                by_rows ? width : n, -1.0, w.scaled.data(), width, w.scaled.data(), width, 1.0,
                w.system.data(), order);
-    w.rhs.resize(size_of(order));
+    w.rhs.resize(order);
     const double* target = w.e.data() + width;
     for (std::ptrdiff_t k = 0; k < order; ++k) {
-        double& rhs = w.rhs[size_of(k)];
+        double& rhs = w.rhs[k];
         if (by_rows) {
-            rhs = w.scores[size_of(k * m + j)];
+            rhs = w.scores[k * m + j];
             continue;
         }
         rhs = path.projection[k] * std::sqrt(inverse[k * m + j]);
         for (std::ptrdiff_t i = 0; i < n; ++i)
-            rhs -= w.scaled[size_of(i * width + k)] * target[i * (width + 1)];
+            rhs -= w.scaled[i * width + k] * target[i * (width + 1)];
     }
     const bool solved =
         blas::cholesky_solve(order, w.system.data(), w.rhs.data()) >= smallest_pivot;
     for (std::ptrdiff_t k = 0; k < width; ++k) {
-        double sum = by_rows ? 0.0 : w.rhs[size_of(k)];
-        for (std::ptrdiff_t i = 0; by_rows && i < n; ++i)
-            sum -= w.scaled[size_of(i * width + k)] * w.rhs[size_of(i)];
+        double sum = by_rows ? 0.0 : w.rhs[k];
+        for (std::ptrdiff_t i = 0; by_rows && i < n; ++i) sum -= w.scaled[i * width + k] * w.rhs[i];
         sum = sum * std::sqrt(inverse[k * m + j]) + (by_rows ? coef[k * m + j] : 0.0);
-        w.u[size_of(k * m + j)] = solved ? sum : std::numeric_limits<double>::quiet_NaN();
+        w.u[k * m + j] = solved ? sum : std::numeric_limits<double>::quiet_NaN();
     }
 }
 
@@ -176,13 +170,13 @@ void load_batch(const ranking_problem& problem, const feature_rows<T>& features,
     const auto& rows = problem.rows;
     const auto d = features.n_features;
     const bool pointwise = problem.rule.kind == pair_kind::none;
-    std::vector<T> mapped(features.map ? size_of(queries.n * d) : 0), gathered;
+    buffer<T> mapped(features.map ? queries.n * d : 0), gathered;
     features.map_to(
         queries.n, [&](std::ptrdiff_t i) { return rows.row(queries.begin + i); }, mapped.data(), d,
         gathered);
     // e holds the loaded rows until z is made
     auto& loaded = path.basis ? w.e : w.z;
-    loaded.assign(size_of(queries.n_places() * d), 0.0);
+    loaded.assign(queries.n_places() * d, 0.0);
     for (auto query = queries.first; query < queries.last; ++query) {
         const auto n = rows.size(query);
         if (n == 0) continue;
@@ -202,7 +196,7 @@ void load_batch(const ranking_problem& problem, const feature_rows<T>& features,
         if (!pointwise) std::copy_n(pivot, d, out);
     }
     if (!path.basis) return;
-    w.z.resize(size_of(queries.n_places() * path.rank));
+    w.z.resize(queries.n_places() * path.rank);
     blas::gemm(trans::no, trans::no, queries.n_places(), path.rank, d, 1.0, w.e.data(), d,
                path.basis, path.rank, 0.0, w.z.data(), path.rank);
 }
@@ -216,13 +210,13 @@ void load_query(const ranking_problem& problem, const double* targets, const rid
     const auto begin = rows.begin(query);
     plan_query(problem, query, nullptr, w.plan);
     w.sums.reset(w.plan.n_levels(), width + 1);
-    const std::vector<double> zeros(size_of(width), 0.0);
+    const buffer<double> zeros(width, 0.0);
     const double first_target =
         problem.rule.kind == pair_kind::none ? 0.0 : targets[rows.row(begin)];
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         double* out = e + i * (width + 1);
-        double* sum = w.sums.sum.data() + w.plan.level[size_of(i)] * (width + 1);
-        const double v = w.plan.weight[size_of(i)];
+        double* sum = w.sums.sum.data() + w.plan.level[i] * (width + 1);
+        const double v = w.plan.weight[i];
         load_row(width, z + i * width, zeros.data(), v, out, sum);
         load_row(std::ptrdiff_t{1}, targets + rows.row(begin + i), &first_target, v, out + width,
                  sum + width);
@@ -237,17 +231,17 @@ void hold_out(const ranking_problem& problem, const double* targets, const ridge
               workspace& w, double* scores) {
     const auto& rows = problem.rows;
     const auto width = path.rank, m = path.n_alphas, n = fold.n;
-    w.e.resize(size_of(n * (width + 1)));
-    for (auto* matrix : {&w.x, &w.r, &w.p, &w.q}) matrix->resize(size_of(n * m));
-    w.u.resize(size_of(width * m));
-    for (auto* row : {&w.rr, &w.pq, &w.step}) row->resize(size_of(m));
+    w.e.resize(n * (width + 1));
+    for (auto* matrix : {&w.x, &w.r, &w.p, &w.q}) matrix->resize(n * m);
+    w.u.resize(width * m);
+    for (auto* row : {&w.rr, &w.pq, &w.step}) row->resize(m);
     const auto z_of = [&](std::ptrdiff_t query) { return fold.place(rows, query) * width; };
     for (auto q = fold.first; q < fold.last; ++q)
         load_query(problem, targets, path, q, z + z_of(q), w,
                    w.e.data() + (rows.offsets[q] - fold.begin) * (width + 1));
 
     for (std::ptrdiff_t i = 0; i < n; ++i)
-        std::fill_n(w.r.begin() + i * m, m, w.e[size_of(i * (width + 1) + width)]);
+        std::fill_n(w.r.begin() + i * m, m, w.e[i * (width + 1) + width]);
     blas::gemm(trans::no, trans::no, n, m, width, -1.0, w.e.data(), width + 1, coef, m, 1.0,
                w.r.data(), m);
     w.scores.assign(w.r.begin(), w.r.begin() + n * m);  // right-hand sides, for solve_directly
@@ -261,12 +255,12 @@ void hold_out(const ranking_problem& problem, const double* targets, const ridge
     shrink(path, n, 0, n_solved, inverse, w.e.data(), w.x.data(), w.u.data());
     for (std::ptrdiff_t k = 0; k < width; ++k)
         for (std::ptrdiff_t j = 0; j < n_solved; ++j)
-            w.u[size_of(k * m + j)] = coef[k * m + j] - w.u[size_of(k * m + j)];
+            w.u[k * m + j] = coef[k * m + j] - w.u[k * m + j];
     for (auto j = n_solved; j < m; ++j) {
         check_interrupt();
         solve_directly(path, n, j, inverse, coef, w);
     }
-    w.scores.resize(size_of(fold.n_places() * m));
+    w.scores.resize(fold.n_places() * m);
     blas::gemm(trans::no, trans::no, fold.n_places(), m, width, 1.0, z, width, w.u.data(), m, 0.0,
                w.scores.data(), m);
     const auto n_rows = rows.n_rows();
@@ -283,18 +277,18 @@ void hold_out(const ranking_problem& problem, const double* targets, const ridge
 
 template <class T>
 void leave_query_out(const ranking_problem& problem, const feature_rows<T>& features,
-                     const std::vector<std::int64_t>& folds, const ridge_path& path, double* scores,
+                     const buffer<std::int64_t>& folds, const ridge_path& path, double* scores,
                      int n_threads) {
     const auto& rows = problem.rows;
     const auto width = path.rank, m = path.n_alphas;
-    std::vector<double> inverse(size_of(width * m)), coef(size_of(width * m));
+    buffer<double> inverse(width * m), coef(width * m);
     for (std::ptrdiff_t k = 0; k < width; ++k)
         for (std::ptrdiff_t j = 0; j < m; ++j) {
             const double ridge = k < width - path.n_free ? path.alphas[j] : 0.0;
-            inverse[size_of(k * m + j)] = 1 / (path.eigenvalues[k] + ridge);
-            coef[size_of(k * m + j)] = path.projection[k] * inverse[size_of(k * m + j)];
+            inverse[k * m + j] = 1 / (path.eigenvalues[k] + ridge);
+            coef[k * m + j] = path.projection[k] * inverse[k * m + j];
         }
-    std::vector<std::vector<query_range>> batches;  // of folds
+    buffer<buffer<query_range>> batches;  // of folds
     std::ptrdiff_t n_in_batch = batch_rows;
     for (std::size_t f = 0; f + 1 < folds.size(); ++f) {
         const query_range fold(rows, folds[f], folds[f + 1]);
@@ -306,7 +300,7 @@ void leave_query_out(const ranking_problem& problem, const feature_rows<T>& feat
         n_in_batch += fold.n;
     }
     parallel_for(static_cast<std::ptrdiff_t>(batches.size()), n_threads, [&](std::ptrdiff_t task) {
-        const auto& batch = batches[size_of(task)];
+        const auto& batch = batches[task];
         const query_range queries(rows, batch.front().first, batch.back().last);
         workspace w;
         load_batch(problem, features, path, queries, w);
@@ -318,10 +312,8 @@ void leave_query_out(const ranking_problem& problem, const feature_rows<T>& feat
 }
 
 template void leave_query_out<double>(const ranking_problem&, const feature_rows<double>&,
-                                      const std::vector<std::int64_t>&, const ridge_path&, double*,
-                                      int);
+                                      const buffer<std::int64_t>&, const ridge_path&, double*, int);
 template void leave_query_out<float>(const ranking_problem&, const feature_rows<float>&,
-                                     const std::vector<std::int64_t>&, const ridge_path&, double*,
-                                     int);
+                                     const buffer<std::int64_t>&, const ridge_path&, double*, int);
 
 }  // namespace pairgram

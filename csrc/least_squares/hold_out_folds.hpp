@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "least_squares/blocks.hpp"
+#include "support/buffer.hpp"
 
 namespace pairgram {
 
@@ -38,7 +38,7 @@ struct ridge_path {
 // λ at worst. Source: the block hold-out identity of Pahikkala et al. 2006, on half-Laplacian rows.
 template <class T>
 void leave_query_out(const ranking_problem& problem, const feature_rows<T>& features,
-                     const std::vector<std::int64_t>& folds, const ridge_path& path, double* scores,
+                     const buffer<std::int64_t>& folds, const ridge_path& path, double* scores,
                      int n_threads);
 
 }  // namespace pairgram

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "linear_algebra/blas.hpp"
+#include "support/buffer.hpp"
 #include "support/parallel.hpp"
 #include "support/query_rows.hpp"
 #include "support/simd.hpp"
@@ -19,7 +20,7 @@ constexpr std::ptrdiff_t noise_rows = 256;  // from which the size of a feature 
 
 // The features of all rows of a problem: (n, L), mapped once.
 struct mapped_problem {
-    std::vector<double> own;
+    buffer<double> own;
     const double* features = nullptr;
     bool finite = true;
 };
@@ -32,7 +33,7 @@ mapped_problem map_problem(const batch_problem& problem) {
     const auto n_inputs = problem.n_rows() * f.n_inputs();
     // A node may hide an infinity.
     out.finite = std::isfinite(std::accumulate(f.inputs, f.inputs + n_inputs, 0.0));
-    out.own.resize(size_of(problem.n_rows() * f.n_features));
+    out.own.resize(problem.n_rows() * f.n_features);
     map_rows(*f.map, problem.n_rows(), f.inputs, f.n_inputs(), out.own.data(), f.n_features);
     out.features = out.own.data();
     return out;
@@ -40,22 +41,20 @@ mapped_problem map_problem(const batch_problem& problem) {
 
 // The given rows grouped by query, as offsets and order of query_rows.
 struct row_subset {
-    std::vector<std::int64_t> offsets, order;
+    buffer<std::int64_t> offsets, order;
 };
 
 row_subset subset_of(const query_rows& rows, std::ptrdiff_t n, const std::int64_t* chosen) {
-    std::vector<std::ptrdiff_t> query(size_of(rows.n_rows()));
+    buffer<std::ptrdiff_t> query(rows.n_rows());
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q)
-        for (auto i = rows.offsets[q]; i < rows.offsets[q + 1]; ++i)
-            query[size_of(rows.row(i))] = q;
+        for (auto i = rows.offsets[q]; i < rows.offsets[q + 1]; ++i) query[rows.row(i)] = q;
     row_subset out;
-    out.offsets.assign(size_of(rows.n_queries + 1), 0);
-    out.order.resize(size_of(n));
-    for (std::ptrdiff_t i = 0; i < n; ++i) ++out.offsets[size_of(query[size_of(chosen[i])] + 1)];
+    out.offsets.assign(rows.n_queries + 1, 0);
+    out.order.resize(n);
+    for (std::ptrdiff_t i = 0; i < n; ++i) ++out.offsets[query[chosen[i]] + 1];
     std::partial_sum(out.offsets.begin(), out.offsets.end(), out.offsets.begin());
     auto next = out.offsets;
-    for (std::ptrdiff_t i = 0; i < n; ++i)
-        out.order[size_of(next[size_of(query[size_of(chosen[i])])]++)] = chosen[i];
+    for (std::ptrdiff_t i = 0; i < n; ++i) out.order[next[query[chosen[i]]]++] = chosen[i];
     return out;
 }
 
@@ -79,18 +78,18 @@ bool has_pairs(pair_kind kind, const query_rows& rows) {
 void clear_noise(const batch_problem& problem, const double* features, const query_rows& rows,
                  double pair_weight, std::ptrdiff_t n, double* transformed, std::ptrdiff_t width) {
     const auto n_features = problem.features.n_features;
-    std::vector<double> squares(size_of(n_features), 0.0), size(size_of(n_features), 0.0);
+    buffer<double> squares(n_features, 0.0), size(n_features, 0.0);
     const auto n_sized = std::min(n, noise_rows);
     for (std::ptrdiff_t i = 0; i < n_sized; ++i) {
         const double* h = features + rows.row(i) * n_features;
-        for (std::ptrdiff_t j = 0; j < n_features; ++j) size[size_of(j)] += h[j] * h[j];
+        for (std::ptrdiff_t j = 0; j < n_features; ++j) size[j] += h[j] * h[j];
     }
     for (std::ptrdiff_t i = 0; i < n; ++i)
         for (std::ptrdiff_t j = 0; j < n_features; ++j)
-            squares[size_of(j)] += transformed[i * width + j] * transformed[i * width + j];
+            squares[j] += transformed[i * width + j] * transformed[i * width + j];
     const double share = 64 * epsilon * 64 * epsilon * pair_weight / static_cast<double>(n_sized);
     for (std::ptrdiff_t j = 0; j < n_features; ++j) {
-        if (!(squares[size_of(j)] <= share * size[size_of(j)])) continue;
+        if (!(squares[j] <= share * size[j])) continue;
         for (std::ptrdiff_t i = 0; i < n; ++i) transformed[i * width + j] = 0;
     }
 }
@@ -99,18 +98,18 @@ void clear_noise(const batch_problem& problem, const double* features, const que
 void decompose_features(std::ptrdiff_t n, std::ptrdiff_t n_features, std::ptrdiff_t n_targets,
                         const double* rows, decomposition& out) {
     const auto width = n_features + n_targets;
-    std::vector<double> sums(size_of(width * width));
+    buffer<double> sums(width * width);
     blas::syrk(width, n, 1.0, rows, width, 0.0, sums.data(), width);
     out.rank = n_features;
-    out.vectors.resize(size_of(n_features * n_features));
+    out.vectors.resize(n_features * n_features);
     for (std::ptrdiff_t i = 0; i < n_features; ++i)
         std::copy_n(sums.data() + i * width, n_features, out.vectors.data() + i * n_features);
-    out.eigenvalues.resize(size_of(n_features));
+    out.eigenvalues.resize(n_features);
     if (!blas::eigen(n_features, out.vectors.data(), out.eigenvalues.data())) {
         out.failure = batch_failure::no_convergence;
         return;
     }
-    out.projection.resize(size_of(n_targets * n_features));
+    out.projection.resize(n_targets * n_features);
     blas::gemm(blas::trans::yes, blas::trans::yes, n_targets, n_features, n_features, 1.0,
                sums.data() + n_features, width, out.vectors.data(), n_features, 0.0,
                out.projection.data(), n_features);
@@ -120,25 +119,25 @@ void decompose_features(std::ptrdiff_t n, std::ptrdiff_t n_features, std::ptrdif
 void decompose_rows(std::ptrdiff_t n, std::ptrdiff_t n_features, std::ptrdiff_t n_targets,
                     const double* rows, decomposition& out) {
     const auto width = n_features + n_targets;
-    std::vector<double> vectors(size_of(n * n));
+    buffer<double> vectors(n * n);
     blas::gemm(blas::trans::no, blas::trans::yes, n, n, n_features, 1.0, rows, width, rows, width,
                0.0, vectors.data(), n);
     out.rank = n;
-    out.eigenvalues.resize(size_of(n));
+    out.eigenvalues.resize(n);
     if (!blas::eigen(n, vectors.data(), out.eigenvalues.data())) {
         out.failure = batch_failure::no_convergence;
         return;
     }
-    out.projection.resize(size_of(n_targets * n));
+    out.projection.resize(n_targets * n);
     blas::gemm(blas::trans::yes, blas::trans::yes, n_targets, n, n, 1.0, rows + n_features, width,
                vectors.data(), n, 0.0, out.projection.data(), n);
     for (std::ptrdiff_t k = 0; k < n; ++k) {
-        const double root = std::sqrt(std::max(out.eigenvalues[size_of(k)], 0.0));
+        const double root = std::sqrt(std::max(out.eigenvalues[k], 0.0));
         const double inverse = root > 0 ? 1 / root : 0.0;
-        for (std::ptrdiff_t t = 0; t < n_targets; ++t) out.projection[size_of(t * n + k)] *= root;
-        for (std::ptrdiff_t i = 0; i < n; ++i) vectors[size_of(k * n + i)] *= inverse;
+        for (std::ptrdiff_t t = 0; t < n_targets; ++t) out.projection[t * n + k] *= root;
+        for (std::ptrdiff_t i = 0; i < n; ++i) vectors[k * n + i] *= inverse;
     }
-    out.vectors.resize(size_of(n * n_features));
+    out.vectors.resize(n * n_features);
     blas::gemm(blas::trans::no, blas::trans::no, n, n_features, n, 1.0, vectors.data(), n, rows,
                width, 0.0, out.vectors.data(), n_features);
 }
@@ -149,10 +148,9 @@ void clear_null_directions(std::ptrdiff_t n_features, std::ptrdiff_t n_targets,
     const double largest = std::max(out.eigenvalues.back(), 0.0);
     const double least = epsilon * static_cast<double>(n_features) * largest;
     for (std::ptrdiff_t k = 0; k < out.rank; ++k) {
-        double& eigenvalue = out.eigenvalues[size_of(k)];
+        double& eigenvalue = out.eigenvalues[k];
         if (eigenvalue <= least)
-            for (std::ptrdiff_t t = 0; t < n_targets; ++t)
-                out.projection[size_of(t * out.rank + k)] = 0;
+            for (std::ptrdiff_t t = 0; t < n_targets; ++t) out.projection[t * out.rank + k] = 0;
         eigenvalue = std::max(eigenvalue, 0.0);
     }
 }
@@ -168,7 +166,7 @@ decomposition decompose(const batch_problem& problem, const mapped_problem& mapp
         {problem.ranking.rule, rows},
         {f.n_features, mapped.features, f.n_targets, f.targets, nullptr}, n);
     const auto width = blocks.width();
-    std::vector<double> transformed(size_of(n * width));
+    buffer<double> transformed(n * width);
     blocks.transform(0, transformed.data(), width);
     out.pair_weight = blocks.pair_weight();
     double squares = 0;
@@ -210,11 +208,11 @@ batch_failure score_split(const batch_problem& problem, const mapped_problem& ma
     const auto path = decompose(problem, mapped, rows, split.n_train);
     if (path.failure != batch_failure::none) return path.failure;
     const auto n_features = problem.features.n_features, rank = path.rank;
-    std::vector<double> test(size_of(split.n_test * n_features));
+    buffer<double> test(split.n_test * n_features);
     for (std::ptrdiff_t i = 0; i < split.n_test; ++i)
         std::copy_n(mapped.features + split.test[i] * n_features, n_features,
                     test.data() + i * n_features);
-    std::vector<double> turned(size_of(split.n_test * rank)), weights(size_of(grid.n * rank));
+    buffer<double> turned(split.n_test * rank), weights(grid.n * rank);
     blas::gemm(blas::trans::no, blas::trans::yes, split.n_test, rank, n_features, 1.0, test.data(),
                n_features, path.vectors.data(), n_features, 0.0, turned.data(), rank);
     const double unit = grid.relative ? path.pair_weight / 2 : 1.0;
@@ -228,11 +226,11 @@ batch_failure score_split(const batch_problem& problem, const mapped_problem& ma
     return batch_failure::none;
 }
 
-std::vector<mapped_problem> map_all(std::ptrdiff_t n_problems, const batch_problem* problems,
-                                    int n_threads) {
-    std::vector<mapped_problem> mapped(size_of(n_problems));
+buffer<mapped_problem> map_all(std::ptrdiff_t n_problems, const batch_problem* problems,
+                               int n_threads) {
+    buffer<mapped_problem> mapped(n_problems);
     parallel_for(n_problems, n_threads,
-                 [&](std::ptrdiff_t i) { mapped[size_of(i)] = map_problem(problems[i]); });
+                 [&](std::ptrdiff_t i) { mapped[i] = map_problem(problems[i]); });
     return mapped;
 }
 
@@ -252,21 +250,20 @@ void hold_out_all(std::ptrdiff_t n_problems, const batch_problem* problems, held
     struct place {
         std::ptrdiff_t problem, split, column;
     };
-    std::vector<place> places;
-    std::vector<std::ptrdiff_t> n_columns(size_of(n_problems), 0);
+    buffer<place> places;
+    buffer<std::ptrdiff_t> n_columns(n_problems, 0);
     for (std::ptrdiff_t i = 0; i < n_problems; ++i)
         for (std::size_t s = 0; s < tasks[i].splits.size(); ++s) {
-            auto& column = n_columns[size_of(i)];
+            auto& column = n_columns[i];
             places.push_back({i, static_cast<std::ptrdiff_t>(s), column});
             column += tasks[i].splits[s].n_test;
         }
-    std::vector<batch_failure> failures(places.size(), batch_failure::none);
+    buffer<batch_failure> failures(places.size(), batch_failure::none);
     parallel_for(static_cast<std::ptrdiff_t>(places.size()), n_threads, [&](std::ptrdiff_t p) {
-        const auto& at = places[size_of(p)];
+        const auto& at = places[p];
         const auto& task = tasks[at.problem];
-        failures[size_of(p)] = score_split(problems[at.problem], mapped[size_of(at.problem)],
-                                           task.splits[size_of(at.split)], task.grid,
-                                           task.scores + at.column, n_columns[size_of(at.problem)]);
+        failures[p] = score_split(problems[at.problem], mapped[at.problem], task.splits[at.split],
+                                  task.grid, task.scores + at.column, n_columns[at.problem]);
     });
     for (std::size_t p = 0; p < places.size(); ++p) {
         auto& failure = tasks[places[p].problem].failure;

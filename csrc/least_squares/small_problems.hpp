@@ -7,10 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "least_squares/blocks.hpp"
 #include "problem/half_laplacian.hpp"
+#include "support/buffer.hpp"
 
 namespace pairgram {
 
@@ -46,9 +46,9 @@ struct decomposition {
     batch_failure failure = batch_failure::none;
     double pair_weight = 0;
     std::ptrdiff_t rank = 0;
-    std::vector<double> eigenvalues;  // (rank,)
-    std::vector<double> vectors;      // (rank, n_features), V
-    std::vector<double> projection;   // (n_targets, rank), V H̃ᵀỹ
+    buffer<double> eigenvalues;  // (rank,)
+    buffer<double> vectors;      // (rank, n_features), V
+    buffer<double> projection;   // (n_targets, rank), V H̃ᵀỹ
 };
 
 // Of all rows of every problem. n · L² + 10 · min(n, L)³ flops each.
@@ -58,7 +58,7 @@ void decompose_all(std::ptrdiff_t n_problems, const batch_problem* problems, dec
 // One held-out task: the scores of the splits' test rows, one split after the other, by the models
 // of their training rows: scores (n_targets, grid.n, all test rows).
 struct held_out_task {
-    std::vector<row_split> splits;
+    buffer<row_split> splits;
     model_grid grid;
     double* scores;
     batch_failure failure = batch_failure::none;  // of the first split that has one

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
+#include "support/buffer.hpp"
 #include "support/parallel.hpp"
 
 namespace pairgram {
@@ -32,7 +32,7 @@ class query_ties {
         std::sort(sorted.begin(), sorted.end(), [&](std::int64_t a, std::int64_t b) {
             return scores_[a] < scores_[b] || (scores_[a] == scores_[b] && a < b);
         });
-        std::vector<double> distances;  // of all models, once a group is found
+        buffer<double> distances;  // of all models, once a group is found
         for (std::size_t begin = 0, end; begin < sorted.size(); begin = end) {
             for (end = begin + 1; end < sorted.size(); ++end)
                 if (!(scores_[sorted[end]] - scores_[sorted[end - 1]] <= apart)) break;
@@ -64,7 +64,7 @@ class query_ties {
     }
 
     template <class Rows>
-    void join_group(Rows begin, Rows end, const std::vector<double>& distances) {
+    void join_group(Rows begin, Rows end, const buffer<double>& distances) {
         const auto first = *std::min_element(begin, end);
         for (std::size_t m = 0; m < distances.size(); ++m) {
             double* const s = scores_ + static_cast<std::ptrdiff_t>(m) * n_rows_;
@@ -77,7 +77,7 @@ class query_ties {
     const tie_tolerance& tolerance_;
     std::ptrdiff_t n_rows_;
     double* scores_;
-    std::vector<std::int64_t> rows_;
+    buffer<std::int64_t> rows_;
 };
 
 }  // namespace

@@ -4,9 +4,9 @@
 #include <condition_variable>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "linear_algebra/blas.hpp"
+#include "support/buffer.hpp"
 #include "support/parallel.hpp"
 #include "support/query_rows.hpp"
 
@@ -58,13 +58,13 @@ std::ptrdiff_t factorise(std::ptrdiff_t n, double* a, std::ptrdiff_t ld) {
 // How many tiles of each row of tiles are final; they become so from left to right.
 class progress {
   public:
-    explicit progress(std::ptrdiff_t n_rows) : n_final_(size_of(n_rows)) {}
+    explicit progress(std::ptrdiff_t n_rows) : n_final_(n_rows) {}
 
     // Returns when n tiles of a row are final; false where the factorisation has stopped.
     bool wait(std::ptrdiff_t row, std::ptrdiff_t n) {
         std::unique_lock<std::mutex> lock(mutex_);
         while (!changed_.wait_for(lock, interrupt::interval,
-                                  [&] { return stopped_ || n_final_[size_of(row)] >= n; })) {
+                                  [&] { return stopped_ || n_final_[row] >= n; })) {
             lock.unlock();
             check_interrupt();
             lock.lock();
@@ -74,7 +74,7 @@ class progress {
 
     void add(std::ptrdiff_t row) {
         const std::lock_guard<std::mutex> lock(mutex_);
-        ++n_final_[size_of(row)];
+        ++n_final_[row];
         changed_.notify_all();
     }
 
@@ -87,7 +87,7 @@ class progress {
   private:
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::vector<std::ptrdiff_t> n_final_;
+    buffer<std::ptrdiff_t> n_final_;
     bool stopped_ = false;
 };
 
@@ -97,13 +97,13 @@ std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, int n_threads) {
     const auto width = tile_width(n), n_tiles = (n + width - 1) / width;
     // Column by column. A tile needs only tiles before it, and they are handed out in this order:
     // the first that is not final never waits.
-    std::vector<std::pair<std::ptrdiff_t, std::ptrdiff_t>> tiles;
+    buffer<std::pair<std::ptrdiff_t, std::ptrdiff_t>> tiles;
     for (std::ptrdiff_t k = 0; k < n_tiles; ++k)
         for (auto i = k; i < n_tiles; ++i) tiles.emplace_back(i, k);
     progress done(n_tiles);
     std::ptrdiff_t n_positive = n;
     const auto finish_tile = [&](std::ptrdiff_t t) {
-        const auto [i, k] = tiles[size_of(t)];
+        const auto [i, k] = tiles[t];
         const auto n_rows = std::min(width, n - i * width),
                    n_columns = std::min(width, n - k * width);
         double* const rows = a + i * width * n;

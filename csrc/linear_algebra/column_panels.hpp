@@ -6,7 +6,8 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
+
+#include "support/buffer.hpp"
 
 namespace pairgram {
 
@@ -34,8 +35,8 @@ class column_panels {
                         std::ptrdiff_t ldc) const;
 
     std::ptrdiff_t k_ = 0, n_ = 0;
-    std::vector<panel> panels_;
-    std::vector<T> values_;  // of panel after panel: rows of `width` columns, zeros behind the last
+    buffer<panel> panels_;
+    buffer<T> values_;  // of panel after panel: rows of `width` columns, zeros behind the last
 };
 
 }  // namespace pairgram

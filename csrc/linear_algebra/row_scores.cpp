@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "support/buffer.hpp"
 #include "support/query_rows.hpp"
 #include "support/simd.hpp"
 
@@ -66,7 +67,7 @@ linear_models::linear_models(std::ptrdiff_t n_models, std::ptrdiff_t width, cons
     : n_models_(n_models),
       width_(width),
       padded_((width + n_lanes - 1) / n_lanes * n_lanes),
-      coefs_(size_of(n_models * padded_), 0.0) {
+      coefs_(n_models * padded_, 0.0) {
     for (std::ptrdiff_t m = 0; m < n_models; ++m)
         std::copy_n(coefs + m * width, width, coefs_.begin() + m * padded_);
 }
@@ -104,7 +105,7 @@ void linear_models::score(const matrix_rows<T>& rows, std::ptrdiff_t begin, std:
     if (n_models_ == 1) return score_strip<4, 1>(rows, begin, end, 0, scores, ld);
     const auto step = std::max<std::ptrdiff_t>(
         4, std::min(end - begin, block_values / std::max<std::ptrdiff_t>(1, padded_)));
-    std::vector<double> block(size_of(step * padded_), 0.0);
+    buffer<double> block(step * padded_, 0.0);
     for (; begin < end; begin += step) {
         const auto n = std::min(step, end - begin);
         for (std::ptrdiff_t i = 0; i < n; ++i)

@@ -6,7 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+
+#include "support/buffer.hpp"
 
 namespace pairgram {
 
@@ -42,8 +43,8 @@ class linear_models {
     void score_block(const matrix_rows<T>& rows, double* scores, std::ptrdiff_t ld) const;
 
     std::ptrdiff_t n_models_, width_;
-    std::ptrdiff_t padded_;      // width, rounded up to whole lanes
-    std::vector<double> coefs_;  // (n_models, padded), zeros behind the width
+    std::ptrdiff_t padded_;  // width, rounded up to whole lanes
+    buffer<double> coefs_;   // (n_models, padded), zeros behind the width
 };
 
 }  // namespace pairgram

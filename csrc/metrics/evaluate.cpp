@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
-#include <vector>
 
 #include "metrics/pair_metrics.hpp"
 #include "metrics/ranking.hpp"
 #include "metrics/top_metrics.hpp"
+#include "support/buffer.hpp"
 #include "support/parallel.hpp"
 
 namespace pairgram {
@@ -38,7 +38,7 @@ bool uses_discounts(metric_kind kind) {
 // The metrics that share a ranking, and what they need of it.
 struct ranking_plan {
     bool worst = false;
-    std::vector<std::ptrdiff_t> members;
+    buffer<std::ptrdiff_t> members;
     std::ptrdiff_t top = 0;        // ranks to find
     std::ptrdiff_t ideal_top = 0;  // labels of the ideal ranking
     bool ties = false, levels = false, pairs = false;
@@ -62,12 +62,12 @@ struct ranking_plan {
 
 // Scratch of one task.
 struct workspace {
-    std::vector<std::int64_t> rows, keys, pair_scratch;
-    std::vector<double> labels, descending, ranked_labels, values, more_values;
-    std::vector<label_tally> tallies;
-    std::vector<ranked_document> ranked, spare;
-    std::vector<std::ptrdiff_t> tie_end;
-    std::vector<ideal_ranking> ideals;
+    buffer<std::int64_t> rows, keys, pair_scratch;
+    buffer<double> labels, descending, ranked_labels, values, more_values;
+    buffer<label_tally> tallies;
+    buffer<ranked_document> ranked, spare;
+    buffer<std::ptrdiff_t> tie_end;
+    buffer<ideal_ranking> ideals;
     label_levels levels;
 };
 
@@ -136,7 +136,7 @@ class metric_evaluation {
   private:
     void make_discounts(const ranking_plan& plan, std::ptrdiff_t longest) {
         for (const discount_kind discount : {discount_kind::log2, discount_kind::letor}) {
-            std::vector<double>& table = discounts_[static_cast<int>(discount)];
+            buffer<double>& table = discounts_[static_cast<int>(discount)];
             for (const std::ptrdiff_t t : plan.members) {
                 const metric_spec& metric = metrics_[t];
                 if (!uses_discounts(metric.kind) || metric.discount != discount) continue;
@@ -159,7 +159,7 @@ class metric_evaluation {
         const std::int64_t begin = queries_.offsets[q];
         const std::int64_t* rows = queries_.order ? queries_.order + begin : nullptr;
         if (plan.worst) {
-            work.rows.resize(size_of(n));
+            work.rows.resize(n);
             if (rows) {
                 std::copy(rows, rows + n, work.rows.begin());
             } else {
@@ -170,13 +170,13 @@ class metric_evaluation {
                 [&](std::int64_t a, std::int64_t b) { return labels_[a] < labels_[b]; });
             rows = work.rows.data();
         }
-        work.labels.resize(size_of(n));
+        work.labels.resize(n);
         for (std::ptrdiff_t i = 0; i < n; ++i) {
-            work.labels[size_of(i)] = rows ? labels_[rows[i]] : labels_[begin + i];
+            work.labels[i] = rows ? labels_[rows[i]] : labels_[begin + i];
         }
         const std::ptrdiff_t ideal_top = std::min(n, plan.ideal_top);
         if (ideal_top > 0) {
-            work.descending.resize(size_of(n));
+            work.descending.resize(n);
             sort_descending(n, work.labels.data(), ideal_top, work.descending.data());
         }
         for (std::size_t t = 0; t < plan.members.size(); ++t) {
@@ -192,19 +192,18 @@ class metric_evaluation {
     void rank(const ranking_plan& plan, std::ptrdiff_t n, const double* scores,
               const std::int64_t* rows, workspace& work) const {
         const std::ptrdiff_t top = std::min(n, plan.top);
-        work.keys.resize(size_of(n));
-        work.ranked_labels.resize(size_of(top));
+        work.keys.resize(n);
+        work.ranked_labels.resize(top);
         score_keys(n, scores, rows, work.keys.data());
         rank_documents(n, work.keys.data(), top, work.ranked, work.spare);
         for (std::ptrdiff_t i = 0; i < top; ++i) {
-            work.ranked_labels[size_of(i)] = work.labels[size_of(work.ranked[size_of(i)].index)];
+            work.ranked_labels[i] = work.labels[work.ranked[i].index];
         }
         if (!plan.ties) return;
-        work.tie_end.resize(size_of(n));
+        work.tie_end.resize(n);
         for (std::ptrdiff_t i = n - 1; i >= 0; --i) {
-            const bool tied =
-                i + 1 < n && work.ranked[size_of(i)].key == work.ranked[size_of(i + 1)].key;
-            work.tie_end[size_of(i)] = tied ? work.tie_end[size_of(i + 1)] : i + 1;
+            const bool tied = i + 1 < n && work.ranked[i].key == work.ranked[i + 1].key;
+            work.tie_end[i] = tied ? work.tie_end[i + 1] : i + 1;
         }
     }
 
@@ -264,8 +263,8 @@ class metric_evaluation {
     const double* scores_;
     const metric_spec* metrics_;
     double* out_;
-    std::vector<ranking_plan> plans_;
-    std::vector<double> discounts_[2];
+    buffer<ranking_plan> plans_;
+    buffer<double> discounts_[2];
 };
 
 }  // namespace
@@ -275,7 +274,7 @@ void evaluate_metrics(std::ptrdiff_t n_rows, std::ptrdiff_t n_scores, std::ptrdi
                       const metric_spec* metrics, double* out, int n_threads) {
     const metric_evaluation evaluation(n_rows, n_scores, n_metrics, queries, labels, scores,
                                        metrics, out);
-    std::vector<std::ptrdiff_t> bounds{0};  // runs of queries of about task_size scores
+    buffer<std::ptrdiff_t> bounds{0};  // runs of queries of about task_size scores
     for (std::ptrdiff_t q = 0, rows = 0; q < queries.n_queries; ++q) {
         rows += queries.size(q);
         if (rows * n_scores >= task_size || q + 1 == queries.n_queries) {
@@ -289,7 +288,7 @@ void evaluate_metrics(std::ptrdiff_t n_rows, std::ptrdiff_t n_scores, std::ptrdi
     const bool small = n_rows * n_scores <= 2 * task_size;
     parallel_for(n_runs * n_parts, small ? 1 : n_threads, [&](std::ptrdiff_t task) {
         const std::ptrdiff_t run = task / n_parts, part = task % n_parts;
-        evaluation.run(bounds[size_of(run)], bounds[size_of(run + 1)], part * n_scores / n_parts,
+        evaluation.run(bounds[run], bounds[run + 1], part * n_scores / n_parts,
                        (part + 1) * n_scores / n_parts);
     });
 }

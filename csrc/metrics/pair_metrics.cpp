@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "support/buffer.hpp"
 #include "support/query_rows.hpp"
 
 namespace pairgram {
@@ -17,12 +18,12 @@ std::int64_t pairs_of(std::ptrdiff_t n) { return std::int64_t{n} * (n - 1) / 2; 
 
 // Fills the residuals label - score minus their mean.
 void centred_residuals(std::ptrdiff_t n, const double* labels, const double* scores,
-                       const std::int64_t* rows, std::vector<double>& residuals) {
-    residuals.resize(size_of(n));
+                       const std::int64_t* rows, buffer<double>& residuals) {
+    residuals.resize(n);
     double sum = 0;
     for (std::ptrdiff_t i = 0; i < n; ++i) {
-        residuals[size_of(i)] = labels[i] - (rows ? scores[rows[i]] : scores[i]);
-        sum += residuals[size_of(i)];
+        residuals[i] = labels[i] - (rows ? scores[rows[i]] : scores[i]);
+        sum += residuals[i];
     }
     const double mean = sum / static_cast<double>(n);
     for (auto& residual : residuals) residual -= mean;
@@ -31,7 +32,7 @@ void centred_residuals(std::ptrdiff_t n, const double* labels, const double* sco
 // Centres values at their mean and scales the largest to 1; false where they are constant. Shifted
 // by the first, so that constant values become exactly 0; scaled, so that no square overflows or
 // vanishes.
-bool standardise(std::vector<double>& values) {
+bool standardise(buffer<double>& values) {
     if (values.empty()) return false;
     const double first = values[0];
     double sum = 0, largest = 0;
@@ -43,29 +44,29 @@ bool standardise(std::vector<double>& values) {
     return true;
 }
 
-double dot(const std::vector<double>& x, const std::vector<double>& y) {
+double dot(const buffer<double>& x, const buffer<double>& y) {
     return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
 }
 
 }  // namespace
 
 void make_levels(std::ptrdiff_t n, const double* labels, label_levels& levels) {
-    std::vector<std::ptrdiff_t> by_label(size_of(n));
+    buffer<std::ptrdiff_t> by_label(n);
     std::iota(by_label.begin(), by_label.end(), std::ptrdiff_t{0});
     std::sort(by_label.begin(), by_label.end(),
               [&](std::ptrdiff_t a, std::ptrdiff_t b) { return labels[a] < labels[b]; });
-    levels.level.resize(size_of(n));
-    levels.centred_rank.resize(size_of(n));
+    levels.level.resize(n);
+    levels.centred_rank.resize(n);
     levels.n_levels = 0;
     levels.tied_pairs = 0;
     levels.sum_of_squares = 0;
     for (std::ptrdiff_t begin = 0, end; begin < n; begin = end) {
-        const double label = labels[by_label[size_of(begin)]];
-        for (end = begin; end < n && labels[by_label[size_of(end)]] == label;) ++end;
+        const double label = labels[by_label[begin]];
+        for (end = begin; end < n && labels[by_label[end]] == label;) ++end;
         const double rank = 0.5 * static_cast<double>(begin + end - n);
         for (std::ptrdiff_t i = begin; i < end; ++i) {
-            levels.level[size_of(by_label[size_of(i)])] = levels.n_levels;
-            levels.centred_rank[size_of(by_label[size_of(i)])] = rank;
+            levels.level[by_label[i]] = levels.n_levels;
+            levels.centred_rank[by_label[i]] = rank;
         }
         ++levels.n_levels;
         levels.tied_pairs += pairs_of(end - begin);
@@ -75,12 +76,12 @@ void make_levels(std::ptrdiff_t n, const double* labels, label_levels& levels) {
 
 pair_counts count_pairs(std::ptrdiff_t n, const ranked_document* ranked,
                         const std::ptrdiff_t* tie_end, const label_levels& levels,
-                        std::vector<std::int64_t>& scratch) {
+                        buffer<std::int64_t>& scratch) {
     pair_counts counts{pairs_of(n), levels.tied_pairs, 0, 0, 0};
-    scratch.assign(size_of(2 * levels.n_levels + 1), 0);
+    scratch.assign(2 * levels.n_levels + 1, 0);
     std::int64_t* tree = scratch.data();  // 1-based: documents ranked higher
     std::int64_t* in_run = scratch.data() + levels.n_levels + 1;  // by level
-    const auto level_of = [&](std::ptrdiff_t i) { return levels.level[size_of(ranked[i].index)]; };
+    const auto level_of = [&](std::ptrdiff_t i) { return levels.level[ranked[i].index]; };
     for (std::ptrdiff_t begin = 0, end; begin < n; begin = end) {
         end = tie_end[begin];
         counts.tied_score += pairs_of(end - begin);
@@ -125,7 +126,7 @@ double spearman_rho(std::ptrdiff_t n, const ranked_document* ranked, const std::
         const double rank = -0.5 * static_cast<double>(begin + end - n);  // the top has the highest
         double labels = 0;
         for (std::ptrdiff_t i = begin; i < end; ++i) {
-            labels += levels.centred_rank[size_of(ranked[i].index)];
+            labels += levels.centred_rank[ranked[i].index];
         }
         products += rank * labels;
         squares += static_cast<double>(end - begin) * rank * rank;
@@ -137,9 +138,9 @@ double spearman_rho(std::ptrdiff_t n, const ranked_document* ranked, const std::
 
 double ranking_error(std::ptrdiff_t n, const double* labels, const ranked_document* ranked,
                      const std::ptrdiff_t* tie_end, const label_levels& levels,
-                     std::vector<label_tally>& tallies, std::vector<double>& run) {
+                     buffer<label_tally>& tallies, buffer<double>& run) {
     if (n < 2) return undefined;
-    tallies.assign(size_of(levels.n_levels + 1), {});  // 1-based: documents ranked higher
+    tallies.assign(levels.n_levels + 1, {});  // 1-based: documents ranked higher
     double sum = 0;
     for (std::ptrdiff_t begin = 0, end; begin < n; begin = end) {
         end = tie_end[begin];
@@ -147,39 +148,38 @@ double ranking_error(std::ptrdiff_t n, const double* labels, const ranked_docume
         for (std::ptrdiff_t i = begin; i < end; ++i) {
             run.push_back(labels[ranked[i].index] - labels[0]);
             label_tally lower;
-            for (auto k = levels.level[size_of(ranked[i].index)]; k > 0; k -= k & -k) {
-                lower.count += tallies[size_of(k)].count;
-                lower.sum += tallies[size_of(k)].sum;
+            for (auto k = levels.level[ranked[i].index]; k > 0; k -= k & -k) {
+                lower.count += tallies[k].count;
+                lower.sum += tallies[k].sum;
             }
             sum += lower.count * run.back() - lower.sum;
         }
         for (std::ptrdiff_t i = begin; i < end; ++i) {
-            const auto level = levels.level[size_of(ranked[i].index)];
+            const auto level = levels.level[ranked[i].index];
             for (auto k = level + 1; k <= levels.n_levels; k += k & -k) {
-                tallies[size_of(k)].count += 1;
-                tallies[size_of(k)].sum += run[size_of(i - begin)];
+                tallies[k].count += 1;
+                tallies[k].sum += run[i - begin];
             }
         }
         std::sort(run.begin(), run.end());
         for (std::ptrdiff_t i = 0; i < end - begin; ++i) {
-            sum += 0.5 * static_cast<double>(2 * i - (end - begin) + 1) * run[size_of(i)];
+            sum += 0.5 * static_cast<double>(2 * i - (end - begin) + 1) * run[i];
         }
     }
     return std::max(0.0, sum) / static_cast<double>(pairs_of(n));
 }
 
 double pearson_correlation(std::ptrdiff_t n, const double* labels, const double* scores,
-                           const std::int64_t* rows, std::vector<double>& x,
-                           std::vector<double>& y) {
-    x.resize(size_of(n));
-    for (std::ptrdiff_t i = 0; i < n; ++i) x[size_of(i)] = rows ? scores[rows[i]] : scores[i];
+                           const std::int64_t* rows, buffer<double>& x, buffer<double>& y) {
+    x.resize(n);
+    for (std::ptrdiff_t i = 0; i < n; ++i) x[i] = rows ? scores[rows[i]] : scores[i];
     y.assign(labels, labels + n);
     if (!standardise(x) || !standardise(y)) return undefined;
     return std::clamp(dot(x, y) / std::sqrt(dot(x, x) * dot(y, y)), -1.0, 1.0);
 }
 
 double mean_squared_difference(std::ptrdiff_t n, const double* labels, const double* scores,
-                               const std::int64_t* rows, std::vector<double>& residuals) {
+                               const std::int64_t* rows, buffer<double>& residuals) {
     if (n < 2) return undefined;
     centred_residuals(n, labels, scores, rows, residuals);
     double sum = 0, squares = 0;
@@ -192,14 +192,14 @@ double mean_squared_difference(std::ptrdiff_t n, const double* labels, const dou
 }
 
 double mean_absolute_difference(std::ptrdiff_t n, const double* labels, const double* scores,
-                                const std::int64_t* rows, std::vector<double>& residuals) {
+                                const std::int64_t* rows, buffer<double>& residuals) {
     if (n < 2) return undefined;
     centred_residuals(n, labels, scores, rows, residuals);
     std::sort(residuals.begin(), residuals.end());
     const auto size = static_cast<double>(n);
     double sum = 0;
     for (std::ptrdiff_t i = 0; i < n; ++i) {
-        sum += static_cast<double>(2 * i - n + 1) * residuals[size_of(i)];
+        sum += static_cast<double>(2 * i - n + 1) * residuals[i];
     }
     return 2 * sum / (size * size);
 }

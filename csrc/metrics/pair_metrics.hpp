@@ -5,16 +5,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "metrics/ranking.hpp"
+#include "support/buffer.hpp"
 
 namespace pairgram {
 
 // The labels of a list as dense levels, shared by every score vector.
 struct label_levels {
-    std::vector<std::ptrdiff_t> level;  // (n), 0 for the lowest label
-    std::vector<double> centred_rank;   // (n), mean rank of tied labels minus (n + 1) / 2
+    buffer<std::ptrdiff_t> level;  // (n), 0 for the lowest label
+    buffer<double> centred_rank;   // (n), mean rank of tied labels minus (n + 1) / 2
     std::ptrdiff_t n_levels = 0;
     std::int64_t tied_pairs = 0;
     double sum_of_squares = 0;  // of the centred ranks
@@ -34,7 +34,7 @@ struct pair_counts {
 // top with a Fenwick tree over the levels: O(n log(levels)).
 pair_counts count_pairs(std::ptrdiff_t n, const ranked_document* ranked,
                         const std::ptrdiff_t* tie_end, const label_levels& levels,
-                        std::vector<std::int64_t>& scratch);
+                        buffer<std::int64_t>& scratch);
 
 // (concordant - discordant) / sqrt(pairs not tied in label * pairs not tied in score); NaN where
 // labels or scores are constant.
@@ -55,7 +55,7 @@ struct label_tally {
 // real-valued labels.
 double ranking_error(std::ptrdiff_t n, const double* labels, const ranked_document* ranked,
                      const std::ptrdiff_t* tie_end, const label_levels& levels,
-                     std::vector<label_tally>& tallies, std::vector<double>& run);
+                     buffer<label_tally>& tallies, buffer<double>& run);
 
 // Pearson's correlation of mean ranks; NaN where labels or scores are constant.
 double spearman_rho(std::ptrdiff_t n, const ranked_document* ranked, const std::ptrdiff_t* tie_end,
@@ -64,16 +64,15 @@ double spearman_rho(std::ptrdiff_t n, const ranked_document* ranked, const std::
 // Pearson's correlation of labels and scores; NaN where one of them is constant. Scores as below;
 // x and y are scratch.
 double pearson_correlation(std::ptrdiff_t n, const double* labels, const double* scores,
-                           const std::int64_t* rows, std::vector<double>& x,
-                           std::vector<double>& y);
+                           const std::int64_t* rows, buffer<double>& x, buffer<double>& y);
 
 // sum_ij (r_i - r_j)^2 / n^2 = 2 var(r) for r = label - score; document i has the score
 // scores[rows[i]], or scores[i] where rows is null. NaN for n < 2.
 double mean_squared_difference(std::ptrdiff_t n, const double* labels, const double* scores,
-                               const std::int64_t* rows, std::vector<double>& residuals);
+                               const std::int64_t* rows, buffer<double>& residuals);
 
 // sum_ij |r_i - r_j| / n^2, from sorted residuals.
 double mean_absolute_difference(std::ptrdiff_t n, const double* labels, const double* scores,
-                                const std::int64_t* rows, std::vector<double>& residuals);
+                                const std::int64_t* rows, buffer<double>& residuals);
 
 }  // namespace pairgram

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "support/buffer.hpp"
 #include "support/query_rows.hpp"
 #include "support/simd.hpp"
 
@@ -44,23 +45,23 @@ void rank_by_insertion(std::ptrdiff_t n, const std::int64_t* keys, std::ptrdiff_
 
 // Stable least-significant-digit radix sort by 11 bits; digits that all keys share are skipped.
 void rank_by_radix(std::ptrdiff_t n, const std::int64_t* keys, ranked_document* ranked,
-                   std::vector<ranked_document>& spare) {
+                   buffer<ranked_document>& spare) {
     constexpr int n_digits = 6;
     constexpr std::size_t n_buckets = 2048;
     const auto digit = [](std::int64_t key, int d) {
         const auto ordered = static_cast<std::uint64_t>(key) ^ (std::uint64_t{1} << 63);
         return static_cast<std::size_t>(ordered >> (11 * d)) & (n_buckets - 1);
     };
-    std::vector<std::array<std::ptrdiff_t, n_buckets>> counts(n_digits);
+    buffer<std::array<std::ptrdiff_t, n_buckets>> counts(n_digits);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         ranked[i] = {keys[i], i};
-        for (int d = 0; d < n_digits; ++d) ++counts[size_of(d)][digit(keys[i], d)];
+        for (int d = 0; d < n_digits; ++d) ++counts[d][digit(keys[i], d)];
     }
-    spare.resize(size_of(n));
+    spare.resize(n);
     ranked_document* from = ranked;
     ranked_document* to = spare.data();
     for (int d = 0; d < n_digits; ++d) {
-        auto& starts = counts[size_of(d)];
+        auto& starts = counts[d];
         if (starts[digit(keys[0], d)] == n) continue;
         std::ptrdiff_t start = 0;
         for (auto& bucket : starts) start += std::exchange(bucket, start);
@@ -83,15 +84,15 @@ void score_keys(std::ptrdiff_t n, const double* scores, const std::int64_t* rows
 }
 
 void rank_documents(std::ptrdiff_t n, const std::int64_t* keys, std::ptrdiff_t top,
-                    std::vector<ranked_document>& ranked, std::vector<ranked_document>& spare) {
+                    buffer<ranked_document>& ranked, buffer<ranked_document>& spare) {
     const bool short_top = top < n && top <= longest_inserted;
-    ranked.resize(size_of(short_top ? top : n));
+    ranked.resize(short_top ? top : n);
     if (short_top) {
         if (top > 0) rank_by_insertion(n, keys, top, ranked.data());
     } else if (n <= longest_counted) {
         rank_by_counting(n, keys, ranked.data());
     } else if (n < shortest_radix) {
-        for (std::ptrdiff_t i = 0; i < n; ++i) ranked[size_of(i)] = {keys[i], i};
+        for (std::ptrdiff_t i = 0; i < n; ++i) ranked[i] = {keys[i], i};
         std::sort(ranked.begin(), ranked.end(),
                   [](const ranked_document& a, const ranked_document& b) {
                       return a.key != b.key ? a.key < b.key : a.index < b.index;

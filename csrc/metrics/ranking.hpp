@@ -3,7 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+
+#include "support/buffer.hpp"
 
 namespace pairgram {
 
@@ -22,6 +23,6 @@ void score_keys(std::ptrdiff_t n, const double* scores, const std::int64_t* rows
 // costs one scan and O(top) for each document that enters it, the rest O(n log n). `spare` is
 // scratch.
 void rank_documents(std::ptrdiff_t n, const std::int64_t* keys, std::ptrdiff_t top,
-                    std::vector<ranked_document>& ranked, std::vector<ranked_document>& spare);
+                    buffer<ranked_document>& ranked, buffer<ranked_document>& spare);
 
 }  // namespace pairgram

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "support/buffer.hpp"
 #include "support/query_rows.hpp"
 
 namespace pairgram {
@@ -50,7 +51,7 @@ double mean_ndcg(const metric_spec& metric, const ranked_list& ranked, const dou
         ranked, ranked.n, [&](double label) { return gain_of(metric.gain, label); },
         [&](std::ptrdiff_t i, double gain) {
             so_far += gain * discounts[i];
-            sum += so_far / ideal.at[size_of(i)];
+            sum += so_far / ideal.at[i];
         });
     return sum / as_double(ranked.n);
 }
@@ -122,9 +123,8 @@ double reciprocal_rank(const metric_spec& metric, const ranked_list& ranked) {
 // Replaces passed[j], j = 0..depth, by the mean over all orders of the documents [begin, end) of
 // the product of 1 - R over the first j. Adding a document to t - 1 others: it stands among the
 // first j of t with probability j / t.
-void mean_products(const std::vector<double>& stops, std::ptrdiff_t depth,
-                   std::vector<double>& passed) {
-    passed.assign(size_of(depth) + 1, 0);
+void mean_products(const buffer<double>& stops, std::ptrdiff_t depth, buffer<double>& passed) {
+    passed.assign(depth + 1, 0);
     passed[0] = 1;
     for (std::size_t t = 1; t <= stops.size(); ++t) {
         const double next = 1 - stops[t - 1];
@@ -136,12 +136,12 @@ void mean_products(const std::vector<double>& stops, std::ptrdiff_t depth,
 }
 
 double expected_reciprocal_rank(const metric_spec& metric, const ranked_list& ranked,
-                                std::vector<double>& passed) {
+                                buffer<double>& passed) {
     const double scale = std::exp2(-metric.max_grade);
     const auto stop = [&](double label) { return gain_of(gain_kind::exp2, label) * scale; };
     double sum = 0, reached = 1;
     const std::ptrdiff_t last = std::min(metric.cut, ranked.n);
-    std::vector<double> stops;
+    buffer<double> stops;
     for (std::ptrdiff_t begin = 0; begin < last;) {
         const std::ptrdiff_t end = ranked.tie_end ? ranked.tie_end[begin] : begin + 1;
         const std::ptrdiff_t depth = std::min(end, last) - begin;
@@ -163,7 +163,7 @@ double expected_reciprocal_rank(const metric_spec& metric, const ranked_list& ra
                 const auto at = size_of(j);
                 sum += reached * (passed[at] - passed[at + 1]) / as_double(begin + j + 1);
             }
-            reached *= passed[size_of(depth)];
+            reached *= passed[depth];
         }
         begin = end;
     }
@@ -180,10 +180,10 @@ void prepare_ideal(const metric_spec& metric, std::ptrdiff_t n, const double* la
             ideal.total = dcg(metric, {n, descending, nullptr}, discounts);
             return;
         case metric_kind::mean_ndcg:
-            ideal.at.resize(size_of(n));
+            ideal.at.resize(n);
             for (std::ptrdiff_t i = 0; i < n; ++i) {
                 ideal.total += gain_of(metric.gain, descending[i]) * discounts[i];
-                ideal.at[size_of(i)] = ideal.total;
+                ideal.at[i] = ideal.total;
             }
             return;
         case metric_kind::average_precision:
@@ -197,7 +197,7 @@ void prepare_ideal(const metric_spec& metric, std::ptrdiff_t n, const double* la
 }
 
 double top_metric(const metric_spec& metric, const ranked_list& ranked, const double* discounts,
-                  const ideal_ranking& ideal, std::vector<double>& scratch) {
+                  const ideal_ranking& ideal, buffer<double>& scratch) {
     if (ranked.n == 0) return std::numeric_limits<double>::quiet_NaN();
     switch (metric.kind) {
         case metric_kind::dcg:

@@ -5,9 +5,9 @@
 
 #include <cmath>
 #include <cstddef>
-#include <vector>
 
 #include "metrics/evaluate.hpp"
+#include "support/buffer.hpp"
 
 namespace pairgram {
 
@@ -20,8 +20,8 @@ struct ranked_list {
 
 // What a metric needs of a query's labels alone, however they are ranked.
 struct ideal_ranking {
-    double total = 0;        // ideal DCG at the cut, or the number of relevant documents
-    std::vector<double> at;  // ideal DCG at every rank, for mean_ndcg
+    double total = 0;   // ideal DCG at the cut, or the number of relevant documents
+    buffer<double> at;  // ideal DCG at every rank, for mean_ndcg
 };
 
 // 2^label - 1 or label.
@@ -45,6 +45,6 @@ void prepare_ideal(const metric_spec& metric, std::ptrdiff_t n, const double* la
 // The metric of a ranked list. O(min(n, cut)); for expected_reciprocal_rank with averaged ties
 // O(t min(t, cut)) for t tied documents.
 double top_metric(const metric_spec& metric, const ranked_list& ranked, const double* discounts,
-                  const ideal_ranking& ideal, std::vector<double>& scratch);
+                  const ideal_ranking& ideal, buffer<double>& scratch);
 
 }  // namespace pairgram

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "support/buffer.hpp"
 #include "support/query_rows.hpp"
 #include "support/simd.hpp"
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::ptrdiff_t search_limit = 16;  // more levels than this are numbered by sorting
 
-bool number_levels_by_search(const std::vector<double>& labels, query_plan& plan) {
+bool number_levels_by_search(const buffer<double>& labels, query_plan& plan) {
     auto& found = plan.level_label;
     found.clear();
     for (std::size_t i = 0; i < labels.size(); ++i) {
@@ -28,32 +29,30 @@ bool number_levels_by_search(const std::vector<double>& labels, query_plan& plan
     return true;
 }
 
-void number_levels_by_sort(const std::vector<double>& labels, query_plan& plan) {
-    std::vector<std::ptrdiff_t> by_label(labels.size());
+void number_levels_by_sort(const buffer<double>& labels, query_plan& plan) {
+    buffer<std::ptrdiff_t> by_label(labels.size());
     std::iota(by_label.begin(), by_label.end(), std::ptrdiff_t{0});
-    std::sort(by_label.begin(), by_label.end(), [&](std::ptrdiff_t a, std::ptrdiff_t b) {
-        return labels[size_of(a)] < labels[size_of(b)];
-    });
+    std::sort(by_label.begin(), by_label.end(),
+              [&](std::ptrdiff_t a, std::ptrdiff_t b) { return labels[a] < labels[b]; });
     plan.level_label.clear();
     for (const std::ptrdiff_t i : by_label) {
-        const double label = labels[size_of(i)];
+        const double label = labels[i];
         if (plan.level_label.empty() || plan.level_label.back() != label)
             plan.level_label.push_back(label);
-        plan.level[size_of(i)] = static_cast<std::int32_t>(plan.level_label.size() - 1);
+        plan.level[i] = static_cast<std::int32_t>(plan.level_label.size() - 1);
     }
 }
 
 // Eliminates the levels of the weighted complete graph one by one. The Laplacian's Cholesky factor
 // has rows B_l = (Σ_k>l w_lk (μ_l − μ_k)) / sqrt(Σ_k>l w_lk); w stays ≥ 0, so nothing cancels.
-void eliminate(std::ptrdiff_t k, std::vector<double>& w) {
+void eliminate(std::ptrdiff_t k, buffer<double>& w) {
     for (std::ptrdiff_t l = 0; l < k; ++l) {
         double degree = 0;
-        for (std::ptrdiff_t i = l + 1; i < k; ++i) degree += w[size_of(l * k + i)];
+        for (std::ptrdiff_t i = l + 1; i < k; ++i) degree += w[l * k + i];
         if (degree <= 0) continue;
         for (std::ptrdiff_t i = l + 1; i < k; ++i) {
-            const double share = w[size_of(l * k + i)] / degree;
-            for (std::ptrdiff_t j = i + 1; j < k; ++j)
-                w[size_of(i * k + j)] += share * w[size_of(l * k + j)];
+            const double share = w[l * k + i] / degree;
+            for (std::ptrdiff_t j = i + 1; j < k; ++j) w[i * k + j] += share * w[l * k + j];
         }
     }
 }
@@ -61,23 +60,22 @@ void eliminate(std::ptrdiff_t k, std::vector<double>& w) {
 // within = D_l and chord = V_l V_k ω(l, k), both without the query factor; returns Σ W.
 double plan_omega(const pair_rule& rule, query_plan& plan) {
     const auto k = plan.n_levels();
-    std::vector<std::ptrdiff_t> index(size_of(k));
+    buffer<std::ptrdiff_t> index(k);
     for (std::ptrdiff_t l = 0; l < k; ++l)
-        index[size_of(l)] = std::lower_bound(rule.level_values, rule.level_values + rule.n_levels,
-                                             plan.level_label[size_of(l)]) -
-                            rule.level_values;
-    plan.chord.assign(size_of(k * k), 0.0);
+        index[l] = std::lower_bound(rule.level_values, rule.level_values + rule.n_levels,
+                                    plan.level_label[l]) -
+                   rule.level_values;
+    plan.chord.assign(k * k, 0.0);
     double total = 0;
     for (std::ptrdiff_t l = 0; l < k; ++l) {
         double degree = 0;
         for (std::ptrdiff_t i = 0; i < k; ++i) {
-            const double omega = rule.omega[index[size_of(l)] * rule.n_levels + index[size_of(i)]];
-            degree += plan.level_weight[size_of(i)] * omega;
-            plan.chord[size_of(l * k + i)] =
-                plan.level_weight[size_of(l)] * plan.level_weight[size_of(i)] * omega;
+            const double omega = rule.omega[index[l] * rule.n_levels + index[i]];
+            degree += plan.level_weight[i] * omega;
+            plan.chord[l * k + i] = plan.level_weight[l] * plan.level_weight[i] * omega;
         }
-        plan.within[size_of(l)] = degree;
-        total += plan.level_weight[size_of(l)] * degree;
+        plan.within[l] = degree;
+        total += plan.level_weight[l] * degree;
     }
     return total;
 }
@@ -171,18 +169,18 @@ void plan_query(const ranking_problem& problem, std::ptrdiff_t query, const std:
     const auto row = [&](std::ptrdiff_t i) {
         return order ? static_cast<std::ptrdiff_t>(order[i]) : rows.row(begin + i);
     };
-    plan.weight.resize(size_of(n));
-    plan.level.assign(size_of(n), 0);
-    for (std::ptrdiff_t i = 0; i < n; ++i) plan.weight[size_of(i)] = rows.row_weight(row(i));
+    plan.weight.resize(n);
+    plan.level.assign(n, 0);
+    for (std::ptrdiff_t i = 0; i < n; ++i) plan.weight[i] = rows.row_weight(row(i));
     plan.level_label.assign(1, 0.0);
     if (rule.kind == pair_kind::dropped || rule.kind == pair_kind::omega) {
-        std::vector<double> labels(size_of(n));
-        for (std::ptrdiff_t i = 0; i < n; ++i) labels[size_of(i)] = rows.labels[row(i)];
+        buffer<double> labels(n);
+        for (std::ptrdiff_t i = 0; i < n; ++i) labels[i] = rows.labels[row(i)];
         if (!number_levels_by_search(labels, plan)) number_levels_by_sort(labels, plan);
     }
     plan.level_weight.assign(plan.level_label.size(), 0.0);
     for (std::size_t i = 0; i < plan.level.size(); ++i)
-        plan.level_weight[size_of(plan.level[i])] += plan.weight[i];
+        plan.level_weight[plan.level[i]] += plan.weight[i];
     plan.total_weight = std::accumulate(plan.level_weight.begin(), plan.level_weight.end(), 0.0);
 
     plan.within.resize(plan.level_weight.size());
@@ -202,7 +200,7 @@ std::ptrdiff_t heaviest_row(const query_plan& plan) {
     std::ptrdiff_t best = 0;
     double most = 0;
     for (std::size_t i = 0; i < plan.weight.size(); ++i)
-        if (plan.weight[i] > most && plan.within[size_of(plan.level[i])] > 0) {
+        if (plan.weight[i] > most && plan.within[plan.level[i]] > 0) {
             most = plan.weight[i];
             best = static_cast<std::ptrdiff_t>(i);
         }
@@ -210,9 +208,9 @@ std::ptrdiff_t heaviest_row(const query_plan& plan) {
 }
 
 void level_sums::reset(std::ptrdiff_t n_levels, std::ptrdiff_t width) {
-    sum.assign(size_of(n_levels * width), 0.0);
-    weight.assign(size_of(n_levels), 0.0);
-    mean.assign(size_of(width), 0.0);
+    sum.assign(n_levels * width, 0.0);
+    weight.assign(n_levels, 0.0);
+    mean.assign(width, 0.0);
 }
 
 void between_rows(const query_plan& plan, std::ptrdiff_t width, const double* means, double* out) {
@@ -222,7 +220,7 @@ void between_rows(const query_plan& plan, std::ptrdiff_t width, const double* me
         double* row = out + l * width;
         double degree = 0;
         for (std::ptrdiff_t i = l + 1; i < k; ++i) {
-            const double w = plan.chord[size_of(l * k + i)];
+            const double w = plan.chord[l * k + i];
             degree += w;
             for (std::ptrdiff_t j = 0; j < width; ++j)
                 row[j] += w * (means[l * width + j] - means[i * width + j]);
@@ -246,32 +244,31 @@ void transform_rows(std::ptrdiff_t n, std::ptrdiff_t width, const std::int32_t* 
                     const double* weight, const double* within, const query_plan& plan, join how,
                     T* rows, std::ptrdiff_t ld, level_sums& sums) {
     const auto k = static_cast<std::ptrdiff_t>(sums.weight.size());
-    for (std::ptrdiff_t i = 0; i < n; ++i) sums.weight[size_of(level[i])] += weight[i];
+    for (std::ptrdiff_t i = 0; i < n; ++i) sums.weight[level[i]] += weight[i];
     const double total = std::accumulate(sums.weight.begin(), sums.weight.end(), 0.0);
     for (std::ptrdiff_t l = 0; l < k; ++l) {
         double* mean = sums.sum.data() + l * width;
-        const double v = sums.weight[size_of(l)];
+        const double v = sums.weight[l];
         if (total > 0)
-            for (std::ptrdiff_t j = 0; j < width; ++j) sums.mean[size_of(j)] += mean[j] / total;
+            for (std::ptrdiff_t j = 0; j < width; ++j) sums.mean[j] += mean[j] / total;
         const double inverse = v > 0 ? 1 / v : 0.0;
         for (std::ptrdiff_t j = 0; j < width; ++j) mean[j] *= inverse;
     }
     if (how == join::none) std::fill(sums.sum.begin(), sums.sum.end(), 0.0);
-    std::vector<double> joined;
+    buffer<double> joined;
     if (how == join::omega) {
-        joined.resize(size_of(k * width));
+        joined.resize(k * width);
         between_rows(plan, width, sums.sum.data(), joined.data());
     }
     for (std::ptrdiff_t l = 0; l < k; ++l) {  // means become offsets
         double* offset = sums.sum.data() + l * width;
-        const double v = sums.weight[size_of(l)];
+        const double v = sums.weight[l];
         const double scale = v > 0 ? 1 / std::sqrt(v) : 0.0;
         for (std::ptrdiff_t j = 0; j < width; ++j) {
             const double mean = offset[j];
             offset[j] = -within[l] * mean;
-            if (how == join::between && k > 1)
-                offset[j] += plan.between * (mean - sums.mean[size_of(j)]);
-            if (how == join::omega) offset[j] += scale * joined[size_of(l * width + j)];
+            if (how == join::between && k > 1) offset[j] += plan.between * (mean - sums.mean[j]);
+            if (how == join::omega) offset[j] += scale * joined[l * width + j];
         }
     }
     for (std::ptrdiff_t i = 0; i < n; ++i)

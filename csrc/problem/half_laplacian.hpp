@@ -16,24 +16,24 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "problem/ranking_problem.hpp"
 #include "problem/varying_columns.hpp"
+#include "support/buffer.hpp"
 
 namespace pairgram {
 
 // What a query's labels and weights say about its transform, before any feature is seen.
 struct query_plan {
-    std::vector<std::int32_t> level;   // (n,) of every row
-    std::vector<double> weight;        // (n,) v
-    std::vector<double> level_label;   // (K,)
-    std::vector<double> level_weight;  // (K,) V_l
-    std::vector<double> within;        // (K,) factor of h − μ_l, without sqrt(v_i)
-    double between = 0;                // dropped: factor of μ_l − μ, without sqrt(v_i)
-    std::vector<double> chord;         // omega: (K, K) weights after elimination, row l right of l
-    double total_weight = 0;           // V
-    double pair_weight = 0;            // Σ_ij W_ij, both orders and the diagonal
+    buffer<std::int32_t> level;   // (n,) of every row
+    buffer<double> weight;        // (n,) v
+    buffer<double> level_label;   // (K,)
+    buffer<double> level_weight;  // (K,) V_l
+    buffer<double> within;        // (K,) factor of h − μ_l, without sqrt(v_i)
+    double between = 0;           // dropped: factor of μ_l − μ, without sqrt(v_i)
+    buffer<double> chord;         // omega: (K, K) weights after elimination, row l right of l
+    double total_weight = 0;      // V
+    double pair_weight = 0;       // Σ_ij W_ij, both orders and the diagonal
 
     std::ptrdiff_t n_levels() const { return static_cast<std::ptrdiff_t>(level_weight.size()); }
 };
@@ -49,9 +49,9 @@ std::ptrdiff_t heaviest_row(const query_plan& plan);
 
 // Sums per level of rows that are loaded one after the other.
 struct level_sums {
-    std::vector<double> sum;     // (K, width); after finish: the offset of every level
-    std::vector<double> weight;  // (K,)
-    std::vector<double> mean;    // (width,) of all levels, after finish
+    buffer<double> sum;     // (K, width); after finish: the offset of every level
+    buffer<double> weight;  // (K,)
+    buffer<double> mean;    // (width,) of all levels, after finish
 
     void reset(std::ptrdiff_t n_levels, std::ptrdiff_t width);
 };

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "support/buffer.hpp"
 #include "support/parallel.hpp"
 #include "support/query_rows.hpp"
 #include "support/simd.hpp"
@@ -18,9 +19,9 @@ constexpr std::ptrdiff_t line_doubles = 8;
 
 // What one thread works on: a strip of vectors of one query, entry by entry.
 struct workspace {
-    std::vector<double> strip;  // (n, width)
-    std::vector<double> pivot;  // (width,)
-    std::vector<double> total;  // (width,)
+    buffer<double> strip;  // (n, width)
+    buffer<double> pivot;  // (width,)
+    buffer<double> total;  // (width,)
     level_sums sums;
 };
 
@@ -52,14 +53,14 @@ PAIRGRAM_CLONES void scale_and_add(std::ptrdiff_t width, double factor, double s
 void transform(const query_plan& plan, pair_kind kind, std::ptrdiff_t width, workspace& w) {
     const auto n = static_cast<std::ptrdiff_t>(plan.weight.size());
     // Row − row, so that a large common offset cancels exactly.
-    w.pivot.assign(size_of(width), 0.0);
+    w.pivot.assign(width, 0.0);
     if (kind != pair_kind::none)
         std::copy_n(w.strip.begin() + heaviest_row(plan) * width, width, w.pivot.begin());
     w.sums.reset(plan.n_levels(), width);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         double* row = w.strip.data() + i * width;
-        load_row(width, row, w.pivot.data(), plan.weight[size_of(i)], row,
-                 w.sums.sum.data() + plan.level[size_of(i)] * width);
+        load_row(width, row, w.pivot.data(), plan.weight[i], row,
+                 w.sums.sum.data() + plan.level[i] * width);
     }
     transform_rows<double>(n, width, plan.level.data(), plan.weight.data(), plan.within.data(),
                            plan, join_of(kind), w.strip.data(), width, w.sums);
@@ -72,7 +73,7 @@ void add_between_rows_adjoint(const query_plan& plan, std::ptrdiff_t width, cons
     for (std::ptrdiff_t l = 0; l < k; ++l) {
         const double* chord = plan.chord.data() + l * k;
         const double degree = std::accumulate(chord + l + 1, chord + k, 0.0);
-        const double v = plan.level_weight[size_of(l)];
+        const double v = plan.level_weight[l];
         if (degree <= 0 || v <= 0) continue;
         const double scale = 1 / (std::sqrt(degree) * std::sqrt(v));  // their product may vanish
         for (std::ptrdiff_t i = l + 1; i < k; ++i)
@@ -92,19 +93,17 @@ void join_levels_adjoint(const query_plan& plan, join how, std::ptrdiff_t width,
         std::fill(sum.begin(), sum.end(), 0.0);
         return;
     }
-    w.total.assign(size_of(width), 0.0);
+    w.total.assign(width, 0.0);
     for (std::ptrdiff_t l = 0; l < k; ++l)
-        for (std::ptrdiff_t j = 0; j < width; ++j)
-            w.total[size_of(j)] += sum[size_of(l * width + j)];
-    std::vector<double> t;
+        for (std::ptrdiff_t j = 0; j < width; ++j) w.total[j] += sum[l * width + j];
+    buffer<double> t;
     if (how == join::omega) t = sum;
     for (std::ptrdiff_t l = 0; l < k; ++l) {
         const double between = how == join::between && k > 1 ? plan.between : 0.0;
-        const double share =
-            plan.total_weight > 0 ? plan.level_weight[size_of(l)] / plan.total_weight : 0.0;
+        const double share = plan.total_weight > 0 ? plan.level_weight[l] / plan.total_weight : 0.0;
         for (std::ptrdiff_t j = 0; j < width; ++j) {
-            double& m = sum[size_of(l * width + j)];
-            m = between * (m - share * w.total[size_of(j)]) - plan.within[size_of(l)] * m;
+            double& m = sum[l * width + j];
+            m = between * (m - share * w.total[j]) - plan.within[l] * m;
         }
     }
     if (how == join::omega) add_between_rows_adjoint(plan, width, t.data(), sum.data());
@@ -112,20 +111,19 @@ void join_levels_adjoint(const query_plan& plan, join how, std::ptrdiff_t width,
 
 void transform_adjoint(const query_plan& plan, pair_kind kind, std::ptrdiff_t width, workspace& w) {
     const auto n = static_cast<std::ptrdiff_t>(plan.weight.size());
-    w.pivot.assign(size_of(width), 0.0);
+    w.pivot.assign(width, 0.0);
     w.sums.reset(plan.n_levels(), width);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         double* row = w.strip.data() + i * width;
-        load_row(width, row, w.pivot.data(), std::sqrt(plan.weight[size_of(i)]), row,
-                 w.sums.sum.data() + plan.level[size_of(i)] * width);
+        load_row(width, row, w.pivot.data(), std::sqrt(plan.weight[i]), row,
+                 w.sums.sum.data() + plan.level[i] * width);
     }
     join_levels_adjoint(plan, join_of(kind), width, w);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
-        const double v = plan.weight[size_of(i)];
-        const auto l = size_of(plan.level[size_of(i)]);
+        const double v = plan.weight[i];
+        const auto l = plan.level[i];
         scale_and_add(width, std::sqrt(v) * plan.within[l], v > 0 ? v / plan.level_weight[l] : 0.0,
-                      w.sums.sum.data() + plan.level[size_of(i)] * width,
-                      w.strip.data() + i * width);
+                      w.sums.sum.data() + plan.level[i] * width, w.strip.data() + i * width);
     }
 }
 
@@ -134,11 +132,11 @@ void transform_adjoint(const query_plan& plan, pair_kind kind, std::ptrdiff_t wi
 void apply_root(const ranking_problem& problem, bool adjoint, const vector_view& vectors,
                 int n_threads) {
     const auto& rows = problem.rows;
-    std::vector<query_plan> plans(size_of(rows.n_queries));
+    buffer<query_plan> plans(rows.n_queries);
     std::ptrdiff_t longest = 1;
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
         longest = std::max(longest, rows.size(q));
-        if (rows.size(q) > 0) plan_query(problem, q, nullptr, plans[size_of(q)]);
+        if (rows.size(q) > 0) plan_query(problem, q, nullptr, plans[q]);
     }
     const auto width = std::clamp(strip_doubles / longest, narrowest_strip, widest_strip);
     const auto n_strips = (vectors.n_vectors + width - 1) / width;
@@ -152,12 +150,12 @@ void apply_root(const ranking_problem& problem, bool adjoint, const vector_view&
             check_interrupt();
             const auto begin = rows.begin(q);
             const auto row = [&](std::ptrdiff_t i) { return rows.row(begin + i); };
-            w.strip.resize(size_of(n * n_vectors));
+            w.strip.resize(n * n_vectors);
             for_each_entry(vectors, first, n, n_vectors, row,
                            [&](const double* from, std::ptrdiff_t at, std::ptrdiff_t length) {
                                std::copy_n(from, length, w.strip.data() + at);
                            });
-            const auto& plan = plans[size_of(q)];
+            const auto& plan = plans[q];
             if (adjoint)
                 transform_adjoint(plan, problem.rule.kind, n_vectors, w);
             else

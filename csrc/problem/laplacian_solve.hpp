@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "problem/half_laplacian.hpp"
+#include "support/buffer.hpp"
 
 namespace pairgram {
 
@@ -14,18 +14,18 @@ struct null_space {
     // (n,) The row beside which L z tells a row's z, one for all of a query whose rows pairs join;
     // itself for that row and where L z tells nothing, or too little; -1 where it tells all
     // (pointwise).
-    std::vector<std::int64_t> pivot;
+    buffer<std::int64_t> pivot;
     // (n,) each: orthonormal null vectors of Rᵀ, with each row in one of them at most. Row i is
     // entry `value` of vector `vector`, or in none (-1).
-    std::vector<std::int64_t> vector;
-    std::vector<double> value;
+    buffer<std::int64_t> vector;
+    buffer<double> value;
 };
 
 // Σ_ij W_ij over all queries, both orders and the diagonal.
 double pair_weight(const ranking_problem& problem);
 
 // L_ii = v_i f_l² of every row, as the caller's, with f_l as in half_laplacian.hpp.
-std::vector<double> laplacian_diagonal(const ranking_problem& problem);
+buffer<double> laplacian_diagonal(const ranking_problem& problem);
 
 // Too little is what rounding error would swamp: L z errs by about eps sqrt(λ_max L_ii), so that z
 // is told where L_ii > 1e-10 · largest, with the largest L_ii of the whole problem, and levels are

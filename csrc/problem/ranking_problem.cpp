@@ -6,11 +6,9 @@
 
 namespace pairgram {
 
-namespace {
-
-// Levels are found by sorting and searching, which a label outside their order would lead astray.
-void check_labels(const pair_rule& rule, const double* labels, std::ptrdiff_t n_rows) {
-    const auto* const end = labels + n_rows;
+void check_labels(const ranking_problem& problem) {
+    const auto& rule = problem.rule;
+    const auto *const labels = problem.rows.labels, *const end = labels + problem.rows.n_rows();
     if (rule.kind == pair_kind::dropped &&
         std::any_of(labels, end, [](double y) { return std::isnan(y); }))
         throw std::invalid_argument("labels must not be NaN");
@@ -24,13 +22,6 @@ void check_labels(const pair_rule& rule, const double* labels, std::ptrdiff_t n_
     };
     if (!std::all_of(labels, end, is_level))
         throw std::invalid_argument("every label must be one of level_values");
-}
-
-}  // namespace
-
-void check_problem(const ranking_problem& problem, std::ptrdiff_t n_rows) {
-    check_rows(problem.rows, n_rows);
-    check_labels(problem.rule, problem.rows.labels, n_rows);
 }
 
 }  // namespace pairgram

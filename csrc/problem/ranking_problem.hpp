@@ -24,9 +24,9 @@ struct ranking_problem {
     query_rows rows;
 };
 
-// Throws std::invalid_argument unless the rows are delimited as check_rows wants them and the
-// labels suit the pairs: not NaN where pairs of equal labels are dropped, one of the levels of an
-// omega. O(n_rows log n_levels).
-void check_problem(const ranking_problem& problem, std::ptrdiff_t n_rows);
+// Throws std::invalid_argument unless the labels suit the pairs: not NaN where pairs of equal
+// labels are dropped, one of the levels of an omega. Levels are found by sorting and searching,
+// which a label outside their order would lead astray. O(n_rows log n_levels).
+void check_labels(const ranking_problem& problem);
 
 }  // namespace pairgram

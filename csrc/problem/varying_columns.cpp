@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "support/buffer.hpp"
 #include "support/interrupt.hpp"
 #include "support/query_rows.hpp"
 
@@ -13,7 +14,7 @@ void varying_features<T>::start(std::ptrdiff_t n_features) {
     n_marked_ = 0;
     next_look_ = 1;
     n_open_ = size_of(n_features);
-    flags_.assign(size_of(n_features), 0);
+    flags_.assign(n_features, 0);
 }
 
 // Looks after 1, 2, 4, ... rows: where features do not vary, each look would take its time.
@@ -48,10 +49,10 @@ void count_varying(std::ptrdiff_t n_queries, const std::int64_t* offsets, const 
                    const double* row_weights, const bool* counted, bool pointwise,
                    std::ptrdiff_t n_features, const I* indptr, const I* indices,
                    const double* values, std::int64_t* counts) {
-    std::vector<double> first(size_of(n_features));
-    std::vector<std::int64_t> n_seen(size_of(n_features), 0);
-    std::vector<std::uint8_t> differs(size_of(n_features), 0);
-    std::vector<I> touched;
+    buffer<double> first(n_features);
+    buffer<std::int64_t> n_seen(n_features, 0);
+    buffer<std::uint8_t> differs(n_features, 0);
+    buffer<I> touched;
     for (std::ptrdiff_t q = 0; q < n_queries; ++q) {
         if (q % 1024 == 0) check_interrupt();
         if (!counted[q]) continue;
@@ -61,7 +62,7 @@ void count_varying(std::ptrdiff_t n_queries, const std::int64_t* offsets, const 
             if (row_weights && row_weights[row] <= 0) continue;
             ++n_rows;
             for (auto k = indptr[row]; k < indptr[row + 1]; ++k) {
-                const auto j = static_cast<std::size_t>(indices[k]);
+                const auto j = size_of(indices[k]);
                 if (values[k] == 0) continue;
                 if (n_seen[j]++ == 0) {
                     first[j] = values[k];
@@ -73,7 +74,7 @@ void count_varying(std::ptrdiff_t n_queries, const std::int64_t* offsets, const 
         }
         bool any = false;
         for (const I feature : touched) {
-            const auto j = static_cast<std::size_t>(feature);
+            const auto j = size_of(feature);
             const bool varies = pointwise || differs[j] || n_seen[j] < n_rows;
             counts[j] += varies;
             any |= varies;

@@ -6,7 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
-#include <vector>
+
+#include "support/buffer.hpp"
 
 namespace pairgram {
 
@@ -42,7 +43,7 @@ class varying_features {
   private:
     std::ptrdiff_t n_marked_ = 0, next_look_ = 1;
     std::size_t n_open_ = 0;  // features that were the same at the last look
-    std::vector<flag_of<T>> flags_;
+    buffer<flag_of<T>> flags_;
 };
 
 // The same counts for the rows of CSR without duplicates, added to counts (n_features + 1); the

@@ -17,10 +17,10 @@ void check_rows(const query_rows& queries, std::ptrdiff_t n_rows) {
     std::vector<bool> named(size_of(n_rows));
     for (std::ptrdiff_t i = 0; i < n_rows; ++i) {
         const std::int64_t row = queries.order[i];
-        if (row < 0 || row >= n_rows || named[static_cast<std::size_t>(row)]) {
+        if (row < 0 || row >= n_rows || named[row]) {
             throw std::invalid_argument("order must name every row once");
         }
-        named[static_cast<std::size_t>(row)] = true;
+        named[row] = true;
     }
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "support/buffer.hpp"
 #include "support/parallel.hpp"
 #include "support/query_rows.hpp"
 
@@ -17,7 +18,7 @@ constexpr std::ptrdiff_t task_rows = 4096;
 template <int Width>
 class few_levels {
   public:
-    explicit few_levels(std::vector<double>&) {}
+    explicit few_levels(buffer<double>&) {}
     void add(std::int32_t level, double x) {
         for (int k = 0; k < Width; ++k) smaller_[k] += k > level ? x : 0.0;
     }
@@ -30,7 +31,7 @@ class few_levels {
 // The same for any number of levels in O(log levels): a Fenwick tree.
 class many_levels {
   public:
-    explicit many_levels(std::vector<double>& tree) : tree_(tree) {
+    explicit many_levels(buffer<double>& tree) : tree_(tree) {
         std::fill(tree.begin(), tree.end(), 0.0);
     }
     void add(std::int32_t level, double x) {
@@ -43,7 +44,7 @@ class many_levels {
     }
 
   private:
-    std::vector<double>& tree_;  // (levels + 1,)
+    buffer<double>& tree_;  // (levels + 1,)
 };
 
 // below[i] = Σ x_p over the active rows p of smaller levels, above[i] over those of larger ones,
@@ -51,7 +52,7 @@ class many_levels {
 // sides, so that rounding cannot make it active on one side alone.
 template <class Sums>
 void sweep(std::ptrdiff_t n, std::int32_t n_levels, double reach, const double* score,
-           const std::int32_t* level, const double* x, std::vector<double>& tree, double* below,
+           const std::int32_t* level, const double* x, buffer<double>& tree, double* below,
            double* above) {
     Sums larger(tree);
     for (std::ptrdiff_t i = 0, p = 0; i < n; ++i) {
@@ -68,22 +69,22 @@ void sweep(std::ptrdiff_t n, std::int32_t n_levels, double reach, const double* 
 }  // namespace
 
 struct pair_operator::workspace {
-    std::vector<double> x, below, above, below_weight, above_weight;  // (n,)
-    std::vector<double> tree;
+    buffer<double> x, below, above, below_weight, above_weight;  // (n,)
+    buffer<double> tree;
 
     void reserve(std::ptrdiff_t n) {
         for (auto* values : {&x, &below, &above, &below_weight, &above_weight})
-            if (values->size() < size_of(n)) values->resize(size_of(n));
+            if (values->size() < size_of(n)) values->resize(n);
     }
 };
 
 pair_operator::pair_operator(const ranking_problem& problem, pair_loss loss)
     : reach_(loss == pair_loss::squared ? std::numeric_limits<double>::infinity() : 1.0),
       offsets_(problem.rows.offsets, problem.rows.offsets + problem.rows.n_queries + 1),
-      factor_(size_of(problem.rows.n_queries)),
+      factor_(problem.rows.n_queries),
       pair_weights_(factor_.size()),
       n_levels_(factor_.size()),
-      weight_(size_of(problem.rows.n_rows())),
+      weight_(problem.rows.n_rows()),
       level_(weight_.size()),
       order_(weight_.size()),
       sorted_score_(weight_.size()),
@@ -92,17 +93,17 @@ pair_operator::pair_operator(const ranking_problem& problem, pair_loss loss)
       degree_(weight_.size()) {
     const auto& rows = problem.rows;
     const auto weighting = problem.rule.weighting;
-    std::vector<double> labels;
+    buffer<double> labels;
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
         const auto begin = first_row(q), n = first_row(q + 1) - begin;
         auto* const order = order_.data() + begin;
         std::iota(order, order + n, std::ptrdiff_t{0});
-        labels.resize(size_of(n));
+        labels.resize(n);
         for (std::ptrdiff_t i = 0; i < n; ++i) {
-            labels[size_of(i)] = rows.labels[rows.row(begin + i)];
-            weight_[size_of(begin + i)] = rows.row_weight(rows.row(begin + i));
+            labels[i] = rows.labels[rows.row(begin + i)];
+            weight_[begin + i] = rows.row_weight(rows.row(begin + i));
         }
-        const auto label = [&](std::ptrdiff_t i) { return labels[size_of(i)]; };
+        const auto label = [&](std::ptrdiff_t i) { return labels[i]; };
         std::sort(order, order + n,
                   [&](std::ptrdiff_t a, std::ptrdiff_t b) { return label(a) < label(b); });
         double total = 0, pair_weight = 0, level_weight = 0;  // of the levels before, and this one
@@ -113,17 +114,17 @@ pair_operator::pair_operator(const ranking_problem& problem, pair_loss loss)
                 total += level_weight;
                 level_weight = 0;
             }
-            level_[size_of(begin + order[i])] = level;
-            level_weight += weight_[size_of(begin + order[i])];
-            pair_weight += total * weight_[size_of(begin + order[i])];
+            level_[begin + order[i]] = level;
+            level_weight += weight_[begin + order[i]];
+            pair_weight += total * weight_[begin + order[i]];
         }
         total += level_weight;
-        n_levels_[size_of(q)] = level + 1;
+        n_levels_[q] = level + 1;
         const double divisor = weighting == weighting_kind::pairs       ? 1.0
                                : weighting == weighting_kind::documents ? total
                                                                         : pair_weight;
-        if (pair_weight > 0) factor_[size_of(q)] = rows.query_weight(q) / divisor;
-        pair_weights_[size_of(q)] = factor_[size_of(q)] * pair_weight;
+        if (pair_weight > 0) factor_[q] = rows.query_weight(q) / divisor;
+        pair_weights_[q] = factor_[q] * pair_weight;
     }
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q)
         if (tasks_.empty() || first_row(q) - first_row(tasks_.back()) >= task_rows)
@@ -134,7 +135,7 @@ pair_operator::pair_operator(const ranking_problem& problem, pair_loss loss)
 // Fills w.below and w.above with the sums of x over every row's active partners.
 void pair_operator::sum_partners(std::ptrdiff_t query, const double* x, workspace& w) const {
     const auto begin = first_row(query), n = first_row(query + 1) - begin;
-    const auto n_levels = n_levels_[size_of(query)];
+    const auto n_levels = n_levels_[query];
     const auto run = [&](auto* kind) {
         sweep<std::remove_pointer_t<decltype(kind)>>(
             n, n_levels, reach_, sorted_score_.data() + begin, sorted_level_.data() + begin, x,
@@ -142,7 +143,7 @@ void pair_operator::sum_partners(std::ptrdiff_t query, const double* x, workspac
     };
     if (n_levels <= 4) return run(static_cast<few_levels<4>*>(nullptr));
     if (n_levels <= 8) return run(static_cast<few_levels<8>*>(nullptr));
-    w.tree.resize(size_of(n_levels) + 1);
+    w.tree.resize(n_levels + 1);
     run(static_cast<many_levels*>(nullptr));
 }
 
@@ -152,7 +153,7 @@ void pair_operator::sum_partners(std::ptrdiff_t query, const double* x, workspac
 double pair_operator::set_query(std::ptrdiff_t query, const double* scores, double* gradient,
                                 workspace& w) {
     const auto begin = first_row(query), n = first_row(query + 1) - begin;
-    const double c = factor_[size_of(query)];
+    const double c = factor_[query];
     if (c == 0) {
         std::fill(gradient, gradient + n, 0.0);
         return 0;
@@ -167,23 +168,22 @@ double pair_operator::set_query(std::ptrdiff_t query, const double* scores, doub
     w.reserve(n);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         score[i] = scores[order[i]] - pivot;
-        v[i] = weight_[size_of(begin + order[i])];
-        sorted_level_[size_of(begin + i)] = level_[size_of(begin + order[i])];
+        v[i] = weight_[begin + order[i]];
+        sorted_level_[begin + i] = level_[begin + order[i]];
     }
     sum_partners(query, v, w);
     std::swap(w.below, w.below_weight);
     std::swap(w.above, w.above_weight);
-    for (std::ptrdiff_t i = 0; i < n; ++i) w.x[size_of(i)] = v[i] * score[i];
+    for (std::ptrdiff_t i = 0; i < n; ++i) w.x[i] = v[i] * score[i];
     sum_partners(query, w.x.data(), w);
     double loss = 0;
     for (std::ptrdiff_t i = 0; i < n; ++i) {
-        const auto at = size_of(i);
-        const double below = w.below_weight[at], above = w.above_weight[at];
+        const double below = w.below_weight[i], above = w.above_weight[i];
         const double half =
-            c * v[i] * ((above + below) * score[i] - (w.above[at] + w.below[at]) + (above - below));
-        degree_[size_of(begin + i)] = above + below;
+            c * v[i] * ((above + below) * score[i] - (w.above[i] + w.below[i]) + (above - below));
+        degree_[begin + i] = above + below;
         gradient[order[i]] = 2 * half;
-        loss += c * v[i] * (below * (1 - score[i]) + w.below[at]) + half * score[i];
+        loss += c * v[i] * (below * (1 - score[i]) + w.below[i]) + half * score[i];
     }
     return std::max(loss, 0.0);
 }
@@ -191,7 +191,7 @@ double pair_operator::set_query(std::ptrdiff_t query, const double* scores, doub
 void pair_operator::multiply_query(std::ptrdiff_t query, const double* u, double* out,
                                    workspace& w) const {
     const auto begin = first_row(query), n = first_row(query + 1) - begin;
-    const double c = factor_[size_of(query)];
+    const double c = factor_[query];
     if (c == 0) {
         std::fill(out, out + n, 0.0);
         return;
@@ -200,22 +200,20 @@ void pair_operator::multiply_query(std::ptrdiff_t query, const double* u, double
     const double* const v = sorted_weight_.data() + begin;
     const double pivot = u[order[n / 2]];
     w.reserve(n);
-    for (std::ptrdiff_t i = 0; i < n; ++i) w.x[size_of(i)] = v[i] * (u[order[i]] - pivot);
+    for (std::ptrdiff_t i = 0; i < n; ++i) w.x[i] = v[i] * (u[order[i]] - pivot);
     sum_partners(query, w.x.data(), w);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
-        const auto at = size_of(i);
-        out[order[i]] =
-            2 * c * (degree_[size_of(begin + i)] * w.x[at] - v[i] * (w.above[at] + w.below[at]));
+        out[order[i]] = 2 * c * (degree_[begin + i] * w.x[i] - v[i] * (w.above[i] + w.below[i]));
     }
 }
 
 double pair_operator::set_scores(const double* scores, double* gradient, int n_threads) {
-    std::vector<double> losses(size_of(n_queries()));
+    buffer<double> losses(n_queries());
     const auto n_tasks = static_cast<std::ptrdiff_t>(tasks_.size()) - 1;
     parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
         workspace w;
-        for (auto q = tasks_[size_of(task)]; q < tasks_[size_of(task + 1)]; ++q)
-            losses[size_of(q)] = set_query(q, scores + first_row(q), gradient + first_row(q), w);
+        for (auto q = tasks_[task]; q < tasks_[task + 1]; ++q)
+            losses[q] = set_query(q, scores + first_row(q), gradient + first_row(q), w);
     });
     return std::accumulate(losses.begin(), losses.end(), 0.0);
 }
@@ -223,8 +221,8 @@ double pair_operator::set_scores(const double* scores, double* gradient, int n_t
 void pair_operator::product(const double* u, double* out, int n_threads) const {
     const auto n_tasks = static_cast<std::ptrdiff_t>(tasks_.size()) - 1;
     parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
-        const auto first = tasks_[size_of(task)];
-        product(first, tasks_[size_of(task + 1)], u + first_row(first), out + first_row(first));
+        const auto first = tasks_[task];
+        product(first, tasks_[task + 1], u + first_row(first), out + first_row(first));
     });
 }
 

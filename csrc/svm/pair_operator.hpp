@@ -13,9 +13,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "problem/ranking_problem.hpp"
+#include "support/buffer.hpp"
 
 namespace pairgram {
 
@@ -30,12 +30,12 @@ class pair_operator {
 
     std::ptrdiff_t n_queries() const { return static_cast<std::ptrdiff_t>(factor_.size()); }
     std::ptrdiff_t n_rows() const { return offsets_.back(); }
-    std::ptrdiff_t first_row(std::ptrdiff_t query) const { return offsets_[size_of(query)]; }
+    std::ptrdiff_t first_row(std::ptrdiff_t query) const { return offsets_[query]; }
 
-    bool has_pairs(std::ptrdiff_t query) const { return factor_[size_of(query)] > 0; }
+    bool has_pairs(std::ptrdiff_t query) const { return factor_[query] > 0; }
 
     // c_q Σ_ij v_i v_j over the pairs of every query: (n_queries,).
-    const std::vector<double>& pair_weights() const { return pair_weights_; }
+    const buffer<double>& pair_weights() const { return pair_weights_; }
 
     // Fixes the active pairs, writes the gradient (n,) and returns the loss. Scores are finite.
     // The same bits for any n_threads.
@@ -54,20 +54,20 @@ class pair_operator {
     void multiply_query(std::ptrdiff_t query, const double* u, double* out, workspace& w) const;
     void sum_partners(std::ptrdiff_t query, const double* x, workspace& w) const;
 
-    double reach_;                         // of score differences that are active
-    std::vector<std::ptrdiff_t> offsets_;  // (n_queries + 1,)
-    std::vector<std::ptrdiff_t> tasks_;    // first query of every task, and n_queries
-    std::vector<double> factor_;           // (n_queries,) c; 0 for a query without pairs
-    std::vector<double> pair_weights_;     // (n_queries,)
-    std::vector<std::int32_t> n_levels_;   // (n_queries,)
-    std::vector<double> weight_;           // (n,) v
-    std::vector<std::int32_t> level_;      // (n,) rank of the label within its query
+    double reach_;                    // of score differences that are active
+    buffer<std::ptrdiff_t> offsets_;  // (n_queries + 1,)
+    buffer<std::ptrdiff_t> tasks_;    // first query of every task, and n_queries
+    buffer<double> factor_;           // (n_queries,) c; 0 for a query without pairs
+    buffer<double> pair_weights_;     // (n_queries,)
+    buffer<std::int32_t> n_levels_;   // (n_queries,)
+    buffer<double> weight_;           // (n,) v
+    buffer<std::int32_t> level_;      // (n,) rank of the label within its query
     // In the order of the scores, which the queries' rows keep until new ones are set.
-    std::vector<std::ptrdiff_t> order_;       // (n,) row within the query
-    std::vector<double> sorted_score_;        // (n,)
-    std::vector<double> sorted_weight_;       // (n,)
-    std::vector<std::int32_t> sorted_level_;  // (n,)
-    std::vector<double> degree_;              // (n,) weight of a row's active partners
+    buffer<std::ptrdiff_t> order_;       // (n,) row within the query
+    buffer<double> sorted_score_;        // (n,)
+    buffer<double> sorted_weight_;       // (n,)
+    buffer<std::int32_t> sorted_level_;  // (n,)
+    buffer<double> degree_;              // (n,) weight of a row's active partners
 };
 
 }  // namespace pairgram

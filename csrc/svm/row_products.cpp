@@ -1,8 +1,8 @@
 #include "svm/row_products.hpp"
 
 #include <algorithm>
-#include <vector>
 
+#include "support/buffer.hpp"
 #include "support/parallel.hpp"
 #include "support/query_rows.hpp"
 #include "support/simd.hpp"
@@ -63,26 +63,25 @@ std::ptrdiff_t rows_per_piece(const matrix_rows<T>& rows, std::ptrdiff_t bytes) 
     return std::max<std::ptrdiff_t>(4, bytes / row_bytes / 4 * 4);
 }
 
-void cut_rows(std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t step,
-              std::vector<piece>& out) {
+void cut_rows(std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t step, buffer<piece>& out) {
     for (; begin < end; begin += step) out.push_back({begin, std::min(begin + step, end), 0, 0});
 }
 
 // Calls use(piece, sum) for every piece and adds up the slots' sums (width,) into out.
 template <class Use>
-void sum_in_slots(const std::vector<piece>& pieces, std::ptrdiff_t width, double* out,
-                  int n_threads, const Use& use) {
+void sum_in_slots(const buffer<piece>& pieces, std::ptrdiff_t width, double* out, int n_threads,
+                  const Use& use) {
     const auto n = static_cast<std::ptrdiff_t>(pieces.size());
     const auto used = std::min(n_slots, n);
-    std::vector<double> slots(size_of(used * width), 0.0);
+    buffer<double> slots(used * width, 0.0);
     parallel_for(used, n_threads, [&](std::ptrdiff_t slot) {
         for (auto p = slot; p < n; p += n_slots) {
             check_interrupt();
-            use(pieces[size_of(p)], slots.data() + slot * width);
+            use(pieces[p], slots.data() + slot * width);
         }
     });
     for (std::ptrdiff_t slot = 0; slot < used; ++slot)
-        for (std::ptrdiff_t j = 0; j < width; ++j) out[j] += slots[size_of(slot * width + j)];
+        for (std::ptrdiff_t j = 0; j < width; ++j) out[j] += slots[slot * width + j];
 }
 
 template <class T>
@@ -105,7 +104,7 @@ void score_rows(const matrix_rows<T>& rows, const linear_models& models, double*
 
 template <class T>
 void sum_rows(const matrix_rows<T>& rows, const double* z, double* out, int n_threads) {
-    std::vector<piece> pieces;
+    buffer<piece> pieces;
     cut_rows(0, rows.n_rows, rows_per_piece(rows, piece_bytes), pieces);
     std::fill(out, out + rows.width, 0.0);
     sum_in_slots(pieces, rows.width, out, threads_for(rows, n_threads),
@@ -118,8 +117,8 @@ void hessian_product(const pair_operator& pairs, const matrix_rows<T>& rows, con
     n_threads = threads_for(rows, n_threads);
     const auto step = rows_per_piece(rows, piece_bytes);
     const auto cached = rows_per_piece(rows, cached_bytes);
-    std::vector<piece> whole, parts;
-    std::vector<std::ptrdiff_t> long_queries;
+    buffer<piece> whole, parts;
+    buffer<std::ptrdiff_t> long_queries;
     for (std::ptrdiff_t q = 0; q < pairs.n_queries(); ++q) {
         const auto begin = pairs.first_row(q), end = pairs.first_row(q + 1);
         if (!pairs.has_pairs(q)) {
@@ -136,7 +135,7 @@ void hessian_product(const pair_operator& pairs, const matrix_rows<T>& rows, con
         }
     }
     const linear_models model(1, rows.width, s);
-    std::vector<double> z(size_of(rows.n_rows));
+    buffer<double> z(rows.n_rows);
     std::fill(out, out + rows.width, 0.0);
     sum_in_slots(whole, rows.width, out, n_threads, [&](const piece& p, double* sum) {
         model.score(rows, p.begin, p.end, scores, rows.n_rows);
@@ -146,11 +145,11 @@ void hessian_product(const pair_operator& pairs, const matrix_rows<T>& rows, con
     if (long_queries.empty()) return;
     const auto n_parts = static_cast<std::ptrdiff_t>(parts.size());
     parallel_for(n_parts, n_threads, [&](std::ptrdiff_t p) {
-        model.score(rows, parts[size_of(p)].begin, parts[size_of(p)].end, scores, rows.n_rows);
+        model.score(rows, parts[p].begin, parts[p].end, scores, rows.n_rows);
     });
     parallel_for(static_cast<std::ptrdiff_t>(long_queries.size()), n_threads,
                  [&](std::ptrdiff_t i) {
-                     const auto q = long_queries[size_of(i)], begin = pairs.first_row(q);
+                     const auto q = long_queries[i], begin = pairs.first_row(q);
                      pairs.product(q, q + 1, scores + begin, z.data() + begin);
                  });
     sum_in_slots(parts, rows.width, out, n_threads, [&](const piece& p, double* sum) {
