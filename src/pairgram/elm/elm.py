@@ -317,13 +317,14 @@ n_threads :
         The chosen one; None where there is no kernel that has one.
     best_score_ : float
         Of a loss, such as "msd", the loss itself.
-    Cs_ : ndarray of shape (n_Cs,), ascending
+    Cs_ : ndarray of shape (n_Cs,)
+        The grid, in the caller's order; the default ascends.
     scores_ : ndarray of shape (n_Cs,)
         Mean held-out scores along `Cs_`.
     coef_path_ : ndarray of shape (n_Cs, n_coefficients)
-    cv_results_ : dict of str to ndarray
-        ``param_C``, ``mean_test_score``, ``rank_test_score``, and ``param_gamma`` with a kernel
-        that has one.
+    cv_results_ : dict
+        A row for every combination, in the columns that `RankRLSCV` names, with ``param_C``, and
+        ``param_gamma`` with a kernel that has one.
     scoring_ : Metric
     coef_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `PointwiseELM`.

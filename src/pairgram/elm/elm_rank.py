@@ -338,10 +338,11 @@ class ELMRankCV(_ELMRank):
         None: ``10^-5 … 10^1``, as in the paper.
     Cs : array-like of shape (n_Cs,), each > 0, or None, default=None
         None: ``2^1 … 2^25``.
-    cv : int, splitter, iterable of splits, (X, y) or (X, y, qid), default=10
-        As in `RankRLSCV`, but None is refused. An int k is ``QueryKFold(k)`` where there are
-        several queries, else ``KFold(k, shuffle=True, random_state=0)`` over the rows, with fewer
-        folds where k would leave less than two rows in one, of which no pair could be scored.
+    cv : None, int, splitter or iterable of splits, default=None
+        How rows are held out, where `fit` gets no validation set. None: five folds of queries,
+        fewer where there are fewer queries. The others as in `RankRLSCV`, but an int gives fewer
+        folds of the rows of one query where it would leave less than two rows in one, of which no
+        pair could be scored. The paper has ``cv=10``.
     scoring : str, Metric, scorer or None, default="msd"
         As in `RankRLSCV`: within queries, of the mean score of all draws.
     weight_range : (float, float) or list of such, default=(-1, 1)
@@ -357,13 +358,14 @@ class ELMRankCV(_ELMRank):
         The chosen range.
     best_score_ : float
         Mean held-out score of the chosen settings; of a loss, such as "msd", the loss itself.
-    alphas_ : ndarray of shape (n_alphas,), descending
-    Cs_ : ndarray of shape (n_Cs,), ascending
+    alphas_ : ndarray of shape (n_alphas,)
+    Cs_ : ndarray of shape (n_Cs,)
+        The grids, in the caller's order; by default `alphas_` descends and `Cs_` ascends.
     scores_ : ndarray of shape (n_alphas, n_Cs)
         Mean held-out scores with the chosen range.
-    cv_results_ : dict of str to ndarray
-        A row for every combination: ``param_weight_range``, ``param_alpha``, ``param_C``,
-        ``mean_test_score``, ``rank_test_score``.
+    cv_results_ : dict
+        A row for every combination, in the columns that `RankRLSCV` names, with
+        ``param_weight_range``, ``param_alpha`` and ``param_C``.
     coef_, feature_map_, scoring_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `ELMRank` and `RankRLSCV`.
 

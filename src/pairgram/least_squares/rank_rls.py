@@ -218,17 +218,17 @@ class RankRLSCV(RidgeSearch):
     gamma : float > 0 or None, or a list of such to choose from, default=None
         Each a kernel matrix and a decomposition of its own. None: ``1 / n_features``.
     scope, weighting, feature_map, kernel, degree, coef0, form : as in `RankRLS`
-    cv : None, splitter, iterable of splits, (X, y) or (X, y, qid), default=None
-        How rows are held out:
+    cv : None, int, splitter, iterable of splits or "leave-pair-out", default=None
+        How rows are held out, where `fit` gets no validation set:
 
         - None: every query in turn, exactly, from one eigendecomposition; with a single query
-          every row in turn;
-        - a splitter such as ``QueryKFold(5)``, (training rows, test rows) pairs, or an int k for
-          ``QueryKFold(k)``, with a single query for ``KFold(k, shuffle=True, random_state=0)`` over
-          its rows;
+          every row in turn. Where that would be refits of more than 1e11 flops, as for
+          ``scope="global"`` with pairs other than kept ones, five folds instead;
+        - an int k: ``QueryKFold(k)``; with a single query ``KFold(k, shuffle=True,
+          random_state=0)`` over its rows;
+        - a splitter such as ``QueryKFold(5)``, or (training rows, test rows) pairs;
         - "leave-pair-out", with a single query or ``scope="global"``: every two rows with different
-          labels, for estimates from few rows;
-        - a validation set, as a tuple or the `LetorData` of `load_letor_folds`.
+          labels, for estimates from few rows.
     scoring : str, Metric, scorer or None, default=None
         A name that `get_metric` knows, or the result of `get_metric` or `make_scorer`. None:
         ``"ndcg@10"``, or ``"pairwise_accuracy"`` where labels are negative or not whole numbers,
@@ -245,16 +245,20 @@ class RankRLSCV(RidgeSearch):
         The chosen settings; gamma_ is None where there is no kernel that has one.
     best_score_ : float
         Mean held-out score of the chosen settings; of a loss, such as "msd", the loss itself.
-    alphas_ : ndarray of shape (n_alphas,), descending
-        The grid of the chosen combination.
+    alphas_ : ndarray of shape (n_alphas,)
+        The grid of the chosen combination: `alphas` in the caller's order, or the default
+        grid, descending.
     scores_ : ndarray of shape (n_alphas,)
         Mean held-out scores along `alphas_`.
     coef_path_ : ndarray of shape (n_alphas, n_features), or (n_alphas, n_support_rows)
         Weights along `alphas_`.
-    cv_results_ : dict of str to ndarray
-        A row for every combination of settings and alpha: ``param_alpha``, ``param_pairs``,
-        ``param_target``, ``param_scale``, ``mean_test_score``, ``rank_test_score``, and
-        ``param_gamma`` with a kernel that has one.
+    cv_results_ : dict
+        A row for every combination of settings and alpha, in the columns of scikit-learn's
+        searches: ``params`` (a list of dicts), ``param_alpha``, ``param_pairs``, ``param_target``,
+        ``param_scale``, and ``param_gamma`` with a kernel that has one; ``mean_test_score``,
+        ``std_test_score``, ``rank_test_score``, and ``split0_test_score``, … where `cv` makes
+        splits. The mean is over all held-out queries. The standard deviation is that over splits,
+        or over queries where there are no splits; NaN for "leave-pair-out".
     scoring_ : Metric
     form_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `RankRLS`.
@@ -273,9 +277,9 @@ class RankRLSCV(RidgeSearch):
     as ``SelectKBest`` does, has seen those that are held out, unless they are a validation set. For
     such a map, search a Pipeline with ``GridSearchCV``. Ties go to the first combination and the
     largest alpha.
-    For ``scope="global"`` other rows' pairs change too: with ``pairs="kept"`` every query is a fold
-    of one regression (dual) or its rows are subtracted (primal), else the model is refitted;
-    refused above 1e11 flops.
+    For ``scope="global"`` the pairs of the other rows change too. With ``pairs="kept"`` every query
+    is a fold of one regression (dual), or its rows are subtracted (primal). Otherwise every query
+    is a refit.
 
     Rows of a held-out query tie where a refit without the query ties them. Rows with the same
     values share one score. So do rows that differ only in what no other query shows, such as a

@@ -313,7 +313,10 @@ class RidgeSearch(_FeaturesOrKernel):
                 held_outs = self._held_outs(
                     data, labels, all_settings, coordinates.name, uses_qid, validation
                 )
-            here = [held.of(data).within(coordinates.data) for held in held_outs]
+            here = [
+                held.of(replace(data, y=held.data.y)).within(coordinates.of_target(held.data.y).data)
+                for held in held_outs
+            ]
             self._refuse(coordinates, all_settings, given, here[0])
             for settings, scale in combinations:
                 task = _Task(data.feature_map, coordinates, settings, scale, given)

@@ -49,13 +49,13 @@ class RankSVMCV(LinearRanker):
         the preference pairs, so that the grid moves with the size of the data.
     feature_map : as in `RankSVM`, or a list of such to choose from
         None may be in the list.
-    cv : int, splitter, iterable of splits, (X, y) or (X, y, qid), default=5
-        How rows are held out:
+    cv : None, int, splitter or iterable of splits, default=None
+        How rows are held out, where `fit` gets no validation set:
 
-        - an int k for ``QueryKFold(k)``, with a single query for
-          ``KFold(k, shuffle=True, random_state=0)`` over its rows; a
-          splitter, or (training rows, test rows) pairs;
-        - a validation set, as a tuple or the `LetorData` of `load_letor_folds`.
+        - None: five folds of queries, fewer where there are fewer queries;
+        - an int k: ``QueryKFold(k)``; with a single query ``KFold(k, shuffle=True,
+          random_state=0)`` over its rows;
+        - a splitter, or (training rows, test rows) pairs.
     scoring : str, Metric, scorer or None, default=None
         As in `RankRLSCV`.
     loss, weighting, tol, max_iter, memory_limit, n_threads : as in `RankSVM`
@@ -70,15 +70,14 @@ class RankSVMCV(LinearRanker):
         The chosen one.
     best_score_ : float
         Mean held-out score of the chosen settings.
-    Cs_ : ndarray of shape (n_Cs,), ascending
-        The grid of the chosen feature map.
+    Cs_ : ndarray of shape (n_Cs,)
+        The grid of the chosen feature map: `Cs` in the caller's order, or the default grid,
+        ascending.
     scores_ : ndarray of shape (n_Cs,)
         Mean held-out scores along `Cs_`.
-    cv_results_ : dict of str to ndarray
-        A row for every feature map and C: ``params`` (dicts), ``param_C``, ``param_feature_map``,
-        ``mean_test_score``, ``rank_test_score``, the mean over each split's test queries
-        ``split0_test_score``, … (of a validation set the first alone), and ``std_test_score``, the
-        standard deviation of these.
+    cv_results_ : dict
+        A row for every feature map and C, in the columns that `RankRLSCV` names, with ``param_C``
+        and ``param_feature_map``.
     scoring_ : Metric
     history_, n_iter_, n_hessian_products_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `RankSVM`, of the final fit.
