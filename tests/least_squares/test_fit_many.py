@@ -154,11 +154,15 @@ def test_what_the_kernels_train(monkeypatch):
     assert native(ELMRankCV(n_nodes=5, cv=3)) == [True] * 3
     assert native(RankRLS(pairs="gain")) == [True] * 3
     assert native(RankRLSCV(cv=3)) == [True] * 3
+    assert native(RankRLSCV()) == [True] * 3
+    assert native(PairwiseELMCV(cv=3, random_state=0)) == [True] * 3
     assert native(RankRLSCV(cv=3, target=["label", "gain"])) == [False] * 3
-    assert native(RankRLSCV()) == [False] * 3
+    assert native(RankRLSCV([1.0], cv="leave-pair-out"), given[:1]) == [False]
     assert native(RankRLS(scale=True)) == [False] * 3
+    assert native(RankRLS(form="dual")) == native(RankRLS(kernel="rbf")) == [False] * 3
+    assert native(Recording()) == [False] * 3
     assert native(RankRLS(), [(csr_array(given[0][0]), given[0][1])]) == [False]
-    assert native(RankRLS(), [(given[0][0].astype(np.float32), given[0][1])]) == [False]
+    assert native(RankRLS(), [(given[0][0].astype(np.float32), given[0][1])]) == [True]
 
 
 def test_any_estimator_and_any_rows():
@@ -167,11 +171,28 @@ def test_any_estimator_and_any_rows():
     assert (ridge.models[1].coef_ == Ridge().fit(*given[1][:2]).coef_).all()
     np.testing.assert_array_equal(ridge.table["alpha"], [1.0, 1.0])
     X, y = given[0]
-    rows = [csr_array(X), X.astype(np.float32), X.tolist(), np.asfortranarray(X)]
+    rows = [csr_array(X), X.tolist(), np.asfortranarray(X)]
     for model in (RankRLS(), ELMRank(n_nodes=4, random_state=0)):
         found = fit_many(model, [(each, y.tolist()) for each in rows])
         for each, one in zip(rows, found.models, strict=True):
             np.testing.assert_allclose(one.coef_, clone(model).fit(each, y).coef_, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "estimator", [RankRLS(), RankRLSCV(cv=3), RankRLSCV(), PairwiseELM(0.1, random_state=0)]
+)
+def test_small_problems_of_float32_rows_are_solved_in_float64(estimator):
+    given = [p for p in problems(6) if isinstance(p, tuple)]
+    single = [(X.astype(np.float32), *rest) for X, *rest in given]
+    found = fit_many(estimator, single, on_error="raise").models
+    for model, (X, *rest) in zip(found, single, strict=True):
+        double = fitted_alone(estimator, (X.astype(np.float64), *rest))
+        np.testing.assert_allclose(model.coef_, double.coef_, rtol=1e-8)
+        alone = fitted_alone(estimator, (X, *rest))  # whose statistics are summed in float32
+        expected = alone.predict(X)
+        np.testing.assert_allclose(model.predict(X), expected, atol=1e-5 * np.abs(expected).max())
+        assert model.predict(X).dtype == np.float32
+        assert getattr(model, "alpha_", None) == pytest.approx(getattr(alone, "alpha_", None))
 
 
 def test_names_of_columns():

@@ -5,7 +5,7 @@ import pytest
 from sklearn.model_selection import GroupKFold, KFold
 
 from pairgram import ELMRankCV, QueryKFold, RankRLSCV, make_ranking
-from pairgram.model_selection import judge as module
+from pairgram.model_selection import splits as module
 from pairgram.model_selection.splits import make_splits
 from pairgram.problem.data import RankingData
 

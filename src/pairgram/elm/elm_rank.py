@@ -477,7 +477,7 @@ class ELMRankCV(_ELMRank):
         for r in range(len(ranges)):
             held = yield from self._held_out(data, labels, nodes[r], judges[0], grid)
             for target, judge in enumerate(judges):
-                judged[target].append(judge.judge(held[target]))
+                judged[target].append(judge.judge(judge.shared(held[target])))
         shape = (len(ranges), len(alphas), len(Cs))
         found = [join_judged(parts) for parts in judged]
         choices = [

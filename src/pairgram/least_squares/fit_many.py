@@ -261,8 +261,16 @@ class _Batch:
 
     @cached_property
     def is_batched(self) -> bool:
-        """Whether compiled code can fit small problems of the estimator side by side."""
-        return bool(getattr(self.estimator, "_is_batched", False))
+        """Whether compiled code can fit small problems of the estimator side by side.
+
+        A class that replaces `fit`, and not the steps that this runs, is fitted by its own.
+        """
+        bases = type(self.estimator).__mro__
+        fit, steps = (
+            next((i for i, base in enumerate(bases) if name in vars(base)), len(bases))
+            for name in ("fit", "_steps")
+        )
+        return steps <= fit and bool(getattr(self.estimator, "_is_batched", False))
 
     def _begin(self, fit: _Fit) -> None:
         """Check the data and begin the fit, where it is one for compiled code."""

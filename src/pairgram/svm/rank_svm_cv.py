@@ -237,7 +237,8 @@ class _Search:
         Cs = _default_Cs(self.training) if Cs is None else np.sort(Cs)
         with single_threaded_blas():
             scores, histories = self._held_out(Cs)
-        return _Candidate(self.data, Cs, self.judge.judge(np.hstack(scores)), histories)
+        judged = self.judge.judge(self.judge.shared(np.hstack(scores)))
+        return _Candidate(self.data, Cs, judged, histories)
 
     def _held_out(self, Cs: Vector) -> tuple[list[Vector], list[Convergence]]:
         """Return the scores of every split's test rows, (n_Cs, n_rows), and how they were found."""

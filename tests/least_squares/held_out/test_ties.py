@@ -254,7 +254,8 @@ def test_rows_of_a_validation_set_tie(form, kernel):
     train, test = np.flatnonzero(QUERY < 4), np.flatnonzero(QUERY >= 4)
     scores = refit_scores(X, y, QUERY, kernel, "kept", ALPHAS, [(train, test)])[:, test]
     search = RankRLSCV(ALPHAS, kernel=kernel, form=form, scoring="pairwise_accuracy")
-    search.set_params(cv=(X[test], y[test], QUERY[test])).fit(X[train], y[train], qid=QUERY[train])
+    held = (X[test], y[test], QUERY[test])
+    search.fit(X[train], y[train], qid=QUERY[train], validation=held)
     assert_as_refits(search, "pairwise_accuracy", y[test], QUERY[test], scores)
 
 
