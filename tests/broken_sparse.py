@@ -121,8 +121,12 @@ def doors(X, y, qid):
         "make_scorer": lambda S: pg.make_scorer("map")(one, S, y, qid=qid),
         "Pairgram.from_rows": lambda S: pg.Pairgram.from_rows(S, y, qid=qid),
         "Pairgram.update": lambda S: gram.update(S, y),
-        "validation set": lambda S: pg.RankRLSCV([1.0], cv=(S, y, qid)).fit(X, y, qid=qid),
-        "RankSVMCV validation": lambda S: pg.RankSVMCV([1.0], cv=(S, y, qid)).fit(X, y, qid=qid),
+        "validation set": lambda S: pg.RankRLSCV([1.0]).fit(
+            X, y, qid=qid, validation=(S, y, qid)
+        ),
+        "RankSVMCV validation": lambda S: pg.RankSVMCV([1.0]).fit(
+            X, y, qid=qid, validation=(S, y, qid)
+        ),
         "fit_many": lambda S: pg.fit_many(pg.RankRLS(), [(S, y, qid)], on_error="raise"),
         "fit_many kernel": lambda S: pg.fit_many(
             pg.RankRLS(kernel="rbf"), [(S, y, qid)], on_error="raise"

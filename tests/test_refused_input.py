@@ -38,8 +38,14 @@ OTHERS = {
     "precomputed": ("X", lambda lossy: pg.kernel_matrix(lossy(X @ X.T), kernel="precomputed")),
     "pairgram X": ("X", lambda lossy: pg.Pairgram.from_rows(lossy(X), Y)),
     "pairgram y": ("y", lambda lossy: pg.Pairgram.from_rows(X, lossy(Y))),
-    "cv X": ("X of cv", lambda lossy: pg.RankRLSCV(cv=(lossy(X), Y)).fit(X, Y)),
-    "cv y": ("y of cv", lambda lossy: pg.RankRLSCV(cv=(X, lossy(Y))).fit(X, Y)),
+    "validation X": (
+        "X of validation",
+        lambda lossy: pg.RankRLSCV().fit(X, Y, validation=(lossy(X), Y)),
+    ),
+    "validation y": (
+        "y of validation",
+        lambda lossy: pg.RankRLSCV().fit(X, Y, validation=(X, lossy(Y))),
+    ),
     "labels": ("y", lambda lossy: pg.evaluate("map", lossy(Y), Y)),
     "scores": ("score", lambda lossy: pg.evaluate("map", Y, lossy(Y))),
     "weights": ("sample_weight", lambda lossy: pg.evaluate("map", Y, Y, sample_weight=lossy(Y))),
@@ -66,7 +72,7 @@ OTHERS |= {name: (name, call) for name, call in FITS.items()}
 def test_masks_and_imaginary_parts_are_refused(where):
     name, call = OTHERS[where]
     dense = X.shape[0] if where in ("precomputed", "kernel") else None
-    column = "" if name in ("y", "qid", "score", "y of cv") or "weight" in name else ", column 1"
+    column = "" if name in ("y", "qid", "score", "y of validation") or "weight" in name else ", column 1"
     column = ", column 0" if where == "targets" else column
     if dense is None and where != "map" and where != "targets":
         with pytest.raises(ValueError, match=rf"^{name} must not be masked, .* in row 7{column}"):

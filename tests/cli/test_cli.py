@@ -32,7 +32,7 @@ from pairgram import (
     load_model,
     make_ranking,
 )
-from pairgram.cli import app
+from pairgram.cli.app import app
 from pairgram.cli.inputs import load_scores
 from pairgram.cli.protocol import PROTOCOL_METRICS
 from pairgram.cli.report import show, show_alphas, significant
@@ -1305,7 +1305,7 @@ def test_version_and_help():
 def test_help_imports_nothing_heavy():
     code = (
         "import sys\n"
-        "from pairgram.cli import app\n"
+        "from pairgram.cli.app import app\n"
         "try:\n    app(['--help'])\n"
         "except SystemExit as done:\n    assert not done.code\n"
         "heavy = {'numpy', 'scipy', 'sklearn', 'pairgram._core'} & set(sys.modules)\n"

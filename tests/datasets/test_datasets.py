@@ -681,8 +681,8 @@ def test_a_fold_is_what_fitting_takes(write):
         path = write("", f"S{i}.txt")
         dump_letor(path, X[rows], y[rows], qid[rows])
     fold = next(load_letor_folds(path.parent))
-    model = RankRLSCV(cv=fold.valid, scoring="map")
-    model.fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    model = RankRLSCV(scoring="map")
+    model.fit(fold.train.X, fold.train.y, qid=fold.train.qid, validation=fold.valid)
     score = get_metric("map")(fold.valid.y, model.predict(fold.valid.X), fold.valid.qid)
     np.testing.assert_allclose(model.best_score_, score)
 

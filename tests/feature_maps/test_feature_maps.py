@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
+from sklearn.base import clone
 from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
@@ -145,18 +146,20 @@ def test_other_ways_of_holding_out(data, scope):
     X, y, qid = data
     feature_map = nodes(n_nodes=9)
     H = feature_map.fit_transform(X)
-    for ids, cv, pairs in (
-        (None, None, "kept"),
-        (None, None, "dropped"),
-        (None, None, None),
-        (qid, (X, y, qid), "kept"),
-        (qid, None, "kept"),
+    for ids, validated, pairs in (
+        (None, False, "kept"),
+        (None, False, "dropped"),
+        (None, False, None),
+        (qid, True, "kept"),
+        (qid, False, "kept"),
     ):
-        named = {"pairs": pairs, "scoring": "msd", "scope": scope}
-        fused = RankRLSCV([1.0, 10.0], **named, cv=cv, feature_map=feature_map).fit(X, y, qid=ids)
-        cv = cv and (H, y, qid)
-        explicit = RankRLSCV([1.0, 10.0], **named, cv=cv).fit(H, y, qid=ids)
-        np.testing.assert_allclose(fused.scores_, explicit.scores_, rtol=1e-7)
+        model = RankRLSCV([1.0, 10.0], pairs=pairs, scoring="msd", scope=scope)
+        mapped = clone(model).set_params(feature_map=feature_map)
+        found = [
+            one.fit(rows, y, qid=ids, validation=(rows, y, ids) if validated else None).scores_
+            for one, rows in ((mapped, X), (model, H))
+        ]
+        np.testing.assert_allclose(*found, rtol=1e-7)
 
 
 def test_any_transformer_maps_rows(data, monkeypatch):
@@ -360,10 +363,11 @@ def test_maps_with_outputs_of_any_container(data):
 def test_a_map_may_take_missing_values(data):
     X, y, qid = data
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
-    model = RankRLSCV([1.0], feature_map=SimpleImputer(), cv=(X, y, qid))
-    with pytest.raises(ValueError, match="Input X of cv contains NaN: row"):
-        RankRLSCV([1.0], cv=(X, y, qid)).fit(np.zeros_like(X), y, qid=qid)
-    assert np.isfinite(model.fit(X, y, qid=qid).scores_).all()
+    held = (X, y, qid)
+    with pytest.raises(ValueError, match="Input X of validation contains NaN: row"):
+        RankRLSCV([1.0]).fit(np.zeros_like(X), y, qid=qid, validation=held)
+    model = RankRLSCV([1.0], feature_map=SimpleImputer()).fit(X, y, qid=qid, validation=held)
+    assert np.isfinite(model.scores_).all()
 
 
 def test_float32_overflow_behind_a_map_is_taken_in_float64(data):

@@ -86,10 +86,9 @@ def test_validation_sets_and_scaling(pairs):
     H = nodes.fit_transform(X)
     for scale in (False, True):
         options = {"alphas": [1.0, 10.0], "pairs": pairs, "scale": scale, "scoring": "msd"}
-        ours = RankRLSCV(**options, feature_map=nodes, cv=(X[:20], y[:20], qid[:20]))
-        theirs = RankRLSCV(**options, cv=(H[:20], y[:20], qid[:20]))
-        ours.fit(X[20:], y[20:], qid=qid[20:])
-        theirs.fit(H[20:], y[20:], qid=qid[20:])
+        ours, theirs = RankRLSCV(**options, feature_map=nodes), RankRLSCV(**options)
+        ours.fit(X[20:], y[20:], qid=qid[20:], validation=(X[:20], y[:20], qid[:20]))
+        theirs.fit(H[20:], y[20:], qid=qid[20:], validation=(H[:20], y[:20], qid[:20]))
         close(ours.scores_, theirs.scores_)
         close(ours.predict(X), theirs.predict(H))
 

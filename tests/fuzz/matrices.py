@@ -41,8 +41,8 @@ def doors(folder: Path) -> Iterator[tuple[str, Callable[[Any], Any]]]:
     for search in (RankRLSCV([1.0, 2.0]), RankSVMCV([0.1, 1.0])):
         name = type(search).__name__
         yield (
-            f"{name}: cv",
-            lambda M, made=search: clone(made).set_params(cv=(M, y, qid)).fit(X, y, qid=qid),
+            f"{name}: validation",
+            lambda M, made=search: clone(made).fit(X, y, qid=qid, validation=(M, y, qid)),
         )
     for name, feature_map in fitted.feature_maps():
         yield f"{name}: fit", lambda M, made=feature_map: clone(made).fit(M)

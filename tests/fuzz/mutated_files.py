@@ -17,7 +17,7 @@ from numpy.random import Generator
 from typer.testing import CliRunner
 
 from pairgram import Pairgram, load_model
-from pairgram.cli import app
+from pairgram.cli.app import app
 
 from . import fitted, forge
 from .runner import Case, Outcome

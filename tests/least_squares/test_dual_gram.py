@@ -648,7 +648,7 @@ def test_what_is_refused_is_so_before_a_decomposition(monkeypatch):
     monkeypatch.setattr(dual_gram.DualGram, "decompose", fail)
     X, y, _ = make_ranking(1, 400, 4, random_state=0)
     for message, named in (
-        ("needs 400 refits", {"pairs": "dropped"}),
+        ("training rows of split 0", {"pairs": "dropped", "cv": [(np.array([0]), np.arange(9))]}),
         ("takes the time of", {"cv": "leave-pair-out", "alphas": np.geomspace(1e-9, 1, 9999)}),
         ("refits of 400 rows", {"cv": "leave-pair-out", "pairs": "dropped"}),
         ("training rows of split 0", {"cv": [(np.array([0]), np.arange(1, 400))]}),
@@ -715,13 +715,15 @@ GAMMAS = [0.01, 0.3, 4.0]
 def test_gamma_is_chosen_as_by_searches_of_each(machine, cv):
     X, y, qid = make_ranking(12, (4, 9), 3, random_state=1)
     qid = None if cv == "leave-pair-out" else qid
-    valid = (X[::2], y[::2], None if qid is None else qid[::2])
+    rows = {"qid": qid}
+    if cv == "validation":
+        cv, rows["validation"] = None, (X[::2], y[::2], qid[::2])
     named = {"kernel": "rbf", "pairs": ["kept", None] if machine is RankRLSCV else "dropped"}
-    named |= {"cv": valid if cv == "validation" else cv}
+    named |= {"cv": cv}
     if cv == "leave-pair-out":
         named["pairs"] = "kept"
-    searches = [machine(**named, gamma=gamma).fit(X, y, qid=qid) for gamma in GAMMAS]
-    model = machine(**named, gamma=np.array(GAMMAS)).fit(X, y, qid=qid)
+    searches = [machine(**named, gamma=gamma).fit(X, y, **rows) for gamma in GAMMAS]
+    model = machine(**named, gamma=np.array(GAMMAS)).fit(X, y, **rows)
     scores = [search.cv_results_["mean_test_score"] for search in searches]
     np.testing.assert_array_equal(model.cv_results_["mean_test_score"], np.concatenate(scores))
     np.testing.assert_array_equal(

@@ -96,8 +96,9 @@ def test_bad_columns_of_frames_are_named(ranker, data):
     ):
         with pytest.raises(ValueError, match=message):
             call()
-    with pytest.raises(ValueError, match=r"^Input X of cv contains NaN: row 7, column 3 \('d'\)"):
-        RankRLSCV(cv=(bad, y, qid)).fit(good, y, qid=qid)
+    message = r"^Input X of validation contains NaN: row 7, column 3 \('d'\)"
+    with pytest.raises(ValueError, match=message):
+        RankRLSCV().fit(good, y, qid=qid, validation=(bad, y, qid))
     with pytest.raises(ValueError, match=r"row 7, column 3, counted from 0$"):
         ranker.fit(pd.DataFrame(bad.to_numpy()), y, qid=qid)
 

@@ -302,11 +302,15 @@ class RidgeSearch(_FeaturesOrKernel):
             )
         candidates: list[list[_Candidate]] = [[] for _ in labels.T]
         held_outs: Sequence[HeldOut] = []
+        all_settings = [settings for settings, _ in combinations]
+        scaled = any(scale for _, scale in combinations)
         for gamma in self._gammas():
             if held_outs:
                 data = replace(data, feature_map=data.feature_map.with_gamma(gamma))
-            all_settings = [settings for settings, _ in combinations]
-            scaled = any(scale for _, scale in combinations)
+            elif self._has_kernel:  # what is wrong is told before the kernel is made
+                held_outs = self._held_outs(
+                    data, labels, all_settings, "dual", uses_qid, validation
+                )
             coordinates = self._coordinates(data, all_settings, scaled, path=True, small=small)
             coordinates = coordinates.keeping_statistics()
             if not held_outs:

@@ -167,8 +167,8 @@ def make_splits(cv: Any, data: RankingData) -> Splits:
     n_rows = len(data.y)
     if isinstance(cv, str):
         raise ValueError(
-            f"cv={cv!r}: a splitter, an integer, (training rows, test rows) pairs or a validation "
-            "set is wanted; 'leave-pair-out' is for RankRLSCV, PointwiseELMCV and PairwiseELMCV"
+            f"cv={cv!r}: a splitter, an integer or (training rows, test rows) pairs are wanted; "
+            "'leave-pair-out' is for RankRLSCV, PointwiseELMCV and PairwiseELMCV"
         )
     if isinstance(cv, (list, tuple)):
         raw: Sequence[Any] = cv
@@ -211,8 +211,9 @@ def _as_split(number: int, split: Any, n_rows: int) -> tuple[Rows, Rows]:
         train, test = split
     except (TypeError, ValueError):
         raise ValueError(
-            f"cv must be None, a splitter, an integer, (training rows, test rows) pairs, or a "
-            f"validation set (X, y, qid), but its element {number} is no such pair"
+            "cv must be None, a splitter, an integer or (training rows, test rows) pairs, but its "
+            f"element {number} is no such pair; a validation set goes to fit, as "
+            "validation=(X, y, qid)"
         ) from None
     parts = []
     for name, rows in (("training", np.asarray(train)), ("test", np.asarray(test))):
