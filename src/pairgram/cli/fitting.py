@@ -154,7 +154,7 @@ def cv(
 
     These are those of --alphas or --Cs, --gamma, --pairs and --target. Each query is scored by the
     model fitted to all the others, exactly, for all ridges from one eigendecomposition; models
-    without that are fitted to all folds but the query's (elmrank: 10 folds, RankSVMs: 5). The best
+    without that are fitted to all folds but the query's (elmrank and RankSVMs: five folds). The best
     is marked.
 
     \b

@@ -267,8 +267,7 @@ def get_model(name: str, settings: Settings) -> Model:
 
 def chosen(model: Any) -> dict[str, Any]:
     """Return the settings that a fitted search has chosen, as JSON can hold them."""
-    best = int(model.cv_results_["rank_test_score"].argmin())
-    return _row(model.cv_results_, best)
+    return _row(model.cv_results_, model.best_index_)
 
 
 def tried(model: Any) -> list[dict[str, Any]]:

@@ -317,6 +317,8 @@ n_threads :
         The chosen one; None where there is no kernel that has one.
     best_score_ : float
         Of a loss, such as "msd", the loss itself.
+    best_index_ : int
+        The row of `cv_results_` that was chosen.
     Cs_ : ndarray of shape (n_Cs,)
         The grid, in the caller's order; the default ascends.
     scores_ : ndarray of shape (n_Cs,)
@@ -400,7 +402,7 @@ n_threads :
     ----------
     pairs_ : str or callable
         The chosen pairs; `cv_results_` has ``param_pairs`` besides.
-    C_, gamma_, best_score_, Cs_, scores_, coef_path_, cv_results_, scoring_, coef_, feature_map_, \
+    C_, gamma_, best_score_, best_index_, Cs_, scores_, coef_path_, cv_results_, scoring_, coef_, feature_map_, \
 form_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `PointwiseELMCV`.
 

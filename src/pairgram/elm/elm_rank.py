@@ -358,6 +358,8 @@ class ELMRankCV(_ELMRank):
         The chosen range.
     best_score_ : float
         Mean held-out score of the chosen settings; of a loss, such as "msd", the loss itself.
+    best_index_ : int
+        The row of `cv_results_` that was chosen.
     alphas_ : ndarray of shape (n_alphas,)
     Cs_ : ndarray of shape (n_Cs,)
         The grids, in the caller's order; by default `alphas_` descends and `Cs_` ascends.
@@ -521,6 +523,7 @@ class ELMRankCV(_ELMRank):
             "C_": float(Cs[j]),
             "weight_range_": ranges[r],
             "best_score_": float(judged.means[best]),
+            "best_index_": int(np.flatnonzero(order == best)[0]),
             "alphas_": alphas.copy(),
             "Cs_": Cs.copy(),
             "scores_": judged.means[rows[r]],

@@ -245,6 +245,8 @@ class RankRLSCV(RidgeSearch):
         The chosen settings; gamma_ is None where there is no kernel that has one.
     best_score_ : float
         Mean held-out score of the chosen settings; of a loss, such as "msd", the loss itself.
+    best_index_ : int
+        The row of `cv_results_` that was chosen.
     alphas_ : ndarray of shape (n_alphas,)
         The grid of the chosen combination: `alphas` in the caller's order, or the default
         grid, descending.

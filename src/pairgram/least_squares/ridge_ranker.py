@@ -318,7 +318,9 @@ class RidgeSearch(_FeaturesOrKernel):
                     data, labels, all_settings, coordinates.name, uses_qid, validation
                 )
             here = [
-                held.of(replace(data, y=held.data.y)).within(coordinates.of_target(held.data.y).data)
+                held.of(replace(data, y=held.data.y)).within(
+                    coordinates.of_target(held.data.y).data
+                )
                 for held in held_outs
             ]
             self._refuse(coordinates, all_settings, given, here[0])
@@ -434,6 +436,7 @@ class RidgeSearch(_FeaturesOrKernel):
             "target_": chosen.settings.target,
             "scale_": chosen.scale,
             "best_score_": float(judged.means[best]),
+            "best_index_": int(np.flatnonzero(rows == best)[0]),
             "form_": chosen.coordinates.name,
             "gamma_": chosen.feature_map.gamma_ if self._has_gamma else None,
             "cv_results_": search_results(

@@ -70,6 +70,8 @@ class RankSVMCV(LinearRanker):
         The chosen one.
     best_score_ : float
         Mean held-out score of the chosen settings.
+    best_index_ : int
+        The row of `cv_results_` that was chosen.
     Cs_ : ndarray of shape (n_Cs,)
         The grid of the chosen feature map: `Cs` in the caller's order, or the default grid,
         ascending.
@@ -182,7 +184,7 @@ class RankSVMCV(LinearRanker):
         self.coef_, self.C_, self.best_score_ = solver.w, C, float(judged.means[best])
         self.feature_map_, self.uses_qid_ = chosen.data.feature_map, uses_qid
         self.Cs_, self.scores_ = chosen.Cs[order], chosen.judged.means[order]
-        self.scoring_ = judge.metric
+        self.scoring_, self.best_index_ = judge.metric, int(np.flatnonzero(rows == best)[0])
         self.cv_results_ = search_results(columns, judged.take(rows), ranks[rows])
         self.__dict__.update(fit_attributes(history))
         warn_if_not_converged(
