@@ -153,9 +153,9 @@ def cv(
     """Print the held-out score of every combination of settings.
 
     These are those of --alphas or --Cs, --gamma, --pairs and --target. Each query is scored by the
-    model fitted to all the others, exactly, for all ridges from one eigendecomposition; models
-    without that are fitted to all folds but the query's (elmrank and RankSVMs: five folds). The best
-    is marked.
+    model fitted to all the others, exactly, for all ridges from one eigendecomposition. Models
+    that cannot do so, elmrank and the RankSVMs, score each of five folds of queries by the model
+    fitted to the other four. The best is marked.
 
     \b
     Examples:

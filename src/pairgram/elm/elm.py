@@ -402,8 +402,8 @@ n_threads :
     ----------
     pairs_ : str or callable
         The chosen pairs; `cv_results_` has ``param_pairs`` besides.
-    C_, gamma_, best_score_, best_index_, Cs_, scores_, coef_path_, cv_results_, scoring_, coef_, feature_map_, \
-form_, n_features_in_, feature_names_in_, uses_qid_ :
+    C_, gamma_, best_score_, best_index_, Cs_, scores_, coef_path_, cv_results_, scoring_, coef_, \
+feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `PointwiseELMCV`.
 
     Notes
