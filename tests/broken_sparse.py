@@ -121,9 +121,7 @@ def doors(X, y, qid):
         "make_scorer": lambda S: pg.make_scorer("map")(one, S, y, qid=qid),
         "Pairgram.from_rows": lambda S: pg.Pairgram.from_rows(S, y, qid=qid),
         "Pairgram.update": lambda S: gram.update(S, y),
-        "validation set": lambda S: pg.RankRLSCV([1.0]).fit(
-            X, y, qid=qid, validation=(S, y, qid)
-        ),
+        "validation set": lambda S: pg.RankRLSCV([1.0]).fit(X, y, qid=qid, validation=(S, y, qid)),
         "RankSVMCV validation": lambda S: pg.RankSVMCV([1.0]).fit(
             X, y, qid=qid, validation=(S, y, qid)
         ),

@@ -72,7 +72,9 @@ OTHERS |= {name: (name, call) for name, call in FITS.items()}
 def test_masks_and_imaginary_parts_are_refused(where):
     name, call = OTHERS[where]
     dense = X.shape[0] if where in ("precomputed", "kernel") else None
-    column = "" if name in ("y", "qid", "score", "y of validation") or "weight" in name else ", column 1"
+    column = (
+        "" if name in ("y", "qid", "score", "y of validation") or "weight" in name else ", column 1"
+    )
     column = ", column 0" if where == "targets" else column
     if dense is None and where != "map" and where != "targets":
         with pytest.raises(ValueError, match=rf"^{name} must not be masked, .* in row 7{column}"):
