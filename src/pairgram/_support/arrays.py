@@ -11,6 +11,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.sparse_input import checked_sparse
+from pairgram._support.types import Vector
 
 __all__ = ["column_names", "naming_columns", "readable", "real_array", "refuse_lossy"]
 
@@ -157,3 +158,29 @@ def _wrong_entry(values: Any) -> str | None:
             plain = value.item() if isinstance(value, np.generic) else value
             return f"got {plain!r} in row {row}"
     return None
+
+
+def check_alphas(alphas: ArrayLike, name: str = "alphas", *, zero: bool = False) -> Vector:
+    """Return `alphas` as a float64 vector in the caller's order, each finite and > 0.
+
+    Parameters
+    ----------
+    alphas : array-like of shape (n_alphas,)
+    name : str, default="alphas"
+        What the error message calls them.
+    zero : bool, default=False
+        Whether 0 is taken too.
+
+    Raises
+    ------
+    ValueError
+        If it is empty, not one-dimensional, or holds a value that is not as described.
+    """
+    values: Vector = real_array(alphas, name)
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(f"{name} must be a non-empty 1-d array, got shape {values.shape}")
+    bad = ~(np.isfinite(values) & ((values >= 0) if zero else (values > 0)))
+    if bad.any():
+        least = ">= 0" if zero else "> 0"
+        raise ValueError(f"{name} must be finite and {least}, got {values[np.argmax(bad)]}")
+    return np.ascontiguousarray(values)

@@ -11,10 +11,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike
-
-from pairgram._support.arrays import real_array
-from pairgram._support.types import Vector
 
 __all__ = [
     "called_by",
@@ -140,32 +136,6 @@ def check_alpha(alpha: Any) -> None:
         raise ValueError(f"alpha must be a number >= 0, got {alpha!r}")
     if not (np.isfinite(float(alpha)) and float(alpha) >= 0):
         raise ValueError(f"alpha must be finite and >= 0, got {alpha!r}")
-
-
-def check_alphas(alphas: ArrayLike, name: str = "alphas", *, zero: bool = False) -> Vector:
-    """Return `alphas` as a float64 vector in the caller's order, each finite and > 0.
-
-    Parameters
-    ----------
-    alphas : array-like of shape (n_alphas,)
-    name : str, default="alphas"
-        What the error message calls them.
-    zero : bool, default=False
-        Whether 0 is taken too.
-
-    Raises
-    ------
-    ValueError
-        If it is empty, not one-dimensional, or holds a value that is not as described.
-    """
-    values: Vector = real_array(alphas, name)
-    if values.ndim != 1 or values.size == 0:
-        raise ValueError(f"{name} must be a non-empty 1-d array, got shape {values.shape}")
-    bad = ~(np.isfinite(values) & ((values >= 0) if zero else (values > 0)))
-    if bad.any():
-        least = ">= 0" if zero else "> 0"
-        raise ValueError(f"{name} must be finite and {least}, got {values[np.argmax(bad)]}")
-    return np.ascontiguousarray(values)
 
 
 def check_C(name: str, value: Any) -> float:

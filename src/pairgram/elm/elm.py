@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from pairgram._support.checks import check_C
 from pairgram._support.types import Vector
 from pairgram._support.words import Form
-from pairgram.feature_maps.random_nodes import Activations, RandomNodes
+from pairgram.feature_maps.activations import Activations
+from pairgram.feature_maps.random_nodes import RandomNodes
 from pairgram.kernels.settings import Kernel
 from pairgram.least_squares.ridge_ranker import RidgeRanker, RidgeSearch
 from pairgram.metrics import Metric

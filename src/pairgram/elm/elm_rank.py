@@ -11,24 +11,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairgram._support.checks import (
-    check_alpha,
-    check_alphas,
-    check_positive,
-    check_size,
-    require_finite,
-)
+from pairgram._support.arrays import check_alphas
+from pairgram._support.checks import check_alpha, check_positive, check_size, require_finite
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.types import Vector
 from pairgram._support.words import Scope
+from pairgram.feature_maps.activations import NEED_POSITIVE, Activation
 from pairgram.feature_maps.base import generator
-from pairgram.feature_maps.random_nodes import (
-    NEED_POSITIVE,
-    Activation,
-    RandomNodes,
-    check_range,
-    join_nodes,
-)
+from pairgram.feature_maps.random_nodes import RandomNodes, check_range, join_nodes
 from pairgram.least_squares.formulation import Coordinates
 from pairgram.least_squares.scheduler import Fitted, Grid, HoldOut, Steps, Whole, run
 from pairgram.metrics import Metric

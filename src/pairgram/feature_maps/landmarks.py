@@ -13,13 +13,11 @@ from threadpoolctl import threadpool_limits
 
 from pairgram._support import memory
 from pairgram._support.types import Vector
-from pairgram._support.words import Landmarks, words
 from pairgram.kernels.nodes import diagonal, kernel_values
 from pairgram.kernels.settings import KernelSettings
 
-__all__ = ["LANDMARKS", "choose_landmarks"]
+__all__ = ["choose_landmarks"]
 
-LANDMARKS = words(Landmarks)
 MAX_LLOYD_ROWS = 20_000  # more are clustered in small batches
 
 
@@ -30,7 +28,7 @@ def choose_landmarks(
 
     Parameters
     ----------
-    how : str of `LANDMARKS`, or "all"
+    how : Landmarks, or "all"
     kernel : KernelSettings
     X : ndarray or csr_array of shape (n_rows, n_features)
     n_landmarks : int ≤ n_rows

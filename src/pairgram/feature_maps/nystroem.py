@@ -15,7 +15,7 @@ from pairgram._support.checks import check_at_least_zero, check_size, check_text
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Vector
-from pairgram._support.words import Landmarks
+from pairgram._support.words import Landmarks, words
 from pairgram.feature_maps.base import (
     FeatureMap,
     ValueMap,
@@ -23,7 +23,7 @@ from pairgram.feature_maps.base import (
     generator,
     scores_in_blocks,
 )
-from pairgram.feature_maps.landmarks import LANDMARKS, choose_landmarks
+from pairgram.feature_maps.landmarks import choose_landmarks
 from pairgram.feature_maps.row_scorer import RowScorer
 from pairgram.kernels.matrix import check_not_negative
 from pairgram.kernels.nodes import dense_blocks, kernel_nodes, kernel_values
@@ -149,7 +149,7 @@ default="rbf"
         """
         exact = self.n_components is None
         n_components = 1 if exact else check_size("n_components", self.n_components)
-        how = check_text("landmarks", self.landmarks, LANDMARKS)
+        how = check_text("landmarks", self.landmarks, words(Landmarks))
         tol = check_at_least_zero("tol", self.tol)
         threads = resolve_n_threads(self.n_threads)
         kernel = KernelSettings(self.kernel, self.gamma, self.degree, self.coef0)

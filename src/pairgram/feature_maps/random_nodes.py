@@ -13,26 +13,12 @@ from pairgram._support.checks import check_size, check_text, require_finite
 from pairgram._support.node_map import native_nodes
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.types import Vector
-from pairgram._support.words import ActivationName
+from pairgram.feature_maps.activations import ACTIVATIONS, NEED_POSITIVE, Activations, segments
 from pairgram.feature_maps.base import FeatureMap, finite_rows, generator
 from pairgram.feature_maps.linear_nodes import LinearNodes
 from pairgram.feature_maps.row_scorer import RowScorer
 
 __all__ = ["RandomNodes", "check_range", "join_nodes"]
-
-Activation = ActivationName | Callable[[NDArray[Any]], NDArray[Any]]
-Activations = Activation | Sequence[Activation]
-# Names here, and what compiled code calls them.
-ACTIVATIONS = {
-    "linear": "linear",
-    "sigmoid": "sigmoid",
-    "gaussian": "gaussian",
-    "tanh": "tanh",
-    "relu": "relu",
-    "hardlim": "hardlim",
-    "sine": "sin",
-}
-NEED_POSITIVE = "Gaussian nodes exp(-b ||x - a||^2) need b > 0"
 
 
 class RandomNodes(FeatureMap):
@@ -142,7 +128,7 @@ class RandomNodes(FeatureMap):
         n_nodes = check_size("n_nodes", self.n_nodes)
         check_text("distribution", self.distribution, ("uniform", "normal"))
         self.n_features_in_ = n_features
-        self._segments = _segments(self.activation, n_nodes)
+        self._segments = segments(self.activation, n_nodes)
         self.activation_ = self.activation
         weight_range = check_range("weight_range", self.weight_range)
         bias_range = check_range("bias_range", self.bias_range)
@@ -232,7 +218,7 @@ class RandomNodes(FeatureMap):
         self.weights_, self.bias_ = arrays["map_weights"], arrays["map_bias"]
         self.n_features_in_, self._n_features_out = self.weights_.shape
         self.activation_ = self.activation
-        self._segments = _segments(self.activation, self._n_features_out)
+        self._segments = segments(self.activation, self._n_features_out)
         return self
 
     def _same(self, other: Self) -> bool:
@@ -253,7 +239,7 @@ def join_nodes(maps: Sequence[RandomNodes]) -> RandomNodes:
     joined.bias_ = np.concatenate([m.bias_ for m in maps])
     joined.n_features_in_, joined._n_features_out = joined.weights_.shape
     joined.activation_ = first.activation_
-    joined._segments = _segments(joined.activation, joined._n_features_out)
+    joined._segments = segments(joined.activation, joined._n_features_out)
     return joined
 
 
@@ -270,24 +256,6 @@ def _called(activation: Callable[[Any], Any], z: NDArray[Any]) -> NDArray[Any]:
         at = tuple(np.argwhere(~finite)[0])
         raise ValueError(f"{name} must give finite values, got {values[at]} for {z[at]}")
     return values
-
-
-def _segments(activation: Any, n_nodes: int) -> list[tuple[int, int, Activation]]:
-    kinds = [activation] if isinstance(activation, str) or callable(activation) else activation
-    try:
-        kinds = list(kinds)
-    except TypeError:
-        kinds = [kinds]
-    for kind in kinds:
-        if not (callable(kind) or (isinstance(kind, str) and kind in ACTIVATIONS)):
-            names = ", ".join(map(repr, ACTIVATIONS))
-            raise ValueError(f"activation must be of {names}, or a callable; got {kind!r}")
-    if not 1 <= len(kinds) <= n_nodes:
-        raise ValueError(f"activation must have 1 to n_nodes={n_nodes} entries, got {len(kinds)}")
-    bounds = [0]
-    for i in range(len(kinds)):
-        bounds.append(bounds[-1] + n_nodes // len(kinds) + (i < n_nodes % len(kinds)))
-    return [(bounds[i], bounds[i + 1], kind) for i, kind in enumerate(kinds)]
 
 
 def check_range(name: str, value: Any) -> tuple[float, float]:

@@ -14,13 +14,12 @@ from pairgram._support.threads import single_threaded_blas
 from pairgram._support.types import Rows, Vector
 from pairgram.feature_maps.base import FeatureMap
 from pairgram.kernels.matrix import alternatives
-from pairgram.least_squares.gram import Pairgram
 from pairgram.least_squares.ridge_path import RidgePath, blas_guard, solve_definite
 from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
 from pairgram.problem.laplacian import apply_half_laplacian, without_features
 
-__all__ = ["DualGram", "Statistics", "bytes_per_square", "is_made", "require_memory"]
+__all__ = ["DualGram", "bytes_per_square", "is_made", "require_memory"]
 
 # LAPACK's divide and conquer needs 2 n² words of workspace, its relatively robust representations
 # n² for the eigenvectors, which are orthogonal to 1e-11 rather than to 1e-14 and take a third
@@ -291,9 +290,6 @@ class DualGram:
         out = np.zeros((len(self._labelled.y), columns.shape[1]))
         out[self._rows] = columns
         return out
-
-
-Statistics = Pairgram | DualGram
 
 
 def is_made(feature_map: Any) -> bool:

@@ -15,8 +15,9 @@ from pairgram.feature_maps.base import is_compiled
 from pairgram.feature_maps.kernel_map import KernelMap
 from pairgram.feature_maps.reduced_nodes import reduce_nodes
 from pairgram.least_squares.conjugate_gradients import SparseSystem, worth_iterating
-from pairgram.least_squares.dual_gram import DualGram, Statistics, is_made, require_memory
+from pairgram.least_squares.dual_gram import DualGram, is_made, require_memory
 from pairgram.least_squares.gram import Pairgram
+from pairgram.least_squares.statistics import Statistics
 from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
 

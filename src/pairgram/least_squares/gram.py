@@ -14,7 +14,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from pairgram._support.checks import check_alpha, check_alphas, check_text, naming_not_finite
+from pairgram._support.arrays import check_alphas
+from pairgram._support.checks import check_alpha, check_text, naming_not_finite
 from pairgram._support.files import shown
 from pairgram._support.types import Rows, Vector
 from pairgram._support.words import Scope, Target, Weighting

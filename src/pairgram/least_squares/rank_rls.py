@@ -9,7 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairgram._support.checks import check_alpha, check_alphas, check_flag
+from pairgram._support.arrays import check_alphas
+from pairgram._support.checks import check_alpha, check_flag
 from pairgram._support.types import Vector
 from pairgram._support.words import Form, Scope, Target, Weighting
 from pairgram.kernels.settings import Kernel

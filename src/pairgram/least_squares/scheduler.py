@@ -18,11 +18,11 @@ import numpy as np
 
 from pairgram._support.threads import single_threaded_blas
 from pairgram._support.types import Vector
-from pairgram.least_squares.dual_gram import Statistics
 from pairgram.least_squares.formulation import Coordinates
 from pairgram.least_squares.held_out import leave_out
 from pairgram.least_squares.ridge_path import RidgePath, blas_guard
 from pairgram.least_squares.small_problems import SmallProblem, decompose, hold_out
+from pairgram.least_squares.statistics import Statistics
 from pairgram.model_selection.splits import Splits
 from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData

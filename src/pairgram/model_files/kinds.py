@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairgram.feature_maps.landmarks import LANDMARKS
-from pairgram.feature_maps.random_nodes import ACTIVATIONS, NEED_POSITIVE, _segments
+from pairgram._support.words import Landmarks, words
+from pairgram.feature_maps.activations import ACTIVATIONS, NEED_POSITIVE, segments
 from pairgram.kernels.settings import KERNELS, MAX_DEGREE
 from pairgram.model_files.schema import (
     Array,
@@ -106,7 +106,7 @@ def _nodes(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
         settings["n_nodes"] == outputs,
         f"n_nodes is {settings['n_nodes']}, but map_bias has length {outputs}",
     )
-    for begin, end, kind in _segments(settings["activation"], outputs):
+    for begin, end, kind in segments(settings["activation"], outputs):
         require(kind != "gaussian" or (bias[begin:end] > 0).all(), NEED_POSITIVE)
 
 
@@ -185,7 +185,7 @@ MAPS: Mapping[str, Kind] = {
             "kernel": NAMED,
             **OF_KERNEL,
             "n_components": optional(COUNT),
-            "landmarks": choice(*LANDMARKS),
+            "landmarks": choice(*words(Landmarks)),
             "tol": AT_LEAST_0,
             "random_state": SEED,
             "n_threads": THREADS,

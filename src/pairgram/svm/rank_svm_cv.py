@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairgram._support.checks import check_alphas
+from pairgram._support.arrays import check_alphas
 from pairgram._support.threads import single_threaded_blas
 from pairgram._support.types import Rows, Vector
 from pairgram._support.words import Loss, Weighting

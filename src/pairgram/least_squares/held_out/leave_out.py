@@ -13,10 +13,10 @@ from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Rows, Vector
 from pairgram.feature_maps.base import linear_nodes
 from pairgram.feature_maps.row_scorer import score_features
-from pairgram.least_squares.dual_gram import Statistics
 from pairgram.least_squares.held_out.dual_rows import scores_without_folds
 from pairgram.least_squares.held_out.row_regression import RowRegression
 from pairgram.least_squares.ridge_path import RidgePath
+from pairgram.least_squares.statistics import Statistics
 from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
 
@@ -27,7 +27,6 @@ __all__ = [
     "refuse_long_refits",
     "require_leave_query_out",
     "split_scores",
-    "statistics_without",
 ]
 
 MAX_REFIT_FLOPS = 1e11
@@ -134,7 +133,7 @@ def leave_row_out(
     v, features = data.v, data.features()
     for row in rows:
         test = rows[row : row + 1]
-        rest = statistics_without(data, total, np.delete(rows, row), test, n_threads)
+        rest = total._without(data, np.delete(rows, row), test, n_threads)
         coefs = rest._path_at(ridge.factor).coef(alphas)
         others = np.where(rows == row, 0.0, v)
         share = others / others.sum() if others.sum() > 0 else others
@@ -177,7 +176,7 @@ def split_scores(
     results = []
     for number, (train, test) in enumerate(splits):
         data.require_training_pairs(total.settings, number, train)
-        rest = statistics_without(data, total, train, test, n_threads)
+        rest = total._without(data, train, test, n_threads)
         results.append(data.scores(test, coefs_of(rest), n_threads))
     return results
 
@@ -192,17 +191,10 @@ def _leave_global_query_out(
     scores = np.empty((len(alphas), len(data.y)))
     rows = np.arange(len(data.y))
     for test in data.rows_of_queries():
-        rest = statistics_without(data, total, np.setdiff1d(rows, test), test, n_threads)
+        rest = total._without(data, np.setdiff1d(rows, test), test, n_threads)
         coefs = rest._path_at(ridge.factor).coef(alphas)
         scores[:, test] = data.scores(test, coefs, n_threads)
     return scores
-
-
-def statistics_without(
-    data: RankingData, total: Statistics, train: Rows, test: Rows, n_threads: int | None
-) -> Statistics:
-    """Return the statistics of the training rows, by subtraction where that is exact."""
-    return total._without(data, train, test, n_threads)
 
 
 def flops_of_refits(n_rows: int, n_features: int, settings: PairSettings, n_refits: int) -> float:

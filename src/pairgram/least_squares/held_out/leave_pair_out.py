@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.types import Vector
-from pairgram.least_squares.dual_gram import Statistics
 from pairgram.least_squares.held_out.leave_out import (
     refuse_long_refits,
-    statistics_without,
 )
 from pairgram.least_squares.held_out.row_regression import (
     SMALLEST_PIVOT,
@@ -24,6 +22,7 @@ from pairgram.least_squares.held_out.row_regression import (
 )
 from pairgram.least_squares.held_out.ties import PathTies
 from pairgram.least_squares.ridge_path import RidgePath
+from pairgram.least_squares.statistics import Statistics
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judged, metric_of
 from pairgram.preferences.pairs import PairSettings
@@ -176,7 +175,7 @@ class LeavePairOut:
         counts = _Counts.of(self, total.settings, ridge, alphas)
         rows = np.arange(len(v))
         for pair in np.argwhere((data.y[:, None] > data.y) & (data.v[:, None] > 0) & (data.v > 0)):
-            rest = statistics_without(data, total, np.delete(rows, pair), pair, self.n_threads)
+            rest = total._without(data, np.delete(rows, pair), pair, self.n_threads)
             coefs = rest._path_at(ridge.factor).coef(counts.ties.alphas)
             scores = data.features(pair) @ coefs.T
             for at, difference in enumerate(scores[0] - scores[1]):

@@ -9,7 +9,6 @@ from typing import Protocol, Self
 import numpy as np
 
 from pairgram._support.types import Vector
-from pairgram.least_squares.dual_gram import Statistics
 from pairgram.least_squares.held_out import leave_out
 from pairgram.least_squares.held_out.dual_folds import (
     fold_scores,
@@ -18,6 +17,7 @@ from pairgram.least_squares.held_out.dual_folds import (
 )
 from pairgram.least_squares.held_out.ties import PathTies
 from pairgram.least_squares.ridge_path import RidgePath
+from pairgram.least_squares.statistics import Statistics
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged
 from pairgram.model_selection.splits import Splits

@@ -1,0 +1,37 @@
+"""What the statistics of the primal form and the system of the dual form have in common."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pairgram._support.types import Rows, Vector
+from pairgram.least_squares.ridge_path import RidgePath
+from pairgram.preferences.pairs import PairSettings
+from pairgram.problem.data import RankingData
+
+__all__ = ["Statistics"]
+
+
+class Statistics(Protocol):
+    """A `Pairgram`, or the `DualGram` of a kernel.
+
+    `Pairgram` is public: the methods whose names begin with an underscore are for this package.
+    """
+
+    @property
+    def settings(self) -> PairSettings:
+        """The pairs, their weights and what is fitted."""
+
+    def solve(self, alpha: float, *, scale: bool = False) -> Vector:
+        """Return the coefficients of one ridge, (n_features,)."""
+
+    def decompose(self, *, scale: bool = False) -> RidgePath:
+        """Return the solutions of all ridges."""
+
+    def _without(
+        self, data: RankingData, train: Rows, test: Rows, n_threads: int | None
+    ) -> Statistics:
+        """Return the statistics of the training rows of `data`, of whose rows these are."""
+
+    def _path_at(self, factor: Vector | None) -> RidgePath:
+        """Return the path of a given feature scaling."""
