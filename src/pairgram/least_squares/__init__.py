@@ -1,5 +1,5 @@
-"""Ranking by least squares on pairs: the statistics, the ridge path, RankRLS, batches of fits.
+"""Ranking by least squares on pairs: statistics, the ridge path, RankRLS, and `fit_many`.
 
-Imports every room below: `rankers`, `model_selection`, `model_files`, `problem`, `feature_maps`,
-`metrics`, `kernels`, `preferences` and `_support`.
+This folder may import every folder below it: `rankers`, `model_selection`, `model_files`,
+`problem`, `feature_maps`, `metrics`, `kernels`, `preferences` and `_support`.
 """

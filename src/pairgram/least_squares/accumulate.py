@@ -1,4 +1,4 @@
-"""The sums over rows from which statistics are made."""
+"""Compute the sums over rows from which statistics are made."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from pairgram.problem.data import RankingData
 
 __all__ = ["NOISE", "SMALLEST_SQUARES", "clear_noise", "mean_of", "sums_of"]
 
-# What is left of a feature's sum of squares after a subtraction is rounding error below this share.
+# If a subtraction leaves less than this share of a feature's sum of squares, the rest is rounding
+# error.
 NOISE = 1e-13
-# Where no feature has squares that add up to this, no grid of ridges is left in the range of
-# numbers.
+# At least one feature must have a sum of squares of this size: otherwise a grid of ridges would
+# leave the range of floating-point numbers.
 SMALLEST_SQUARES = 1e-297
 
 
@@ -35,11 +36,12 @@ def sums_of(
     constant: bool = False,
     varying: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.float64], float]:
-    """Return (the sums over [X, y], Σ W); X with NaN or infinity is a ValueError.
+    """Return (the sums over [X, y], Σ W). It is a ValueError if X holds NaN or infinity.
 
-    A linear map is applied to the sums of the inputs, not to the rows, where that is as good. With
-    `constant` the sums are those over [X, 1, y]. `varying`, of shape (n_features + 1,), is set to
-    the number of queries in which each feature varies, and in which any does.
+    A linear map is applied to the sums of the inputs instead of the rows, if that loses no digits.
+    With `constant` the sums are those over [X, 1, y]. `varying`, of shape (n_features + 1,), is set
+    to the number of queries in which each feature varies; its last entry is the number of queries
+    in which any feature varies.
     """
     sums, pair_weight = _sums_of(data, settings, n_threads, constant, varying)
     squares = np.diag(sums)[: len(sums) - 1 - constant]
@@ -55,7 +57,7 @@ def _refuse_vanished(
     n_threads: int | None,
     squares: NDArray[np.float64],
 ) -> None:
-    """Raise a ValueError where features vary, but their squared differences vanish."""
+    """Raise a ValueError if features vary, but their squared differences are too small."""
     varying = np.zeros(len(squares) + 1, dtype=np.int64)
     _sums_of(data, settings, n_threads, False, varying)
     if varying[-1] == 0:
@@ -79,7 +81,7 @@ def _sums_of(
     if varying is not None:
         varying[:] = 0
     if (nodes := linear_nodes(data.feature_map)) is not None and nodes.acts_on_sums():
-        # Differences within pairs do not have the offsets of the nodes.
+        # The offsets of the nodes cancel in differences within pairs.
         offsets, inputs = settings.pairs is None, replace(data, feature_map=None)
         of_inputs = None if varying is None else np.zeros(inputs.n_features + 1, dtype=np.int64)
         sums, pair_weight = _sums_of(inputs, settings, n_threads, offsets, of_inputs)
@@ -110,7 +112,7 @@ def _sums_of(
                 )
                 parts = [part if not parts else (parts[0][0] + part[0], parts[0][1] + part[1])]
         sums, pair_weight = parts[0]
-    if node_map is not None:  # what differs by rounding alone does not differ
+    if node_map is not None:  # outputs that differ only by rounding do not differ
         rounding = data.feature_map._rounding(data.X[:256])
         with np.errstate(over="ignore"):
             size = np.append(pair_weight * rounding**2, 0.0)
@@ -131,17 +133,17 @@ def _sums_of(
 
 
 def _apply(nodes: LinearNodes, sums: NDArray[np.float64], offsets: bool) -> NDArray[np.float64]:
-    """Return the sums over [AᵀX + b, y] from those over [X, 1, y], or [X, y] without offsets."""
+    """Return the sums over [AᵀX + b, y] from those over [X, 1, y]; without offsets from [X, y]."""
     T = np.zeros((len(sums), nodes.weights.shape[1] + 1))
     T[: len(nodes.weights), :-1], T[-1, -1] = nodes.weights, 1.0
     if offsets:
         T[-2, :-1] = nodes.bias
-    with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):  # the caller looks
+    with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):  # the caller checks
         return np.asarray(T.T @ (sums @ T))
 
 
 def _leaves_float32(data: RankingData, diagonal: NDArray[np.float64]) -> bool:
-    """Tell whether squares overflowed, or vanished in a column that is not zero but tiny."""
+    """Tell whether squares overflowed in float32, or vanished in a tiny column that is not 0."""
     X = data.X
     if data.feature_map is not None:
         return not np.isfinite(diagonal).all()
@@ -151,13 +153,13 @@ def _leaves_float32(data: RankingData, diagonal: NDArray[np.float64]) -> bool:
     largest = abs(X[:, odd]).max(axis=0)
     largest = largest.toarray().ravel() if scipy.sparse.issparse(largest) else largest
     if not np.isfinite(largest).all():
-        return False  # NaN or infinity: an error either way
+        return False  # NaN or infinity is an error in float64 too
     vanished = (diagonal[odd] == 0) & (largest > 0) & (largest < 1e-15)
     return bool((vanished | ~np.isfinite(diagonal[odd])).any())
 
 
 def clear_noise(sums: NDArray[np.float64], size: NDArray[np.float64], share: float = NOISE) -> None:
-    """Set to 0 the rows and columns of features of which a subtraction left rounding error."""
+    """Set to 0 the rows and columns of features for which only rounding error is left."""
     diagonal = np.diag(sums)
     noise = np.isfinite(diagonal) & (diagonal <= share * size) & (size > 0)
     sums[noise] = 0.0
@@ -167,7 +169,7 @@ def clear_noise(sums: NDArray[np.float64], size: NDArray[np.float64], share: flo
 def mean_of(
     data: RankingData, settings: PairSettings
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Return (weight, first row, weighted mean of the rows minus it) of [X, y], in blocks."""
+    """Return (total weight, first row, weighted mean of the rows minus the first row) of [X, y]."""
     v, y = data.v, settings.targets(data.y)
     total = float(v.sum())
     share = v / total if total > 0 else v
@@ -177,7 +179,7 @@ def mean_of(
     if sparse:  # centring would fill the rows
         return total, origin, np.append(share @ data.X, share @ y) - origin * share.sum()
     mean = np.zeros(len(origin))
-    with np.errstate(invalid="ignore"):  # of NaN and infinity the sums tell
+    with np.errstate(invalid="ignore"):  # NaN and infinity are found in the sums
         for rows in blocks(len(y), BLOCK_ROWS):
             mean[:-1] += share[rows] @ (data.features(rows) - origin[:-1])
             mean[-1] += share[rows] @ (y[rows] - origin[-1])

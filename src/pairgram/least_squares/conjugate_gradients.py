@@ -1,4 +1,4 @@
-"""Pairwise least squares on wide sparse rows by conjugate gradients."""
+"""Solve pairwise least squares on wide sparse rows by conjugate gradients."""
 
 from __future__ import annotations
 
@@ -20,32 +20,36 @@ from pairgram.problem.laplacian import apply_half_laplacian
 
 __all__ = ["SparseSystem", "worth_iterating"]
 
-SMALLEST_ORDER = 4096  # systems up to this order are solved directly
-TOLERANCE = 1e-10  # of the residual, relative to the right-hand side
+# Systems up to this order are solved directly.
+SMALLEST_ORDER = 4096
+# The steps end when the residual falls below this share of the right-hand side.
+TOLERANCE = 1e-10
+# After this many steps there is a warning.
 MAX_STEPS = 10_000
 
 
 def worth_iterating(data: RankingData) -> bool:
-    """Tell whether rows are sparse, and the smaller of both forms too large to be factorised."""
+    """Tell whether the rows are sparse and both systems are too large to be factorised."""
     sparse = data.feature_map is None and scipy.sparse.issparse(data.X)
     return sparse and min(data.X.shape) > SMALLEST_ORDER
 
 
 class SparseSystem:
-    """The system ``(XᵀLX + alpha I) w = XᵀLy`` of CSR rows, of which no matrix is formed.
+    """The system ``(XᵀLX + alpha I) w = XᵀLy`` of CSR rows, solved without forming its matrix.
 
     Parameters
     ----------
     data : RankingData
-        Its X is CSR, without a feature map.
+        Data with CSR rows and without a feature map.
     settings : PairSettings
     n_threads : int or None, default=None
 
     Notes
     -----
-    A step of conjugate gradients multiplies by X and by Xᵀ, and applies the half-Laplacian twice:
-    O(nnz + n_rows). The steps grow with the root of ``λ_max / alpha``; they are preconditioned by
-    the diagonal of ``XᵀLX + alpha I``. Memory: O(nnz + n_rows + n_features).
+    A step of conjugate gradients multiplies by X and by Xᵀ and applies the half-Laplacian twice,
+    in O(nnz + n_rows) time. The number of steps grows with the square root of ``λ_max / alpha``.
+    The preconditioner is the diagonal of ``XᵀLX + alpha I``. The memory is
+    O(nnz + n_rows + n_features).
     """
 
     def __init__(
@@ -62,9 +66,9 @@ class SparseSystem:
         Parameters
         ----------
         alpha : float ≥ 0
-            For 0 those of minimum norm.
+            The ridge. For 0 the solution has the minimum norm.
         scale : bool, default=False
-            Scale features as in `Pairgram.solve`.
+            Whether to scale features as in `Pairgram.solve`.
 
         Raises
         ------
@@ -86,7 +90,7 @@ class SparseSystem:
 
         shifted = factor**2 * diagonal + alpha
         if alpha == 0 or not (shifted > 0).all():
-            shifted = np.ones(n_features)  # else the least norm would be another
+            shifted = np.ones(n_features)  # a preconditioner would change which norm is least
         shape = (n_features, n_features)
         w, failed = cg(
             LinearOperator(shape, matvec=product, dtype=np.float64),
@@ -105,7 +109,7 @@ class SparseSystem:
         return np.asarray(factor * w)
 
     def _pull(self, z: Vector) -> Vector:
-        """Return ``XᵀL z``, (n_features,); z is overwritten."""
+        """Return ``XᵀL z``, (n_features,), and overwrite z."""
         for adjoint in (False, True):
             apply_half_laplacian(self._problem, z, adjoint=adjoint, n_threads=self._n_threads)
         return np.asarray(self._X.T @ z)

@@ -1,4 +1,4 @@
-"""DualGram: pairwise least squares on a kernel matrix."""
+"""DualGram holds the system of pairwise least squares on a kernel matrix."""
 
 from __future__ import annotations
 
@@ -21,67 +21,72 @@ from pairgram.problem.laplacian import apply_half_laplacian, without_features
 
 __all__ = ["DualGram", "bytes_per_square", "is_made", "require_memory"]
 
-# LAPACK's divide and conquer needs 2 n² words of workspace, its relatively robust representations
-# n² for the eigenvectors, which are orthogonal to 1e-11 rather than to 1e-14 and take a third
-# longer. Up to this order the workspace is below 0.3 GB.
+# Up to this order, matrices are decomposed by LAPACK's divide and conquer, whose workspace of 2 n²
+# words is then below 0.3 GB. Larger ones are decomposed by relatively robust representations, which
+# need n² words for the eigenvectors. These are orthogonal to 1e-11 rather than to 1e-14, and take a
+# third longer.
 DIVIDE_AND_CONQUER_ORDER = 4096
-SMALLEST_KERNEL = 1e-290  # of the largest entry
-FLOOR = float(np.finfo(np.float64).eps)  # of eigenvalues, relative to the largest
+# The largest entry of a kernel matrix must be at least this.
+SMALLEST_KERNEL = 1e-290
+# Eigenvalues of a path are raised to this share of the largest.
+FLOOR = float(np.finfo(np.float64).eps)
 
 
 class DualGram:
     """The system ``R K Rᵀ``, ``R y`` of pairwise least squares on a kernel matrix K.
 
-    The counterpart of `Pairgram` for the dual form, with the rows of K as features: coefficients
-    are dual, one for every row of K, and the scores of rows are ``K @ coef``.
+    This is the counterpart of `Pairgram` for the dual form. The features are the columns of K,
+    there is one dual coefficient for every row of K, and the scores of rows are ``K @ coef``.
 
     Parameters
     ----------
     data : RankingData
-        With a fitted `KernelMap` of a named kernel, K is made of its rows when it is needed, and
-        not kept. Without a feature map its X is K: dense, symmetric, float64 or float32, of shape
-        (n_rows, n_rows).
+        With a fitted `KernelMap` of a named kernel, K is computed from the rows when it is needed,
+        and is not kept. Without a feature map, X is K itself: dense, symmetric, float64 or float32,
+        of shape (n_rows, n_rows).
     settings : PairSettings
     n_threads : int or None, default=None
-        The same bits for any number, but for an eigendecomposition above order 256, which takes
-        one BLAS thread for 1 and else as many as BLAS has.
+        Number of threads. The number does not change a bit of the result, with one exception. An
+        eigendecomposition above order 256 uses one BLAS thread if `n_threads` is 1, and otherwise
+        as many as BLAS has.
 
     Notes
     -----
-    The dual solution of ``(y − Ka)ᵀ L (y − Ka) + alpha aᵀKa`` is ``a = (LK + alpha I)⁻¹ L y``, of a
-    system that is not symmetric. With the half-Laplacian, ``L = RᵀR``, it is
-    ``a = Rᵀ (R K Rᵀ + alpha I)⁻¹ R y``: symmetric, and of the same path and hold-out identities as
-    the primal form. Of ``R K Rᵀ = U S Uᵀ`` come the eigen-features ``Z = K Rᵀ U S^-½``, for which
-    ``(R Z)ᵀ (R Z) = S``.
+    The dual solution of ``(y − Ka)ᵀ L (y − Ka) + alpha aᵀKa`` is ``a = (LK + alpha I)⁻¹ L y``. This
+    system is not symmetric. With the half-Laplacian R, where ``L = RᵀR``, the solution is
+    ``a = Rᵀ (R K Rᵀ + alpha I)⁻¹ R y``. This system is symmetric, and has the same path and the
+    same hold-out identities as the primal form. The decomposition ``R K Rᵀ = U S Uᵀ`` gives the
+    eigen-features ``Z = K Rᵀ U S^-½``, for which ``(R Z)ᵀ (R Z) = S``.
 
-    Memory: R K Rᵀ takes the place of K where K is made here, and its eigenvectors take one matrix
-    more, so `solve` takes ``8 n²`` bytes and `decompose` ``16 n²``, of which ``8 n²`` stay: the
-    basis, into which the eigenvectors are turned in place. Where rows are scored, K is made again,
-    block by block. Besides: a K that was given; ``8 n²`` in `decompose` for LAPACK's workspace up
-    to n = 4096, and above where many eigenvalues other than 0 are equal; in `solve` as much as in
-    `decompose` where the system is numerically singular. The basis of a part of the rows takes
-    ``8 n`` bytes a row more.
+    Memory: if K is computed here, R K Rᵀ is stored in its place. `solve` therefore takes ``8 n²``
+    bytes. `decompose` takes ``16 n²`` bytes, because the eigenvectors need a second matrix. Of
+    these, ``8 n²`` bytes stay for the basis, into which the eigenvectors are turned in place. When
+    rows are scored, K is computed again, block by block. Further memory is needed in four cases: a
+    K that was given; ``8 n²`` bytes in `decompose` for LAPACK's workspace up to n = 4096, and for
+    larger n if many eigenvalues other than 0 are equal; as much as `decompose` in `solve` if the
+    system is numerically singular; and ``8 n`` bytes per row for the basis of a part of the rows.
 
-    Time: ``n³ / 3`` flops for `solve`, about ``9 n³`` for `decompose`, of which a third of the time
-    goes by at the speed of the memory (the reduction to a tridiagonal matrix); applying R takes a
-    few passes over the matrix.
+    Time: `solve` takes ``n³ / 3`` flops and `decompose` about ``9 n³``. A third of the time of
+    `decompose` is bound by the speed of memory (the reduction to a tridiagonal matrix). Applying R
+    takes a few passes over the matrix.
 
     References
     ----------
     Pahikkala, Tsivtsivadze, Airola, Boberg, Salakoski. Learning to rank with pairwise regularized
-    least-squares. SIGIR workshop on learning to rank, 2007. Eq. 8 and §2.4; the square root is
-    ours.
+    least-squares. SIGIR workshop on learning to rank, 2007. Eq. 8 and §2.4. The paper does not have
+    the square root R.
     """
 
     def __init__(
         self, data: RankingData, settings: PairSettings, n_threads: int | None = None
     ) -> None:
-        """Take the kernel matrix; nothing is computed yet.
+        """Store the data; nothing is computed yet.
 
         Raises
         ------
         ValueError
-            If X is not a dense square matrix, or has a feature map.
+            If the data have no `KernelMap` of a named kernel and X is not a dense matrix of shape
+            (n_rows, n_rows), or if they have any other feature map.
         """
         K, n_rows = data.X, len(data.y)
         if not is_made(data.feature_map) and (
@@ -94,13 +99,13 @@ class DualGram:
         self.settings = settings
         self.n_threads = n_threads
         self._data = data
-        self._rows: Rows | None = None  # None: all
+        self._rows: Rows | None = None  # the rows of K that count; None for all
         self._labelled = without_features(data)
 
     def of(self, rows: Rows) -> DualGram:
         """Return the system of some rows of K, as if the others had never been seen.
 
-        Its coefficients are still one for every row of K, 0 for those that are left out.
+        There is still one coefficient for every row of K; it is 0 for rows that are left out.
         """
         part = DualGram.__new__(DualGram)
         part.__dict__.update(self.__dict__)
@@ -114,39 +119,40 @@ class DualGram:
         return self.of(train)
 
     def _path_at(self, factor: Vector | None) -> RidgePath:
-        """Return the path of the system, whose features have no scaling."""
+        """Return the path of the system. The dual form has no scaling of features."""
         return self.decompose()
 
     @property
     def n_rows(self) -> int:
-        """Number of rows that count, those of weight 0 included."""
+        """The number of rows of the system, including rows of weight 0."""
         return len(self._labelled.y if self._rows is None else self._rows)
 
     def targets(self) -> Vector:
-        """Return ``R y`` of the rows that count, (n_rows,)."""
+        """Return ``R y`` for the rows of the system, (n_rows,)."""
         return self._targets(self._labels())
 
     def solve(self, alpha: float, *, scale: bool = False) -> Vector:
         """Return the dual coefficients for one ridge, shape (n_rows of K,).
 
-        By Cholesky; where ``R K Rᵀ + alpha I`` is numerically singular, as for alpha = 0, by
-        eigendecomposition those of minimum norm in feature space, eigenvalues below
-        ``n eps S_max`` taken as 0.
+        The system is solved by Cholesky. If ``R K Rᵀ + alpha I`` is numerically singular, as for
+        alpha = 0, it is solved by eigendecomposition. The solution is then the one of minimum norm
+        in feature space, and eigenvalues below ``n eps S_max`` count as 0.
 
         Parameters
         ----------
         alpha : float ≥ 0
-            Ridge on the summed objective ``(y − Ka)ᵀ L (y − Ka) + alpha aᵀKa``.
+            The ridge in ``(y − Ka)ᵀ L (y − Ka) + alpha aᵀKa``, where the first term is a sum.
         scale : False
 
         Raises
         ------
         ValueError
-            If `alpha` is not finite and ≥ 0, `scale` is True, K holds NaN or infinity, or it is
-            seen not to be positive semidefinite: by the trace of R K Rᵀ, and where the system needs
-            an eigendecomposition. Negative eigenvalues below alpha in size are not seen.
+            If `alpha` is not finite and ≥ 0, if `scale` is True, if K holds NaN or infinity, or if
+            K is found not to be positive semidefinite. This is checked by the trace of R K Rᵀ, and
+            by its eigenvalues if the system needs an eigendecomposition. Negative eigenvalues that
+            are smaller in size than alpha are not noticed.
         MemoryError
-            If there is too little memory, by the formula of the class.
+            If there is less free memory than the notes of the class say.
         """
         check_alpha(alpha)
         _refuse_scale(scale)
@@ -155,7 +161,7 @@ class DualGram:
         matrix, target, largest = self._system(labelled)
         diagonal = matrix.diagonal().copy()
         matrix[np.diag_indices_from(matrix)] += alpha
-        # One triangle is factorised in place, the other is left for an eigendecomposition.
+        # One triangle is factorised in place; the other is kept for an eigendecomposition.
         solution = solve_definite(matrix, target, self.n_threads)
         if solution is None:
             matrix[np.diag_indices_from(matrix)] = diagonal
@@ -163,16 +169,17 @@ class DualGram:
         return self._embedded(self._root(labelled, solution, adjoint=True)[:, None])[:, 0]
 
     def decompose(self, *, scale: bool = False) -> RidgePath:
-        """Return the eigendecomposition from which solutions for every alpha come.
+        """Return the eigendecomposition that gives the solutions for every alpha.
 
-        Its eigenvalues are S, its basis ``Rᵀ U S^-½`` of shape (n_rows of K, n_rows), so that
-        ``K @ basis`` are eigen-features, and its coefficients are dual. Parameters and errors are
+        Its eigenvalues are S. Its basis is ``Rᵀ U S^-½`` of shape (n_rows of K, n_rows), so that
+        ``K @ basis`` are the eigen-features. Its coefficients are dual. Parameters and errors are
         those of `solve`.
 
-        No direction is left out: one of S near 0 is barely seen within the queries, but its part of
-        the solution, ``Rᵀ u uᵀ R y / alpha``, shifts the scores of other rows. Its S is raised to
-        ``FLOOR · S_max``, to which coefficients are exact relative to alpha. Held-out scores take
-        the eigen-features Z from ``L Z = basis S``, which has all their digits.
+        No direction is left out. A direction whose S is near 0 hardly changes scores within the
+        queries, but its part of the solution, ``Rᵀ u uᵀ R y / alpha``, shifts the scores of other
+        rows. Its S is raised to ``FLOOR · S_max``, so coefficients are exact to that precision
+        relative to alpha. Held-out scores take the eigen-features Z from ``L Z = basis S``, which
+        loses no digits.
         """
         _refuse_scale(scale)
         self._require_memory(path=True)
@@ -183,7 +190,7 @@ class DualGram:
         values = np.maximum(ridge.eigenvalues, FLOOR * most or 1.0)
         with single_threaded_blas():
             projection = np.sqrt(values) * (ridge.basis.T @ target)
-        vectors = ridge.basis.T  # in rows, which turn into the basis in place
+        vectors = ridge.basis.T  # eigenvectors in rows, which are turned into the basis in place
         self._root(labelled, vectors, axis=1, adjoint=True)
         vectors /= np.sqrt(values)[:, None]
         return RidgePath(values, self._embedded(vectors.T), projection, is_dual=self._rows is None)
@@ -191,7 +198,7 @@ class DualGram:
     def _decomposed(
         self, labelled: RankingData, matrix: Vector, target: Vector, largest: float
     ) -> RidgePath:
-        """Decompose R K Rᵀ, of which the upper triangle is read; it is overwritten.
+        """Decompose R K Rᵀ; only its upper triangle is read, and it is overwritten.
 
         `largest` is the size of the largest entry of K.
         """
@@ -202,7 +209,7 @@ class DualGram:
             with blas_guard(len(matrix), self.n_threads):
                 decomposed = _lean_eigen(matrix, labelled, self.settings)
             ridge = RidgePath.of_eigen(*decomposed, target)
-        # Negative eigenvalues were set to 0: what they add up to is what the trace lacks.
+        # Negative eigenvalues were set to 0. Their sum is what the trace lacks.
         positive = float(ridge.eigenvalues.sum())
         self._refuse_indefinite(labelled, positive, positive - trace, largest)
         return ridge
@@ -210,13 +217,14 @@ class DualGram:
     def _refuse_indefinite(
         self, labelled: RankingData, positive: float, negative: float, largest: float
     ) -> None:
-        """Refuse eigenvalues of R K Rᵀ that add up to more below 0 than rounding leaves there."""
+        """Raise a ValueError if the negative eigenvalues of R K Rᵀ are more than rounding."""
         eps = float(np.finfo(self._data.dtype).eps)
         limit = np.sqrt(eps) * max(positive, negative)
         if not negative > limit:
             return
         pair_weight = labelled.pair_weight(self.settings)
-        # where all differences are 0: pair_weight is at least the trace of L
+        # If all differences are 0, both sums are rounding error. Their size is bounded by the pair
+        # weight, which is at least the trace of L.
         if negative > 16 * len(labelled.y) * eps * largest * pair_weight:
             raise ValueError(
                 "the kernel matrix must be positive semidefinite, but for these pairs its positive "
@@ -226,12 +234,12 @@ class DualGram:
             )
 
     def _labels(self) -> RankingData:
-        """The labels, weights and queries of the rows that count."""
+        """Return the labels, weights and queries of the rows of the system."""
         part = self._labelled if self._rows is None else self._labelled.take(self._rows)
         return part.as_scope(self.settings)
 
     def _system(self, labelled: RankingData) -> tuple[Vector, Vector, float]:
-        """Return ``R K Rᵀ`` and ``R y``, in the order of the rows, and the largest |K_ij|."""
+        """Return ``R K Rᵀ``, ``R y`` and the largest |K_ij|, in the order of the rows."""
         matrix = self._matrix()
         require_finite(matrix, "X")
         largest = float(max(matrix.max(initial=0.0), -matrix.min(initial=0.0)))
@@ -259,7 +267,7 @@ class DualGram:
         return matrix, target, largest
 
     def _matrix(self) -> Vector:
-        """Return K of the rows that count, as an array that may be overwritten."""
+        """Return K of the rows of the system, as an array that may be overwritten."""
         X, rows = self._data.X, self._rows
         if self._data.feature_map is None:
             part = X if rows is None else X[np.ix_(rows, rows)]
@@ -277,14 +285,14 @@ class DualGram:
     def _root(
         self, labelled: RankingData, vectors: Vector, *, axis: int = 0, adjoint: bool = False
     ) -> Vector:
-        """Apply R, or Rᵀ, to the columns (axis 0) or rows of a matrix, or to a vector, in place."""
+        """Apply R or Rᵀ in place to a vector, or to the columns (axis 0) or rows of a matrix."""
         problem = labelled.problem(self.settings)
         return apply_half_laplacian(
             problem, vectors, axis=axis, adjoint=adjoint, n_threads=self.n_threads
         )
 
     def _embedded(self, columns: Vector) -> Vector:
-        """Return columns with an entry per row that counts as columns with one per row of K."""
+        """Return columns with an entry for every row of K; rows that do not count get 0."""
         if self._rows is None:
             return columns
         out = np.zeros((len(self._labelled.y), columns.shape[1]))
@@ -293,9 +301,9 @@ class DualGram:
 
 
 def is_made(feature_map: Any) -> bool:
-    """Tell whether a feature map is a kernel that is made of rows whenever it is needed.
+    """Tell whether a feature map is a kernel that is computed from rows whenever it is needed.
 
-    A precomputed one is not, nor a callable, which may take long.
+    This is not so for a precomputed kernel, nor for a callable, which may be slow.
     """
     return isinstance(feature_map, FeatureMap) and feature_map.makes_kernel
 
@@ -303,9 +311,9 @@ def is_made(feature_map: Any) -> bool:
 def bytes_per_square(
     n_rows: int, path: bool, feature_map: Any, dtype: Any, held_out: int = 0
 ) -> int:
-    """Return the bytes that the dual form of `n_rows` rows takes, over n_rows².
+    """Return the bytes that the dual form of `n_rows` rows takes, divided by n_rows².
 
-    See `DualGram`; parameters as those of `require_memory`.
+    See `DualGram`. The parameters are those of `require_memory`.
     """
     words = 1 if not path else 3 if n_rows <= DIVIDE_AND_CONQUER_ORDER else 2
     words = max(words, 1 + held_out)
@@ -323,21 +331,21 @@ def require_memory(
     feature_bytes: float = 0.0,
     held_out: int = 0,
 ) -> None:
-    """Raise a MemoryError where the dual form of `n_rows` rows does not fit what is free.
+    """Raise a MemoryError if the dual form of `n_rows` rows does not fit into free memory.
 
     Parameters
     ----------
     n_rows : int
     path : bool
-        For `DualGram.decompose`, else for `DualGram.solve`; see there.
-    feature_map : fitted KernelMap or None
-        None: the kernel matrix is there.
+        Whether `DualGram.decompose` will be called, or only `DualGram.solve`.
+    feature_map : KernelMap or None
+        The kernel, fitted or not. None means that the kernel matrix exists already.
     dtype : dtype
-        Of the kernel matrix where a callable returns it; else it is made in float64.
+        Type of the kernel matrix if a callable returns it; other kernels are float64.
     feature_bytes : float
-        Of the features that have yet to be copied.
+        Bytes of the features that have yet to be copied.
     held_out : int
-        Matrices of the rows' size that holding rows out takes besides the path.
+        The number of n_rows × n_rows matrices that holding rows out takes besides the path.
     """
     per_square = bytes_per_square(n_rows, path, feature_map, dtype, held_out)
     kernel = "besides" if feature_map is None else "with"
@@ -353,15 +361,17 @@ def require_memory(
 def _lean_eigen(
     matrix: Vector, labelled: RankingData, settings: PairSettings
 ) -> tuple[Vector, Vector]:
-    """Return eigenvalues, ascending, and eigenvectors, in columns, of R K Rᵀ; it is overwritten.
+    """Return the ascending eigenvalues and the eigenvectors (in columns) of R K Rᵀ.
 
-    Rᵀ has a null vector for each query, so 0 would be an eigenvalue so many times that LAPACK's
-    relatively robust representations fail. They are moved below all others, apart from each other.
+    The matrix is overwritten. Rᵀ has a null vector for each query. The eigenvalue 0 would therefore
+    be repeated so often that LAPACK's relatively robust representations fail. The zero eigenvalues
+    are moved below all others, to different values.
     """
     _, vectors, entries = _core.null_space(labelled.problem(settings))
     n_null = int(vectors.max(initial=-1)) + 1
-    # no eigenvalue of a positive semidefinite matrix is above its trace, of none above its rows'
-    # sums; the lower triangle may hold a Cholesky factor
+    # No eigenvalue is above the largest sum of absolute values in a row, nor, in a positive
+    # semidefinite matrix, above the trace. The lower triangle may hold a Cholesky factor, so only
+    # the upper one is read.
     sums = np.zeros(len(matrix))
     for i, row in enumerate(matrix):
         sizes = np.abs(row[i:])

@@ -1,4 +1,4 @@
-"""Batch training: one model for each of many data sets."""
+"""`fit_many` fits one model to each of many data sets."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ from pairgram.preferences.queries import Queries, one_query_meant
 
 __all__ = ["BatchFit", "fit_many"]
 
-# Of fits that run side by side.
+# At most this many fits run side by side.
 GROUP_SIZE = 32
-GROUP_BYTES = 64 << 20  # of held-out scores
+# A group of fits ends when its held-out scores take more bytes than this.
+GROUP_BYTES = 64 << 20
 WEIGHTS = ("qid", "group", "sample_weight", "query_weight")
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 KNOWN = {"X", "y", *WEIGHTS}
@@ -42,11 +43,12 @@ class BatchFit:
     Attributes
     ----------
     models : list
-        A fitted estimator for every problem, in their order; for y of shape (n_rows, n_targets) a
-        list of one for every target. None in place of what failed.
+        A fitted estimator for every problem, in the order of the problems. For y of shape (n_rows,
+        n_targets) it is a list of one estimator per target. None stands in place of a model that
+        could not be fitted.
     table : dict of str to ndarray
-        A row for every model: ``problem`` and ``target`` (numbers from 0), ``n_rows``,
-        ``n_queries``, ``alpha``, ``C``, ``best_score`` (NaN where the model has none), and
+        A row for every model, with the columns ``problem`` and ``target`` (numbers from 0),
+        ``n_rows``, ``n_queries``, ``alpha``, ``C``, ``best_score`` (NaN if the model has none), and
         ``error`` (text, or None).
     """
 
@@ -70,18 +72,20 @@ def fit_many(
     Parameters
     ----------
     estimator : estimator
-        Not changed.
+        It is cloned and not changed.
     problems : iterable of (X, y), (X, y, qid), or dict of arguments of ``fit``
-        Read while earlier ones are fitted, and let go once they are. An array is read later than
-        the next problem is asked for, so a generator must not use one again for other data.
-        y may have shape (n_rows, n_targets): as many models, which share all that does not depend
-        on y, for pairs that do not (``pairs="kept"`` or None).
+        Problems are read while earlier ones are fitted, and released once they are fitted. An
+        array may be read after the next problem has been asked for, so a generator must not reuse
+        an array for other data. If y has shape (n_rows, n_targets), one model is fitted per
+        target, and these models share the work that does not depend on y. This needs
+        ``pairs="kept"`` or None, because other pairs depend on y.
     n_threads : int or None, default=None
-        Of all fits; None: that of the estimator. The models keep the estimator's.
+        Number of threads for all fits together. None takes that of the estimator. The models keep
+        the `n_threads` of the estimator.
     on_error : {"warn", "raise"}, default="warn"
-        What to do where a problem cannot be fitted: leave None in its place, with one
-        ``FitFailedWarning`` for all and the errors in the table; or raise the first error, after
-        fits that run side by side with it have ended.
+        What happens if a problem cannot be fitted. "warn" leaves None in its place, gives one
+        ``FitFailedWarning`` for all failures, and writes the errors to the table. "raise" raises
+        the first error after the fits that run side by side with it have ended.
 
     Returns
     -------
@@ -90,25 +94,25 @@ def fit_many(
     Raises
     ------
     ValueError
-        If `on_error` is none of those; with "raise", what ``fit`` raises, with a note that tells
-        the problem.
+        If `on_error` is none of those. With ``on_error="raise"`` any error of ``fit`` is raised,
+        with a note that gives the number of the problem.
     TypeError
-        If `problems` is a single problem, not in a list.
+        If `problems` is a single problem that is not in a list.
 
     Notes
     -----
-    Every model is the one that ``clone(estimator).fit(...)`` gives for the problem alone: with an
-    int as `random_state` all of them have the same seed. They share no parameter, but may share
-    ``feature_map_``, the same nodes for the same seed. Those of `ELMRank` and `ELMRankCV` have
-    the same bits, those of the others differ by rounding.
+    Every model is the one that ``clone(estimator).fit(...)`` gives for the problem alone. With an
+    int as `random_state` all models therefore have the same seed. They share no parameters, but
+    models with the same nodes may share ``feature_map_``. Models of `ELMRank` and `ELMRankCV` have
+    the same bits as those of single fits; other models differ from them by rounding errors.
 
-    Compiled code trains small problems of `RankRLS`, `PairwiseELM`, `PointwiseELM`, `ELMRank` and
-    their searches side by side. A problem is small where X is a dense array of float64 or float32
-    that has at most 2^19 values after the feature map, and at most 256 rows or features. The
-    estimator must have no kernel but the linear one, no feature map with Python code, no
-    ``scale=True``, no list of settings, no `form` and not ``cv="leave-pair-out"``. All other
-    estimators and problems are fitted one by one. float32 rows of small problems are solved in
-    float64.
+    Compiled code fits small problems of `RankRLS`, `PairwiseELM`, `PointwiseELM`, `ELMRank` and
+    their searches side by side. A problem is small if X is a dense array of float64 or float32
+    with at most 2^19 values after the feature map, and if it has at most 256 rows or at most 256
+    features. The estimator must have no kernel but the linear one, no feature map with Python code,
+    no ``scale=True``, no list of settings, ``form="auto"``, and not ``cv="leave-pair-out"``. All
+    other estimators and problems are fitted one by one. float32 rows of small problems are solved
+    in float64.
 
     Examples
     --------
@@ -130,7 +134,7 @@ def fit_many(
             fit.error.add_note(f"in problem {fit.number} of fit_many")
             raise fit.error
         if fit.error is not None:
-            fit.error.__traceback__ = None  # whose frames hold the data
+            fit.error.__traceback__ = None  # its frames would keep the data in memory
         fits.append(fit)
     failed = [fit for fit in fits if fit.error is not None]
     if failed:
@@ -146,7 +150,7 @@ def fit_many(
 
 
 def _refuse_one_problem(problems: Any) -> None:
-    """Raise a TypeError where arrays, or arguments of ``fit``, stand in place of problems."""
+    """Raise a TypeError if the data of one problem are given in place of a list of problems."""
     listed = isinstance(problems, (tuple, list)) and len(problems) > 0
     if isinstance(problems, Mapping) or hasattr(problems[0] if listed else problems, "shape"):
         raise TypeError(
@@ -157,22 +161,22 @@ def _refuse_one_problem(problems: Any) -> None:
 
 @dataclass(eq=False)
 class _Fit:
-    """One problem, and what became of it."""
+    """One problem, and the models or the error that came of it."""
 
     number: int
     many_targets: bool = False
     arguments: dict[str, Any] = field(default_factory=dict)
-    targets: Vector | None = None  # (n_rows, n_targets), where y has this shape
+    targets: Vector | None = None  # y, if it has shape (n_rows, n_targets)
     n_rows: int = 0
     n_queries: int = 0
     n_scores: int = 0  # held-out scores that the fit keeps for a while
     model: Any = None
-    steps: Steps | None = None  # where the kernels can fit it
+    steps: Steps | None = None  # the fit as a generator, if compiled code can do it
     models: list[Any] = field(default_factory=lambda: [None])
     error: Exception | None = None
 
     def drop_data(self) -> None:
-        """Keep what `fit_many` returns alone: all problems together may be larger than memory."""
+        """Drop all but the results: the data of all problems may be larger than memory."""
         self.arguments, self.targets, self.model, self.steps = {}, None, None, None
 
 
@@ -186,12 +190,13 @@ class _Batch:
             self.n_threads = getattr(self.estimator, "n_threads", None)
         self.seed = getattr(self.estimator, "random_state", None)
         self.constant = all(_is_constant(value) for value in vars(self.estimator).values())
-        self.nodes: dict[int, list[list[Any]]] = {}  # by the number of features
+        self.nodes: dict[int, list[list[Any]]] = {}  # drawn nodes by the number of features
 
     def run(self, problems: Iterable[Any]) -> Iterator[_Fit]:
-        """Yield every problem after its fit; those that the kernels can do in groups.
+        """Yield every problem after its fit.
 
-        The kernels work on two groups while Python prepares the next.
+        Problems for compiled code are fitted in groups. Compiled code works on two groups while
+        Python prepares the next.
         """
         if resolve_n_threads(self.n_threads) == 1:
             for group in self._groups(problems):
@@ -273,7 +278,7 @@ class _Batch:
         return steps <= fit and bool(getattr(self.estimator, "_is_batched", False))
 
     def _begin(self, fit: _Fit) -> None:
-        """Check the data and begin the fit, where it is one for compiled code."""
+        """Check the data and begin the fit if it is one for compiled code."""
         if not self.is_batched or not KNOWN.issuperset(fit.arguments):
             return
         model = self._fresh()
@@ -305,13 +310,13 @@ class _Batch:
             fit.steps = model._steps(data, labels, uses_qid, small=True, **options)
 
     def _fresh(self) -> Any:
-        """Return an estimator that has not been fitted, and shares nothing that could change."""
+        """Return an unfitted estimator that shares nothing that could change."""
         return copy.copy(self.estimator) if self.constant else clone(self.estimator)
 
     def _draw(
         self, model: Any, n_features: int, ranges: list[tuple[float, float]]
     ) -> list[list[Any]]:
-        """Draw nodes: with one seed the same for every problem of as many features."""
+        """Draw nodes; with a fixed seed, problems with the same number of features share them."""
         if not isinstance(self.seed, Integral):
             nodes: list[list[Any]] = model._draw_nodes(n_features, ranges)
             return nodes
@@ -340,7 +345,7 @@ class _Batch:
         made = getattr(model, "feature_map_", None)
         given = getattr(getattr(model, "feature_map", None), "n_threads", None)
         if made is not None and given is None and getattr(made, "n_threads", own) != own:
-            made.n_threads = own  # it has the model's
+            made.n_threads = own  # the fitted map took its number from the model
         return model
 
     def _run_group(self, group: list[_Fit]) -> list[_Fit]:
@@ -360,14 +365,14 @@ class _Batch:
 
 
 def _is_constant(value: Any) -> bool:
-    """Tell a parameter that nobody can change in place."""
+    """Tell whether a parameter is one that nobody can change in place."""
     if isinstance(value, tuple):
         return all(_is_constant(each) for each in value)
     return value is None or isinstance(value, (str, Number))
 
 
 def _is_plain(array: Any, ndim: int, dtypes: tuple[Any, ...]) -> bool:
-    """Tell an array of one of some types that needs no conversion."""
+    """Tell whether an array has one of these types and needs no conversion."""
     return (
         type(array) is np.ndarray
         and array.ndim == ndim

@@ -1,4 +1,4 @@
-"""The coordinates in which a least-squares problem is solved, and the way back."""
+"""Choose primal, dual or conjugate gradients, and map the solution back to coefficients."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from pairgram.problem.data import RankingData
 
 __all__ = ["Coordinates"]
 
-SMALLEST_FEATURE = 1e-145  # of the largest, in the dual
+# In the dual form the largest feature value must be at least this, so that its square is a number.
+SMALLEST_FEATURE = 1e-145
 
 
 def _same(solved: Vector) -> Vector:
@@ -32,22 +33,24 @@ def _same(solved: Vector) -> Vector:
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """Rows as their problem is solved: the same scores, in the fewest dimensions.
+    """The coordinates in which a problem is solved: the same scores with the fewest unknowns.
 
     Attributes
     ----------
     data : RankingData
-        In these coordinates: features, fewer nodes, or, in the dual, what `DualGram` takes.
+        The rows in these coordinates: the features, fewer linear nodes, or the data of a
+        `DualGram` in the dual form.
     form : {"primal", "dual"}
     coefs : callable
-        Takes what was solved here, (n_models, n_dimensions), and returns the coefficients of the
+        Maps solutions in these coordinates, (n_models, n_dimensions), to the coefficients of the
         model, (n_models, n_coefficients).
     iterate : bool
-        Solve by conjugate gradients, without a matrix.
+        Whether to solve by conjugate gradients, without a matrix.
     scale : bool
-        Whether the features may be scaled, which needs counts of the queries in which they vary.
+        Whether the features may be scaled. This needs counts of the queries in which they vary.
     small : bool
-        Whether compiled code solves the problem beside others, in the form that it chooses.
+        Whether compiled code solves the problem side by side with others, in the form that it
+        chooses.
     """
 
     data: RankingData
@@ -70,20 +73,20 @@ class Coordinates:
         path: bool = False,
         n_threads: int | None = None,
     ) -> Coordinates:
-        """Choose those of the least cost that serve all settings.
+        """Choose the cheapest coordinates that serve all settings.
 
-        Linear nodes become no more than inputs. The dual solves a system of the size of the rows:
-        always in the space of a `kernel`, that of the data's `KernelMap`, and for features where
-        there are fewer rows, or on request. `scale` means the features of the model, so it needs
-        those themselves. `path` tells that all ridges are wanted, which takes more memory in the
-        dual than one.
+        Linear nodes are replaced by at most as many dimensions as there are inputs. The dual form
+        solves a system with one unknown per row. It is used for every `kernel` (the one of the
+        data's `KernelMap`), and for features if there are fewer rows than features or on request.
+        `scale` refers to the features of the model, so these are then not replaced. `path` says
+        that all ridges are wanted, which takes more memory in the dual form than one ridge.
 
         Raises
         ------
         ValueError
-            If `form` is unknown, or not to be had with the kernel or with `scale`.
+            If `form` is unknown, or impossible with the kernel or with `scale`.
         MemoryError
-            If the dual of features does not fit the memory; nothing is computed then.
+            If the dual form of the features does not fit in memory. Nothing is computed then.
         """
         check_text("form", form, words(Form))
         if kernel and form == "primal":
@@ -121,19 +124,19 @@ class Coordinates:
 
     @property
     def name(self) -> str:
-        """The form whose system is solved: "primal" or "dual"."""
+        """The form that is solved: "primal" or "dual"."""
         return self.smaller_form() if self.small else self.form
 
     def smaller_form(self) -> str:
-        """Return the form of the smaller system: that of the features, or of the rows."""
+        """Return the form with the smaller system: "dual" if there are fewer rows than features."""
         return "dual" if len(self.data.y) < self.data.n_features else "primal"
 
     def _dual(self, settings: list[PairSettings], path: bool, n_threads: int | None) -> Coordinates:
-        """Return the dual: K = H Hᵀ, and the coefficients Hᵀ a of dual ones.
+        """Return the dual form of features H: K = H Hᵀ, and the coefficients Hᵀ a.
 
-        Differences within pairs do not change when the mean of a query is taken from its rows,
-        which keeps offsets out of the products. (Sparse rows, which that would fill, keep them.)
-        H stays for the coefficients: dense 8 n d bytes.
+        The mean of every query is subtracted from its rows. This changes no difference within a
+        pair and keeps offsets out of the products. Sparse rows are not centred, because that would
+        fill them. H is kept for the coefficients; dense features take 8 n d bytes.
         """
         dense = not scipy.sparse.issparse(self.data.X)
         require_memory(
@@ -154,7 +157,7 @@ class Coordinates:
         if scipy.sparse.issparse(H):
             H = H.astype(np.float64, copy=False)
         else:
-            ours = is_compiled(self.data.feature_map)  # others may return rows of X
+            ours = is_compiled(self.data.feature_map)  # other maps may return X itself
             H = np.array(H, dtype=np.float64, copy=None if ours else True)
             if all(setting.pairs is not None for setting in settings):
                 _centre(H, self.data.as_scope(settings[0]))
@@ -168,7 +171,7 @@ class Coordinates:
     def solve(
         self, settings: PairSettings, alpha: float, *, scale: bool, n_threads: int | None
     ) -> Vector:
-        """Return the coefficients of the model for one ridge; errors as of `statistics`."""
+        """Return the coefficients of the model for one ridge. Errors are those of `statistics`."""
         if not self.iterate:
             solved = self.statistics(settings, n_threads).solve(alpha, scale=scale)
         else:
@@ -177,11 +180,11 @@ class Coordinates:
         return np.asarray(self.coefs(solved[None])[0])
 
     def keeping_statistics(self) -> Coordinates:
-        """Return the same, which makes the statistics of equal settings only once."""
+        """Return the same coordinates, which keep the statistics of every setting once made."""
         return replace(self, _known={})
 
     def statistics(self, settings: PairSettings, n_threads: int | None) -> Statistics:
-        """Return what solves the problem of all rows; a ValueError where no pair counts."""
+        """Return the statistics of all rows. It is a ValueError if no pair counts."""
         if self._known is not None and settings in self._known:
             return self._known[settings]
         self.data.require_pairs(settings)
@@ -203,7 +206,7 @@ class Coordinates:
 
 
 def _centre(H: Vector, data: RankingData) -> None:
-    """Take the mean of the rows that count, those of weight > 0, from the rows of each query."""
+    """Subtract from the rows of each query the mean of its rows of weight > 0."""
     seen = data.v > 0
     order = np.arange(len(H)) if data.queries.order is None else data.queries.order
     for rows in np.split(order, data.queries.offsets[1:-1]):

@@ -1,4 +1,4 @@
-"""Pairgram: the sufficient statistics of pairwise least squares."""
+"""Pairgram holds the sufficient statistics of pairwise least squares."""
 
 from __future__ import annotations
 
@@ -29,36 +29,41 @@ from pairgram.problem.data import RankingData, names_of
 
 __all__ = ["Pairgram"]
 
-LEAST_LEFT = 1e-10  # of a feature's sum of squares, for digits to be left by a subtraction
+# A subtraction is refused if it leaves less than this share of a feature's sum of squares: what is
+# left then has no correct digits.
+LEAST_LEFT = 1e-10
 
 
 class Pairgram:
-    """The statistics ``G = Xᵀ L X``, ``g = Xᵀ L y`` and ``yᵀ L y``, additive over queries.
+    """The statistics ``G = Xᵀ L X``, ``g = Xᵀ L y`` and ``yᵀ L y``, which add up over queries.
 
-    All that pairwise least squares needs of the data: models for every regularisation value come
-    from it, and it can be streamed, merged, subtracted, saved and loaded.
+    They are all that pairwise least squares needs of the data. Models for every alpha are computed
+    from them. They can be streamed, merged, subtracted, saved and loaded.
 
     Parameters
     ----------
     pairs : {"kept", "dropped", "gain", "absdiff"}, callable or None, default="kept"
-        Which pairs of rows count, and how much: see `RankRLS`.
+        Which pairs of rows count, and how much; see `RankRLS`.
     scope : {"query", "global"}, default="query"
-        "global": all rows of all updates form one query; such statistics merge for pairs "kept"
-        alone. Pointwise rows (None) have no scope.
+        With "global", all rows of all updates form one query. Such statistics can be merged only if
+        ``pairs="kept"``. With ``pairs=None`` the scope has no effect.
     weighting : {"pairs", "documents", "queries"}, default="pairs"
+        What has weight 1 in the objective; see `RankRLS`.
     target : {"label", "gain"}, default="label"
+        What is fitted: y, or ``2^y − 1``.
     feature_map : transformer or None, default=None
-        Such as `RandomNodes`: the statistics are those of the features that it makes, which are not
-        stored. One that is not fitted yet is fitted to the first rows.
+        A map such as `RandomNodes`. The statistics are those of the features that it makes; the
+        features are not stored. A map that is not fitted yet is fitted to the first rows.
     n_threads : int or None, default=None
-        None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``.
+        Number of threads. None takes the CPUs that the process may use, but at most
+        ``OMP_NUM_THREADS``.
     ids : "check" or None, default="check"
-        "check": a query id that comes a second time, in another update or another shard, is
-        refused: a query that is cut in two loses the pairs between its parts. So is a subtraction
-        of an id that is not there. 8 bytes an id; up to 1,000,000 of them, with more it becomes
-        None. None: ids are not remembered, as where every
-        shard numbers its queries anew. Rows without ids, and those of ``scope="global"``, are never
-        checked.
+        With "check", a query id that appears again in another update or another shard is an error,
+        because a query that is cut in two loses the pairs between its parts. It is also an error to
+        subtract an id that is not there. Every id takes 8 bytes. After more than 1,000,000 ids the
+        check ends and `ids` becomes None. With None, ids are not remembered; use this if every
+        shard numbers its queries from the start. Rows without ids and rows with
+        ``scope="global"`` are never checked.
 
     Attributes
     ----------
@@ -67,35 +72,37 @@ class Pairgram:
     yy : float
         ``yᵀ L y``.
     pair_weight : float
-        ``Σ_ij W_ij`` over both orders and the diagonal.
+        ``Σ_ij W_ij`` over both orders of every pair and the diagonal.
     n_rows, n_queries : int
     n_varying : ndarray of shape (n_features,), int64, or None
-        In how many queries each feature varies: has different values in two rows that count, or,
-        for pointwise rows, one that is not 0. With ``scope="global"`` 0 or 1. None where it is not
-        known, as in files of versions that did not count.
+        The number of queries in which each feature varies. A feature varies in a query if two rows
+        that count have different values or, for pointwise rows, if a value is not 0. With
+        ``scope="global"`` the number is 0 or 1. None means that it is not known, as in files of
+        versions that did not count.
     ids : "check" or None
-        Whether ids are checked still.
+        Whether ids are still checked.
     feature_names_in_ : list of str, or None
-        Column names, where the rows came as a frame.
+        Column names, if the rows came as a data frame.
 
     Notes
     -----
     L is the Laplacian of the pair weights ``W_ij = v_i v_j ω(y_i, y_j)``, so that
-    ``(y − Xw)ᵀ L (y − Xw) = ½ Σ_ij W_ij ((y_i − y_j) − (x_i − x_j)ᵀ w)²``. Rows are centred per
-    query before they are multiplied, so a large common offset of a feature does no
-    harm; sparse rows, which that would fill, are not.
+    ``(y − Xw)ᵀ L (y − Xw) = ½ Σ_ij W_ij ((y_i − y_j) − (x_i − x_j)ᵀ w)²``. Dense rows are centred
+    per query before they are multiplied, so a large common offset of a feature does no harm. Sparse
+    rows are not centred, because that would fill them.
 
     ``from_rows`` and ``update`` cost n · n_features² flops and O(n_features²) memory besides X.
 
-    A subtraction leaves rounding error of the size of what was subtracted. A feature that varies in
-    no query that is left has rows and columns of exact zeros in G and g. One that does vary, but of
-    whose G_jj less than 1e-10 is left, has no digits to go by: that is refused. Where `n_varying`
-    is not known, and with ``scope="global"``, what is left below 1e-13 counts as 0.
+    A subtraction leaves rounding errors of the size of what was subtracted. If a feature varies in
+    none of the queries that are left, its entries in G and g become exactly 0. If a feature still
+    varies, but less than 1e-10 of its G_jj is left, no correct digits are left, and the subtraction
+    is refused. With ``scope="global"``, or if `n_varying` is not known, a share below 1e-13 counts
+    as 0.
 
-    Ids are remembered as 64-bit hashes (`preferences.id_set.hash_ids`), which depend on their
-    type and value alone: equal whole numbers have the same in every integer type, in every process.
-    Ids of types other than numbers, text, bytes, times, UUID and tuples of these are not checked.
-    Of a million different ids, two share a hash with a probability of 3e-8.
+    Ids are remembered as 64-bit hashes (`preferences.id_set.hash_ids`). A hash depends only on the
+    type and the value of an id: equal whole numbers have the same hash in every integer type and
+    in every process. Ids of types other than numbers, text, bytes, times, UUID and tuples of these
+    are not checked. The probability that two of a million different ids share a hash is 3e-8.
 
     References
     ----------
@@ -112,7 +119,7 @@ class Pairgram:
     99
     """
 
-    # what pickles of versions that did not know them say
+    # Pickles of versions that did not have these attributes get the values below.
     _varying: NDArray[np.int64] | None = None
     _ids = QueryIds()
 
@@ -140,10 +147,11 @@ class Pairgram:
         self.feature_map = feature_map
         self.n_rows = 0
         self.n_queries = 0
-        self._sums: NDArray[np.float64] | None = None  # of [X, y]; see _scatter
+        self._sums: NDArray[np.float64] | None = None  # the sums over [X, y]; see _scatter
         self._pair_weight = 0.0
-        # scope="global", pairs kept: _sums is the scatter Σ v (h − mean)(h − mean)ᵀ of [X, y], and
-        # mean = _origin + _mean, with _origin a row, so that a large offset does no harm.
+        # With scope="global" and kept pairs, _sums is the scatter Σ v (h − mean)(h − mean)ᵀ of
+        # [X, y]. The mean is _origin + _mean, where _origin is a row, so a large offset does no
+        # harm.
         self._weight = 0.0
         self._mean: NDArray[np.float64] | None = None
         self._origin: NDArray[np.float64] | None = None
@@ -169,7 +177,10 @@ class Pairgram:
         n_threads: int | None = None,
         ids: Literal["check"] | None = "check",
     ) -> Self:
-        """Build the statistics of one data set; parameters as those of the class and `update`."""
+        """Build the statistics of one data set.
+
+        The parameters are those of the class and of `update`.
+        """
         self = cls(
             pairs=pairs,
             scope=scope,
@@ -194,7 +205,7 @@ class Pairgram:
     ) -> Self:
         """Build the statistics of data that have been checked; see `from_rows`.
 
-        Without ids, and `n_varying` where `counts` asks for it.
+        Ids are not remembered. `n_varying` is counted only if `counts` is True.
         """
         self = cls.__new__(cls)
         self._start(settings, n_threads)
@@ -211,7 +222,7 @@ class Pairgram:
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
     ) -> Self:
-        """Add rows of a stream; each call holds whole queries.
+        """Add rows of a stream. Every call must hold whole queries.
 
         Parameters
         ----------
@@ -220,22 +231,24 @@ class Pairgram:
         y : array-like of shape (n_rows,)
             Relevance labels, any real numbers.
         qid : array-like of shape (n_rows,), any hashable type, or None
-            Query ids, rows in any order. None, without `group`: all rows are one query.
+            Query ids; the rows may come in any order. With neither `qid` nor `group`, all rows are
+            one query.
         group : array-like of shape (n_queries,) of int, or None
-            Sizes of queries whose rows stand together, instead of `qid`.
+            Sizes of the queries, in place of `qid`, if the rows of each query stand together.
         sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
-            Weight 2 is the same as the row twice; weights below 2.2e-308 are 0. The weights of all
-            pairs, products of two, must add up to 1e-290 or more, and 1e303 at most.
+            A weight of 2 is the same as having the row twice. Weights below 2.2e-308 count as 0.
+            The weight of a pair is the product of the weights of its rows. The weights of all pairs
+            must add up to at least 1e-290 and at most 1e303.
         query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
-            Constant within a query.
+            Weights of queries, given for every row and constant within a query.
 
         Raises
         ------
         ValueError
-            If the data are not as above; if a query id came in an earlier call (see `ids` of the
-            class); if the number of features differs from that of earlier calls; with
-            ``scope="global"``, on a second call unless pairs are kept. The statistics are then
-            what they were before.
+            If the data are not as described; if a query id came in an earlier call (see `ids` of
+            the class); if the number of features differs from that of earlier calls; or, with
+            ``scope="global"`` and pairs other than "kept", on a second call. The statistics are
+            then left as they were.
         """
         names = names_of(X)
         if self._sums is not None and names != self.feature_names_in_:
@@ -253,7 +266,7 @@ class Pairgram:
         return self
 
     def _add(self, data: RankingData, *, counts: bool = False) -> None:
-        """Add checked rows; with `counts`, also those of the queries in which features vary."""
+        """Add checked rows. With `counts`, count the queries in which each feature varies."""
         if data.feature_map is None and self.feature_map is not None:
             fitted = self._fitted_map(data.X) if self._sums is None else self.feature_map
             data = replace(data, feature_map=fitted)
@@ -292,12 +305,12 @@ class Pairgram:
         return other
 
     def _fitted_map(self, X: Any) -> Any:
-        """Return the feature map, a clone fitted to X where it was not fitted before."""
+        """Return a copy of the feature map, or a clone fitted to X if it was not fitted yet."""
         try:
             check_is_fitted(self.feature_map)
         except NotFittedError:
             return clone(self.feature_map).fit(X)
-        return copy.deepcopy(self.feature_map)  # which its owner may fit again
+        return copy.deepcopy(self.feature_map)  # its owner may fit it again
 
     @property
     def _global(self) -> bool:
@@ -305,12 +318,12 @@ class Pairgram:
 
     @property
     def _scatter(self) -> bool:
-        """Whether the sums are those of the scatter matrix, which alone merges across shards."""
+        """Whether the sums are a scatter matrix: only this merges with ``scope="global"``."""
         return self._global and self.settings.kind == "kept"
 
     @property
     def _factor(self) -> float:
-        """What turns the stored sums into those of the objective."""
+        """The factor that turns the stored sums into those of the objective."""
         if not self._scatter or self._weight == 0:
             return 1.0
         v = self._weight
@@ -343,23 +356,23 @@ class Pairgram:
 
     @property
     def pair_weight(self) -> float:
-        """``Σ_ij W_ij``, both orders and the diagonal."""
+        """``Σ_ij W_ij`` over both orders of every pair and the diagonal."""
         return self._factor * self._weight if self._scatter else self._pair_weight
 
     @property
     def ids(self) -> str | None:
-        """Whether ids are checked still: "check", or None where they are not, or were too many."""
+        """Whether ids are still checked: "check", or None if they are not or were too many."""
         return None if self._ids.hashes is None else "check"
 
     @property
     def n_varying(self) -> NDArray[np.int64] | None:
-        """In how many queries each feature varies, shape (n_features,); None where not known."""
+        """The number of queries in which each feature varies, (n_features,); None if not known."""
         if self._varying is not None and self._global:
             return (np.diag(self._require())[:-1] > 0).astype(np.int64)
         return self._varying
 
     def __add__(self, other: Pairgram) -> Pairgram:
-        """Return the statistics of both sets of queries; settings must agree.
+        """Return the statistics of both sets of queries. Their settings must agree.
 
         Raises
         ------
@@ -371,21 +384,21 @@ class Pairgram:
     def __sub__(self, other: Pairgram) -> Pairgram:
         """Return the statistics without the queries of `other`, as if they had never been seen.
 
-        Ids that `other` has may be added again.
+        The query ids of `other` may be added again afterwards.
 
         Raises
         ------
         ValueError
-            If settings, feature maps or columns differ, or so little is left of a feature that it
-            is rounding error (see Notes of the class). If `other` has a query id that these
-            statistics do not have, because it was never added, or was subtracted before.
+            If settings, feature maps or columns differ; if what is left of a feature is only
+            rounding error (see the notes of the class); or if `other` has a query id that these
+            statistics do not have, because it was never added or has been subtracted before.
 
         Notes
         -----
-        Ids are compared where both sides check them (see `ids`) and every query of these statistics
-        has come with an id that is remembered: one that came without may be any query of `other`.
-        Queries of `other` without ids are never compared, and their ids stay with these statistics.
-        Ids alone are compared: other rows under the same id are not noticed.
+        Ids are compared only if both sides check them (see `ids`), and if every query of these
+        statistics has an id that is remembered, since a query without an id may be any query of
+        `other`. Queries of `other` without ids are never compared, and their ids stay with these
+        statistics. Only ids are compared: different rows with the same id are not noticed.
         """
         return self._combine(other, -1)
 
@@ -439,12 +452,12 @@ class Pairgram:
         return result
 
     def _settle(self, before: NDArray[np.float64]) -> None:
-        """Tell what a subtraction left of each feature from rounding error.
+        """Clear features of which a subtraction left nothing; refuse those without digits.
 
         Parameters
         ----------
         before : ndarray of shape (n_features + 1,), float64
-            The diagonal of the sums before it, of which the last is that of the labels.
+            The diagonal of the sums before the subtraction. The last entry belongs to the labels.
         """
         sums = self._require()
         if self._varying is None:
@@ -476,9 +489,11 @@ class Pairgram:
         Parameters
         ----------
         alpha : float ≥ 0
-            Ridge on the summed objective ``(y − Xw)ᵀ L (y − Xw) + alpha ‖w‖²``.
+            The ridge in ``(y − Xw)ᵀ L (y − Xw) + alpha ‖w‖²``, where the first term is a sum, not
+            a mean.
         scale : bool, default=False
-            Put the ridge on features scaled to ``G_jj = 1``; the weights are for X as it is.
+            If True, the ridge applies to features that are scaled to ``G_jj = 1``. The weights
+            still belong to X as it was given.
 
         Raises
         ------
@@ -491,7 +506,7 @@ class Pairgram:
         return solve_ridge(G, self.g, float(alpha), factor, self.n_threads)
 
     def _scale_factors(self, G: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what scales features; one that varies by next to nothing is a ValueError."""
+        """Return the scale factors; a feature that varies by next to nothing is a ValueError."""
         squares, varying = np.diag(G), self.n_varying
         if varying is not None:
             lost = (varying > 0) & (squares < SMALLEST_SQUARES)
@@ -504,7 +519,7 @@ class Pairgram:
         return scale_factors(squares)
 
     def _name(self, j: int) -> Any:
-        """Return how a message calls a feature."""
+        """Return the name or number by which a message calls a feature."""
         names = self.feature_names_in_ if self.feature_map is None else None
         return j if names is None else repr(names[j])
 
@@ -514,8 +529,9 @@ class Pairgram:
         Parameters
         ----------
         alphas : array-like of shape (n_alphas,), each > 0 (for 0, see `solve`), or None
-            None: ``default_alphas(scale=scale)``.
+            None stands for ``default_alphas(scale=scale)``.
         scale : bool, default=False
+            As in `solve`.
 
         Returns
         -------
@@ -529,11 +545,11 @@ class Pairgram:
         return ridge.coef(alphas)
 
     def default_alphas(self, *, scale: bool = False) -> NDArray[np.float64]:
-        """Return the default grid ``λ_max(G) / 1e4 · 2^k``, k = 15 … −18: shape (34,)."""
+        """Return the default grid ``λ_max(G) / 1e4 · 2^k`` for k = 15 … −18, shape (34,)."""
         return self.decompose(scale=scale).default_alphas()
 
     def decompose(self, *, scale: bool = False) -> RidgePath:
-        """Return the eigendecomposition from which solutions for every alpha come."""
+        """Return the eigendecomposition that gives the solutions for every alpha."""
         G = self.G
         factor = self._scale_factors(G) if scale else None
         return RidgePath.of(G, self.g, factor, self.n_threads)
@@ -541,9 +557,9 @@ class Pairgram:
     def _without(
         self, data: RankingData, train: Rows, test: Rows, n_threads: int | None
     ) -> Pairgram:
-        """Return the statistics of the training rows of `data`, of whose rows these are.
+        """Return the statistics of the training rows of `data`; these are those of all its rows.
 
-        The test rows are subtracted where they are all the others and no digits are lost.
+        The test rows are subtracted if they are all the other rows and no digits are lost.
         """
         n_rows, settings = len(data.y), self.settings
         complement = (
@@ -557,11 +573,13 @@ class Pairgram:
         return Pairgram.from_data(data.take(train), settings, n_threads)
 
     def _path_at(self, factor: Vector | None) -> RidgePath:
-        """Return the path of a given feature scaling."""
+        """Return the path for a given scaling of the features."""
         return RidgePath.of(self.G, self.g, factor, self.n_threads)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the statistics to a safetensors file (no code in it), whole or not at all.
+        """Write the statistics to a safetensors file, which holds no code.
+
+        The file is written completely or not at all.
 
         Raises
         ------
@@ -596,8 +614,8 @@ class Pairgram:
         Raises
         ------
         ValueError
-            If the file is none of a Pairgram, or is damaged; if a setting or array in it is not
-            what `save` writes, of whatever origin the file is. It names the file.
+            If the file does not hold a Pairgram, is damaged, or has a setting or an array that
+            `save` would not write. The message names the file.
         OSError
             If the file cannot be read.
         """
@@ -623,7 +641,7 @@ class Pairgram:
 
 
 def _join_means(result: Pairgram, a: Pairgram, b: Pairgram, sign: int) -> None:
-    """Chan's formula for the scatter of two shards, or for one taken away again."""
+    """Apply Chan's formula: merge the scatter of two shards, or take one away again."""
     assert result._sums is not None
     assert a._mean is not None and a._origin is not None
     assert b._mean is not None and b._origin is not None
@@ -644,7 +662,7 @@ def _join_means(result: Pairgram, a: Pairgram, b: Pairgram, sign: int) -> None:
 
 
 def _is_subtractable(data: RankingData, settings: PairSettings, test: Rows) -> bool:
-    """Tell whether the statistics of all rows are those of some rows and of the others, added."""
+    """Tell whether the statistics of the test rows and of all others add up to those of all."""
     if settings.pairs is None and settings.weighting != "queries":
         return True
     if settings.joins_all_rows:

@@ -1,4 +1,4 @@
-"""Models of other papers that pairwise least squares contains: MPRank and LS-SVR."""
+"""MPRank and LS-SVR, two published models that are special cases of pairwise least squares."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from pairgram.problem.data import RankingData
 
 __all__ = ["LSSVR", "MPRank"]
 
-KNOWN_ROWS = 128  # of whose errors a bias is the mean
+# The bias of a kernel model is the mean error of at most this many rows.
+KNOWN_ROWS = 128
 
 
 class _Preset(RidgeRanker):
@@ -72,17 +73,17 @@ class _Preset(RidgeRanker):
 
 
 class MPRank(_Preset):
-    """Magnitude-preserving ranking: differences of labels by least squares in a kernel's space.
+    """Magnitude-preserving ranking: fit differences of labels by least squares, with a kernel.
 
     Parameters
     ----------
     C : float > 0, default=1.0
-        Weight of the errors against ``‖w‖²``.
+        Weight of the errors relative to ``‖w‖²``.
     kernel : str, callable or None, default="linear"
-        See `kernel_matrix`; "linear" and None: the inputs. With "precomputed", X is the matrix of
-        the kernel between rows and training rows.
-    gamma, degree, coef0 : float or None, float, float, default=None, 3, 1.0
-        Of the kernel.
+        See `kernel_matrix`. "linear" and None stand for the inputs themselves. With "precomputed",
+        X holds the kernel values between the rows and the training rows.
+    gamma, degree, coef0 : float or None, int, float, default=None, 3, 1.0
+        Parameters of the kernel.
     form : {"auto", "primal", "dual"}, default="auto"
         As in `RankRLS`.
     n_threads : int or None, default=None
@@ -97,16 +98,17 @@ class MPRank(_Preset):
 
     See Also
     --------
-    RankRLS : With pairs within queries, other weights of pairs, feature maps.
+    RankRLS : Has pairs within queries, other pair weights, and feature maps.
     RankRLSCV : With ``scope="global"`` it chooses C = 1 / (2 alpha_) by held-out rows.
 
     Notes
     -----
     Minimises ``‖w‖² + C Σ_i Σ_j v_i v_j ((y_i − y_j) − (f_i − f_j))²`` over all ordered pairs of
-    rows, whatever their queries, with ``f = wᵀφ(x)`` and v the sample weights. As
-    ``½ Σ_ij = V Σ_i v_i (y_i − f_i − b)²`` at the best b, it is ridge regression with an intercept,
-    and it is `RankRLS` with ``scope="global"`` and ``alpha = 1 / (2C)``. Papers that divide the sum
-    by n², or take each pair once, have a C of that factor.
+    rows, whatever their queries, with ``f = wᵀφ(x)`` and the sample weights v. Half the sum equals
+    ``V Σ_i v_i (y_i − f_i − b)²`` at the best b, where V is the sum of the weights. MPRank is
+    therefore ridge regression with an intercept, and also `RankRLS` with ``scope="global"`` and
+    ``alpha = 1 / (2C)``. In papers that divide the sum by n², or count each pair once, C differs by
+    that factor.
 
     References
     ----------
@@ -128,12 +130,12 @@ class MPRank(_Preset):
 
 
 class LSSVR(_Preset):
-    """Least squares support vector regression: labels of rows, with a bias that has no ridge.
+    """Least squares support vector regression: fit labels of rows, with a bias without a ridge.
 
     Parameters
     ----------
     C : float > 0, default=1.0
-        Weight of the errors, often called γ, against ``‖w‖²``.
+        Weight of the errors relative to ``‖w‖²``; papers often call it γ.
     kernel, gamma, degree, coef0, form, n_threads :
         As in `MPRank`.
 
@@ -142,19 +144,19 @@ class LSSVR(_Preset):
     coef_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `MPRank`.
     intercept_ : float
-        b.
+        The bias b.
 
     See Also
     --------
-    PointwiseELM : Least squares on labels without a bias.
+    PointwiseELM : Fits labels by least squares without a bias.
     RankRLSCV : With ``scope="global", weighting="documents"`` it chooses C = 1 / alpha_.
 
     Notes
     -----
-    Minimises ``½ ‖w‖² + ½ C Σ_i v_i (y_i − wᵀφ(x_i) − b)²`` with v the sample weights; queries do
-    not matter. Its w is that of all pairs of rows, kept, each weighted ``1 / Σ v``: `RankRLS` with
-    ``scope="global"``, ``weighting="documents"`` and ``alpha = 1 / C``. The bias changes no
-    ranking; predictions hold it, so that they are those of a regression.
+    Minimises ``½ ‖w‖² + ½ C Σ_i v_i (y_i − wᵀφ(x_i) − b)²`` with the sample weights v. Queries do
+    not matter. The weights w are those of `RankRLS` with ``pairs="kept"``, ``scope="global"``,
+    ``weighting="documents"`` and ``alpha = 1 / C``. The bias changes no ranking. Predictions
+    include it, so that they can be used as a regression.
 
     References
     ----------
@@ -184,7 +186,7 @@ class LSSVR(_Preset):
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
     ) -> Self:
-        """Fit the model; parameters and errors are those of `RankRLS.fit`."""
+        """Fit the model. Parameters and errors are those of `RankRLS.fit`."""
         X = readable(X, "X")
         super().fit(
             X,
@@ -200,20 +202,20 @@ class LSSVR(_Preset):
         rows = np.flatnonzero(v > 0)
         errors = labels[rows]
         if self.feature_map_ is not None:
-            # The error of row i is b + a_i / (C v_i), so a few rows tell b without all of K.
+            # The error of row i is b + a_i / (C v_i), so a few rows give b without all of K.
             rows = rows[:KNOWN_ROWS]
             dual = np.zeros(len(labels))
             dual[self.feature_map_.support_] = self.coef_
             errors = labels[rows] - dual[rows] / (self.C * v[rows])
         if scipy.sparse.issparse(X):
             X = X.tocsr()
-        elif column_names(X) is None:  # frames have names to be checked
+        elif column_names(X) is None:  # a frame stays a frame, so that its names are checked
             X = np.asarray(X)
         errors -= super().predict(_safe_indexing(X, rows))
         self.intercept_ = float(np.average(errors, weights=v[rows]))
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return ``wᵀφ(x) + b`` for the rows of X; shapes and errors as those of `RankRLS`."""
+        """Return ``wᵀφ(x) + b`` for the rows of X. Shapes and errors are those of `RankRLS`."""
         scores = super().predict(X)
         return np.asarray(scores + self.intercept_, dtype=scores.dtype)

@@ -1,4 +1,4 @@
-"""RankRLS: regularised least squares on pairs, and its choice of settings from one path."""
+"""RankRLS, regularised least squares on pairs, and RankRLSCV, which chooses its settings."""
 
 from __future__ import annotations
 
@@ -24,12 +24,15 @@ __all__ = ["RankRLS", "RankRLSCV"]
 
 
 class RankRLS(RidgeRanker):
-    """Ranker by regularised least squares on pairs (RankRLS), or on rows; linear, or of a kernel.
+    """Rank by regularised least squares on pairs of rows (RankRLS), or on single rows.
+
+    The model is linear in the inputs or in a feature map, or it uses a kernel.
 
     Parameters
     ----------
     alpha : float ≥ 0, default=1.0
-        Ridge on the summed objective, as λ in the paper: it grows with the data.
+        Ridge, λ in the paper. The objective is a sum over pairs, not a mean, so the same amount of
+        regularisation needs a larger alpha for more data.
     pairs : {"kept", "dropped", "gain", "absdiff"}, callable or None, default="kept"
         Weight ω of a pair with labels a and b:
 
@@ -37,77 +40,89 @@ class RankRLS(RidgeRanker):
         - "dropped": 1 where a ≠ b;
         - "gain": ``|2^a − 2^b|``, the NDCG gain at stake;
         - "absdiff": ``|a − b|``;
-        - a callable ω(a, b) that broadcasts, symmetric, finite and ≥ 0;
-        - None: no pairs, but least squares on rows (pointwise RLS, without an intercept).
+        - a callable ω(a, b) that is symmetric, broadcasts over arrays, and returns finite values
+          ≥ 0;
+        - None: there are no pairs. The model is fitted to the labels of single rows, without an
+          intercept (pointwise regularised least squares).
     scope : {"query", "global"}, default="query"
-        Pairs within queries, or of all rows.
+        "query": pairs are formed within queries. "global": all rows form pairs with each other.
     weighting : {"pairs", "documents", "queries"}, default="pairs"
-        What counts 1: a pair; a document, ``1 / Σ v`` per query; or a query,
-        ``1 / (½ Σ_ij W_ij)``.
+        What has weight 1 in the objective:
+
+        - "pairs": every pair;
+        - "documents": every row (the pairs of a query are multiplied by ``1 / Σ v``);
+        - "queries": every query (its pairs are multiplied by ``1 / (½ Σ_ij W_ij)``).
     target : {"label", "gain"}, default="label"
-        Fit differences of y, or of ``2^y − 1``.
+        The model fits differences of y, or of ``2^y − 1``.
     scale : bool, default=False
-        Scale features so that ``(XᵀLX)_jj = 1`` before the ridge; `coef_` is for X as it is.
+        If True, features are scaled so that ``(XᵀLX)_jj = 1`` before the ridge is applied. `coef_`
+        still belongs to X as it was given.
     feature_map : transformer or None, default=None
-        Such as `RandomNodes`, `RandomFourier` and `Nystroem`, or any transformer of arrays. A clone
-        is fitted to X and y, and the model is linear in its features. Maps of this package are
-        applied on the way to the Gram matrix; others block by block, a few times in all (more for
-        ``scope="global"`` and for every setting that is tried), where a query is never cut. More
-        than a block is not stored.
+        `RandomNodes`, `RandomFourier`, `Nystroem`, or any other transformer of arrays. A clone of
+        it is fitted to X and y, and the model is linear in the features that it makes. All features
+        are never stored at once. Maps of this package are applied while the Gram matrix is
+        summed. Other maps are called for one block of whole queries at a time, and a few times
+        for every row (more often with ``scope="global"`` and for every setting that is tried).
     kernel : str, callable or None, default=None
-        Instead of a feature map: "linear" (the inputs), "rbf", "polynomial", "laplacian",
-        "tanimoto", "minmax" or ``kernel(X, Z)``, see `kernel_matrix`; with "precomputed", X is the
-        matrix of the kernel between rows and training rows. The ridge is on the norm in the
-        kernel's space.
+        A kernel in place of a feature map: "linear" (the inputs themselves), "rbf", "polynomial",
+        "laplacian", "tanimoto", "minmax", or a function ``kernel(X, Z)``; see `kernel_matrix`.
+        With "precomputed", X holds the kernel values between the rows and the training rows. The
+        ridge is on the norm in the kernel's space.
     gamma, degree, coef0 : float or None, int, float, default=None, 3, 1.0
-        Of the kernel.
+        Parameters of the kernel.
     form : {"auto", "primal", "dual"}, default="auto"
-        Solve a system of the size of the features, or of the rows. "auto" takes the smaller, the
-        primal with ``scale=True``; both give the same scores. Kernels other than "linear" have the
-        dual alone.
+        "primal" solves a system with one unknown per feature, "dual" one with one unknown per row.
+        Both give the same scores. "auto" takes the smaller system, and the primal one with
+        ``scale=True``. Kernels other than "linear" have only the dual form.
     n_threads : int or None, default=None
-        None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``. The result has
-        the same bits for any number, but for an eigendecomposition above order 256 (of a path, or a
-        singular system), which takes one BLAS thread for 1 and else as many as BLAS has.
+        Number of threads. None takes the CPUs that the process may use, but at most
+        ``OMP_NUM_THREADS``. The number does not change a bit of the result, with one exception. An
+        eigendecomposition above order 256 (for a path of alphas or a singular system) uses one
+        BLAS thread if `n_threads` is 1, and otherwise as many as BLAS has.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,), or of (n_support_rows,) with a kernel, float64
-        Of the features that `feature_map_` makes, if there is one.
+        Weights of the inputs, or of the features that `feature_map_` makes. With a kernel, these
+        are dual coefficients.
     feature_map_ : fitted transformer or None
-        With a kernel, the `KernelMap` of the training rows whose dual coefficients, `coef_`, are
-        not 0; its ``support_`` tells which. All rows where K is given, or all are 0.
+        With a kernel, this is a `KernelMap` that holds the training rows whose dual coefficients
+        are not 0; its ``support_`` gives their row numbers. It holds all rows if all coefficients
+        are 0, or if the kernel is "precomputed".
     form_ : {"primal", "dual"}
-        How the model was solved.
+        The form that was solved.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features,), where X had names
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only present if X had column names.
     uses_qid_ : bool
         Whether the model was fitted with query ids or sizes.
 
     See Also
     --------
-    RankRLSCV : Chooses alpha, and more on request, by exact leave-query-out.
+    RankRLSCV : Chooses alpha, and other settings on request, by exact leave-query-out.
 
     Notes
     -----
     Minimises ``½ Σ_ij W_ij ((y_i − y_j) − (f_i − f_j))² + alpha ‖w‖²`` with ``f = Xw`` and
-    ``W_ij = c v_i v_j ω(y_i, y_j)`` over the ordered pairs within a query; v are the sample weights
-    and c is the query's weight times the `weighting`. With ``pairs=None``:
-    ``Σ_i c v_i (y_i − f_i)² + alpha ‖w‖²``.
+    ``W_ij = c v_i v_j ω(y_i, y_j)``, summed over the ordered pairs within a query. Here v are the
+    sample weights, and c is the query's weight times the factor of `weighting`. With ``pairs=None``
+    it minimises ``Σ_i c v_i (y_i − f_i)² + alpha ‖w‖²``.
 
-    Cost: n · n_features² + n_features³ flops, O(n_features²) memory besides X, never a pair. In the
-    dual n² · n_features + n³ flops and 8 n² bytes, 16 n² to 24 n² with 0 or a tiny alpha. CSR rows
-    of more than 4,096 rows and features, as of text, are solved by conjugate gradients to a
-    residual of 1e-10, without a matrix: O(nnz + n_features) memory and time a step, more steps for
-    a smaller alpha (``ConvergenceWarning`` after 10,000).
+    The primal form costs n · n_features² + n_features³ flops and O(n_features²) memory besides X.
+    Pairs are never listed. The dual form costs n² · n_features + n³ flops and 8 n² bytes, or 16 n²
+    to 24 n² bytes if alpha is 0 or tiny. CSR data with more than 4,096 rows and more than 4,096
+    features, such as text, are solved by conjugate gradients to a residual of 1e-10, without a
+    matrix. Each step takes O(nnz + n_features) time and memory. A smaller alpha needs more steps;
+    after 10,000 steps there is a ``ConvergenceWarning``.
 
-    Scores have a relative error of about ``1e-16 λ_max / alpha`` in any form, with λ_max that of
-    XᵀLX: primal and dual agree to 1e-8 where alpha is not below 1e-8 of it, and a precomputed
-    kernel, whose rounding errors no differences take back, loses one or two digits more. Kernels
-    are made in float64 for float32 rows too; a precomputed one of float32 stays one, and scores
-    err by about ``6e-8 λ_max / alpha``. Where a callable ω leaves out rows that outweigh others of
-    their query by many decades, the dual loses digits: with weights that span 24 decades, scores
-    err by up to 1e-7.
+    Scores have a relative error of about ``1e-16 λ_max / alpha`` in every form, where λ_max is the
+    largest eigenvalue of XᵀLX. Primal and dual scores agree to 1e-8 if alpha is at least
+    ``1e-8 λ_max``. A precomputed kernel loses one or two digits more, because its rounding errors
+    do not cancel in differences. Kernels are computed in float64 for float32 rows too. A
+    precomputed kernel in float32 keeps its precision, and scores then err by about
+    ``6e-8 λ_max / alpha``. The dual form loses digits if a callable ω leaves out rows that outweigh
+    others of their query by many powers of ten: with weights that span 24 powers of ten, scores err
+    by up to 1e-7.
 
     References
     ----------
@@ -162,14 +177,16 @@ class RankRLS(RidgeRanker):
 
     @classmethod
     def from_pairgram(cls, pairgram: Pairgram, alpha: float = 1.0, *, scale: bool = False) -> Self:
-        """Make a fitted model from statistics, such as those of a stream: O(n_features³).
+        """Make a fitted model from statistics, such as those of a stream.
+
+        This takes O(n_features³) time.
 
         Parameters
         ----------
         pairgram : Pairgram
-            Its pairs, scope, weighting and target become the model's.
+            The statistics. Their pairs, scope, weighting and target become those of the model.
         alpha, scale :
-            As those of the class.
+            As for the class.
 
         Raises
         ------
@@ -205,52 +222,58 @@ class RankRLS(RidgeRanker):
 
 
 class RankRLSCV(RidgeSearch):
-    """RankRLS that chooses its ridge, and more on request, by held-out scores.
+    """RankRLS that chooses alpha, and other settings on request, by scores of held-out rows.
 
-    Its own `score` is NDCG@10 whatever `scoring` is, as that of every ranker here.
+    Its method `score` returns NDCG@10 whatever `scoring` is, as for every ranker of this package.
 
     Parameters
     ----------
     alphas : array-like of shape (n_alphas,), each ≥ 0, or None, default=None
-        None: ``λ_max(G) / 1e4 · 2^k`` for k = −18 … 15, for each combination of the others. 0 is
-        the solution of the smallest norm; where others are as good, its held-out score may be NaN.
+        The ridges to choose from. None stands for the 34 values ``λ_max(G) / 1e4 · 2^k`` with
+        k = −18 … 15, computed for every combination of the other settings. An alpha of 0 gives the
+        solution of the smallest norm; if other solutions fit as well, its held-out score may be
+        NaN.
     pairs, target, scale : a value as in `RankRLS`, or a list of values to choose from
-        Where True is among the scales, all is solved in the primal.
+        If `scale` contains True, every combination is solved in the primal form.
     gamma : float > 0 or None, or a list of such to choose from, default=None
-        Each a kernel matrix and a decomposition of its own. None: ``1 / n_features``.
+        Every gamma needs a kernel matrix and a decomposition of its own. None stands for
+        ``1 / n_features``.
     scope, weighting, feature_map, kernel, degree, coef0, form : as in `RankRLS`
     cv : None, int, splitter, iterable of splits or "leave-pair-out", default=None
-        How rows are held out, where `fit` gets no validation set:
+        How rows are held out if `fit` gets no validation set:
 
-        - None: every query in turn, exactly, from one eigendecomposition; with a single query
-          every row in turn. Where that would be refits of more than 1e11 flops, as for
-          ``scope="global"`` with pairs other than kept ones, five folds instead;
-        - an int k: ``QueryKFold(k)``; with a single query ``KFold(k, shuffle=True,
-          random_state=0)`` over its rows;
-        - a splitter such as ``QueryKFold(5)``, or (training rows, test rows) pairs;
-        - "leave-pair-out", with a single query or ``scope="global"``: every two rows with different
-          labels, for estimates from few rows.
+        - None: every query in turn, or every row in turn if there is a single query. The scores are
+          exact and come from one eigendecomposition. If models had to be refitted at a cost of more
+          than 1e11 flops, as for ``scope="global"`` with pairs other than "kept", five folds are
+          used instead;
+        - an int k: ``QueryKFold(k)``, or ``KFold(k, shuffle=True, random_state=0)`` over the rows
+          of a single query;
+        - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows);
+        - "leave-pair-out": every two rows with different labels. It needs a single query or
+          ``scope="global"``, and suits estimates from few rows.
     scoring : str, Metric, scorer or None, default=None
-        A name that `get_metric` knows, or the result of `get_metric` or `make_scorer`. None:
-        ``"ndcg@10"``, or ``"pairwise_accuracy"`` where labels are negative or not whole numbers,
-        or where rows of a single query are held out one by one, or in pairs.
+        A name that `get_metric` knows, or the result of `get_metric` or `make_scorer`. None stands
+        for ``"ndcg@10"``. It stands for ``"pairwise_accuracy"`` if a label is negative or not a
+        whole number, or if the rows of a single query are held out one by one or in pairs.
     n_threads : int or None, default=None
+        As in `RankRLS`.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,), or of (n_support_rows,) with a kernel, float64
-        Of the model with the chosen settings, fitted to all rows.
+        Weights of the model with the chosen settings, fitted to all rows.
     feature_map_ : fitted transformer or None
         As in `RankRLS`.
     alpha_, pairs_, target_, scale_, gamma_ :
-        The chosen settings; gamma_ is None where there is no kernel that has one.
+        The chosen settings. gamma_ is None unless the kernel has a gamma.
     best_score_ : float
-        Mean held-out score of the chosen settings; of a loss, such as "msd", the loss itself.
+        Mean held-out score of the chosen settings. If `scoring` is a loss, such as "msd", this is
+        the loss itself.
     best_index_ : int
         The row of `cv_results_` that was chosen.
     alphas_ : ndarray of shape (n_alphas,)
-        The grid of the chosen combination: `alphas` in the caller's order, or the default
-        grid, descending.
+        The alphas of the chosen combination: `alphas` in the caller's order, or the default grid
+        in descending order.
     scores_ : ndarray of shape (n_alphas,)
         Mean held-out scores along `alphas_`.
     coef_path_ : ndarray of shape (n_alphas, n_features), or (n_alphas, n_support_rows)
@@ -258,58 +281,63 @@ class RankRLSCV(RidgeSearch):
     cv_results_ : dict
         A row for every combination of settings and alpha, in the columns of scikit-learn's
         searches: ``params`` (a list of dicts), ``param_alpha``, ``param_pairs``, ``param_target``,
-        ``param_scale``, and ``param_gamma`` with a kernel that has one; ``mean_test_score``,
-        ``std_test_score``, ``rank_test_score``, and ``split0_test_score``, … where `cv` makes
-        splits. The mean is over all held-out queries. The standard deviation is that over splits,
-        or over queries where there are no splits; NaN for "leave-pair-out".
+        ``param_scale``, ``param_gamma`` (if the kernel has a gamma), ``mean_test_score``,
+        ``std_test_score``, ``rank_test_score``, and ``split0_test_score``, … if `cv` makes splits.
+        The mean is over all held-out queries. The standard deviation is over splits, or over
+        queries if there are no splits. It is NaN for "leave-pair-out".
     scoring_ : Metric
+        The metric that judged the held-out scores.
     form_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `RankRLS`.
 
     Notes
     -----
-    The mean is over all held-out queries of all splits, each with the mean of its rows' sample
-    weights times its query weight; rows of weight 0 are not there.
+    The mean is over all held-out queries of all splits. The weight of a query in it is the mean of
+    its rows' sample weights times its query weight. Rows of weight 0 are left out. If several
+    settings have the same mean, the first combination and the largest alpha win.
 
-    Leave-query-out scores are those of explicit refits without each query, to a relative error of
-    about ``1e-16 λ_max(G) / alpha``. They cost about
-    ``2 n d² + 20 n d n_alphas`` flops for d features, and n · n_alphas doubles; in the dual
-    ``2 q n² + 20 n² n_alphas`` flops for q queries, a small share of the decomposition.
-    With ``scale=True`` the scaling is that of all rows; splitters and validation sets scale by the
-    training rows. A feature map is fitted once, to all rows and labels: one that looks at labels,
-    as ``SelectKBest`` does, has seen those that are held out, unless they are a validation set. For
-    such a map, search a Pipeline with ``GridSearchCV``. Ties go to the first combination and the
-    largest alpha.
-    For ``scope="global"`` the pairs of the other rows change too. With ``pairs="kept"`` every query
-    is a fold of one regression (dual), or its rows are subtracted (primal). Otherwise every query
-    is a refit.
+    Leave-query-out scores equal those of explicit refits without each query, to a relative error of
+    about ``1e-16 λ_max(G) / alpha``. They cost about ``2 n d² + 20 n d n_alphas`` flops for d
+    features, and n · n_alphas doubles. In the dual form they cost ``2 q n² + 20 n² n_alphas`` flops
+    for q queries, which is a small share of the decomposition. With ``scale=True`` the features are
+    scaled by all rows, whereas splitters and validation sets scale by the training rows.
 
-    Rows of a held-out query tie where a refit without the query ties them. Rows with the same
-    values share one score. So do rows that differ only in what no other query shows, such as a
-    column of zeros elsewhere: their scores from the shortcut differ by rounding errors, which know
-    the labels that were held out. The errors are at most
-    ``64 ε (λ_max(G) / alpha · (s + r) + r + m)``, with s the range of the targets within a query,
-    r the range and m the largest size of the scores of this query (ε / 16 of float32 for the
-    primal form of float32 rows). Scores that are as close as that at the largest alpha, or at
-    λ_max(G) where that is larger, and at an alpha, tie at this alpha, unless they are more than
-    ``1e-4 (s + r)`` apart there.
+    A feature map is fitted once, to all rows and labels. A map that uses labels, such as
+    ``SelectKBest``, has therefore seen held-out labels, except those of a validation set. For such
+    a map, search a Pipeline with ``GridSearchCV``.
 
-    Rows of a single query that are held out one by one are scored from the mean of the others,
-    ``wᵀ(x_i − mean(X))``, since the models without each have different origins; with ``pairs=None``
-    by ``wᵀx_i``, as those have one origin.
+    With ``scope="global"``, leaving a query out changes the pairs of the other rows too. With
+    ``pairs="kept"`` every query is a fold of one regression (dual form), or its rows are subtracted
+    from the statistics (primal form). With other pairs the model is refitted for every query.
 
-    However rows are held out without a refit: where a tiny alpha would leave rounding error alone,
-    the score is NaN.
+    Two rows of a held-out query get the same score if a refit without the query gives them the same
+    score. This holds for rows with equal values, and for rows that differ only in features that
+    vary in no other query. The identities of leave-query-out give such rows scores that differ by
+    rounding errors, and these errors depend on the held-out labels. They are at most
+    ``64 ε (λ_max(G) / alpha · (s + r) + r + m)``, where s is the range of the targets within a
+    query, r is the range of the scores of this query, and m is the largest size of its scores. (For
+    the primal form of float32 rows, ε / 16 of float32 takes the place of 64 ε.) Two scores are made
+    equal at an alpha if they are this close both at that alpha and at the largest alpha (or at
+    λ_max(G) if that is larger). They are never made equal if they are more than ``1e-4 (s + r)``
+    apart.
 
-    In the dual the folds of a splitter come from the one decomposition as well, where they are all
-    rows once and either whole queries, or rows of one query with pairs kept, or pointwise. Other
-    folds are refits.
+    If rows of a single query are held out one by one, a row's score is ``wᵀ(x_i − mean(X))``, where
+    the mean is over the other rows, because the models without each row have different origins.
+    With ``pairs=None`` all models have the same origin, and the score is ``wᵀx_i``.
 
-    Leave-pair-out scores are the share of pairs in the right order, by the model without the two
-    rows: weighted by ``v_i v_j`` (times the weights of their queries), equal scores count ½, and it
-    takes no other `scoring`. Exact for ``pairs="kept"`` and None, from 2 × 2 systems of the hat
-    matrix: about ``2 n² · rank`` flops for every alpha, 40 times that where row weights differ.
-    Else refits, as for pointwise rows of several queries that count 1 each.
+    A held-out score that is computed without a refit is NaN if alpha is so small that the score
+    would be only rounding error.
+
+    In the dual form the folds of a splitter come from the one decomposition as well, if every row
+    is a test row once and the folds are whole queries, or rows of one query with kept pairs, or
+    pointwise rows. Other folds are refitted.
+
+    The leave-pair-out score is the share of pairs that the model without their two rows puts in the
+    right order. A pair has weight ``v_i v_j`` times the weights of its queries, and equal scores
+    count ½. No other `scoring` is possible. For ``pairs="kept"`` and None the scores are exact and
+    come from 2 × 2 systems of the hat matrix. They cost about ``2 n² · rank`` flops per alpha, and
+    about 40 times that if row weights take many different values. Other pairs are refitted, as are
+    pointwise rows of several queries with ``weighting="queries"``.
 
     References
     ----------
@@ -376,7 +404,7 @@ class RankRLSCV(RidgeSearch):
         return combinations, None if self.alphas is None else check_alphas(self.alphas, zero=True)
 
     def _parameters_to_save(self) -> dict[str, Any]:
-        """A model file holds the chosen RankRLS."""
+        """Return the parameters of the chosen `RankRLS`, which is what a model file holds."""
         return {
             "alpha": self.alpha_,
             "pairs": self.pairs_,

@@ -1,4 +1,4 @@
-"""The ridge path: every regularisation value from one eigendecomposition."""
+"""The ridge path: solutions for every alpha from one eigendecomposition."""
 
 from __future__ import annotations
 
@@ -24,31 +24,32 @@ __all__ = [
 ]
 
 
-# Up to this order one BLAS thread factorises as fast as two, and waking the others only disturbs.
+# Up to this order one BLAS thread is as fast as two, and waking other threads costs time.
 SINGLE_THREADED_ORDER = 256
-DEFAULT_POWERS = np.arange(15, -19, -1)  # of 2, in alphas
+# The powers of 2 in the default alphas.
+DEFAULT_POWERS = np.arange(15, -19, -1)
 
 
 @dataclass(frozen=True, eq=False)
 class RidgePath:
     """Solutions of ``(G + alpha I) w = g`` for any alpha, in the basis of G's eigenvectors.
 
-    With feature scaling T = diag(1 / sqrt(G_jj)) the system is that of ``T G T`` and ``T g``, and
-    the coefficients are scaled back: ``w = T w'``.
+    With feature scaling T = diag(1 / sqrt(G_jj)), the system that is solved has ``T G T`` and
+    ``T g`` in place of G and g, and its solution w' is scaled back to ``w = T w'``.
 
     Attributes
     ----------
     eigenvalues : ndarray of shape (n_features,)
-        Λ, ascending, ≥ 0.
+        The eigenvalues Λ ≥ 0, ascending.
     basis : ndarray of shape (n_features, n_features)
-        T V: ``w = basis @ ((Λ + alpha)^-1 projection)``.
+        T V, where V are the eigenvectors, so that ``w = basis @ ((Λ + alpha)^-1 projection)``.
     projection : ndarray of shape (n_features,)
         ``Vᵀ T g``.
     factor : ndarray of shape (n_features,) or None
         The diagonal of T.
     is_dual : bool
-        Whether the features are the kernels with the rows (dual form): then ``basis Λ`` is the
-        Laplacian of the rows in the basis, ``L K basis``.
+        Whether this is the dual form, where the features are the columns of K. ``basis Λ`` is then
+        the Laplacian times the rows in the basis, ``L K basis``.
     """
 
     eigenvalues: Vector
@@ -63,12 +64,12 @@ class RidgePath:
     ) -> RidgePath:
         """Decompose `G`, shape (n_features, n_features), scaled by `factor`; G is overwritten.
 
-        O(n_features³), by divide and conquer: 2 n_features² words of workspace.
+        Divide and conquer takes O(n_features³) time and 2 n_features² words of workspace.
         """
         if factor is not None:
             G, g = factor[:, None] * G * factor, factor * g
         with blas_guard(len(g), n_threads):
-            # the transpose is the same matrix, in the order of LAPACK
+            # The transpose is the same matrix, in the memory order of LAPACK.
             eigenvalues, vectors = scipy.linalg.eigh(
                 G.T, driver="evd", check_finite=False, overwrite_a=True
             )
@@ -81,16 +82,19 @@ class RidgePath:
 
     @classmethod
     def of_eigen(cls, eigenvalues: Vector, vectors: Vector, g: Vector) -> RidgePath:
-        """Take the eigendecomposition of G, eigenvectors in columns, which are not copied."""
-        # g lies in the range of G: what the projection has elsewhere is rounding error, which a
-        # tiny alpha would blow up.
+        """Make a path from the eigendecomposition of G, with eigenvectors in columns.
+
+        The eigenvectors are not copied.
+        """
+        # g lies in the range of G. Anything that the projection has outside of it is rounding
+        # error, which a tiny alpha would enlarge.
         null = eigenvalues <= np.finfo(np.float64).eps * len(g) * eigenvalues.max(initial=0.0)
         with single_threaded_blas():
             projection = np.where(null, 0.0, vectors.T @ g)
         return cls(np.maximum(eigenvalues, 0.0), vectors, projection)
 
     def rows_of_laplacian(self, rows: Any) -> Vector:
-        """Return ``basis Λ`` of rows, C-contiguous (n_rows, n_features); see `is_dual`."""
+        """Return the given rows of ``basis Λ``, C-contiguous (n_rows, n_features)."""
         numbers = np.arange(len(self.basis))[rows]
         out = np.empty((len(numbers), len(self.eigenvalues)))
         for begin in range(0, len(numbers), 64):  # a transposition, in pieces that the cache holds
@@ -101,14 +105,15 @@ class RidgePath:
     def coef(self, alphas: ArrayLike, damping: ArrayLike = 0.0) -> Vector:
         """Return the solutions, shape (n_alphas, n_features).
 
-        The minimum-norm solution for alpha = 0 and a singular G. With a damping δ ≥ 0, one or one
-        for every alpha, the solution of ``(A² + δ² I) w = A g``, ``A = G + alpha I``: eigenvalue a
-        of A weighs ``a / (a² + δ²) = 1 / (a + δ² / a)`` instead of 1 / a.
+        For alpha = 0 and a singular G, the solution has the minimum norm. `damping` is a number
+        δ ≥ 0, or one for every alpha. With it the solution is that of ``(A² + δ² I) w = A g``,
+        where ``A = G + alpha I``: an eigenvalue a of A then has the weight
+        ``a / (a² + δ²) = 1 / (a + δ² / a)`` in place of 1 / a.
         """
         shifted = self.eigenvalues + np.asarray(alphas, dtype=np.float64)[:, None]
         solvable = (self.projection != 0) & (shifted > 0)
         a = np.where(solvable, shifted, 1.0)
-        with np.errstate(over="ignore"):  # infinity, of which the weight is 0
+        with np.errstate(over="ignore"):  # the weight of infinity is 0
             a += np.square(damping).reshape(-1, 1) / a
         weights = np.where(solvable, self.projection / a, 0.0)
         with single_threaded_blas():  # waking NumPy's threads takes longer than the product
@@ -121,7 +126,7 @@ class RidgePath:
 
 
 def scale_factors(diagonal: Vector) -> Vector:
-    """Return ``1 / sqrt(G_jj)``, 1 for a feature that does not vary within queries."""
+    """Return ``1 / sqrt(G_jj)``, or 1 for a feature that does not vary within queries."""
     return np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 1.0)
 
 
@@ -132,9 +137,10 @@ def solve_ridge(
     factor: Vector | None = None,
     n_threads: int | None = None,
 ) -> Vector:
-    """Solve ``(G + alpha I) w = g``, scaled by `factor`, by Cholesky: shape (n_features,).
+    """Solve ``(G + alpha I) w = g`` by Cholesky, with features scaled by `factor`.
 
-    The minimum-norm solution by eigendecomposition where G + alpha I is numerically singular.
+    Returns w of shape (n_features,). If G + alpha I is numerically singular, this is the solution
+    of minimum norm, found by eigendecomposition.
     """
     scaled_g = g if factor is None else factor * g
     shifted = np.array(G if factor is None else factor[:, None] * G * factor, order="C")
@@ -146,23 +152,22 @@ def solve_ridge(
 
 
 def solve_definite(matrix: Vector, target: Vector, n_threads: int | None) -> Vector | None:
-    """Solve ``matrix x = target`` by Cholesky, ``matrix = L Lᵀ``: shape (n,), or None.
+    """Solve ``matrix x = target`` by Cholesky, ``matrix = L Lᵀ``, in n³ / 3 flops.
 
     Parameters
     ----------
     matrix : ndarray of shape (n, n), float64, C-contiguous
-        Symmetric. L takes the place of its lower triangle; what is above the diagonal is neither
-        read nor written.
+        A symmetric matrix. Its lower triangle is overwritten by L. The entries above the diagonal
+        are neither read nor written.
     target : ndarray of shape (n,), float64
     n_threads : int or None
-        The same bits for any number.
+        The result has the same bits for any number.
 
     Returns
     -------
     ndarray of shape (n,) or None
-        None where the matrix is numerically singular or indefinite: where a pivot is not positive,
-        or L's diagonal spans more than a factor of 1e7 (a condition number above 1e14). n³ / 3
-        flops.
+        None if the matrix is numerically singular or indefinite: if a pivot is not positive, or
+        if the diagonal of L spans more than a factor of 1e7 (a condition number above 1e14).
     """
     threads = resolve_n_threads(n_threads)
     with single_threaded_blas():
@@ -173,16 +178,18 @@ def solve_definite(matrix: Vector, target: Vector, n_threads: int | None) -> Vec
             return None
         if not len(target):
             return target
-        # the transpose is Lᵀ in the order of BLAS, whose one column is twice as fast as LAPACK's
+        # The transpose is Lᵀ in the memory order of BLAS. For one column BLAS is twice as fast as
+        # LAPACK.
         (solve_triangular,) = scipy.linalg.get_blas_funcs(("trsv",), (matrix,))
         half = solve_triangular(matrix.T, target, trans=1)
         return np.asarray(solve_triangular(matrix.T, half, overwrite_x=True))
 
 
 def blas_guard(order: int, n_threads: int | None = None) -> AbstractContextManager[None]:
-    """Return the context in which to decompose a matrix: one BLAS thread for a small one.
+    """Return the context in which to decompose a matrix of this order.
 
-    And where `n_threads` is 1; else as many as BLAS has.
+    BLAS gets one thread for a small matrix, or if `n_threads` is 1. Otherwise it keeps its own
+    number of threads.
     """
     alone = order <= SINGLE_THREADED_ORDER or resolve_n_threads(n_threads) == 1
     return single_threaded_blas() if alone else nullcontext()

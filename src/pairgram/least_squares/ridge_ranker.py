@@ -1,4 +1,4 @@
-"""What fits one ridge problem, and what searches paths of them."""
+"""Base classes of the least-squares rankers: `RidgeRanker` fits one ridge, `RidgeSearch` many."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["RidgeRanker", "RidgeSearch"]
 
 
 class _FeaturesOrKernel(LinearRanker):
-    """A feature map, or a kernel, and the form of the system."""
+    """A ranker with a feature map or a kernel, in primal or dual form."""
 
     kernel: Kernel | None
     gamma: Any
@@ -53,11 +53,11 @@ class _FeaturesOrKernel(LinearRanker):
 
     @property
     def _has_kernel(self) -> bool:
-        """Whether the model is one in the space of a kernel, with dual coefficients alone."""
+        """Whether the model uses a kernel, and so has dual coefficients only."""
         return callable(self.kernel) or self.kernel not in (None, "linear")
 
     def _with_map(self, data: RankingData, feature_map: Any) -> RankingData:
-        """Check the memory of a kernel problem, before its rows are copied and anything is made."""
+        """Check that a kernel problem fits in memory before its rows are copied; apply the map."""
         if self._has_kernel:
             precomputed = self.kernel == "precomputed"
             X, n_rows = data.X, len(data.y)
@@ -72,7 +72,7 @@ class _FeaturesOrKernel(LinearRanker):
         return super()._with_map(data, feature_map)
 
     def _gammas(self) -> list[float | None]:
-        """Return those to choose from, the first of which `_unfitted_map` takes."""
+        """Return the candidate gammas. `_unfitted_map` uses the first."""
         return [self.gamma]
 
     def _unfitted_map(self) -> Any:
@@ -97,10 +97,10 @@ class _FeaturesOrKernel(LinearRanker):
         )
 
     def _kept(self, feature_map: Any, models: dict[str, Vector]) -> dict[str, Any]:
-        """Return the attributes of models, and of their feature map, by name.
+        """Return the attributes for fitted models and their feature map, by name.
 
-        The map of a kernel is without rows whose coefficients are 0 in every model. Such are rows
-        of weight 0, and queries of one row.
+        The map of a kernel drops rows whose coefficients are 0 in every model, such as rows of
+        weight 0 and queries of one row.
         """
         if self._has_kernel and self.kernel != "precomputed":
             used = np.any(
@@ -132,7 +132,7 @@ class _FeaturesOrKernel(LinearRanker):
         path: bool = False,
         small: bool = False,
     ) -> Coordinates:
-        """Choose how the problem is solved; a small one is always given as features."""
+        """Choose how the problem is solved. A small problem always stays in features."""
         if small:
             return replace(Coordinates.of_features(data, all_settings), small=True)
         return Coordinates.choose(
@@ -147,7 +147,7 @@ class _FeaturesOrKernel(LinearRanker):
 
     @property
     def _is_batched(self) -> bool:
-        """Whether fits to small data can be answered together with others."""
+        """Whether compiled code can fit small problems side by side with others."""
         return not self._has_kernel and self.form == "auto"
 
     def _kernel_parameters(self) -> dict[str, Any]:
@@ -156,12 +156,12 @@ class _FeaturesOrKernel(LinearRanker):
         }
 
     def _features(self) -> Any:
-        """Return the feature map where there is no kernel."""
+        """Return the unfitted feature map of a model without a kernel."""
         return self.feature_map
 
 
 class RidgeRanker(_FeaturesOrKernel):
-    """Fits one ridge."""
+    """Base class of rankers that fit one ridge."""
 
     @abstractmethod
     def _ridge(self) -> tuple[PairSettings, float, bool]:
@@ -186,15 +186,17 @@ class RidgeRanker(_FeaturesOrKernel):
         y : array-like of shape (n_rows,)
             Relevance labels, any real numbers.
         qid : array-like of shape (n_rows,), any hashable type, or None
-            Query ids, rows in any order. None, without `group`: all rows are one query, of which
-            a `MissingQueryWarning` warns for more than 1,000 rows and pairs within queries.
+            Query ids; the rows may come in any order. With neither `qid` nor `group`, all rows are
+            one query. A `MissingQueryWarning` warns of this if there are more than 1,000 rows and
+            pairs are formed within queries.
         group : array-like of shape (n_queries,) of int, or None
-            Sizes of queries whose rows stand together, instead of `qid`.
+            Sizes of the queries, in place of `qid`, if the rows of each query stand together.
         sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
-            Weight 2 is the same as the row twice. The weights of all pairs, products of two, must
-            add up to 1e-290 or more, and 1e303 at most.
+            A weight of 2 is the same as having the row twice. The weight of a pair is the product
+            of the weights of its rows. The weights of all pairs must add up to at least 1e-290 and
+            at most 1e303.
         query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
-            Constant within a query.
+            Weights of queries, given for every row and constant within a query.
 
         Returns
         -------
@@ -225,7 +227,7 @@ class RidgeRanker(_FeaturesOrKernel):
 
     @property
     def _is_batched(self) -> bool:
-        """Whether fits to small data can be answered together with others."""
+        """Whether compiled code can fit small problems side by side with others."""
         return not self._ridge()[2] and super()._is_batched
 
     def _n_scores(self) -> int:
@@ -234,7 +236,7 @@ class RidgeRanker(_FeaturesOrKernel):
 
 
 class RidgeSearch(_FeaturesOrKernel):
-    """Chooses a ridge, and settings, by held-out scores."""
+    """Base class of searches that choose a ridge, and settings, by held-out scores."""
 
     cv: Any
     scoring: str | Metric | None
@@ -256,15 +258,15 @@ class RidgeSearch(_FeaturesOrKernel):
         query_weight: ArrayLike | None = None,
         validation: Any = None,
     ) -> Self:
-        """Score every combination of settings on held-out rows, and fit the best to all.
+        """Score every combination of settings on held-out rows, and fit the best to all rows.
 
         Parameters
         ----------
         X, y, qid, group, sample_weight, query_weight :
             As in `RankRLS.fit`.
         validation : (X, y) or (X, y, qid), or None
-            A validation set, such as the `LetorData` of `load_letor_folds`: its rows are held out,
-            and `cv` must be None. With ids in `fit` it needs ids as well.
+            A validation set, such as a `LetorData` of `load_letor_folds`. Its rows are held out,
+            and `cv` must then be None. It needs query ids if `fit` gets query ids.
 
         Returns
         -------
@@ -273,8 +275,8 @@ class RidgeSearch(_FeaturesOrKernel):
         Raises
         ------
         ValueError
-            If the data or a parameter is not as described; if `scoring` cannot take the labels,
-            `cv` makes no splits, or no query is left to fit to.
+            If the data or a parameter is not as described, if `scoring` cannot take the labels, if
+            `cv` makes no splits, or if no query is left to fit to.
         """
         self._grid()  # checks the parameters
         data = self._check(X, y, qid, group, sample_weight, query_weight)
@@ -337,7 +339,7 @@ class RidgeSearch(_FeaturesOrKernel):
 
     @property
     def _is_batched(self) -> bool:
-        """Whether fits to small data can be answered together with others."""
+        """Whether compiled code can fit small problems side by side with others."""
         combinations, _ = self._grid()
         one = len(combinations) == 1 and not combinations[0][1]
         pairs_out = isinstance(self.cv, str) and self.cv == LEAVE_PAIR_OUT
@@ -355,7 +357,7 @@ class RidgeSearch(_FeaturesOrKernel):
         given: Vector | None,
         held_out: HeldOut,
     ) -> None:
-        """Raise what the search would raise, before a matrix is decomposed."""
+        """Raise the errors of the search before a matrix is decomposed."""
         for settings in all_settings:
             coordinates.data.require_pairs(settings)
             n_alphas = len(DEFAULT_POWERS) if given is None else len(given)
@@ -375,7 +377,7 @@ class RidgeSearch(_FeaturesOrKernel):
         uses_qid: bool,
         validation: Any,
     ) -> Sequence[HeldOut]:
-        """Return what holds rows out for every target."""
+        """Return the object that holds rows out, for every target."""
         if isinstance(self.cv, str) and self.cv == LEAVE_PAIR_OUT and validation is None:
             targets = [replace(data, y=y) for y in np.ascontiguousarray(labels.T)]
             return [LeavePairOut.make(target, self.scoring, self.n_threads) for target in targets]
@@ -401,13 +403,13 @@ class RidgeSearch(_FeaturesOrKernel):
         return isinstance(self.kernel, str) and "gamma" in KERNELS.get(self.kernel, ())
 
     def _kernel_parameters(self) -> dict[str, Any]:
-        """Return those of the kernel that was chosen."""
+        """Return the parameters of the kernel, with the chosen gamma."""
         return {**super()._kernel_parameters(), "gamma": self.gamma_}
 
     def _chosen(
         self, candidates: list[_Candidate], metric: Metric, given: Vector | None
     ) -> dict[str, Any]:
-        """Return the attributes of the best candidate, its ridges in the caller's order."""
+        """Return the attributes of the best candidate, with its ridges in the caller's order."""
         judged = join_judged([c.judged for c in candidates])
         otherwise = f", or every {self._too_weak} that held-out scores are rounding error"
         best, ranks = choose(judged.means, metric, otherwise)
@@ -449,7 +451,7 @@ class RidgeSearch(_FeaturesOrKernel):
 
 
 class _Candidate(NamedTuple):
-    """A combination of settings: what its ridge path solves to, and the held-out scores."""
+    """A combination of settings, the solutions of its ridge path, and its held-out scores."""
 
     feature_map: Any
     coordinates: Coordinates
@@ -473,7 +475,10 @@ class _Task(NamedTuple):
 def _candidates(
     task: _Task, labels: Vector, held_outs: Sequence[HeldOut]
 ) -> Generator[Sequence[Request], list[Any], list[_Candidate]]:
-    """Judge one combination for every target; no decomposition, 8 n² bytes in the dual, is kept."""
+    """Judge one combination for every target.
+
+    Decompositions are not kept: in the dual form each takes 8 n² bytes.
+    """
     feature_map, coordinates, settings, scale, given = task
     (ridges,) = yield [Whole(coordinates, settings, labels, lambda _, ridge, __: ridge, scale)]
     alphas = ridges[0].default_alphas() if given is None else np.sort(given)[::-1].copy()

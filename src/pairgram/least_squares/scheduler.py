@@ -1,8 +1,8 @@
-"""Fits as generators of requests: one is answered at once, those of many side by side.
+"""A scheduler: fits are generators that yield requests, which are answered for many at once.
 
-A fit yields requests: for models of all rows, for scores of held-out rows. `run` answers those of
-one fit by the statistics of its data. `run_all` answers those of many fits together, small problems
-by one call of compiled code.
+A fit requests models of all rows and scores of held-out rows. `run` answers the requests of one fit
+from the statistics of its data. `run_all` answers the requests of many fits together, those of
+small problems by one call of compiled code.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ __all__ = ["Fitted", "Grid", "HoldOut", "Request", "Solve", "Steps", "Whole", "r
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Ridges and dampings, one model each.
+    """Ridges and dampings, with one model for each.
 
     Attributes
     ----------
     alphas, damping : ndarray of shape (n_grid,), float64
-        As those of `RidgePath.coef`.
+        As in `RidgePath.coef`.
     relative : bool
-        In units of N / 2, half the sum of all pair weights: they then regularise the mean over
-        pairs, as in ELMRank.
+        Whether both are in units of N / 2, half the sum of all pair weights. They then regularise
+        the mean over pairs, as in `ELMRank`.
     scale : bool
-        As in `RidgePath`, where a model is fitted to a part of the rows.
+        Whether features are scaled, as in `RidgePath`, when a model is fitted to some of the rows.
     """
 
     alphas: Vector
@@ -51,28 +51,28 @@ class Grid:
     scale: bool = False
 
     def coef(self, ridge: RidgePath, pair_weight: Callable[[], float]) -> Vector:
-        """Return the models, (n_grid, n_features), of statistics that were decomposed."""
+        """Return the models, (n_grid, n_features), from decomposed statistics."""
         unit = pair_weight() / 2 if self.relative else 1.0
-        with np.errstate(over="ignore"):  # an infinite ridge, of which the model is 0
+        with np.errstate(over="ignore"):  # an infinite ridge gives the model 0
             return ridge.coef(unit * self.alphas, unit * self.damping)
 
     def of(self, statistics: Statistics) -> Vector:
-        """Return the models, (n_grid, n_features), of statistics."""
+        """Return the models, (n_grid, n_features), from statistics."""
         weight = partial(getattr, statistics, "pair_weight")
         return self.coef(statistics.decompose(scale=self.scale), weight)
 
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """What every request is about.
+    """The problem that a request is about.
 
     Attributes
     ----------
     coordinates : Coordinates
     settings : PairSettings
     labels : ndarray of shape (n_rows, n_targets), float64
-        In place of those of the data; more than one target only for pairs that do not depend on
-        labels.
+        Labels that replace those of the data. There may be more than one target only if the pairs
+        do not depend on labels.
     """
 
     coordinates: Coordinates
@@ -80,7 +80,7 @@ class _Problem:
     labels: Vector
 
     def targets(self) -> list[Coordinates]:
-        """Return the rows with the labels of every target."""
+        """Return, for every target, the rows with its labels."""
         if self.labels.shape[1] == 1 and np.shares_memory(self.labels, self.coordinates.data.y):
             return [self.coordinates]
         columns = np.ascontiguousarray(self.labels.T)
@@ -89,10 +89,10 @@ class _Problem:
 
 @dataclass(frozen=True, eq=False)
 class Whole(_Problem):
-    """Asks for the decomposition of the statistics of all rows.
+    """A request for the decomposition of the statistics of all rows.
 
-    The answer is the list of ``keep(target, ridge, pair_weight)`` for every target, where
-    ``pair_weight()`` is the sum of all pair weights.
+    The answer is a list with the result of ``keep(target, ridge, pair_weight)`` for every target,
+    where ``pair_weight()`` is the sum of all pair weights.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Whole(_Problem):
     scale: bool = False
 
     def answer(self, n_threads: int | None) -> list[Any]:
-        """Answer by the statistics of each target."""
+        """Answer from the statistics of each target."""
         answers = []
         for number, target in enumerate(self.targets()):
             total = target.statistics(self.settings, n_threads)
@@ -113,7 +113,7 @@ class Whole(_Problem):
         return answers
 
     def answer_by(self, ridges: list[RidgePath], pair_weight: float) -> list[Any]:
-        """Answer by the decompositions of all targets."""
+        """Answer from the decompositions of all targets."""
         return [
             self.keep(number, ridge, lambda: pair_weight) for number, ridge in enumerate(ridges)
         ]
@@ -121,7 +121,7 @@ class Whole(_Problem):
 
 @dataclass(frozen=True, eq=False)
 class Solve(_Problem):
-    """Asks for the models of one ridge: a list, of shape (n_features,) for every target.
+    """A request for the models of one ridge. The answer is a list of one (n_features,) per target.
 
     Attributes
     ----------
@@ -133,21 +133,21 @@ class Solve(_Problem):
     scale: bool
 
     def answer(self, n_threads: int | None) -> list[Vector]:
-        """Answer by the system of each target."""
+        """Answer from the system of each target."""
         return [
             target.solve(self.settings, self.alpha, scale=self.scale, n_threads=n_threads)
             for target in self.targets()
         ]
 
     def answer_by(self, ridges: list[RidgePath], pair_weight: float) -> list[Vector]:
-        """Answer by the decompositions of all targets."""
+        """Answer from the decompositions of all targets."""
         coefs = self.coordinates.coefs
         return [coefs(ridge.coef([self.alpha]))[0] for ridge in ridges]
 
 
 @dataclass(frozen=True, eq=False)
 class HoldOut(_Problem):
-    """Asks for the scores of test rows by the models of their split's training rows.
+    """A request for the scores of test rows by models of the training rows of their split.
 
     The answer is an array of shape (n_targets, n_grid, n_test_rows of all splits).
 
@@ -161,7 +161,7 @@ class HoldOut(_Problem):
     grid: Grid
 
     def answer(self, n_threads: int | None) -> Vector:
-        """Answer by the statistics of each target, from which test rows are subtracted."""
+        """Answer from the statistics of each target, from which test rows are subtracted."""
         answers = []
         for target in self.targets():
             total = target.statistics(self.settings, n_threads)
@@ -173,18 +173,18 @@ class HoldOut(_Problem):
 
 
 Request = Whole | Solve | HoldOut
-# The attributes that a fit sets, for every target.
+# The attributes that a fit sets: a dictionary for every target.
 Fitted = list[dict[str, Any]]
-# A fit: yields lists of requests, is sent the list of their answers, and returns what it found.
+# A fit yields lists of requests, is sent the list of their answers, and returns the attributes.
 Steps = Generator[Sequence[Request], list[Any], Fitted]
 
 
 def run(steps: Steps, data: RankingData, n_threads: int | None) -> Fitted:
-    """Run one fit to `data` to its end."""
+    """Run a fit to `data` to its end."""
     try:
-        with blas_guard(min(len(data.y), data.n_features), n_threads):  # entered once, not often
+        with blas_guard(min(len(data.y), data.n_features), n_threads):  # enter it only once
             requests = next(steps)
-            while True:  # no answer is kept here: a decomposition may be as large as memory allows
+            while True:  # answers are not kept here: a decomposition may fill most of the memory
                 requests = steps.send(_raised(_answer_all(requests, n_threads)))
     except StopIteration as stop:
         fitted: Fitted = stop.value
@@ -192,7 +192,7 @@ def run(steps: Steps, data: RankingData, n_threads: int | None) -> Fitted:
 
 
 def _raised(answers: list[Any]) -> list[Any]:
-    """Return the answers; raise the first that is an exception."""
+    """Return the answers, or raise the first that is an exception."""
     error = next((answer for answer in answers if isinstance(answer, Exception)), None)
     if error is not None:
         raise error
@@ -200,9 +200,9 @@ def _raised(answers: list[Any]) -> list[Any]:
 
 
 def run_all(fits: Sequence[Steps], n_threads: int | None) -> list[Fitted | Exception]:
-    """Run fits side by side: what they ask for at the same time is answered together.
+    """Run fits side by side; requests that they make at the same time are answered together.
 
-    An exception in one of them is its result and does not stop the others.
+    If a fit raises an exception, the exception is its result, and the other fits go on.
     """
     results: list[Fitted | Exception] = [[] for _ in fits]
     asked: dict[int, Sequence[Request]] = {}
@@ -224,14 +224,14 @@ def run_all(fits: Sequence[Steps], n_threads: int | None) -> list[Fitted | Excep
     while asked:
         turn = list(asked.items())
         answers = iter(_answer_all([r for _, requests in turn for r in requests], n_threads))
-        with single_threaded_blas():  # fits go on with small matrices: entered once for all
+        with single_threaded_blas():  # fits go on with small matrices; enter it once for all
             for fit, requests in turn:
                 go_on(fit, list(islice(answers, len(requests))))
     return results
 
 
 def _answer_all(requests: Sequence[Request], n_threads: int | None) -> list[Any]:
-    """Answer small problems together, and others one by one; an answer may be an exception."""
+    """Answer small problems together and others one by one. An answer may be an exception."""
     answers: list[Any] = [None] * len(requests)
     wholes: dict[int, tuple[Whole | Solve, SmallProblem]] = {}
     held_outs: dict[int, tuple[HoldOut, SmallProblem]] = {}
@@ -259,7 +259,7 @@ def _answer_all(requests: Sequence[Request], n_threads: int | None) -> list[Any]
     for i, scores in zip(held_outs, hold_out(tasks, n_threads), strict=True):
         answers[i] = scores
     for i, request in enumerate(requests):
-        if answers[i] is None:  # which also tells what is wrong with a small problem
+        if answers[i] is None:  # this also raises the error of a small problem that was not solved
             try:
                 answers[i] = request.answer(n_threads)
             except Exception as error:

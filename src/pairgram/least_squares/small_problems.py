@@ -1,4 +1,4 @@
-"""Small problems of least squares, solved many at once by one call of compiled code."""
+"""Solve many small least-squares problems by one call of compiled code."""
 
 from __future__ import annotations
 
@@ -22,21 +22,25 @@ from pairgram.problem.data import RankingData
 
 __all__ = ["SmallProblem", "decompose", "hold_out"]
 
-MOST_VALUES = 1 << 19  # of the features of one problem, which are stored: 4 MiB
-SMALLEST_FEATURE = 1e-140  # of the largest
-BATCH_BYTES = 128 << 20  # of features and results in one call
+# A small problem has at most this many feature values. They are stored, in at most 4 MiB.
+MOST_VALUES = 1 << 19
+# The largest feature value of a small problem must be at least this.
+SMALLEST_FEATURE = 1e-140
+# The features and results of one call take at most this many bytes.
+BATCH_BYTES = 128 << 20
 
 
 class SmallProblem:
-    """Rows of one data set with the labels of one or more targets, as the compiled code takes them.
+    """Rows of one data set, with the labels of one or more targets, for compiled code.
 
     Parameters
     ----------
     data : RankingData
-        `fits` must hold of it.
+        Must satisfy ``SmallProblem.fits(data)``.
     settings : PairSettings
     labels : ndarray of shape (n_rows, n_targets), float64
-        In place of ``data.y``; more than one target only for pairs that do not depend on labels.
+        Labels that replace ``data.y``. There may be more than one target only if the pairs do not
+        depend on labels.
     """
 
     def __init__(self, data: RankingData, settings: PairSettings, labels: Vector) -> None:
@@ -55,36 +59,37 @@ class SmallProblem:
 
     @staticmethod
     def fits(data: RankingData) -> bool:
-        """Tell whether the kernel takes the data, and has no need of threads for one problem."""
+        """Tell whether compiled code can take the data, and one thread is enough for them."""
         X, feature_map = data.X, data.feature_map
         if scipy.sparse.issparse(X) or X.dtype not in (np.float64, np.float32) or 0 in X.shape:
             return False
         if feature_map is not None and not is_compiled(feature_map):
             return False
         if feature_map is None and 0 < abs(X).max() < SMALLEST_FEATURE:
-            return False  # what is refused elsewhere
+            return False  # other code refuses such data with an error
         n_rows, n_features = len(X), data.n_features
         order = min(n_rows, n_features)
         return n_rows * n_features <= MOST_VALUES and order <= SINGLE_THREADED_ORDER
 
 
 def _without_offsets(X: Vector, queries: Queries) -> Vector:
-    """Return differences of rows from their query's first, which linear nodes map exactly.
+    """Return the differences of rows from the first row of their query.
 
-    What all rows of a query have in common changes no difference within pairs, and adds the same to
-    all scores of its rows, but costs digits once it is mapped.
+    Linear nodes map differences exactly. What all rows of a query have in common changes no
+    difference within a pair and adds the same to all scores of the query. Mapping it would cost
+    digits.
     """
     first = queries.offsets[queries.index()]
-    with np.errstate(over="ignore", invalid="ignore"):  # an infinity is found by the kernel
+    with np.errstate(over="ignore", invalid="ignore"):  # compiled code finds infinities
         return np.asarray(X - X[first if queries.order is None else queries.order[first]])
 
 
 def decompose(
     problems: Sequence[SmallProblem], n_threads: int | None
 ) -> Iterator[tuple[list[RidgePath], float] | None]:
-    """Yield the ridge path of every target and the pair weight, for every problem.
+    """Yield, for every problem, the ridge paths of its targets and its pair weight.
 
-    None stands for a problem that has no pairs, or that the kernel could not solve.
+    None stands for a problem that has no pairs, or that compiled code could not solve.
     """
     threads = resolve_n_threads(n_threads)
     sizes = [p.n_features * (p.n_rows + min(p.n_rows, p.n_features)) for p in problems]
@@ -103,21 +108,21 @@ def hold_out(
     tasks: Sequence[tuple[SmallProblem, Sequence[tuple[Rows, Rows]], Vector, Vector, bool]],
     n_threads: int | None,
 ) -> Iterator[NDArray[np.float64] | None]:
-    """Yield the scores of the test rows of all splits, by the models of their training rows.
+    """Yield the scores of the test rows of all splits by models of their training rows.
 
     Parameters
     ----------
     tasks : sequence of (problem, splits, alphas, damping, relative)
-        Splits are (training rows, test rows); the others as in `fitting.Grid`.
+        A split is (training rows, test rows). The others are as in `scheduler.Grid`.
     n_threads : int or None
 
     Yields
     ------
     ndarray of shape (n_targets, n_grid, n_test_rows), float64, or None
-        None where a split has no pairs to train on, or the kernel could not solve it.
+        None if a split has no pairs to train on, or if compiled code could not solve the problem.
     """
     threads = resolve_n_threads(n_threads)
-    lists: dict[int, Any] = {}  # splits are often shared
+    lists: dict[int, Any] = {}  # problems often share their splits
     calls, sizes = [], []
     for problem, splits, alphas, damping, relative in tasks:
         if id(splits) not in lists:
@@ -133,7 +138,7 @@ def hold_out(
 
 
 def _joined(lists: list[Rows]) -> tuple[Rows, Rows]:
-    """Return row numbers one list after the other, and the bounds of each."""
+    """Return the row numbers of all lists in one array, and the bounds of the lists in it."""
     bounds = np.fromiter(accumulate((len(rows) for rows in lists), initial=0), np.int64)
     return np.concatenate(lists), bounds
 

@@ -1,4 +1,4 @@
-"""The Gram matrix of sparse rows by sparse products."""
+"""Compute the Gram matrix of sparse rows by sparse products."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from pairgram.problem.data import DENSE_BLOCK_BYTES, RankingData
 
 __all__ = ["SparseGram", "sparse_gram", "worth_densifying"]
 
-# A sparse product takes about 40 times as long per entry of the result, and nnz² entries a row.
+# A sparse product needs nnz² multiplications for a row, each about 40 times slower than those of a
+# dense product. Above this share of entries other than 0, dense blocks are faster.
 DENSE_SHARE = 0.15
 
 
 def worth_densifying(data: RankingData) -> bool:
-    """Tell whether dense blocks of whole queries beat sparse products for CSR X."""
+    """Tell whether dense blocks of whole queries are faster than sparse products for CSR X."""
     n_rows, n_features = data.X.shape
     longest = int(data.queries.sizes.max(initial=0))
     fits = longest * n_features * data.X.dtype.itemsize <= DENSE_BLOCK_BYTES
@@ -34,18 +35,19 @@ def worth_densifying(data: RankingData) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class SparseGram:
-    """``XᵀLX = Xᵀ diag(degree) X − Sᵀ Ω S`` of CSR rows, S the sums of v·x per level, as factors.
+    """The factors of ``XᵀLX = Xᵀ diag(degree) X − Sᵀ Ω S`` for CSR rows.
 
-    Sparsity is kept, where centring would fill every row. Kept and dropped pairs need sums per
-    query and level alone.
+    S are the sums of v·x over the rows of each level, that is, of each label in each query. The
+    factors stay sparse, whereas centring would fill every row. Kept and dropped pairs need only
+    the sums per query and per level.
 
     Attributes
     ----------
     products : list of (sign, A, B)
-        Sparse matrices of n_columns columns, of which ``Σ sign AᵀB`` is the Gram matrix. The first
-        is the one from which the others subtract.
+        Sparse matrices of n_columns columns. The Gram matrix is ``Σ sign AᵀB``. The others are
+        subtracted from the first product.
     pair_weight : float
-        Σ W.
+        Σ W, the sum of all pair weights.
     has_weight : ndarray of shape (n_queries,), bool
         The queries in which W is not 0.
     """
@@ -62,7 +64,7 @@ class SparseGram:
         *,
         targets: NDArray[np.float64] | None = None,
     ) -> SparseGram:
-        """Make the factors of the columns of X, and of `targets` (n_rows, n_targets) after them."""
+        """Make the factors for the columns of X, followed by `targets` (n_rows, n_targets)."""
         rows = data.X.astype(np.float64, copy=False)
         if targets is not None:
             rows = scipy.sparse.hstack([rows, targets], format="csr")
@@ -110,9 +112,9 @@ class SparseGram:
         return cls(products, float(factor @ pair_weight), factor * pair_weight > 0)
 
     def diagonal(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the diagonal, and the size of what was subtracted: O(nnz) each (n_columns,).
+        """Return the diagonal and the size of what was subtracted, each (n_columns,), in O(nnz).
 
-        What is left of a feature that does not vary is rounding error of that size.
+        For a feature that does not vary, the diagonal is rounding error of this size.
         """
         parts = [
             sign * np.asarray(A.multiply(B).sum(axis=0)).ravel() for sign, A, B in self.products
@@ -120,7 +122,10 @@ class SparseGram:
         return np.sum(parts, axis=0), parts[0]
 
     def matrix(self) -> NDArray[np.float64]:
-        """Return the Gram matrix, (n_columns, n_columns): O(Σ nnz(row)²) for the first product."""
+        """Return the Gram matrix, (n_columns, n_columns).
+
+        The first product takes O(Σ nnz(row)²) time.
+        """
         order = self.products[0][1].shape[1]
         sums = np.zeros((order, order))
         for sign, A, B in self.products:
@@ -144,15 +149,15 @@ def sparse_gram(
     Raises
     ------
     MemoryError
-        If they would not fit into the memory at hand.
+        If the Gram matrix and its temporaries would not fit into free memory.
     """
     n_features = data.X.shape[1]
-    memory.require(  # the result, a sparse product of its size, a difference
+    memory.require(  # room for the result, a sparse product of its size, and a difference
         f"the Gram matrix of {n_features} features, with its temporaries,",
         6 * 8.0 * (n_features + 1) ** 2,
         "use fewer features",
     )
-    with np.errstate(over="ignore", invalid="ignore"):  # the caller looks
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
         factors = SparseGram.of(data, settings, targets=data.targets(settings, constant=constant))
     if varying is not None:
         _count_varying(data, settings.pairs is None, factors.has_weight, varying)
@@ -163,7 +168,7 @@ def _count_varying(
     data: RankingData, pointwise: bool, counted: NDArray[np.bool_], varying: NDArray[np.int64]
 ) -> None:
     X = data.X
-    if not X.has_canonical_format:  # duplicates are one entry
+    if not X.has_canonical_format:  # duplicate entries are added up
         X = X.copy()
         X.sum_duplicates()
     dtype: Any = np.int32 if X.indices.dtype == X.indptr.dtype == np.int32 else np.int64
@@ -181,7 +186,7 @@ def _count_varying(
 
 
 def _worth_multiplying(A: Any, B: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the rows of two sparse matrices, all or in dense blocks, as their product is faster."""
+    """Yield the rows of two sparse matrices: all at once, or in dense blocks if that is faster."""
     n_rows, n_columns = A.shape
     if A.nnz <= DENSE_SHARE * n_rows * n_columns:
         yield A, B
@@ -221,7 +226,7 @@ def _omega_blocks(
     settings: PairSettings,
     y: NDArray[np.float64],
 ) -> Any:
-    """Return ω between the levels of every query, block-diagonal CSR of Σ levels² entries."""
+    """Return ω between the levels of every query: block-diagonal CSR with Σ levels² entries."""
     table = settings.levels(y)
     assert table is not None
     bounds = np.flatnonzero(np.diff(level_query, prepend=-1, append=-1))

@@ -1,4 +1,4 @@
-"""Scores of held-out rows from one decomposition: queries, folds, rows and pairs left out.
+"""Scores of held-out queries, folds, rows and pairs, computed from one decomposition.
 
-A part of `least_squares`, with the same rooms below it.
+This is a part of `least_squares` and may import the same folders.
 """

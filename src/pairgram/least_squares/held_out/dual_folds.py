@@ -1,4 +1,4 @@
-"""Folds held out of a kernel problem from its one decomposition."""
+"""Hold folds out of a kernel problem by means of its one decomposition."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Splits = Sequence[tuple[Rows, Rows]]
 def is_from_decomposition(
     data: RankingData, settings: PairSettings, ridge: RidgePath, splits: Splits
 ) -> bool:
-    """Tell whether `fold_scores` takes these splits.
+    """Tell whether `fold_scores` can take these splits.
 
-    Of a kernel problem, where the test rows of all splits are all rows once, the training rows all
-    the others, and the folds are whole queries, or of rows (pointwise), or of the rows of one query
-    whose pairs are kept.
+    It can if the problem is in dual form, every row is a test row exactly once, the training rows
+    of a split are all other rows, and the folds are either whole queries, or any rows of a
+    pointwise problem, or any rows of one query with kept pairs.
     """
     if not ridge.is_dual:
         return False
@@ -53,8 +53,9 @@ def fold_scores(
 ) -> list[Vector]:
     """Return the scores of every fold by the models of all other rows, for all alphas.
 
-    Those of refits, but for a constant for each fold of rows of one query, whose models come with
-    an intercept. NaN where they would be rounding error, as `leave_query_out`.
+    The scores are those of refits. For folds of rows of one query they differ from those of refits
+    by a constant for each fold, because these models have an intercept. Scores that would be
+    rounding error are NaN, as in `leave_query_out`.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ def fold_scores(
     ridge : RidgePath
         The decomposition of the dual system of all rows.
     splits : list of (training rows, test rows)
-        As `is_from_decomposition` wants them.
+        Splits for which `is_from_decomposition` is true.
     alphas : ndarray of shape (n_alphas,), descending, ≥ 0
     n_threads : int or None
 
@@ -78,9 +79,9 @@ def fold_scores(
 
     Notes
     -----
-    A fold B is a block of the hat matrix: ``(I − H_BB) x = residual_B`` for all alphas by conjugate
-    gradients, 4 n² flops for each alpha and step, where a refit of every fold costs 9 n³ each. For
-    rows of one query 8 n² bytes besides the decomposition.
+    A fold B is a block of the hat matrix. ``(I − H_BB) x = residual_B`` is solved for all alphas by
+    conjugate gradients, in 4 n² flops for each alpha and step. A refit of every fold would cost
+    9 n³ flops each. Rows of one query need 8 n² bytes besides the decomposition.
     """
     for number, (train, _) in enumerate(splits):
         data.require_training_pairs(settings, number, train)
@@ -98,9 +99,9 @@ def leave_out_of_all_rows(
     alphas: Vector,
     n_threads: int | None = None,
 ) -> Vector:
-    """Return the scores of every row without its query, for kept pairs of all rows.
+    """Return the scores of every row by models without its query, for kept pairs of all rows.
 
-    As `fold_scores` of a fold for every query: shape (n_alphas, n_rows).
+    These are the `fold_scores` with one fold per query, in an array of shape (n_alphas, n_rows).
     """
     tests = data.rows_of_queries()
     scores = np.empty((len(alphas), len(data.y)))
@@ -111,13 +112,13 @@ def leave_out_of_all_rows(
 
 
 def _of_one_query(data: RankingData, settings: PairSettings) -> bool:
-    """Tell whether the rows are one regression, of which the factor depends on their weight."""
+    """Tell whether the rows form one regression, whose factor depends on the weight of the rows."""
     one = data.as_scope(settings).queries.n_filled == 1
     return one and (settings.pairs is None or settings.kind == "kept")
 
 
 def _is_by_blocks(data: RankingData, settings: PairSettings, splits: Splits) -> bool:
-    """Tell whether the half-Laplacian has a block of its own for every fold."""
+    """Tell whether the half-Laplacian has a separate block for every fold."""
     queries = data.as_scope(settings).queries
     if settings.pairs is None and settings.weighting != "queries":
         return True
@@ -134,9 +135,10 @@ def _folds_of_rows(
     alphas: Vector,
     n_threads: int | None,
 ) -> list[Vector]:
-    """Ridge regression on rows, at the ridge ``alpha / c`` of the fold's training rows.
+    """Hold folds out of a ridge regression on rows.
 
-    The intercept is a direction without a ridge.
+    The ridge is ``alpha / c`` with the factor c of the fold's training rows. The intercept is a
+    direction without a ridge.
     """
     regression = RowRegression.of(data.as_scope(settings), settings, ridge)
     free, v = int(regression.intercept), data.v

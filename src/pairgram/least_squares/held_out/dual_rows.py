@@ -1,4 +1,4 @@
-"""Rows of a kernel problem in its eigenbasis, and their scores by models without their folds."""
+"""Score the rows of a kernel problem, in its eigenbasis, by models without their folds."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pairgram.problem.laplacian import without_features
 
 __all__ = ["fold_offsets", "scores_without_folds"]
 
+# Blocks of folds take about this many bytes in the basis.
 BLOCK_BYTES = 64 << 20
 
 
@@ -31,28 +32,29 @@ def scores_without_folds(
 ) -> Vector:
     """Return the scores of every row by the model without its fold, (n_alphas, n_rows).
 
-    From the decomposition of the problem of all rows, in blocks of folds.
+    They are computed in blocks of folds from the decomposition of the problem of all rows.
 
     Parameters
     ----------
     data : RankingData
-        In the dual: its features are the columns of K.
+        Data in dual form: their features are the columns of K.
     settings : PairSettings
     ridge : RidgePath
         The decomposition of the dual system of all rows.
     folds : list of ndarray of int64
-        Every row is in one of them; with the rows of whole queries, or, pointwise with a weighting
-        other than "queries", of any rows.
+        Every row is in exactly one fold. Folds must be whole queries, unless the problem is
+        pointwise with a weighting other than "queries".
     alphas : ndarray of shape (n_alphas,), descending, ≥ 0
     n_threads : int or None
 
     Notes
     -----
-    Time: 4 n² flops per alpha and conjugate gradient, and ``2 n² k`` for the k rows that the
-    Laplacian does not tell. Memory: some 64 MiB, or three times a fold's rows in the basis.
+    The time is 4 n² flops per alpha and step of conjugate gradients, and ``2 n² k`` for the k rows
+    that do not follow from the Laplacian. The memory is about 64 MiB, or three times a fold's rows
+    in the basis.
     """
     labelled = without_features(data).as_scope(settings)
-    if settings.pairs is None and settings.weighting != "queries":  # queries are only weights
+    if settings.pairs is None and settings.weighting != "queries":  # queries only give weights
         labelled = replace(
             labelled,
             queries=Queries(fold_offsets(folds), np.concatenate(folds)),
@@ -83,7 +85,7 @@ def scores_without_folds(
 
 
 def fold_offsets(folds: Sequence[Rows]) -> Rows:
-    """Return where every fold begins when they stand one after the other: (n_folds + 1,)."""
+    """Return the offsets of folds that stand one after the other, (n_folds + 1,)."""
     return np.cumsum([0, *map(len, folds)], dtype=np.int64)
 
 
@@ -95,9 +97,9 @@ def _rows_in_basis(
     largest: float,
     n_threads: int | None,
 ) -> Vector:
-    """Return z = K @ basis of whole queries, (n_rows, rank), by ``L z = basis Λ``.
+    """Return z = K @ basis for the rows of whole queries, (n_rows, rank), from ``L z = basis Λ``.
 
-    K is needed for a row of each query alone, and for those with little or no weight or pairs.
+    K is needed only for one row of each query, and for rows with little or no weight or pairs.
     """
     pivots, _, _ = _core.null_space(problem, largest=largest)
     pivot_rows = rows[pivots == np.arange(len(rows))]

@@ -1,4 +1,4 @@
-"""Scores of rows by models that have not seen them, for a whole ridge path."""
+"""Score rows by models that have not seen them, for all alphas of a ridge path."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ __all__ = [
     "split_scores",
 ]
 
+# Refits that would take more flops than this are refused.
 MAX_REFIT_FLOPS = 1e11
 
 
@@ -42,20 +43,20 @@ def leave_query_out(
 ) -> Vector:
     """Return the scores of every row by the model fitted without its query, (n_alphas, n_rows).
 
-    From one eigendecomposition of the whole data's statistics; for ``scope="global"`` by
-    subtracting each query's rows (pairs kept) or by refitting. NaN where the solution would be
-    rounding error: alpha below 1e-10 of the largest eigenvalue, in a direction that only the
-    query has.
+    The scores come from one eigendecomposition of the statistics of all rows. With
+    ``scope="global"`` each query's rows are subtracted (kept pairs), or the model is refitted.
+    A score is NaN if it would be rounding error. This happens if alpha is below 1e-10 of the
+    largest eigenvalue, in a direction that only the query has.
 
     Parameters
     ----------
     data : RankingData
     settings : PairSettings
     ridge : RidgePath
-        The decomposition of the statistics of all rows; its feature scaling is held fixed.
+        The decomposition of the statistics of all rows. Its feature scaling is kept.
     alphas : ndarray of shape (n_alphas,), descending, ≥ 0
     statistics : callable
-        Returns the statistics of all rows, which refits alone need.
+        Returns the statistics of all rows. Only refits need them.
     n_threads : int or None
 
     Raises
@@ -71,7 +72,7 @@ def leave_query_out(
         return scores_without_folds(data, settings, ridge, folds, alphas, n_threads)
     basis = ridge.basis
     nodes = linear_nodes(data.feature_map)
-    if nodes is not None and settings.pairs is not None:  # offsets change no difference
+    if nodes is not None and settings.pairs is not None:  # offsets cancel in differences
         data, basis = replace(data, feature_map=None), nodes.weights @ basis
     basis = np.ascontiguousarray(basis)
     scores = np.empty((len(alphas), len(data.y)))
@@ -95,7 +96,7 @@ def leave_query_out(
 
 
 def require_leave_query_out(data: RankingData, settings: PairSettings) -> None:
-    """Raise the ValueError of `leave_query_out`, from the labels alone."""
+    """Raise the ValueError of `leave_query_out`; only the labels are looked at."""
     if settings.joins_all_rows:
         return
     if data.has_pairs(settings).sum() < 2:
@@ -115,15 +116,16 @@ def leave_row_out(
 ) -> Vector:
     """Return the scores of every row of one query by the model fitted without the row.
 
-    Models without each row have different origins, so pairwise scores are taken from the training
-    mean: ``wᵀ(x_i − mean(X))`` over the other rows. (Their mean label, which falls as the label
-    of the row left out rises, would order the rows backwards where the ridge is large.) Shape
-    (n_alphas, n_rows).
+    The result has shape (n_alphas, n_rows). The parameters are those of `leave_query_out`.
 
-    With pairs kept, one pairwise query is ridge regression with an unpenalised intercept at
-    ``alpha / (V − v_i)``, whose leave-one-out residual is exact by the hat matrix; pointwise rows
-    likewise without the intercept. Otherwise every row is a refit. Parameters as those of
-    `leave_query_out`.
+    Models without each row have different origins. The score of a row is therefore
+    ``wᵀ(x_i − mean(X))``, with the mean over the other rows. (The mean label of the other rows is
+    not added. It falls as the label of the row left out rises, and would reverse the order of the
+    rows if the ridge is large.)
+
+    With kept pairs, one query is ridge regression at ``alpha / (V − v_i)`` with an intercept that
+    has no ridge, and the hat matrix gives its exact leave-one-out residuals. For pointwise rows the
+    same holds without the intercept. For other pairs, the model is refitted for every row.
     """
     if settings.kind in ("none", "kept"):
         return RowRegression.of(data, settings, ridge).leave_one_out(alphas)
@@ -151,17 +153,18 @@ def split_scores(
 ) -> list[Vector]:
     """Return the scores of every split's test rows by models of its training rows.
 
-    A split whose test rows are whole queries, and whose training rows are all the others, costs
-    only the statistics of its test rows, which are subtracted from those of all.
+    If the test rows of a split are whole queries and the training rows are all other rows, only the
+    statistics of the test rows are computed, and subtracted from those of all rows.
 
     Parameters
     ----------
     data : RankingData
-    total : Pairgram
+    total : Pairgram or DualGram
         The statistics of all rows.
     splits : iterable of (training rows, test rows)
     coefs_of : callable
-        Takes the statistics of the training rows, returns models of shape (n_models, n_features).
+        Takes the statistics of the training rows, and returns models of shape (n_models,
+        n_features).
     n_threads : int or None
 
     Returns
@@ -198,13 +201,14 @@ def _leave_global_query_out(
 
 
 def flops_of_refits(n_rows: int, n_features: int, settings: PairSettings, n_refits: int) -> float:
-    """Return about how many flops it takes to fit a model `n_refits` times without some rows."""
-    rows_read = n_rows if settings.kind == "kept" else n_refits * n_rows  # else subtracted
+    """Return the approximate number of flops of fitting a model `n_refits` times."""
+    # With kept pairs all rows are read only once, since held-out rows are subtracted.
+    rows_read = n_rows if settings.kind == "kept" else n_refits * n_rows
     return float(n_features) ** 2 * (rows_read + n_refits * 10.0 * n_features) if n_refits else 0.0
 
 
 def refuse_long_refits(data: RankingData, settings: PairSettings, n_refits: int, what: str) -> None:
-    """Raise a ValueError where refits would take more than `MAX_REFIT_FLOPS`."""
+    """Raise a ValueError if refits would take more than `MAX_REFIT_FLOPS`."""
     n_rows, n_features = len(data.y), data.n_features
     flops = flops_of_refits(n_rows, n_features, settings, n_refits)
     if flops > MAX_REFIT_FLOPS:

@@ -1,4 +1,4 @@
-"""Leave-pair-out: the preference between two rows by the model that has seen neither."""
+"""Leave-pair-out: judge the order of two rows by the model that has seen neither."""
 
 from __future__ import annotations
 
@@ -32,8 +32,12 @@ from pairgram.problem.equal_rows import first_equal_rows
 __all__ = ["LEAVE_PAIR_OUT", "LeavePairOut"]
 
 LEAVE_PAIR_OUT = "leave-pair-out"
+# Differences of scores are computed in blocks of this many entries.
 BLOCK_ENTRIES = 1 << 20
-MAX_PRODUCTS = 32  # of all rows with all, one for every ridge; else pair by pair
+# Up to this many different ridges are solved by products of whole matrices. With more of them,
+# pairs are solved one by one.
+MAX_PRODUCTS = 32
+# Data that would take more flops than this are refused.
 MAX_FLOPS = 1e12
 
 
@@ -44,11 +48,11 @@ class LeavePairOut:
     Attributes
     ----------
     data : RankingData
-        Of one query, or of rows that all form pairs.
+        Rows of one query, or rows that all form pairs with each other.
     metric : Metric
         Pairwise accuracy.
     first_equal : ndarray of shape (n_rows,), int64
-        For each row the first that has the same values, with which it ties.
+        For each row, the number of the first row that has the same values. The two rows tie.
     n_threads : int or None
     """
 
@@ -59,7 +63,7 @@ class LeavePairOut:
 
     @classmethod
     def make(cls, data: RankingData, scoring: Any, n_threads: int | None) -> LeavePairOut:
-        """Check what is scored.
+        """Check the scoring, and find rows with equal values.
 
         Raises
         ------
@@ -85,7 +89,7 @@ class LeavePairOut:
         return replace(self, data=data)
 
     def require(self, settings: PairSettings, n_alphas: int, form: str) -> None:
-        """Raise a ValueError where there are several queries, or it would take too long."""
+        """Raise a ValueError if there are several queries, or if the work would take too long."""
         data = self.data
         n_queries = data.queries.n_filled
         if n_queries > 1 and settings.scope != "global":
@@ -100,7 +104,7 @@ class LeavePairOut:
             refuse_long_refits(data, settings, n_pairs, what)
         else:
             factors = _factors_without_pairs(data, settings)
-            # elementwise operations of single pairs take the time of about 30 flops of a product
+            # An elementwise operation on single pairs takes as long as 30 flops of a product.
             per_entry = 75.0 if factors is None else 2.0 * len(factors)
             n_rows, rank = len(data.y), data.n_features
             flops = per_entry * n_rows**2 * rank * n_alphas
@@ -112,7 +116,7 @@ class LeavePairOut:
                 )
 
     def n_matrices(self, settings: PairSettings) -> int:
-        """Return how many matrices of the rows' size `scores` takes in the dual, at most."""
+        """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
         if self._is_refitted(settings):
             return 0
         return 2 if _factors_without_pairs(self.data, settings) is not None else 3
@@ -123,7 +127,7 @@ class LeavePairOut:
     def judge_scores(
         self, settings: PairSettings, ridge: RidgePath, alphas: Vector, scores: Vector
     ) -> Judged:
-        """Not for pairs, whose rows have other scores in every pair."""
+        """Not available: a row has a different score in every pair."""
         raise NotImplementedError
 
     def judge_path(
@@ -136,12 +140,13 @@ class LeavePairOut:
     ) -> Judged:
         """Judge every alpha by the share of held-out pairs in the right order.
 
-        Of the pairs with different labels, each with the product of its rows' weights, ``v`` times
-        that of the query; equal scores count ½. NaN where a held-out preference would be rounding
-        error, or where there is no such pair. The features stay as `ridge` scales them. There is no
-        standard deviation: pairs that share a row are not independent.
+        Only pairs with different labels count. The weight of a pair is the product of the weights
+        of its rows, each ``v`` times the weight of its query. Equal scores count ½. The share is
+        NaN if a difference of held-out scores would be rounding error, or if there is no pair. The
+        features stay scaled as in `ridge`. There is no standard deviation, because pairs that share
+        a row are not independent.
 
-        What `require` refuses should not come here.
+        Call `require` first.
         """
         if self._is_refitted(settings):
             shares = self._by_refits(statistics(), ridge, alphas)
@@ -150,17 +155,18 @@ class LeavePairOut:
         return Judged(shares, np.full(len(shares), np.nan))
 
     def _is_refitted(self, settings: PairSettings) -> bool:
-        if settings.kind == "none":  # a query that counts 1 in all gives its other rows more weight
+        # If a query has weight 1 in all, leaving rows out gives its other rows more weight.
+        if settings.kind == "none":
             return settings.weighting == "queries" and self.data.queries.n_filled > 1
         return settings.kind != "kept"
 
     @property
     def _weights(self) -> Vector:
-        """The weights of rows, of which those of a pair are a product."""
+        """The weights of rows. The weight of a pair is the product of those of its rows."""
         return self.data.v * self.data.query_weight_of_rows
 
     def _by_hat_matrix(self, settings: PairSettings, ridge: RidgePath, alphas: Vector) -> Vector:
-        """``f_B = (I − H_BB)⁻¹ (fit_B − H_BB y_B)`` for every pair B of rows."""
+        """Use ``f_B = (I − H_BB)⁻¹ (fit_B − H_BB y_B)`` for every pair B of rows."""
         v, y = self._weights, self.data.y
         pairs = _HeldOut.of(RowRegression.of(self.data, settings, ridge))
         counts = _Counts.of(self, settings, ridge, alphas)
@@ -185,18 +191,20 @@ class LeavePairOut:
 
 @dataclass(frozen=True, eq=False)
 class _Counts:
-    """Weights of pairs, and of those in the right order, for every alpha.
+    """The weight of all pairs, and of those in the right order, for every alpha.
 
     Attributes
     ----------
     ties : PathTies
-        Pairs are added for its alphas, the first before the others.
+        Pairs must be added for its first alpha before the others.
     weights : ndarray of shape (n_rows,)
+        Weights of rows.
     first_equal : ndarray of shape (n_rows,), int64
         Rows with the same values have the same number.
     tied : ndarray of shape (n_rows, n_rows), bool
-        Pairs whose difference at the first alpha is rounding error.
+        The pairs whose difference at the first alpha is rounding error.
     right, weight : ndarray of shape (n_models,)
+        The weight of the pairs in the right order, and of all pairs.
     """
 
     ties: PathTies
@@ -210,7 +218,7 @@ class _Counts:
     def of(
         cls, held_out: LeavePairOut, settings: PairSettings, ridge: RidgePath, alphas: Vector
     ) -> _Counts:
-        """Count pairs of the rows of `held_out`."""
+        """Return empty counts for the rows of `held_out`."""
         ties = PathTies.of(held_out.data, settings, ridge, alphas)
         n_rows, n_models = len(held_out.data.y), len(ties.alphas)
         return cls(
@@ -223,7 +231,7 @@ class _Counts:
         )
 
     def add(self, at: int, i: NDArray[np.int64], j: NDArray[np.int64], differences: Vector) -> None:
-        """Add pairs of rows, of which i have the higher labels, and differences of their scores."""
+        """Add pairs of rows i and j by the differences of their scores; i has the higher label."""
         tied = np.abs(differences) <= self.ties.of_pairs(at)
         if at == 0:
             self.tied[i, j] = tied
@@ -236,7 +244,7 @@ class _Counts:
         self.weight[at] += weights.sum()
 
     def shares(self) -> Vector:
-        """Return the share of pairs in the right order for every alpha that was wanted."""
+        """Return the share of pairs in the right order, for every requested alpha."""
         known = self.weight > 0
         out = np.full(len(known), np.nan)
         np.divide(self.right, self.weight, out=out, where=known)
@@ -244,7 +252,7 @@ class _Counts:
 
 
 def _factors_without_pairs(data: RankingData, settings: PairSettings) -> Vector | None:
-    """Return the distinct factors of the objective without a pair of rows; None: many."""
+    """Return the different factors of objectives without a pair of rows, or None if too many."""
     data = in_one_query(data)
     levels = np.unique(data.v)
     if len(levels) > MAX_PRODUCTS:
@@ -261,11 +269,11 @@ class _HeldOut:
     z: Vector
     v: Vector
     y: Vector
-    values: Vector | None  # the distinct factors of the objective without a pair; None: many
+    values: Vector | None  # as `_factors_without_pairs` returns them
 
     @classmethod
     def of(cls, regression: RowRegression) -> _HeldOut:
-        """Map the rows."""
+        """Prepare the systems: map all rows into the basis."""
         data, v = regression.data, regression.data.v
         z = np.empty((len(v), len(regression.eigenvalues)))
         for rows in blocks_of_rows(*z.shape):
@@ -274,7 +282,7 @@ class _HeldOut:
         return cls(regression, z, v, regression.settings.targets(data.y), values)
 
     def differences(self, alpha: float) -> Iterator[tuple[NDArray[np.int64], Vector]]:
-        """Yield rows i and ``f_i − f_j`` without i and j for every j, (n_rows of i, n_rows)."""
+        """Yield rows i, and ``f_i − f_j`` by the model without i and j, (len(i), n_rows)."""
         n_rows = len(self.v)
         step = 1 if self.values is None else max(1, BLOCK_ENTRIES // n_rows)
         scratch = np.empty_like(self.z if self.values is None else self.z[:0])
@@ -296,7 +304,7 @@ class _HeldOut:
             yield rows, out
 
     def _solved(self, rows: NDArray[np.int64], inverse: Vector) -> Vector:
-        """Solve for the pairs of rows i with all j; `inverse` is (rank,), or a row for every j."""
+        """Solve for pairs of rows i with all j; `inverse` has shape (rank,) or (n_rows, rank)."""
         z, v, y, projection = self.z, self.v, self.y, self.regression.projection
         both = self.regression.intercept / self.regression.weight
         of_j = z * inverse

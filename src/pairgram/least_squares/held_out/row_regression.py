@@ -1,4 +1,4 @@
-"""Rows of one query as ridge regression, from which rows are held out by the hat matrix."""
+"""Treat the rows of one query as ridge regression, and hold rows out by its hat matrix."""
 
 from __future__ import annotations
 
@@ -18,33 +18,38 @@ from pairgram.problem.data import RankingData
 
 __all__ = ["SMALLEST_PIVOT", "RowRegression", "blocks_of_rows", "factors_without", "in_one_query"]
 
+# Blocks of rows take about this many bytes.
 BLOCK_BYTES = 32 << 20
-SMALLEST_WEIGHT = 1e-10  # beside the largest: below, L z is rounding error
-SMALLEST_PIVOT = 5e-11  # of I − H: below, what is held out is rounding error
+# L z is rounding error for rows whose weight is below this share of the largest.
+SMALLEST_WEIGHT = 1e-10
+# Held-out scores are rounding error if a pivot of I − H is below this.
+SMALLEST_PIVOT = 5e-11
 
 
 @dataclass(frozen=True, eq=False)
 class RowRegression:
-    """One query's kept pairs, or rows on their own, as ridge regression on rows.
+    """The kept pairs of one query, or pointwise rows, as ridge regression on rows.
 
-    With pairs kept the objective is ``c Σ v (y − f − b)² + alpha ‖w‖²`` with an intercept b that
-    has no ridge, and pointwise the same without it. The factor c depends on the weight of the rows:
-    without some of them the ridge is ``alpha / c``, and the rest follows from the hat matrix
+    With kept pairs the objective is ``c Σ v (y − f − b)² + alpha ‖w‖²`` with an intercept b that
+    has no ridge. Pointwise rows have the same objective without b. The factor c depends on the
+    weight of the rows. If some of them are left out, the ridge is ``alpha / c`` with the c of the
+    others, and the scores follow from the hat matrix
     ``H_ij = (1/V + z_iᵀ (Λ + alpha/c)⁻¹ z_j) v_j``.
 
     Attributes
     ----------
     data : RankingData
-        One query; where its rows were of several, their weights hold those of the queries.
+        Rows of one query. If they came from several queries, the row weights include the query
+        weights.
     settings : PairSettings
     ridge : RidgePath
-        Of the problem of all rows.
+        The path of the problem of all rows.
     eigenvalues, projection : ndarray of shape (rank,)
-        Its, over the factor: those of ``Σ v z zᵀ``.
+        Those of `ridge`, divided by the factor. They belong to ``Σ v z zᵀ``.
     factor : float
-        c of all rows.
+        The factor c of all rows.
     mean_y : float
-        0 without an intercept.
+        The mean target; 0 without an intercept.
     weight : float
         V, the sum of the row weights.
     """
@@ -60,9 +65,10 @@ class RowRegression:
 
     @classmethod
     def of(cls, data: RankingData, settings: PairSettings, ridge: RidgePath) -> RowRegression:
-        """Make it of the decomposed problem of all rows, some of which count.
+        """Make the regression from the decomposed problem of all rows.
 
-        Of one query, or of pointwise rows of several, whose weights count rows (not "queries").
+        The rows are of one query, or pointwise rows of several queries with a weighting other than
+        "queries".
         """
         data = in_one_query(data)
         v, y = data.v, settings.targets(data.y)
@@ -82,15 +88,15 @@ class RowRegression:
 
     @property
     def intercept(self) -> bool:
-        """Whether there is one."""
+        """Whether the regression has an intercept: it does with kept pairs."""
         return self.settings.pairs is not None
 
     def features(self, rows: Rows | slice) -> Vector:
-        """Return rows in the basis, from the mean: z, (n_rows, rank)."""
+        """Return z, (n_rows, rank): the rows in the basis, measured from their mean."""
         if not self.ridge.is_dual:
             return self._products(rows)
-        # L z = factor · v (z − mean) in the dual, where a product with the basis has lost half of
-        # its digits for a small eigenvalue.
+        # In the dual form z follows from L z = factor · v (z − mean). A product with the basis
+        # would lose half of the digits for a small eigenvalue.
         v = self.data.v[rows]
         told = v > SMALLEST_WEIGHT * self.data.v.max()
         z = self.ridge.rows_of_laplacian(rows)
@@ -114,17 +120,17 @@ class RowRegression:
         return np.asarray((X - self._mean_x) @ self.ridge.basis)
 
     def factors_without(self, weights: Vector) -> Vector:
-        """Return c for the rows that are left, given the weights of those held out.
+        """Return the factor c of the remaining rows, given the weights of the rows held out.
 
-        0 where no pair is left: the model is then constant.
+        It is 0 if no pair is left. The model is then constant.
         """
         return factors_without(self.data, self.settings, weights)
 
     def leave_one_out(self, alphas: Vector) -> Vector:
         """Return the scores of every row by the model without it, (n_alphas, n_rows).
 
-        ``(fit_i − H_ii y_i) / (1 − H_ii)``, with an intercept less the mean label of the other
-        rows; NaN where that is rounding error. Rows are taken in blocks.
+        The score is ``(fit_i − H_ii y_i) / (1 − H_ii)``. With an intercept, the mean label of the
+        other rows is subtracted. A score that would be rounding error is NaN.
         """
         v, y, n_rows = self.data.v, self.settings.targets(self.data.y), len(self.data.y)
         scores = np.zeros((len(alphas), n_rows))
@@ -155,7 +161,7 @@ def blocks_of_rows(n_rows: int, n_features: int) -> Iterator[slice]:
 
 
 def in_one_query(data: RankingData) -> RankingData:
-    """Return rows of several queries as one, where the weights of queries are those of rows."""
+    """Return the rows of all queries as one query; query weights become part of row weights."""
     if data.queries.n_filled <= 1:
         return data
     return replace(
@@ -167,7 +173,7 @@ def in_one_query(data: RankingData) -> RankingData:
 
 
 def factors_without(data: RankingData, settings: PairSettings, weights: Vector) -> Vector:
-    """Return c for the rows of one query that are left, given the weights of those held out."""
+    """Return the factor c of the remaining rows of a query, given the weights of those held out."""
     weight = data.v.sum()
     left = weight - weights
     left = np.where(left > 1e-14 * weight, left, 0.0)
@@ -175,7 +181,7 @@ def factors_without(data: RankingData, settings: PairSettings, weights: Vector) 
 
 
 def _objective_factor(data: RankingData, settings: PairSettings, weight: Vector) -> Vector:
-    """What multiplies Σ v (y − f − b)² in the objective of one query, by the weight of its rows."""
+    """Return the factor of Σ v (y − f − b)² in the objective of a query, given its weight."""
     inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
     ones = np.where(weight > 0, 1.0, 0.0)
     if settings.pairs is None:

@@ -1,4 +1,4 @@
-"""Held-out scores along a ridge path, judged: by queries, rows, splits or a validation set."""
+"""Judge the models of a ridge path by held-out queries, rows, splits or a validation set."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["HeldOut", "HeldOutRows", "is_cheap"]
 
 
 class HeldOut(Protocol):
-    """What holds rows out of a ridge problem and judges their scores."""
+    """The interface of objects that hold rows out of a ridge problem and judge their scores."""
 
     @property
     def data(self) -> RankingData:
@@ -52,15 +52,18 @@ class HeldOut(Protocol):
         """Raise the ValueErrors of `judge_path`, from the labels and the sizes alone."""
 
     def n_matrices(self, settings: PairSettings) -> int:
-        """Return how many matrices of the rows' size `judge_path` takes in the dual, at most."""
+        """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
 
     def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
-        """Return the splits to be fitted one by one, whose scores `judge_scores` judges."""
+        """Return the splits that need one fit each, for `judge_scores`; None if there are none."""
 
     def judge_scores(
         self, settings: PairSettings, ridge: RidgePath, alphas: Vector, scores: Vector
     ) -> Judged:
-        """Judge the scores of the test rows of `refits`, (n_models, n_rows), at `at`'s ridges."""
+        """Judge the scores of the test rows of `refits`, (n_models, n_rows).
+
+        The models are those at the ridges ``PathTies.of(...).alphas``.
+        """
 
     def judge_path(
         self,
@@ -75,7 +78,7 @@ class HeldOut(Protocol):
 
 @dataclass(frozen=True)
 class HeldOutRows:
-    """Holds out what a `Judge` says, as cheaply as the identities of least squares allow.
+    """Holds out the rows that a `Judge` says, by the identities of least squares where they hold.
 
     Attributes
     ----------
@@ -111,14 +114,14 @@ class HeldOutRows:
             leave_out.require_leave_query_out(self.data, settings)
 
     def n_matrices(self, settings: PairSettings) -> int:
-        """Return how many matrices of the rows' size `judge_path` takes in the dual, at most."""
+        """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
         if settings.kind not in ("none", "kept") or self.judge.validation is not None:
             return 0
         rows_of_one = self.judge.splits is not None and self.data.queries.n_filled == 1
         return int(_of_all_rows(settings) or rows_of_one)
 
     def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
-        """Return the splits to be fitted one by one, whose scores `judge_scores` judges."""
+        """Return the splits that need one fit each, for `judge_scores`; None if there are none."""
         splits = self.judge.splits
         if splits is None or is_from_decomposition(self.data, settings, ridge, splits):
             return None
@@ -127,17 +130,17 @@ class HeldOutRows:
     def judge_scores(
         self, settings: PairSettings, ridge: RidgePath, alphas: Vector, scores: Vector
     ) -> Judged:
-        """Judge the held-out scores of the models of ridges, at the ridges of `ties`.
+        """Judge the models of all ridges by their held-out scores.
 
         Parameters
         ----------
         settings : PairSettings
         ridge : RidgePath
-            Of all rows.
+            The path of all rows.
         alphas : ndarray of shape (n_alphas,), descending
-            The ridges that are judged.
+            The ridges to be judged.
         scores : ndarray of shape (n_models, n_held_out_rows), float64
-            Of the models at the ridges ``PathTies.of(...).alphas``.
+            Scores by the models at the ridges ``PathTies.of(...).alphas``.
         """
         ties = PathTies.of(self.data, settings, ridge, alphas)
         queries = self.judge.scored.queries
@@ -160,9 +163,9 @@ class HeldOutRows:
             The decomposition of the statistics of all rows.
         alphas : ndarray of shape (n_alphas,), descending
         statistics : callable
-            Returns the statistics of all rows, which refits alone need.
+            Returns the statistics of all rows. Only refits need them.
         coefs : callable
-            Takes what `ridge` solves to the coefficients of the validation set's features.
+            Maps solutions of `ridge` to coefficients for the features of the validation set.
         """
         at = PathTies.of(self.data, settings, ridge, alphas).alphas
         scores = self._scores(settings, ridge, at, statistics, coefs)
@@ -192,10 +195,10 @@ class HeldOutRows:
 
 
 def is_cheap(data: RankingData, settings: PairSettings, form: str) -> bool:
-    """Tell whether leaving out every query, or every row of one query, is exact and cheap.
+    """Tell whether it is exact and cheap to leave out every query, or every row of one query.
 
-    It is where the identities of least squares hold; where each model is a refit, if these take at
-    most `leave_out.MAX_REFIT_FLOPS`.
+    It is if the identities of least squares hold, or if all refits together take at most
+    `leave_out.MAX_REFIT_FLOPS`.
     """
     if data.queries.n_filled == 1:
         n_refits = 0 if settings.kind in ("none", "kept") else len(data.y)
@@ -211,5 +214,5 @@ def is_cheap(data: RankingData, settings: PairSettings, form: str) -> bool:
 
 
 def _of_all_rows(settings: PairSettings) -> bool:
-    """Tell whether kept pairs of all rows are one regression on rows."""
+    """Tell whether the kept pairs of all rows are one regression on rows."""
     return settings.joins_all_rows and settings.kind == "kept"

@@ -1,4 +1,4 @@
-"""Ties of held-out scores: rows that a model without their query cannot tell apart."""
+"""Find ties of held-out scores: rows that a model without their query cannot tell apart."""
 
 from __future__ import annotations
 
@@ -18,39 +18,44 @@ __all__ = [
     "PathTies",
 ]
 
-# Four times the largest error seen beside refits with 60 digits.
+# This is four times the largest error that was seen in comparison with refits of 60 digits.
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 # The statistics of float32 rows are summed in float32 within a block, and in float64 over blocks.
 ROUNDING_OF_FLOAT32 = float(np.finfo(np.float32).eps) / 16
-SMALLEST_SHARE = 1e-200  # of λ_max, that a ridge counts as
-LARGEST_SHARE = 1e-4  # of the range, as in compiled code: scores further apart never tie
+# A smaller ridge counts as this share of λ_max.
+SMALLEST_SHARE = 1e-200
+# Scores that are further apart than this share of the range never tie. Compiled code has the same
+# constant.
+LARGEST_SHARE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
 class PathTies:
-    """Finds rows of a query that tie in the models of a ridge path, whatever the ridge.
+    """Finds rows of a query that tie in all models of a ridge path.
 
-    A row that no other query tells from another, such as one that differs from it in columns that
-    only this query has, ties with it in every model without the query. The hold-out identities give
-    such rows scores that differ by rounding errors, which depend on the labels that were held out.
-    The errors are at most ``64 ε (λ_max / alpha · (s + r) + r + m)``, with s the largest range of
-    the targets of a query, r the range and m the largest size of the scores of this query. Where
-    alpha is λ_max or more they are so small that no two scores are that close by chance: there the
-    ties are found, and by models of smaller ridges they are confirmed: there scores that are
-    further apart than 1e-4 of ``s + r`` never tie.
+    Two rows tie in every model without their query if no other query tells them apart. Rows that
+    differ only in columns that vary in no other query are an example. The hold-out identities give
+    such rows scores that differ by rounding errors, which depend on the held-out labels. The errors
+    are at most ``64 ε (λ_max / alpha · (s + r) + r + m)``. Here s is the largest range of the
+    targets of a query, r is the range of the scores of this query, and m is the largest size of its
+    scores.
+
+    If alpha is at least λ_max, this bound is so small that no two scores are that close by chance.
+    Ties are found at such an alpha. The models of smaller ridges confirm them; there, scores that
+    are further apart than ``1e-4 (s + r)`` never tie.
 
     Attributes
     ----------
     alphas : ndarray of shape (n_models,), descending
-        The ridges to hold out at. The first is at least λ_max, and is added where need be.
+        The ridges at which to hold out. The first is at least λ_max; it is added if necessary.
     n_added : int
-        How many of them were added: 0 or 1.
+        The number of ridges that were added: 0 or 1.
     largest : float
         λ_max.
     spread : float
-        s; of pointwise settings the largest size of the targets.
+        s. For pointwise settings it is the largest size of the targets.
     rounding : float
-        64 ε; for statistics of float32 rows ε / 16 of float32.
+        64 ε. For statistics of float32 rows it is ε / 16 of float32.
     """
 
     alphas: Vector
@@ -63,7 +68,7 @@ class PathTies:
     def of(
         cls, data: RankingData, settings: PairSettings, ridge: RidgePath, alphas: Vector
     ) -> PathTies:
-        """Choose the ridges at which rows of `data` are to be held out, given those wanted."""
+        """Choose the ridges at which rows of `data` are held out, given the requested ones."""
         largest = float(ridge.eigenvalues.max(initial=0.0))
         n_added = int(not alphas[0] >= largest)
         return cls(
@@ -76,24 +81,24 @@ class PathTies:
 
     @property
     def _ratios(self) -> Vector:
-        """Return ``λ_max / alpha``, (n_models,), finite for a ridge of 0 too."""
+        """Return ``λ_max / alpha``, (n_models,); it is finite for a ridge of 0 too."""
         least = max(SMALLEST_SHARE * self.largest, float(np.finfo(np.float64).tiny))
         return self.largest / np.maximum(self.alphas, least)
 
     def of_pairs(self, model: int) -> float:
-        """Return how large the rounding error of a difference of two held-out scores may be."""
+        """Return the largest rounding error of a difference of two held-out scores."""
         share = self.rounding * float(self._ratios[model])
         return 2 * min(share, LARGEST_SHARE) * self.spread
 
     def join(self, scores: Vector, queries: Queries, n_threads: int | None) -> Vector:
-        """Return the scores of the ridges that were wanted, (n_alphas, n_rows), ties joined.
+        """Return the scores at the requested ridges, (n_alphas, n_rows); ties get equal scores.
 
         Parameters
         ----------
         scores : ndarray of shape (n_models, n_rows), float64
-            Changed in place.
+            The scores at all ridges. They are changed in place.
         queries : Queries
-            Of the rows that were held out.
+            The queries of the held-out rows.
         n_threads : int or None
         """
         scores = np.ascontiguousarray(scores)
@@ -110,7 +115,7 @@ class PathTies:
 
 
 def _rounding(data: RankingData, ridge: RidgePath) -> float:
-    """Return the rounding errors of held-out scores, relative to what `PathTies` says."""
+    """Return the value of `PathTies.rounding`."""
     single = data.dtype == np.float32 and not ridge.is_dual
     return ROUNDING_OF_FLOAT32 if single else ROUNDING
 
