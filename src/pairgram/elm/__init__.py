@@ -1,4 +1,4 @@
-"""Extreme learning machines: pointwise and pairwise, and ELMRank, which averages draws of nodes.
+"""Extreme learning machines: pointwise, pairwise, and ELMRank, which averages draws of nodes.
 
-Imports `least_squares` and every room below it, not `svm`.
+This folder may import `least_squares` and every folder below it, but not `svm`.
 """

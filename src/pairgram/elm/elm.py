@@ -1,4 +1,4 @@
-"""Extreme learning machines for ranking: least squares on random nodes, or in a kernel's space."""
+"""Extreme learning machines for ranking: least squares on random nodes, or with a kernel."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from pairgram.preferences.pairs import Pairs, PairSettings
 
 __all__ = ["PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"]
 
-# The grid of Zong and Huang, §5.2.
+# This is the grid of Zong and Huang, §5.2.
 CS = 2.0 ** np.arange(-30, 21, 2)
 
 
 class _ELM:
-    """What the machines share: nodes or a kernel, and pairs within queries that count 1."""
+    """What the machines share: nodes or a kernel, and pairs within queries of weight 1."""
 
     pairs: Any
     n_nodes: int
@@ -43,7 +43,7 @@ class _ELM:
         return PairSettings(pairs)
 
     def _shared_parameters(self) -> dict[str, Any]:
-        """Return the parameters of the machine but for C, as a file holds them."""
+        """Return the parameters of the machine, except C, as a model file holds them."""
         machine = PairwiseELM if self._pairwise else PointwiseELM
         names = set(machine._get_param_names()) - {"C"}
         parameters = {name: getattr(self, name) for name in names}
@@ -81,35 +81,39 @@ class PointwiseELM(_Machine):
     Parameters
     ----------
     C : float > 0, default=1.0
-        Weight of the errors against ``‖β‖²``.
+        Weight of the errors relative to ``‖β‖²``.
     n_nodes : int ≥ 1, default=1000
-        Number of nodes, if there is no kernel.
+        Number of nodes. It has no effect with a kernel.
     activation : str, callable, or sequence of these, default="linear"
-        Of the nodes: see `RandomNodes`. Linear nodes cost as much as the inputs, whatever their
-        number.
+        Activation of the nodes; see `RandomNodes`. Any number of linear nodes costs only as much as
+        the inputs.
     weight_range, bias_range : (float, float), default=(-1, 1) and (0, 1)
-        Of the nodes' uniform parameters.
+        The ranges from which weights and biases of the nodes are drawn uniformly.
     kernel : {"linear", "rbf", "polynomial", "laplacian", "tanimoto", "minmax", "precomputed"}, \
 callable or None, default=None
-        Instead of nodes; see `kernel_matrix`. With "linear" the model is linear in the inputs and
-        is solved there for any number of rows; with "precomputed", X is the matrix of the kernel
-        between rows and training rows.
+        A kernel in place of nodes; see `kernel_matrix`. With "linear" the model is linear in the
+        inputs. With "precomputed", X holds the kernel values between the rows and the training
+        rows.
     gamma, degree, coef0 : float or None, int, float, default=None, 3, 1.0
-        Of the kernel.
+        Parameters of the kernel.
     form : {"auto", "primal", "dual"}, default="auto"
-        Solve a system of the size of the nodes or inputs, or of the rows. "auto" takes the smaller;
-        both give the same scores. Kernels other than "linear" have the dual alone.
+        "primal" solves a system with one unknown per node or input, "dual" one with one unknown per
+        row. Both give the same scores. "auto" takes the smaller system. Kernels other than "linear"
+        have only the dual form.
     random_state : int, RandomState, Generator or None, default=None
+        Seed or source of the random nodes.
     n_threads : int or None, default=None
+        As in `RankRLS`.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_coefficients,), float64
-        β of the nodes, weights of the inputs (``kernel="linear"``), or dual coefficients of the
-        support rows.
+        The output weights β of the nodes, the weights of the inputs (``kernel="linear"``), or the
+        dual coefficients of the support rows.
     feature_map_ : RandomNodes, KernelMap or None
-        What `coef_` multiplies: ``feature_map_.transform(X) @ coef_``.
+        The map whose outputs `coef_` multiplies: scores are ``feature_map_.transform(X) @ coef_``.
     form_ : {"primal", "dual"}
+        The form that was solved.
     n_features_in_, feature_names_in_, uses_qid_ :
         As in `RankRLS`.
 
@@ -119,12 +123,12 @@ callable or None, default=None
 
     Notes
     -----
-    Minimises ``‖β‖² + C Σ_i v_i (y_i − h(x_i)ᵀβ)²`` with v the sample weights: in the primal
-    ``β = (I/C + HᵀVH)⁻¹ HᵀVy``. There is no intercept beside the nodes' own.
+    Minimises ``‖β‖² + C Σ_i v_i (y_i − h(x_i)ᵀβ)²`` with the sample weights v. In the primal form
+    ``β = (I/C + HᵀVH)⁻¹ HᵀVy``. There is no intercept besides the biases of the nodes.
 
-    Nodes and kernels want features of like size: scale them to [0, 1], say. L nodes, or d inputs of
-    linear ones, cost n · L² + L³ flops, and the dual of a kernel n² · d + n³ and n² memory. A
-    single query is held out row by row in the search, see `RankRLSCV`.
+    Nodes and kernels need features of similar size; scale them to [0, 1], for instance. L nodes
+    cost n · L² + L³ flops; for linear nodes L is at most the number of inputs d. The dual form of a
+    kernel costs n² · d + n³ flops and n² memory.
 
     References
     ----------
@@ -180,9 +184,10 @@ class PairwiseELM(_Machine):
     Parameters
     ----------
     C : float > 0, default=1.0
-        Weight of the errors against ``‖β‖²``.
+        Weight of the errors relative to ``‖β‖²``.
     pairs : {"kept", "dropped", "gain", "absdiff"} or callable, default="kept"
-        Tied pairs kept (the paper) or dropped, or weighted: see `RankRLS`.
+        Weights of pairs: tied pairs are kept (as in the paper) or dropped, or pairs are weighted;
+        see `RankRLS`.
     n_nodes, activation, weight_range, bias_range, kernel, gamma, degree, coef0, form, \
 random_state, n_threads :
         As in `PointwiseELM`.
@@ -199,9 +204,10 @@ random_state, n_threads :
     Notes
     -----
     Minimises ``‖β‖² + C · ½ Σ_ij W_ij ((y_i − y_j) − (h(x_i) − h(x_j))ᵀβ)²`` over the ordered pairs
-    within queries, ``W_ij = v_i v_j ω(y_i, y_j)``: in the primal ``β = (I/C + HᵀLH)⁻¹ HᵀLy``, in
-    the dual ``Rᵀ (I/C + R K Rᵀ)⁻¹ R y`` with ``L = RᵀR``. This is `RankRLS` with ``alpha = 1/C`` on
-    the nodes. Scale features, as for `PointwiseELM`.
+    within queries, where ``W_ij = v_i v_j ω(y_i, y_j)``. The solution is
+    ``β = (I/C + HᵀLH)⁻¹ HᵀLy`` in the primal form, and ``Rᵀ (I/C + R K Rᵀ)⁻¹ R y`` with
+    ``L = RᵀR`` in the dual form. This is `RankRLS` with ``alpha = 1/C`` on the nodes. Scale the
+    features, as for `PointwiseELM`.
 
     References
     ----------
@@ -259,14 +265,14 @@ class _Search(_ELM, RidgeSearch):
         return combinations, 1 / self._checked_Cs()
 
     def _checked_Cs(self) -> Vector:
-        """Return the grid, in the caller's order."""
+        """Return the Cs, in the caller's order."""
         Cs = np.asarray(CS if self.Cs is None else self.Cs)
         if Cs.ndim != 1 or Cs.size == 0 or Cs.dtype.kind not in "iuf":
             raise ValueError(f"Cs must be a 1-d array of finite numbers > 0, got {self.Cs!r}")
         return np.array([check_C("Cs", C) for C in Cs.tolist()])
 
     def _chosen(self, candidates: Any, metric: Metric, given: Vector | None) -> dict[str, Any]:
-        """Return the attributes of the best candidate, by C in place of alpha."""
+        """Return the attributes of the best candidate, in terms of C in place of alpha."""
         fitted = super()._chosen(candidates, metric, given)
         Cs = self._checked_Cs()
         fitted["Cs_"] = Cs
@@ -288,7 +294,7 @@ class _Search(_ELM, RidgeSearch):
         return fitted
 
     def _parameters_to_save(self) -> dict[str, Any]:
-        """A model file holds the machine that was chosen."""
+        """Return the parameters of the chosen machine, which is what a model file holds."""
         chosen = {"C": self.C_, "gamma": self.gamma_}
         chosen |= {} if self.pairs is None else {"pairs": self.pairs_}
         return self._shared_parameters() | chosen
@@ -300,12 +306,12 @@ class PointwiseELMCV(_Search):
     Parameters
     ----------
     Cs : array-like of shape (n_Cs,), each > 0, or None, default=None
-        None: ``2^-30, 2^-28, …, 2^20``, as in the paper.
+        The values of C to choose from. None stands for ``2^-30, 2^-28, …, 2^20``, as in the paper.
     cv, scoring :
-        As in `RankRLSCV`: by default every query is held out in turn, exactly, or every row of a
-        single query.
+        As in `RankRLSCV`. By default every query is held out in turn, or every row of a single
+        query, and the scores are exact.
     gamma : float > 0 or None, or a list of such to choose from, default=None
-        None: ``1 / n_features``.
+        Parameter of the kernel. None stands for ``1 / n_features``.
     n_nodes, activation, weight_range, bias_range, kernel, degree, coef0, form, random_state, \
 n_threads :
         As in `PointwiseELM`.
@@ -313,22 +319,25 @@ n_threads :
     Attributes
     ----------
     C_ : float
-        The chosen C; of equally good ones the smallest.
+        The chosen C. If several are equally good, it is the smallest.
     gamma_ : float or None
-        The chosen one; None where there is no kernel that has one.
+        The chosen gamma; None unless the kernel has a gamma.
     best_score_ : float
-        Of a loss, such as "msd", the loss itself.
+        Mean held-out score of the chosen settings. If `scoring` is a loss, such as "msd", this is
+        the loss itself.
     best_index_ : int
         The row of `cv_results_` that was chosen.
     Cs_ : ndarray of shape (n_Cs,)
-        The grid, in the caller's order; the default ascends.
+        The values of C, in the caller's order. The default ascends.
     scores_ : ndarray of shape (n_Cs,)
         Mean held-out scores along `Cs_`.
     coef_path_ : ndarray of shape (n_Cs, n_coefficients)
+        Coefficients along `Cs_`.
     cv_results_ : dict
-        A row for every combination, in the columns that `RankRLSCV` names, with ``param_C``, and
-        ``param_gamma`` with a kernel that has one.
+        A row for every combination, in the columns that `RankRLSCV` names, with ``param_C`` in
+        place of alpha, and with ``param_gamma`` if the kernel has a gamma.
     scoring_ : Metric
+        The metric that judged the held-out scores.
     coef_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `PointwiseELM`.
 
@@ -402,7 +411,7 @@ n_threads :
     Attributes
     ----------
     pairs_ : str or callable
-        The chosen pairs; `cv_results_` has ``param_pairs`` besides.
+        The chosen pairs. `cv_results_` has the additional column ``param_pairs``.
     C_, gamma_, best_score_, best_index_, Cs_, scores_, coef_path_, cv_results_, scoring_, coef_, \
 feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `PointwiseELMCV`.

@@ -32,16 +32,18 @@ from pairgram.rankers.base import LinearRanker
 __all__ = ["ELMRank", "ELMRankCV"]
 
 Range = tuple[float, float]
-# The grids of Chen et al. 2014, §4.1.
+# These are the grids of Chen et al. 2014, §4.1.
 ALPHAS = np.array([1e1, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5])
 CS = np.exp2(np.arange(1.0, 26.0))
-HELD_OUT_BYTES = 64 << 20  # of held-out scores before they are averaged over draws
-# (number of features, ranges of the weights) -> for every range the nodes of every draw
+# Held-out scores of single draws take at most this many bytes before they are averaged.
+HELD_OUT_BYTES = 64 << 20
+# Takes the number of features and the ranges of the weights, and returns the nodes of every draw
+# for every range.
 DrawNodes = Callable[[int, list[Range]], list[list[RandomNodes]]]
 
 
 class _ELMRank(LinearRanker):
-    """What both share: the draws of nodes, and the model that averages their scores."""
+    """What ELMRank and its search share: draws of nodes, and a model that averages their scores."""
 
     pairs: Pairs
     scope: Scope
@@ -51,8 +53,8 @@ class _ELMRank(LinearRanker):
     bias_range: Range | None
     n_estimators: int
     random_state: Any
-    feature_map = None  # drawn by fit
-    _needs_queries = False  # its pairs are, by default, those of all rows
+    feature_map = None  # `fit` draws the nodes
+    _needs_queries = False  # by default all rows form pairs
     _file_kind = "ELMRank"
 
     def fit(
@@ -65,7 +67,7 @@ class _ELMRank(LinearRanker):
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
     ) -> Self:
-        """Fit the model; parameters and errors are those of `RankRLS.fit`."""
+        """Fit the model. Parameters and errors are those of `RankRLS.fit`."""
         return self._fit(X, y, (qid, group, sample_weight, query_weight))
 
     def _fit(self, X: Any, y: ArrayLike, weights: tuple[Any, ...], **options: Any) -> Self:
@@ -88,7 +90,7 @@ class _ELMRank(LinearRanker):
         sample_weight: ArrayLike | None,
         query_weight: ArrayLike | None,
     ) -> RankingData:
-        """Delimit rows; the objective is a mean, so that ratios of weights are all that counts."""
+        """Delimit rows. Weights are rescaled, since the objective depends only on their ratios."""
         data = super()._delimit(X, y, qid, group, sample_weight, query_weight)
         return replace(
             data,
@@ -97,7 +99,7 @@ class _ELMRank(LinearRanker):
         )
 
     def _check_parameters(self) -> None:
-        """Raise a ValueError that names a parameter which is not as described."""
+        """Raise a ValueError if a parameter is not as described; the message names it."""
         check_size("n_estimators", self.n_estimators)
         if not (isinstance(self.activation, str) or callable(self.activation)):
             raise ValueError(f"activation must be one name or callable, got {self.activation!r}")
@@ -108,11 +110,11 @@ class _ELMRank(LinearRanker):
         self._settings()
 
     def _ranges(self) -> list[Range]:
-        """Return the ranges of the weights to choose from."""
+        """Return the candidate ranges of the weights."""
         return [check_range("weight_range", self.weight_range)]
 
     def _bias_range(self, weight_range: Range) -> Range:
-        """Return the range of the biases beside one of the weights."""
+        """Return the range of the biases for a range of the weights."""
         if self.bias_range is not None:
             return check_range("bias_range", self.bias_range)
         if self.activation == "gaussian" and weight_range[0] < 0:
@@ -147,7 +149,7 @@ class _ELMRank(LinearRanker):
 
     @property
     def _is_batched(self) -> bool:
-        """Whether fits to small data can be answered together with others."""
+        """Whether compiled code can fit small problems side by side with others."""
         self._check_parameters()
         return True
 
@@ -160,7 +162,7 @@ class _ELMRank(LinearRanker):
         return parameters
 
     def _draw_nodes(self, n_features: int, ranges: list[Range]) -> list[list[RandomNodes]]:
-        """Return the fitted nodes of every draw, for every range; each draw has its own seed."""
+        """Return, for every range, the fitted nodes of every draw. Each draw has its own seed."""
         rng = generator(self.random_state)
         integers = rng.integers if isinstance(rng, np.random.Generator) else rng.randint
         seeds = integers(2**31 - 1, size=self.n_estimators)
@@ -187,7 +189,7 @@ class _ELMRank(LinearRanker):
         grids: list[Grid],
         uses_qid: bool,
     ) -> Steps:
-        """Fit the model of one (alpha, C) a target, and average it over the draws."""
+        """Fit one model, with its own alpha and C, to every target; average it over the draws."""
         answers = yield [
             Whole(
                 Coordinates(replace(data, feature_map=draw), small=True),
@@ -214,31 +216,36 @@ class ELMRank(_ELMRank):
     Parameters
     ----------
     alpha : float ≥ 0, default=1e-3
-        λ of the paper, a ridge on the mean over pairs.
+        Ridge, λ in the paper. The objective is a mean over pairs, so it does not depend on the
+        size of the data.
     C : float > 0, default=1024.0
-        Second regulariser 1/C, of the linear system.
+        1/C is the second regulariser, which is added to the linear system.
     pairs : {"kept", "dropped", "gain", "absdiff"} or callable, default="kept"
         As in `RankRLS`.
     scope : {"global", "query"}, default="global"
-        Pairs of all rows (the paper), or within queries.
+        "global": all rows form pairs with each other, as in the paper. "query": pairs are formed
+        within queries.
     n_nodes : int ≥ 1, default=100
+        Number of nodes of a draw.
     activation : str or callable, default="sigmoid"
         As in `RandomNodes`.
     weight_range : (float, float), default=(-1, 1)
-        Range of the nodes' weights. It matters; `ELMRankCV` chooses one.
+        Range of the nodes' weights. It has a large effect; `ELMRankCV` can choose it.
     bias_range : (float, float) or None, default=None
-        Range of the nodes' biases; None: `weight_range`. Gaussian nodes need positive ones.
+        Range of the nodes' biases. None takes `weight_range`. Gaussian nodes need positive biases.
     n_estimators : int ≥ 1, default=1
-        Independent draws of the nodes, whose scores are averaged (50 in the paper).
+        Number of independent draws of the nodes, whose scores are averaged. The paper has 50.
     random_state : int, RandomState, Generator or None, default=None
-        Every draw has a seed of its own from it.
+        Source of the seeds. Every draw has its own seed.
     n_threads : int or None, default=None
-        None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``.
+        Number of threads. None takes the CPUs that the process may use, but at most
+        ``OMP_NUM_THREADS``.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_estimators * n_nodes,), float64
-        Divided by `n_estimators`, so that ``feature_map_.transform(X) @ coef_`` is the mean score.
+        Output weights of the nodes, divided by `n_estimators`, so that
+        ``feature_map_.transform(X) @ coef_`` is the mean score of all draws.
     feature_map_ : RandomNodes
         The nodes of all draws.
     n_features_in_, feature_names_in_, uses_qid_ :
@@ -250,12 +257,12 @@ class ELMRank(_ELMRank):
 
     Notes
     -----
-    Per draw, with H the hidden values, L the Laplacian of the pair weights W and N = Σ_ij W_ij:
-    ``A = (2/N) HᵀLH + alpha I``, ``B = (2/N) HᵀLy``, ``β = (AᵀA + I/C)⁻¹ AᵀB``. For C → ∞ this
-    minimises ``(1/N) Σ_ij W_ij ((y_i − y_j) − (f_i − f_j))² + alpha ‖β‖²``. (In eq. 5 of the paper
-    ``λ I_m`` must be ``λ I_n``.) A is positive definite and shares its eigenvectors with HᵀLH, so β
-    is a damped ridge. n · n_nodes² + n_nodes³ flops a draw; H is not stored for long data. Inputs
-    should be scaled by the user, to [0, 1] say.
+    H are the outputs of the nodes, L is the Laplacian of the pair weights W, and N = Σ_ij W_ij. For
+    each draw, ``A = (2/N) HᵀLH + alpha I``, ``B = (2/N) HᵀLy``, and ``β = (AᵀA + I/C)⁻¹ AᵀB``. For
+    C → ∞ this minimises ``(1/N) Σ_ij W_ij ((y_i − y_j) − (f_i − f_j))² + alpha ‖β‖²``. (In eq. 5 of
+    the paper, ``λ I_m`` must be ``λ I_n``.) A is positive definite and has the eigenvectors of
+    HᵀLH, so β is the solution of a damped ridge. A draw costs n · n_nodes² + n_nodes³ flops. If
+    there are many rows, H is not stored. Scale the inputs to similar size, such as [0, 1].
 
     References
     ----------
@@ -325,18 +332,19 @@ class ELMRankCV(_ELMRank):
     Parameters
     ----------
     alphas : array-like of shape (n_alphas,), each ≥ 0, or None, default=None
-        None: ``10^-5 … 10^1``, as in the paper.
+        The ridges to choose from. None stands for ``10^-5 … 10^1``, as in the paper.
     Cs : array-like of shape (n_Cs,), each > 0, or None, default=None
-        None: ``2^1 … 2^25``.
+        The values of C to choose from. None stands for ``2^1 … 2^25``.
     cv : None, int, splitter or iterable of splits, default=None
-        How rows are held out, where `fit` gets no validation set. None: five folds of queries,
-        fewer where there are fewer queries. The others as in `RankRLSCV`, but an int gives fewer
-        folds of the rows of one query where it would leave less than two rows in one, of which no
-        pair could be scored. The paper has ``cv=10``.
+        How rows are held out if `fit` gets no validation set. None stands for five folds of
+        queries, or fewer if there are fewer queries. Other values are as in `RankRLSCV`, with one
+        exception. With a single query, an int gives fewer folds if a fold would otherwise have
+        less than two rows, since no pair could then be scored. The paper has ``cv=10``.
     scoring : str, Metric, scorer or None, default="msd"
-        As in `RankRLSCV`: within queries, of the mean score of all draws.
+        As in `RankRLSCV`. It judges the mean score of all draws, within queries.
     weight_range : (float, float) or list of such, default=(-1, 1)
-        Range of the nodes' weights, or a list of ranges to choose from. All have the same seeds.
+        Range of the nodes' weights, or a list of ranges to choose from. All ranges have the same
+        seeds.
     pairs, scope, n_nodes, activation, bias_range, n_estimators, random_state, n_threads :
         As in `ELMRank`.
 
@@ -347,12 +355,14 @@ class ELMRankCV(_ELMRank):
     weight_range_ : (float, float)
         The chosen range.
     best_score_ : float
-        Mean held-out score of the chosen settings; of a loss, such as "msd", the loss itself.
+        Mean held-out score of the chosen settings. If `scoring` is a loss, such as "msd", this is
+        the loss itself.
     best_index_ : int
         The row of `cv_results_` that was chosen.
     alphas_ : ndarray of shape (n_alphas,)
+        The alphas, in the caller's order. The default descends.
     Cs_ : ndarray of shape (n_Cs,)
-        The grids, in the caller's order; by default `alphas_` descends and `Cs_` ascends.
+        The values of C, in the caller's order. The default ascends.
     scores_ : ndarray of shape (n_alphas, n_Cs)
         Mean held-out scores with the chosen range.
     cv_results_ : dict
@@ -363,16 +373,16 @@ class ELMRankCV(_ELMRank):
 
     Notes
     -----
-    The whole grid comes from one eigendecomposition per fold, draw and range. The statistics of a
-    fold's training rows are those of all rows less those of its test rows where that is exact
-    (pairs kept, or folds of whole queries) and rows are many. Ties go to the first range, then the
-    largest alpha, then the smallest C.
+    The whole grid comes from one eigendecomposition per fold, draw and range. If there are many
+    rows, the statistics of a fold's test rows are subtracted from those of all rows. This needs
+    kept pairs, or folds of whole queries, because it is exact only for these. If several settings
+    are equally good, the first range wins, then the largest alpha, then the smallest C.
 
-    One setting is chosen for all draws, by their mean score. To choose anew for every draw, as the
-    paper's trials do, average the scores of models that have one draw and other seeds each, best
-    with other folds too.
+    One setting is chosen for all draws, by their mean score. The trials of the paper choose a
+    setting for every draw. To do the same, average the scores of several models with one draw
+    each; give them different seeds, and preferably different folds.
 
-    With query ids and ``scope="global"`` the model is fitted to pairs of all rows, but folds still
+    With query ids and ``scope="global"``, the model is fitted to pairs of all rows. Folds still
     hold whole queries, and held-out scores are compared within queries.
 
     References
@@ -430,7 +440,7 @@ class ELMRankCV(_ELMRank):
         query_weight: ArrayLike | None = None,
         validation: Any = None,
     ) -> Self:
-        """Score every combination of settings on held-out rows, and fit the best to all.
+        """Score every combination of settings on held-out rows, and fit the best to all rows.
 
         Parameters and errors are those of `RankRLSCV.fit`.
         """
@@ -491,7 +501,7 @@ class ELMRankCV(_ELMRank):
     def _results(
         self, judged: Judged, choice: tuple[int, NDArray[np.int64]], shape: tuple[int, ...]
     ) -> dict[str, Any]:
-        """Return the attributes that tell of the choice, grids in the caller's order."""
+        """Return the attributes that describe the choice, with grids in the caller's order."""
         ranges, (alphas, Cs) = self._ranges(), self._grid_axes()
         best, ranks = choice
         places = (
@@ -521,7 +531,7 @@ class ELMRankCV(_ELMRank):
         }
 
     def _folds(self, data: RankingData) -> Any:
-        """Return `cv`; an int for the rows of one query leaves two or more in every fold."""
+        """Return `cv`; with one query, an int is limited so that every fold has two rows."""
         one_query = data.queries.n_filled == 1
         if isinstance(self.cv, Integral) and not isinstance(self.cv, bool) and one_query:
             return min(self.cv, max(2, len(data.y) // 2))
@@ -535,7 +545,7 @@ class ELMRankCV(_ELMRank):
         judge: Judge,
         grid: Grid,
     ) -> Any:
-        """Ask for the mean held-out score of all draws, (n_targets, n_grid, n_held_out_rows)."""
+        """Request the mean held-out score of all draws, (n_targets, n_grid, n_held_out_rows)."""
         settings, n_targets, n_grid = self._settings(), labels.shape[1], len(grid.alphas)
         n_scores = n_targets * n_grid * len(judge.scored.y)
         step = max(1, HELD_OUT_BYTES // (8 * n_scores))
@@ -575,7 +585,7 @@ class ELMRankCV(_ELMRank):
         return alphas, CS if self.Cs is None else check_alphas(self.Cs, "Cs")
 
     def _parameters_to_save(self) -> dict[str, Any]:
-        """A model file holds the chosen ELMRank."""
+        """Return the parameters of the chosen `ELMRank`, which is what a model file holds."""
         parameters = super()._parameters_to_save()
         for name in ("alphas", "Cs", "cv", "scoring"):
             del parameters[name]
@@ -584,9 +594,10 @@ class ELMRankCV(_ELMRank):
 
 
 def _in_range(weights: Vector | None) -> Vector | None:
-    """Return huge or tiny weights times a power of 4, the largest of them near 1; others as given.
+    """Scale huge or tiny weights by a power of 4, so that the largest is near 1.
 
-    Roots of such weights are rounded as those of the given ones are.
+    Other weights are returned as they are. A power of 4 does not change how square roots of weights
+    are rounded.
     """
     if weights is None or not weights.any() or 1e-30 <= weights.max() <= 1e30:
         return weights
@@ -595,6 +606,6 @@ def _in_range(weights: Vector | None) -> Vector | None:
 
 
 def _grid(alphas: ArrayLike, Cs: ArrayLike) -> Grid:
-    """Return every pair of them, C running fastest."""
+    """Return all pairs of an alpha and a C. C changes fastest."""
     a, c = np.meshgrid(np.asarray(alphas, dtype=np.float64), Cs, indexing="ij")
     return Grid(a.ravel(), 1 / np.sqrt(np.asarray(c, dtype=np.float64).ravel()), relative=True)

@@ -1,4 +1,4 @@
 """Ranking by the squared hinge loss on pairs: RankSVM and its Newton solver.
 
-Imports `least_squares` and every room below it, not `elm`.
+This folder may import `least_squares` and every folder below it, but not `elm`.
 """

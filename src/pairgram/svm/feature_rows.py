@@ -1,4 +1,4 @@
-"""The features H of a training set as a Newton solver reads them: H s, Hᵀ z and Hᵀ (AᵀDA) H s."""
+"""Products of a Newton solver with the features H of the rows: H s, Hᵀ z and Hᵀ (AᵀDA) H s."""
 
 from __future__ import annotations
 
@@ -26,12 +26,15 @@ __all__ = [
 ]
 
 
-MOST_LANDMARKS = 3  # for each feature, where landmarks are stored instead
-MAP_BLOCK_BYTES = 8 << 20  # of features that are made at a time, to be copied while in cache
+# Kernel values with landmarks are stored in place of features if there are at most this many
+# landmarks for each feature.
+MOST_LANDMARKS = 3
+# Features are made in blocks of this many bytes, so that they are copied while they are in cache.
+MAP_BLOCK_BYTES = 8 << 20
 
 
 class FeatureRows(Protocol):
-    """Products with the features of all rows, of which those of a query stand together."""
+    """The interface of products with the features H of all rows, ordered by query."""
 
     def scores(self, w: Vector) -> Vector:
         """Return H w, (n_rows,)."""
@@ -42,13 +45,13 @@ class FeatureRows(Protocol):
         ...
 
     def hessian_product(self, pairs: _core.PairOperator, s: Vector) -> tuple[Vector, Vector]:
-        """Return (Hᵀ (2 AᵀDA) H s, H s); scores of queries without pairs may be 0 instead."""
+        """Return (Hᵀ (2 AᵀDA) H s, H s). In H s, queries without pairs may have 0 instead."""
         ...
 
 
 @dataclass(frozen=True)
 class DenseRows:
-    """Rows in memory: a Hessian product reads them once."""
+    """Dense rows in memory. A Hessian product reads them once."""
 
     H: NDArray[Any]
     order: NDArray[np.int64] | None
@@ -84,7 +87,7 @@ class SparseRows:
 
 @dataclass(frozen=True)
 class WhitenedRows:
-    """Features K W of rows K, with W put on the vectors: 2 · n_landmarks² flops for a product."""
+    """Features K W of rows K. W is applied to vectors, in 2 · n_landmarks² flops per product."""
 
     rows: FeatureRows
     W: Vector
@@ -102,10 +105,10 @@ class WhitenedRows:
 
 @dataclass(frozen=True)
 class MappedRows:
-    """Rows that the feature map makes again, block by block, whenever they are read.
+    """Rows whose features are computed again, block by block, whenever they are read.
 
-    A block holds whole queries, and is made once for a Hessian product; a query longer than a block
-    is cut, and made twice.
+    A block holds whole queries and is computed once for a Hessian product. A query that is longer
+    than a block is cut, and computed twice.
     """
 
     data: RankingData
@@ -167,9 +170,9 @@ class MappedRows:
 
 
 def make_rows(data: RankingData, n_threads: int, whitening: Vector | None = None) -> FeatureRows:
-    """Return the features of `data` to multiply by: as they are, or made again at every use.
+    """Return the features H of `data` for products: stored, or computed again at every use.
 
-    With a `whitening` W, the features are ``H W`` of those of `data`.
+    With a `whitening` W, the features are ``H W``.
     """
     if whitening is not None:
         return WhitenedRows(make_rows(data, n_threads), whitening)
@@ -185,15 +188,15 @@ def make_rows(data: RankingData, n_threads: int, whitening: Vector | None = None
 def with_stored_features(
     data: RankingData, dtype: type[np.floating[Any]], memory_limit: float | None
 ) -> RankingData:
-    """Return `data` with what the feature map makes in place of X and map, if it fits.
+    """Return `data` with stored features in place of X and the feature map, if these fit.
 
     Parameters
     ----------
     data : RankingData
     dtype : float32 or float64
-        Of the stored features; sums over them are double all the same.
+        Type of the stored features. Sums over them are in double precision in any case.
     memory_limit : float or None
-        Bytes that they may take; None: half of what is free.
+        Bytes that the features may take. None stands for half of the free memory.
     """
     if data.feature_map is None:
         return data
@@ -211,8 +214,9 @@ def with_stored_features(
 def without_whitening(data: RankingData) -> tuple[RankingData, Vector | None]:
     """Return `data` with centred kernel values in place of Nyström features, and their whitening.
 
-    n · n_landmarks · n_features flops less, to be made up for by n_landmarks · n_features in every
-    product. As they are, and None, where there is another map or far fewer features than landmarks.
+    This saves n · n_landmarks · n_features flops once, and adds n_landmarks · n_features flops to
+    every product. If the map is not a Nyström map, or if it has far fewer features than landmarks,
+    `data` are returned unchanged, with None.
     """
     parts = unwhitened(data.feature_map)
     if parts is None:
@@ -227,7 +231,7 @@ def without_whitening(data: RankingData) -> tuple[RankingData, Vector | None]:
 def scatter_diagonal(data: RankingData, factor: Vector) -> Vector:
     """Return ``Σ_q factor_q Σ_{i in q} v_i (h_ij − mean_qj)²`` for every feature, (n_features,).
 
-    What rounding makes negative is 0. CSR features keep their zeros.
+    Values that are negative by rounding are set to 0. CSR features stay sparse.
     """
     v, index, queries = data.v, data.queries.index(), data.queries
     total = np.bincount(index, v, minlength=queries.n_queries)

@@ -1,4 +1,4 @@
-"""Truncated Newton for losses on preference pairs, preconditioned by the pairgram."""
+"""A truncated Newton solver for losses on preference pairs, preconditioned by the Gram matrix."""
 
 from __future__ import annotations
 
@@ -18,26 +18,36 @@ __all__ = ["Convergence", "PairSolver", "cholesky_preconditioner", "diagonal_pre
 
 Preconditioner = Callable[[Vector], Vector]
 
-FORCING = 0.2  # CG ends at this share of the gradient, both in the preconditioner's norm
+# Conjugate gradients end when the residual is this share of the gradient, in the norm of the
+# preconditioner, or after MAX_CG_STEPS steps.
+FORCING = 0.2
 MAX_CG_STEPS = 500
-SLOPE_SHARE = 0.05  # the line search ends at this share of the first slope
+# The line search ends when the slope is this share of the first slope, or after MAX_LINE_STEPS
+# steps.
+SLOPE_SHARE = 0.05
 MAX_LINE_STEPS = 30
-SMALLEST_GRADIENT = 1e-150  # of a norm, whose square is taken
-ROUNDING = 1e-15  # a step that promises less than this share of the objective is rounding error
-WIDEST_DOUBLE = 512  # factors of a larger order are kept in single precision
-MOST_RIDGE = 1e-3  # on a factored matrix of unit diagonal; 64 times more at every try
+# The norm of the gradient at w = 0 must be at least this, so that its square is a number.
+SMALLEST_GRADIENT = 1e-150
+# A step that promises to lower the objective by less than this share is rounding error.
+ROUNDING = 1e-15
+# Factors of a larger order than this are kept in single precision.
+WIDEST_DOUBLE = 512
+# This is the largest ridge that is added to a matrix of unit diagonal so that it can be factorised.
+# The ridge grows 64 times at every attempt.
+MOST_RIDGE = 1e-3
 
 
 @dataclass
 class Convergence:
-    """What happened, Newton step by Newton step.
+    """The history of the Newton steps.
 
     Attributes
     ----------
     objective, relative_gradient : list of float
-        Before the first step and after every one; the norm is relative to the gradient's at 0.
+        The values before the first step and after every step. The norm of the gradient is relative
+        to its norm at w = 0.
     n_hessian_products, step : list of int, list of float
-        Of every step, and its length.
+        The number of Hessian products in every step, and the length of the step.
     converged : bool
     """
 
@@ -54,21 +64,24 @@ class PairSolver:
     Parameters
     ----------
     rows : FeatureRows
-        H.
+        The features H.
     pairs : PairOperator
         The loss of the same rows.
     start : ndarray of shape (n_features,)
+        The weights to start from.
     n_threads : int
 
     Attributes
     ----------
     w : ndarray of shape (n_features,)
+        The current weights.
 
     Notes
     -----
-    Newton steps ``(I + 2C HᵀAᵀDAH) s = −gradient`` by conjugate gradients: one product with the
-    Hessian, and so one reading of H, for each of theirs. Then the minimum along the step, found on
-    the scores alone, and a reading of H for the gradient there.
+    A Newton step solves ``(I + 2C HᵀAᵀDAH) s = −gradient`` by conjugate gradients. Each of their
+    steps takes one product with the Hessian, which reads H once. The line search then finds the
+    minimum along s from the scores, without reading H. The gradient there needs one more reading
+    of H.
 
     References
     ----------
@@ -83,7 +96,7 @@ class PairSolver:
         zeros = np.zeros(pairs.n_rows)
         self.w, self._scores = start, zeros
         self._loss, self._scores_gradient = pairs.set_scores(zeros, n_threads)
-        self._pull = rows.sum(self._scores_gradient)  # the loss's gradient in w
+        self._pull = rows.sum(self._scores_gradient)  # the gradient of the loss with respect to w
         self._pull_at_zero = _norm(self._pull)
         if start.any():
             self._scores = rows.scores(start)
@@ -94,19 +107,20 @@ class PairSolver:
     def solve(
         self, C: float, precondition: Preconditioner, tol: float, max_iter: int
     ) -> Convergence:
-        """Go to the minimum for C, until the gradient is `tol` times that at 0.
+        """Find the minimum for C: stop when the gradient's norm is `tol` times that at w = 0.
 
-        One step is taken at least: beside a large C the gradient of another C's solution is small.
-        Rounding error ends it too: where a step promises no decrease of the objective that float64
-        can show, and more than half of what the last one promised. (The gradient's norm tells less:
-        steps shrink it in the norm of the inverse Hessian.) Where numbers overflow it has not
-        converged.
+        At least one step is taken, because the gradient at the solution for another C may be small
+        relative to a large C. The solver also stops, as converged, at the limit of rounding error:
+        when a step promises a decrease of the objective that float64 cannot show, and more than
+        half of what the last step promised. (The norm of the gradient says less, because steps
+        shrink it in the norm of the inverse Hessian.) If numbers overflow, the solver stops without
+        convergence.
 
         Raises
         ------
         ValueError
-            If the objective or its gradient overflows before the first step, or the gradient is so
-            small that its square vanishes.
+            If the objective or its gradient overflows before the first step, or if the gradient is
+            so small that its square vanishes.
         """
         history = Convergence()
         last = np.inf
@@ -143,7 +157,7 @@ class PairSolver:
     def _newton_step(
         self, C: float, gradient: Vector, precondition: Preconditioner
     ) -> tuple[Vector, Vector, int]:
-        """Return (s, H s, number of products) with the Newton system solved by CG."""
+        """Solve the Newton system by conjugate gradients; return (s, H s, number of products)."""
         step, along = np.zeros_like(gradient), np.zeros_like(self._scores)
         residual = -gradient
         direction = preconditioned = precondition(residual)
@@ -164,7 +178,7 @@ class PairSolver:
         return step, along, n_products
 
     def _move(self, C: float, step: Vector, along: Vector) -> float:
-        """Go to the minimum along the step, by Newton's method within a bracket; return where."""
+        """Move to the minimum along the step, by bracketed Newton steps; return the step length."""
         linear, square = float(self.w @ step), float(step @ step)
         first = linear + C * float(self._scores_gradient @ along)
         low, high, t = 0.0, np.inf, 1.0
@@ -186,19 +200,19 @@ class PairSolver:
 
 
 def _norm(x: Vector) -> float:
-    """Return the 2-norm, which overflows only where it is not a number of float64."""
+    """Return the 2-norm; it overflows only if the norm itself is too large for float64."""
     largest = float(np.abs(x).max(initial=0.0))
     scaled = 0 < largest < np.inf
     return largest * float(np.linalg.norm(x / largest)) if scaled else largest
 
 
 def cholesky_preconditioner(G: Vector, C: float) -> Preconditioner:
-    """Return the inverse of ``I + 2C G``, the Hessian where all pairs are active, as a function.
+    """Return the inverse of ``I + 2C G``, the Hessian if all pairs are active, as a function.
 
-    What is factored is the matrix scaled to a unit diagonal: in single precision where the order is
-    large and that suffices, else in double, with a ridge where rounding has left it indefinite. If
-    no small one helps, the inverse is that of the diagonal alone. The same bits for any number of
-    BLAS threads.
+    The matrix is scaled to a unit diagonal and factorised. A matrix of large order is factorised in
+    single precision if that suffices, otherwise in double precision. A ridge is added if rounding
+    has made the matrix indefinite. If no small ridge helps, the result is the inverse of the
+    diagonal. It has the same bits for any number of BLAS threads.
     """
     order = len(G)
     root_of_C = 2**0.5 * C**0.5
@@ -225,7 +239,7 @@ def cholesky_preconditioner(G: Vector, C: float) -> Preconditioner:
 
     def solve(residual: Vector) -> Vector:
         scaled = residual / size
-        largest = float(np.abs(scaled).max(initial=0.0)) or 1.0  # may not be one of float32
+        largest = float(np.abs(scaled).max(initial=0.0)) or 1.0  # it may be outside float32
         half = (scaled / largest).astype(factor.dtype)
         half = solve_triangular(factor, half, trans=1, overwrite_x=True)
         half = solve_triangular(factor, half, overwrite_x=True)
@@ -237,11 +251,11 @@ def cholesky_preconditioner(G: Vector, C: float) -> Preconditioner:
 def _factor(G: Vector, factors: Vector, ridge: float, dtype: type[np.floating[Any]]) -> Vector:
     """Return the Cholesky factor of ``factors_i G_ij factors_j`` with 1 + ridge on the diagonal."""
     scaled = np.empty(G.shape, dtype)
-    for begin in range(0, len(G), 64):  # in double, which the values of G may need
+    for begin in range(0, len(G), 64):  # in double precision, since G may exceed float32
         rows = slice(begin, begin + 64)
         scaled[rows] = factors[rows, None] * G[rows] * factors
     scaled[np.diag_indices(len(G))] = 1 + ridge
-    # the transpose is the same matrix, in the order of LAPACK
+    # The transpose is the same matrix, in the memory order of LAPACK.
     return np.asarray(scipy.linalg.cholesky(scaled.T, overwrite_a=True, check_finite=False))
 
 

@@ -1,4 +1,4 @@
-"""RankSVM: the squared hinge loss on preference pairs, by preconditioned truncated Newton."""
+"""RankSVM minimises the squared hinge loss on preference pairs by a truncated Newton method."""
 
 from __future__ import annotations
 
@@ -48,24 +48,29 @@ __all__ = [
     "warn_if_not_converged",
 ]
 
-WIDEST_GRAM = 4096  # more features are preconditioned by the diagonal alone,
-GRAM_COPIES = 6  # as are those for which so many matrices of their order do not fit into memory
-FINEST_SINGLE = 1e-5  # smaller tolerances store mapped features in double precision
-SMALLEST_SINGLE = 1 << 20  # so do fewer bytes, which half of would save no time
+# With more features than this, the preconditioner is the diagonal instead of the Gram matrix.
+WIDEST_GRAM = 4096
+# It is also the diagonal if this many matrices of the Gram matrix's size do not fit into memory.
+GRAM_COPIES = 6
+# With a smaller tolerance than this, mapped features are stored in double precision.
+FINEST_SINGLE = 1e-5
+# Up to this many bytes they are also stored in double precision: half of them would save no time.
+SMALLEST_SINGLE = 1 << 20
 
-# A Gram matrix of so many features or more is estimated from so many rows, times the features.
+# From this many features on, the Gram matrix is estimated from a sample of rows.
 FEWEST_SAMPLED_FEATURES = 1024
+# The sample has max(SAMPLE_ROWS · n_features, FEWEST_SAMPLE_ROWS) rows.
 SAMPLE_ROWS, FEWEST_SAMPLE_ROWS = 3, 4096
 
 
 @dataclass(frozen=True)
 class SolverSettings:
-    """The parameters that RankSVM and RankSVMCV share, checked.
+    """The checked parameters that RankSVM and RankSVMCV share.
 
     Raises
     ------
     ValueError
-        If one is not as `RankSVM` describes it; names it.
+        If a parameter is not as `RankSVM` describes it. The message names it.
     """
 
     loss: Loss
@@ -88,21 +93,21 @@ class SolverSettings:
 
     @property
     def pair_settings(self) -> PairSettings:
-        """The preference pairs as those of least squares."""
+        """The settings of least squares that have the same pairs."""
         return PairSettings("dropped", weighting=self.weighting)
 
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """A data set made ready for any number of solutions.
+    """A data set that is prepared for any number of solutions.
 
     Attributes
     ----------
     data : RankingData
-        With stored features, where they fit.
+        The data, with stored features if these fit into memory.
     rows : FeatureRows
     curvature : ndarray of shape (n_features, n_features) or (n_features,)
-        The Gram matrix of the preference pairs, or an estimate of it, or about its diagonal.
+        The Gram matrix of the preference pairs, an estimate of it, or approximately its diagonal.
     settings : SolverSettings
     """
 
@@ -113,18 +118,19 @@ class Training:
 
     @classmethod
     def make(cls, data: RankingData, settings: SolverSettings, *, exact: bool) -> Training:
-        """Store the features, and build their Gram matrix: n · n_features² flops.
+        """Store the features, and compute their Gram matrix in n · n_features² flops.
 
-        Unless `exact`, many rows of many features have theirs estimated from a sample of queries,
-        3 · n_features³ flops: that pays for one solution, which may take a few Hessian products
-        more. Nyström features are then not stored, but their kernel values.
+        If there are many rows and many features and `exact` is False, the Gram matrix is estimated
+        from a sample of queries in 3 · n_features³ flops. This is faster for a single solution,
+        although it may need a few more Hessian products. For a Nyström map, the kernel values are
+        then stored in place of the features.
 
         Raises
         ------
         ValueError
-            If no preference pair counts, or a feature is not finite.
+            If no preference pair counts, or if a feature is not finite.
         """
-        # their order is all that counts, and the Gram matrix would square them
+        # Only the order of labels counts. They are scaled, because the Gram matrix squares them.
         _, exponent = np.frexp(np.abs(data.y).max(initial=0.0))
         data = replace(data, y=np.ldexp(data.y, -exponent))
         weights = pair_operator(data, settings).pair_weights
@@ -157,7 +163,7 @@ class Training:
             try:
                 curvature = Pairgram.from_data(data, settings.pair_settings, settings.n_threads).G
             except ValueError:
-                given.require_finite_features()  # which tells features from X
+                given.require_finite_features()  # its error says whether X or the map is at fault
                 raise
         else:
             total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
@@ -171,7 +177,7 @@ class Training:
                     "vanishes: multiply X, as StandardScaler does"
                 )
         rows = make_rows(data, resolve_n_threads(settings.n_threads))
-        if curvature.ndim == 1:  # of the queries with pairs
+        if curvature.ndim == 1:  # this was summed only over the queries with pairs
             with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
                 sums = rows.sum(np.ones(len(data.y)))
             if not (np.isfinite(curvature).all() and np.isfinite(sums).all()):
@@ -183,7 +189,7 @@ class Training:
     def _from_sample(
         cls, data: RankingData, settings: SolverSettings, sample: RankingData, single: bool
     ) -> Training | None:
-        """Do what `make` does with a sample's Gram matrix; None where a feature is not finite."""
+        """Do the work of `make` with the Gram matrix of a sample; None if features overflow."""
         limit, n_threads = settings.memory_limit, resolve_n_threads(settings.n_threads)
         stored = with_stored_features(sample, np.float32, limit)
         curvature = Pairgram.from_data(stored, settings.pair_settings, n_threads).G
@@ -197,7 +203,7 @@ class Training:
         return cls(data, rows, curvature, settings) if finite else None
 
     def solver(self, start: Vector | None = None, counts: Vector | None = None) -> PairSolver:
-        """Return a solver that begins at `start`; `counts` multiply the row weights."""
+        """Return a solver that starts at `start`. `counts` multiply the row weights."""
         begin = np.zeros(len(self.curvature)) if start is None else start
         pairs = pair_operator(self.data, self.settings, counts)
         return PairSolver(self.rows, pairs, begin, resolve_n_threads(self.settings.n_threads))
@@ -212,7 +218,7 @@ class Training:
 def pair_operator(
     data: RankingData, settings: SolverSettings, counts: Vector | None = None
 ) -> _core.PairOperator:
-    """Return the loss of the preference pairs; `counts` multiply the row weights."""
+    """Return the loss of the preference pairs. `counts` multiply the row weights."""
     if counts is not None:
         data = replace(data, row_weights=data.v * counts)
     problem = data.problem(PairSettings("dropped", weighting=settings.weighting))
@@ -220,87 +226,98 @@ def pair_operator(
 
 
 class RankSVM(LinearRanker):
-    """Linear ranker by the squared hinge loss on preference pairs (RankSVM).
+    """Rank by the squared hinge loss on preference pairs (RankSVM).
+
+    The model is linear in the inputs or in a feature map.
 
     Parameters
     ----------
     C : float > 0, default=1.0
-        Weight of the loss, which is summed over pairs: its effect grows with the data.
+        Weight of the loss relative to ``½ ‖w‖²``. The loss is a sum over pairs, not a mean, so the
+        same C has a larger effect for more data.
     feature_map : transformer or None, default=None
-        Such as `RandomNodes`, or any transformer of arrays. A clone is fitted to X and y, without
-        the weights, and the model is linear in its features: with approximate features of a
-        kernel, a kernel RankSVM. A RandomState or Generator is cloned too: fits draw alike.
+        `RandomNodes`, or any other transformer of arrays. A clone of it is fitted to X and y,
+        without the weights, and the model is linear in its features. With approximate features of a
+        kernel, such as those of `Nystroem`, this is a kernel RankSVM. A RandomState or Generator in
+        the map is cloned too, so every fit draws the same features.
     loss : {"squared_hinge", "squared"}, default="squared_hinge"
-        "squared": ``(1 − (f_i − f_j))²`` for all preference pairs, those far apart included.
+        "squared" takes ``(1 − (f_i − f_j))²`` for all preference pairs, including those that are
+        already far apart in the right order.
     weighting : {"pairs", "documents", "queries"}, default="pairs"
-        What counts 1: a pair; a document, ``1 / Σ v`` per query; or a query,
-        ``1 / Σ v_i v_j`` over its pairs.
+        What has weight 1 in the objective:
+
+        - "pairs": every pair;
+        - "documents": every row (the pairs of a query are multiplied by ``1 / Σ v``);
+        - "queries": every query (its pairs are multiplied by ``1 / Σ v_i v_j`` over its pairs).
     tol : float > 0, default=1e-3
-        Stop where the gradient's norm is this share of that at w = 0.
+        The solver stops when the norm of the gradient is this share of its norm at w = 0.
     max_iter : int ≥ 1, default=100
-        Newton steps.
+        Largest number of Newton steps.
     warm_start : bool, default=False
-        Start from the `coef_` of the last fit, if its features are the same.
+        If True, start from the `coef_` of the last fit, provided that its features are the same.
     memory_limit : float or None, default=None
-        Bytes that the features of `feature_map`, or the kernel values, may take; beyond, they are
-        made again block by block whenever they are needed, which changes the result by rounding.
-        None: half of the memory that is free.
+        Bytes that the features of `feature_map`, or the kernel values, may take. If they need more,
+        they are computed again, block by block, whenever they are used. This changes the result by
+        rounding errors. None stands for half of the free memory.
     n_threads : int or None, default=None
-        None takes the CPUs that the process may use, at most ``OMP_NUM_THREADS``. The result has
-        the same bits for any number.
+        Number of threads. None takes the CPUs that the process may use, but at most
+        ``OMP_NUM_THREADS``. The result has the same bits for any number.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,), float64
-        Of the features that `feature_map_` makes, if there is one.
+        Weights of the inputs, or of the features that `feature_map_` makes.
     feature_map_ : fitted transformer or None
     history_ : dict of str to ndarray
-        ``objective`` and ``relative_gradient`` before the first Newton step and after every one;
-        ``n_hessian_products`` and ``step``, its length, of every step. The objective is exact to
-        about 1e-16 ``C Σ W_ij (1 + f_i² + f_j²)``; with a feature map whose features are stored in
-        single precision (see Notes) it is that of the rounded features, to about 1e-9 of it. Model
-        files do not hold it, `n_iter_` and
+        ``objective`` and ``relative_gradient`` hold a value before the first Newton step and after
+        every step. ``n_hessian_products`` and ``step`` (its length) hold a value for every step.
+        The objective is exact to about 1e-16 ``C Σ W_ij (1 + f_i² + f_j²)``. If mapped features are
+        stored in single precision (see the notes), it is the objective of the rounded features,
+        with a relative error of about 1e-9. Model files do not hold `history_`, `n_iter_` and
         `n_hessian_products_`.
     n_iter_ : int
-        Newton steps.
+        Number of Newton steps.
     n_hessian_products_ : int
-        Steps of conjugate gradients in all.
+        Number of steps of conjugate gradients in all Newton steps together.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features,), where X had names
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only present if X had column names.
     uses_qid_ : bool
         Whether the model was fitted with query ids or sizes.
 
     See Also
     --------
-    RankSVMCV : Chooses C, and a feature map on request, on held-out rows.
-    RankRLS : Least squares on the same pairs, in closed form.
+    RankSVMCV : Chooses C, and a feature map on request, by held-out rows.
+    RankRLS : Least squares on pairs, in closed form.
 
     Notes
     -----
-    Minimises ``½ ‖w‖² + C Σ W_ij max(0, 1 − (f_i − f_j))²`` with ``f = Xw`` over the preference
-    pairs, ``y_i > y_j`` within a query, and ``W_ij = c v_i v_j``; v are the sample weights and c is
-    the query's weight times the `weighting`. Warns (``ConvergenceWarning``) if `max_iter` steps do
-    not reach `tol`, or numbers overflow on the way; it ends without a warning where a step promises
-    less than 1e-15 of the objective, which is rounding error.
+    Minimises ``½ ‖w‖² + C Σ W_ij max(0, 1 − (f_i − f_j))²`` with ``f = Xw``. The sum is over the
+    preference pairs, that is, the pairs with ``y_i > y_j`` within a query. ``W_ij = c v_i v_j``,
+    where v are the sample weights, and c is the query's weight times the factor of `weighting`.
+    There is a ``ConvergenceWarning`` if `max_iter` steps do not reach `tol`, or if numbers
+    overflow. The solver stops without a warning if the next step promises to lower the objective by
+    less than a share of 1e-15, which is rounding error.
 
-    Truncated Newton: loss, gradient and products with the Hessian take O(n log n) and never form
-    a pair; each step of conjugate gradients reads the features once. They are preconditioned by a
-    Cholesky factor of the Hessian that has all pairs active, ``I + 2C G``, whose G is the
-    statistic of `RankRLS` for ``pairs="dropped"``: n · n_features² + n_features³ / 3 flops before
-    the first step, and few steps after it. Above 4,096 features, or where memory is short, by its
-    diagonal alone.
+    The solver is a truncated Newton method. Loss, gradient and products with the Hessian take
+    O(n log n) time, and pairs are never listed. Each step of conjugate gradients reads the features
+    once. The preconditioner is a Cholesky factor of ``I + 2C G``, the Hessian if all pairs are
+    active, where G is the statistic of `RankRLS` for ``pairs="dropped"``. It takes
+    n · n_features² + n_features³ / 3 flops before the first step, and then few steps are needed.
+    With more than 4,096 features, or if memory is short, the preconditioner is only the diagonal.
 
-    From 1,024 features on, G is estimated from a sample of queries of about 3 n_features rows, at
-    least 4,096, where that is less than half of all: 3 n_features³ flops, and a few more steps.
-    Queries are taken by their share of the pairs, and weighted by the inverse; the minimum stays
-    what it is. Not where a query is longer than an eighth of the sample.
+    From 1,024 features on, G is estimated from a sample of queries with about 3 n_features rows,
+    and at least 4,096. This takes 3 n_features³ flops, and a few more steps are needed. Queries are
+    taken with a probability proportional to their share of the pairs, and weighted by its inverse.
+    The minimum does not change. No sample is taken if it would be more than half of all rows, or if
+    a query is longer than an eighth of the sample.
 
-    Features of a map are stored in single precision (of float64 X in double up to 1 MiB and for
-    ``tol`` < 1e-5) and summed in double. CSR rows stay sparse. BLAS is held to one thread. With
-    such a sample, the kernel values of rows and
-    landmarks are stored in place of Nyström features, less their means over the landmarks, which
-    leaves all differences of scores and makes rounding errors small; the whitening is put on the
-    vectors, n_landmarks² flops twice a step, and not on n rows.
+    Features of a map are stored in single precision and summed in double precision. For float64 X,
+    they are stored in double precision if they take up to 1 MiB or if ``tol`` < 1e-5. CSR rows stay
+    sparse. BLAS uses one thread. If G is estimated from a sample, the kernel values between rows
+    and landmarks are stored in place of Nyström features. Their means over the landmarks are
+    subtracted, which changes no difference of scores and keeps rounding errors small. The whitening
+    is then applied to vectors, in n_landmarks² flops twice a step, instead of to n rows.
 
     References
     ----------
@@ -360,17 +377,18 @@ class RankSVM(LinearRanker):
         X : array-like or CSR matrix of shape (n_rows, n_features), float64 or float32
             C-contiguous arrays of either type are not copied.
         y : array-like of shape (n_rows,)
-            Relevance labels, any finite numbers, as float64; only their order within a query
-            counts.
+            Relevance labels, any numbers that are finite as float64. Only their order within a
+            query counts.
         qid : array-like of shape (n_rows,), any hashable type, or None
-            Query ids, rows in any order. None, without `group`: all rows are one query, of which
-            a `MissingQueryWarning` warns for more than 1,000 rows and pairs within queries.
+            Query ids; the rows may come in any order. With neither `qid` nor `group`, all rows are
+            one query. A `MissingQueryWarning` warns of this if there are more than 1,000 rows.
         group : array-like of shape (n_queries,) of int, or None
-            Sizes of queries whose rows stand together, instead of `qid`.
+            Sizes of the queries, in place of `qid`, if the rows of each query stand together.
         sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
-            Weight 2 is the same as the row twice, but to a feature map that is fitted to the rows.
+            A weight of 2 is the same as having the row twice, except for a feature map that is
+            fitted to the rows: the map does not see the weights.
         query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
-            Constant within a query.
+            Weights of queries, given for every row and constant within a query.
 
         Returns
         -------
@@ -396,7 +414,7 @@ class RankSVM(LinearRanker):
         with single_threaded_blas():
             solver = training.solver(start)
             history = solver.solve(float(self.C), precondition, self.tol, self.max_iter)
-        # all at once, so that a fit that fails leaves the model's solution as it was
+        # The attributes are set last, so that a fit that fails leaves the last solution in place.
         self.coef_, self.feature_map_ = solver.w, data.feature_map
         self.uses_qid_ = qid is not None or group is not None
         self.__dict__.update(fit_attributes(history))
@@ -405,7 +423,7 @@ class RankSVM(LinearRanker):
 
 
 def fit_attributes(history: Convergence) -> dict[str, Any]:
-    """Return the attributes of a model that tell how it was found."""
+    """Return the attributes that describe how the solver found the model."""
     return {
         "history_": {
             "objective": np.array(history.objective),

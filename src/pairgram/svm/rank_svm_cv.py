@@ -1,4 +1,4 @@
-"""RankSVMCV: a RankSVM that chooses C and a feature map on held-out rows."""
+"""RankSVMCV is a RankSVM that chooses C and a feature map by held-out rows."""
 
 from __future__ import annotations
 
@@ -33,29 +33,32 @@ from pairgram.svm.rank_svm import (
 
 __all__ = ["RankSVMCV"]
 
-LARGEST_TRACE = 1e290  # whose inverse is far from 0
-DEFAULT_CS = 2.0 ** np.arange(0, 21, 2)  # over twice the trace
+# A larger trace counts as this one, whose inverse is still far from 0.
+LARGEST_TRACE = 1e290
+# The default grid is these values divided by twice the trace of G.
+DEFAULT_CS = 2.0 ** np.arange(0, 21, 2)
 
 
 class RankSVMCV(LinearRanker):
-    """RankSVM that chooses C, and a feature map on request, on held-out rows.
+    """RankSVM that chooses C, and a feature map on request, by scores of held-out rows.
 
-    Its own `score` is NDCG@10 whatever `scoring` is, as that of every ranker here.
+    Its method `score` returns NDCG@10 whatever `scoring` is, as for every ranker of this package.
 
     Parameters
     ----------
     Cs : array-like of shape (n_Cs,), each > 0, or None, default=None
-        None: ``2^k / (2 tr G)`` for k = 0, 2, …, 20, for each feature map; G is the Gram matrix of
-        the preference pairs, so that the grid moves with the size of the data.
+        The values of C to choose from. None stands for ``2^k / (2 tr G)`` with k = 0, 2, …, 20,
+        computed for every feature map. G is the Gram matrix of the preference pairs, so the grid
+        adapts to the size of the data.
     feature_map : as in `RankSVM`, or a list of such to choose from
-        None may be in the list.
+        The list may contain None.
     cv : None, int, splitter or iterable of splits, default=None
-        How rows are held out, where `fit` gets no validation set:
+        How rows are held out if `fit` gets no validation set:
 
-        - None: five folds of queries, fewer where there are fewer queries;
-        - an int k: ``QueryKFold(k)``; with a single query ``KFold(k, shuffle=True,
-          random_state=0)`` over its rows;
-        - a splitter, or (training rows, test rows) pairs.
+        - None: five folds of queries, or fewer if there are fewer queries;
+        - an int k: ``QueryKFold(k)``, or ``KFold(k, shuffle=True, random_state=0)`` over the rows
+          of a single query;
+        - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows).
     scoring : str, Metric, scorer or None, default=None
         As in `RankRLSCV`.
     loss, weighting, tol, max_iter, memory_limit, n_threads : as in `RankSVM`
@@ -63,34 +66,35 @@ class RankSVMCV(LinearRanker):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,), float64
-        Of the model with the chosen settings, fitted to all rows.
+        Weights of the model with the chosen settings, fitted to all rows.
     C_ : float
-        The chosen one.
+        The chosen C.
     feature_map_ : fitted transformer or None
-        The chosen one.
+        The chosen feature map.
     best_score_ : float
         Mean held-out score of the chosen settings.
     best_index_ : int
         The row of `cv_results_` that was chosen.
     Cs_ : ndarray of shape (n_Cs,)
-        The grid of the chosen feature map: `Cs` in the caller's order, or the default grid,
-        ascending.
+        The values of C for the chosen feature map: `Cs` in the caller's order, or the default grid
+        in ascending order.
     scores_ : ndarray of shape (n_Cs,)
         Mean held-out scores along `Cs_`.
     cv_results_ : dict
         A row for every feature map and C, in the columns that `RankRLSCV` names, with ``param_C``
         and ``param_feature_map``.
     scoring_ : Metric
+        The metric that judged the held-out scores.
     history_, n_iter_, n_hessian_products_, n_features_in_, feature_names_in_, uses_qid_ :
-        As in `RankSVM`, of the final fit.
+        As in `RankSVM`, for the final fit.
 
     Notes
     -----
-    The mean is over all held-out queries of all splits, as in `RankRLSCV`. A feature map of this
-    package, which does not see labels, is fitted to all rows, and its features and their Gram
-    matrix, of all rows, are made once; any other transformer is fitted to each split's training
-    rows again. Each split goes along C from one solution to the next. Ties go to the first feature
-    map and the smallest C.
+    The mean is over all held-out queries of all splits, as in `RankRLSCV`. Feature maps of this
+    package do not use labels. They are fitted once to all rows, and their features and Gram matrix
+    are computed once for all rows. Any other transformer is fitted to the training rows of each
+    split. Within a split, the solver starts for each C from the solution for the last C. If several
+    settings are equally good, the first feature map and the smallest C win.
 
     Examples
     --------
@@ -140,7 +144,7 @@ class RankSVMCV(LinearRanker):
         query_weight: ArrayLike | None = None,
         validation: Any = None,
     ) -> Self:
-        """Score every feature map and C on held-out rows, and fit the best to all.
+        """Score every feature map and C on held-out rows, and fit the best to all rows.
 
         Parameters and errors are those of `RankRLSCV.fit`.
         """
@@ -160,7 +164,7 @@ class RankSVMCV(LinearRanker):
         training = None
         for feature_map in as_list(self.feature_map, "feature_map"):
             mapped = self._with_map(data, feature_map)
-            training = None  # makes room for the next one's features
+            training = None  # frees the memory for the features of the next map
             training = Training.make(mapped, settings, exact=True)
             mapped_part = partial(self._mapped_part, data, feature_map)
             candidates.append(_Search(mapped, training, judge, mapped_part).along(given))
@@ -177,7 +181,7 @@ class RankSVMCV(LinearRanker):
             history = solver.solve(C, precondition, settings.tol, settings.max_iter)
         maps = column_of([c.data.feature_map for c in candidates])[of_row]
         order = np.arange(len(chosen.Cs))
-        if given is not None:  # solved in ascending order
+        if given is not None:  # they were solved in ascending order
             order = np.argsort(np.argsort(given, kind="stable"), kind="stable")
         rows = (np.searchsorted(of_row, np.arange(len(candidates)))[:, None] + order).ravel()
         columns = {"C": Cs[rows], "feature_map": maps[rows]}
@@ -193,11 +197,11 @@ class RankSVMCV(LinearRanker):
         return self
 
     def _mapped_part(self, data: RankingData, feature_map: Any, rows: Rows) -> RankingData:
-        """Return some rows with a clone of the feature map, fitted to them."""
+        """Return some rows, with a clone of the feature map that is fitted to these rows."""
         return self._with_map(data.take(rows), feature_map)
 
     def _parameters_to_save(self) -> dict[str, Any]:
-        """A model file holds the chosen RankSVM."""
+        """Return the parameters of the chosen `RankSVM`, which is what a model file holds."""
         parameters = super()._parameters_to_save()
         for name in ("Cs", "cv", "scoring"):
             del parameters[name]
@@ -221,12 +225,12 @@ class _Search:
     Attributes
     ----------
     data : RankingData
-        With the map, fitted to all rows.
+        The rows, with the feature map fitted to all of them.
     training : Training
-        The same, ready for solutions.
+        The same rows, prepared for solutions.
     judge : Judge
     mapped_part : callable
-        Takes row numbers to these rows with a map that is fitted to them.
+        Takes row numbers, and returns these rows with a map that is fitted to them.
     """
 
     data: RankingData
@@ -243,7 +247,7 @@ class _Search:
         return _Candidate(self.data, Cs, judged, histories)
 
     def _held_out(self, Cs: Vector) -> tuple[list[Vector], list[Convergence]]:
-        """Return the scores of every split's test rows, (n_Cs, n_rows), and how they were found."""
+        """Return the scores of every split's test rows, (n_Cs, n_rows), and the histories."""
         data, training, judge = self.data, self.training, self.judge
         threads = training.settings.n_threads
         if judge.splits is None:
@@ -263,7 +267,7 @@ class _Search:
             ]
             return scores, histories
         scores, histories = [], []
-        for train, test in judge.splits:  # whose maps may see labels
+        for train, test in judge.splits:  # such maps may use labels, so each split has its own
             part = self.mapped_part(train)
             own = Training.make(part, training.settings, exact=True)
             coefs, more = self._paths(own, [own.solver()], Cs)
@@ -275,7 +279,7 @@ class _Search:
     def _paths(
         self, training: Training, solvers: list[PairSolver], Cs: Vector
     ) -> tuple[Vector, list[Convergence]]:
-        """Return the solutions, (n_solvers, n_Cs, n_features), from one C to the next."""
+        """Return the solutions, (n_solvers, n_Cs, n_features), each started from the last C's."""
         settings = training.settings
         histories: list[Convergence] = []
         coefs = np.empty((len(solvers), len(Cs), len(training.curvature)))
@@ -288,7 +292,7 @@ class _Search:
 
 
 def _counts(data: RankingData, settings: SolverSettings, splits: Splits, number: int) -> Vector:
-    """Return how often a split trains on each row; a ValueError if no pair of them counts."""
+    """Return how often a split trains on each row. It is a ValueError if no pair counts."""
     counts = np.bincount(splits[number][0], minlength=len(data.y)).astype(np.float64)
     if not pair_operator(data, settings, counts).pair_weights.any():
         raise ValueError(f"cv: the training rows of split {number} have no pairs that count")
