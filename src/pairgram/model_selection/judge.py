@@ -1,4 +1,4 @@
-"""How scores of held-out rows are judged, and how the best of many models is chosen."""
+"""Judge scores of held-out rows by a metric, and choose the best of many models."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ __all__ = ["Judge", "Judged", "choose", "join_judged", "metric_of"]
 
 
 class Judged(NamedTuple):
-    """What is known of the held-out scores of some models.
+    """The metric of the held-out scores of some models.
 
     Attributes
     ----------
     means : ndarray of shape (n_models,)
-        The metric's mean over the queries of all held-out rows. NaN where it is undefined.
+        The mean of the metric over the queries of all held-out rows; NaN if it is undefined.
     deviations : ndarray of shape (n_models,)
-        The standard deviation over splits, or over queries where there are no splits.
+        The standard deviation over splits, or over queries if there are no splits.
     splits : ndarray of shape (n_splits, n_models), or None
-        The means over the queries of every split's test rows.
+        The mean over the queries of the test rows, for every split.
     """
 
     means: Vector
@@ -39,7 +39,7 @@ class Judged(NamedTuple):
     splits: Vector | None = None
 
     def take(self, models: Rows) -> Judged:
-        """Return what is known of some of the models."""
+        """Return the values of some of the models."""
         splits = None if self.splits is None else self.splits[:, models]
         return Judged(self.means[models], self.deviations[models], splits)
 
@@ -54,13 +54,16 @@ class Judge:
     metric : Metric
     splits : tuple of (training rows, test rows), or None
     validation : RankingData or None
-        Without it and without splits, every query is held out in turn, or every row of one query.
+        The validation set. If this and `splits` are both None, every query is held out in turn, or
+        every row if there is a single query.
     scored : RankingData
-        The held-out rows: the validation set; the test rows of all splits, one split after the
-        other, where a query of each split stands for itself, without X; or all rows.
+        The held-out rows: the validation set, the test rows of all splits, or all rows. The test
+        rows stand one split after the other, without X, and the queries of different splits are
+        different queries.
     first_equal : ndarray of shape (n_held_out_rows,), int64, or None
-        For each held-out row the first of its query that has the same values, whose score it
-        shares; of rows that are held out one by one, also the same label and weight. None: itself.
+        For each held-out row, the first row of its query that has the same values and therefore
+        the same score. Rows that are held out one by one must also have the same label and
+        weight. None if no two rows are equal.
     n_threads : int or None
     """
 
@@ -87,16 +90,17 @@ class Judge:
         ----------
         data : RankingData
         cv : None, int, splitter or iterable of splits
-            None: every query, or every row of one query, is held out in turn.
+            With None, every query is held out in turn, or every row of a single query.
         validation : RankingData or None
-            The rows that are held out instead; `cv` is None then.
+            The rows to hold out instead. `cv` must then be None.
         scoring : str, Metric, scorer or None
         n_threads : int or None
 
         Raises
         ------
         ValueError
-            If the metric cannot take the labels (it names ``scoring``), or ``cv`` makes no sense.
+            If the metric cannot take the labels (the message names ``scoring``), or if ``cv`` makes
+            no valid splits.
         """
         (judge,) = cls.of_targets(data, data.y[:, None], cv, validation, scoring, n_threads)
         return judge
@@ -111,7 +115,7 @@ class Judge:
         scoring: Any,
         n_threads: int | None,
     ) -> list[Judge]:
-        """Do the same for each column of labels of shape (n_rows, n_targets), with equal splits."""
+        """Make a judge for each column of labels (n_rows, n_targets), all with the same splits."""
         splits = None if cv is None else make_splits(cv, data)
         targets = [replace(data, y=y) for y in np.ascontiguousarray(labels.T)]
         return [cls._of_splits(one, splits, validation, scoring, n_threads) for one in targets]
@@ -145,27 +149,27 @@ class Judge:
         return cls(data, metric, splits, validation, scored, first_equal, n_threads)
 
     def of(self, data: RankingData) -> Judge:
-        """Return the same with another feature map, which the validation set shares."""
+        """Return the same judge with the feature map of `data`, also for the validation set."""
         valid = self.validation
         if valid is not None:
             valid = replace(valid, feature_map=data.feature_map)
         return replace(self, data=data, validation=valid)
 
     def shared(self, scores: Vector) -> Vector:
-        """Return the scores in which equal rows of a query share that of the first."""
+        """Return the scores, where equal rows of a query get the score of the first of them."""
         return scores if self.first_equal is None else scores[:, self.first_equal]
 
     def judge(self, scores: Vector) -> Judged:
-        """Judge models by the scores that they give to the held-out rows.
+        """Judge models by their scores of the held-out rows.
 
         Parameters
         ----------
         scores : ndarray of shape (n_models, n_held_out_rows), float64
-            Rows as in `scored`. A model with a NaN is NaN in what is returned.
+            The columns are the rows of `scored`. A model with a NaN among its scores gets NaN.
         """
         data, split_of = self.scored, self._splits_of_queries()
         if data.row_weights is not None and (data.row_weights == 0).any():
-            seen = np.flatnonzero(data.row_weights > 0)  # weight 0: as if the row were absent
+            seen = np.flatnonzero(data.row_weights > 0)  # a row of weight 0 counts as absent
             if split_of is not None:
                 split_of = split_of[np.unique(data.queries.index()[seen])]
             data, scores = data.take(seen), scores[:, seen]
@@ -181,7 +185,7 @@ class Judge:
         if data.query_weights is not None:
             weights = weights * data.query_weights
         means = np.atleast_1d(self.metric.mean(values, weights))
-        with np.errstate(over="ignore", invalid="ignore"):  # of losses whose squares overflow
+        with np.errstate(over="ignore", invalid="ignore"):  # squares of losses may overflow
             if split_of is None or self.splits is None:
                 squares = self.metric.mean((values - means[:, None]) ** 2, weights)
                 return Judged(means, np.sqrt(np.atleast_1d(squares)))
@@ -189,14 +193,14 @@ class Judge:
             return Judged(means, by_split.std(axis=0), by_split)
 
     def _values(self, data: RankingData, scores: Vector) -> Vector:
-        """Return the metric in every query, (n_models, n_queries), of scores that are finite."""
+        """Return the metric of finite scores in every query, (n_models, n_queries)."""
         scores = np.ascontiguousarray(scores)
         if not len(scores):
             return np.empty((0, data.queries.n_queries))
         return self.metric.per_query_scores(data.y, scores, data.queries, self.n_threads)
 
     def _splits_of_queries(self) -> Rows | None:
-        """Return the number of the split that holds out each query of `scored`, None without."""
+        """Return which split holds out each query of `scored`, or None if there are no splits."""
         if self.splits is None:
             return None
         sizes = [len(test) for _, test in self.splits]
@@ -206,7 +210,7 @@ class Judge:
 
 
 def join_judged(parts: Sequence[Judged]) -> Judged:
-    """Return what is known of the models of all parts, one after the other."""
+    """Join the values of several groups of models, one after the other."""
     splits = [part.splits for part in parts if part.splits is not None]
     return Judged(
         np.concatenate([part.means for part in parts]),
@@ -216,7 +220,7 @@ def join_judged(parts: Sequence[Judged]) -> Judged:
 
 
 def metric_of(scoring: Any, y: Vector, one_by_one: bool) -> Metric:
-    """Return the metric that `scoring` names; None chooses by the labels."""
+    """Return the metric that `scoring` names. For None it depends on the labels."""
     if isinstance(scoring, Metric):
         return scoring
     if isinstance(scoring, RankingScorer):
@@ -228,12 +232,12 @@ def metric_of(scoring: Any, y: Vector, one_by_one: bool) -> Metric:
 
 
 def choose(means: Vector, metric: Metric, otherwise: str = "") -> tuple[int, NDArray[np.int64]]:
-    """Return the place of the first best mean, and the rank of every one from 1.
+    """Return the index of the first best mean, and the rank of every mean, starting at 1.
 
     Raises
     ------
     ValueError
-        If all are NaN; `otherwise` tells other causes than what the data lack.
+        If all means are NaN. `otherwise` adds a further possible cause to the message.
     """
     sign = 1 if metric.greater_is_better else -1
     ordered = np.where(np.isnan(means), -np.inf, sign * means)
@@ -247,7 +251,7 @@ def choose(means: Vector, metric: Metric, otherwise: str = "") -> tuple[int, NDA
 
 
 def _test_rows(data: RankingData, splits: Splits) -> RankingData:
-    """Return the test rows of all splits, without X; a query of each split is one of its own."""
+    """Return the test rows of all splits, without X. Different splits have different queries."""
     rows = np.concatenate([test for _, test in splits])
     n_queries = data.queries.n_queries
     if n_queries == 1:
@@ -267,7 +271,7 @@ def _test_rows(data: RankingData, splits: Splits) -> RankingData:
 
 
 def _means_of_runs(values: Vector, weights: Vector, run_of: Rows, n_runs: int) -> Vector:
-    """Return the weighted means of runs of columns, (n_runs, n_models), that leave NaN out.
+    """Return the weighted means over runs of columns, (n_runs, n_models), ignoring NaN.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The table of a search, `cv_results_`, with the columns of scikit-learn's searches."""
+"""Make the table of a search, `cv_results_`, with the columns of scikit-learn's searches."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ __all__ = ["as_list", "column_of", "search_results"]
 def search_results(
     columns: Mapping[str, NDArray[Any]], judged: Judged, ranks: NDArray[np.int64]
 ) -> dict[str, Any]:
-    """Return the table of a search, a row for every combination of settings.
+    """Return the table of a search, with a row for every combination of settings.
 
     Parameters
     ----------
     columns : dict of str to ndarray of shape (n_rows,)
-        The settings of every row, by the names of parameters.
+        For every parameter, its value in every row.
     judged : Judged
     ranks : ndarray of shape (n_rows,), int
-        From 1, the best.
+        The ranks; 1 is the best.
 
     Returns
     -------
     dict
-        ``params`` (a list of dicts), ``param_…``, ``split…_test_score`` where there are splits,
-        ``mean_test_score``, ``std_test_score`` and ``rank_test_score``.
+        The columns ``params`` (a list of dicts), ``param_…``, ``split…_test_score`` (if there are
+        splits), ``mean_test_score``, ``std_test_score`` and ``rank_test_score``.
     """
     names, lists = list(columns), [values.tolist() for values in columns.values()]
     table: dict[str, Any] = {
@@ -46,14 +46,14 @@ def search_results(
 
 
 def column_of(values: Sequence[Any]) -> NDArray[np.object_]:
-    """Return objects, which may be sequences themselves, as an array of shape (n_values,)."""
+    """Return objects as an array of shape (n_values,), even if they are sequences themselves."""
     column: NDArray[np.object_] = np.empty(len(values), dtype=object)
     column[:] = values
     return column
 
 
 def as_list(value: Any, name: str) -> list[Any]:
-    """Return a setting, or the settings to choose from, as a list."""
+    """Return the settings to choose from as a list; a single setting becomes a list of one."""
     if isinstance(value, (list, tuple)):
         if not value:
             raise ValueError(f"{name}: a list of settings to choose from must not be empty")

@@ -1,4 +1,4 @@
-"""Splitting data by queries."""
+"""Split data by queries."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ __all__ = ["QueryKFold", "Splits", "default_cv", "make_splits"]
 
 
 Splits = tuple[tuple[Rows, Rows], ...]
-CACHED_ROWS = 4096  # Row folds of data up to this size are kept for the next fit.
-N_SPLITS = 5  # of cv=None where leaving out every query would not be exact or not be cheap
+# Folds of rows are cached for the next fit if there are at most this many rows.
+CACHED_ROWS = 4096
+# cv=None makes this many folds if leaving out every query would not be exact or not be cheap.
+N_SPLITS = 5
 
 
 class QueryKFold:
@@ -34,20 +36,21 @@ class QueryKFold:
     Parameters
     ----------
     n_splits : int ≥ 2, default=5
+        Number of folds.
     shuffle : bool, default=False
-        Whether to draw the order of the queries; else it is that of their first rows.
+        Whether to shuffle the queries. Otherwise they are taken in the order of their first rows.
     random_state : int, RandomState, Generator or None, default=None
-        Of the shuffle.
+        Seed or source of the shuffle.
 
     Notes
     -----
-    Fold sizes, in queries, differ by at most one. Query ids come in as ``qid``, which
+    The numbers of queries in two folds differ by at most one. Query ids are given as ``qid``, which
     scikit-learn's metadata routing passes on, or as ``groups``. The estimator needs the ids too,
-    and only routed ``qid`` reaches it: with ``groups``, scikit-learn's cross-validation fits all
-    rows as one query, of which a `MissingQueryWarning` warns there.
+    and only a routed ``qid`` reaches it. With ``groups``, scikit-learn's cross-validation fits all
+    rows as one query, and a `MissingQueryWarning` warns of this.
 
-    An integer ``cv`` of scikit-learn's functions splits rows and cuts queries apart: give them
-    ``QueryKFold(5)`` in place of 5.
+    Do not give an integer as ``cv`` to scikit-learn's functions: it splits rows and cuts queries
+    apart. Give ``QueryKFold(5)`` in place of 5.
 
     Examples
     --------
@@ -86,7 +89,7 @@ class QueryKFold:
         X : array-like of shape (n_rows, ...)
         y : ignored
         groups, qid : array-like of shape (n_rows,)
-            Query ids, by either name.
+            Query ids. Give them by one of the two names.
 
         Raises
         ------
@@ -96,8 +99,7 @@ class QueryKFold:
         Warns
         -----
         MissingQueryWarning
-            Where scikit-learn's cross-validation passes ``groups``, which the estimator does not
-            see.
+            If scikit-learn's cross-validation passes ``groups``, which the estimator does not get.
         """
         if (groups is None) == (qid is None):
             raise ValueError(
@@ -134,7 +136,7 @@ class QueryKFold:
             yield np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Return what scikit-learn's metadata routing hands to `split`: qid."""
+        """Return the metadata request: scikit-learn's routing passes ``qid`` to `split`."""
         request = MetadataRequest(owner=self)
         request.split.add_request(param="qid", alias=True)
         return request
@@ -148,9 +150,9 @@ class QueryKFold:
 
 
 def default_cv(data: RankingData) -> int:
-    """Return the number of folds of cv=None: `N_SPLITS`, fewer for few queries.
+    """Return the number of folds for cv=None: `N_SPLITS`, or fewer if there are fewer queries.
 
-    Of one query, the folds are of its rows, two or more in each.
+    The rows of a single query are split instead, with at least two rows in each fold.
     """
     n_queries = data.queries.n_filled
     return max(2, min(N_SPLITS, n_queries if n_queries > 1 else len(data.y) // 2))
@@ -162,7 +164,8 @@ def make_splits(cv: Any, data: RankingData) -> Splits:
     Raises
     ------
     ValueError
-        If there is none, one has an empty part, or rows are not row numbers; it names ``cv``.
+        If there are no splits, if a split has an empty part, or if its rows are not row numbers.
+        The message names ``cv``.
     """
     n_rows = len(data.y)
     if isinstance(cv, str):
@@ -178,7 +181,7 @@ def make_splits(cv: Any, data: RankingData) -> Splits:
                 folds = _kept_row_folds if n_rows <= CACHED_ROWS else _row_folds
                 return folds(int(cv), n_rows)
             raw = _split(QueryKFold(cv) if isinstance(cv, Integral) else cv, data)
-        except ValueError as error:  # of a splitter, which does not know the parameter
+        except ValueError as error:  # a splitter does not know the name of the parameter
             raise ValueError(f"cv={cv!r}: {error}") from error
     if len(raw) == 0:
         raise ValueError("cv has no splits")
@@ -195,11 +198,11 @@ def _split(splitter: Any, data: RankingData) -> list[Any]:
 
 
 def _row_folds(n_splits: int, n_rows: int) -> Splits:
-    """Rows of one query often stand in an order that says something about them, so it is mixed."""
+    """Return folds of shuffled rows: the order of the rows of a query often means something."""
     folds = KFold(n_splits, shuffle=True, random_state=0)
     splits = tuple(folds.split(np.empty((n_rows, 1))))
     for rows in chain.from_iterable(splits):
-        rows.flags.writeable = False  # they may be shared
+        rows.flags.writeable = False  # cached folds are shared
     return splits
 
 

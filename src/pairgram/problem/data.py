@@ -1,4 +1,4 @@
-"""Checked ranking data, and the compiled problem that it makes."""
+"""`RankingData`: checked rows, labels, queries and weights, ready for compiled code."""
 
 from __future__ import annotations
 
@@ -36,22 +36,24 @@ from pairgram.preferences.queries import Queries, check_weights
 
 __all__ = ["Block", "RankingData", "names_of", "require_finite_features"]
 
+# Dense blocks of rows take about this many bytes.
 DENSE_BLOCK_BYTES = 64 << 20
-# Σ W of all pairs, beyond which squares and products of solutions leave the range of numbers.
+# The weights of all pairs must add up to a number between these two: otherwise squares and products
+# of solutions would leave the range of floating-point numbers.
 SMALLEST_PAIR_WEIGHT, LARGEST_PAIR_WEIGHT = 1e-290, 1e303
 
 
 class Block(NamedTuple):
-    """Dense rows of whole queries, as the compiled code takes them.
+    """Dense rows of whole queries, for compiled code.
 
     Attributes
     ----------
     rows : slice or ndarray of shape (n_rows,), int64
-        Which rows of the data they are.
+        The numbers of these rows in the data.
     problem : _core.RankingProblem
     X : C-contiguous ndarray of shape (n_rows, n_inputs), float64 or float32
     targets : C-contiguous ndarray of shape (n_rows, n_targets), float64
-    node_map : compiled map of X to the features, or None where X has them
+    node_map : compiled map of X to the features, or None if X holds the features
     """
 
     rows: NDArray[np.int64] | slice
@@ -68,7 +70,7 @@ class RankingData:
     Attributes
     ----------
     X : C-contiguous ndarray or csr_array, shape (n_rows, n_features), float64 or float32
-        It may hold NaN or infinity: the Gram matrix will show it.
+        It may hold NaN or infinity, which are found in the Gram matrix.
     y : ndarray of shape (n_rows,), float64
     queries : Queries
     row_weights : ndarray of shape (n_rows,), float64, or None
@@ -126,7 +128,7 @@ class RankingData:
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
     ) -> RankingData:
-        """Delimit rows whose X and y have been checked; check ids and weights."""
+        """Group rows into queries, after X and y have been checked; check ids and weights."""
         n_rows = X.shape[0]
         queries = Queries.make(n_rows, qid=qid, group=group)
         return cls(
@@ -141,40 +143,40 @@ class RankingData:
 
     @property
     def n_features(self) -> int:
-        """Number of features, after the feature map."""
+        """The number of features that the feature map makes, or of X if there is no map."""
         if self.feature_map is None:
             return int(self.X.shape[1])
         return n_outputs(self.feature_map, self.X)
 
     @property
     def v(self) -> NDArray[np.float64]:
-        """The row weights, ones where none were given: (n_rows,)."""
+        """The row weights, (n_rows,); ones if none were given."""
         return np.ones(len(self.y)) if self.row_weights is None else self.row_weights
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the features: that of X, but float64 of a kernel, which float32 ruins."""
+        """The type of the features: that of X, or float64 for a kernel, which float32 ruins."""
         return output_dtype(self.feature_map, self.X.dtype)
 
     @property
     def query_weight_of_rows(self) -> NDArray[np.float64]:
-        """The weight of the query of every row, ones where none were given: (n_rows,)."""
+        """For every row, the weight of its query, (n_rows,); ones if none were given."""
         if self.query_weights is None:
             return np.ones(len(self.y))
         return self.query_weights[self.queries.index()]
 
     def targets(self, settings: PairSettings, *, constant: bool = False) -> NDArray[np.float64]:
-        """Return what is fitted, (n_rows, 1), with a column of ones before it on request."""
+        """Return the targets, (n_rows, 1), with a column of ones before them if `constant`."""
         targets = settings.targets(self.y)
         return np.column_stack([np.ones(len(targets)), targets] if constant else [targets])
 
     def features(self, rows: Any = slice(None)) -> Any:
-        """Return the features of the given rows: those of X, or what the feature map makes."""
+        """Return the features of the given rows: X itself, or the output of the feature map."""
         X = self.X[rows]
         return X if self.feature_map is None else mapped(self.feature_map, X)
 
     def scores(self, rows: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
-        """Return the scores of the given rows by models of the features, mapped in blocks.
+        """Return the scores of the given rows by linear models of their features.
 
         Parameters
         ----------
@@ -192,18 +194,18 @@ class RankingData:
         return scores_of_rows(self.feature_map, X, coefs, n_threads)
 
     def rows_of_queries(self) -> list[Rows]:
-        """Return the rows of every query that has some."""
+        """Return a list of the row numbers of every query that has rows."""
         rows, queries = np.arange(len(self.y)), self.queries
         return [rows[queries.rows(query)] for query in np.flatnonzero(queries.sizes).tolist()]
 
     def require_finite_features(self) -> None:
-        """Raise a ValueError that names the row and column where X, or a feature, is not finite."""
+        """Raise a ValueError if X or a feature is not finite; it names the row and the column."""
         require_finite(self.X, "X")
         if self.feature_map is not None:
             require_finite_features(self.feature_map, self.X)
 
     def take(self, rows: NDArray[np.int64]) -> RankingData:
-        """Return the given rows as data of their own; queries keep their weights."""
+        """Return the given rows as new data. Queries keep their weights."""
         kept, numbers = np.unique(self.queries.index()[rows], return_inverse=True)
         queries = Queries.make(len(rows), qid=numbers)
         old = kept if queries.ids is None else kept[queries.ids]
@@ -217,7 +219,7 @@ class RankingData:
         )
 
     def as_scope(self, settings: PairSettings) -> RankingData:
-        """Return the rows as the queries whose pairs count: one for pairs of all rows."""
+        """Return the data as one query if all rows form pairs with each other, else unchanged."""
         return self.as_one_query() if settings.joins_all_rows else self
 
     def as_one_query(self) -> RankingData:
@@ -227,7 +229,7 @@ class RankingData:
         return replace(self, queries=Queries.make(len(self.y)))
 
     def has_pairs(self, settings: PairSettings) -> NDArray[np.bool_]:
-        """Tell which queries have rows that count (pointwise), or pairs that can: (n_queries,)."""
+        """Tell which queries have pairs that can count, or rows (pointwise): (n_queries,)."""
         queries = self.queries
         seen = queries.grouped(self.v) > 0
         if settings.pairs is None:
@@ -236,7 +238,7 @@ class RankingData:
         elif settings.kind == "kept":
             needed = 2
             values = seen.astype(np.int64)
-        else:  # a row whose label differs from that of the query's first counted row
+        else:  # look for a row whose label differs from that of the query's first counted row
             needed = 1
             labels = queries.grouped(self.y)
             first = np.zeros(queries.n_queries)
@@ -249,7 +251,7 @@ class RankingData:
         return has if self.query_weights is None else has & (self.query_weights > 0)
 
     def require_pairs(self, settings: PairSettings) -> None:
-        """Raise a ValueError where no pair counts, or no row (pointwise)."""
+        """Raise a ValueError if no pair counts, or no row (pointwise)."""
         if not self.as_scope(settings).has_pairs(settings).any():
             raise ValueError(
                 f"no pair of rows counts, with pairs={settings.pairs!r} and n_samples="
@@ -258,15 +260,15 @@ class RankingData:
             )
 
     def require_training_pairs(self, settings: PairSettings, number: int, train: Rows) -> None:
-        """Raise a ValueError where the training rows of a split have no pairs that count."""
+        """Raise a ValueError if the training rows of a split have no pairs that count."""
         labels = replace(self, X=np.empty((len(self.y), 0)), feature_map=None)  # X is not copied
         if not labels.take(train).as_scope(settings).has_pairs(settings).any():
             raise ValueError(f"cv: the training rows of split {number} have no pairs that count")
 
     def require_pair_weight(self, settings: PairSettings, pair_weight: float) -> None:
-        """Raise a ValueError where the weights of pairs, Σ W in all, leave the range of numbers.
+        """Raise a ValueError if the sum of all pair weights, Σ W, is too small or too large.
 
-        A pair has the product of two row weights, which may be 0 or infinite where they are not.
+        The weight of a pair is the product of two row weights. It may underflow or overflow.
         """
         if not pair_weight <= LARGEST_PAIR_WEIGHT:
             raise ValueError(
@@ -293,12 +295,12 @@ class RankingData:
             )
 
     def pair_weight(self, settings: PairSettings) -> float:
-        """Return ``Σ_ij W_ij``, both orders and the diagonal, from labels and weights alone."""
+        """Return ``Σ_ij W_ij`` over both orders of every pair and the diagonal."""
         return _core.pair_weight(self.problem(settings))
 
     @property
     def may_vanish(self) -> bool:
-        """Whether row or query weights may make pair weights that leave the range of numbers."""
+        """Whether pair weights may underflow or overflow, because row or query weights exist."""
         return self.row_weights is not None or self.query_weights is not None
 
     def problem(
@@ -306,14 +308,15 @@ class RankingData:
         settings: PairSettings,
         levels: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     ) -> _core.RankingProblem:
-        """Return the compiled problem of the rows: all but their features.
+        """Return the compiled problem of the rows, which holds all but their features.
 
         Parameters
         ----------
         settings : PairSettings
-            Their scope is not looked at: see `as_scope`.
+            Their scope is ignored here; see `as_scope`.
         levels : (labels, ω of their pairs) or None
-            What ``settings.levels`` returns, of these rows or of more; None: of these.
+            The result of ``settings.levels`` for these rows, or for more rows. None computes it
+            for these rows.
         """
         levels = settings.levels(self.y) if levels is None else levels
         return _core.RankingProblem(
@@ -333,8 +336,8 @@ class RankingData:
 
         With `constant`, a column of ones stands before the target.
 
-        Dense X is one block, which the compiled code maps where it knows the feature map; CSR X,
-        and rows that Python maps, come in blocks of about 64 MiB.
+        Dense X is a single block if there is no feature map or if compiled code applies it. CSR
+        rows, and rows that Python maps, come in blocks of about 64 MiB.
         """
         targets, levels = self.targets(settings, constant=constant), settings.levels(self.y)
         node_map = node_map_of(self.feature_map, self.X.dtype)
@@ -373,7 +376,7 @@ class RankingData:
 
 
 def require_finite_features(feature_map: Any, X: Any) -> None:
-    """Raise a ValueError that names where a fitted transformer makes NaN or infinity of X."""
+    """Raise a ValueError if a fitted transformer makes NaN or infinity; it names the place."""
     for rows in blocks(X.shape[0], 1024):
         found = first_not_finite(mapped(feature_map, X[rows]))
         if found is not None:
@@ -385,6 +388,6 @@ def require_finite_features(feature_map: Any, X: Any) -> None:
 
 
 def names_of(X: Any) -> list[str] | None:
-    """Return the column names of a frame, None where X has none or not all are text."""
+    """Return the column names of a data frame, or None if there are none or not all are text."""
     names = column_names(X)
     return names if names and all(isinstance(name, str) for name in names) else None

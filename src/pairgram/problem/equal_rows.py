@@ -1,4 +1,4 @@
-"""Rows that have the same values."""
+"""Find rows that have the same values."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from pairgram._support.types import Rows, Vector
 
 __all__ = ["first_equal_rows"]
 
-COMPARED_BYTES = 16 << 20  # of rows that are compared at once
+# Rows are compared in blocks of this many bytes.
+COMPARED_BYTES = 16 << 20
 
 
 def first_equal_rows(
     X: Any, rows: Rows, groups: Rows, others: list[Vector], n_threads: int | None
 ) -> Rows | None:
-    """Return for every place the first place of its group that holds an equal row; None: itself.
+    """Return, for every place, the first place in its group that holds an equal row.
 
-    Rows are compared by their values: −0 equals 0.
+    The result is None if no two rows of a group are equal. Rows are compared by their values, so −0
+    equals 0.
 
     Parameters
     ----------
@@ -38,7 +40,8 @@ def first_equal_rows(
 
     Notes
     -----
-    One pass over X: rows are compared only where their products with a random vector are equal.
+    X is read once, to multiply every row by a random vector. Only rows with equal products are
+    compared.
     """
     marks = _marks(X, n_threads)[rows]
     ascending = np.sort(marks)
@@ -56,16 +59,16 @@ def first_equal_rows(
         leaders = pending[np.maximum.accumulate(np.where(starts, np.arange(len(pending)), 0))]
         same = _equal(X, rows[order[pending]], rows[order[leaders]])
         first[order[pending[same]]] = order[leaders[same]]
-        pending = pending[~same]  # rows of one mark that differ after all
+        pending = pending[~same]  # these rows have equal marks, but differ
     return None if (first == np.arange(len(rows))).all() else first
 
 
 def _marks(X: Any, n_threads: int | None) -> Vector:
-    """Return a number for each row, equal where rows are: their products with a random vector."""
+    """Return the product of each row with a random vector: equal rows have equal products."""
     vector = _random_vector(X.shape[1])
     if not scipy.sparse.issparse(X):
         return _core.score_rows(X, vector, None, resolve_n_threads(n_threads))
-    ordered = X if X.has_sorted_indices else X.sorted_indices()  # so that sums are in one order
+    ordered = X if X.has_sorted_indices else X.sorted_indices()  # all sums are in one order
     return np.asarray(ordered @ vector)
 
 
@@ -77,7 +80,7 @@ def _random_vector(n: int) -> Vector:
 
 
 def _equal(X: Any, a: Rows, b: Rows) -> NDArray[np.bool_]:
-    """Tell which rows of X, a[i] and b[i], have the same values."""
+    """Tell for which i the rows a[i] and b[i] of X have the same values."""
     out = np.empty(len(a), dtype=bool)
     step = max(1, COMPARED_BYTES // (8 * max(1, X.shape[1])))
     for begin in range(0, len(a), step):

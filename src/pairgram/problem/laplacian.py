@@ -1,4 +1,4 @@
-"""The half-Laplacian of preference pairs, applied to vectors."""
+"""Apply the half-Laplacian of preference pairs to vectors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["apply_half_laplacian", "without_features"]
 
 
 def without_features(data: RankingData) -> RankingData:
-    """Return the labels, weights and queries of rows."""
+    """Return the data without X: only labels, weights and queries."""
     return replace(data, X=np.empty((len(data.y), 0)), feature_map=None)
 
 
@@ -27,17 +27,17 @@ def apply_half_laplacian(
     adjoint: bool = False,
     n_threads: int | None = None,
 ) -> Vector:
-    """Apply R of ``L = RᵀR``, or Rᵀ, in place, and return its argument: O(n_rows) a vector.
+    """Apply R of ``L = RᵀR``, or Rᵀ, in place in O(n_rows) time per vector; return `vectors`.
 
     Parameters
     ----------
     problem : _core.RankingProblem
-        In the scope of its settings.
+        The problem of the rows. With ``scope="global"``, it must have one query.
     vectors : ndarray of shape (n_rows,), or (n_rows, k) for axis 0, or (k, n_rows) for axis 1
     axis : {0, 1}
-        0: to the columns, 1: to the rows of a matrix.
+        With 0, R is applied to the columns of a matrix; with 1, to its rows.
     adjoint : bool
-        Rᵀ.
+        Whether to apply Rᵀ in place of R.
     n_threads : int or None
     """
     _core.apply_half_laplacian(

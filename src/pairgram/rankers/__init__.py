@@ -1,5 +1,5 @@
-"""What all rankers share: the base class, scores of rows, files.
+"""What all rankers share: the base class, the scoring of rows, and `load_model`.
 
-Imports `model_files`, `problem`, `feature_maps`, `metrics`, `preferences` and `_support`. It
-imports no estimator: `load_model` looks classes up by their public names.
+This folder may import `model_files`, `problem`, `feature_maps`, `metrics`, `preferences` and
+`_support`. It imports no estimator: `load_model` finds classes by their public names.
 """

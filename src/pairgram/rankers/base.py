@@ -1,4 +1,4 @@
-"""What linear rankers share: checks of data, prediction, score, files."""
+"""`LinearRanker`, the base class of all rankers."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = ["LinearRanker"]
 
 
 class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
-    """What the linear rankers share: checks, prediction, score, files."""
+    """The base class of all rankers: it checks data, predicts, scores, and writes files."""
 
     __metadata_request__fit = {"qid": True, "sample_weight": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True, "sample_weight": True}  # noqa: RUF012
 
-    _file_kind = "RankRLS"  # the class of the model that a file holds
+    _file_kind = "RankRLS"  # the class that a model file names
 
     coef_: NDArray[np.float64]
     feature_map_: Any
@@ -60,14 +60,14 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         return self._with_map(data, self._unfitted_map())
 
     def _with_map(self, data: RankingData, feature_map: Any) -> RankingData:
-        """Return `data` with a clone of the feature map, fitted to them."""
+        """Return `data` with a clone of the feature map that is fitted to them."""
         if feature_map is None:
             return data
         feature_map = clone(feature_map)
         set_threads(feature_map, self.n_threads)
         if is_known(feature_map):
             warn_of_rows(feature_map, data.X, getattr(self, "feature_names_in_", None))
-        with without_row_warnings():  # which it would give without the names
+        with without_row_warnings():  # the map would repeat them without the column names
             if is_known(feature_map):
                 return replace(data, feature_map=feature_map.fit_checked(data.X))
             return replace(data, feature_map=feature_map.fit(data.X, data.y))
@@ -116,7 +116,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _needs_queries(self) -> bool:
-        """Whether the model is of pairs within queries."""
+        """Whether the model is fitted to pairs within queries."""
         pairs = getattr(self, "pairs", "kept")
         several = pairs if isinstance(pairs, (list, tuple)) else [pairs]
         within = getattr(self, "scope", "query") == "query"
@@ -125,23 +125,23 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     def _warn_of_missing_queries(
         self, data: RankingData, qid: ArrayLike | None, group: ArrayLike | None
     ) -> None:
-        """Warn in `fit` where ids seem to have been forgotten."""
+        """Warn in `fit` if query ids seem to have been forgotten."""
         if self._needs_queries and qid is None and group is None:
             warn_of_missing_queries(f"{type(self).__name__}.fit", len(data.y))
 
     def _unfitted_map(self) -> Any:
-        """Return the feature map of which `fit` fits a clone."""
+        """Return the feature map; `fit` fits a clone of it."""
         return self.feature_map
 
     def _held_rows(
         self, feature_map: Any, uses_qid: bool, cv: Any, validation: Any
     ) -> tuple[Any, RankingData | None]:
-        """Return (cv, the rows of the validation set or None), one of which is None.
+        """Return (cv, the rows of the validation set). At least one of them is None.
 
         Raises
         ------
         ValueError
-            If both are given, or `cv` is a validation set, or `validation` is none.
+            If both are given, if `cv` is a validation set, or if `validation` is not one.
         """
         if isinstance(cv, tuple) and len(cv) in (2, 3) and _is_matrix(cv[0]):
             raise ValueError(
@@ -166,7 +166,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         y: ArrayLike,
         qid: ArrayLike | None = None,
     ) -> RankingData:
-        """Check the rows of a validation set, which share the feature map."""
+        """Check the rows of a validation set, and give them the same feature map."""
         if qid is None and uses_qid:
             raise ValueError("validation is (X, y), but fit has query ids: give (X, y, qid)")
         X = readable(X, "X of validation")
@@ -181,23 +181,26 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 dtype=[np.float64, np.float32],
                 ensure_all_finite=False,
             )
-        if feature_map is None:  # which may take NaN
+        if feature_map is None:  # a feature map may accept NaN
             require_finite(X, "X of validation")
         return replace(RankingData.delimit(X, y, qid), feature_map=feature_map)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the scores by which rows are ranked, highest first.
 
-        ``X @ coef_``, or ``feature_map_.transform(X) @ coef_`` where there is a feature map.
+        The scores are ``X @ coef_``, or ``feature_map_.transform(X) @ coef_`` if there is a feature
+        map.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features)
-            With ``kernel="precomputed"`` the kernels of every row with the training rows.
+            With ``kernel="precomputed"``, the kernel values between every row and the training
+            rows.
 
         Returns
         -------
-        ndarray of shape (n_rows,), float32 for float32 X and else float64
+        ndarray of shape (n_rows,)
+            float32 for float32 X, otherwise float64.
 
         Raises
         ------
@@ -206,14 +209,14 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
         Notes
         -----
-        The score of a row has the same bits whatever rows stand beside it, wherever it stands, and
-        for any number of threads: so in arrays of one type, and so in CSR matrices; between the two
-        it differs by rounding. Values that come from callables or from transformers of other
-        packages may not be so steady.
+        The score of a row has the same bits whatever other rows X has, wherever the row stands, and
+        for any number of threads. This holds for arrays of one type, and for CSR matrices; the
+        scores of an array and of a CSR matrix differ by rounding errors. It may not hold if
+        features come from callables or from transformers of other packages.
 
-        What a map of this package is made ready by is kept for the next call, if its arrays take
-        up to 64 MiB. Assign a new array to change a fitted map: a change within its arrays may go
-        unseen.
+        The preparations for a map of this package are kept for the next call, if its arrays take at
+        most 64 MiB. To change a fitted map, assign a new array: a change within an array may not be
+        noticed.
         """
         rows = self._rows_to_score(X)
         with naming_not_finite(getattr(self, "feature_names_in_", None)):
@@ -231,25 +234,31 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Return the mean NDCG@10 over queries, gain ``2^y − 1``, discount ``1 / log2(1 + i)``.
+        """Return the mean NDCG@10 over queries.
+
+        The gain of a label is ``2^y − 1``, and the discount of place i is ``1 / log2(1 + i)``.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features)
         y : array-like of shape (n_rows,), ≥ 0
         qid : array-like of shape (n_rows,) or None
-            None: the rows are one query.
+            Query ids. None means that the rows are one query.
         sample_weight : array-like of shape (n_rows,) or None
-            A query counts with the mean weight of its rows.
+            Weights of rows. The weight of a query is the mean weight of its rows.
 
         Raises
         ------
         ValueError
-            If a label is negative: then score with another metric, as
-            ``scoring=make_scorer("kendall")`` in scikit-learn's tools or
-            ``evaluate("kendall", ...)``. If the model was fitted with query ids and none are given:
-            scikit-learn's cross-validation, which makes NaN of errors, then gives a
-            `MissingQueryWarning` too.
+            If a label is negative, or if the model was fitted with query ids and none are given.
+            For negative labels use another metric, such as ``scoring=make_scorer("kendall")`` in
+            scikit-learn's tools, or ``evaluate("kendall", ...)``.
+
+        Warns
+        -----
+        MissingQueryWarning
+            If query ids are missing within scikit-learn's cross-validation, because that turns the
+            error into NaN.
         """
         check_is_fitted(self)
         if qid is None and self.uses_qid_:
@@ -266,19 +275,19 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         return float(metric(y, self.predict(X), qid, sample_weight=sample_weight))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a safetensors file (no code in it), whole or not at all.
+        """Write the fitted model to a safetensors file, which holds no code.
 
-        `load_model` reads it. What predictions need is of the last fit; the parameters beside it
-        are those set now, as in a pickle, so refit after ``set_params``. A `random_state` that is
-        not an int is not kept.
+        The file is written completely or not at all. `load_model` reads it. The file holds the
+        results of the last fit and the current parameters, as a pickle does; so fit again after
+        ``set_params``. A `random_state` that is not an int is not kept.
 
         Raises
         ------
         ValueError
-            If a parameter is a Python callable, which a file cannot hold, or has been set since to
-            what `fit` would not take.
+            If a parameter is a Python callable, which a file cannot hold, or if a parameter has
+            been set to a value that `fit` would refuse.
         OSError
-            If the file cannot be written; it names the file.
+            If the file cannot be written. The message names the file.
         """
         check_is_fitted(self)
         map_arrays, map_settings = describe_map(self.feature_map_)

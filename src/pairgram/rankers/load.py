@@ -1,4 +1,4 @@
-"""Fitted models from files."""
+"""`load_model` reads fitted models from files."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["load_model"]
 
 
 def load_model(path: str | os.PathLike[str]) -> LinearRanker:
-    """Read a model that `save` wrote; loading runs no code.
+    """Read a model that `save` wrote. Loading runs no code from the file.
 
     Returns
     -------
     RankRLS, MPRank, LSSVR, PointwiseELM, PairwiseELM, ELMRank or RankSVM
-        Fitted; a search, such as `RankRLSCV`, comes back as the model that it chose.
+        The fitted model. A search, such as `RankRLSCV`, comes back as the model that it chose.
 
     Raises
     ------
     ValueError
-        If the file is not a pairgram model, or is damaged; if a setting or array in it is not what
-        `save` writes, of whatever origin the file is. It names the file and what is wrong.
+        If the file is not a pairgram model, is damaged, or has a setting or an array that `save`
+        would not write. The message names the file and what is wrong.
     OSError
         If the file cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Scores of rows by a fitted model: the same bits whatever rows stand beside a row."""
+"""Score rows by a fitted model: a row gets the same bits whatever other rows there are."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ from pairgram.problem.data import require_finite_features
 __all__ = ["checked_rows", "scores_of"]
 
 
-KEPT_BYTES = 64 << 20  # of a prepared model that is kept between calls
+# A prepared model is kept between calls if its arrays take at most this many bytes.
+KEPT_BYTES = 64 << 20
 
 
 def checked_rows(estimator: Any, X: Any) -> Any:
-    """Return the rows that `predict` is given, dense or CSR, of float64 or float32.
+    """Return the rows that `predict` is given, dense or CSR, as float64 or float32.
 
-    They may still hold NaN or infinity. scikit-learn's checks take longer than scores of a hundred
-    rows: arrays and frames of floats, in which they would change nothing, pass by all of them but
-    those of the features' names and number.
+    They may still hold NaN or infinity. scikit-learn's checks take longer than scoring a hundred
+    rows. Arrays and data frames of floats, which these checks would not change, are therefore
+    checked only for the names and the number of features.
 
     Raises
     ------
@@ -71,15 +72,15 @@ def _is_ready(dtype: Any) -> bool:
 
 
 def scores_of(ranker: Any, X: Any) -> NDArray[Any]:
-    """Return the scores of checked rows by a fitted linear ranker, (n_rows,), in their type.
+    """Return the scores of checked rows by a fitted linear ranker, (n_rows,), in the type of X.
 
     Raises
     ------
     ValueError
-        If X holds NaN or infinity, or a kernel value overflows: names the row.
+        If X holds NaN or infinity, or if a kernel value overflows. The message names the row.
     """
     scores = _scores_of(ranker, X)
-    if not np.isfinite(scores).all():  # then say what is wrong with X
+    if not np.isfinite(scores).all():  # find out what is wrong with X
         require_finite(X, "X")
         if is_known(ranker.feature_map_):
             row = int(np.argmin(np.isfinite(scores)))
@@ -109,14 +110,14 @@ def _scores_of(ranker: Any, X: Any) -> Vector:
 
 
 def _mapped_scores(feature_map: Any, coef: Vector, X: Any) -> Vector:
-    """Return the scores by what Python makes of rows, block by block."""
+    """Return the scores of rows whose features Python makes, block by block."""
     if is_known(feature_map):
         require_finite(X, "X")
     try:
         with single_threaded_blas():  # maps of this package have threads of their own
             return scores_of_rows(feature_map, X, _vector(coef), 1)
     except ValueError:
-        require_finite(X, "X")  # which names the row; the map has seen a block
+        require_finite(X, "X")  # this names the row, whereas the map only saw a block
         raise
 
 
@@ -124,17 +125,17 @@ def _vector(coef: Any) -> Vector:
     return np.ascontiguousarray(coef, np.float64)
 
 
-# What is prepared for a ranker, by the type of rows. It is not part of the ranker, which is pickled
-# and copied without it, and goes when the ranker goes.
+# The prepared models of every ranker, by the type of rows. They are not part of the ranker, so they
+# are not pickled or copied with it, and they are freed with it.
 _kept: WeakKeyDictionary[Any, dict[str, _Prepared]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
 class _Prepared:
-    """A model that is kept for the calls to come, and what it was made of.
+    """A prepared model that is kept for later calls, and what it was made from.
 
-    Of the map, the very objects that are its attributes; of the coefficients, which are short, the
-    values, so that a change in place is seen.
+    For the map, the objects that are its attributes are kept. For the coefficients, which are
+    short, the values are kept, so that a change in place is noticed.
     """
 
     kind: type
@@ -143,7 +144,7 @@ class _Prepared:
     scorer: RowScorer
 
     def is_of(self, feature_map: Any, coef: bytes) -> bool:
-        """Tell whether the map and the coefficients are those that the model was made of."""
+        """Tell whether the model was made from this map and these coefficients."""
         now = vars(feature_map)
         return (
             type(feature_map) is self.kind
@@ -154,7 +155,10 @@ class _Prepared:
 
 
 def _prepared(ranker: Any, dtype: np.dtype[Any]) -> RowScorer | None:
-    """Return what scores rows of a type, None where that is for Python; kept if it is small."""
+    """Return the prepared model for rows of a type, or None if only Python can score them.
+
+    A small one is kept for the next call.
+    """
     feature_map, coef = ranker.feature_map_, _vector(ranker.coef_)
     values = coef.tobytes()
     try:
