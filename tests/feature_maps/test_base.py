@@ -126,5 +126,6 @@ def test_validation_rows_must_be_finite(feature_map, X, rows_of):
     wrong = X.copy()
     wrong[3, 2] = np.nan
     model = RankRLSCV([1.0], feature_map=feature_map, scoring="pairwise_accuracy")
-    with pytest.raises(ValueError, match="contains NaN: column 2, counted from 0"):
+    message = "Input X of validation contains NaN: row 3, column 2, counted from 0"
+    with pytest.raises(ValueError, match=message):
         model.fit(rows_of(X), y, qid=qid, validation=(rows_of(wrong), y, qid))

@@ -141,8 +141,8 @@ def test_rank_rls_models_are_those_of_fits_alone(estimator):
             assert (model.pairs_, model.scale_) == (alone.pairs_, alone.scale_)
 
 
-def test_what_the_kernels_train(monkeypatch):
-    """Fits that the docs call side by side do not go through fit."""
+def test_what_compiled_code_fits_side_by_side(monkeypatch):
+    """Fits of small problems do not go through the estimator's fit."""
     given = problems(3)
 
     def native(estimator, given=given):
@@ -209,9 +209,13 @@ def test_names_of_columns():
     [
         ELMRank(n_nodes=8, n_estimators=2, random_state=0),
         ELMRankCV(n_nodes=30, cv=3, weight_range=[(-1, 1), (-5, 5)], random_state=0),
+        ELMRankCV(n_nodes=5, random_state=0),
         RankRLS(pairs=None),
         RankRLSCV(cv=3),
         RankRLSCV(),
+        RankRLSCV(scale=[False, True], scoring="msd"),
+        RankRLSCV(kernel="rbf", gamma=[0.1, 1.0]),
+        PairwiseELMCV(n_nodes=30, activation="tanh", random_state=0),
     ],
 )
 def test_many_targets(estimator):
@@ -226,6 +230,8 @@ def test_many_targets(estimator):
         np.testing.assert_allclose(model.predict(X), expected, atol=1e-8 * abs(expected).max())
         if hasattr(alone, "alpha_"):
             assert found.table["best_score"][target] == pytest.approx(alone.best_score_, rel=1e-7)
+            scores = alone.cv_results_["mean_test_score"]
+            np.testing.assert_allclose(model.cv_results_["mean_test_score"], scores, rtol=1e-7)
     assert found.table["problem"].tolist() == [0, 0, 0, 0, 1]
     assert found.table["target"].tolist() == [0, 1, 2, 3, 0]
     dropped = clone(estimator).set_params(pairs="dropped")

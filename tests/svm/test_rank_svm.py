@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectKBest, f_regression
+from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -599,6 +600,20 @@ def test_cv_with_a_validation_set(data):
         np.testing.assert_allclose(alone.score(X2, y2, qid=qid2), score, rtol=1e-9)
     with pytest.raises(ValueError, match="fit has query ids"):
         RankSVMCV().fit(X, y, qid=qid, validation=(X2, y2))
+
+
+def test_a_map_may_take_missing_values_of_a_validation_set(data):
+    X, y, qid = data
+    holes = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    held = (holes, y, qid)
+    model = RankSVMCV([0.01, 1.0], feature_map=SimpleImputer(), tol=1e-7)
+    model.fit(holes, y, qid=qid, validation=held)
+    for C, score in zip(model.Cs_, model.scores_, strict=True):
+        alone = RankSVM(C, feature_map=SimpleImputer(), tol=1e-7).fit(holes, y, qid=qid)
+        np.testing.assert_allclose(alone.score(holes, y, qid=qid), score, rtol=1e-9)
+    for maps in (None, [None, SimpleImputer()], RandomNodes(5, random_state=0)):
+        with pytest.raises(ValueError, match="Input X of validation contains NaN: row"):
+            RankSVMCV(feature_map=maps).fit(X, y, qid=qid, validation=held)
 
 
 def test_cv_fits_maps_that_may_see_labels_to_training_rows():

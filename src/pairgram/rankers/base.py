@@ -141,7 +141,11 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
+<<<<<<< Updated upstream
             If both are given, if `cv` is a validation set, or if `validation` is not one.
+=======
+            If both are given, if `cv` is a validation set, or if `validation` is not as described.
+>>>>>>> Stashed changes
         """
         if isinstance(cv, tuple) and len(cv) in (2, 3) and _is_matrix(cv[0]):
             raise ValueError(
@@ -156,7 +160,12 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"validation must be (X, y) or (X, y, qid), got {type(validation).__name__}"
             )
-        return None, self._validation(feature_map, uses_qid, *validation)
+        try:
+            return None, self._validation(feature_map, uses_qid, *validation)
+        except ValueError as error:
+            if "validation" in str(error):
+                raise
+            raise ValueError(f"validation: {error}") from error  # not X, y and qid of fit
 
     def _validation(
         self,
@@ -181,7 +190,11 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 dtype=[np.float64, np.float32],
                 ensure_all_finite=False,
             )
+<<<<<<< Updated upstream
         if feature_map is None:  # a feature map may accept NaN
+=======
+        if feature_map is None or is_known(feature_map):  # others may take NaN
+>>>>>>> Stashed changes
             require_finite(X, "X of validation")
         return replace(RankingData.delimit(X, y, qid), feature_map=feature_map)
 

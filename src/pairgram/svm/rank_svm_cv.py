@@ -157,12 +157,14 @@ class RankSVMCV(LinearRanker):
         if len(data.y) < 2:
             raise ValueError("RankSVMCV holds rows out, so X must have two or more, got 1 sample")
         uses_qid = qid is not None or group is not None
-        cv, held_rows = self._held_rows(None, uses_qid, self.cv, validation)
+        maps = as_list(self.feature_map, "feature_map")
+        ours = any(feature_map is None or is_known(feature_map) for feature_map in maps)
+        cv, held_rows = self._held_rows(None if ours else maps[0], uses_qid, self.cv, validation)
         cv = default_cv(data) if held_rows is None and cv is None else cv
         judge = Judge.make(data, cv, held_rows, self.scoring, self.n_threads)
         candidates: list[_Candidate] = []
         training = None
-        for feature_map in as_list(self.feature_map, "feature_map"):
+        for feature_map in maps:
             mapped = self._with_map(data, feature_map)
             training = None  # frees the memory for the features of the next map
             training = Training.make(mapped, settings, exact=True)

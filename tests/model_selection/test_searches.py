@@ -1,0 +1,492 @@
+"""What all classes that choose by held-out rows share: grids, tables, folds, validation sets."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+from sklearn.preprocessing import FunctionTransformer
+
+from pairgram import (
+    ELMRankCV,
+    PairwiseELMCV,
+    PointwiseELMCV,
+    QueryKFold,
+    RandomNodes,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+    fit_many,
+    make_ranking,
+)
+from pairgram.datasets import LetorData
+from pairgram.least_squares.held_out import leave_out
+
+CLASSES = {
+    "RankRLSCV": RankRLSCV(pairs=["kept", "gain"]),
+    "RankRLSCV of a kernel": RankRLSCV(kernel="rbf", gamma=[0.1, 1.0]),
+    "PointwiseELMCV": PointwiseELMCV(n_nodes=8, activation="sigmoid", random_state=0),
+    "PairwiseELMCV": PairwiseELMCV(kernel="linear", pairs=["kept", "dropped"]),
+    "ELMRankCV": ELMRankCV(n_nodes=5, weight_range=[(-1, 1), (-3, 3)], random_state=0),
+    "RankSVMCV": RankSVMCV(feature_map=[None, RandomNodes(5, random_state=0)]),
+}
+EXACT = [name for name in CLASSES if name not in ("ELMRankCV", "RankSVMCV")]
+EACH = pytest.mark.parametrize("name", CLASSES)
+COLUMNS = {
+    "RankRLSCV": ["alpha", "pairs", "target", "scale"],
+    "RankRLSCV of a kernel": ["alpha", "pairs", "target", "scale", "gamma"],
+    "PointwiseELMCV": ["C"],
+    "PairwiseELMCV": ["C", "pairs"],
+    "ELMRankCV": ["weight_range", "alpha", "C"],
+    "RankSVMCV": ["C", "feature_map"],
+}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y, qid = make_ranking(12, (3, 9), 4, random_state=0, noise=1.0)
+    return X, y, qid
+
+
+def search(name, alphas, Cs, **parameters):
+    """Return a search of the grids that its class has."""
+    model = clone(CLASSES[name]).set_params(**parameters)
+    grids = {"alphas": alphas, "Cs": Cs}
+    return model.set_params(**{k: v for k, v in grids.items() if k in model.get_params()})
+
+
+def axes(model):
+    return [attribute for attribute in ("alphas_", "Cs_") if hasattr(model, attribute)]
+
+
+# Grids --------------------------------------------------------------------------------------------
+
+
+@EACH
+@pytest.mark.parametrize("cv", [None, 3])
+def test_grids_stay_in_the_callers_order(name, cv, rows):
+    X, y, qid = rows
+    alphas, Cs = [0.3, 49.0, 0.01, 3.0], [3.0, 0.01, 0.3]
+    given = search(name, alphas, Cs, cv=cv).fit(X, y, qid=qid)
+    ascending = search(name, sorted(alphas), sorted(Cs), cv=cv).fit(X, y, qid=qid)
+    values = [{"alphas_": alphas, "Cs_": Cs}[axis] for axis in axes(given)]
+    at = np.ix_(*(np.argsort(axis) for axis in values))
+    for axis, wanted in zip(axes(given), values, strict=True):
+        assert getattr(given, axis).tolist() == wanted
+        assert getattr(ascending, axis).tolist() == sorted(wanted)
+    np.testing.assert_array_equal(given.scores_[at], ascending.scores_)
+    if hasattr(given, "coef_path_"):
+        np.testing.assert_array_equal(given.coef_path_[at], ascending.coef_path_)
+    shape = (2 if name != "PointwiseELMCV" else 1, *map(len, values))
+    for column, cells in given.cv_results_.items():
+        assert len(cells) == np.prod(shape)
+        if column == "params" or column == "param_feature_map":
+            continue  # whose maps are clones
+        found = np.asarray(cells, dtype=object if "range" in column else None)
+        wanted = np.asarray(ascending.cv_results_[column], dtype=found.dtype)
+        for one, other in zip(found.reshape(*shape, -1), wanted.reshape(*shape, -1), strict=True):
+            np.testing.assert_array_equal(one[at], other)
+    for axis in axes(given):
+        assert getattr(given, f"{axis[:-2]}_") == getattr(ascending, f"{axis[:-2]}_")
+    np.testing.assert_array_equal(given.coef_, ascending.coef_)
+
+
+@pytest.mark.parametrize("name", [name for name in CLASSES if "kernel" not in name])
+def test_equally_good_settings_are_the_largest_alpha_and_the_smallest_C_in_any_order(name):
+    """Rows that every model orders as their labels do."""
+    y, qid = np.tile(np.arange(1.0, 7.0), 6), np.repeat(np.arange(6), 6)
+    rising = {"n_nodes": 1, "weight_range": (0.5, 0.6), "activation": "linear"}
+    parameters = {
+        "ELMRankCV": rising | {"weight_range": [(0.5, 0.6), (0.1, 0.2)]},
+        "PointwiseELMCV": rising,
+        "RankSVMCV": {"feature_map": [None, FunctionTransformer()]},
+    }.get(name, {})
+    alphas, Cs = [0.1, 1.0, 10.0], [1e-3, 1e-2, 0.1]
+    for grids in zip(itertools.permutations(alphas), itertools.permutations(Cs), strict=True):
+        model = search(name, *grids, cv=3, scoring="pairwise_accuracy", **parameters)
+        model.fit(y[:, None], y, qid=qid)
+        table = model.cv_results_
+        assert set(table["mean_test_score"]) == set(table["rank_test_score"]) == {1}
+        wanted = {"alpha": 10.0, "C": 1e-3}
+        first = table["params"][0]  # of the first combination of other settings
+        best = {key: wanted.get(key, value) for key, value in first.items()}
+        assert table["params"][model.best_index_] == best
+        assert all(getattr(model, f"{key}_") == value for key, value in best.items())
+
+
+# Tables -------------------------------------------------------------------------------------------
+
+
+def assert_table(model, name, n_splits):
+    table = model.cv_results_
+    splits = [f"split{k}_test_score" for k in range(n_splits)]
+    means = ["mean_test_score", "std_test_score", "rank_test_score"]
+    assert list(table) == ["params", *(f"param_{c}" for c in COLUMNS[name]), *splits, *means]
+    assert len({len(column) for column in table.values()}) == 1
+    for row, params in enumerate(table["params"]):
+        assert list(params) == COLUMNS[name]
+        for key, value in params.items():
+            assert value is table[f"param_{key}"][row] or value == table[f"param_{key}"][row]
+    scores = table["mean_test_score"] * (1 if model.scoring_.greater_is_better else -1)
+    ranks = [1 + (scores > score).sum() for score in scores]
+    np.testing.assert_array_equal(table["rank_test_score"], ranks)
+    if n_splits:
+        parts = np.array([table[split] for split in splits])
+        np.testing.assert_allclose(table["std_test_score"], parts.std(axis=0), rtol=1e-12)
+    best = table["params"][model.best_index_]
+    assert table["rank_test_score"][model.best_index_] == 1
+    assert table["mean_test_score"][model.best_index_] == model.best_score_
+    for key, value in best.items():
+        chosen = getattr(model, f"{key}_")
+        assert chosen is value or chosen == value
+
+
+@EACH
+@pytest.mark.parametrize("scoring", ["pairwise_accuracy", "msd"])
+@pytest.mark.parametrize("held_out", ["queries", "splits", "validation", "rows"])
+def test_every_search_has_the_same_table(name, held_out, scoring, rows):
+    X, y, qid = rows
+    cv = {"splits": QueryKFold(4)}.get(held_out)
+    model = search(name, [1.0, 0.01], [0.5, 2.0], cv=cv, scoring=scoring)
+    if held_out == "rows":
+        model.fit(X[:30], y[:30])
+    else:
+        held = (X[:20], y[:20], qid[:20]) if held_out == "validation" else None
+        model.fit(X, y, qid=qid, validation=held)
+    n_splits = {"splits": 4, "validation": 0}.get(held_out, 0 if name in EXACT else 5)
+    assert_table(model, name, n_splits)
+
+
+def test_leave_pair_out_has_no_standard_deviation(rows):
+    X, y, _ = rows
+    for name in EXACT:
+        model = search(name, [1.0, 0.01], [0.5, 2.0], cv="leave-pair-out").fit(X[:15], y[:15])
+        assert_table(model, name, 0)
+        assert np.isnan(model.cv_results_["std_test_score"]).all()
+        assert not np.isnan(model.cv_results_["mean_test_score"]).any()
+
+
+def accuracy(y, scores):
+    """The share of pairs in the right order, equal scores ½."""
+    i, j = np.nonzero(y[:, None] > y)
+    return np.mean((np.sign(scores[i] - scores[j]) + 1) / 2) if len(i) else np.nan
+
+
+def msd(y, scores):
+    """The mean of squared errors of differences over all pairs."""
+    errors = (y[:, None] - y) - (scores[:, None] - scores)
+    return (errors**2).mean()
+
+
+METRICS = {"pairwise_accuracy": accuracy, "msd": msd}
+
+
+def of_queries(metric, y, scores, qid, v, c):
+    """The values and the weights of all queries that have a value; rows of weight 0 are absent."""
+    values, weights = [], []
+    for query in np.unique(qid[v > 0]):
+        rows = (qid == query) & (v > 0)
+        value = METRICS[metric](y[rows], scores[rows])
+        if rows.sum() > 1 and not np.isnan(value):
+            values.append(value)
+            weights.append(v[rows].mean() * c[rows][0])
+    return np.array(values), np.array(weights)
+
+
+def weights_of(rows, weighted):
+    _, y, qid = rows
+    rng = np.random.default_rng(0)
+    v = rng.choice([0.0, 0.5, 1.0, 2.0], len(y)) if weighted else np.ones(len(y))
+    c = rng.choice([0.5, 1.0, 3.0], qid.max() + 1)[qid] if weighted else np.ones(len(y))
+    return v, c
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+def test_the_standard_deviation_over_queries_is_that_of_refits(metric, weighted, kernel, rows):
+    X, y, qid = rows
+    v, c = weights_of(rows, weighted)
+    alphas = [10.0, 0.1, 1.0]
+    model = RankRLSCV(alphas, kernel=kernel, scoring=metric)
+    table = model.fit(X, y, qid=qid, sample_weight=v, query_weight=c).cv_results_
+    for row, alpha in enumerate(alphas):
+        scores = np.zeros(len(y))
+        for query in np.unique(qid):
+            rest = qid != query
+            named = {"qid": qid[rest], "sample_weight": v[rest], "query_weight": c[rest]}
+            one = RankRLS(alpha, kernel=kernel).fit(X[rest], y[rest], **named)
+            scores[~rest] = one.predict(X[~rest])
+        values, weights = of_queries(metric, y, scores, qid, v, c)
+        mean = np.average(values, weights=weights)
+        np.testing.assert_allclose(table["mean_test_score"][row], mean, rtol=1e-8)
+        deviation = np.sqrt(np.average((values - mean) ** 2, weights=weights))
+        np.testing.assert_allclose(table["std_test_score"][row], deviation, rtol=1e-7)
+        if not weighted:
+            np.testing.assert_allclose(deviation, values.std(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", ["RankRLS", "RankSVM"])
+def test_the_standard_deviation_over_splits_is_that_of_refits(name, metric, weighted, rows):
+    X, y, qid = rows
+    v, c = weights_of(rows, weighted)
+    grid = [1.0, 0.1]
+    folds = [(qid >= k, qid < k) for k in (3, 5)]  # of 3 and 5 queries, some in both
+    splits = [tuple(map(np.flatnonzero, fold)) for fold in folds]
+    make = {"RankRLS": (RankRLSCV, RankRLS), "RankSVM": (RankSVMCV, RankSVM)}[name]
+    exact = {} if name == "RankRLS" else {"tol": 1e-9}
+    model = make[0](grid, cv=splits, scoring=metric, **exact)
+    table = model.fit(X, y, qid=qid, sample_weight=v, query_weight=c).cv_results_
+    for row, value in enumerate(grid):
+        parts, everything = [], []
+        for train, test in splits:
+            named = {"qid": qid[train], "sample_weight": v[train], "query_weight": c[train]}
+            one = make[1](value, **exact).fit(X[train], y[train], **named)
+            found = of_queries(metric, y[test], one.predict(X[test]), qid[test], v[test], c[test])
+            parts.append(np.average(found[0], weights=found[1]))
+            everything.append(np.array(found))
+        for k, part in enumerate(parts):
+            np.testing.assert_allclose(table[f"split{k}_test_score"][row], part, rtol=1e-6)
+        np.testing.assert_allclose(table["std_test_score"][row], np.std(parts), rtol=1e-5)
+        values, weights = np.hstack(everything)
+        mean = np.average(values, weights=weights)  # over the queries of all splits
+        np.testing.assert_allclose(table["mean_test_score"][row], mean, rtol=1e-6)
+
+
+@EACH
+def test_the_standard_deviation_of_a_validation_set_is_that_over_its_queries(name, rows):
+    X, y, qid = rows
+    held = make_ranking(9, (2, 7), 4, random_state=1, noise=1.0)
+    model = search(name, [1.0], [0.5], scoring="pairwise_accuracy")
+    model.fit(X, y, qid=qid, validation=held)
+    scores = model.predict(held[0])
+    ones = np.ones(len(held[1]))
+    values, _ = of_queries("pairwise_accuracy", held[1], scores, held[2], ones, ones)
+    np.testing.assert_allclose(model.best_score_, values.mean(), rtol=1e-12)
+    found = model.cv_results_["std_test_score"][model.best_index_]
+    np.testing.assert_allclose(found, values.std(), rtol=1e-9)
+
+
+# Without cv ---------------------------------------------------------------------------------------
+
+
+def n_splits_of(model):
+    return sum(name.startswith("split") for name in model.cv_results_)
+
+
+@EACH
+@pytest.mark.parametrize(("n_queries", "n_folds"), [(12, 5), (4, 4), (2, 2)])
+def test_without_cv_every_query_is_left_out_or_five_folds_of_queries(
+    name, n_queries, n_folds, rows
+):
+    X, y, qid = (part[rows[2] < n_queries] for part in rows)
+    assert len(np.unique(qid)) == n_queries
+    grids = ([1.0, 0.01], [0.5, 2.0])
+    model = search(name, *grids, scoring="msd").fit(X, y, qid=qid)
+    numbers = np.unique(qid)
+    each = [(np.flatnonzero(qid != q), np.flatnonzero(qid == q)) for q in numbers]
+    cv = each if name in EXACT else QueryKFold(n_folds)
+    same = search(name, *grids, scoring="msd", cv=cv).fit(X, y, qid=qid)
+    assert n_splits_of(model) == (0 if name in EXACT else n_folds)
+    np.testing.assert_allclose(model.scores_, same.scores_, rtol=1e-7)
+    np.testing.assert_allclose(model.coef_, same.coef_, rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["ELMRankCV", "RankSVMCV"])
+@pytest.mark.parametrize(("n_rows", "n_folds"), [(30, 5), (10, 5), (9, 4), (5, 2), (4, 2)])
+def test_folds_of_the_rows_of_one_query_hold_two_or_more(name, n_rows, n_folds):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n_rows, 3)), rng.permutation(n_rows) * 1.0
+    model = search(name, [1.0], [0.5, 2.0], scoring="msd").fit(X, y)
+    cv = KFold(n_folds, shuffle=True, random_state=0)
+    assert n_splits_of(model) == n_folds
+    same = search(name, [1.0], [0.5, 2.0], scoring="msd", cv=cv).fit(X, y)
+    np.testing.assert_array_equal(model.scores_, same.scores_)
+
+
+def flops(n_rows, width, pairs, n_refits):
+    """Of refits without some rows: each reads all rows, or subtracts a few where pairs are kept."""
+    read = n_rows if pairs == "kept" else n_rows * n_refits
+    return width**2 * (read + 10.0 * width * n_refits)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "several", "width"),
+    [
+        ({"pairs": "dropped"}, False, 4),  # rows of one query
+        ({"pairs": "dropped", "kernel": "rbf"}, False, "rows"),
+        ({"pairs": "gain", "feature_map": RandomNodes(7, random_state=0)}, False, 7),
+        ({"pairs": ["kept", "dropped"]}, False, 4),  # one way for all combinations
+        ({"pairs": "dropped", "scope": "global"}, True, 4),
+        ({"pairs": "kept", "scope": "global"}, True, 4),
+        ({"pairs": "absdiff", "scope": "global", "kernel": "rbf"}, True, "rows"),
+    ],
+    ids=str,
+)
+def test_refits_that_take_long_are_folds(monkeypatch, parameters, several, width, rows):
+    X, y, qid = rows if several else (rows[0][:30], rows[1][:30], None)
+    n_refits = len(np.unique(qid)) if several else len(y)
+    pairs = parameters["pairs"] if isinstance(parameters["pairs"], str) else "dropped"
+    needed = flops(len(y), len(y) if width == "rows" else width, pairs, n_refits)
+    model = RankRLSCV([1.0, 0.1], scoring="msd", **parameters)
+    monkeypatch.setattr(leave_out, "MAX_REFIT_FLOPS", needed)
+    exact = clone(model).fit(X, y, qid=qid)
+    assert n_splits_of(exact) == 0
+    monkeypatch.setattr(leave_out, "MAX_REFIT_FLOPS", np.nextafter(needed, 0))
+    folds = clone(model).fit(X, y, qid=qid)
+    assert n_splits_of(folds) == 5
+    same = clone(model).set_params(cv=5).fit(X, y, qid=qid)
+    for name, column in same.cv_results_.items():
+        np.testing.assert_array_equal(folds.cv_results_[name], column)
+    assert (folds.scores_ != exact.scores_).any()
+    (one,) = fit_many(model, [{"X": X, "y": y, "qid": qid}], on_error="raise").models
+    assert n_splits_of(one) == 5
+    np.testing.assert_allclose(one.scores_, folds.scores_, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "several"),
+    [
+        ({"pairs": "kept"}, False),
+        ({"pairs": None}, False),
+        ({"pairs": "kept", "kernel": "rbf"}, False),
+        *(({"pairs": pairs}, True) for pairs in ("kept", "dropped", "gain", None)),
+        ({"pairs": "dropped", "kernel": "rbf", "weighting": "queries"}, True),
+        ({"pairs": None, "scope": "global"}, True),
+        ({"pairs": "kept", "scope": "global", "kernel": "rbf"}, True),
+    ],
+    ids=str,
+)
+def test_what_needs_no_refit_is_left_out_however_long_the_data(
+    monkeypatch, parameters, several, rows
+):
+    X, y, qid = rows if several else (rows[0][:30], rows[1][:30], None)
+    monkeypatch.setattr(leave_out, "MAX_REFIT_FLOPS", 0)
+    assert n_splits_of(RankRLSCV([1.0, 0.1], **parameters).fit(X, y, qid=qid)) == 0
+
+
+def test_leave_pair_out_is_refused_where_it_takes_long(monkeypatch, rows):
+    X, y, _ = rows
+    model = RankRLSCV([1.0], cv="leave-pair-out", pairs="dropped")
+    monkeypatch.setattr(leave_out, "MAX_REFIT_FLOPS", 1.0)
+    with pytest.raises(
+        ValueError, match=r"refits of 20 rows and 4 features .*: give cv a splitter"
+    ):
+        model.fit(X[:20], y[:20])
+
+
+# Validation sets ----------------------------------------------------------------------------------
+
+
+@EACH
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda X, y, qid: (X, y),
+        lambda X, y, qid: (X, y, qid),
+        lambda X, y, qid: (sp.csr_array(X), y, qid),
+        lambda X, y, qid: (pd.DataFrame(X), y),
+        LetorData,
+    ],
+)
+def test_a_validation_set_is_no_cv(name, of, rows):
+    X, y, qid = rows
+    model = search(name, [1.0], [1.0], cv=of(*rows))
+    message = r"^cv must not be a validation set: give it to fit, as validation=\(X, y\) or "
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y, qid=qid)
+    assert not hasattr(model, "coef_")
+
+
+@EACH
+def test_a_list_that_is_no_splits_tells_of_validation(name, rows):
+    X, y, qid = rows
+    with pytest.raises(
+        ValueError, match=r"element 0 is no such pair; a validation set goes to fit"
+    ):
+        search(name, [1.0], [1.0], cv=[X, y]).fit(X, y, qid=qid)
+
+
+@EACH
+@pytest.mark.parametrize("cv", [3, QueryKFold(3), "leave-pair-out", [(np.arange(9), np.arange(9))]])
+def test_cv_and_a_validation_set_are_not_both_given(name, cv, rows):
+    X, y, qid = rows
+    model = search(name, [1.0], [1.0], cv=cv)
+    with pytest.raises(ValueError, match=r"^give cv or validation, not both: got cv="):
+        model.fit(X, y, qid=qid, validation=rows)
+
+
+BAD_SETS = {
+    "an array": (lambda X, y, qid: X, r"validation must be \(X, y\) or \(X, y, qid\), got ndarray"),
+    "X alone": (lambda X, y, qid: (X,), r"validation must be \(X, y\) or \(X, y, qid\), got tuple"),
+    "too many": (lambda X, y, qid: (X, y, qid, y), r"validation must be \(X, y\) or"),
+    "a dict": (lambda X, y, qid: {"X": X, "y": y}, r"validation must be .*, got dict"),
+    "no ids": (
+        lambda X, y, qid: (X, y),
+        r"validation is \(X, y\), but fit has query ids: give \(X, y, qid\)",
+    ),
+    "too few columns": (
+        lambda X, y, qid: (X[:, :3], y, qid),
+        "validation: X has 3 features, but .* is expecting 4 features",
+    ),
+    "NaN in X": (
+        lambda X, y, qid: (np.where(X[3, 1] == X, np.nan, X), y, qid),
+        "Input X of validation contains NaN: row 3, column 1",
+    ),
+    "text in X": (
+        lambda X, y, qid: ([["a"] * 4] * len(y), y, qid),
+        "validation: could not convert string to float",
+    ),
+    "NaN in y": (lambda X, y, qid: (X, y * np.nan, qid), "validation: Input y contains NaN"),
+    "complex y": (lambda X, y, qid: (X, y * 1j, qid), "Complex data.*: y of validation must"),
+    "a label too few": (lambda X, y, qid: (X, y[1:], qid), "validation: .*inconsistent numbers"),
+    "an id too few": (lambda X, y, qid: (X, y, qid[1:]), "validation: qid must have shape"),
+    "no rows": (lambda X, y, qid: (X[:0], y[:0], qid[:0]), r"validation: .*0 sample\(s\)"),
+}
+
+
+@EACH
+@pytest.mark.parametrize("what", BAD_SETS)
+def test_validation_sets_that_are_refused(name, what, rows):
+    X, y, qid = rows
+    of, message = BAD_SETS[what]
+    model = search(name, [1.0], [1.0])
+    with pytest.raises(ValueError, match=f"^{message}"):
+        model.fit(X, y, qid=qid, validation=of(*rows))
+    assert not hasattr(model, "coef_")
+
+
+@EACH
+def test_labels_of_a_validation_set_must_suit_the_metric(name, rows):
+    X, y, qid = rows
+    model = search(name, [1.0], [1.0], scoring="ndcg@5")
+    with pytest.raises(ValueError, match=r"scoring='ndcg@5'.* labels >= 0, got y = -"):
+        model.fit(X, y, qid=qid, validation=(X, y - 10, qid))
+
+
+@EACH
+def test_a_validation_set_may_be_of_one_query_where_fit_has_no_ids(name, rows):
+    X, y, _ = rows
+    model = search(name, [1.0], [1.0], scoring="pairwise_accuracy")
+    model.fit(X[:40], y[:40], validation=[X[40:], y[40:]])
+    expected = accuracy(y[40:], model.predict(X[40:]))
+    np.testing.assert_allclose(model.best_score_, expected, rtol=1e-12)
+    assert not model.uses_qid_
+
+
+@EACH
+def test_fit_many_takes_validation_sets(name, rows):
+    X, y, qid = rows
+    held = make_ranking(5, 6, 4, random_state=1)
+    model = search(name, [1.0, 0.1], [1.0, 0.1])
+    problem = {"X": X, "y": y, "qid": qid, "validation": held}
+    (found,) = fit_many(model, [problem], on_error="raise").models
+    alone = clone(model).fit(X, y, qid=qid, validation=held)
+    np.testing.assert_array_equal(found.scores_, alone.scores_)
+    np.testing.assert_array_equal(found.coef_, alone.coef_)
