@@ -141,11 +141,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-<<<<<<< Updated upstream
-            If both are given, if `cv` is a validation set, or if `validation` is not one.
-=======
             If both are given, if `cv` is a validation set, or if `validation` is not as described.
->>>>>>> Stashed changes
         """
         if isinstance(cv, tuple) and len(cv) in (2, 3) and _is_matrix(cv[0]):
             raise ValueError(
@@ -190,11 +186,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 dtype=[np.float64, np.float32],
                 ensure_all_finite=False,
             )
-<<<<<<< Updated upstream
-        if feature_map is None:  # a feature map may accept NaN
-=======
         if feature_map is None or is_known(feature_map):  # others may take NaN
->>>>>>> Stashed changes
             require_finite(X, "X of validation")
         return replace(RankingData.delimit(X, y, qid), feature_map=feature_map)
 
