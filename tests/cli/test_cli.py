@@ -36,8 +36,8 @@ from pairgram.cli.app import app
 from pairgram.cli.inputs import load_scores
 from pairgram.cli.protocol import PROTOCOL_METRICS
 from pairgram.cli.report import show, show_alphas, significant
-from pairgram.cli.settings import ACTIVATIONS, LANDMARKS, parse_grid, parse_range
-from pairgram.feature_maps import landmarks, random_nodes
+from pairgram.cli.settings import ACTIVATIONS, parse_grid, parse_range
+from pairgram.feature_maps import activations
 
 ELM = ("--model", "elm-pairwise")
 GAUSSIAN = (
@@ -1277,8 +1277,7 @@ def test_parse_range():
 
 
 def test_activations_are_those_of_the_nodes():
-    assert tuple(random_nodes.ACTIVATIONS) == ACTIVATIONS
-    assert landmarks.LANDMARKS == LANDMARKS
+    assert tuple(activations.ACTIVATIONS) == ACTIVATIONS
 
 
 def test_cells():
