@@ -106,3 +106,15 @@ import pairgram._core
     last = result.stderr.strip().splitlines()
     assert any(line.startswith("ImportError: pairgram needs a SciPy whose BLAS") for line in last)
     assert any("dgemm has wrong signature" in line for line in last)
+
+
+def test_dir_holds_names_alone():
+    assert all(name.isidentifier() for name in dir(pairgram))
+    assert {"RankRLS", "metrics", "least_squares"} <= set(dir(pairgram))
+
+
+def test_names_of_former_releases_tell_what_to_use():
+    with pytest.raises(AttributeError, match=r"use RankSVM\(feature_map=Nystroem\(\.\.\.\)\)"):
+        _ = pairgram.RankNystroem
+    with pytest.raises(ImportError):
+        from pairgram import RankRandomFourier  # noqa: F401

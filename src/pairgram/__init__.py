@@ -114,19 +114,26 @@ _NAMES = {
     "svm.rank_svm": ("RankSVM",),
     "svm.rank_svm_cv": ("RankSVMCV",),
 }
+# What stands for names that the package had once.
+_FORMER = {
+    "RankNystroem": "RankSVM(feature_map=Nystroem(...))",
+    "RankRandomFourier": "RankSVM(feature_map=RandomFourier(...))",
+}
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
+_ROOMS = {module.partition(".")[0] for module in _NAMES}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
         value = getattr(importlib.import_module(f"pairgram.{_MODULE_OF[name]}"), name)
-    elif name in _NAMES:
+    elif name in _ROOMS:
         value = importlib.import_module(f"pairgram.{name}")
     else:
-        raise AttributeError(f"module 'pairgram' has no attribute {name!r}")
+        instead = f": use {_FORMER[name]}" if name in _FORMER else ""
+        raise AttributeError(f"module 'pairgram' has no attribute {name!r}{instead}", name=name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_NAMES, *(name for name in globals() if name.startswith("__"))})
+    return sorted({*__all__, *_ROOMS, *(name for name in globals() if name.startswith("__"))})
