@@ -113,8 +113,10 @@ class Judge:
     ) -> list[Judge]:
         """Do the same for each column of labels of shape (n_rows, n_targets), with equal splits."""
         splits = None if cv is None else make_splits(cv, data)
-        targets = [replace(data, y=y) for y in np.ascontiguousarray(labels.T)]
-        return [cls._of_splits(one, splits, validation, scoring, n_threads) for one in targets]
+        return [
+            cls._of_splits(target, splits, validation, scoring, n_threads)
+            for target in data.of_targets(labels)
+        ]
 
     @classmethod
     def _of_splits(
