@@ -551,7 +551,7 @@ def test_our_own_maps_ask_nothing_of_blas(fitted, monkeypatch):
     def refuse(*_):
         raise AssertionError("BLAS is held to one thread")
 
-    monkeypatch.setattr(pairgram._support.threads._BlasGuard, "enter", refuse)
+    monkeypatch.setattr(pairgram._support.threads._BlasGuard, "__enter__", refuse)
     for model in models.values():
         for dtype in (np.float64, np.float32):
             model.predict(make_rows(20, 7).astype(dtype))

@@ -165,14 +165,14 @@ def test_a_fork_waits_for_a_change_of_the_number_of_threads(monkeypatch):
         held.append(True)
 
     monkeypatch.setattr(guard, "_set", change)
-    worker = threading.Thread(target=lambda: guard.enter())
+    worker = threading.Thread(target=lambda: guard.__enter__())
     worker.start()
     inside.wait(10)
     guard.before_fork()
     assert held == [True, True]
     guard.after_fork()
     worker.join()
-    guard.leave()
+    guard.__exit__()
 
 
 @pytest.mark.parametrize("kernel", [None, "rbf"])

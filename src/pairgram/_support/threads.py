@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from numbers import Integral
 from typing import Any
 
@@ -57,7 +56,7 @@ class _BlasGuard:
         self._saved: list[int] = []
         self._due = False  # whether the saved numbers have yet to be set, without anyone inside
 
-    def enter(self) -> None:
+    def __enter__(self) -> None:
         with self._lock:
             if self._depth == 0:
                 if self._libraries is None:  # looking for the libraries takes milliseconds
@@ -69,7 +68,7 @@ class _BlasGuard:
                 self._due = False
             self._depth += 1
 
-    def leave(self) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._lock:
             self._depth -= 1
             if self._depth == 0:
@@ -124,12 +123,6 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
+def single_threaded_blas() -> AbstractContextManager[None]:
     """Hold BLAS to one thread in this process while the context is open (reentrant, any thread)."""
-    guard = _guard
-    guard.enter()
-    try:
-        yield
-    finally:
-        guard.leave()
+    return _guard

@@ -6,7 +6,7 @@ for NumPy.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Any, Literal
 
 __all__ = [
     "KERNEL_PARAMETERS",
@@ -49,6 +49,7 @@ KERNEL_PARAMETERS: dict[str, tuple[str, ...]] = {
 }
 
 
-def words(literal: object) -> tuple[str, ...]:
+def words(literal: Any) -> tuple[str, ...]:
     """Return the words of a type of them."""
-    return get_args(literal)
+    found: tuple[str, ...] = literal.__args__  # as `get_args`, which takes several times as long
+    return found

@@ -309,6 +309,7 @@ class RidgeSearch(_FeaturesOrKernel):
         for gamma in self._gammas():
             if held_outs:
                 data = replace(data, feature_map=data.feature_map.with_gamma(gamma))
+                held_outs = [held.of(replace(data, y=held.data.y)) for held in held_outs]
             elif self._has_kernel:  # what is wrong is told before the kernel is made
                 held_outs = self._held_outs(
                     data, labels, all_settings, "dual", uses_qid, validation
@@ -319,12 +320,7 @@ class RidgeSearch(_FeaturesOrKernel):
                 held_outs = self._held_outs(
                     data, labels, all_settings, coordinates.name, uses_qid, validation
                 )
-            here = [
-                held.of(replace(data, y=held.data.y)).within(
-                    coordinates.of_target(held.data.y).data
-                )
-                for held in held_outs
-            ]
+            here = [held.within(coordinates.of_target(held.data.y).data) for held in held_outs]
             self._refuse(coordinates, all_settings, given, here[0])
             for settings, scale in combinations:
                 task = _Task(data.feature_map, coordinates, settings, scale, given)

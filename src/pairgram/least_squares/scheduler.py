@@ -81,10 +81,8 @@ class _Problem:
 
     def targets(self) -> list[Coordinates]:
         """Return, for every target, the rows with its labels."""
-        if self.labels.shape[1] == 1 and np.shares_memory(self.labels, self.coordinates.data.y):
-            return [self.coordinates]
-        columns = np.ascontiguousarray(self.labels.T)
-        return [self.coordinates.of_target(labels) for labels in columns]
+        targets = self.coordinates.data.of_targets(self.labels)
+        return [self.coordinates.of_target(target.y) for target in targets]
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,6 +231,19 @@ def run_all(fits: Sequence[Steps], n_threads: int | None) -> list[Fitted | Excep
 def _answer_all(requests: Sequence[Request], n_threads: int | None) -> list[Any]:
     """Answer small problems together and others one by one. An answer may be an exception."""
     answers: list[Any] = [None] * len(requests)
+    if any(request.coordinates.small for request in requests):
+        _answer_small(requests, answers, n_threads)
+    for i, request in enumerate(requests):
+        if answers[i] is None:  # this also raises the error of a small problem that was not solved
+            try:
+                answers[i] = request.answer(n_threads)
+            except Exception as error:
+                answers[i] = error
+    return answers
+
+
+def _answer_small(requests: Sequence[Request], answers: list[Any], n_threads: int | None) -> None:
+    """Fill in the answers to those small problems that compiled code can solve."""
     wholes: dict[int, tuple[Whole | Solve, SmallProblem]] = {}
     held_outs: dict[int, tuple[HoldOut, SmallProblem]] = {}
     for i, request in enumerate(requests):
@@ -258,10 +269,3 @@ def _answer_all(requests: Sequence[Request], n_threads: int | None) -> list[Any]
     ]
     for i, scores in zip(held_outs, hold_out(tasks, n_threads), strict=True):
         answers[i] = scores
-    for i, request in enumerate(requests):
-        if answers[i] is None:  # this also raises the error of a small problem that was not solved
-            try:
-                answers[i] = request.answer(n_threads)
-            except Exception as error:
-                answers[i] = error
-    return answers

@@ -117,8 +117,10 @@ class Judge:
     ) -> list[Judge]:
         """Make a judge for each column of labels (n_rows, n_targets), all with the same splits."""
         splits = None if cv is None else make_splits(cv, data)
-        targets = [replace(data, y=y) for y in np.ascontiguousarray(labels.T)]
-        return [cls._of_splits(one, splits, validation, scoring, n_threads) for one in targets]
+        return [
+            cls._of_splits(target, splits, validation, scoring, n_threads)
+            for target in data.of_targets(labels)
+        ]
 
     @classmethod
     def _of_splits(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
@@ -175,12 +176,12 @@ class Queries:
         """Number of rows."""
         return int(self.offsets[-1])
 
-    @property
+    @cached_property
     def sizes(self) -> NDArray[np.int64]:
         """Rows of every query, shape (n_queries,)."""
         return np.diff(self.offsets)
 
-    @property
+    @cached_property
     def n_filled(self) -> int:
         """Number of queries that have rows."""
         return int(np.count_nonzero(self.sizes))

@@ -218,6 +218,12 @@ class RankingData:
             self.feature_map,
         )
 
+    def of_targets(self, labels: Vector) -> list[RankingData]:
+        """Return the rows with each column of labels of shape (n_rows, n_targets)."""
+        if labels.shape[1] == 1 and np.shares_memory(labels, self.y):
+            return [self]
+        return [replace(self, y=y) for y in np.ascontiguousarray(labels.T)]
+
     def as_scope(self, settings: PairSettings) -> RankingData:
         """Return the data as one query if all rows form pairs with each other, else unchanged."""
         return self.as_one_query() if settings.joins_all_rows else self
@@ -230,25 +236,26 @@ class RankingData:
 
     def has_pairs(self, settings: PairSettings) -> NDArray[np.bool_]:
         """Tell which queries have pairs that can count, or rows (pointwise): (n_queries,)."""
-        queries = self.queries
-        seen = queries.grouped(self.v) > 0
-        if settings.pairs is None:
-            needed = 1
-            values = seen.astype(np.int64)
-        elif settings.kind == "kept":
-            needed = 2
-            values = seen.astype(np.int64)
-        else:  # look for a row whose label differs from that of the query's first counted row
-            needed = 1
+        has = self._n_counted(settings) >= (2 if settings.kind == "kept" else 1)
+        return has if self.query_weights is None else has & (self.query_weights > 0)
+
+    def _n_counted(self, settings: PairSettings) -> Rows:
+        """Return for every query how many of its rows count, (n_queries,).
+
+        If tied pairs do not count, only rows whose label is not that of the first such row do.
+        """
+        queries, all_labels = self.queries, settings.kind in ("none", "kept")
+        if all_labels and self.row_weights is None:
+            return queries.sizes
+        counted = queries.grouped(self.v) > 0
+        if not all_labels:
             labels = queries.grouped(self.y)
             first = np.zeros(queries.n_queries)
             index = np.repeat(np.arange(queries.n_queries), queries.sizes)
-            counted = np.flatnonzero(seen)[::-1]
-            first[index[counted]] = labels[counted]
-            values = (seen & (labels != first[index])).astype(np.int64)
-        sums = np.concatenate(([0], np.cumsum(values)))[queries.offsets]
-        has = np.diff(sums) >= needed
-        return has if self.query_weights is None else has & (self.query_weights > 0)
+            descending = np.flatnonzero(counted)[::-1]
+            first[index[descending]] = labels[descending]
+            counted &= labels != first[index]
+        return np.diff(np.concatenate(([0], np.cumsum(counted)))[queries.offsets])
 
     def require_pairs(self, settings: PairSettings) -> None:
         """Raise a ValueError if no pair counts, or no row (pointwise)."""

@@ -142,7 +142,9 @@ class HeldOutRows:
         scores : ndarray of shape (n_models, n_held_out_rows), float64
             Scores by the models at the ridges ``PathTies.of(...).alphas``.
         """
-        ties = PathTies.of(self.data, settings, ridge, alphas)
+        return self._judge(PathTies.of(self.data, settings, ridge, alphas), scores)
+
+    def _judge(self, ties: PathTies, scores: Vector) -> Judged:
         queries = self.judge.scored.queries
         return self.judge.judge(ties.join(self.judge.shared(scores), queries, self.n_threads))
 
@@ -167,9 +169,8 @@ class HeldOutRows:
         coefs : callable
             Maps solutions of `ridge` to coefficients for the features of the validation set.
         """
-        at = PathTies.of(self.data, settings, ridge, alphas).alphas
-        scores = self._scores(settings, ridge, at, statistics, coefs)
-        return self.judge_scores(settings, ridge, alphas, scores)
+        ties = PathTies.of(self.data, settings, ridge, alphas)
+        return self._judge(ties, self._scores(settings, ridge, ties.alphas, statistics, coefs))
 
     def _scores(
         self,
