@@ -181,12 +181,12 @@ class RankSVMCV(LinearRanker):
         precondition = training.preconditioner(C)
         with single_threaded_blas():
             history = solver.solve(C, precondition, settings.tol, settings.max_iter)
-        maps = column_of([c.data.feature_map for c in candidates])[of_row]
+        map_of_row = column_of([c.data.feature_map for c in candidates])[of_row]
         order = np.arange(len(chosen.Cs))
         if given is not None:  # they were solved in ascending order
             order = np.argsort(np.argsort(given, kind="stable"), kind="stable")
         rows = (np.searchsorted(of_row, np.arange(len(candidates)))[:, None] + order).ravel()
-        columns = {"C": Cs[rows], "feature_map": maps[rows]}
+        columns = {"C": Cs[rows], "feature_map": map_of_row[rows]}
         self.coef_, self.C_, self.best_score_ = solver.w, C, float(judged.means[best])
         self.feature_map_, self.uses_qid_ = chosen.data.feature_map, uses_qid
         self.Cs_, self.scores_ = chosen.Cs[order], chosen.judged.means[order]
