@@ -19,8 +19,6 @@ from typing import Any
 
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from pairgram._support.threads import resolve_n_threads
-
 MIB = 2**20
 _STATUS = Path("/proc/self/status")
 
@@ -47,6 +45,15 @@ def stopwatch(function: Callable[[], Any]) -> tuple[float, Any]:
     begin = time.perf_counter()
     result = function()
     return time.perf_counter() - begin, result
+
+
+def threads_of(asked: int | None) -> int:
+    """Return the number of threads that is asked for, or else what pairgram takes by default."""
+    if asked is not None:
+        return asked
+    can_tell = hasattr(os, "sched_getaffinity")
+    available = len(os.sched_getaffinity(0)) if can_tell else os.cpu_count() or 1
+    return min(available, int(os.environ.get("OMP_NUM_THREADS") or available))
 
 
 def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -173,7 +180,7 @@ def print_tables(
     unknown = set(names) - set(tables)
     if unknown:
         parser.error(f"unknown table {min(unknown)!r}; the tables are {', '.join(tables)}")
-    threads = resolve_n_threads(arguments["threads"])
+    threads = threads_of(arguments["threads"])
     if arguments["threads"] is not None:
         os.environ["OPENBLAS_NUM_THREADS"] = str(threads)  # of the fresh processes
         threadpool_limits(threads)

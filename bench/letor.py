@@ -23,8 +23,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import pairgram
-from common import machine_line, markdown_table, progress, seconds, stopwatch
-from pairgram._support.threads import resolve_n_threads
+from common import machine_line, markdown_table, progress, seconds, stopwatch, threads_of
 from pairgram.datasets import Fold
 
 CONVENTIONS = {"OHSUMED": "letor", "MQ2008": "default"}
@@ -81,8 +80,9 @@ PATIENCE = 30
 
 def train_rank_rls(fold: Fold, threads: int, **settings: Any) -> Predict:
     """Choose the ridge, and the settings given as lists, by validation MAP."""
-    model = pairgram.RankRLSCV(cv=fold.valid, scoring="map", n_threads=threads, **settings)
-    return model.fit(fold.train.X, fold.train.y, qid=fold.train.qid).predict
+    model = pairgram.RankRLSCV(scoring="map", n_threads=threads, **settings)
+    X, y, qid = fold.train
+    return model.fit(X, y, qid=qid, validation=fold.valid).predict
 
 
 def train_lightgbm(fold: Fold, threads: int) -> Predict:
@@ -212,7 +212,7 @@ def main() -> None:
     unknown = set(arguments.sets) - set(CONVENTIONS)
     if unknown:
         parser.error(f"unknown data set {min(unknown)!r}; they are {', '.join(CONVENTIONS)}")
-    threads = resolve_n_threads(arguments.threads)
+    threads = threads_of(arguments.threads)
     threadpool_limits(threads)
     print(machine_line(threads, ("numpy", "scipy", "lightgbm")))
     for name in arguments.sets or CONVENTIONS:

@@ -239,7 +239,7 @@ def _all_by_hand(problems: list[tuple[np.ndarray, np.ndarray]], model: ELMRankCV
 def table_many(options: Options, n_problems: int = 300) -> Iterator[str]:
     """ELMRankCV: 7 × 25 grid, 10 folds, n = 100, 100 nodes, for one problem and for many."""
     problems = make_problems(n_problems)
-    model = ELMRankCV(random_state=0, n_threads=options.threads)
+    model = ELMRankCV(cv=10, random_state=0, n_threads=options.threads)
     X, y = problems[0]
     expected = elm_rank_by_hand(X, y, model.fit(X, y))
     np.testing.assert_allclose(model.scores_, expected, rtol=1e-6)

@@ -121,11 +121,11 @@ def choose(way: str, folds: list[Fold], threads: int) -> tuple[float, float | No
         search = pairgram.RankSVMCV(
             CS,
             feature_map=[feature_map(way, gamma, N_COMPONENTS, 0) for gamma in gammas],
-            cv=tuple(fold.valid),
             scoring=METRICS["map"],
             n_threads=threads,
         )
-        search.fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+        X, y, qid = fold.train
+        search.fit(X, y, qid=qid, validation=fold.valid)
         scores.append(search.cv_results_["mean_test_score"].reshape(len(gammas), len(CS)))
     mean = np.mean(scores, axis=0)
     i, j = np.unravel_index(int(mean.argmax()), mean.shape)

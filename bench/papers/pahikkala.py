@@ -54,24 +54,21 @@ Predict = Callable[[Any], np.ndarray]
 
 def train_rank_rls(fold: Fold, threads: int) -> Predict:
     """Choose the ridge, and whether tied pairs count, by validation MAP."""
-    model = pairgram.RankRLSCV(
-        ALPHAS, pairs=["kept", "dropped"], cv=tuple(fold.valid), scoring=MAP, n_threads=threads
-    )
-    fitted: Predict = model.fit(fold.train.X, fold.train.y, qid=fold.train.qid).predict
-    return fitted
+    model = pairgram.RankRLSCV(ALPHAS, pairs=["kept", "dropped"], scoring=MAP, n_threads=threads)
+    return _chosen(model, fold)
 
 
 def train_rls(fold: Fold, threads: int) -> Predict:
     """Least squares on labels: with an intercept, all pairs of rows, kept."""
     model = pairgram.RankRLSCV(
-        ALPHAS,
-        scope="global",
-        weighting="documents",
-        cv=tuple(fold.valid),
-        scoring=MAP,
-        n_threads=threads,
+        ALPHAS, scope="global", weighting="documents", scoring=MAP, n_threads=threads
     )
-    fitted: Predict = model.fit(fold.train.X, fold.train.y, qid=fold.train.qid).predict
+    return _chosen(model, fold)
+
+
+def _chosen(model: Any, fold: Fold) -> Predict:
+    X, y, qid = fold.train
+    fitted: Predict = model.fit(X, y, qid=qid, validation=fold.valid).predict
     return fitted
 
 

@@ -14,9 +14,8 @@ from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from common import machine_line, markdown_table, progress, seconds, stopwatch
+from common import machine_line, markdown_table, progress, seconds, stopwatch, threads_of
 from letor import default_folder
-from pairgram._support.threads import resolve_n_threads
 
 __all__ = [
     "comparison",
@@ -96,7 +95,7 @@ def parser(description: str) -> argparse.ArgumentParser:
 
 def start(arguments: argparse.Namespace) -> int:
     """Set the threads, print the machine's line and return the number of threads."""
-    threads = resolve_n_threads(arguments.threads)
+    threads = threads_of(arguments.threads)
     threadpool_limits(threads)
     print(machine_line(threads, ("numpy", "scipy")))
     return threads

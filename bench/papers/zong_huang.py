@@ -87,15 +87,16 @@ def train_regularized(
     labels = y if target == "label" else 2.0**y - 1
     at, level = (X.mean(axis=0), labels.mean()) if intercept else (0.0, 0.0)
     valid = (fold.valid.X - at, fold.valid.y, fold.valid.qid)
-    model = pairgram.RankRLSCV(1 / CS, pairs=None, cv=valid, scoring=MAP)
-    model.fit(X - at, labels - level, qid=qid)
+    model = pairgram.RankRLSCV(1 / CS, pairs=None, scoring=MAP)
+    model.fit(X - at, labels - level, qid=qid, validation=valid)
     return lambda rows: model.predict(rows - at)
 
 
 def train_elm(fold: Fold, seed: int, *, search: Any, **settings: Any) -> Predict:
     """Choose C by validation MAP."""
-    model = search(CS, cv=tuple(fold.valid), scoring=MAP, random_state=seed, **settings)
-    fitted: Predict = model.fit(fold.train.X, fold.train.y, qid=fold.train.qid).predict
+    model = search(CS, scoring=MAP, random_state=seed, **settings)
+    X, y, qid = fold.train
+    fitted: Predict = model.fit(X, y, qid=qid, validation=fold.valid).predict
     return fitted
 
 
@@ -144,8 +145,9 @@ def chosen_Cs(folds: list[Fold]) -> str:
     rows = [[fold.name] for fold in folds]
     for column, search in searches.items():
         for row, fold, theirs in zip(rows, folds, THEIR_CS[column], strict=True):
-            model = search(CS, cv=tuple(fold.valid), scoring=MAP, kernel="linear")
-            model.fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+            X, y, qid = fold.train
+            model = search(CS, scoring=MAP, kernel="linear")
+            model.fit(X, y, qid=qid, validation=fold.valid)
             row += [f"2^{np.log2(model.C_):.0f}", f"2^{theirs}"]
     header = [f"{c}: {what}" for c in searches for what in ("by validation MAP", "paper's")]
     return markdown_table(["C", *header], rows)
@@ -173,9 +175,9 @@ def surface(fold: Fold, search: Any) -> np.ndarray:
     """Return validation and test MAP over numbers of linear nodes and C, (2, n_nodes, n_Cs)."""
     values = np.empty((2, len(NODES), len(CS)))
     for i, n_nodes in enumerate(NODES):
-        valid = tuple(fold.valid)
-        model = search(CS, cv=valid, scoring=MAP, n_nodes=n_nodes, random_state=0)
-        model.fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+        X, y, qid = fold.train
+        model = search(CS, scoring=MAP, n_nodes=n_nodes, random_state=0)
+        model.fit(X, y, qid=qid, validation=fold.valid)
         values[:, i] = [map_path(model, part) for part in (fold.valid, fold.test)]
     return values
 

@@ -1,12 +1,7 @@
 """The runs of the papers' tables: their own models, the data they make, and their tables."""
 
-import argparse
-import importlib
-import os
 import sys
-import types
 from collections import Counter
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -14,25 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold
-from threadpoolctl import threadpool_limits
 
 import pairgram
-from pairgram._support.threads import resolve_n_threads
-
-FOLDER = Path(__file__).parents[1] / "bench" / "papers"
 
 
-@pytest.fixture
-def papers(monkeypatch):
-    """Return what imports a module of the folder."""
-    for folder in (FOLDER.parent, FOLDER):
-        monkeypatch.syspath_prepend(folder)
-    return importlib.import_module
-
-
-def test_comparison(papers):
+def test_comparison(script):
     ours = {"a": np.array([[1.0, 0.5], [2.0, 0.5]]), "b": np.array([[3.0, 4.0]])}
-    text = papers("shared").comparison(
+    text = script("shared").comparison(
         {"a": (1.25, 0.75), "b": (3.0, np.nan)}, ours, ("x", "y"), spread=True, decimals=2
     )
     head, _, first, second = (
@@ -52,16 +35,16 @@ def fold():
     return pairgram.datasets.Fold("Fold1", *parts)
 
 
-def test_regression_has_an_intercept_and_no_ridge(papers, fold):
+def test_regression_has_an_intercept_and_no_ridge(script, fold):
     X, y, _ = fold.train
     A = np.column_stack([np.ones(len(X)), X])
     weights = np.linalg.solve(A.T @ A, A.T @ y)[1:]
-    scores = papers("zong_huang").train_regression(fold)(fold.test.X)
+    scores = script("zong_huang").train_regression(fold)(fold.test.X)
     np.testing.assert_allclose(scores, fold.test.X @ weights, rtol=1e-9)
 
 
-def test_columns_of_zong_and_huang(papers, fold, tmp_path):
-    zong_huang = papers("zong_huang")
+def test_columns_of_zong_and_huang(script, fold, tmp_path):
+    zong_huang = script("zong_huang")
     ways = zong_huang.trainers(1)
     assert set(ways) == set(zong_huang.PAPER)
     X, y, qid = fold.train
@@ -76,23 +59,23 @@ def test_columns_of_zong_and_huang(papers, fold, tmp_path):
     assert "| Fold1 | 2^" in zong_huang.chosen_Cs([fold] * 5)
 
 
-def test_figure_2(papers, fold, tmp_path, monkeypatch, capsys):
+def test_figure_2(script, fold, tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
-    zong_huang = papers("zong_huang")
+    zong_huang = script("zong_huang")
     monkeypatch.setattr(zong_huang, "NODES", (3, 8))
     text = zong_huang.figure_2(fold, tmp_path / "new")
     assert (tmp_path / "new" / "zong_huang_figure_2.png").stat().st_size > 1000
     assert "zong_huang_figure_2.png" in capsys.readouterr().out
     model = pairgram.PairwiseELMCV(
-        zong_huang.CS, cv=tuple(fold.valid), scoring=zong_huang.MAP, n_nodes=8, random_state=0
-    ).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+        zong_huang.CS, scoring=zong_huang.MAP, n_nodes=8, random_state=0
+    ).fit(fold.train.X, fold.train.y, qid=fold.train.qid, validation=fold.valid)
     cells = [cell.strip() for cell in text.splitlines()[-1].split("|")[1:-1]]
     assert cells[4:6] == [f"2^{np.log2(model.C_):.0f}", f"{model.best_score_:.4f}"]
 
 
 @pytest.mark.parametrize("name", ["MPRank", "LSSVR", "RankRLS"])
-def test_kernel_models_are_chosen_by_held_out_rows(papers, name):
-    chen = papers("chen_elmrank")
+def test_kernel_models_are_chosen_by_held_out_rows(script, name):
+    chen = script("chen_elmrank")
     rng = np.random.default_rng(1)
     X = rng.random((40, 3))
     y = np.sin(4 * X[:, 0]) + 0.1 * rng.normal(size=40)
@@ -123,7 +106,7 @@ def test_kernel_models_are_chosen_by_held_out_rows(papers, name):
     assert all(sign * own >= sign * mean - 1e-9 for mean in means.values())
 
 
-def test_qsar_tables(papers, tmp_path):
+def test_qsar_tables(script, tmp_path):
     (tmp_path / "qsar").mkdir()
     head = '\t"Activity"\t"Structure Name"\t"set"\t"Order"\t"d1"\t"d2"'
     lines = [
@@ -133,15 +116,15 @@ def test_qsar_tables(papers, tmp_path):
         '"4"\t4.5\t"d"\t1\t9\t0\t7',
     ]
     (tmp_path / "qsar" / "cox2_25d_desc.txt").write_text("\n".join([head, *lines, ""]))
-    data = papers("qsar").load_qsar(tmp_path, "COX2")
+    data = script("qsar").load_qsar(tmp_path, "COX2")
     assert data.X_train.tolist() == [[0, 0], [0.5, 0]] and data.y_train.tolist() == [5.5, 4.5]
     assert data.X_test.tolist() == [[1, 0]] and data.y_test.tolist() == [6.5]
 
 
-def test_qsar_data(papers, benchmark_data):
+def test_qsar_data(script, benchmark_data):
     sizes = {"DHFR": (237, 124, 70), "COX2": (188, 94, 74)}
     for name, (n_train, n_test, n_descriptors) in sizes.items():
-        data = papers("qsar").load_qsar(benchmark_data, name)
+        data = script("qsar").load_qsar(benchmark_data, name)
         assert data.X_train.shape == (n_train, n_descriptors)
         assert data.X_test.shape == (n_test, n_descriptors)
 
@@ -166,9 +149,9 @@ def ratings(tmp_path):
     return movielens, files, np.where(rated, stars, np.nan)
 
 
-def test_rating_files(papers, ratings):
+def test_rating_files(script, ratings):
     movielens, jester, stars = ratings
-    recommendation = papers("recommendation")
+    recommendation = script("recommendation")
     found = recommendation.load_movielens(movielens)
     np.testing.assert_array_equal(found.table, stars)
     assert (found.low, found.high) == (1, 5)
@@ -178,8 +161,8 @@ def test_rating_files(papers, ratings):
         recommendation.load_movielens(movielens)
 
 
-def test_problems_of_reviewers(papers, ratings):
-    recommendation = papers("recommendation")
+def test_problems_of_reviewers(script, ratings):
+    recommendation = script("recommendation")
     given = recommendation.load_movielens(ratings[0])
     counts = np.isfinite(given.table).sum(axis=1)
     tested = np.flatnonzero(counts >= 50)
@@ -223,10 +206,10 @@ def test_problems_of_reviewers(papers, ratings):
             )
 
 
-def test_tables_1_to_3_from_made_files(papers, ratings, monkeypatch, capsys):
+def test_tables_1_to_3_from_made_files(script, ratings, monkeypatch, capsys):
     if not hasattr(pairgram, "fit_many"):
         pytest.skip("this version has no fit_many")
-    chen = papers("chen_elmrank")
+    chen = script("chen_elmrank")
     movielens, jester, _ = ratings
     monkeypatch.setattr(
         sys,
@@ -247,8 +230,8 @@ def test_tables_1_to_3_from_made_files(papers, ratings, monkeypatch, capsys):
     assert sum(line.startswith("Training and choosing") for line in lines) == 2
 
 
-def test_tables_of_chen_ranksvm(papers, fold, tmp_path, monkeypatch):
-    chen = papers("chen_ranksvm")
+def test_tables_of_chen_ranksvm(script, fold, tmp_path, monkeypatch):
+    chen = script("chen_ranksvm")
     monkeypatch.setattr(chen, "CS", np.array([0.01, 1.0]))
     monkeypatch.setattr(chen, "GAMMAS", np.array([0.1, 1.0]))
     monkeypatch.setattr(chen, "N_COMPONENTS", 12)
@@ -281,9 +264,9 @@ def test_tables_of_chen_ranksvm(papers, fold, tmp_path, monkeypatch):
         np.testing.assert_allclose(rows[:, -5:], rows[:, [chen.ROWS.index("MAP")]] * np.ones(5))
 
 
-def test_figure_and_times_of_chen_ranksvm(papers, fold, tmp_path, monkeypatch, capsys):
+def test_figure_and_times_of_chen_ranksvm(script, fold, tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
-    chen = papers("chen_ranksvm")
+    chen = script("chen_ranksvm")
     monkeypatch.setattr(chen, "CURVE", (3, 12))
     settings = {way: (0.1, gamma, 0.0) for way, gamma in zip(chen.PAPER, (None, 1, 1), strict=True)}
     drawn = {"made": chen.curves([fold], settings, 2, 1)}
@@ -305,8 +288,8 @@ def test_figure_and_times_of_chen_ranksvm(papers, fold, tmp_path, monkeypatch, c
     assert "| exact kernel | 100 |" in chen.table_2([100], 1, repeat=1)
 
 
-def test_columns_of_pahikkala(papers, fold):
-    pahikkala = papers("pahikkala")
+def test_columns_of_pahikkala(script, fold):
+    pahikkala = script("pahikkala")
     assert all(len(column) == len(pahikkala.MEASURES) for column in pahikkala.PAPER.values())
     ways = (pahikkala.train_rank_rls, pahikkala.train_rls)
     for train in ways:
@@ -333,9 +316,9 @@ def labelled(labels, edges):
     return graph
 
 
-def test_subtree_patterns(papers):
+def test_subtree_patterns(script):
     """Paths a-b-a and a triangle a-b-a: alike in labels, at depth 1 in the pattern of b alone."""
-    pahikkala = papers("pahikkala")
+    pahikkala = script("pahikkala")
     path = labelled({0: "a", 1: "b", 2: "a"}, [(0, 1), (1, 2)])
     turned = labelled({"x": "b", "y": "a", "z": "a"}, [("z", "x"), ("x", "y")])
     triangle = labelled({0: "a", 1: "b", 2: "a"}, [(0, 1), (1, 2), (2, 0)])
@@ -367,8 +350,8 @@ def labelled_graphs(draw):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(labelled_graphs(), st.integers(1, 4))
-def test_subtrees_are_those_of_networkx(papers, graphs, depth):
-    pahikkala = papers("pahikkala")
+def test_subtrees_are_those_of_networkx(script, graphs, depth):
+    pahikkala = script("pahikkala")
     named = list(pahikkala.subtree_names(graphs, depth))
     hashed = [nx.weisfeiler_lehman_subgraph_hashes(g, None, "label", depth) for g in graphs]
     nodes = [(row, node) for row, graph in enumerate(graphs) for node in graph]
@@ -392,8 +375,8 @@ def test_subtrees_are_those_of_networkx(papers, graphs, depth):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(labelled_graphs(), st.randoms(use_true_random=False))
-def test_isomorphic_graphs_are_one_to_the_kernel(papers, graphs, random):
-    pahikkala = papers("pahikkala")
+def test_isomorphic_graphs_are_one_to_the_kernel(script, graphs, random):
+    pahikkala = script("pahikkala")
     turned = []
     for graph in graphs:
         names = dict(zip(graph, random.sample("abcdefghijkl", len(graph)), strict=True))
@@ -408,8 +391,8 @@ def test_isomorphic_graphs_are_one_to_the_kernel(papers, graphs, random):
     assert (K >= 0).all() and (K <= 1).all()
 
 
-def test_pairs_within_sentences_beat_labels(papers):
-    pahikkala = papers("pahikkala")
+def test_pairs_within_sentences_beat_labels(script):
+    pahikkala = script("pahikkala")
     data = pahikkala.make_parses(0, 3)
     shape = (3 * pahikkala.N_PARSES,)
     assert data.share.shape == data.level.shape == data.qid.shape == shape == (len(data.graphs),)
@@ -423,9 +406,9 @@ def test_pairs_within_sentences_beat_labels(papers):
     assert f"| {pahikkala.RLS_ONE_LEVEL} |  | {found[pahikkala.RLS_ONE_LEVEL]:.3f} |" in text
 
 
-def test_levels_of_sentences_are_nothing_to_rank_rls(papers, monkeypatch):
+def test_levels_of_sentences_are_nothing_to_rank_rls(script, monkeypatch):
     """RankRLS finds the same without them, and RLS what it finds on goodness free of them."""
-    pahikkala = papers("pahikkala")
+    pahikkala = script("pahikkala")
     found = pahikkala.parse_correlations(1, 15, 1)
     make = pahikkala.make_parses
     monkeypatch.setattr(
@@ -438,12 +421,12 @@ def test_levels_of_sentences_are_nothing_to_rank_rls(papers, monkeypatch):
     assert flat["RLS"] > found["RLS"]
 
 
-def test_table_4_of_made_rows(papers):
-    chen = papers("chen_elmrank")
+def test_table_4_of_made_rows(script):
+    chen = script("chen_elmrank")
     rng = np.random.default_rng(0)
     X = rng.random((50, 4))
     y = 5 + X @ rng.normal(size=4) + 0.1 * rng.normal(size=50)
-    data = papers("qsar").Qsar(X[:35], y[:35], X[35:], y[35:])
+    data = script("qsar").Qsar(X[:35], y[:35], X[35:], y[35:])
     head, _, *rows = (
         line.split("|")[1:-1] for line in chen.table_4("COX2", data, 2, 1).split("\n")
     )
@@ -452,40 +435,3 @@ def test_table_4_of_made_rows(papers):
     assert ways[-3:] == ["MPRank, rbf", "LSSVR, rbf", "RankRLS, rbf"]
     for cell in rows[2][4:]:  # Kendall's τ
         assert 0.5 < float(cell.split("±")[0]) < 1
-
-
-def test_tables_that_are_asked_for(papers, monkeypatch, capsys):
-    common = papers("common")
-    tables = {name: lambda options, name=name: [f"{name} {options}"] for name in "ab"}
-
-    def printed(*words):
-        monkeypatch.setattr(sys, "argv", ["bench.py", *words])
-        parser = argparse.ArgumentParser()
-        parser.add_argument("--rows", type=int, default=5)
-        with threadpool_limits(None):  # gives BLAS its threads back
-            common.print_tables(parser, tables, types.SimpleNamespace, ("numpy",), repeat=2)
-        return capsys.readouterr().out.split("\n", 1)[1]
-
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
-    threads = resolve_n_threads(None)
-    said = f"namespace(rows=5, repeat=2, threads={threads})"
-    assert printed() == f"Medians of 2 runs.\n\na {said}\n\nb {said}\n"
-    assert os.environ["OPENBLAS_NUM_THREADS"] == "7"
-    said = "namespace(rows=6, repeat=1, threads=1)"
-    chosen = printed("b", "--rows", "6", "--repeat", "1", "--threads", "1")
-    assert chosen == f"Medians of 1 runs.\n\nb {said}\n"
-    assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
-    with pytest.raises(SystemExit):
-        printed("c")
-    assert "unknown table 'c'; the tables are a, b" in capsys.readouterr().err
-
-
-def test_tables_of_the_dual(papers, monkeypatch, capsys):
-    small = ["--rows", "80", "--memory-rows", "600", "--repeat", "1"]
-    monkeypatch.setattr(sys, "argv", ["dual.py", *small])
-    papers("dual").main()
-    tables = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
-    assert [cells[0].strip() for cells in tables].count("way") == 1
-    formulas = [float(cells[1]) for cells in tables[-4:]]
-    assert formulas == [1.0, 3.0, 1.0, 3.0]
-    assert all(float(cells[2]) > 0 for cells in tables[-4:])

@@ -1,0 +1,68 @@
+"""The scripts of benchmarks: each loads, prints the tables that are asked for, and some of them."""
+
+import argparse
+import os
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from threadpoolctl import threadpool_limits
+
+import pairgram
+
+FOLDER = Path(__file__).parents[1]
+SCRIPTS = [path for path in FOLDER.rglob("*.py") if path.parent.name != "tests"]
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in SCRIPTS))
+def test_every_script_loads(script, name):
+    """With what it imports, some of which has no public name."""
+    module = script(name)
+    assert Path(module.__file__).parent in (FOLDER, FOLDER / "papers")
+    assert module.__doc__
+
+
+def test_threads_are_those_of_pairgram(script, monkeypatch):
+    threads_of = script("common").threads_of
+    assert threads_of(3) == 3
+    for first in ("", "1", "9999", "2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", first)
+        assert threads_of(None) == pairgram._support.threads.resolve_n_threads(None)
+
+
+def test_tables_that_are_asked_for(script, monkeypatch, capsys):
+    common = script("common")
+    tables = {name: lambda options, name=name: [f"{name} {options}"] for name in "ab"}
+
+    def printed(*words):
+        monkeypatch.setattr(sys, "argv", ["bench.py", *words])
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--rows", type=int, default=5)
+        with threadpool_limits(None):  # gives BLAS its threads back
+            common.print_tables(parser, tables, types.SimpleNamespace, ("numpy",), repeat=2)
+        return capsys.readouterr().out.split("\n", 1)[1]
+
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
+    threads = common.threads_of(None)
+    said = f"namespace(rows=5, repeat=2, threads={threads})"
+    assert printed() == f"Medians of 2 runs.\n\na {said}\n\nb {said}\n"
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "7"
+    said = "namespace(rows=6, repeat=1, threads=1)"
+    chosen = printed("b", "--rows", "6", "--repeat", "1", "--threads", "1")
+    assert chosen == f"Medians of 1 runs.\n\nb {said}\n"
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
+    with pytest.raises(SystemExit):
+        printed("c")
+    assert "unknown table 'c'; the tables are a, b" in capsys.readouterr().err
+
+
+def test_tables_of_the_dual(script, monkeypatch, capsys):
+    small = ["--rows", "80", "--memory-rows", "600", "--repeat", "1"]
+    monkeypatch.setattr(sys, "argv", ["dual.py", *small])
+    script("dual").main()
+    tables = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
+    assert [cells[0].strip() for cells in tables].count("way") == 1
+    formulas = [float(cells[1]) for cells in tables[-4:]]
+    assert formulas == [1.0, 3.0, 1.0, 3.0]
+    assert all(float(cells[2]) > 0 for cells in tables[-4:])
