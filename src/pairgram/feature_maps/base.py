@@ -1,4 +1,4 @@
-"""What a feature map can do, and what the package asks of maps of its own and of any other."""
+"""`FeatureMap`, the base class of the maps of this package, and functions for any transformer."""
 
 from __future__ import annotations
 
@@ -52,85 +52,86 @@ class ValueMap(Protocol):
         ...
 
     def values(self, X: Any) -> NDArray[Any]:
-        """Return what `transform` does, of rows that have been checked."""
+        """Return the values of rows that have been checked."""
         ...
 
 
 class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A transformer of rows that describes itself to compiled code and to files.
 
-    It does not see labels. `fit` sets `_n_features_out`. A class that derives from this one
-    directly is known to the package by these methods; what derives from such a class has code of
-    its own, and is treated as any transformer. `feature_maps.known.MAPS` lists those that files
-    can hold.
+    It does not use labels. `fit` sets `_n_features_out`. The package uses these methods for classes
+    that derive from this one directly. A class that derives from one of those may override code,
+    so it is treated like a transformer of any other package. `feature_maps.known.MAPS` lists the
+    maps that files can hold.
     """
 
     n_threads: int | None
     n_features_in_: int
     _n_features_out: int
-    # Whether compiled code scores CSR rows, which it makes dense, as fast as Python does.
+    # Whether compiled code, which makes CSR rows dense, scores them as fast as Python does.
     scores_sparse = True
 
     @property
     def n_outputs(self) -> int:
-        """Number of features that the fitted map makes."""
+        """The number of features that the fitted map makes."""
         return self._n_features_out
 
     def output_dtype(self, dtype: Any) -> np.dtype[Any]:
-        """Return the type of the features of rows of a type."""
+        """Return the type of the features, given the type of the rows."""
         own: np.dtype[Any] = np.dtype(dtype)
         return own
 
     @property
     def is_compiled(self) -> bool:
-        """Whether there is a `node_map`; tells without making it."""
+        """Whether the map has a `node_map`; it is not made to find out."""
         return True
 
     @property
     def makes_kernel(self) -> bool:
-        """Whether the features are a kernel with other rows, made whenever it is needed."""
+        """Whether the features are kernel values that are computed whenever they are needed."""
         return False
 
     @abstractmethod
     def node_map(self, dtype: Any) -> Any:
-        """Return what compiled code maps rows of a dtype by, or None where only Python can."""
+        """Return the compiled map for rows of a dtype, or None if only Python can map them."""
 
     def as_linear(self) -> LinearNodes | None:
-        """Return the matrix and the offsets of a map that is linear; None of all others."""
+        """Return the matrix and the offsets of a linear map, or None for any other map."""
         return None
 
     def unwhitened(self, *, centred: bool = False) -> tuple[ValueMap, Vector] | None:
-        """Return a map to values K and a matrix W of which the features are ``K W``, if any.
+        """Return a map to values K and a matrix W such that the features are ``K W``, or None.
 
-        With `centred`, the values are without their means, which moves all scores by one number.
+        With `centred`, the means of the values are subtracted. This shifts all scores by the same
+        number.
         """
         return None
 
     def fit_checked(self, X: Any) -> Self:
-        """Do what `fit` does, of rows that a ranker has checked, but for NaN and infinity.
+        """Fit the map to rows that a ranker has checked, except for NaN and infinity.
 
-        A map that does not depend on the rows need not look at them: the ranker will.
+        A map that does not depend on the values need not check them, since the ranker will.
         """
         self.fit(X)
         return self
 
     def scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
-        """Return what scores rows of a dtype by the model `coef` of the features.
+        """Return a scorer of rows of a dtype, by the linear model `coef` of the features.
 
-        None where only Python maps rows: see `scores`.
+        It is None if only Python can map the rows; see `scores`.
         """
         node_map = self.node_map(dtype)
         return None if node_map is None else RowScorer([(node_map, coef)])
 
     def scores(self, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
-        """Return the scores of checked rows by models of the features, mapped block by block.
+        """Return the scores of checked rows by linear models of their features, block by block.
 
         Parameters
         ----------
         X : ndarray or CSR matrix of shape (n_rows, n_features), without NaN and infinity
         coefs : ndarray of shape (n_outputs,) or (n_models, n_outputs), float64
         n_threads : int or None
-            Of the products with the models; those of the map are its own.
+            Number of threads for the products with the models. The map has its own number.
 
         Returns
         -------
@@ -142,14 +143,14 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return scores_in_blocks(self.values, X, coefs, n_threads)
 
     def require_finite_row(self, X: Any, row: int) -> None:
-        """Raise a ValueError where the map can say why checked X, one row, has no finite score.
+        """Raise a ValueError if the map can say why the only row of X has no finite score.
 
-        The row has the number `row`.
+        The message calls it row number `row`.
         """
 
     @abstractmethod
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return arrays, named "map_…", and settings that JSON can hold, for a file."""
+        """Return arrays, named "map_…", and settings that JSON can hold, for a model file."""
 
     @classmethod
     @abstractmethod
@@ -170,7 +171,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def transform(self, X: Any) -> NDArray[Any]:
         """Return the features, (n_rows, n_features_out), float32 for float32 X, else float64.
 
-        Those of a row have the same bits whatever rows stand beside it.
+        The features of a row have the same bits whatever other rows X has.
 
         Parameters
         ----------
@@ -184,7 +185,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return self.values(self.checked(X))
 
     def values(self, X: Any) -> NDArray[Any]:
-        """Return what `transform` does, of rows that have been checked."""
+        """Return the features of rows that have been checked."""
         threads = resolve_n_threads(self.n_threads)
         if not scipy.sparse.issparse(X):
             return self._values(np.require(X, None, ["C", "A"]), threads)
@@ -194,28 +195,28 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return values
 
     def checked(self, X: Any) -> Any:
-        """Return rows that the fitted map can take; errors are those of `transform`."""
+        """Check the rows and return them. Errors are those of `transform`."""
         check_is_fitted(self)
         X = finite_rows(self, X, reset=False)
         self.check_values(X)
         return X
 
     def check_values(self, X: Any) -> None:
-        """Raise a ValueError where the map is not defined for values of finite rows."""
+        """Raise a ValueError if the map is not defined for a value of finite rows."""
 
     def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
         """Return the features of dense rows that have been checked."""
         return np.asarray(self.node_map(X.dtype).map(X, n_threads))
 
     def _rounding(self, X: Any) -> NDArray[np.float64]:
-        """Return a bound on the rounding errors of each feature of rows X, (n_features_out,)."""
+        """Return a bound on the rounding error of each feature for rows X, (n_features_out,)."""
         H = self.transform(X)
         with np.errstate(over="ignore"):
             size = np.sqrt((H.astype(np.float64) ** 2).mean(axis=0))
         return np.asarray(64 * np.finfo(H.dtype).eps * size)
 
     def _saved_parameters(self) -> dict[str, Any]:
-        """Return the parameters as they may have been set since `fit`, as a file holds them."""
+        """Return the current parameters, as a model file holds them."""
         parameters: dict[str, Any] = self.get_params()
         if not isinstance(parameters["random_state"], Integral):
             parameters["random_state"] = None
@@ -237,15 +238,16 @@ def finite_rows(estimator: Any, X: Any, *, reset: bool, sparse: Any = "csr") -> 
     estimator : estimator
     X : array-like or sparse matrix of shape (n_rows, n_features)
     reset : bool
-        Whether these rows tell the estimator its features, or must have those that it knows.
+        Whether this is a fit, which sets the number and names of the features. Otherwise X must
+        have the features of the fit.
     sparse : "csr" or False
-        Whether CSR is taken.
+        Whether CSR rows are accepted.
 
     Raises
     ------
     ValueError
-        If X is not as described; names the column of NaN and infinity, and the row in a fit:
-        rows that know the estimator may come in blocks.
+        If X is not as described. For NaN and infinity the message names the column and, in a fit,
+        the row. (Otherwise X may be a block of rows, with other row numbers.)
     """
     names, X = column_names(X), readable(X, "X")
     with naming_columns(X, "X"):
@@ -264,12 +266,13 @@ def finite_rows(estimator: Any, X: Any, *, reset: bool, sparse: Any = "csr") -> 
 
 
 def mapped(feature_map: Any, X: Any) -> NDArray[Any]:
-    """Return what a fitted transformer makes of X, as a dense array whatever its container.
+    """Return the features that a fitted transformer makes of X, as a dense array.
 
     Raises
     ------
     ValueError
-        If that is not real numbers, 2-d with a row for each of X and a column or more.
+        If they are not a 2-d array of real numbers with a row for each row of X and at least one
+        column.
     """
     H: NDArray[Any] = feature_map.transform(X)
     if scipy.sparse.issparse(H):
@@ -286,60 +289,60 @@ def mapped(feature_map: Any, X: Any) -> NDArray[Any]:
 
 
 def is_known(feature_map: Any) -> TypeGuard[FeatureMap]:
-    """Tell whether a feature map is one that `FeatureMap` describes, and so sees no labels."""
+    """Tell whether a feature map derives directly from `FeatureMap`, and so uses no labels."""
     return FeatureMap in type(feature_map).__bases__
 
 
 def is_compiled(feature_map: Any) -> bool:
-    """Tell whether compiled code maps rows by a fitted feature map."""
+    """Tell whether compiled code can apply a fitted feature map."""
     return is_known(feature_map) and feature_map.is_compiled
 
 
 def node_map_of(feature_map: Any, dtype: Any) -> Any:
-    """Return what compiled code maps rows by, or None where they must be transformed."""
+    """Return the compiled map of a fitted feature map, or None if only Python can apply it."""
     return feature_map.node_map(np.dtype(dtype)) if is_known(feature_map) else None
 
 
 def linear_nodes(feature_map: Any) -> LinearNodes | None:
-    """Return the matrix and the offsets of a fitted map that is linear, None of every other."""
+    """Return the matrix and the offsets of a fitted linear map, or None for any other map."""
     return feature_map.as_linear() if is_known(feature_map) else None
 
 
 def unwhitened(feature_map: Any) -> tuple[ValueMap, Vector] | None:
-    """Return a map to centred values K and a matrix W of which the features are ``K W``, if any."""
+    """Return a map to centred values K and a matrix W such that features are ``K W``, or None."""
     return feature_map.unwhitened(centred=True) if is_known(feature_map) else None
 
 
 def n_outputs(feature_map: Any, X: Any) -> int:
-    """Return how many features a fitted transformer makes; others than ours map a row of X."""
+    """Return the number of features of a fitted transformer; an unknown one maps a row of X."""
     if is_known(feature_map):
         return feature_map.n_outputs
     return int(mapped(feature_map, X[:1]).shape[1])
 
 
 def output_dtype(feature_map: Any, dtype: Any) -> np.dtype[Any]:
-    """Return the type in which the features of rows of a type are taken."""
+    """Return the type of the features, given the type of the rows."""
     ours = isinstance(feature_map, FeatureMap)
     found: np.dtype[Any] = feature_map.output_dtype(dtype) if ours else np.dtype(dtype)
     return found
 
 
 def set_threads(feature_map: Any, n_threads: int | None) -> None:
-    """Give a map of this package the number of threads to use, unless it has one of its own."""
+    """Set the number of threads of a map of this package, unless the map has its own."""
     if is_known(feature_map) and feature_map.n_threads is None:
         feature_map.n_threads = n_threads
 
 
 def scores_of_rows(feature_map: Any, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
-    """Return the scores of checked rows by models of what any fitted transformer makes of them.
+    """Return the scores of checked rows by linear models of the features of any transformer.
 
-    Of the rows as they are where `feature_map` is None. The other parameters, and the result, are
-    those of `FeatureMap.scores`.
+    If `feature_map` is None, the features are the rows themselves. The other parameters and the
+    result are those of `FeatureMap.scores`.
 
     Raises
     ------
     ValueError
-        As of `mapped`, and what the transformer raises.
+        The errors of `mapped` and those of the transformer.
     """
     if feature_map is None:
         return score_features(X, coefs, n_threads)
@@ -351,7 +354,7 @@ def scores_of_rows(feature_map: Any, X: Any, coefs: Vector, n_threads: int | Non
 def scores_in_blocks(
     features: Callable[[Any], Any], X: Any, coefs: Vector, n_threads: int | None
 ) -> Vector:
-    """Return the scores of rows by models of features that are made block by block."""
+    """Return the scores of rows by linear models of features that are made block by block."""
     size = block_rows(max(X.shape[1], coefs.shape[-1]), X.dtype)
     parts = [
         score_features(features(X[rows]), coefs, n_threads) for rows in blocks(X.shape[0], size)

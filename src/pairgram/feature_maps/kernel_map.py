@@ -1,4 +1,4 @@
-"""The feature map that makes a kernel model of coefficients: kernels with every training row."""
+"""`KernelMap`: features are the kernel values with every training row."""
 
 from __future__ import annotations
 
@@ -25,33 +25,37 @@ __all__ = [
     "KernelMap",
 ]
 
-PART_BYTES = 64 << 20  # of support rows that are made ready to score rows at a time
+# Support rows are prepared for scoring in parts of about this many bytes.
+PART_BYTES = 64 << 20
 
 
 class KernelMap(FeatureMap):
-    """The kernel with every training row, as features: ``x → (k(x, x_1), …, k(x, x_n))``.
+    """Kernel values with every training row as features: ``x → (k(x, x_1), …, k(x, x_n))``.
 
-    A linear model of these features is a kernel model. As a ranker's `feature_map` its ridge is on
-    the weights of the features; for one on the norm in the kernel's space give ``kernel=`` instead.
+    A linear model of these features is a kernel model. If this map is the `feature_map` of a
+    ranker, the ridge is on the weights of the features. For a ridge on the norm in the kernel's
+    space, give the ranker ``kernel=`` instead.
 
     Parameters
     ----------
     kernel : str or callable, default="rbf"
-        As in `kernel_matrix`. "precomputed": rows come as their kernels with the training rows.
+        As in `kernel_matrix`. With "precomputed", rows are given as their kernel values with the
+        training rows.
     gamma : float > 0 or None, default=None
-        None: ``1 / n_features``.
-    degree : int of 1 to 1,000, default=3
+        None stands for ``1 / n_features``.
+    degree : int from 1 to 1,000, default=3
     coef0 : float ≥ 0, default=1.0
     n_threads : int or None, default=None
 
     Attributes
     ----------
     support_rows_ : ndarray or csr_array of shape (n_rows, n_features), or None
-        A copy of the training rows; None for "precomputed". A ranker with a `kernel` keeps only
-        those whose coefficients are not 0, as they are of rows of weight 0 and of rows in no pair.
+        A copy of the training rows, or None for "precomputed". A ranker with a `kernel` keeps only
+        rows whose coefficients are not 0. Rows of weight 0 and rows in no pair have coefficient 0.
     support_ : ndarray of shape (n_rows,), int64
-        Which of the rows given to `fit` they are.
+        The numbers of these rows among the rows given to `fit`.
     gamma_ : float
+        The gamma that is used.
     n_features_in_ : int
 
     Examples
@@ -121,19 +125,19 @@ class KernelMap(FeatureMap):
         return self
 
     def with_gamma(self, gamma: float | None) -> KernelMap:
-        """Return the map of the same rows, which are shared, with another gamma."""
+        """Return a map with another gamma that shares the training rows."""
         settings = replace(self._settings, gamma=gamma)
         other = KernelMap(**asdict(settings), n_threads=self.n_threads)
         return other._set(settings, self.support_rows_, self._shape, self.support_)
 
     def of_rows(self, rows: NDArray[np.int64]) -> KernelMap:
-        """Return the map to the kernels with some of the training rows, not of "precomputed"."""
+        """Return the map with only some of the training rows; not for "precomputed"."""
         shape, support = (len(rows), self.n_features_in_), self.support_[rows]
         return copy(self)._set(self._settings, self.support_rows_[rows], shape, support)
 
     @classmethod
     def linear(cls, X: Any, n_threads: int | None) -> KernelMap:
-        """Return the linear kernel with checked rows, which are not copied."""
+        """Return the map of the linear kernel with checked rows, which are not copied."""
         return cls("linear", n_threads=n_threads)._set(KernelSettings("linear"), X, X.shape)
 
     def fit_transform(self, X: Any, y: Any = None) -> NDArray[Any]:
@@ -145,19 +149,19 @@ class KernelMap(FeatureMap):
 
     @property
     def makes_kernel(self) -> bool:
-        """Whether the kernel is made of rows: not if it is precomputed, or a slow callable."""
+        """Whether the kernel has a name, so that it can be computed whenever it is needed."""
         return not (self.kernel == "precomputed" or callable(self.kernel))
 
     def output_dtype(self, dtype: Any) -> np.dtype[Any]:
-        """Return float64: float32 ruins a kernel."""
+        """Return float64, because float32 ruins a kernel."""
         return np.dtype(np.float64)
 
     def between(self, X: Any) -> NDArray[Any]:
-        """Return the kernels of checked rows with each other, exactly symmetric."""
+        """Return the exactly symmetric kernel matrix of checked rows."""
         return matrix_of(self._settings, X, None, self.n_threads)
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Return the kernels with the training rows, (n_rows, n_training_rows), float64.
+        """Return the kernel values with the training rows, (n_rows, n_training_rows), float64.
 
         Parameters
         ----------
@@ -171,12 +175,12 @@ class KernelMap(FeatureMap):
         return super().transform(X)
 
     def checked(self, X: Any) -> Any:
-        """Return rows that the fitted map can take; errors are those of `transform`."""
+        """Check the rows and return them. Errors are those of `transform`."""
         check_is_fitted(self)
         return self._validated(X, reset=False)
 
     def values(self, X: Any) -> NDArray[Any]:
-        """Return what `transform` does, of rows that have been checked."""
+        """Return the features of rows that have been checked."""
         if self.support_rows_ is None:
             return np.asarray(X)
         sparse = scipy.sparse.issparse(X)
@@ -184,14 +188,14 @@ class KernelMap(FeatureMap):
         return matrix_of(self._settings, X, self.support_rows_, self.n_threads)
 
     def require_finite_row(self, X: Any, row: int) -> None:
-        """Raise a ValueError where a kernel of checked X, one row, number `row`, is not finite."""
+        """Raise a ValueError if the only row of X, number `row`, has a kernel value of infinity."""
         if self.support_rows_ is not None:
             matrix_of(self._settings, X, self.support_rows_, self.n_threads, first=row)
 
     def scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
-        """Return what scores dense rows, by some of the support rows at a time.
+        """Return a scorer of dense rows that takes some of the support rows at a time.
 
-        None for support rows in CSR and for callables, which Python maps.
+        It is None for support rows in CSR and for callables, since only Python can map these.
         """
         rows = self.support_rows_
         if rows is None:
@@ -212,12 +216,12 @@ class KernelMap(FeatureMap):
         return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
 
     def check_values(self, X: Any) -> None:
-        """Raise a ValueError that names an entry below 0 where the kernel takes none."""
+        """Raise a ValueError if X has an entry below 0 and the kernel does not allow it."""
         if self._settings.kernel == "minmax":
             check_not_negative(X, "X")
 
     def node_map(self, dtype: Any) -> None:
-        """Return None: rows are mapped here, not in compiled least squares."""
+        """Return None: compiled least squares does not apply this map."""
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the arrays and settings from which `_restore` makes this map, for a file."""

@@ -1,4 +1,4 @@
-"""The feature maps that files hold, and when two maps are the same."""
+"""The feature maps that model files can hold, and the comparison of two maps."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ __all__ = [
     "same_map",
 ]
 
-# By the names that files give them. A subclass has code of its own, so types are compared exactly.
+# The maps by the names in model files. Types are compared exactly, since a subclass may have its
+# own code.
 MAPS: dict[str, type[FeatureMap]] = {
     known.__name__: known for known in (KernelMap, Nystroem, RandomFourier, RandomNodes)
 }
 
 
 def describe_map(feature_map: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any] | None]:
-    """Return the arrays and settings from which `restore_map` makes a fitted map, for a file.
+    """Return the arrays and settings of a fitted map for a model file; see `restore_map`.
 
     Raises
     ------
@@ -46,7 +47,7 @@ def describe_map(feature_map: Any) -> tuple[dict[str, NDArray[Any]], dict[str, A
 
 
 def restore_map(arrays: dict[str, NDArray[Any]], settings: dict[str, Any] | None) -> Any:
-    """Make the fitted map that `describe_map` described, of contents that have been checked."""
+    """Make the fitted map that `describe_map` described. The contents must have been checked."""
     if settings is None:
         return None
     settings = dict(settings)
@@ -61,5 +62,5 @@ def same_map(a: Any, b: Any) -> bool:
         return bool(a._same(b))
     try:
         return pickle.dumps(a) == pickle.dumps(b)
-    except (AttributeError, TypeError, pickle.PicklingError):  # a lambda
+    except (AttributeError, TypeError, pickle.PicklingError):  # a lambda cannot be pickled
         return False

@@ -1,4 +1,4 @@
-"""Rows, or centres of rows, that stand for all in a kernel."""
+"""Choose landmarks: rows, or centres of rows, that represent all rows in a kernel."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from pairgram.kernels.settings import KernelSettings
 
 __all__ = ["choose_landmarks"]
 
-MAX_LLOYD_ROWS = 20_000  # more are clustered in small batches
+# With more rows than this, k-means works on small batches.
+MAX_LLOYD_ROWS = 20_000
 
 
 def choose_landmarks(
     how: str, kernel: KernelSettings, X: Any, n_landmarks: int, rng: Any, n_threads: int
 ) -> tuple[Vector, NDArray[np.int64] | None]:
-    """Return (landmarks (m, n_features), the rows of X that they are, or None).
+    """Return (landmarks (m, n_features), their row numbers in X or None).
 
     Parameters
     ----------
@@ -32,7 +33,7 @@ def choose_landmarks(
     kernel : KernelSettings
     X : ndarray or csr_array of shape (n_rows, n_features)
     n_landmarks : int ≤ n_rows
-        m; for "rpcholesky" less where the kernel of the rows has lower rank.
+        The number m. "rpcholesky" chooses fewer if the kernel matrix of the rows has lower rank.
     rng : RandomState or Generator
     n_threads : int
     """
@@ -50,8 +51,8 @@ def choose_landmarks(
 
 
 def _centres(X: Any, n_clusters: int, rng: Any) -> Vector:
-    """Centres of k-means, (n_clusters, n_features)."""
-    from sklearn.cluster import KMeans, MiniBatchKMeans  # takes a while to import
+    """Return the centres of k-means, (n_clusters, n_features)."""
+    from sklearn.cluster import KMeans, MiniBatchKMeans  # these are slow to import
 
     whole = X.shape[0] <= MAX_LLOYD_ROWS
     draw = rng.integers if isinstance(rng, np.random.Generator) else rng.randint
@@ -60,21 +61,23 @@ def _centres(X: Any, n_clusters: int, rng: Any) -> Vector:
         model = KMeans(n_clusters, n_init=1, random_state=seed)
     else:
         model = MiniBatchKMeans(n_clusters, n_init=1, random_state=seed)
-    # one thread: scikit-learn's own sum what they have in the order in which they finish
+    # One thread: scikit-learn's threads add their sums in the order in which they finish.
     with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
+        warnings.simplefilter("ignore", ConvergenceWarning)  # there may be too few distinct rows
         return np.ascontiguousarray(model.fit(X).cluster_centers_, dtype=np.float64)
 
 
 def _pivots(
     kernel: KernelSettings, X: Any, n_pivots: int, rng: Any, n_threads: int
 ) -> NDArray[np.int64]:
-    """Rows of randomly pivoted Cholesky: each drawn by its share of what the others do not explain.
+    """Choose rows by randomly pivoted Cholesky.
 
-    K ≈ F Fᵀ grows by the columns of the accepted rows. A group of rows is drawn at once, and row i
-    of it accepted with probability ``residual now / residual when drawn``: the distribution is that
-    of rows drawn one at a time. O(n m (m + n_features)) time and O(n m) memory; only m columns of
-    K are computed.
+    A row is drawn with a probability proportional to its residual, which is what the landmarks so
+    far do not explain. The factor F of K ≈ F Fᵀ grows by a column for every accepted row. Rows are
+    drawn in groups, and row i of a group is accepted with probability ``residual now / residual
+    when drawn``. The distribution is therefore that of rows drawn one at a time. This takes
+    O(n m (m + n_features)) time and O(n m) memory. Besides the small matrices of the groups, only
+    m columns of K are computed.
     """
     n_rows = X.shape[0]
     memory.require(
@@ -94,7 +97,7 @@ def _pivots(
         schur = (
             kernel_values(kernel, block, block, n_threads) - factor[drawn, :k] @ factor[drawn, :k].T
         )
-        residual[drawn] = np.maximum(np.diag(schur), 0.0)  # less rounding error than by updates
+        residual[drawn] = np.maximum(np.diag(schur), 0.0)  # more exact than the updated values
         accepted, root = _accept(schur, residual[drawn], n_pivots - k, rng)
         rows = drawn[accepted]
         columns = kernel_values(kernel, X, block[accepted], n_threads)
@@ -110,7 +113,10 @@ def _pivots(
 def _accept(
     schur: Vector, residual: Vector, at_most: int, rng: Any
 ) -> tuple[NDArray[np.int64], Vector]:
-    """Return (positions accepted, their Cholesky factor), by rejection; schur is overwritten."""
+    """Accept rows by rejection sampling; return (positions, their Cholesky factor).
+
+    `schur` is overwritten.
+    """
     limits = rng.uniform(size=len(schur)) * residual
     accepted: list[int] = []
     columns: list[Vector] = []

@@ -1,4 +1,4 @@
-"""Linear maps of rows, by which a problem of many nodes is one of the inputs."""
+"""Linear maps of rows, which turn a problem of many nodes into one of the inputs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from pairgram._support.types import Vector
 __all__ = ["MAX_CONDITION", "NOISE", "LinearNodes"]
 
 
-# The largest condition number of a linear map that is applied to the Gram matrix, not to the rows.
+# A linear map is applied to the Gram matrix instead of the rows if its condition number is at most
+# this.
 MAX_CONDITION = 1e3
+# Singular values and eigenvalues below this share of the largest, times the order, are noise.
 NOISE = np.finfo(np.float64).eps
 
 
@@ -26,19 +28,20 @@ class LinearNodes:
     Attributes
     ----------
     weights : ndarray of shape (n_inputs, n_nodes)
-        A.
+        The matrix A.
     bias : ndarray of shape (n_nodes,)
+        The offsets b.
     """
 
     weights: Vector
     bias: Vector
-    well_conditioned: bool | None = None  # None: not known yet
+    well_conditioned: bool | None = None  # None if it is not known yet
 
     def fold(self, coefs: Vector) -> tuple[Vector, Vector]:
-        """Return (weights of the inputs, offsets) of models of the nodes.
+        """Return the (weights of the inputs, offsets) that are equal to models of the nodes.
 
-        Shapes (n_nodes,) to (n_inputs,) and (), or (n_models, n_nodes) to (n_models, n_inputs) and
-        (n_models,).
+        For coefs of shape (n_nodes,) the shapes are (n_inputs,) and (). For (n_models, n_nodes)
+        they are (n_models, n_inputs) and (n_models,).
         """
         weights, bias, coefs = (
             np.ascontiguousarray(a, np.float64) for a in (self.weights, self.bias[None], coefs)
@@ -46,7 +49,7 @@ class LinearNodes:
         return _core.score_rows(weights, coefs), _core.score_rows(bias, coefs)[..., 0]
 
     def acts_on_sums(self) -> bool:
-        """Tell whether ``AᵀGA`` is as good as the Gram matrix of mapped rows, and cheaper."""
+        """Tell whether ``AᵀGA`` is as exact as the Gram matrix of mapped rows, and cheaper."""
         n_inputs, n_nodes = self.weights.shape
         if n_inputs**2 > n_nodes * (2 * n_inputs + n_nodes):  # flops per row
             return False

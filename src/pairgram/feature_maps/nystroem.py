@@ -1,4 +1,4 @@
-"""The Nyström map: features whose inner products are a kernel seen through landmarks."""
+"""The Nyström map: features whose inner products approximate a kernel by means of landmarks."""
 
 from __future__ import annotations
 
@@ -33,65 +33,73 @@ __all__ = ["Nystroem"]
 
 
 class Nystroem(FeatureMap):
-    """Nyström features ``z(x) = (U S^-½ Q)ᵀ k(Z, x)``, with ``USUᵀ`` the kernel of landmarks Z.
+    """Nyström features ``z(x) = (U S^-½ Q)ᵀ k(Z, x)``, where ``USUᵀ`` is the kernel of landmarks Z.
 
-    ``z(x)ᵀz(y) ≈ k(x, y)``, exact where x or y is a landmark. Q is the rotation that makes
-    ``U S^-½ Q`` lower triangular: the same kernel for half the products. Given to a ranker as
-    `feature_map`, the rows are mapped block by block on the way to the Gram matrix, and the
-    features of all rows are never stored.
+    Their inner products approximate the kernel, ``z(x)ᵀz(y) ≈ k(x, y)``. They are exact if x or y
+    is a landmark. Q is the rotation that makes ``U S^-½ Q`` lower triangular; it changes no inner
+    product and saves half of the work. If the map is the `feature_map` of a ranker, rows are mapped
+    block by block while the Gram matrix is summed. The features of all rows are never stored.
 
     Parameters
     ----------
     kernel : {"rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax"} or callable, \
 default="rbf"
-        As in `kernel_matrix`. A callable maps float64 arrays (n, d) and (m, d) to their kernel
-        (n, m), as scikit-learn's support vector machines take it (slower, and such a model cannot
-        be saved).
+        As in `kernel_matrix`. A callable takes float64 arrays (n, d) and (m, d) and returns their
+        kernel matrix (n, m), as for scikit-learn's support vector machines. It is slower, and such
+        a model cannot be saved.
     gamma, degree, coef0 : float or None, int, float, default=None, 3, 1.0
         As in `kernel_matrix`.
     n_components : int ≥ 1 or None, default=100
-        Landmarks; all rows where there are fewer. None: all rows, whatever `landmarks` says, for
-        the kernel itself.
+        Number of landmarks, or all rows if there are fewer. None takes all rows, whatever
+        `landmarks` says, and so gives the kernel itself.
     landmarks : {"uniform", "kmeans", "rpcholesky"}, default="uniform"
-        - "uniform": rows drawn without replacement;
-        - "kmeans": centres of scikit-learn's ``KMeans``, over 20,000 rows of ``MiniBatchKMeans``;
-        - "rpcholesky": rows drawn by randomly pivoted Cholesky, each by its share of what the
-          landmarks before it do not explain. From some 200 landmarks on it approximates the kernel
-          better than "uniform" where the rows are uneven; with fewer it may be no better.
+        How landmarks are chosen:
+
+        - "uniform": rows are drawn without replacement;
+        - "kmeans": the centres of scikit-learn's ``KMeans``, or of ``MiniBatchKMeans`` for more
+          than 20,000 rows;
+        - "rpcholesky": rows are drawn by randomly pivoted Cholesky. A row is drawn in proportion to
+          what the landmarks before it do not explain. From about 200 landmarks on, this
+          approximates the kernel better than "uniform" if the rows are unevenly distributed. With
+          fewer landmarks it may be no better.
     tol : float ≥ 0, default=1e-6
-        Eigenvalues of the landmarks' kernel up to `tol`, or up to rounding error, are dropped.
+        Eigenvalues of the landmarks' kernel matrix up to `tol`, or up to rounding error, are
+        dropped.
     random_state : int, RandomState, Generator or None, default=None
-        Equal seeds give the uniform landmarks of scikit-learn's ``Nystroem``.
+        Seed or source of the landmarks. Equal seeds give the uniform landmarks of scikit-learn's
+        ``Nystroem``.
     n_threads : int or None, default=None
-        Of `fit` and `transform`. The result has the same bits for any number.
+        Number of threads of `fit` and `transform`. The result has the same bits for any number.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_landmarks, n_features), float64
-        Z.
+        The landmarks Z.
     component_indices_ : ndarray of shape (n_landmarks,), int64
-        The rows of X that the landmarks are; not with "kmeans".
+        The row numbers of the landmarks in X. It does not exist with "kmeans".
     whitening_ : ndarray of shape (n_landmarks, n_features_out), float64
-        ``U S^-½ Q``, lower triangular, of positive diagonal: the features are
+        ``U S^-½ Q``, which is lower triangular with a positive diagonal. The features are
         ``k(X, Z) @ whitening_``.
     gamma_ : float
+        The gamma that is used.
     n_features_in_ : int
 
     Notes
     -----
-    Let m be the landmarks and r ≤ m the features. `fit`: O(m³) time and 48 m² bytes, several times
-    less time where all eigenvalues are kept, by Cholesky factors in place of eigenvectors; and for
-    "rpcholesky" O(n m (m + n_features)) time and O(n m) memory. `transform`:
-    n · m · (2 n_features + r) flops and about 1 ns per kernel value, in float64 for rows of either
-    dtype: whitening multiplies rounding errors by up to ``1 / sqrt(tol)``. Rankers put `whitening_`
-    on their coefficients to predict, which leaves 2 n_features + 2 flops per kernel value. CSR rows
-    are made dense block by block.
+    Let m be the number of landmarks and r ≤ m the number of features. `fit` takes O(m³) time and
+    48 m² bytes. If all eigenvalues are kept, Cholesky factors take the place of eigenvectors, which
+    is several times faster. "rpcholesky" takes another O(n m (m + n_features)) time and O(n m)
+    memory. `transform` takes n · m · (2 n_features + r) flops and about 1 ns per kernel value. It
+    computes in float64 for rows of either dtype, because whitening multiplies rounding errors by up
+    to ``1 / sqrt(tol)``. To predict, rankers multiply their coefficients by `whitening_`, which
+    leaves 2 n_features + 2 flops per kernel value. CSR rows are made dense block by block.
 
-    Warns (``UserWarning``) in `fit` of columns that the kernel hardly sees, and of packed bits, as
-    `kernel_matrix` does.
+    `fit` gives the ``UserWarning`` of `kernel_matrix` for columns that hardly change the kernel,
+    and for packed bits.
 
-    Chen et al. have ``U S^-½``, and scikit-learn's map ``U S^-½ Uᵀ``, m features whatever the rank:
-    rotations of these features, with the same kernel.
+    Chen et al. take ``U S^-½`` in place of ``U S^-½ Q``, and scikit-learn takes ``U S^-½ Uᵀ``, with
+    m features whatever the rank. These features are rotations of the ones here and have the same
+    inner products.
 
     References
     ----------
@@ -142,10 +150,10 @@ default="rbf"
         Raises
         ------
         ValueError
-            If a parameter is not as described; names the parameter. If X holds NaN or infinity, or
-            no eigenvalue of the landmarks' kernel is above `tol`.
+            If a parameter is not as described (the message names it), if X holds NaN or infinity,
+            or if no eigenvalue of the landmarks' kernel matrix is above `tol`.
         MemoryError
-            If their kernel and its eigenvectors do not fit into the memory that is free.
+            If the kernel matrix of the landmarks and its eigenvectors do not fit into free memory.
         """
         exact = self.n_components is None
         n_components = 1 if exact else check_size("n_components", self.n_components)
@@ -165,7 +173,7 @@ default="rbf"
         self.check_values(X)
         warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
         n_landmarks = X.shape[0] if exact else min(n_components, X.shape[0])
-        memory.require(  # K and five more of its size, which `_whitening` takes
+        memory.require(  # `_whitening` needs room for K and five more matrices of its size
             f"n_components: the kernel of {n_landmarks} landmarks, with its eigenvectors,",
             6 * 8.0 * n_landmarks**2,
             "take fewer landmarks",
@@ -188,30 +196,30 @@ default="rbf"
         return self
 
     def check_values(self, X: Any) -> None:
-        """Raise a ValueError that names an entry below 0 where the kernel takes none."""
+        """Raise a ValueError if X has an entry below 0 and the kernel does not allow it."""
         if self._kernel.kernel == "minmax":
             check_not_negative(X, "X")
 
     @property
     def is_compiled(self) -> bool:
-        """Whether the kernel is no callable."""
+        """Whether the kernel has a name, that is, is not a callable."""
         return not callable(self._kernel.kernel)
 
     def node_map(self, dtype: Any) -> Any:
-        """Return what compiled code maps rows of a dtype by, or None for a callable kernel."""
+        """Return the compiled map for rows of a dtype, or None for a callable kernel."""
         return kernel_nodes(self._kernel, self.components_, dtype, self.whitening_)
 
     def unwhitened(self, *, centred: bool = False) -> tuple[ValueMap, Vector]:
         """Return the map to kernel values with the landmarks, and `whitening_`."""
         values = _KernelValues(self)
-        if centred:  # smaller values lose less where they are rounded to single precision
+        if centred:  # smaller values lose less if they are rounded to single precision
             values = _KernelValues(self, values.transform(self.components_).mean(axis=0))
         return values, self.whitening_
 
     def scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
-        """Return what scores rows: their kernel values, with the whitening put on the model.
+        """Return a scorer that multiplies kernel values by the whitened coefficients.
 
-        That is 2 · n_landmarks flops for a row in place of n_landmarks · n_features.
+        This takes 2 · n_landmarks flops for a row in place of n_landmarks · n_features.
         """
         if not self._scores_kernel_values:
             return super().scorer(coef, dtype)
@@ -219,7 +227,7 @@ default="rbf"
         return None if nodes is None else RowScorer([(nodes, self._model_of_values(coef))])
 
     def scores(self, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
-        """Return the scores of checked rows, as those of their kernel values; see `FeatureMap`."""
+        """Return the scores of checked rows from their kernel values; see `FeatureMap.scores`."""
         if not self._scores_kernel_values:
             return super().scores(X, coefs, n_threads)
         return scores_in_blocks(
@@ -228,11 +236,11 @@ default="rbf"
 
     @property
     def _scores_kernel_values(self) -> bool:
-        """Whether rows are scored by kernel values: the linear kernel has fewer features."""
+        """Whether rows are scored by kernel values. The linear kernel has fewer features."""
         return self._kernel.kernel != "linear"
 
     def _model_of_values(self, coefs: Vector) -> Vector:
-        """Return models of the kernel values that have the scores of models of the features."""
+        """Return models of the kernel values with the same scores as models of the features."""
         whitening = np.ascontiguousarray(self.whitening_, np.float64)
         return _core.score_rows(whitening, np.ascontiguousarray(coefs))
 
@@ -291,7 +299,7 @@ default="rbf"
 
 @dataclass(frozen=True, eq=False)
 class _KernelValues:
-    """The map of rows to ``k(x, Z) − shift``, float64, which a Nyström map would whiten then.
+    """The map of rows to ``k(x, Z) − shift`` in float64, the values before whitening.
 
     Attributes
     ----------
@@ -307,7 +315,7 @@ class _KernelValues:
         return self.values(self.feature_map.checked(X))
 
     def values(self, X: Any) -> Vector:
-        """Return what `transform` does, of rows that have been checked."""
+        """Return the values of rows that have been checked."""
         fitted = self.feature_map
         threads = resolve_n_threads(fitted.n_threads)
         with single_threaded_blas():
@@ -318,15 +326,15 @@ class _KernelValues:
 
 
 def _whitening(K: Vector, tol: float, n_threads: int) -> Vector:
-    """Return ``U S^-½ Q`` of the eigenvalues of K, (m, m), above `tol` and rounding error.
+    """Return ``U S^-½ Q`` of K, (m, m), for the eigenvalues above `tol` and rounding error.
 
-    Where all are, two Cholesky factors take the place of the eigenvectors.
+    If all eigenvalues are, two Cholesky factors take the place of the eigenvectors.
     """
     if not np.isfinite(K).all():
         raise ValueError("the kernel of the landmarks is not finite: kernel values too large")
     K = (K + K.T) / 2
     rounding = len(K) * np.finfo(np.float64).eps
-    # no eigenvalue is above the trace, if none is below 0
+    # If no eigenvalue is below 0, none is above the trace.
     if _is_definite(K, max(tol, rounding * float(np.trace(K))), n_threads):
         return _whitening_of_all(K, n_threads)
     eigenvalues, vectors = scipy.linalg.eigh(K, driver="evd", check_finite=False)
@@ -343,7 +351,10 @@ def _whitening(K: Vector, tol: float, n_threads: int) -> Vector:
 
 
 def _is_definite(K: Vector, shift: float, n_threads: int) -> bool:
-    """Tell whether all eigenvalues of K are above `shift`: whether K − shift · I has a factor."""
+    """Tell whether all eigenvalues of K are above `shift`.
+
+    They are if K − shift · I has a Cholesky factor.
+    """
     if not (np.diag(K) > shift).all():
         return False
     shifted = K.copy()
@@ -352,12 +363,13 @@ def _is_definite(K: Vector, shift: float, n_threads: int) -> bool:
 
 
 def _whitening_of_all(K: Vector, n_threads: int) -> Vector:
-    """Return the lower triangular W of positive diagonal with ``W Wᵀ = K⁻¹``.
+    """Return the lower triangular W with positive diagonal and ``W Wᵀ = K⁻¹``.
 
-    Cholesky's ``L Lᵀ`` of K, rows and columns in reverse order; W is L⁻ᵀ in reverse order.
+    Let ``L Lᵀ`` be the Cholesky factorisation of K with rows and columns in reverse order. Then W
+    is L⁻ᵀ in reverse order.
     """
     root = np.ascontiguousarray(K[::-1, ::-1])
-    _core.cholesky(root, n_threads)  # K less a shift has a factor, so K has
+    _core.cholesky(root, n_threads)  # K minus a shift has a factor, so K has one
     (invert,) = scipy.linalg.get_lapack_funcs(("trtri",), (root,))
-    inverse, _ = invert(root.T, lower=0, overwrite_c=True)  # Lᵀ in the order of LAPACK
+    inverse, _ = invert(root.T, lower=0, overwrite_c=True)  # Lᵀ in the memory order of LAPACK
     return np.ascontiguousarray(np.tril(inverse[::-1, ::-1]))

@@ -20,49 +20,52 @@ __all__ = ["RandomFourier"]
 class RandomFourier(FeatureMap):
     """Random Fourier features ``z(x) = sqrt(2/m) cos(xW + b)`` with ``z(x)ᵀz(y) ≈ k(x, y)``.
 
-    Given to a ranker as `feature_map`, the rows are mapped block by block on the way to the Gram
-    matrix, and the features of all rows are never stored.
+    If the map is the `feature_map` of a ranker, rows are mapped block by block while the Gram
+    matrix is summed. The features of all rows are never stored.
 
     Parameters
     ----------
     n_components : int ≥ 1, default=500
-        m.
+        The number of features m.
     kernel : {"rbf", "laplacian", "cauchy"}, default="rbf"
         - "rbf": ``exp(−γ ‖x − y‖²)``; W is ``sqrt(2γ)`` times standard normal;
         - "laplacian": ``exp(−γ ‖x − y‖₁)``; W is γ times standard Cauchy;
         - "cauchy": ``Π_k 1 / (1 + γ² (x_k − y_k)²)``; W is Laplace with scale γ.
     gamma : float > 0 or None, default=None
-        γ; None takes ``1 / n_features``.
+        The parameter γ of the kernel. None stands for ``1 / n_features``.
     orthogonal : bool, default=False
-        Columns of W orthogonal in groups of n_features, their lengths distributed as before: the
-        same kernel with less variance ("rbf" only).
+        If True, the columns of W are orthogonal within groups of n_features columns, and their
+        lengths have the same distribution as before. The kernel is then approximated with less
+        variance. This is possible for "rbf" only.
     random_state : int, RandomState, Generator or None, default=None
-        Equal seeds give the draws of scikit-learn's ``RBFSampler`` ("rbf", not orthogonal).
+        Seed or source of W and b. Equal seeds give the draws of scikit-learn's ``RBFSampler`` (for
+        "rbf", not orthogonal).
     n_threads : int or None, default=None
-        Of `transform`.
+        Number of threads of `transform`.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_features, n_components), float64
-        W.
+        The matrix W.
     bias_ : ndarray of shape (n_components,), float64
-        b, uniform in [0, 2π).
+        The offsets b, uniform in [0, 2π).
     gamma_ : float
+        The gamma that is used.
     n_features_in_ : int
 
     Notes
     -----
-    2 · n · n_features · m flops and about 1 ns per value for the cosine; for orthogonal draws `fit`
-    takes about 4 · n_features · m · min(n_features, m) flops. The draws depend on the seed, the
-    number of features and of components alone, not on the data. The error of an approximated kernel
-    value is O(1 / sqrt(m)).
+    `transform` takes 2 · n · n_features · m flops, and about 1 ns per value for the cosine. For
+    orthogonal draws, `fit` takes about 4 · n_features · m · min(n_features, m) flops. The draws
+    depend only on the seed and on the numbers of features and components, not on the data. The
+    error of an approximated kernel value is O(1 / sqrt(m)).
 
-    Warns (``UserWarning``) in `fit` where a third or more of the columns that vary have a standard
-    deviation below a hundredth of the largest, in a sample of up to 1,024 rows: the kernel hardly
-    sees them.
+    `fit` gives a ``UserWarning`` if at least a third of the columns that vary have a standard
+    deviation below a hundredth of the largest, in a sample of up to 1,024 rows. Such columns hardly
+    change the kernel.
 
-    Rows in float32 are mapped in float32, except for "laplacian", whose weights have no variance:
-    the phases of the largest ones would be lost.
+    Rows in float32 are mapped in float32, except for "laplacian". Its weights have no finite
+    variance, and the phases of the largest weights would be lost.
 
     References
     ----------
@@ -104,7 +107,7 @@ class RandomFourier(FeatureMap):
         Raises
         ------
         ValueError
-            If a parameter is not as described; names the parameter.
+            If a parameter is not as described. The message names it.
         """
         n_components = check_size("n_components", self.n_components)
         kernel = check_text("kernel", self.kernel, words(FourierKernel))
@@ -129,7 +132,7 @@ class RandomFourier(FeatureMap):
         return self
 
     def node_map(self, dtype: Any) -> Any:
-        """Return what compiled code maps rows of a dtype by."""
+        """Return the compiled map for rows of a dtype."""
         n_components = len(self.bias_)
         return native_nodes(
             dtype,
@@ -168,7 +171,7 @@ def _normal(rng: Any, shape: tuple[int, int]) -> Vector:
 
 
 def _orthogonal(rng: Any, shape: tuple[int, int]) -> Vector:
-    """Columns of random rotations, with the lengths of standard normal vectors."""
+    """Return columns of random rotations, with the lengths of standard normal vectors."""
     n_features, n_components = shape
     groups = []
     for begin in range(0, n_components, n_features):

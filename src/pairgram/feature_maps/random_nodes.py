@@ -24,45 +24,50 @@ __all__ = ["RandomNodes", "check_range", "join_nodes"]
 class RandomNodes(FeatureMap):
     """Hidden nodes with random parameters, the feature map of extreme learning machines.
 
-    Node k is ``g(a_kᵀ x + b_k)``; a Gaussian node is ``exp(−b_k ‖x − a_k‖²)``. Given to a ranker as
-    `feature_map`, the rows are mapped block by block on the way to the Gram matrix, and the matrix
-    H of all hidden values is never stored.
+    The output of node k is ``g(a_kᵀ x + b_k)``, or ``exp(−b_k ‖x − a_k‖²)`` for a Gaussian node. If
+    the map is the `feature_map` of a ranker, rows are mapped block by block while the Gram matrix
+    is summed. The matrix H of all outputs is never stored.
 
     Parameters
     ----------
     n_nodes : int ≥ 1, default=1000
+        Number of nodes.
     activation : str, callable, or sequence of these, default="sigmoid"
-        "linear", "sigmoid" ``1 / (1 + exp(−z))``, "gaussian", "tanh", "relu" ``max(z, 0)``,
-        "hardlim" ``[z ≥ 0]``, "sine", or a callable that maps an array of z element by element
-        (slower, and such a model cannot be saved). Of a sequence, every entry has an equal share
-        of the nodes, the first ones one more where they do not divide.
+        The function g: "linear", "sigmoid" ``1 / (1 + exp(−z))``, "gaussian", "tanh", "relu"
+        ``max(z, 0)``, "hardlim" ``[z ≥ 0]``, "sine", or a callable that maps an array of z element
+        by element. (A callable is slower, and such a model cannot be saved.) Every entry of a
+        sequence gets an equal share of the nodes. If the share is not a whole number, the first
+        entries get one node more.
     weight_range : (float, float), default=(-1, 1)
-        Range of a; with ``distribution="normal"``, the mean plus and minus one standard deviation.
+        Range of a. With ``distribution="normal"``, the bounds are one standard deviation below and
+        above the mean.
     bias_range : (float, float), default=(0, 1)
-        The same of b. Gaussian nodes need b > 0: a uniform range must not reach below 0, and with
-        ``distribution="normal"`` no draw may.
+        Range of b, in the same way. Gaussian nodes need b > 0: a uniform range must not reach below
+        0, and with ``distribution="normal"`` no drawn b may be 0 or less.
     distribution : {"uniform", "normal"}, default="uniform"
+        Distribution of a and b.
     random_state : int, RandomState, Generator or None, default=None
+        Seed or source of a and b.
     n_threads : int or None, default=None
-        Of `transform`.
+        Number of threads of `transform`.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_features, n_nodes), float64
-        a, a node per column.
+        The weights a, with a column for every node.
     bias_ : ndarray of shape (n_nodes,), float64
-        b.
+        The biases b.
     n_features_in_ : int
 
     Notes
     -----
-    2 · n · n_features · n_nodes flops and about 1 ns per value for the activation. The draws depend
-    on the seed, the number of features and of nodes alone, not on the data. Inputs should be scaled
-    by the user, to [0, 1] say: the ranges are for such. Nodes that are not linear warn
-    (``UserWarning``) in `fit` where a third or more of the columns that vary have a standard
-    deviation below a hundredth of the largest, in a sample of up to 1,024 rows: they hardly see
-    them. Gaussian nodes lose digits where ‖x‖ is
-    much larger than ‖x − a‖: their squared distance is ``‖x‖² − 2 aᵀx + ‖a‖²``.
+    `transform` takes 2 · n · n_features · n_nodes flops, and about 1 ns per value for the
+    activation. The draws depend only on the seed and on the numbers of features and nodes, not on
+    the data. Scale the inputs to similar size, such as [0, 1], for which the default ranges are
+    made. If a node is not linear, `fit` gives a ``UserWarning`` if at least a third of the columns
+    that vary have a standard deviation below a hundredth of the largest, in a sample of up to 1,024
+    rows. Such columns hardly change the outputs. Gaussian nodes lose digits if ‖x‖ is much larger
+    than ‖x − a‖, because their squared distance is computed as ``‖x‖² − 2 aᵀx + ‖a‖²``.
 
     References
     ----------
@@ -81,7 +86,7 @@ class RandomNodes(FeatureMap):
     (50,)
     """
 
-    # Whether all linear nodes together are, as `LinearNodes` has it; None where it is not known.
+    # Whether the matrix of linear nodes is well-conditioned, as in `LinearNodes`; None if unknown.
     well_conditioned: bool | None = None
 
     def __init__(
@@ -109,7 +114,8 @@ class RandomNodes(FeatureMap):
         Raises
         ------
         ValueError
-            If a parameter is not as described, or a Gaussian node has b ≤ 0; names the parameter.
+            If a parameter is not as described, or if a Gaussian node has b ≤ 0. The message names
+            the parameter.
         """
         X = finite_rows(self, X, reset=True)
         drawn = self.draw_for(self.n_features_in_)
@@ -117,14 +123,14 @@ class RandomNodes(FeatureMap):
         return drawn
 
     def fit_checked(self, X: Any) -> Self:
-        """Draw the nodes; where Python maps blocks, which have no row numbers, look at the rows."""
+        """Draw the nodes; check the rows only if Python maps them, in blocks without row numbers."""
         self.draw_for(X.shape[1])
         if not self.is_compiled:
             require_finite(X, "X")
         return self
 
     def draw_for(self, n_features: int) -> Self:
-        """Do what `fit` does, which depends on nothing of the rows but their number of features."""
+        """Draw the nodes for a number of features, as `fit` does."""
         n_nodes = check_size("n_nodes", self.n_nodes)
         check_text("distribution", self.distribution, ("uniform", "normal"))
         self.n_features_in_ = n_features
@@ -164,24 +170,24 @@ class RandomNodes(FeatureMap):
         return not any(callable(kind) for _, _, kind in self._segments)
 
     def node_map(self, dtype: Any) -> Any:
-        """Return what compiled code maps rows by, or None where an activation is a callable."""
+        """Return the compiled map for rows of a dtype, or None if an activation is a callable."""
         return self._linear_parts(dtype) if self.is_compiled else None
 
     def as_linear(self) -> LinearNodes | None:
-        """Return the matrix and the offsets of nodes that are all linear."""
+        """Return the matrix and the offsets if all nodes are linear, otherwise None."""
         if any(kind != "linear" for _, _, kind in self._segments):
             return None
         return LinearNodes(self.weights_, self.bias_, self.well_conditioned)
 
     def scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
-        """Return what scores rows: by the inputs alone where all nodes are linear."""
+        """Return a scorer of rows. If all nodes are linear, it needs only the inputs."""
         if (nodes := self.as_linear()) is None:
             return super().scorer(coef, dtype)
         weights, offset = nodes.fold(coef)
         return RowScorer([(None, weights)], float(offset))
 
     def _linear_parts(self, dtype: Any) -> Any:
-        """Return the compiled map; nodes with a Python callable are left at ``aᵀx + b``."""
+        """Return the compiled map, in which nodes with a Python callable are ``aᵀx + b``."""
         weights, bias = self.weights_, self.bias_
         square: NDArray[np.float64] | None = None
         if any(kind == "gaussian" for _, _, kind in self._segments):
@@ -230,7 +236,7 @@ class RandomNodes(FeatureMap):
 
 
 def join_nodes(maps: Sequence[RandomNodes]) -> RandomNodes:
-    """Return fitted nodes side by side, as one map; all of the same single activation."""
+    """Join fitted nodes into one map. All maps must have the same single activation."""
     first = maps[0]
     if len(maps) == 1:
         return first
@@ -244,7 +250,7 @@ def join_nodes(maps: Sequence[RandomNodes]) -> RandomNodes:
 
 
 def _called(activation: Callable[[Any], Any], z: NDArray[Any]) -> NDArray[Any]:
-    """Return the values of a Python callable, checked."""
+    """Return the values of a Python callable after checking them."""
     name = f"activation {activation!r}"
     values = real_array(activation(z), f"the values of {name}", keep_float32=True)
     if values.shape != z.shape:
@@ -259,7 +265,7 @@ def _called(activation: Callable[[Any], Any], z: NDArray[Any]) -> NDArray[Any]:
 
 
 def check_range(name: str, value: Any) -> tuple[float, float]:
-    """Return a range as floats; a ValueError unless it is a pair low <= high of finite numbers."""
+    """Return a range as floats; it must be a pair low <= high of finite numbers."""
     try:
         low, high = map(float, value)
     except (TypeError, ValueError):

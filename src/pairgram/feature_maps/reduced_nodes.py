@@ -1,4 +1,4 @@
-"""Fewer linear nodes in place of many: L of them cost no more than the d inputs."""
+"""Replace many linear nodes by few, so that they cost no more than the inputs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ __all__ = ["ReducedNodes", "reduce_nodes"]
 
 @dataclass(frozen=True, eq=False)
 class ReducedNodes:
-    """At most ``n_inputs + 1`` linear nodes with the inner products of many.
+    """At most ``n_inputs + 1`` linear nodes that have the inner products of many nodes.
 
     Attributes
     ----------
     nodes : RandomNodes
-        ``Rᵀ [x, 1]`` with ``R Rᵀ = M Mᵀ``, M the weights of the many, and their bias.
+        The nodes ``Rᵀ [x, 1]`` with ``R Rᵀ = M Mᵀ``, where M are the weights and the bias of the
+        many nodes.
     """
 
     nodes: RandomNodes
@@ -32,9 +33,9 @@ class ReducedNodes:
     _back: Vector  # R's pseudo-inverse
 
     def expand(self, coefs: Vector) -> Vector:
-        """Return models of the many nodes from those of the few, of the same norm and scores.
+        """Return models of the many nodes, (n_models, n_nodes), from those of the few.
 
-        Shapes (n_models, rank) to (n_models, n_nodes).
+        `coefs` has shape (n_models, rank). The models have the same norms and the same scores.
         """
         with single_threaded_blas():
             return np.asarray((coefs @ self._back) @ self._many)
@@ -43,16 +44,16 @@ class ReducedNodes:
 def reduce_nodes(feature_map: Any, *, constant: bool) -> ReducedNodes | None:
     """Return fewer linear nodes with the same inner products, if there are more than inputs.
 
-    With M = A, or [A; b] with the constant input, ``M Mᵀ = R Rᵀ``, and a model u of the few is
-    ``Mᵀ R⁺ᵀ u`` of the many: the ridge problems of both are the same. R comes by Cholesky, or,
-    where M is ill-conditioned or has less rank than rows, from its singular value decomposition.
-    n_inputs² · n_nodes flops.
+    Let M = A, or M = [A; b] with the constant input, and ``M Mᵀ = R Rᵀ``. A model u of the few
+    nodes is the model ``Mᵀ R⁺ᵀ u`` of the many, and their ridge problems are the same. R is a
+    Cholesky factor. If M is ill-conditioned or does not have full row rank, R comes from its
+    singular value decomposition. This takes n_inputs² · n_nodes flops.
 
     Parameters
     ----------
     feature_map : fitted transformer or None
     constant : bool
-        Whether the offsets b count (pointwise). Differences within pairs do not have them.
+        Whether the offsets b count, as they do for pointwise rows. They cancel in differences.
     """
     nodes = linear_nodes(feature_map)
     if nodes is None or nodes.weights.shape[1] < nodes.weights.shape[0]:
@@ -73,18 +74,18 @@ def reduce_nodes(feature_map: Any, *, constant: bool) -> ReducedNodes | None:
 
 
 def _cholesky_factors(many: Vector) -> tuple[Vector, Vector, bool] | None:
-    """Return (R, its inverse, True), or None unless it is well-conditioned for sure."""
+    """Return (R, its inverse, True), or None if R may be ill-conditioned."""
     try:
         root = scipy.linalg.cholesky(many @ many.T, lower=True, check_finite=False)
     except np.linalg.LinAlgError:
         return None
     back = scipy.linalg.solve_triangular(root, np.eye(len(root)), lower=True, check_finite=False)
-    bound = np.sqrt((root * root).sum() * (back * back).sum())  # of the condition number
+    bound = np.sqrt((root * root).sum() * (back * back).sum())  # a bound of the condition number
     return (root, back, True) if bound <= MAX_CONDITION else None
 
 
 def _singular_factors(many: Vector) -> tuple[Vector, Vector, bool] | None:
-    """Return (R, its pseudo-inverse, whether it is well-conditioned), None where all is 0."""
+    """Return (R, its pseudo-inverse, whether it is well-conditioned), or None if M is 0."""
     vectors, values, _ = scipy.linalg.svd(many, full_matrices=False, check_finite=False)
     kept = values > NOISE * max(many.shape) * values[0]
     if not kept.any():

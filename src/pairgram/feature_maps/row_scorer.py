@@ -1,4 +1,4 @@
-"""Scores of rows: by compiled maps with models of what they make, or of features at hand."""
+"""Score rows by linear models of their features, with compiled maps or stored features."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ __all__ = ["RowScorer", "score_features"]
 
 @dataclass(frozen=True, eq=False)
 class RowScorer:
-    """Compiled maps of rows, with models of what they make; the scores are their sum.
+    """Compiled maps of rows and linear models of their outputs. The score is the sum of all parts.
 
     Attributes
     ----------
     parts : iterable of (node map or None, coefficients)
-        None: the coefficients are of the inputs.
+        With None, the coefficients multiply the inputs.
     offset : float
+        A number that is added to all scores.
     """
 
     parts: Iterable[tuple[Any, Vector]]
     offset: float = 0.0
 
     def scores(self, X: Any, n_threads: int | None) -> Vector:
-        """Return the scores of checked rows; NaN, or infinity, for those with NaN or infinity."""
+        """Return the scores of checked rows. A row with NaN or infinity gets NaN or infinity."""
         threads = resolve_n_threads(n_threads)
         total: Any = None
         for node_map, coef in self.parts:
@@ -45,7 +46,7 @@ class RowScorer:
 def _part_of_scores(node_map: Any, coef: Vector, X: Any, n_threads: int) -> Vector:
     sparse = scipy.sparse.issparse(X)
     if sparse and node_map is None:
-        if X.dtype == np.float32 and np.abs(coef).max(initial=0.0) < 1e30:  # X is not copied then
+        if X.dtype == np.float32 and np.abs(coef).max(initial=0.0) < 1e30:  # avoids a copy of X
             coef = coef.astype(np.float32)
         return np.asarray(X @ coef, np.float64)
     if not sparse and X.flags.c_contiguous and X.flags.aligned:
@@ -68,9 +69,9 @@ def _dense(X: Any) -> NDArray[Any]:
 
 
 def score_features(H: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
-    """Return the scores of features, dense or CSR, by one model or by every model of a path.
+    """Return the scores of dense or CSR features by one model, or by every model of a path.
 
-    Those of a dense row have the same bits whatever rows stand beside it.
+    The scores of a dense row have the same bits whatever other rows H has.
 
     Parameters
     ----------

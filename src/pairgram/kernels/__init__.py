@@ -1,4 +1,4 @@
 """Kernels k(x, z) of two rows: their settings, their matrices, and kernel values as hidden nodes.
 
-Imports `_support`.
+This folder may import `_support`.
 """

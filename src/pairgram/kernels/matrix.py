@@ -1,4 +1,4 @@
-"""Kernel matrices of checked rows, tile by tile."""
+"""Compute kernel matrices, tile by tile."""
 
 from __future__ import annotations
 
@@ -31,12 +31,15 @@ __all__ = [
 ]
 
 FLOATS = (np.float64, np.float32)
-TILE = 512  # rows and columns of K that are made at once, in float64
-WIDEST_DENSE = 8192  # features of sparse rows that a tile holds as a dense array, of 32 MiB
+# K is computed in tiles of this many rows and columns, in float64.
+TILE = 512
+# The minmax kernel makes sparse rows of a tile dense if they have at most this many features. A
+# tile then takes 32 MiB.
+WIDEST_DENSE = 8192
 
 
 def alternatives(kernel: Kernel | None) -> str:
-    """Say what takes less memory than a matrix of a kernel, None for one of the features."""
+    """Return advice on what takes less memory than the matrix of this kernel."""
     map_of = ", or approximate the kernel, by Nystroem as the feature_map of RankRLS or RankSVM"
     other = "" if kernel == "precomputed" else map_of
     return f"take fewer rows{other}"
@@ -45,10 +48,11 @@ def alternatives(kernel: Kernel | None) -> str:
 def matrix_of(
     settings: KernelSettings, X: Any, Z: Any, n_threads: int | None, *, first: int = 0
 ) -> NDArray[Any]:
-    """The kernel matrix of checked rows; Z None: those of X. An error counts rows from `first`.
+    """Return the kernel matrix of checked rows X and Z, where None stands for Z = X.
 
-    In float64, or as a callable returns it: a solution of small ridge cancels where K is rounded.
-    Kernels with given Z have the same bits wherever their rows stand.
+    It is in float64, because a solution with a small ridge loses its digits if K is rounded. (A
+    callable may return float32.) With a given Z, the values of a row have the same bits wherever
+    the row stands. Error messages count rows from `first`.
     """
     threads = resolve_n_threads(n_threads)
     symmetric, support = Z is None, X if Z is None else Z
@@ -88,7 +92,7 @@ def matrix_of(
 
 
 def _tiles(shape: tuple[int, int], symmetric: bool) -> Iterator[tuple[slice, slice]]:
-    """Cut a matrix into tiles; of a symmetric one, those on and above the diagonal."""
+    """Cut a matrix into tiles; for a symmetric matrix, only those on and above the diagonal."""
     for i in range(0, shape[0], TILE):
         for j in range(i if symmetric else 0, shape[1], TILE):
             yield slice(i, min(i + TILE, shape[0])), slice(j, min(j + TILE, shape[1]))
@@ -97,7 +101,7 @@ def _tiles(shape: tuple[int, int], symmetric: bool) -> Iterator[tuple[slice, sli
 class _Values:
     """The values of a named kernel for tiles of rows, in float64.
 
-    `steady` ones have the same bits wherever the rows stand.
+    If `steady` is True, values have the same bits wherever the rows stand.
     """
 
     def __init__(self, settings: KernelSettings, X: Any, Z: Any, *, steady: bool) -> None:
@@ -106,14 +110,14 @@ class _Values:
         self.gamma = settings.with_gamma(Z.shape[1])
         self.shift: Any = 0.0
         dense = not (scipy.sparse.issparse(X) or scipy.sparse.issparse(Z))
-        if dense and settings.kernel == "rbf":  # distances are the same from anywhere
+        if dense and settings.kernel == "rbf":  # a shift does not change distances
             self.shift = Z.mean(axis=0, dtype=np.float64)
 
     def __call__(self, x: Any, z: Any, diagonal: slice | None) -> NDArray[np.float64]:
-        """Return k(x, z); on the diagonal, where x is z, exactly symmetric."""
+        """Return k(x, z). On the diagonal, where x is z, the tile is exactly symmetric."""
         x, z = (_float64(rows, self.shift) for rows in (x, z))
         name = self.settings.kernel
-        with np.errstate(over="ignore", invalid="ignore"):  # the caller looks
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
             if name == "laplacian":
                 return _exp_of(_manhattan(x, z), -self.gamma)
             if name == "minmax":
@@ -152,7 +156,10 @@ def _dots(x: Any, z: Any, steady: bool) -> NDArray[np.float64]:
 
 
 def _manhattan(x: Any, z: Any) -> NDArray[np.float64]:
-    """Return ``‖x − z‖₁``; a merge of entries takes some 20 times as long as a subtraction."""
+    """Return ``‖x − z‖₁``.
+
+    Merging sparse entries takes about 20 times as long per entry as subtracting dense ones.
+    """
     if scipy.sparse.issparse(x) and scipy.sparse.issparse(z):
         entries = (x.shape[0] + z.shape[0]) * x.shape[1]
         if 20 * (x.nnz + z.nnz) < entries:
@@ -162,9 +169,10 @@ def _manhattan(x: Any, z: Any) -> NDArray[np.float64]:
 
 
 def _minmax(x: Any, z: Any) -> NDArray[np.float64]:
-    """Return ``Σ min(x, z) / Σ max(x, z)`` of entries ≥ 0, 1 for rows of zeros.
+    """Return ``Σ min(x, z) / Σ max(x, z)`` for entries ≥ 0, or 1 for two rows of zeros.
 
-    Of wide sparse rows from their distances: ``Σ max ± Σ min`` are ``Σ x + Σ z`` and ``‖x − z‖₁``.
+    For wide sparse rows the sums follow from distances: ``Σ max + Σ min = Σ x + Σ z``, and
+    ``Σ max − Σ min = ‖x − z‖₁``.
     """
     both = scipy.sparse.issparse(x) and scipy.sparse.issparse(z)
     if both and x.shape[1] > WIDEST_DENSE:
@@ -179,12 +187,12 @@ def _minmax(x: Any, z: Any) -> NDArray[np.float64]:
 
 
 def sums_in_order(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sums of rows, added from left to right as compiled code does."""
+    """Return the sums of rows, added from left to right as in compiled code."""
     return np.array([np.cumsum(row)[-1] for row in rows])
 
 
 def check_not_negative(X: Any, name: str) -> None:
-    """Raise a ValueError that names the row and column of an entry below 0, dense or CSR."""
+    """Raise a ValueError if dense or CSR X has an entry below 0; it names the row and column."""
     values = X.data if scipy.sparse.issparse(X) else X
     if not (values.size and values.min() < 0):
         return
@@ -201,7 +209,7 @@ def check_not_negative(X: Any, name: str) -> None:
 
 
 def _narrow(rows: Any) -> Any:
-    """Return rows of a tile with the indices of 32 bits that scikit-learn wants."""
+    """Return rows of a tile with 32-bit indices, which scikit-learn needs."""
     parts = (rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32))
     return scipy.sparse.csr_array(parts, shape=rows.shape)
 
@@ -222,7 +230,7 @@ def _exp_of(values: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
 def called(
     kernel: Callable[[Any, Any], Any], X: Any, Z: Any, symmetric: bool = False
 ) -> NDArray[Any]:
-    """Return the matrix that a Python callable makes of rows, float64 or float32, checked."""
+    """Return the kernel matrix of a Python callable, float64 or float32, after checking it."""
     shape = (X.shape[0], Z.shape[0])
     K = readable(kernel(X, Z), f"the matrix of kernel {kernel!r}")
     K = np.asarray(K.toarray() if scipy.sparse.issparse(K) else K)
@@ -261,69 +269,71 @@ def kernel_matrix(
     coef0: float = 1.0,
     n_threads: int | None = None,
 ) -> NDArray[Any]:
-    """Return the kernel ``k(x, z)`` of every row x of X with every row z of Z.
+    """Return the kernel values ``k(x, z)`` for every row x of X and every row z of Z.
 
     Parameters
     ----------
     X : array-like or CSR matrix of shape (n_rows, n_features), float64 or float32
     Z : array-like or CSR matrix of shape (n_columns, n_features), or None
-        None: the rows of X.
+        None stands for the rows of X.
     kernel : str or callable, default="rbf"
         - "linear": ``xᵀz``;
         - "rbf": ``exp(−gamma ‖x − z‖²)``;
         - "polynomial": ``(gamma xᵀz + coef0)^degree``;
         - "laplacian": ``exp(−gamma ‖x − z‖₁)``;
-        - "tanimoto": ``xᵀz / (‖x‖² + ‖z‖² − xᵀz)``, for binary rows such as fingerprints the
-          Jaccard coefficient. 1 for two rows of zeros, or of entries whose squares underflow;
-        - "minmax": ``Σ_k min(x_k, z_k) / Σ_k max(x_k, z_k)``, for rows of counts such as count
-          fingerprints their Tanimoto similarity as RDKit has it. Entries must be ≥ 0; 1 for two
-          rows of zeros. For binary rows it is "tanimoto";
-        - "precomputed": X is the matrix itself, and Z None;
-        - a callable: ``kernel(X, Z)`` returns the matrix of all rows of X with all of Z, as they
-          are given: arrays or csr_array, of float64 or float32. Objects that are not rows of
-          numbers, such as strings or graphs, come as the numbers by which the callable looks them
-          up, ``X = np.arange(n)[:, None]``, or as the matrix of their kernel, "precomputed".
+        - "tanimoto": ``xᵀz / (‖x‖² + ‖z‖² − xᵀz)``. For binary rows, such as fingerprints, this is
+          the Jaccard coefficient. It is 1 for two rows of zeros, or of entries whose squares
+          underflow;
+        - "minmax": ``Σ_k min(x_k, z_k) / Σ_k max(x_k, z_k)``. For count fingerprints, this is the
+          Tanimoto similarity of RDKit. Entries must be ≥ 0. It is 1 for two rows of zeros. For
+          binary rows it equals "tanimoto";
+        - "precomputed": X is the kernel matrix itself, and Z must be None;
+        - a callable: ``kernel(X, Z)`` returns the matrix for all rows of X and all rows of Z. It
+          gets them as they are given: arrays or csr_array, of float64 or float32. For objects that
+          are not rows of numbers, such as strings or graphs, give ``X = np.arange(n)[:, None]``
+          and let the callable look the objects up by number; or give their kernel matrix as
+          "precomputed".
     gamma : float > 0 or None, default=None
-        None: ``1 / n_features``.
-    degree : int of 1 to 1,000, default=3
+        None stands for ``1 / n_features``.
+    degree : int from 1 to 1,000, default=3
     coef0 : float ≥ 0, default=1.0
     n_threads : int or None, default=None
-        The result has the same bits for any number; for Z given, those of a row are the same
-        whatever rows stand beside it.
-
-    All named kernels are positive semidefinite; of a callable or a precomputed matrix a model's
-    `fit` finds out, as far as it sees. (1 / (a + b − c) is the integral of
-    exp(−ta) exp(−tb) exp(tc) over t > 0, which is why "tanimoto" takes entries of either sign.)
+        Number of threads. The result has the same bits for any number. If Z is given, the values
+        of a row also have the same bits whatever other rows X has.
 
     Returns
     -------
     ndarray of shape (n_rows, n_columns)
-        float64 for rows of either type, exactly symmetric for Z None and a named kernel. A
-        precomputed matrix is not copied, and it and that of a callable may be float32.
+        float64 for rows of either type. It is exactly symmetric if Z is None and the kernel has a
+        name. A precomputed matrix is not copied; it and the matrix of a callable may be float32.
 
     Raises
     ------
     ValueError
-        If a parameter or array is not as described; if the matrix is not finite or, for Z None, not
-        symmetric to half of its digits: names the entry.
+        If a parameter or an array is not as described; if the matrix is not finite; or if Z is None
+        and the matrix is not symmetric to half of its digits. The message names the entry.
     MemoryError
-        If the matrix does not fit the available memory.
+        If the matrix does not fit into free memory.
 
     Warns
     -----
     UserWarning
-        With "rbf", "laplacian" and "polynomial" where a third or more of the columns of X that vary
-        have a standard deviation below a hundredth of the largest, which such a kernel hardly sees;
-        with "tanimoto" and "minmax" where X looks like packed bits (`numpy.packbits`), whose bytes
-        are no features: whole numbers up to 255, more than a quarter of those above 0 being 16 or
-        more. Looked for in up to 1,024 rows, evenly spaced.
+        With "rbf", "laplacian" and "polynomial", if at least a third of the columns of X that vary
+        have a standard deviation below a hundredth of the largest: such columns hardly change the
+        kernel. With "tanimoto" and "minmax", if X looks like packed bits (`numpy.packbits`), since
+        the bytes are not features: all entries are whole numbers up to 255, and more than a
+        quarter of those above 0 are 16 or more. Both are checked in up to 1,024 evenly spaced rows.
 
     Notes
     -----
-    n_rows · n_columns · n_features flops (twice that for Z given), and a few MiB of memory
-    besides the result. Rounded to float32, a kernel matrix would leave scores few digits: they
-    err by about ``6e-8 λ_max / alpha``. Distances of dense rows are taken from the
-    mean of Z, so that a large common offset does no harm.
+    The cost is n_rows · n_columns · n_features flops (twice that if Z is given), and a few MiB of
+    memory besides the result. If a kernel matrix is rounded to float32, scores err by about
+    ``6e-8 λ_max / alpha``, which leaves them few digits. Dense rows are measured from the mean of Z
+    before distances are computed, so a large common offset does no harm.
+
+    All named kernels are positive semidefinite. For "tanimoto" this holds for entries of either
+    sign, because 1 / (a + b − c) is the integral of exp(−ta) exp(−tb) exp(tc) over t > 0. For a
+    callable or a precomputed matrix, the `fit` of a model checks this, as far as it can see it.
 
     Examples
     --------

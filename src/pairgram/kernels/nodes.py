@@ -1,4 +1,4 @@
-"""Kernels between rows and landmarks, as nodes that the kernels of this package know."""
+"""Kernel values k(x, landmark), expressed as hidden nodes for the compiled `NodeMap`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ __all__ = ["dense_blocks", "diagonal", "kernel_nodes", "kernel_values"]
 def kernel_nodes(
     settings: KernelSettings, landmarks: Vector, dtype: Any, tail: Vector | None = None
 ) -> Any:
-    """Return the kernels' map of rows x to ``k(x, landmarks) @ tail``, None for a callable.
+    """Return the compiled map of rows x to ``k(x, landmarks) @ tail``, or None for a callable.
 
-    In float64 for rows of either dtype. Distances are those of rows and landmarks from the
-    landmarks' mean: squares of a large common offset would leave no digits.
+    It computes in float64 for rows of either dtype. Rows and landmarks are measured from the mean
+    of the landmarks before distances are computed, because the squares of a large common offset
+    would leave no digits.
     """
     if callable(settings.kernel):
         return None
@@ -32,7 +33,7 @@ def kernel_nodes(
     options: dict[str, Any] = {}
     activation = "linear"
     if settings.kernel == "linear":
-        if tail is not None:  # two linear steps are one
+        if tail is not None:  # two linear steps are joined into one
             weights, bias, tail = weights @ tail, np.zeros(tail.shape[1]), None
     elif settings.kernel == "polynomial":
         weights, bias = gamma * weights, bias + settings.coef0
@@ -63,7 +64,7 @@ def kernel_nodes(
 
 
 def kernel_values(settings: KernelSettings, X: Any, landmarks: Vector, n_threads: int) -> Vector:
-    """Return k(X, landmarks), (n_rows, n_landmarks), of dense or CSR rows, block by block.
+    """Return k(X, landmarks), (n_rows, n_landmarks), for dense or CSR rows, block by block.
 
     Raises
     ------
@@ -86,7 +87,7 @@ def kernel_values(settings: KernelSettings, X: Any, landmarks: Vector, n_threads
 
 
 def diagonal(settings: KernelSettings, X: Any) -> Vector:
-    """Return k(x, x) of every row of X, dense or CSR: (n_rows,)."""
+    """Return k(x, x) for every row x of X, dense or CSR: (n_rows,)."""
     kernel = settings.kernel
     if kernel in ("rbf", "laplacian", "tanimoto", "minmax"):
         return np.ones(X.shape[0])
@@ -102,7 +103,7 @@ def diagonal(settings: KernelSettings, X: Any) -> Vector:
 
 
 def dense_blocks(X: Any, size: int | None = None) -> Any:
-    """Yield (rows, float64 array of them) for blocks of dense or CSR rows."""
+    """Yield (row numbers, float64 array of these rows) for blocks of dense or CSR rows."""
     size = block_rows(X.shape[1]) if size is None else size
     for rows in blocks(X.shape[0], size):
         block = X[rows].toarray() if scipy.sparse.issparse(X) else X[rows]

@@ -1,4 +1,4 @@
-"""The kernels by name, and the check of their parameters."""
+"""The named kernels, and the checks of their parameters."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ __all__ = ["KERNELS", "Kernel", "KernelSettings"]
 
 Kernel = KernelName | Callable[[Any, Any], Any]
 KERNELS = KERNEL_PARAMETERS
+# Polynomial kernels have at most this degree.
 MAX_DEGREE = 1000
 
 
@@ -24,7 +25,7 @@ class KernelSettings:
     Raises
     ------
     ValueError
-        If one is not as described; names it.
+        If a parameter is not as described. The message names it.
     """
 
     kernel: Kernel = "rbf"
@@ -46,7 +47,7 @@ class KernelSettings:
             raise ValueError(f"coef0 must be a finite number >= 0, got {self.coef0!r}")
 
     def with_gamma(self, n_features: int) -> float:
-        """Return gamma, ``1 / n_features`` where it is None."""
+        """Return gamma, or ``1 / n_features`` if it is None."""
         return 1.0 / n_features if self.gamma is None else float(self.gamma)
 
 

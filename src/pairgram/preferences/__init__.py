@@ -1,4 +1,4 @@
-"""Which rows are compared: queries that rows belong to, and the pairs of a query that count.
+"""Which rows are compared: the queries that rows belong to, and the pairs of a query that count.
 
-Imports `_support`.
+This folder may import `_support`.
 """

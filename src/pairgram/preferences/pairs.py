@@ -1,4 +1,4 @@
-"""Which pairs of rows count, how much, and what they are fitted to."""
+"""`PairSettings`: which pairs of rows count, with what weight, and what is fitted to them."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ OMEGAS: dict[str, Omega] = {
     "gain": lambda a, b: np.abs(np.exp2(a) - np.exp2(b)),
     "absdiff": lambda a, b: np.abs(a - b),
 }
-MAX_LEVELS = 1000  # of a general ω: each query costs levels³ / 3 flops
+# A general ω takes at most this many different labels: a query costs levels³ / 3 flops.
+MAX_LEVELS = 1000
 
 
 @dataclass(frozen=True)
 class PairSettings:
-    """The pairs part of a model: which pairs, between which rows, with what weight and target.
+    """The settings of pairs: which pairs, between which rows, with what weight and target.
 
     Raises
     ------
     ValueError
-        If a setting is none of the values listed in `RankRLS`; it names the setting.
+        If a setting is not one of the values listed in `RankRLS`. The message names the setting.
     """
 
     pairs: Pairs = "kept"
@@ -52,18 +53,18 @@ class PairSettings:
 
     @property
     def kind(self) -> str:
-        """The name that compiled code knows: none, kept, dropped or omega."""
+        """The name of the pairs in compiled code: none, kept, dropped or omega."""
         if self.pairs is None:
             return "none"
         return self.pairs if self.pairs in ("kept", "dropped") else "omega"
 
     @property
     def joins_all_rows(self) -> bool:
-        """Whether pairs are of all rows, as of one query; rows without pairs have no scope."""
+        """Whether all rows form pairs, as in one query. Without pairs the scope has no effect."""
         return self.scope == "global" and self.pairs is not None
 
     def targets(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what the pairs' differences are fitted to: labels, or gains 2^y − 1."""
+        """Return the targets whose differences are fitted: labels, or gains 2^y − 1."""
         if self.target == "label":
             return y
         with np.errstate(over="ignore"):
@@ -76,12 +77,14 @@ class PairSettings:
     def levels(
         self, y: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return the distinct labels (K,) and ω on their pairs (K, K); None unless ω is general.
+        """Return the distinct labels (K,) and ω of their pairs (K, K), or None if not needed.
+
+        They are needed for every ω other than "kept" and "dropped".
 
         Raises
         ------
         ValueError
-            If there are more than 1,000 distinct labels, or ω is not finite, symmetric and ≥ 0.
+            If there are more than 1,000 distinct labels, or if ω is not finite, symmetric and ≥ 0.
         """
         if self.kind != "omega":
             return None
