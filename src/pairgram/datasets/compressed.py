@@ -1,4 +1,4 @@
-"""Files packed by gzip, xz or bzip2, read whole or not at all."""
+"""Read files compressed by gzip, xz or bzip2, with an error for any damage."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ from typing import IO, Any
 
 __all__ = ["DAMAGE", "unpacked"]
 
-# What reading a damaged file raises. Of the system's errors, OSError too, it has no number.
+# The errors that reading a damaged file raises. An OSError for damage has no errno, whereas one of
+# the system has.
 DAMAGE = (EOFError, OSError, lzma.LZMAError, zlib.error)
-_INPUT_SIZE = 1 << 16  # of what is unpacked at a time
+# This many compressed bytes are read at a time.
+_INPUT_SIZE = 1 << 16
 
 
 def unpacked(raw: io.BufferedReader) -> tuple[str, IO[bytes]]:
-    """Return what packed a file, by its first bytes, and what reads its contents.
+    """Return (the kind of compression, a file object for the contents) of an open file.
 
-    Reading raises one of `DAMAGE` where the file is damaged, is cut off, or goes on with what is
-    no part of it. A stream may be followed by another one of its kind; that of xz by zero bytes
-    too, a multiple of 4 of them, and that of gzip by any number.
+    The kind is found from the first bytes. Reading raises one of `DAMAGE` if the file is damaged,
+    is cut off, or has other data at its end. A stream may be followed by another stream of the same
+    kind. A stream of gzip may also be followed by any number of zero bytes, and one of xz by a
+    multiple of 4.
     """
     head = raw.peek(6)
     if head.startswith(b"\x1f\x8b"):
@@ -41,8 +44,8 @@ def _xz_stream() -> lzma.LZMADecompressor:
 class _Streams(io.RawIOBase):
     """The contents of streams that follow each other.
 
-    The files of `lzma` and `bz2` end where no further stream begins, whatever stands there: damage
-    at the start of a later stream would drop the rest in silence.
+    This is needed because the file classes of `lzma` and `bz2` stop when no further stream begins,
+    whatever follows. Damage at the start of a later stream would silently drop the rest.
     """
 
     def __init__(self, raw: IO[bytes], begin: Callable[[], Any], *, padded: bool) -> None:
@@ -50,7 +53,7 @@ class _Streams(io.RawIOBase):
         self._begin = begin
         self._padded = padded  # whether multiples of 4 zero bytes may follow a stream
         self._stream = begin()
-        self._input = b""  # what has been read for it
+        self._input = b""  # bytes that have been read for the stream
         self._ended = False
 
     def readable(self) -> bool:

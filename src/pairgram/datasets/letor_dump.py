@@ -1,4 +1,4 @@
-"""Arrays to LETOR (SVMlight) files: checking, formatting, compressing, replacing."""
+"""Write arrays to LETOR (SVMlight) files: check, format, compress and replace."""
 
 from __future__ import annotations
 
@@ -40,34 +40,34 @@ def dump_letor(
     Parameters
     ----------
     path : str or os.PathLike
-        Compressed where the name ends in .gz, .xz or .bz2. A file of this name is replaced, once
-        the new one is complete.
+        The file is compressed if the name ends in .gz, .xz or .bz2. An existing file is replaced
+        when the new one is complete.
     X : array-like of shape (n_rows, n_features) or sparse
-        float32 is written as float32, everything else as float64. A dense row is written with its
-        zeros, so its file carries `n_features`; a sparse one with its stored entries, so
-        `load_letor` may need to be told `n_features` (in CSR form, duplicates are summed).
+        float32 is written as float32, everything else as float64. Dense rows are written with their
+        zeros, so the file shows `n_features`. For sparse rows only stored entries are written (with
+        duplicates summed), so `load_letor` may need the argument `n_features`.
     y : array-like of shape (n_rows,)
         Labels, any finite numbers.
     qid : array-like of shape (n_rows,) of integers or str, or None
-        A str must be an id as `load_letor` describes it: of 1 to 255 bytes, without ``#``, blanks
-        and control characters, and without ``:`` behind a digit. Two ids must not have one text,
-        as 1 and "1" do: in the file they would be one query.
+        A str must be an id as `load_letor` describes it: 1 to 255 bytes, without ``#``, blanks and
+        control characters, and without ``:`` after a digit. Two different ids must not have the
+        same text, such as 1 and "1", because they would be one query in the file.
     comments : sequence of n_rows str, or None
-        Without newlines, carriage returns and NUL. "" writes none; spaces at the ends are lost on
-        reading.
+        Comments without newlines, carriage returns and NUL. "" writes no comment. Spaces at the
+        ends are lost on reading.
     zero_based : bool
         Whether to count features from 0.
 
     Raises
     ------
     ValueError, TypeError
-        If a shape, number, id or comment is wrong; names it and the row. Then, and whenever writing
-        fails, a file that has been there stays as it was.
+        If a shape, a number, an id or a comment is wrong. The message names it and the row. In this
+        case, and whenever writing fails, an existing file stays as it was.
 
     Notes
     -----
-    Each number is the shortest decimal text that reads back to it. O(values) on one thread; memory
-    for the text of 1,024 rows.
+    Each number is written as the shortest decimal text that reads back to it. This takes O(values)
+    time on one thread, and memory for the text of 1,024 rows.
 
     Examples
     --------
@@ -108,8 +108,8 @@ def dump_letor(
 def _matrix(
     X: Any, zero_based: bool
 ) -> tuple[NDArray[Any], NDArray[np.int64] | None, NDArray[np.int64] | None]:
-    """Return X as (values, None, None), or (data, indptr, indices) in canonical CSR form."""
-    is_sparse: bool = sp.issparse(X)  # a plain bool: the type guard knows no shape
+    """Return X as (values, None, None) or, if sparse, as canonical CSR (data, indptr, indices)."""
+    is_sparse: bool = sp.issparse(X)  # a plain bool, because the type guard does not know shapes
     if not is_sparse:
         dense = real_array(X, "X", keep_float32=True)
         _check_shape(dense.shape)
@@ -154,7 +154,7 @@ def _id_texts(qid: ArrayLike, n_rows: int) -> list[str]:
     if ids.dtype.kind == "i":
         return [str(value) for value in ids.tolist()]
     texts: list[str] = []
-    of_text: dict[str, tuple[Any, int]] = {}  # the id that has it, and its first row
+    of_text: dict[str, tuple[Any, int]] = {}  # for every text, its id and its first row
     for row, value in enumerate(ids.tolist()):
         if isinstance(value, bool) or not isinstance(value, (str, int)):
             raise TypeError(f"qid must be integers or str, got {value!r} in row {row}")
@@ -203,7 +203,7 @@ def _utf8(text: str, name: str, row: int) -> None:
 
 @contextmanager
 def _compressing(raw: IO[bytes], name: str) -> Iterator[IO[bytes]]:
-    if name.endswith(".gz"):  # without name and time, so that equal data make equal files
+    if name.endswith(".gz"):  # no name and time are written, so that equal data make equal files
         with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
             yield packed  # type: ignore[misc]
     elif name.endswith(".xz"):

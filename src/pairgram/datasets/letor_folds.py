@@ -1,4 +1,4 @@
-"""LETOR's five folds: from a folder of files to parts for training, validation and test."""
+"""Load LETOR's five folds: a folder of files with parts for training, validation and test."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PARTS = ("train", "vali", "test")
 
 
 class LetorData(NamedTuple):
-    """A part of a data set.
+    """The rows of a part of a data set, with their labels and query ids.
 
     Attributes
     ----------
@@ -48,15 +48,15 @@ class LetorData(NamedTuple):
 class Fold(NamedTuple):
     """One fold of a cross-validation.
 
-    A part is a tuple ``(X, y, qid)``, so that ``cv=fold.valid`` is a validation set for
-    `RankRLSCV`.
+    A part is a tuple ``(X, y, qid)``, so it can be the validation set of a search, as in
+    ``RankRLSCV().fit(X, y, qid=qid, validation=fold.valid)``.
 
     Attributes
     ----------
     name : str
         "Fold1" to "Fold5".
     train, valid, test : LetorData
-        With equal numbers of features.
+        The three parts. They have the same number of features.
     """
 
     name: str
@@ -84,42 +84,45 @@ def load_letor_folds(
     Parameters
     ----------
     folder : str or os.PathLike
-        Holds either ``S1.txt`` … ``S5.txt``, of which fold i trains on S_i, S_{i+1} and S_{i+2},
-        validates on S_{i+3} and tests on S_{i+4}, modulo 5; or ``Fold1`` … ``Fold5``, each with
-        ``train.txt``, ``vali.txt`` and ``test.txt``. Every file may end in .xz, .gz or .bz2 in
-        addition. A folder with both is read by its S files.
+        A folder in one of two layouts. The first has the files ``S1.txt`` … ``S5.txt``: fold i
+        trains on S_i, S_{i+1} and S_{i+2}, validates on S_{i+3} and tests on S_{i+4}, modulo 5. The
+        second has the folders ``Fold1`` … ``Fold5``, each with ``train.txt``, ``vali.txt`` and
+        ``test.txt``. Every file name may have a further ending .xz, .gz or .bz2. If the folder has
+        both layouts, the S files are read.
     dtype, sparse, n_threads
         As in `load_letor`.
     n_features : int or None
-        The number of columns of every part. None takes the largest index of the S files, or of
-        the files of ``Fold1``, which hold every row of the data set in LETOR's folds.
+        The number of columns of every part. None takes the largest index in the S files or in the
+        files of ``Fold1``, which hold every row of the data set in LETOR's folds.
 
     Yields
     ------
     Fold
-        With ``.name``, ``.train``, ``.valid`` and ``.test``, of which each part has ``.X``, ``.y``
-        and ``.qid``; in the order of their names. Training rows stand in the order of the files.
+        The folds in the order of their names. A fold has ``.name``, ``.train``, ``.valid`` and
+        ``.test``, and each part has ``.X``, ``.y`` and ``.qid``. Training rows stand in the order
+        of the files.
 
     Raises
     ------
     FileNotFoundError
-        If the folder is missing, or holds neither layout completely; names what is missing.
+        If the folder is missing, or if neither layout is complete. The message names what is
+        missing.
     ValueError
-        As `load_letor`; if some S files have ids and others none; if a later fold has more
-        features than ``Fold1`` and `n_features` is None.
+        The errors of `load_letor`; also if some S files have ids and others have none, or if a
+        later fold has more features than ``Fold1`` and `n_features` is None.
 
     Notes
     -----
-    The S files are read once, before the first fold; each fold copies its training rows when its
-    turn comes, and its validation and test parts are those of the S files themselves. So a loop
-    over the folds takes 1 + 3/5 times the memory of the data set, where no fold is kept.
+    The S files are read once, before the first fold. Each fold copies its training rows when it is
+    asked for. Its validation and test parts share the memory of the S files. A loop over the folds
+    that keeps no fold therefore takes 1 + 3/5 times the memory of the data set.
 
     Examples
     --------
     >>> from pairgram import RankRLSCV, load_letor_folds
     >>> for fold in load_letor_folds("MQ2008"):  # doctest: +SKIP
-    ...     model = RankRLSCV(cv=fold.valid, scoring="map")
-    ...     model.fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    ...     model = RankRLSCV(scoring="map")
+    ...     model.fit(fold.train.X, fold.train.y, qid=fold.train.qid, validation=fold.valid)
     ...     print(fold.name, model.alpha_, model.score(fold.test.X, fold.test.y, qid=fold.test.qid))
     """
     root = os.fspath(folder)
@@ -138,7 +141,7 @@ def load_letor_folds(
 
 
 def _find_files(root: str, names: list[str]) -> tuple[list[str], list[str]]:
-    """Return the paths of the files that are there, whatever suffix, and the others' names."""
+    """Return the paths of the files that exist, with any suffix, and the names of the others."""
     found, missing = [], []
     for name in names:
         paths = [os.path.join(root, *name.split("/")) + suffix for suffix in _SUFFIXES]
@@ -194,9 +197,9 @@ def _folds_of_parts(
 
 
 def padded(parts: list[LetorData]) -> list[LetorData]:
-    """Give all parts as many features as the widest has; the added ones are 0."""
+    """Give all parts as many features as the widest part has. The added features are 0."""
     n_features = max(part.X.shape[1] for part in parts)
-    for i, part in enumerate(parts):  # in place, so that no more than one matrix is there twice
+    for i, part in enumerate(parts):  # in place, so that at most one matrix is in memory twice
         parts[i] = part._replace(X=_widened(part.X, n_features))
     return parts
 
@@ -205,7 +208,7 @@ def _widened(X: Any, n_features: int) -> Any:
     n_rows, n_own = X.shape
     if n_own == n_features:
         return X
-    is_sparse: bool = sp.issparse(X)  # a plain bool: the type guard knows no arrays
+    is_sparse: bool = sp.issparse(X)  # a plain bool, because the type guard does not cover arrays
     if is_sparse:
         return sp.csr_array((X.data, X.indices, X.indptr), shape=(n_rows, n_features))
     wide = np.zeros((n_rows, n_features), dtype=X.dtype)

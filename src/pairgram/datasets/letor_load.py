@@ -1,4 +1,4 @@
-"""LETOR (SVMlight) files to arrays: opening, decompressing, parsing."""
+"""Load LETOR (SVMlight) files into arrays: open, decompress and parse them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from pairgram.datasets.compressed import DAMAGE, unpacked
 __all__ = ["as_text_ids", "count_features", "load_letor", "looks_like_letor", "read_letor"]
 
 _CHUNK_SIZE = 1 << 22
-_PIECE_SIZE = 1 << 18  # the text that a thread takes at a time: with its numbers it fits its cache
-_HEAD_SIZE = 1024  # of the text, which tells binary files
+# A thread parses this many bytes at a time: they and their numbers fit into its cache.
+_PIECE_SIZE = 1 << 18
+# Binary files are recognised by this many first bytes.
+_HEAD_SIZE = 1024
 _MAX_FEATURES = 2**31 - 1
 
 Loaded = tuple[Any, NDArray[np.float64], NDArray[Any] | None]
@@ -64,63 +66,69 @@ def load_letor(
     Parameters
     ----------
     path : str or os.PathLike
-        A plain, gzip, xz or bzip2 file, told apart by its first bytes, whatever its name. Packed
-        files may be of several streams, one after the other.
+        A plain, gzip, xz or bzip2 file. They are told apart by their first bytes, whatever the
+        name. A compressed file may consist of several streams, one after the other.
     dtype : float64 or float32
         The dtype of `X`. Each number is the one nearest to its decimal text.
     sparse : bool
-        Return `X` in CSR form, with the features that the file names, its zeros included.
+        If True, return `X` in CSR form. It stores the features that the file names, including
+        zeros.
     n_features : int or None
-        The number of columns; None takes the largest index.
+        The number of columns. None takes the largest index.
     zero_based : bool
         Whether indices count from 0.
     comments : bool
-        Return the comments too.
+        Whether to return the comments too.
     n_threads : int or None
-        None takes the CPUs at hand. The result is the same for any number.
+        Number of threads. None takes the CPUs that the process may use. The result is the same for
+        any number.
 
     Returns
     -------
     X : ndarray of shape (n_rows, n_features), C-contiguous, or scipy.sparse.csr_array
-        Features that a row does not name are 0. CSR indices are int32, int64 from 2^31 values on.
+        Features that a row does not name are 0. CSR indices are int32, or int64 from 2^31 values
+        on.
     y : ndarray of shape (n_rows,), float64
     qid : ndarray of shape (n_rows,), int64 or object, or None
-        int64 where every id is the shortest decimal text of an int64, else a str in every entry,
-        so that ids are equal exactly where their texts are. Neighbouring rows of one id share
-        their str: an entry takes 8 bytes, however long the id is. None where no row has an id.
+        int64 if every id is the shortest decimal text of an int64. Otherwise every entry is a str,
+        so that ids are equal exactly if their texts are. Neighbouring rows of one id share their
+        str, so an entry takes 8 bytes, however long the id is. None if no row has an id.
     comments : list of n_rows str
-        Only with ``comments=True``: the text behind the first ``#``, without spaces and tabs at
-        its ends; "" where there is none.
+        Only with ``comments=True``. The text after the first ``#`` of a line, without spaces and
+        tabs at its ends, or "" if there is none.
 
     Raises
     ------
     ValueError
-        If the file has no row. If it is packed, and damaged or cut off anywhere, or goes on behind
-        its streams (zero bytes may follow those of gzip, and multiples of 4 of them those of xz).
-        If a line is wrong: a label or value that is no finite number of `dtype`; an index that is
-        no decimal integer, is 0 (unless `zero_based`), exceeds `n_features` or 2^31 - 1, or does
-        not increase; an id in some rows and none in others, or none that can be one (see Notes);
-        more than 2^28 bytes. The message names the file, the line (the first wrong one) and the
-        token, or says that the file is a model or another binary file. If a dense `X` would not
-        fit into memory.
+        If the file has no row, or if a dense `X` would not fit into memory.
+
+        If a compressed file is damaged, is cut off, or has other data after its streams. (Zero
+        bytes may follow the streams of gzip, and a multiple of 4 zero bytes those of xz.)
+
+        If a line is wrong: a label or value is not a finite number of `dtype`; an index is not a
+        decimal integer, is 0 (unless `zero_based`), exceeds `n_features` or 2^31 - 1, or does not
+        increase; some rows have an id and others do not; an id is not allowed (see Notes); or the
+        line has more than 2^28 bytes. The message names the file, the first wrong line and the
+        token, or says that the file is a model or another binary file.
     OSError
-        If the file cannot be opened or read, e.g. FileNotFoundError; it names the file.
+        If the file cannot be opened or read, e.g. FileNotFoundError. The message names the file.
 
     Notes
     -----
-    Blank lines and lines with only a comment are skipped; fields are separated by spaces or tabs;
-    lines end with ``\n`` or ``\r\n``. Comments must be free of NUL bytes and, where they are asked
-    for, UTF-8.
+    Blank lines and lines with only a comment are skipped. Fields are separated by spaces or tabs,
+    and lines end with ``\n`` or ``\r\n``. Comments must not have NUL bytes, and must be UTF-8 if
+    they are returned.
 
-    An id is 1 to 255 bytes of UTF-8 without ``#``, control characters and blanks, those of Unicode
-    and the zero width ones (U+200B, U+FEFF) included, and without ``:`` behind a digit. So numbers,
-    words, UUIDs and ``topic:12`` or ``http://site/?q=2`` are ids, but ``1:0.5``, ``12:30`` and
-    ``127.0.0.1:80`` are none: a digit and ``:`` begin a feature, which an id would swallow where
-    the blank between them is missing, or is no ASCII one.
+    An id has 1 to 255 bytes of UTF-8. It must not have ``#``, control characters or blanks
+    (including those of Unicode and the zero-width ones U+200B and U+FEFF), nor a ``:`` after a
+    digit. Numbers, words, UUIDs and ``topic:12`` or ``http://site/?q=2`` are therefore ids, but
+    ``1:0.5``, ``12:30`` and ``127.0.0.1:80`` are not. A digit and ``:`` begin a feature, and an id
+    would swallow it if the blank between them is missing or is not an ASCII blank.
 
-    One pass, O(bytes), on `n_threads` threads; decompression takes one. Memory: `X`, 48 bytes a
-    row and some chunks of 4 MiB; up to half of `X` more in the worst case, every other feature,
-    of a sparse file read densely to float32.
+    The file is read once, in O(bytes) time, on `n_threads` threads; decompression takes one thread.
+    The memory is that of `X`, 48 bytes per row and some chunks of 4 MiB. In the worst case it is up
+    to half of `X` more: a sparse file that names every other feature and is read densely to
+    float32.
 
     Examples
     --------
@@ -154,7 +162,7 @@ def read_letor(
     comments: bool = False,
     n_threads: int | None = None,
 ) -> Any:
-    """Return what `load_letor` does of a file that is open, which messages call `name`."""
+    """Do the work of `load_letor` for an open file, which messages call `name`."""
     parser_type = _parser_type(dtype)
     if n_features is not None:
         n_features = _check_n_features(n_features)
@@ -166,7 +174,7 @@ def read_letor(
 
 
 def count_features(path: str | os.PathLike[str], *, n_threads: int | None = None) -> int:
-    """Return the largest index that a file names, which `load_letor` takes as its features."""
+    """Return the largest index in a file, which `load_letor` takes as the number of features."""
     with open(path, "rb") as raw, naming(path):
         parser = _parsed(
             _core.LetorParser32, raw, shown(path), None, False, False, n_threads=n_threads
@@ -175,7 +183,7 @@ def count_features(path: str | os.PathLike[str], *, n_threads: int | None = None
 
 
 def looks_like_letor(path: str | os.PathLike[str]) -> bool:
-    """Tell whether the first line with something in it is one of a LETOR file."""
+    """Tell whether the first line that is not empty looks like one of a LETOR file."""
     try:
         with open(path, "rb") as raw:
             head = unpacked(raw)[1].read(1 << 16)
@@ -235,7 +243,7 @@ def _feed(parser: Any, raw: io.BufferedReader, name: str) -> None:
             size = file.readinto(buffer)  # type: ignore[attr-defined]
         except DAMAGE as error:
             if isinstance(error, OSError) and error.errno is not None:
-                raise  # of the system, not of the contents
+                raise  # an error of the system, not of the contents
             raise ValueError(
                 f"{name}:{parser.n_lines + 1}: found a damaged or cut-off {kind} stream, "
                 f"want a whole one: {error}"
@@ -269,7 +277,7 @@ def _ids(parser: Any) -> NDArray[Any] | None:
 
 
 def as_text_ids(ids: NDArray[Any]) -> NDArray[np.object_]:
-    """Return integer ids as objects, the texts that stand for them in a file; texts as they are."""
+    """Return integer ids as an object array of their texts; return texts as they are."""
     if ids.dtype == object:
         return ids
     distinct, of_row = np.unique(ids, return_inverse=True)
@@ -303,5 +311,5 @@ def _take_csr(parser: Any) -> Any:
     index_type = np.int32 if len(data) < 2**31 else np.int64
     indices, indptr = (a.astype(index_type, copy=False) for a in (indices, indptr))
     X: Any = sp.csr_array((data, indices, indptr), shape=shape)
-    X.has_canonical_format = True  # the indices of a row increase: the parser has checked
+    X.has_canonical_format = True  # the parser has checked that the indices of a row increase
     return X

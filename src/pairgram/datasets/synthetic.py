@@ -27,53 +27,56 @@ def make_ranking(
     query_effect: float = 0.5,
     random_state: int | np.random.RandomState | np.random.Generator | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Make ranking data like that of web search: correlated features, few documents of high label.
+    """Make data like those of web search: features are correlated, and high labels are rare.
 
     Parameters
     ----------
-    n_queries : int
-        At least 1.
+    n_queries : int ≥ 1
+        Number of queries.
     n_documents : int ≥ 1 or (low, high)
-        Documents per query; of a range, each query draws its number, both ends included.
-    n_features : int
-        At least 1.
+        Number of documents per query. For a range, each query draws its own number, and both ends
+        are possible.
+    n_features : int ≥ 1
+        Number of features.
     n_informative : int from 0 to n_features, or None
-        How many features, drawn at random, the labels depend on; None takes 30 %, one at least.
+        Number of features on which the labels depend. They are drawn at random. None takes 30 % of
+        the features, but at least one.
     n_levels : int ≥ 1
-        Labels are 0 … n_levels - 1; of 5 levels about 52, 32, 13, 2 and 1 % of the documents have
-        label 0 … 4, of others as many as the same curve gives.
+        Number of different labels 0 … n_levels - 1. With 5 levels, about 52, 32, 13, 2 and 1 % of
+        the documents have label 0 … 4. Other numbers of levels follow the same curve.
     n_factors : int ≥ 0
-        The number of hidden factors by which features correlate; 0 makes them independent.
+        Number of hidden factors that make the features correlated. With 0 they are independent.
     noise : float ≥ 0
-        Standard deviation of what the features do not tell, relative to what they do.
+        Standard deviation of the part of the relevance that the features do not explain, relative
+        to the part that they explain.
     query_effect : float ≥ 0
-        Standard deviation of the offset that each feature, and the relevance, has in a query,
-        relative to that within queries. The relevance's offset is invisible to a pairwise loss
-        and misleads a pointwise one.
+        Standard deviation of the offset of a query, which each feature and the relevance have,
+        relative to the standard deviation within queries. A pairwise loss does not see the offset
+        of the relevance, whereas it misleads a pointwise loss.
     random_state : int, RandomState, Generator or None
-        Equal ones give equal data.
+        Seed or source of the data. Equal seeds give equal data.
 
     Returns
     -------
     X : ndarray of shape (n_rows, n_features), float64
-        Each feature in [0, 1], its smallest value 0 and its largest 1.
+        Each feature has the smallest value 0 and the largest value 1.
     y : ndarray of shape (n_rows,), float64
     qid : ndarray of shape (n_rows,), int64
-        0 … n_queries - 1; the documents of a query stand together, in the order of the ids.
+        Ids 0 … n_queries - 1. The documents of a query stand together, in the order of the ids.
 
     Raises
     ------
     ValueError
-        If a number is out of its range, or no number.
+        If an argument is not a number or is out of its range.
 
     Notes
     -----
-    With factors f of a document and offsets b of its query, all standard normal, the features are
-    A f + ε + query_effect · b, each then mapped onto [0, 1]; the relevance is a random linear
-    function of the informative ones, standardised, + noise · ε' + query_effect · b'. Labels cut the
-    relevance at its quantiles.
+    Let f be the factors of a document and b the offsets of its query, all standard normal. The
+    features are A f + ε + query_effect · b, and each is then mapped onto [0, 1]. The relevance is a
+    standardised random linear function of the informative features,
+    plus noise · ε' + query_effect · b'. Labels cut the relevance at its quantiles.
 
-    O(n_rows · n_features · n_factors); memory for two matrices like `X`.
+    This takes O(n_rows · n_features · n_factors) time, and memory for two matrices like `X`.
 
     Examples
     --------

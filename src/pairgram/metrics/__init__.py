@@ -1,6 +1,6 @@
-"""Ranking metrics: their options and conventions, their values in every query, scorers.
+"""Ranking metrics: their options and conventions, their values in every query, and scorers.
 
-Imports `preferences` and `_support`.
+This folder may import `preferences` and `_support`.
 """
 
 from pairgram.metrics.evaluation import evaluate, get_metric, make_scorer

@@ -1,4 +1,4 @@
-"""Ranking metrics of every query and their mean, under named conventions."""
+"""Compute ranking metrics of every query and their mean, by named conventions."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def get_metric(
     divisor: Divisor | None = None,
     max_grade: float | None = None,
 ) -> Metric:
-    r"""Return the metric of a name, with the options of a convention and your changes to them.
+    r"""Return a metric by its name, with the options of a convention and your changes to them.
 
     Parameters
     ----------
     name : str
         One of `metric_names`, such as ``"ndcg@10"``; see Notes.
     convention : {"default", "letor", "trec", "lightgbm", "sklearn"}
-        Values of all options below (`CONVENTIONS`):
+        A convention sets all options below (see `CONVENTIONS`):
 
         ============  =======  =========  =========  =====  ==========
         convention    gain     discount   ties       empty  divisor
@@ -61,25 +61,27 @@ def get_metric(
         ============  =======  =========  =========  =====  ==========
 
     gain : {"exp2", "linear"}
-        What a document of label y adds: ``2**y - 1`` or y.
+        The gain of a document with label y: "exp2" is ``2**y - 1``, "linear" is y.
     discount : {"log2", "letor"}
-        Weight of rank i = 1, 2, …: ``1 / log2(1 + i)``; or 1, 1, then ``1 / log2(i)``.
+        The weight of rank i = 1, 2, …: "log2" is ``1 / log2(1 + i)``; "letor" is 1 for the first
+        two ranks, then ``1 / log2(i)``.
     ties : {"order", "average", "worst"}
-        Documents with equal scores (0.0 equals -0.0) stand in the order of their rows; or the
-        metric is its exact mean over all orders of them; or the lowest label stands first. For
-        kendall, spearman, misranking, pairwise_accuracy, ranking_error a tie is part of the
-        definition; pearson, msd and m1d know none.
+        How documents with equal scores are ranked (0.0 equals -0.0). "order": in the order of their
+        rows. "average": the metric is its exact mean over all their orders. "worst": the lowest
+        label comes first. For kendall, spearman, misranking, pairwise_accuracy and ranking_error, a
+        tie is part of the definition. For pearson, msd and m1d, ties play no part.
     empty : float or "skip"
-        What a query without relevant documents (ideal DCG 0, or no label ≥ `relevant`) counts as;
-        "skip" makes it NaN, which means leave out. For ndcg, mean_ndcg, map, recall and mrr; the
-        others are defined for such a query (dcg, p and err are 0).
+        The value of a query without relevant documents (its ideal DCG is 0, or no label is ≥
+        `relevant`). "skip" makes it NaN, so that the mean leaves it out. This applies to ndcg,
+        mean_ndcg, map, recall and mrr. The other metrics are defined for such a query (dcg, p and
+        err are 0).
     relevant : float
-        Labels ≥ this are relevant (map, p, recall, mrr); 1 in every convention.
+        Labels ≥ this are relevant, for map, p, recall and mrr. It is 1 in every convention.
     divisor : {"relevant", "cut"}
-        map@k is divided by the number R of relevant documents, or by min(k, R).
+        "relevant" divides map@k by the number R of relevant documents, "cut" by min(k, R).
     max_grade : float or None
-        The highest label there can be, for err. None: the highest in `y`, so name it where results
-        on different data are to be compared.
+        The highest possible label, for err. None takes the highest label in `y`; so set it if
+        results on different data are to be compared.
 
     Returns
     -------
@@ -88,12 +90,13 @@ def get_metric(
     Raises
     ------
     ValueError
-        If a name, convention or value is unknown or the metric does not take the option.
+        If a name, a convention or a value is unknown, or if the metric does not take an option.
 
     Notes
     -----
-    With documents ranked by descending score, n in the query, g the gain, d the discount, and rel_i
-    = 1 where the document at rank i is relevant, R of them in all:
+    The n documents of a query are ranked by descending score. In the table, g is the gain, d is the
+    discount, rel_i is 1 if the document at rank i is relevant and 0 otherwise, and R is the number
+    of relevant documents.
 
     ==================  =============================================================  =========
     name                value in a query                                               range
@@ -117,29 +120,31 @@ def get_metric(
     m1d                 (1/n²) Σ_ij abs((y_i - y_j) - (f_i - f_j))                     [0, ∞)
     ==================  =============================================================  =========
 
-    The mean of ranking_error is over all n(n - 1)/2 pairs; those with equal labels add 0.
+    The mean of ranking_error is over all n(n - 1)/2 pairs. Pairs with equal labels add 0.
 
-    The sums of msd and m1d run over all ordered pairs and divide by n², as the paper does for msd
-    (it names m1d without a formula); over the pairs i < j alone both are n / (n - 1) times that.
+    The sums of msd and m1d are over all ordered pairs and are divided by n², as in the paper for
+    msd. (The paper names m1d without a formula.) Means over the pairs i < j would be n / (n - 1)
+    times as large.
 
-    Undefined (NaN, left out of the mean): kendall, spearman and pearson where labels or scores are
-    constant; misranking and pairwise_accuracy where labels are; ranking_error, msd and m1d for
-    fewer than two documents; every metric for a query without rows.
+    A metric can be undefined for a query. It is then NaN, and the mean leaves the query out. This
+    holds for kendall, spearman and pearson if labels or scores are constant; for misranking and
+    pairwise_accuracy if labels are constant; for ranking_error, msd and m1d if there are fewer than
+    two documents; and for every metric if the query has no rows.
 
-    ndcg, mean_ndcg, dcg and err need labels ≥ 0 (err: integers); the others take any finite label,
-    of a size that leaves sums over all rows finite: for msd up to about 1e150. So do the scores
-    that pearson, m1d and msd take.
+    ndcg, mean_ndcg, dcg and err need labels ≥ 0, and err needs whole numbers. The other metrics
+    take any finite labels, provided that sums over all rows stay finite: for msd up to about 1e150
+    in size. The same holds for the scores of pearson, m1d and msd.
 
-    A list shorter than k counts as padded with irrelevant documents, in every convention. The
-    published results on MQ2007 and MQ2008 of LETOR 4.0 count NDCG@k as 0 for a list shorter than
-    k, which no convention here does: they are not comparable.
+    In every convention, a list shorter than k counts as filled up with irrelevant documents. The
+    published results on MQ2007 and MQ2008 of LETOR 4.0 count NDCG@k as 0 for a list shorter than k.
+    No convention here does this, so those results are not comparable.
 
-    trec_eval breaks ties by descending document name, which rows do not have; with its order of
-    rows within ties, "trec" gives its numbers (labels ≥ 0). "sklearn" gives those of ``ndcg_score``
-    and ``dcg_score``.
+    trec_eval breaks ties by descending document name, which rows do not have. If the rows within
+    ties stand in its order, "trec" gives the numbers of trec_eval (for labels ≥ 0). "sklearn" gives
+    those of ``ndcg_score`` and ``dcg_score``.
 
-    Cost for each query and score vector: O(n log n), O(n) for a cut up to 64 without averaged ties;
-    err with averaged ties O(t min(t, k)) for t tied documents.
+    Each query and score vector costs O(n log n), or O(n) for a cut up to 64 without averaged ties.
+    err with averaged ties costs O(t min(t, k)) for t tied documents.
 
     References
     ----------
@@ -200,44 +205,47 @@ def evaluate(
     Parameters
     ----------
     metrics : str, Metric, or iterable of them
-        Names follow `convention`; a `Metric` brings its own.
+        The metrics. Names follow `convention`; a `Metric` has its own options.
     y : array-like of shape (n_rows,), finite
-        Labels: the higher, the more relevant.
+        Labels. A higher label is more relevant.
     score : array-like of shape (n_rows,) or (n_scores, n_rows), not NaN
-        Predictions, several of which can be evaluated against the same labels. float64 and
-        C-contiguous arrays are used as they are, others are copied to float64.
+        One or several predictions for the same labels. C-contiguous float64 arrays are used as they
+        are; others are copied to float64.
     qid : array-like of shape (n_rows,) or None
-        Rows with equal ids form a query, wherever they stand. None with `group` None: one query,
-        of which a `MissingQueryWarning` warns for more than 1,000 rows and a metric of the order
-        of a result list: all but kendall, spearman, pearson, msd, m1d and those of pairs, which
-        are measured on all rows too.
+        Rows with equal ids form a query, wherever they stand. With neither `qid` nor `group`, all
+        rows are one query. A `MissingQueryWarning` warns of this if there are more than 1,000 rows
+        and a metric is made for result lists. These are all metrics except kendall, spearman,
+        pearson, msd, m1d and the metrics of pairs, which are also used on all rows.
     group : array-like of shape (n_queries,) of int, or None
-        Sizes of the queries instead, whose rows stand together.
+        Sizes of the queries, in place of `qid`, if the rows of each query stand together.
     sample_weight : array-like of shape (n_rows,), ≥ 0, or None
-        A query weighs in the mean as much as its rows do on average. Rankings are not weighted.
+        The weight of a query in the mean is the mean weight of its rows. The ranking within a query
+        is not weighted.
     convention : str
         See `get_metric`.
     per_query : bool
-        Return the value of every query, in the order of their first rows, instead of the mean.
+        If True, return the value of every query, in the order of their first rows, instead of the
+        mean.
     n_threads : int ≥ 1 or None
-        None: all CPUs of the process. Results have the same bits for any number.
+        Number of threads. None takes all CPUs of the process. The result has the same bits for any
+        number.
 
     Returns
     -------
     dict
-        Under the name of every metric a float, or an array of shape (n_queries,) where
-        `per_query`; with several score vectors of shape (n_scores,) or (n_scores, n_queries).
-        NaN marks queries in which the metric is undefined; the mean leaves them out, and is NaN
-        where no query is left.
+        For the name of every metric, a float, or an array of shape (n_queries,) if `per_query`.
+        With several score vectors, the shape is (n_scores,) or (n_scores, n_queries). NaN marks
+        queries for which the metric is undefined. The mean leaves them out, and is NaN if no query
+        is left.
 
     Raises
     ------
     TypeError
-        If `metrics` holds anything but names and metrics, as where the arguments are in another
-        order.
+        If `metrics` holds anything but names and metrics, for instance because the arguments are in
+        the wrong order.
     ValueError
-        If a name, shape or value is wrong; if there is no metric or two share a name; if a label
-        is not one that a metric takes; names the row.
+        If a name, a shape or a value is wrong, if there is no metric, if two metrics have the same
+        name, or if a metric does not take a label. The message names the row.
 
     Examples
     --------
@@ -267,7 +275,7 @@ def evaluate(
 
 
 def _metric_list(metrics: Any) -> list[str | Metric]:
-    """Return the metrics as a list of at least one; refuse labels and scores in their place."""
+    """Return the metrics as a list of at least one; raise a TypeError for labels or scores."""
     if isinstance(metrics, (str, Metric)):
         return [metrics]
     wanted = list(metrics) if isinstance(metrics, Iterable) else [metrics]
@@ -288,24 +296,24 @@ def _metric_list(metrics: Any) -> list[str | Metric]:
 def make_scorer(
     metric: str | Metric, convention: Convention = "default", *, n_threads: int | None = None
 ) -> RankingScorer:
-    """Return a scorer for scikit-learn's cross-validation and search, the greater the better.
+    """Return a scorer for scikit-learn's cross-validation and searches; greater is better.
 
     Parameters
     ----------
     metric : str or Metric
-        A loss (misranking, ranking_error, msd, m1d) is negated.
+        The metric. A loss (misranking, ranking_error, msd, m1d) is negated.
     convention : str
-        Of a name, see `get_metric`.
+        The convention if `metric` is a name; see `get_metric`.
     n_threads : int ≥ 1 or None
-        None: all CPUs of the process.
+        Number of threads. None takes all CPUs of the process.
 
     Returns
     -------
     callable
-        ``scorer(estimator, X, y, *, qid=None, sample_weight=None) -> float``. Can be pickled. Under
-        ``sklearn.set_config(enable_metadata_routing=True)`` it requests qid and sample_weight
-        (``set_score_request`` changes that). Without qid all rows are one query; if the
-        estimator was fitted with qid (``uses_qid_``), that is an error.
+        ``scorer(estimator, X, y, *, qid=None, sample_weight=None) -> float``. It can be pickled.
+        After ``sklearn.set_config(enable_metadata_routing=True)`` it requests qid and
+        sample_weight; ``set_score_request`` changes this. Without qid, all rows are one query. This
+        is an error if the estimator was fitted with qid (``uses_qid_``).
 
     Examples
     --------

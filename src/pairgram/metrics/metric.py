@@ -1,4 +1,4 @@
-"""One ranking metric with its options settled, and its values in every query."""
+"""`Metric`: a ranking metric with all its options, and its values in every query."""
 
 from __future__ import annotations
 
@@ -28,23 +28,24 @@ from pairgram.preferences.queries import Queries, check_weights
 
 __all__ = ["Metric", "evaluate_metrics"]
 
-_LARGEST_GAIN = 2.0**1000  # sums of gains over any list stay finite
+# Gains are at most this, so that their sum over any list stays finite.
+_LARGEST_GAIN = 2.0**1000
 _NO_CUT = int(np.iinfo(np.intp).max)
 
 
 @dataclass(frozen=True, repr=False)
 class Metric:
-    """A ranking metric with every convention settled; `get_metric` makes one from a name.
+    """A ranking metric with all its options. `get_metric` makes one from a name.
 
     Parameters
     ----------
     family : str
-        The name without its cut: ``"ndcg"``, ``"map"``, …
+        The name without its cut, such as ``"ndcg"`` or ``"map"``.
     k : int ≥ 1 or None
-        Only the first k ranks count; None: all.
+        The cut: only the first k ranks count. None counts all ranks.
     gain, discount, ties, empty, relevant, divisor, max_grade
-        See `get_metric`. None takes the value of the convention ``"default"``; an option that the
-        family does not have must be None and stays so.
+        See `get_metric`. None takes the value of the convention ``"default"``. An option that the
+        family does not have must be None.
 
     Raises
     ------
@@ -104,7 +105,7 @@ class Metric:
 
     @property
     def greater_is_better(self) -> bool:
-        """False for losses: misranking, ranking_error, msd, m1d."""
+        """Whether greater values are better; False for misranking, ranking_error, msd and m1d."""
         return FAMILIES[self.family].greater_is_better
 
     def __repr__(self) -> str:
@@ -129,20 +130,21 @@ class Metric:
     ) -> float | NDArray[np.float64]:
         """Return the mean over queries, or the value of every query.
 
-        Parameters are those of `evaluate`; `score` is one vector, of shape (n_rows,). For
-        scikit-learn's ``scoring``, which is called with an estimator, use ``make_scorer(metric)``.
+        The parameters are those of `evaluate`, but `score` is a single vector of shape (n_rows,).
+        For scikit-learn's ``scoring``, which is called with an estimator, use
+        ``make_scorer(metric)``.
 
         Returns
         -------
-        float, or ndarray of shape (n_queries,) where `per_query`
-            NaN stands for a query in which the metric is undefined; the mean leaves it out.
+        float, or ndarray of shape (n_queries,) if `per_query`
+            NaN stands for a query for which the metric is undefined. The mean leaves it out.
 
         Raises
         ------
         TypeError
             If `y` is an estimator.
         ValueError
-            As `evaluate`.
+            As in `evaluate`.
         """
         if hasattr(y, "predict"):
             raise TypeError(
@@ -170,18 +172,18 @@ class Metric:
         queries: Queries,
         n_threads: int | None = None,
     ) -> NDArray[np.float64]:
-        """Return the metric of every score vector in every query, without conversions.
+        """Return the metric of every score vector in every query, without converting arrays.
 
         Parameters
         ----------
         y : ndarray of shape (n_rows,), float64, C-contiguous
             Labels in the caller's row order.
         scores : ndarray of shape (n_scores, n_rows), float64, C-contiguous
-            In the caller's row order too.
+            Scores in the caller's row order.
         queries : Queries
-            Of these n_rows rows.
+            The queries of these rows.
         n_threads : int ≥ 1 or None
-            None: all CPUs of the process.
+            Number of threads. None takes all CPUs of the process.
 
         Returns
         -------
@@ -194,19 +196,19 @@ class Metric:
     def mean(
         per_query: NDArray[np.float64], weights: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
-        """Return the weighted mean over the last axis that leaves NaN out.
+        """Return the weighted mean over the last axis, leaving NaN out.
 
         Parameters
         ----------
         per_query : ndarray of shape (…, n_queries)
-            As `per_query_scores` returns them.
+            The result of `per_query_scores`.
         weights : ndarray of shape (n_queries,), ≥ 0, or None
-            None: every query counts 1.
+            Weights of queries. None gives every query the weight 1.
 
         Returns
         -------
         ndarray of shape (…)
-            NaN where the queries with a value have no weight or there are none.
+            NaN if there is no query with a value, or if all of them have weight 0.
         """
         defined = ~np.isnan(per_query)
         weight = defined.astype(np.float64) if weights is None else defined * weights
@@ -219,7 +221,7 @@ class Metric:
     def _spec(
         self, largest_label: float
     ) -> tuple[str, int, str, str, str, float, float, float, str]:
-        """Return what `_core.evaluate_metrics` takes; options without a meaning are the default."""
+        """Return the options for `_core.evaluate_metrics`; unused ones have default values."""
 
         def option(name: str) -> Any:
             value = getattr(self, name)
@@ -249,7 +251,7 @@ def evaluate_metrics(
     per_query: bool = False,
     n_threads: int | None = None,
 ) -> dict[str, Any]:
-    """Return what `pairgram.metrics.evaluate` does, for metrics that are no names."""
+    """Do the work of `pairgram.metrics.evaluate` for `Metric` objects."""
     names = [metric.name for metric in metrics]
     for name in names:
         if names.count(name) > 1:
@@ -285,7 +287,7 @@ def per_query_scores(
     queries: Queries,
     n_threads: int | None,
 ) -> NDArray[np.float64]:
-    """Check the values; return shape (n_metrics, n_scores, n_queries)."""
+    """Check labels and scores; return values of shape (n_metrics, n_scores, n_queries)."""
     largest = check_labels(metrics, y)
     check_scores(metrics, scores)
     specs = [metric._spec(largest) for metric in metrics]
@@ -299,7 +301,7 @@ def per_query_scores(
 
 
 def _largest(family: str, n_rows: int) -> float:
-    """Return how large labels and scores may be for the sums of a metric to stay finite."""
+    """Return the largest size of labels and scores for which the sums of a metric stay finite."""
     most: float = float(np.finfo(np.float64).max) / max(1, n_rows)
     if family == "msd":
         return float(np.sqrt(most / 32))
@@ -309,7 +311,7 @@ def _largest(family: str, n_rows: int) -> float:
 
 
 def check_labels(metrics: Sequence[Metric], y: NDArray[np.float64]) -> float:
-    """Refuse labels that a metric cannot take; return the largest."""
+    """Raise a ValueError for labels that a metric cannot take; return the largest label."""
     smallest, largest = (float(y.min()), float(y.max())) if y.size else (0.0, 0.0)
     if not (isfinite(smallest) and isfinite(largest)):
         row = int(np.argmin(np.isfinite(y)))
@@ -353,7 +355,7 @@ def _bad_label(metric: Metric, y: NDArray[np.float64], bad: NDArray[np.bool_], w
 
 
 def check_scores(metrics: Sequence[Metric], scores: NDArray[np.float64]) -> None:
-    """Refuse NaN, and infinities where a metric takes the values of scores."""
+    """Raise a ValueError for NaN, and for infinity if a metric needs finite scores."""
     if scores.size == 0:
         return
     wants_finite = [m.name for m in metrics if FAMILIES[m.family].scores == "finite"]
@@ -383,7 +385,7 @@ def check_scores(metrics: Sequence[Metric], scores: NDArray[np.float64]) -> None
 def query_weights(sample_weight: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     """Return the mean weight of the rows of every query."""
     weights = queries.grouped(check_weights(sample_weight, queries.n_rows, "sample_weight"))
-    # A mean heeds their ratios alone: neither huge nor tiny ones shall leave the range of numbers.
+    # A mean depends only on ratios of weights. Scaling keeps huge and tiny weights in range.
     weights = np.ldexp(weights, -int(np.frexp(weights.max(initial=0.0))[1]))
     query = np.repeat(np.arange(queries.n_queries), queries.sizes)
     sums = np.bincount(query, weights=weights, minlength=queries.n_queries)

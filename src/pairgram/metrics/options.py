@@ -1,4 +1,4 @@
-"""What ranking metrics there are, their options, and the named conventions."""
+"""The ranking metrics, their options, and the named conventions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Divisor = Literal["relevant", "cut"]
 
 
 class Family(NamedTuple):
-    """What metrics of one name have in common."""
+    """The properties of all metrics of one name."""
 
     cut: Literal["never", "optional", "always"]
     options: tuple[str, ...]
@@ -88,16 +88,16 @@ _CHANGES: Mapping[str, Mapping[str, Any]] = {
     "lightgbm": {"empty": 1.0, "divisor": "cut"},
     "sklearn": {"gain": "linear", "ties": "average"},
 }
-# Names that other tools use, which are not like any here.
+# Names of other tools that are not similar to a name here.
 _ALIASES: Mapping[str, str] = {"precision": "p", "ap": "map", "average_precision": "map"}
-#: The named conventions: each is a value for every option, nothing else. See `get_metric`.
+#: The named conventions. Each gives a value for every option. See `get_metric`.
 CONVENTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {name: MappingProxyType({**DEFAULT, **changes}) for name, changes in _CHANGES.items()}
 )
 
 
 def metric_names() -> tuple[str, ...]:
-    """Return the names that `get_metric` takes; ``@k`` stands for a cut such as ``@10``."""
+    """Return the names that `get_metric` takes, where ``@k`` stands for a cut such as ``@10``."""
     names = []
     for family, properties in FAMILIES.items():
         if properties.cut != "always":
@@ -108,7 +108,7 @@ def metric_names() -> tuple[str, ...]:
 
 
 def check_option(option: str, default: Any, value: Any) -> Any:
-    """Return a checked option, the default for None."""
+    """Return an option after checking it, or the default for None."""
     if value is None:
         return default
     if option in CHOICES:
@@ -130,7 +130,7 @@ def check_option(option: str, default: Any, value: Any) -> Any:
 
 
 def unknown_name(name: object) -> str:
-    """Return the message for a name that is none of `metric_names`, with what may be meant."""
+    """Return the error message for an unknown name, with a suggestion if there is one."""
     known = f"metrics are {', '.join(metric_names())}, k an integer >= 1"
     if not isinstance(name, str):
         return f"unknown metric {name!r}, want a name such as 'ndcg@10'; the {known}"
@@ -147,7 +147,7 @@ def unknown_name(name: object) -> str:
 
 
 def _meant(name: str) -> str | None:
-    """Return the known name that is most like `name`, None where none is."""
+    """Return the known name that is most similar to `name`, or None if none is."""
     match = re.fullmatch(r"\s*([a-z_]*[a-z])[\s@_-]*([1-9][0-9]*)?\s*", name.lower())
     if match is None:
         return None

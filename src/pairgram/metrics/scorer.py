@@ -1,4 +1,4 @@
-"""A metric as scikit-learn's scorer, with qid and sample_weight routed to it."""
+"""A scorer for scikit-learn that computes a metric and requests qid and sample_weight."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["RankingScorer"]
 
 
 class RankingScorer:
-    """What `metrics.make_scorer` returns."""
+    """The scorer that `metrics.make_scorer` returns."""
 
     def __init__(self, metric: Metric, n_threads: int | None) -> None:
         self.metric = metric
@@ -30,7 +30,7 @@ class RankingScorer:
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Return the mean of the metric for ``estimator.predict(X)``, the greater the better."""
+        """Return the mean of the metric for ``estimator.predict(X)``; greater is better."""
         if qid is None and _was_fitted_with_qid(estimator):
             refuse_score_without_ids(estimator)
         value = self.metric(
@@ -50,18 +50,19 @@ class RankingScorer:
     def set_score_request(
         self, *, qid: bool | str | None = True, sample_weight: bool | str | None = True
     ) -> RankingScorer:
-        """Say what scikit-learn's metadata routing hands over; both are requested to begin with.
+        """Set what scikit-learn's metadata routing passes on. At first both are requested.
 
         Parameters
         ----------
         qid, sample_weight : bool, str or None
-            True: pass it on; False: do not; None: error if it is given; str: its name there.
+            True: pass it on. False: do not pass it on. None: it is an error if it is given. A str:
+            pass on the metadata of this name.
         """
         self._requests = {"qid": qid, "sample_weight": sample_weight}
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Return what scikit-learn's metadata routing hands over."""
+        """Return the metadata request of this scorer for scikit-learn's routing."""
         request = MetadataRequest(owner=self)
         for parameter, alias in self._requests.items():
             request.score.add_request(param=parameter, alias=alias)
@@ -69,7 +70,7 @@ class RankingScorer:
 
 
 def _was_fitted_with_qid(estimator: Any) -> bool:
-    """Tell whether a ranker, or the one inside a fitted pipeline or search, was fitted with qid."""
+    """Tell whether a ranker, or the ranker in a pipeline or a search, was fitted with qid."""
     while not hasattr(estimator, "uses_qid_"):
         if hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_

@@ -1,4 +1,4 @@
-"""Files that hold arrays and settings: safetensors with JSON metadata; loading runs no code."""
+"""Read and write model files: safetensors with JSON metadata. Loading runs no code."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def write_file(
     arrays: Mapping[str, NDArray[Any]],
     settings: Settings,
 ) -> None:
-    """Write arrays and settings to a safetensors file, whole or not at all.
+    """Write arrays and settings to a safetensors file, completely or not at all.
 
     Parameters
     ----------
     path : str or path-like
     kind : str
-        What the file holds, a class name in the tables of `pairgram.model_files.kinds`.
+        The kind of file: a class name in the tables of `pairgram.model_files.kinds`.
     arrays : mapping of str to ndarray
     settings : dict
-        What JSON can hold, and NumPy scalars, which come back as Python's.
+        Values that JSON can hold. NumPy scalars come back as Python scalars.
 
     Raises
     ------
     ValueError
-        If a setting is a Python callable or of another type that JSON does not know; if a setting
-        or array is not as the tables say, so that no file could be read again.
+        If a setting is a Python callable or of another type that JSON does not know; or if a
+        setting or an array is not as the tables say, so that the file could not be read again.
     OSError
-        If the file cannot be written; what stood there before is untouched.
+        If the file cannot be written. An existing file is then unchanged.
     """
     for name, value in settings.items():
         _check_setting(name, value)
@@ -72,20 +72,20 @@ def write_file(
 def read_file(
     path: str | os.PathLike[str], kinds: tuple[str, ...] | None = None
 ) -> tuple[str, dict[str, NDArray[Any]], Settings]:
-    """Read what `write_file` wrote: (kind, arrays, settings).
+    """Read a file that `write_file` wrote, and return (kind, arrays, settings).
 
-    What is returned has been checked against the tables of `pairgram.model_files.kinds`.
+    The contents are checked against the tables of `pairgram.model_files.kinds`.
 
     Raises
     ------
     ValueError
-        If the file is not one of ours, is of another kind than `kinds`, is damaged, or holds what
-        `write_file` does not write; it names the file. The checksum tells damage, not intent: it
-        has no key.
+        If the file is not a file of this package, is not one of `kinds`, is damaged, or holds
+        something that `write_file` would not write. The message names the file. The checksum
+        detects damage, but not intent, because it has no key.
     OSError
         If the file cannot be read.
     """
-    with open(path, "rb"):  # a missing file is the system's error, with its name
+    with open(path, "rb"):  # for a missing file, this raises the system's error with its name
         pass
     name = shown(path)
     metadata, arrays = _contents(path, kinds)
@@ -113,7 +113,7 @@ def read_file(
 
 
 def _of_other_kind(kind: str, kinds: tuple[str, ...]) -> str:
-    """Say which function reads a file that holds something else than `kinds`."""
+    """Return a message that says which function reads a file that is not one of `kinds`."""
     if kind in STATISTICS:
         return f"holds statistics, want a model: {kind}.load reads it"
     if kind in MODELS:
@@ -131,7 +131,7 @@ def _contents(
             return file.metadata() or {}, arrays
     except MemoryError:
         raise
-    except Exception:  # whatever safetensors raises on bytes that are none of its own
+    except Exception:  # safetensors may raise anything for bytes of another format
         if _begins_like_ours(path):
             raise ValueError(f"{shown(path)}: damaged or cut off") from None
         what = "model" if kinds is not None and "Pairgram" not in kinds else "file"
@@ -141,13 +141,13 @@ def _contents(
 
 
 def _begins_like_ours(path: str | os.PathLike[str]) -> bool:
-    """Tell a damaged safetensors file, whose JSON header follows its length, from other files."""
+    """Tell whether a file begins like safetensors: a length, then a JSON header."""
     with open(path, "rb") as file:
         return file.read(10)[8:] == b'{"'
 
 
 def written_by(path: str | os.PathLike[str]) -> str | None:
-    """Return the version of the package that wrote a file, None if it does not say."""
+    """Return the version of the package that wrote a file, or None if the file does not say."""
     with safetensors.safe_open(path, framework="numpy") as file:
         version: str | None = (file.metadata() or {}).get("version")
     return version
@@ -168,7 +168,7 @@ def _check_setting(name: str, value: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Return a NumPy scalar as Python's."""
+    """Return a NumPy scalar as a Python scalar."""
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, (bool, int, float, str)):
         return plain

@@ -1,4 +1,4 @@
-"""The query ids that statistics remember, as 64-bit hashes that are the same in every process."""
+"""Query ids that statistics remember, as 64-bit hashes that are the same in every process."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ __all__ = ["IdSet", "QueryIds", "hash_ids"]
 
 Hashes = NDArray[np.uint64]
 
-MOST_IDS = 1_000_000  # that are remembered
+# At most this many ids are remembered.
+MOST_IDS = 1_000_000
 
-# What an id is, as the hash sees it; the numbers are part of the format of files.
+# The kinds of ids. Their numbers enter the hashes, so they are part of the file format.
 WHOLE, REAL, TEXT, BYTES, TIME, LARGE, TUPLE, INSTANT, UUID, DURATION = range(1, 11)
 
 DAY_OF_1970 = date(1970, 1, 1).toordinal()
-# Attoseconds, the finest unit of NumPy, in the units of a fixed length.
+# The length of every time unit of fixed length, in attoseconds, which are NumPy's finest unit.
 ATTOSECONDS = {
     "as": 1,
     "fs": 10**3,
@@ -41,38 +42,38 @@ NANOSECOND = ATTOSECONDS["ns"]
 
 
 def hash_ids(ids: NDArray[Any]) -> tuple[Hashes, NDArray[np.bool_]]:
-    """Return (hashes, which ids have one) of distinct ids: (n_ids,) both.
+    """Return (hashes, which ids have a hash) for distinct ids, both of shape (n_ids,).
 
     Parameters
     ----------
     ids : ndarray of shape (n_ids,)
-        As `Queries` has them.
+        The ids of a `Queries`.
 
     Notes
     -----
-    With ``mix`` the finaliser of SplitMix64, ``h = mix(kind)`` and then ``h = mix(h ^ unit)`` for
-    every unit of 64 bits. Kind and units of an id are
+    Let ``mix`` be the finaliser of SplitMix64. A hash begins with ``h = mix(kind)`` and continues
+    with ``h = mix(h ^ unit)`` for every unit of 64 bits. The kind and the units depend on the id:
 
-    - of a whole number of 64 bits (any integer type, bool, or a float without a fraction): 1, and
-      the number; so equal numbers are equal ids, and different ones never share a hash;
-    - of a float with a fraction, or an infinite one: 2, and its bits as a float64;
-    - of text: 3, its code points, two to a unit, and their number;
-    - of bytes: 4, eight to a unit, and their number;
-    - of times without a time zone (of NumPy, pandas and Python): 5, and the nanoseconds since 1970.
-      A date is the time at which it begins, as for NumPy, whose dates equal both;
-    - of larger whole numbers, integers or floats: 6, and as their decimal text;
-    - of tuples: 7, the hashes of their members, and their number;
-    - of times with a time zone: 8, and the nanoseconds since 1970 in UTC, so that equal instants
+    - a whole number of 64 bits (any integer type, bool, or a float without a fraction): kind 1, and
+      the number. Equal numbers are therefore equal ids, and different ones never share a hash;
+    - a float with a fraction, or infinity: kind 2, and its bits as a float64;
+    - text: kind 3, its code points, two to a unit, and their number;
+    - bytes: kind 4, eight bytes to a unit, and their number;
+    - a time without a time zone (of NumPy, pandas or Python): kind 5, and the nanoseconds since
+      1970. A date is the time at which it begins, as in NumPy;
+    - a larger whole number, integer or float: kind 6, and its decimal text as bytes;
+    - a tuple: kind 7, the hashes of its members, and their number;
+    - a time with a time zone: kind 8, and the nanoseconds since 1970 in UTC, so that equal instants
       are equal ids;
-    - of a `uuid.UUID`: 9, and as its text;
-    - of differences of times: 10, and the nanoseconds.
+    - a `uuid.UUID`: kind 9, and its text as bytes;
+    - a difference of times: kind 10, and the nanoseconds.
 
-    Nanoseconds that 64 bits do not hold, or that have a fraction, are the decimal text of the
-    attoseconds, hashed like bytes.
+    If nanoseconds do not fit into 64 bits, or have a fraction, the decimal text of the attoseconds
+    is hashed like bytes.
 
-    Ids of other types have none: nothing tells what is the same in another process. Nor have times
-    of NumPy in years or months that days in 64 bits do not hold, and numbers wider than a float64
-    that are neither whole nor one.
+    Ids of other types have no hash, because it is unknown when they are equal in another process.
+    Two further kinds of ids have no hash: NumPy's times in years or months that do not fit into
+    days of 64 bits, and numbers wider than a float64 that are neither whole nor equal to a float64.
     """
     known = np.ones(len(ids), dtype=bool)
     kind = ids.dtype.kind
@@ -97,13 +98,13 @@ def _hash_floats(values: NDArray[np.float64]) -> Hashes:
     with_fraction = _hashed(REAL, np.ascontiguousarray(values).view(np.uint64)[:, None])
     hashes = np.where(whole, _hashed(WHOLE, numbers[:, None]), with_fraction)
     large = np.isfinite(values) & (np.abs(values) >= 2.0**53) & ~whole
-    for k in np.flatnonzero(large):  # whole too, but no numbers of 64 bits
+    for k in np.flatnonzero(large):  # these are whole too, but too large for 64 bits
         hashes[k] = _hash_whole(int(values[k]))
     return hashes
 
 
 def _hash_times(ids: NDArray[Any]) -> tuple[Hashes, NDArray[np.bool_]]:
-    """Return (hashes, which ids have one) of times of NumPy, or of their differences."""
+    """Return (hashes, which ids have a hash) for NumPy's times or differences of times."""
     kind = TIME if ids.dtype.kind == "M" else DURATION
     nanoseconds = ids.astype(f"{ids.dtype.kind}8[ns]")
     hashes = _hashed(kind, nanoseconds.view(np.uint64)[:, None])
@@ -116,7 +117,7 @@ def _hash_times(ids: NDArray[Any]) -> tuple[Hashes, NDArray[np.bool_]]:
 
 
 def _attoseconds(time: NDArray[Any]) -> int | None:
-    """Return those of one time of NumPy, shape (1,); None where days in 64 bits are too few."""
+    """Return one time of NumPy, of shape (1,), in attoseconds; None if 64-bit days overflow."""
     if np.datetime_data(time.dtype)[0] in "YM":
         days = time.astype(f"{time.dtype.kind}8[D]")
         if (days.astype(time.dtype) != time).any():
@@ -148,7 +149,7 @@ def _hash_texts(texts: NDArray[np.str_], lengths: NDArray[np.int64] | None = Non
     native = np.ascontiguousarray(texts, dtype=texts.dtype.newbyteorder("="))
     points = np.zeros((width + width % 2, len(texts)), dtype=np.uint32)
     points[:width] = native.view(np.uint32).reshape(len(texts), width).T
-    if lengths is None:  # NumPy's text ends with its last character that is not NUL
+    if lengths is None:  # NumPy's texts end at the last character that is not NUL
         lengths = np.zeros(len(texts), dtype=np.int64)
         for k in range(width):
             lengths[points[k] != 0] = k + 1
@@ -172,8 +173,8 @@ def _hash_objects(ids: NDArray[np.object_]) -> tuple[Hashes, NDArray[np.bool_]]:
 
 
 def _hash_one(value: Any) -> int | None:
-    """Return the hash of one id; None where its type has none."""
-    if isinstance(value, (np.datetime64, np.timedelta64)):  # the latter an np.integer
+    """Return the hash of one id, or None if its type has none."""
+    if isinstance(value, (np.datetime64, np.timedelta64)):  # timedelta64 is also an np.integer
         hashes, known = _hash_times(np.array([value]))
         return int(hashes[0]) if known[0] else None
     if isinstance(value, (bool, np.bool_, int, np.integer)):
@@ -193,7 +194,7 @@ def _hash_one(value: Any) -> int | None:
         return _hash_bytes(BYTES, bytes(value))
     if isinstance(value, timedelta):
         return _hash_attoseconds(DURATION, _of_duration(value))
-    if isinstance(value, date):  # which a datetime is
+    if isinstance(value, date):  # a datetime is a date too
         attoseconds, offset = _of_date(value), getattr(value, "utcoffset", lambda: None)()
         if offset is None:
             return _hash_attoseconds(TIME, attoseconds)
@@ -210,14 +211,14 @@ def _hash_one(value: Any) -> int | None:
 
 
 def _of_duration(value: timedelta) -> int:
-    """Return the attoseconds of a difference of times, of pandas too."""
+    """Return a difference of times, of Python or pandas, in attoseconds."""
     whole = 86400 * value.days + value.seconds
     fine = 1000 * value.microseconds + getattr(value, "nanoseconds", 0)
     return whole * ATTOSECONDS["s"] + fine * NANOSECOND
 
 
 def _of_date(value: date) -> int:
-    """Return the attoseconds since 1970 by the clock of a date or time, of pandas too."""
+    """Return the attoseconds since 1970 of a date or time, ignoring its time zone."""
     seconds, fine = 86400 * (value.toordinal() - DAY_OF_1970), 0
     if isinstance(value, datetime):
         seconds += 3600 * value.hour + 60 * value.minute + value.second
@@ -238,9 +239,10 @@ def _hashed(
     *,
     per_unit: int = 1,
 ) -> Hashes:
-    """Return the hashes of rows of units, (n, width), of which `lengths` are heeded, then hashed.
+    """Return the hashes of rows of units, (n, width).
 
-    A length counts values, of which a unit holds `per_unit`.
+    With `lengths`, only the first values of a row count, and the length is hashed too. A length
+    counts values, and a unit holds `per_unit` values.
     """
     h = _mix(np.full(len(units), kind, dtype=np.uint64))
     for k in range(units.shape[1]):
@@ -250,8 +252,8 @@ def _hashed(
 
 
 def _mix(z: Hashes) -> Hashes:
-    """The finaliser of SplitMix64 (Steele, Lea, Flood 2014), a bijection of 64-bit numbers."""
-    z = z + np.uint64(0x9E3779B97F4A7C15)  # modulo 2^64, as arrays of NumPy add
+    """Apply the finaliser of SplitMix64 (Steele, Lea, Flood 2014), a bijection of 64 bits."""
+    z = z + np.uint64(0x9E3779B97F4A7C15)  # NumPy's arrays add modulo 2^64
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(z ^ (z >> np.uint64(31)))
@@ -259,18 +261,19 @@ def _mix(z: Hashes) -> Hashes:
 
 @dataclass(frozen=True, eq=False)
 class IdSet:
-    """A set of hashes that grows by small steps: sorted runs, each at least twice the next.
+    """A set of hashes that can grow by small steps.
 
     Attributes
     ----------
-    runs : tuple of ndarray of uint64, sorted and without a hash in common
+    runs : tuple of ndarray of uint64
+        Sorted arrays without a common hash. Each is at least twice as long as the next.
     """
 
     runs: tuple[Hashes, ...] = ()
 
     @classmethod
     def of(cls, hashes: Hashes) -> IdSet:
-        """Return the set of hashes in any order."""
+        """Make a set from hashes in any order."""
         distinct = np.unique(hashes)
         return cls((distinct,) if len(distinct) else ())
 
@@ -278,7 +281,7 @@ class IdSet:
         return sum(map(len, self.runs))
 
     def contains(self, hashes: Hashes) -> NDArray[np.bool_]:
-        """Tell which hashes are in the set: O(log² n) each."""
+        """Tell which hashes are in the set, in O(log² n) time each."""
         found = np.zeros(len(hashes), dtype=bool)
         for run in self.runs:
             at = np.minimum(np.searchsorted(run, hashes), len(run) - 1)
@@ -286,7 +289,10 @@ class IdSet:
         return found
 
     def union(self, other: IdSet) -> IdSet:
-        """Return the union with a set that shares none: O(log n) for each hash over many steps."""
+        """Return the union with a set that shares no hash.
+
+        Over many steps this takes O(log n) time for each hash.
+        """
         runs: list[Hashes] = list(self.runs)
         for run in other.runs:
             runs.append(run)
@@ -307,14 +313,14 @@ class IdSet:
 
 @dataclass(frozen=True, eq=False)
 class QueryIds:
-    """The query ids that statistics have seen, and the check that none comes a second time.
+    """The query ids that statistics have seen, and the check that no id comes a second time.
 
     Attributes
     ----------
     hashes : IdSet or None
-        None: ids are not checked.
+        None if ids are not checked.
     first, last : object
-        The ids of the first and the last row that had one, which messages can name; else None.
+        The ids of the first and the last row with an id, for messages. None if there is none.
     """
 
     hashes: IdSet | None = None
@@ -322,12 +328,12 @@ class QueryIds:
     last: Any = None
 
     def of_rows(self, queries: Queries) -> QueryIds:
-        """Return the ids with those of more rows, which are an update; some have ids.
+        """Return the ids together with those of the rows of an update.
 
         Raises
         ------
         ValueError
-            If one has been seen.
+            If an id has been seen before.
         """
         ids = queries.ids
         if self.hashes is None or ids is None or len(ids) == 0:
@@ -345,12 +351,12 @@ class QueryIds:
         return self._with(QueryIds(IdSet.of(hashes[known]), first, last))
 
     def union(self, other: QueryIds) -> QueryIds:
-        """Return the ids of two shards; unchecked where one of them is.
+        """Return the ids of two shards. If one of them is unchecked, so is the result.
 
         Raises
         ------
         ValueError
-            If both have seen one.
+            If both shards have seen the same id.
         """
         if self.hashes is None or other.hashes is None:
             return QueryIds()
@@ -376,12 +382,13 @@ class QueryIds:
         ----------
         other : QueryIds
         n_queries : int
-            Of the statistics with these ids. One without an id may be any query of the others.
+            Number of queries of the statistics with these ids. A query without an id may be any
+            query of the others.
 
         Raises
         ------
         ValueError
-            If all queries have ids here, but the others have one that is not among them.
+            If all queries have ids here, but the others have an id that is not among them.
         """
         if self.hashes is None or other.hashes is None:
             return self
@@ -404,7 +411,7 @@ class QueryIds:
         )
 
     def _with(self, other: QueryIds) -> QueryIds:
-        """Return the union with ids that share none; unchecked where they are too many."""
+        """Return the union with ids that share none. If they are too many, they are unchecked."""
         assert self.hashes is not None and other.hashes is not None
         if len(self.hashes) + len(other.hashes) > MOST_IDS:
             return QueryIds()
@@ -414,13 +421,13 @@ class QueryIds:
 
 
 def _plain_ids(ids: NDArray[Any], positions: list[int]) -> list[Any]:
-    """Return some ids as Python's objects, but times as NumPy's, which else become integers."""
+    """Return some ids as Python objects. Times stay NumPy's, else they would become integers."""
     some = ids[positions]
     return list(some) if ids.dtype.kind in "mM" else some.tolist()
 
 
 def _those_among(ids: Sequence[Any], hashes: Hashes) -> list[Any]:
-    """Return those of some ids, or None in place of one, whose hash is among `hashes`."""
+    """Return those of the ids whose hash is among `hashes`. An entry of None is ignored."""
     objects = np.empty(len(ids), dtype=object)
     objects[:] = list(ids)
     own, known = hash_ids(objects)

@@ -1,4 +1,4 @@
-"""Queries: from ids or group sizes to one internal form, row order and offsets."""
+"""`Queries`: the rows of a data set grouped into queries, by ids or by group sizes."""
 
 from __future__ import annotations
 
@@ -27,24 +27,27 @@ __all__ = [
 
 CROSS_VALIDATION = "sklearn.model_selection"
 
-MANY_ROWS = 1000  # more of them are seldom meant to be one query
+# More rows than this are seldom meant to be one query, so there is a warning.
+MANY_ROWS = 1000
 _one_query_meant: ContextVar[bool] = ContextVar("one_query_meant", default=False)
 
 
 class MissingQueryWarning(UserWarning):
     """Query ids have not reached an estimator that compares rows within queries.
 
-    Issued by `fit` of a model of pairs within queries for more than 1,000 rows without `qid` and
-    `group`, which are then a single query, all of whose rows are compared; by `evaluate` for as
-    many, with a metric of result lists, such as NDCG and MAP; and where scikit-learn's
-    cross-validation has ids that it does not hand on: `QueryKFold` gets ``groups``, which the
-    estimator does not see, or `fit` gets ``qid`` and the scorer none.
+    The warning is issued in three cases:
+
+    - `fit` of a model of pairs within queries gets more than 1,000 rows without `qid` and `group`.
+      They are then a single query, and all of its rows are compared;
+    - `evaluate` gets as many rows without ids, with a metric of result lists, such as NDCG or MAP;
+    - scikit-learn's cross-validation has ids but does not pass them on. Either `QueryKFold` gets
+      ``groups``, which the estimator does not get, or `fit` gets ``qid`` and the scorer does not.
     """
 
 
 @contextmanager
 def one_query_meant() -> Iterator[None]:
-    """Let fits take rows without ids as one query without a `MissingQueryWarning`."""
+    """Within this context, rows without ids are one query without a `MissingQueryWarning`."""
     token = _one_query_meant.set(True)
     try:
         yield
@@ -53,15 +56,15 @@ def one_query_meant() -> Iterator[None]:
 
 
 def warn_of_missing_queries(caller: str, n_rows: int, what: str = "all compared") -> None:
-    """Warn where rows without ids and sizes are too many to be meant as one query.
+    """Warn if rows without ids and sizes are too many to be meant as one query.
 
     Parameters
     ----------
     caller : str
-        The function that got them.
+        The name of the function that got the rows.
     n_rows : int
     what : str
-        What the function makes of the rows of a query.
+        What the function does with the rows of a query, for the message.
     """
     if n_rows > MANY_ROWS and not _one_query_meant.get():
         warn_caller(
@@ -72,9 +75,10 @@ def warn_of_missing_queries(caller: str, n_rows: int, what: str = "all compared"
 
 
 def refuse_score_without_ids(estimator: Any) -> NoReturn:
-    """Raise the ValueError of a ranker that was fitted with ids and is scored without.
+    """Raise the ValueError for a ranker that was fitted with ids and is scored without.
 
-    scikit-learn's cross-validation makes NaN of it, so there a `MissingQueryWarning` says the same.
+    scikit-learn's cross-validation turns errors into NaN, so a `MissingQueryWarning` says the same
+    there.
     """
     message = (
         f"{type(estimator).__name__} was fitted with query ids, so score needs qid too. "
@@ -88,19 +92,19 @@ def refuse_score_without_ids(estimator: Any) -> NoReturn:
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """The rows of a data set, delimited into queries.
+    """The rows of a data set, grouped into queries.
 
-    Query q holds the rows ``order[offsets[q]:offsets[q + 1]]``, or ``offsets[q]:offsets[q + 1]``
-    where `order` is None, in the order in which the caller gave them. Queries stand in the order
-    of their first row.
+    Query q holds the rows ``order[offsets[q]:offsets[q + 1]]``, or ``offsets[q]:offsets[q + 1]`` if
+    `order` is None. Rows of a query keep the caller's order. Queries stand in the order of their
+    first rows.
 
     Attributes
     ----------
     offsets : ndarray of shape (n_queries + 1,), int64
     order : ndarray of shape (n_rows,), int64, or None
-        None where the rows of every query already stand together.
+        None if the rows of every query already stand together.
     ids : ndarray of shape (n_queries,) or None
-        The caller's ids; None where there were none (one query, or group sizes).
+        The caller's ids. None if there were none (one query, or group sizes).
     """
 
     offsets: NDArray[np.int64]
@@ -111,7 +115,7 @@ class Queries:
     def make(
         cls, n_rows: int, *, qid: ArrayLike | None = None, group: ArrayLike | None = None
     ) -> Queries:
-        """Delimit `n_rows` rows by ids or by sizes; by neither, they are one query.
+        """Group `n_rows` rows by ids or by sizes. With neither, they are one query.
 
         Parameters
         ----------
@@ -119,19 +123,20 @@ class Queries:
         qid : array-like of shape (n_rows,), any hashable dtype, or None
             Rows with equal ids form a query, wherever they stand.
         group : array-like of shape (n_queries,) of int ≥ 0, or None
-            Sizes of the queries, whose rows stand together.
+            Sizes of the queries, if the rows of each query stand together.
 
         Raises
         ------
         ValueError
-            If both are given; if an id is missing (None, NaN) or the lengths disagree; if a size
-            is negative or the sizes do not add up to `n_rows`.
+            If both are given, if an id is missing (None, NaN), if the lengths disagree, if a size
+            is negative, or if the sizes do not add up to `n_rows`.
         TypeError
             If an id is not hashable or a size is not an integer.
 
         Notes
         -----
-        O(n) where the rows of every query stand together; else a stable O(n log n) sort.
+        The time is O(n) if the rows of every query stand together. Otherwise rows are sorted by a
+        stable sort in O(n log n).
         """
         if qid is not None and group is not None:
             raise ValueError("qid and group say the same in two ways: give one of them")
@@ -168,31 +173,31 @@ class Queries:
 
     @property
     def n_queries(self) -> int:
-        """Number of queries, those without rows included."""
+        """The number of queries, including those without rows."""
         return len(self.offsets) - 1
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
+        """The number of rows."""
         return int(self.offsets[-1])
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
-        """Rows of every query, shape (n_queries,)."""
+        """The number of rows of every query, shape (n_queries,)."""
         return np.diff(self.offsets)
 
     @cached_property
     def n_filled(self) -> int:
-        """Number of queries that have rows."""
+        """The number of queries that have rows."""
         return int(np.count_nonzero(self.sizes))
 
     def rows(self, query: int) -> NDArray[np.int64] | slice:
-        """Return what selects the caller's rows of one query."""
+        """Return the slice or the numbers of the caller's rows of one query."""
         begin, end = int(self.offsets[query]), int(self.offsets[query + 1])
         return slice(begin, end) if self.order is None else self.order[begin:end]
 
     def index(self) -> NDArray[np.int64]:
-        """Return the number of the query of every row, in the caller's row order: (n_rows,)."""
+        """Return, for every row in the caller's order, the number of its query: (n_rows,)."""
         grouped = np.repeat(np.arange(self.n_queries), self.sizes)
         if self.order is None:
             return grouped
@@ -201,16 +206,17 @@ class Queries:
         return index
 
     def grouped(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return row-aligned `values` (n_rows, …) with the rows of every query together."""
+        """Return values of rows (n_rows, …), reordered so that rows of a query stand together."""
         return values if self.order is None else values[self.order]
 
     def per_query(self, values: ArrayLike, name: str) -> NDArray[np.float64]:
-        """Return the value of every query from row-aligned ones that are constant within it.
+        """Return the value of every query, given values of rows that are constant within queries.
 
         Raises
         ------
         ValueError
-            If two rows of a query differ, or the length or a value is wrong; names `name`.
+            If two rows of a query differ, or if the length or a value is wrong. The message has
+            `name`.
         """
         rows = check_weights(values, self.n_rows, name)
         grouped = self.grouped(rows)
@@ -229,17 +235,19 @@ class Queries:
         return out
 
     def name(self, query: int) -> str:
-        """Return how an error message calls a query: its id, or its number from 0."""
+        """Return the name of a query for error messages: its id, or its number from 0."""
         return f"#{query}" if self.ids is None else repr(_plain(self.ids[query]))
 
 
 def check_weights(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.float64]:
-    """Return `values` as float64 (n_rows,), each finite and ≥ 0; a scalar stands for every row.
+    """Return `values` as float64 (n_rows,), after checking that all are finite and ≥ 0.
+
+    A scalar stands for every row. Subnormal values become 0.
 
     Raises
     ------
     ValueError
-        If the shape or a value is wrong; names `name` and the row.
+        If the shape or a value is wrong. The message has `name` and the row.
     """
     weights: NDArray[np.float64] = real_array(values, name)
     if weights.ndim == 0:
@@ -259,7 +267,7 @@ def _plain(value: Any) -> Any:
 
 
 def as_ids(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
-    """Return `qid` as a 1-d array without missing ids, of objects where types are mixed."""
+    """Return `qid` as a 1-d array without missing ids; mixed types become an object array."""
     refuse_lossy(qid, "qid")
     if isinstance(qid, (list, tuple)):
         types = {type(value) for value in qid}
@@ -267,8 +275,8 @@ def as_ids(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
             _check_flat(qid, n_rows)
         ids = np.asarray(qid) if len(types) == 1 and types <= {int, float, bool} else np.empty(0)
         if len(ids) == 0 or (types == {int} and ids.dtype.kind not in "iu"):
-            # NumPy would make equal strings of [1, "1"] and ["a", "a\0"], equal floats of large
-            # integers, and a matrix of tuples.
+            # NumPy would turn [1, "1"] and ["a", "a\0"] into equal strings, large integers into
+            # equal floats, and tuples into a matrix.
             ids = np.empty(len(qid), dtype=object)
             ids[:] = qid
     else:
@@ -287,17 +295,17 @@ def as_ids(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
         return ids
     if missing.any():
         row = int(np.argmax(missing))
-        # NumPy makes a float NaN of pandas.NA in a column of integers.
+        # NumPy turns pandas.NA in a column of integers into a float NaN.
         found = getattr(getattr(qid, "dtype", None), "na_value", _plain(ids[row]))
         raise ValueError(f"qid must not be missing, got {found!r} in row {row}")
     return ids
 
 
 def _check_flat(qid: list[Any] | tuple[Any, ...], n_rows: int) -> None:
-    """Refuse a column or matrix of ids that came as lists, as one that came as an array."""
+    """Raise a ValueError for a column or matrix of ids that is given as nested lists."""
     try:
         shape = np.shape(qid)
-    except ValueError:  # ragged: one of them is named as not hashable
+    except ValueError:  # ragged lists: a later error says that one of them is not hashable
         return
     if len(shape) > 1:
         raise _wrong_shape(shape, n_rows)
@@ -308,7 +316,7 @@ def _wrong_shape(shape: tuple[int, ...], n_rows: int) -> ValueError:
 
 
 def _is_missing(value: Any) -> bool:
-    """Tell None, NaN, NaT and pandas.NA from ids."""
+    """Tell whether an id is None, NaN, NaT or pandas.NA."""
     if value is None:
         return True
     try:
@@ -318,7 +326,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _codes_of_objects(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Number hashable ids in the order of their first row; return (codes, distinct ids)."""
+    """Number hashable ids in the order of their first rows; return (numbers, distinct ids)."""
     try:
         numbers = {value: number for number, value in enumerate(dict.fromkeys(ids))}
     except TypeError:
