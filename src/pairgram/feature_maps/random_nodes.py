@@ -123,7 +123,7 @@ class RandomNodes(FeatureMap):
         return drawn
 
     def fit_checked(self, X: Any) -> Self:
-        """Draw the nodes; check the rows only if Python maps them, in blocks without row numbers."""
+        """Draw the nodes; check the rows if Python maps them, which it does without row numbers."""
         self.draw_for(X.shape[1])
         if not self.is_compiled:
             require_finite(X, "X")
