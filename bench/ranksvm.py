@@ -15,7 +15,7 @@ import argparse
 import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +173,10 @@ def feature_maps(threads: int, n_components: int = N_COMPONENTS) -> dict[str, An
 
 
 def table_kernel(options: Options) -> Iterator[str]:
-    """Map and training at m = 2,000, its parts, and every further C from the last solution."""
+    """Map and training at m = 2,000, its parts, and every further C from the last solution.
+
+    The parts of a fit have no public names.
+    """
     rows = make_rows()
     settings = SolverSettings("squared_hinge", "pairs", 1e-3, 100, None, options.threads)
     lines, further = [], []
@@ -188,8 +191,7 @@ def table_kernel(options: Options) -> Iterator[str]:
             ),
         }
         model = [way() for way in ways.values()][-1]
-        mapped = RankingData.make(rows.X, rows.y, qid=rows.qid)
-        mapped = RankingData(**{**vars(mapped), "feature_map": feature_map})
+        mapped = replace(RankingData.make(*rows[:2], qid=rows.qid), feature_map=feature_map)
         make = functools.partial(Training.make, mapped, settings, exact=False)
         ways["make"] = make
         ways["predict"] = functools.partial(model.predict, rows.X)

@@ -23,8 +23,9 @@ FLOORS = {
     "problem": 2,
     "linear_algebra": 2,
     "metrics": 2,
-    "letor": 2,
+    "datasets": 2,
     "support": 1,
+    "queries_and_pairs": 1,
 }
 
 

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 
 import pairgram as pg
 from pairgram.least_squares import conjugate_gradients
-from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
 from pairgram.problem.laplacian import apply_half_laplacian
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 
 RNG = np.random.default_rng(0)
 N = 48

@@ -32,8 +32,8 @@ from pairgram.least_squares import dual_gram
 from pairgram.least_squares.dual_gram import DualGram
 from pairgram.least_squares.gram import Pairgram
 from pairgram.least_squares.held_out import dual_rows, leave_out, leave_pair_out, row_regression
-from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 from problems import Problem, problems
 from reference_dual import (
     PAIRS,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import reference
 from pairgram import Pairgram, RankRLS
-from pairgram.preferences.pairs import PairSettings
 from pairgram.problem import data
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 from problems import problems
 
 PAIRS = ["kept", "dropped", "gain", "absdiff", None]

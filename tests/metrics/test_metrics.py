@@ -21,7 +21,7 @@ import reference_metrics as reference
 from pairgram._support.arrays import real_array
 from pairgram.metrics import CONVENTIONS, Metric, evaluate, get_metric, make_scorer, metric_names
 from pairgram.metrics.options import FAMILIES
-from pairgram.preferences.queries import MissingQueryWarning, Queries
+from pairgram.queries_and_pairs.queries import MissingQueryWarning, Queries
 
 TOP = ("dcg", "ndcg", "mean_ndcg", "map", "p", "recall", "mrr", "err")
 VALUES = ("pearson", "msd", "m1d")  # of scores, not their order

@@ -10,7 +10,7 @@ from pairgram import Pairgram, QueryKFold, RankRLSCV, kernel_matrix
 from pairgram.least_squares.dual_gram import DualGram
 from pairgram.least_squares.held_out.dual_folds import fold_scores, is_from_decomposition
 from pairgram.least_squares.held_out.leave_out import split_scores
-from pairgram.preferences.pairs import PairSettings
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 from problems import Problem, problems
 from reference_dual import PAIRS, WEIGHTINGS, assert_scores, data_of, explicit, refits
 

@@ -11,8 +11,8 @@ from pairgram.least_squares.dual_gram import DualGram
 from pairgram.least_squares.gram import Pairgram
 from pairgram.least_squares.held_out.leave_pair_out import _HeldOut
 from pairgram.least_squares.held_out.row_regression import RowRegression
-from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 
 WEIGHTINGS = ["pairs", "documents", "queries"]
 WEIGHTS = {

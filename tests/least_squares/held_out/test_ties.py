@@ -26,9 +26,9 @@ from pairgram.feature_maps.kernel_map import KernelMap
 from pairgram.least_squares.formulation import Coordinates
 from pairgram.least_squares.held_out.leave_out import leave_query_out
 from pairgram.least_squares.held_out.ties import PathTies
-from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
 from pairgram.problem.equal_rows import first_equal_rows
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 from reference import laplacian
 
 ALPHAS = (100.0, 1.0, 0.01)

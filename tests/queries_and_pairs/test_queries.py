@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairgram.preferences.queries import Queries
+from pairgram.queries_and_pairs.queries import Queries
 
 IDS = {
     "int": [7, 7, -1, 7, 3, -1],
