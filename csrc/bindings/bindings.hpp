@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "feature_maps/node_map.hpp"
+#include "queries_and_pairs/query_rows.hpp"
 #include "support/interrupt.hpp"
-#include "support/query_rows.hpp"
 
 namespace pairgram {
 

@@ -1,5 +1,5 @@
 // LETOR files: the parser classes and format_letor.
-#include "letor/letor.hpp"
+#include "datasets/letor.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bindings/bindings.hpp"
-#include "letor/text.hpp"
+#include "datasets/letor_text.hpp"
 
 namespace pairgram {
 

@@ -9,9 +9,9 @@
 #include <numeric>
 #include <type_traits>
 
+#include "queries_and_pairs/query_rows.hpp"
 #include "support/buffer.hpp"
 #include "support/interrupt.hpp"
-#include "support/query_rows.hpp"
 #include "support/simd.hpp"
 
 namespace pairgram {

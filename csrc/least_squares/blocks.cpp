@@ -6,8 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "queries_and_pairs/query_rows.hpp"
 #include "support/buffer.hpp"
-#include "support/query_rows.hpp"
 
 namespace pairgram {
 

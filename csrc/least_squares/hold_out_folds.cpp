@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "linear_algebra/blas.hpp"
+#include "queries_and_pairs/query_rows.hpp"
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
-#include "support/query_rows.hpp"
 #include "support/simd.hpp"
 
 namespace pairgram {

@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "linear_algebra/blas.hpp"
+#include "queries_and_pairs/query_rows.hpp"
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
-#include "support/query_rows.hpp"
 #include "support/simd.hpp"
 
 namespace pairgram {

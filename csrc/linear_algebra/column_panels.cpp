@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "queries_and_pairs/query_rows.hpp"
 #include "support/interrupt.hpp"
-#include "support/query_rows.hpp"
 #include "support/simd.hpp"
 
 namespace pairgram {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "queries_and_pairs/query_rows.hpp"
 #include "support/buffer.hpp"
-#include "support/query_rows.hpp"
 #include "support/simd.hpp"
 
 namespace pairgram {

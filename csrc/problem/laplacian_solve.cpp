@@ -4,9 +4,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "queries_and_pairs/query_rows.hpp"
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
-#include "support/query_rows.hpp"
 #include "support/simd.hpp"
 
 namespace pairgram {

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "support/query_rows.hpp"
+#include "queries_and_pairs/query_rows.hpp"
 
 namespace pairgram {
 

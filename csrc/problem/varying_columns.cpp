@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "queries_and_pairs/query_rows.hpp"
 #include "support/buffer.hpp"
 #include "support/interrupt.hpp"
-#include "support/query_rows.hpp"
 
 namespace pairgram {
 

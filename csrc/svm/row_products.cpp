@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "queries_and_pairs/query_rows.hpp"
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
-#include "support/query_rows.hpp"
 #include "support/simd.hpp"
 
 namespace pairgram {

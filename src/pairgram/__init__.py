@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from pairgram.least_squares.rank_rls import RankRLS, RankRLSCV
     from pairgram.metrics import Metric, evaluate, get_metric, make_scorer, metric_names
     from pairgram.model_selection.splits import QueryKFold
-    from pairgram.preferences.queries import MissingQueryWarning
+    from pairgram.queries_and_pairs.queries import MissingQueryWarning
     from pairgram.rankers.load import load_model
     from pairgram.svm.rank_svm import RankSVM
     from pairgram.svm.rank_svm_cv import RankSVMCV
@@ -108,7 +108,7 @@ _NAMES = {
     "model_selection.splits": ("QueryKFold",),
     "feature_maps.nystroem": ("Nystroem",),
     "least_squares.presets": ("LSSVR", "MPRank"),
-    "preferences.queries": ("MissingQueryWarning",),
+    "queries_and_pairs.queries": ("MissingQueryWarning",),
     "feature_maps.random_fourier": ("RandomFourier",),
     "feature_maps.random_nodes": ("RandomNodes",),
     "svm.rank_svm": ("RankSVM",),

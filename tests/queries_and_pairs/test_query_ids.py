@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from pairgram import Pairgram
-from pairgram.queries_and_pairs import id_set
+from pairgram.queries_and_pairs import query_ids
 from pairgram.queries_and_pairs.query_ids import IdSet, hash_ids
 
 X, Y = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12.0)
@@ -114,7 +114,7 @@ def test_ids_need_not_be_checked():
 
 
 def test_too_many_ids_are_forgotten(monkeypatch):
-    monkeypatch.setattr(id_set, "MOST_IDS", 5)
+    monkeypatch.setattr(query_ids, "MOST_IDS", 5)
     stream = of([1, 2, 3])
     stream.update(X[:2], Y[:2], qid=[4, 5])
     assert stream.ids == "check"

@@ -69,7 +69,7 @@ def train(
       pairgram train train.txt -o model.safetensors --model rank-fourier --gamma 2^-9:2^0:3
     """
     from pairgram.datasets.letor_folds import padded
-    from pairgram.preferences.queries import one_query_meant
+    from pairgram.queries_and_pairs.queries import one_query_meant
 
     opt.check_one_stdin(FILE=file, **{"--valid": valid})
     opt.check_output(output, input=file, validation=valid)
@@ -163,7 +163,7 @@ def cv(
       pairgram cv train.txt --alphas 2^-5:2^10 --metric map --convention letor
       pairgram cv train.txt --pairs gain --json | jq .best
     """
-    from pairgram.preferences.queries import one_query_meant
+    from pairgram.queries_and_pairs.queries import one_query_meant
 
     entry = get_model(model, settings)
     search = entry.search(settings, opt.choice_metric(metric, convention, entry.metric))

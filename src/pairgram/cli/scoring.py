@@ -121,7 +121,7 @@ def evaluate(
       pairgram evaluate test.txt --model model.safetensors --json | jq .metrics.map
     """
     from pairgram import metrics
-    from pairgram.preferences.queries import one_query_meant
+    from pairgram.queries_and_pairs.queries import one_query_meant
 
     if (scores is None) == (model is None):
         raise ValueError("evaluate needs --scores or --model, one of them")

@@ -1,6 +1,6 @@
 """Ranking data: LETOR (SVMlight) files, LETOR's five folds, and synthetic data.
 
-This folder may import `preferences` and `_support`.
+This folder may import `queries_and_pairs` and `_support`.
 """
 
 from pairgram.datasets.letor_dump import dump_letor

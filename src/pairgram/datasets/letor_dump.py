@@ -18,7 +18,7 @@ from pairgram import _core
 from pairgram._support.arrays import real_array
 from pairgram._support.files import replacing
 from pairgram._support.sparse_input import checked_sparse
-from pairgram.preferences.queries import as_ids
+from pairgram.queries_and_pairs.queries import as_ids
 
 __all__ = ["dump_letor"]
 

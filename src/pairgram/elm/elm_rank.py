@@ -25,8 +25,8 @@ from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
 from pairgram.model_selection.results import column_of, search_results
 from pairgram.model_selection.splits import default_cv
-from pairgram.preferences.pairs import Pairs, PairSettings
 from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.pair_weights import Pairs, PairSettings
 from pairgram.rankers.base import LinearRanker
 
 __all__ = ["ELMRank", "ELMRankCV"]

@@ -15,8 +15,8 @@ from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram.feature_maps.base import linear_nodes, node_map_of
 from pairgram.feature_maps.linear_nodes import LinearNodes
 from pairgram.least_squares.sparse_gram import sparse_gram, worth_densifying
-from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 
 __all__ = ["NOISE", "SMALLEST_SQUARES", "clear_noise", "mean_of", "sums_of"]
 

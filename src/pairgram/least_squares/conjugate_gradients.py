@@ -14,9 +14,9 @@ from pairgram._support.types import Vector
 from pairgram.least_squares.accumulate import NOISE, SMALLEST_SQUARES
 from pairgram.least_squares.ridge_path import scale_factors
 from pairgram.least_squares.sparse_gram import SparseGram
-from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
 from pairgram.problem.laplacian import apply_half_laplacian
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 
 __all__ = ["SparseSystem", "worth_iterating"]
 

@@ -15,9 +15,9 @@ from pairgram._support.types import Rows, Vector
 from pairgram.feature_maps.base import FeatureMap
 from pairgram.kernels.matrix import alternatives
 from pairgram.least_squares.ridge_path import RidgePath, blas_guard, solve_definite
-from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
 from pairgram.problem.laplacian import apply_half_laplacian, without_features
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 
 __all__ = ["DualGram", "bytes_per_square", "is_made", "require_memory"]
 

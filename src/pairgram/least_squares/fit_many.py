@@ -23,7 +23,7 @@ from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Vector
 from pairgram.least_squares.scheduler import Steps, run_all
 from pairgram.least_squares.small_problems import SmallProblem
-from pairgram.preferences.queries import Queries, one_query_meant
+from pairgram.queries_and_pairs.queries import Queries, one_query_meant
 
 __all__ = ["BatchFit", "fit_many"]
 

@@ -23,9 +23,9 @@ from pairgram.feature_maps.known import describe_map, restore_map, same_map
 from pairgram.least_squares.accumulate import NOISE, SMALLEST_SQUARES, clear_noise, mean_of, sums_of
 from pairgram.least_squares.ridge_path import RidgePath, scale_factors, solve_ridge
 from pairgram.model_files.read_write import read_file, write_file
-from pairgram.preferences.id_set import IdSet, QueryIds
-from pairgram.preferences.pairs import Pairs, PairSettings
 from pairgram.problem.data import RankingData, names_of
+from pairgram.queries_and_pairs.pair_weights import Pairs, PairSettings
+from pairgram.queries_and_pairs.query_ids import IdSet, QueryIds
 
 __all__ = ["Pairgram"]
 
@@ -99,10 +99,11 @@ class Pairgram:
     is refused. With ``scope="global"``, or if `n_varying` is not known, a share below 1e-13 counts
     as 0.
 
-    Ids are remembered as 64-bit hashes (`preferences.id_set.hash_ids`). A hash depends only on the
-    type and the value of an id: equal whole numbers have the same hash in every integer type and
-    in every process. Ids of types other than numbers, text, bytes, times, UUID and tuples of these
-    are not checked. The probability that two of a million different ids share a hash is 3e-8.
+    Ids are remembered as 64-bit hashes (`queries_and_pairs.query_ids.hash_ids`). A hash depends
+    only on the type and the value of an id: equal whole numbers have the same hash in every
+    integer type and in every process. Ids of types other than numbers, text, bytes, times, UUID
+    and tuples of these are not checked. The probability that two of a million different ids
+    share a hash is 3e-8.
 
     References
     ----------

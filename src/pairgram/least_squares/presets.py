@@ -14,9 +14,9 @@ from pairgram._support.checks import check_C
 from pairgram._support.words import Form
 from pairgram.kernels.settings import Kernel
 from pairgram.least_squares.ridge_ranker import RidgeRanker
-from pairgram.preferences.pairs import PairSettings
-from pairgram.preferences.queries import check_weights
 from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.pair_weights import PairSettings
+from pairgram.queries_and_pairs.queries import check_weights
 
 __all__ = ["LSSVR", "MPRank"]
 

@@ -18,7 +18,7 @@ from pairgram.least_squares.gram import Pairgram
 from pairgram.least_squares.ridge_ranker import RidgeRanker, RidgeSearch
 from pairgram.metrics import Metric
 from pairgram.model_selection.results import as_list
-from pairgram.preferences.pairs import Pairs, PairSettings
+from pairgram.queries_and_pairs.pair_weights import Pairs, PairSettings
 
 __all__ = ["RankRLS", "RankRLSCV"]
 

@@ -27,8 +27,8 @@ from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
 from pairgram.model_selection.results import as_list, column_of, search_results
 from pairgram.model_selection.splits import default_cv
-from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.rankers.base import LinearRanker
 
 __all__ = ["RidgeRanker", "RidgeSearch"]

@@ -24,8 +24,8 @@ from pairgram.least_squares.ridge_path import RidgePath, blas_guard
 from pairgram.least_squares.small_problems import SmallProblem, decompose, hold_out
 from pairgram.least_squares.statistics import Statistics
 from pairgram.model_selection.splits import Splits
-from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 
 __all__ = ["Fitted", "Grid", "HoldOut", "Request", "Solve", "Steps", "Whole", "run", "run_all"]
 

@@ -16,9 +16,9 @@ from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Rows, Vector
 from pairgram.feature_maps.base import is_compiled, linear_nodes, node_map_of
 from pairgram.least_squares.ridge_path import SINGLE_THREADED_ORDER, RidgePath
-from pairgram.preferences.pairs import PairSettings
-from pairgram.preferences.queries import Queries
 from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.pair_weights import PairSettings
+from pairgram.queries_and_pairs.queries import Queries
 
 __all__ = ["SmallProblem", "decompose", "hold_out"]
 

@@ -15,8 +15,8 @@ from pairgram import _core
 from pairgram._support import memory
 from pairgram._support.blocks import blocks
 from pairgram._support.threads import single_threaded_blas
-from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import DENSE_BLOCK_BYTES, RankingData
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 
 __all__ = ["SparseGram", "sparse_gram", "worth_densifying"]
 

@@ -6,8 +6,8 @@ from typing import Protocol
 
 from pairgram._support.types import Rows, Vector
 from pairgram.least_squares.ridge_path import RidgePath
-from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 
 __all__ = ["Statistics"]
 

@@ -24,7 +24,7 @@ from pairgram.metrics.options import (
     unknown_name,
 )
 from pairgram.metrics.scorer import RankingScorer
-from pairgram.preferences.queries import warn_of_missing_queries
+from pairgram.queries_and_pairs.queries import warn_of_missing_queries
 
 __all__ = ["CONVENTIONS", "Metric", "evaluate", "get_metric", "make_scorer", "metric_names"]
 

@@ -24,7 +24,7 @@ from pairgram.metrics.options import (
     check_option,
     unknown_name,
 )
-from pairgram.preferences.queries import Queries, check_weights
+from pairgram.queries_and_pairs.queries import Queries, check_weights
 
 __all__ = ["Metric", "evaluate_metrics"]
 

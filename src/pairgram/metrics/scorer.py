@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from pairgram.metrics.metric import Metric
-from pairgram.preferences.queries import refuse_score_without_ids
+from pairgram.queries_and_pairs.queries import refuse_score_without_ids
 
 __all__ = ["RankingScorer"]
 

@@ -1,4 +1,4 @@
 """Model files: their format, and what each kind of file must hold.
 
-This folder may import `feature_maps`, `kernels`, `preferences` and `_support`.
+This folder may import `feature_maps`, `kernels`, `queries_and_pairs` and `_support`.
 """

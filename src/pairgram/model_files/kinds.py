@@ -30,7 +30,7 @@ from pairgram.model_files.schema import (
     optional,
     require,
 )
-from pairgram.preferences.pairs import OMEGAS
+from pairgram.queries_and_pairs.pair_weights import OMEGAS
 
 __all__ = ["MAPS", "MODELS", "STATISTICS", "Kind", "check_contents"]
 

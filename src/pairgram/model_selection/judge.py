@@ -14,9 +14,9 @@ from pairgram.metrics import Metric, get_metric
 from pairgram.metrics.metric import check_labels
 from pairgram.metrics.scorer import RankingScorer
 from pairgram.model_selection.splits import Splits, make_splits
-from pairgram.preferences.queries import Queries
 from pairgram.problem.data import RankingData
 from pairgram.problem.equal_rows import first_equal_rows
+from pairgram.queries_and_pairs.queries import Queries
 
 __all__ = ["Judge", "Judged", "choose", "join_judged", "metric_of"]
 

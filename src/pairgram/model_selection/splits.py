@@ -17,8 +17,8 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from pairgram._support.checks import called_by, warn_caller
 from pairgram._support.types import Rows
-from pairgram.preferences.queries import CROSS_VALIDATION, MissingQueryWarning, Queries
 from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.queries import CROSS_VALIDATION, MissingQueryWarning, Queries
 
 __all__ = ["QueryKFold", "Splits", "default_cv", "make_splits"]
 

@@ -31,8 +31,8 @@ from pairgram.feature_maps.base import (
     output_dtype,
     scores_of_rows,
 )
-from pairgram.preferences.pairs import PairSettings
-from pairgram.preferences.queries import Queries, check_weights
+from pairgram.queries_and_pairs.pair_weights import PairSettings
+from pairgram.queries_and_pairs.queries import Queries, check_weights
 
 __all__ = ["Block", "RankingData", "names_of", "require_finite_features"]
 

@@ -20,8 +20,8 @@ from pairgram.feature_maps.base import is_known, set_threads
 from pairgram.feature_maps.known import describe_map
 from pairgram.metrics import get_metric
 from pairgram.model_files.read_write import write_file
-from pairgram.preferences.queries import refuse_score_without_ids, warn_of_missing_queries
 from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.queries import refuse_score_without_ids, warn_of_missing_queries
 from pairgram.rankers.row_scores import checked_rows, scores_of
 
 __all__ = ["LinearRanker"]

@@ -20,8 +20,8 @@ from pairgram._support.words import Loss, Weighting
 from pairgram.feature_maps.known import same_map
 from pairgram.least_squares.accumulate import SMALLEST_SQUARES
 from pairgram.least_squares.gram import Pairgram
-from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.rankers.base import LinearRanker
 from pairgram.svm.feature_rows import (
     FeatureRows,

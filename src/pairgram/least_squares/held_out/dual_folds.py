@@ -12,8 +12,8 @@ from pairgram._support.types import Rows, Vector
 from pairgram.least_squares.held_out.dual_rows import fold_offsets, scores_without_folds
 from pairgram.least_squares.held_out.row_regression import RowRegression, blocks_of_rows
 from pairgram.least_squares.ridge_path import RidgePath
-from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 
 __all__ = ["fold_scores", "is_from_decomposition", "leave_out_of_all_rows"]
 

@@ -17,8 +17,8 @@ from pairgram.least_squares.held_out.dual_rows import scores_without_folds
 from pairgram.least_squares.held_out.row_regression import RowRegression
 from pairgram.least_squares.ridge_path import RidgePath
 from pairgram.least_squares.statistics import Statistics
-from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 
 __all__ = [
     "flops_of_refits",

@@ -25,9 +25,9 @@ from pairgram.least_squares.ridge_path import RidgePath
 from pairgram.least_squares.statistics import Statistics
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judged, metric_of
-from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
 from pairgram.problem.equal_rows import first_equal_rows
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 
 __all__ = ["LEAVE_PAIR_OUT", "LeavePairOut"]
 

@@ -12,9 +12,9 @@ import scipy.sparse
 from pairgram._support.blocks import blocks
 from pairgram._support.types import Rows, Vector
 from pairgram.least_squares.ridge_path import RidgePath
-from pairgram.preferences.pairs import PairSettings
-from pairgram.preferences.queries import Queries
 from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.pair_weights import PairSettings
+from pairgram.queries_and_pairs.queries import Queries
 
 __all__ = ["SMALLEST_PIVOT", "RowRegression", "blocks_of_rows", "factors_without", "in_one_query"]
 

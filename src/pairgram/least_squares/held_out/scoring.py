@@ -21,8 +21,8 @@ from pairgram.least_squares.statistics import Statistics
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged
 from pairgram.model_selection.splits import Splits
-from pairgram.preferences.pairs import PairSettings
 from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 
 __all__ = ["HeldOut", "HeldOutRows", "is_cheap"]
 

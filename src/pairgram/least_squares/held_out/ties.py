@@ -10,9 +10,9 @@ from pairgram import _core
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Vector
 from pairgram.least_squares.ridge_path import RidgePath
-from pairgram.preferences.pairs import PairSettings
-from pairgram.preferences.queries import Queries
 from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.pair_weights import PairSettings
+from pairgram.queries_and_pairs.queries import Queries
 
 __all__ = [
     "PathTies",

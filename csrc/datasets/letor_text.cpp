@@ -1,6 +1,6 @@
-#include "letor/text.hpp"
+#include "datasets/letor_text.hpp"
 
-#include "letor/decimal.hpp"
+#include "datasets/decimal.hpp"
 
 namespace pairgram {
 

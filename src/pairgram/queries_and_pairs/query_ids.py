@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram.preferences.queries import Queries
+from pairgram.queries_and_pairs.queries import Queries
 
 __all__ = ["IdSet", "QueryIds", "hash_ids"]
 

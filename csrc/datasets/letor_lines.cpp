@@ -1,4 +1,4 @@
-#include "letor/lines.hpp"
+#include "datasets/letor_lines.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -6,8 +6,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "letor/decimal.hpp"
-#include "letor/text.hpp"
+#include "datasets/decimal.hpp"
+#include "datasets/letor_text.hpp"
 
 namespace pairgram {
 

@@ -1,4 +1,4 @@
-#include "support/query_rows.hpp"
+#include "queries_and_pairs/query_rows.hpp"
 
 #include <algorithm>
 #include <stdexcept>

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "letor/letor.hpp"
+#include "datasets/letor.hpp"
 #include "support/parallel.hpp"
 
 namespace pairgram {

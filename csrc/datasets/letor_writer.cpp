@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "letor/letor.hpp"
+#include "datasets/letor.hpp"
 
 namespace pairgram {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "letor/lines.hpp"
+#include "datasets/letor_lines.hpp"
 #include "support/growing_array.hpp"
 
 namespace pairgram {
