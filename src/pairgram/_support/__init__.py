@@ -1,5 +1,5 @@
-"""What every room needs and no field of study owns: checks of arguments, arrays and files,
-memory, threads, and fits that are whole or not at all.
+"""What every other folder needs: checks of arguments and arrays, files, memory, threads, and fits
+that leave an estimator unchanged if they fail.
 
-Imports the compiled code (`_core`) and nothing else of this package.
+This folder may import the compiled code (`_core`) and nothing else of this package.
 """

@@ -1,4 +1,4 @@
-"""Numbers from callers as arrays that the kernels take."""
+"""Convert numbers from callers to arrays for compiled code."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from pairgram._support.types import Vector
 
 __all__ = ["column_names", "naming_columns", "readable", "real_array", "refuse_lossy"]
 
-_COMPLEX = "Complex data not supported"  # in the words of scikit-learn
+_COMPLEX = "Complex data not supported"  # scikit-learn uses these words
 
 
 def readable(X: Any, name: str) -> Any:
-    """Return rows that scikit-learn may read, before it does.
+    """Check rows before scikit-learn reads them, and return them in a form that it can read.
 
     Parameters
     ----------
     X : array-like, frame or sparse matrix
     name : str
-        What the error message calls it.
+        The name of X in error messages.
 
     Raises
     ------
     ValueError
-        If a sparse matrix is not sound (see `checked_sparse`), an array is masked, or complex.
+        If a sparse matrix is not sound (see `checked_sparse`), or if an array is masked or complex.
     """
     if scipy.sparse.issparse(X):
         X = checked_sparse(X, name)
-    elif _is_record_batch(X):  # which scikit-learn knows as a table alone
+    elif _is_record_batch(X):  # scikit-learn can read it only as a table
         import pyarrow
 
         return pyarrow.Table.from_batches([X])
@@ -43,10 +43,10 @@ def readable(X: Any, name: str) -> Any:
 
 
 def refuse_lossy(values: Any, name: str) -> None:
-    """Raise a ValueError where a conversion to real numbers would lose something in silence.
+    """Raise a ValueError if a conversion to real numbers would silently lose something.
 
-    That is the mask of a masked array, where an entry is masked, and the imaginary parts of complex
-    numbers, in an array or a flat list.
+    This is so for a masked array with a masked entry, and for complex numbers in an array or a flat
+    list.
     """
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         at = np.argwhere(np.ma.getmaskarray(values))[0]
@@ -65,7 +65,7 @@ def refuse_lossy(values: Any, name: str) -> None:
 
 @contextmanager
 def naming_columns(X: Any, name: str) -> Iterator[None]:
-    """Make an error that says what is wrong with a frame's column say which column it is."""
+    """Within this context, an error about the data of a frame also names the wrong column."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -75,7 +75,7 @@ def naming_columns(X: Any, name: str) -> Iterator[None]:
 
 
 def _wrong_column(X: Any, name: str) -> str | None:
-    """Say which column of a frame cannot be numbers, or which value of a matrix is complex."""
+    """Return a message about a column of a frame that is not numbers, or a list with complex."""
     names = column_names(X)
     if names is None:
         complex_list = isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind == "c"
@@ -88,7 +88,7 @@ def _wrong_column(X: Any, name: str) -> str | None:
 
 
 def _wrong_value(column: NDArray[Any]) -> str | None:
-    """Say what of a column is no number; numbers as text are some, as to scikit-learn."""
+    """Describe what in a column is not a number. As in scikit-learn, numbers may be text."""
     if column.dtype.kind in "biuf":
         return None
     if column.dtype.kind not in "OSTU":
@@ -107,27 +107,28 @@ def _is_record_batch(X: Any) -> bool:
 
 
 def column_names(X: Any) -> list[Any] | None:
-    """Return the column names of a frame, a pyarrow table included; None where X is none."""
-    names = getattr(X, "column_names", None)  # pyarrow's columns are arrays
+    """Return the column names of a frame or a pyarrow table, or None for anything else."""
+    names = getattr(X, "column_names", None)  # the attribute `columns` of pyarrow holds arrays
     names = getattr(X, "columns", None) if names is None else names
     return None if names is None else list(names)
 
 
 def real_array(values: ArrayLike, name: str, *, keep_float32: bool = False) -> NDArray[Any]:
-    """Return real numbers as a C-contiguous, aligned, native float64 array, copied if need be.
+    """Return real numbers as a C-contiguous, aligned, native float64 array; copy only if needed.
 
     Parameters
     ----------
-    values : array-like of bool, integers, floats, or objects that are such
+    values : array-like of bool, integers, floats, or objects of these types
     name : str
-        What the error message calls them.
+        The name of the values in error messages.
     keep_float32 : bool
-        float32 of either byte order stays float32.
+        Whether float32, of either byte order, stays float32.
 
     Raises
     ------
     ValueError
-        If they are anything else: masked, complex, text and None (it names the row), times, ragged.
+        If they are anything else: masked, complex, text or None (the message names the row), times,
+        or ragged.
     """
     refuse_lossy(values, name)
     try:
@@ -135,7 +136,7 @@ def real_array(values: ArrayLike, name: str, *, keep_float32: bool = False) -> N
         if array.dtype.kind not in "biufO":
             raise ValueError(f"got {array.dtype}")
         if array.dtype.kind == "O" and any(map(_is_no_number, array.flat)):
-            raise ValueError("got text or None")  # which NumPy would convert
+            raise ValueError("got text or None")  # NumPy would convert them
         is_float32 = array.dtype.kind == "f" and array.dtype.itemsize == 4
         dtype = np.float32 if keep_float32 and is_float32 else np.float64
         return np.require(array, dtype, requirements=("C", "A"))
@@ -148,7 +149,7 @@ def _is_no_number(value: Any) -> bool:
 
 
 def _wrong_entry(values: Any) -> str | None:
-    """Tell which entry of a vector is text or None, as an error message does; None otherwise."""
+    """Return a message about the first entry of a vector that is text or None, if there is one."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         return None
     if getattr(values, "ndim", 1) != 1:  # a frame iterates over its column names
@@ -161,20 +162,20 @@ def _wrong_entry(values: Any) -> str | None:
 
 
 def check_alphas(alphas: ArrayLike, name: str = "alphas", *, zero: bool = False) -> Vector:
-    """Return `alphas` as a float64 vector in the caller's order, each finite and > 0.
+    """Return `alphas` as a float64 vector in the caller's order; each must be finite and > 0.
 
     Parameters
     ----------
     alphas : array-like of shape (n_alphas,)
     name : str, default="alphas"
-        What the error message calls them.
+        The name of the values in error messages.
     zero : bool, default=False
-        Whether 0 is taken too.
+        Whether 0 is allowed too.
 
     Raises
     ------
     ValueError
-        If it is empty, not one-dimensional, or holds a value that is not as described.
+        If there is no value, the array is not one-dimensional, or a value is not as described.
     """
     values: Vector = real_array(alphas, name)
     if values.ndim != 1 or values.size == 0:

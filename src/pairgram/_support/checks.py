@@ -1,4 +1,4 @@
-"""Checks: a ValueError names the parameter or array, what was found and what is wanted."""
+"""Checks of arguments: a ValueError names the argument, what was found, and what is wanted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ __all__ = [
     "warn_caller",
 ]
 
-_COLUMN = "not_finite_column"  # an attribute of errors, for who knows the column's name
+# Errors of `require_finite` have this attribute, so that a caller can add the column's name.
+_COLUMN = "not_finite_column"
 
 
 def check_flag(name: str, value: Any) -> None:
@@ -34,7 +35,7 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def check_size(name: str, value: Any, low: int = 1, high: int | None = None) -> int:
-    """Return `value` as an int; a ValueError unless it is an integer ≥ `low`, and ≤ `high`."""
+    """Return `value` as an int; it must be an integer ≥ `low`, and ≤ `high` if that is given."""
     integer = isinstance(value, Integral) and not isinstance(value, bool)
     if not integer or value < low or (high is not None and value > high):
         wanted = f">= {low}" if high is None else f"from {low} to {high}"
@@ -43,7 +44,7 @@ def check_size(name: str, value: Any, low: int = 1, high: int | None = None) -> 
 
 
 def check_positive(name: str, value: Any) -> float:
-    """Return `value` as a float; a ValueError unless it is a finite number > 0."""
+    """Return `value` as a float; it must be a finite number > 0."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not (number and 0 < float(value) < np.inf):
         raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
@@ -51,9 +52,9 @@ def check_positive(name: str, value: Any) -> float:
 
 
 def check_text(name: str, value: Any, choices: Iterable[str], others: str = "") -> str:
-    """Return `value`; a ValueError unless it is one of `choices`.
+    """Return `value`; it must be one of `choices`.
 
-    `others` says what else the caller takes, and has looked for.
+    `others` describes further values that the caller accepts and has already checked for.
     """
     known = tuple(choices)
     if not (isinstance(value, str) and value in known):
@@ -63,15 +64,15 @@ def check_text(name: str, value: Any, choices: Iterable[str], others: str = "") 
 
 
 def check_at_least_zero(name: str, value: Any) -> float:
-    """Return `value` as a float; a ValueError unless it is a finite number ≥ 0."""
+    """Return `value` as a float; it must be a finite number ≥ 0."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not (number and 0 <= float(value) < np.inf):
         raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
     return float(value)
 
 
-class naming_not_finite:  # a context that takes less time to enter than one of a generator
-    """Let an error of `require_finite` say what the column is called too, where it has a name."""
+class naming_not_finite:  # entering a class takes less time than entering a generator
+    """Within this context, an error of `require_finite` also gives the name of the column."""
 
     def __init__(self, names: Sequence[Any] | None) -> None:
         self._names = names
@@ -91,9 +92,9 @@ class naming_not_finite:  # a context that takes less time to enter than one of 
 
 
 def require_finite(X: Any, name: str, *, with_row: bool = True) -> None:
-    """Raise a ValueError that names the row and column where a dense or CSR matrix is not finite.
+    """Raise a ValueError if a dense or CSR matrix is not finite; it names the row and the column.
 
-    One pass over X where all is well.
+    If all values are finite, X is read once.
     """
     if (found := first_not_finite(X)) is not None:
         what, row, column = found
@@ -104,7 +105,7 @@ def require_finite(X: Any, name: str, *, with_row: bool = True) -> None:
 
 
 def first_not_finite(X: Any) -> tuple[str, int, int] | None:
-    """Return ("NaN" or "infinity", row, column) of the first such value; None if there is none."""
+    """Return ("NaN" or "infinity", row, column) for the first such value, or None."""
     sparse = scipy.sparse.issparse(X)
     values = X.data if sparse else X
     with np.errstate(over="ignore", invalid="ignore"):
@@ -119,7 +120,7 @@ def first_not_finite(X: Any) -> tuple[str, int, int] | None:
 
 
 def called_by(package: str) -> bool:
-    """Tell whether a module of some package is among the callers."""
+    """Tell whether a module of a package is among the callers."""
     frame = sys._getframe(1)
     while frame is not None:
         if f"{frame.f_globals.get('__name__', '')}.".startswith(f"{package}."):
@@ -145,7 +146,7 @@ def check_alpha(alpha: Any) -> None:
 
 
 def check_C(name: str, value: Any) -> float:
-    """Return a C as a float; a ValueError unless it and its inverse are finite and > 0."""
+    """Return a C as a float; the number and its inverse must be finite and > 0."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not (number and 0 < float(value) < np.inf and float(value) > 1 / np.finfo(float).max):
         wanted = "a finite number > 0" if name == "C" else "a 1-d array of finite numbers > 0"

@@ -1,4 +1,4 @@
-"""Files: their names in messages, and writing them whole or not at all."""
+"""Names of files in messages, and writing files completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _CONTROL = bytes({*range(9), *range(14, 32), 127})
 
 
 def shown(path: str | bytes | os.PathLike[Any]) -> str:
-    """Return a path as messages show it: on one line, whatever is not printable as an escape.
+    """Return a path for messages: on one line, with escapes for characters that are not printable.
 
-    A path may hold line breaks, and sequences that a terminal obeys.
+    A path may contain line breaks, and control sequences that a terminal would execute.
     """
     return printable(os.fsdecode(os.fspath(path)))
 
 
 def kind_of_binary(head: bytes) -> str | None:
-    """Tell what a file is that cannot be text, by its first bytes; None where it may be text."""
+    """Return what a file is, by its first bytes, if it cannot be text; otherwise None."""
     if head[8:10] == b'{"':
         return "a file that pairgram saved" if b"pairgram-" in head else "a safetensors file"
     n_control = len(head) - len(head.translate(None, _CONTROL))
@@ -30,7 +30,7 @@ def kind_of_binary(head: bytes) -> str | None:
 
 
 def printable(text: str) -> str:
-    """Return text with escapes for all that is not printable."""
+    """Return text with escapes for all characters that are not printable."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -38,9 +38,9 @@ def printable(text: str) -> str:
 
 @contextmanager
 def naming(path: str | os.PathLike[str], temporary: str | None = None) -> Iterator[None]:
-    """Let errors of the system name `path` where they name no file, or the temporary one.
+    """Within this context, errors of the system name `path` instead of no file or `temporary`.
 
-    Those of reading and writing name none.
+    Errors of reading and writing name no file.
     """
     try:
         yield
@@ -54,15 +54,15 @@ def naming(path: str | os.PathLike[str], temporary: str | None = None) -> Iterat
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a temporary file beside `path` that replaces it at the end, unless there is an error.
 
-    A symbolic link stays, and the file it names is replaced.
+    If `path` is a symbolic link, the link stays and its target is replaced.
 
     Raises
     ------
     ValueError
         If `path` names a folder or a device.
     OSError
-        If the file cannot be written; it names `path`, and the folder where that is missing. What
-        stood there is untouched.
+        If the file cannot be written. The message names `path`, and the folder if it is missing. An
+        existing file is unchanged.
     """
     target = os.path.realpath(os.fspath(path))
     if os.path.exists(target) and not os.path.isfile(target):

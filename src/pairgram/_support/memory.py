@@ -1,4 +1,4 @@
-"""How much memory there is to take."""
+"""Find out how much memory is free, and refuse work that needs more."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 
 def available_memory() -> float:
-    """Return the bytes that may be allocated without swapping, infinity where it is not known.
+    """Return the bytes that may be allocated without swapping, or infinity if it is not known.
 
-    The least of what the system has to give (``MemAvailable``, else its physical memory) and of
-    what the limits of the process's cgroup (v2) and of those around it leave: ``memory.max`` less
-    ``memory.current``, of which the file cache that nobody uses (``inactive_file``) is not counted.
+    This is the smallest of several numbers. One is the free memory of the system (``MemAvailable``,
+    otherwise its physical memory). The others are what the limits of the process's cgroup (v2) and
+    of those around it leave: ``memory.max`` minus ``memory.current``, where unused file cache
+    (``inactive_file``) is not counted.
     """
     return min(_of_system(), *_of_cgroups(), inf)
 
 
 def require(what: str, needed: float, advice: str = "") -> None:
-    """Raise a MemoryError where `what`, singular, takes more bytes than are free.
+    """Raise a MemoryError if `what` takes more bytes than are free.
 
-    The message ends with `advice`.
+    `what` is a noun in the singular. The message ends with `advice`.
     """
     free = available_memory()
     if needed > free:
@@ -48,7 +49,7 @@ def _of_system() -> float:
 
 def _of_cgroups() -> Iterator[float]:
     for line in _lines(_PROC / "self" / "cgroup"):
-        if not line.startswith("0::/"):  # of version 1
+        if not line.startswith("0::/"):  # a line of version 1
             continue
         group = PurePosixPath(line[len("0::/") :])
         if ".." in group.parts:
@@ -58,10 +59,10 @@ def _of_cgroups() -> Iterator[float]:
 
 
 def _room(folder: Path) -> float:
-    """Return what one cgroup leaves, infinity where it has no limit or none that can be read."""
+    """Return the bytes that one cgroup leaves, or infinity if it has no limit that can be read."""
     try:
         limit, current = (int(_lines(folder / f"memory.{name}")[0]) for name in ("max", "current"))
-    except (IndexError, ValueError):  # no such file; "max"
+    except (IndexError, ValueError):  # the file does not exist, or says "max"
         return inf
     for line in _lines(folder / "memory.stat"):
         if line.startswith("inactive_file "):

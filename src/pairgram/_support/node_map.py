@@ -1,4 +1,4 @@
-"""The compiled map of rows to hidden nodes."""
+"""Make the compiled map of rows to hidden nodes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ def native_nodes(
     in_double: bool = False,
     **options: Any,
 ) -> Any:
-    """Return the compiled map of rows of a dtype; the arrays that describe it are converted.
+    """Return the compiled map for rows of a dtype. The arrays that describe it are converted.
 
-    csrc/feature_maps/node_map.hpp gives its formula.
-
-    With `in_double`, rows of float32 are mapped in float64 and the outputs rounded.
+    csrc/feature_maps/node_map.hpp gives its formula. With `in_double`, rows of float32 are mapped
+    in float64, and the outputs are rounded.
     """
     single = np.dtype(dtype) == np.float32
     narrow = single and not in_double

@@ -1,4 +1,4 @@
-"""Warnings of rows that a kernel or a map was hardly meant for."""
+"""Warn of rows that do not suit a kernel or a feature map."""
 
 from __future__ import annotations
 
@@ -16,12 +16,21 @@ from pairgram._support.checks import warn_caller
 
 __all__ = ["warn_of_rows", "without_row_warnings"]
 
-SAMPLE_ROWS, SAMPLE_VALUES = 1024, 1 << 22  # of the rows that are looked at
-FEWEST_ROWS = 20  # of which spreads tell anything
-SMALL_SPREAD = 0.01  # of the largest: squared differences of such a column are 1e-4 of its
-MANY_SMALL = 1 / 3  # of the columns that vary
-PACKED_FROM, PACKED_SHARE = 16, 0.25  # half of all bytes with one bit set are 16 or more
-OF_DISTANCES = ("rbf", "laplacian", "polynomial", "cauchy")  # kernels that mix all columns
+# At most this many rows and values are examined.
+SAMPLE_ROWS, SAMPLE_VALUES = 1024, 1 << 22
+# Standard deviations are examined only if there are at least this many rows.
+FEWEST_ROWS = 20
+# A standard deviation is small if it is below this share of the largest. The squared differences of
+# such a column are then 1e-4 of those of the other column.
+SMALL_SPREAD = 0.01
+# There is a warning if this share of the columns that vary have a small standard deviation.
+MANY_SMALL = 1 / 3
+# Rows look like packed bits if more than this share of their bytes above 0 are at least 16. Half of
+# all bytes with one set bit are.
+PACKED_FROM, PACKED_SHARE = 16, 0.25
+# These kernels mix all columns in one number.
+OF_DISTANCES = ("rbf", "laplacian", "polynomial", "cauchy")
+# These kernels take a column for each bit or count.
 OF_BITS = ("tanimoto", "minmax")
 
 _silent: ContextVar[bool] = ContextVar("silent", default=False)
@@ -29,7 +38,7 @@ _silent: ContextVar[bool] = ContextVar("silent", default=False)
 
 @contextmanager
 def without_row_warnings() -> Iterator[None]:
-    """Leave out the warnings of `warn_of_rows`."""
+    """Within this context, `warn_of_rows` gives no warnings."""
     token = _silent.set(True)
     try:
         yield
@@ -38,24 +47,25 @@ def without_row_warnings() -> Iterator[None]:
 
 
 def warn_of_rows(feature_map: Any, X: Any, names: Sequence[Any] | None = None) -> None:
-    """Warn where checked rows do not suit a map or kernel of this package.
+    """Warn if checked rows do not suit a map or kernel of this package.
 
-    Nodes that are not linear and kernels of distances or powers mix all columns in one number, of
-    which columns of a small spread are no part: a third or more of the columns that vary have a
-    standard deviation below a hundredth of the largest. Kernels of bits and counts take a column
-    for each, not `numpy.packbits`: whole numbers from 0 to 255, of which more than a quarter of
-    those that are not 0 are 16 or more.
+    Nodes that are not linear, and kernels of distances or powers, mix all columns in one number, to
+    which columns of small standard deviation hardly contribute. They warn if at least a third of
+    the columns that vary have a standard deviation below a hundredth of the largest. Kernels of
+    bits and counts take a column for each bit or count, not the bytes of `numpy.packbits`. They
+    warn if all values are whole numbers from 0 to 255, and more than a quarter of those that are
+    not 0 are 16 or more.
 
     Parameters
     ----------
     feature_map : RandomNodes, RandomFourier, Nystroem or KernelMap
     X : ndarray or CSR matrix of shape (n_rows, n_features)
     names : sequence of str or None
-        What the columns are called; None: by their numbers.
+        The names of the columns. With None, messages give their numbers.
 
     Notes
     -----
-    Up to 1,024 rows, evenly spaced, are looked at, and no fewer than 20 for spreads.
+    Up to 1,024 evenly spaced rows are examined. Standard deviations need at least 20 rows.
     """
     if _silent.get():
         return

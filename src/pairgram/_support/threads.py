@@ -1,4 +1,4 @@
-"""How many threads to use, and the guard that keeps BLAS to one while ours run."""
+"""The number of threads to use, and the guard that keeps BLAS to one thread."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def resolve_n_threads(n_threads: int | None) -> int:
     Parameters
     ----------
     n_threads : int or None
-        None takes the CPUs that the process may run on, at most ``OMP_NUM_THREADS`` of them where
-        that is set. A number ≥ 1 is taken as it is.
+        None takes the CPUs that the process may run on, but at most ``OMP_NUM_THREADS`` of them if
+        that is set. A number ≥ 1 is used as it is, up to 1,024.
 
     Raises
     ------
@@ -43,10 +43,11 @@ MAX_THREADS = 1024
 
 
 class _BlasGuard:
-    """Counts who needs single-threaded BLAS: the first in saves the setting, the last out restores.
+    """Holds BLAS to one thread while at least one context is open.
 
-    Overlapping ``threadpool_limits`` contexts in two Python threads would leave BLAS at one thread
-    for good, since the second saves what the first has set.
+    The first context saves the number of threads, and the last one restores it. With overlapping
+    ``threadpool_limits`` contexts in two Python threads, BLAS would stay at one thread for good,
+    because the second context would save the number that the first has set.
     """
 
     def __init__(self) -> None:
@@ -54,7 +55,7 @@ class _BlasGuard:
         self._depth = 0
         self._libraries: list[Any] | None = None
         self._saved: list[int] = []
-        self._due = False  # whether the saved numbers have yet to be set, without anyone inside
+        self._due = False  # whether saved numbers must still be restored although none is inside
 
     def __enter__(self) -> None:
         with self._lock:
@@ -80,8 +81,8 @@ class _BlasGuard:
         ):
             if saved == 1:
                 continue
-            # OpenBLAS has one setting for the process, but threadpoolctl lets only the first
-            # Python thread that set it set it again; the lock of this guard stands in for that.
+            # OpenBLAS has one setting for the process. threadpoolctl lets only the Python thread
+            # that set it first set it again. The lock of this guard makes that unnecessary.
             release = getattr(library, "clear_controlling_thread", None)
             if release is not None:
                 release(force=True)
@@ -90,7 +91,7 @@ class _BlasGuard:
                 release(force=True)
 
     def before_fork(self) -> None:
-        """Wait until no thread is inside BLAS's own lock, which a child would find taken."""
+        """Wait until no thread changes the setting: a forked child would find the lock taken."""
         self._lock.acquire()
 
     def after_fork(self) -> None:
@@ -98,10 +99,10 @@ class _BlasGuard:
         self._lock.release()
 
     def of_child(self) -> _BlasGuard:
-        """Return the guard of a forked child, which has none of the threads that were inside.
+        """Return the guard for a forked child, which has none of the threads that were inside.
 
-        Where they held BLAS to one thread, the first use of the new guard sets the number that
-        they saved. The fork itself leaves BLAS alone: it may have been in the middle of a call.
+        If they held BLAS to one thread, the first use of the new guard restores the numbers that
+        they saved. The fork itself does not touch BLAS, which may be in the middle of a call.
         """
         child = _BlasGuard()
         child._libraries, child._saved = self._libraries, self._saved

@@ -1,4 +1,4 @@
-"""What estimators and feature maps share: checks of rows, and fits that are whole or not at all."""
+"""`WholeFit`, the base class of estimators and maps: a failed fit leaves them unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = [
 
 
 class WholeFit:
-    """Makes a `fit` that fails leave the estimator as it was, its view of X's columns included."""
+    """If `fit` raises, this class restores the estimator's attributes from before the call."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -25,9 +25,9 @@ class WholeFit:
 
 
 def by_keyword(method: Any) -> Any:
-    """Make a method that gets too many arguments by position say which it takes.
+    """Make a method explain which arguments it takes if it gets too many by position.
 
-    Python would name the private class that has the method.
+    Python's own message would name the private class that has the method.
     """
     check = _check_of_positions(method)
 
@@ -40,7 +40,7 @@ def by_keyword(method: Any) -> Any:
 
 
 def _check_of_positions(method: Any) -> Callable[[Any, tuple[Any, ...]], None]:
-    """Return what raises a TypeError for more arguments by position than a method takes."""
+    """Return a function that raises a TypeError if a method gets too many arguments by position."""
     parameters = list(inspect.signature(method).parameters.values())[1:]
     taken = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     more = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]

@@ -1,7 +1,7 @@
-"""The words that parameters take, for the library and the command line alike.
+"""The words that parameters accept, for the library and for the command line.
 
-This module imports nothing but `typing`: the command line's help needs the words, and must not wait
-for NumPy.
+This module imports only `typing`, because the help of the command line needs the words and must not
+wait for NumPy.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FourierKernel = Literal["rbf", "laplacian", "cauchy"]
 Landmarks = Literal["uniform", "kmeans", "rpcholesky"]
 Convention = Literal["default", "letor", "trec", "lightgbm", "sklearn"]
 
-# The kernels of rows x and z, and which parameters each heeds.
+# The kernels of rows x and z, and the parameters that each uses.
 KERNEL_PARAMETERS: dict[str, tuple[str, ...]] = {
     "rbf": ("gamma",),  # exp(−gamma ‖x − z‖²)
     "laplacian": ("gamma",),  # exp(−gamma ‖x − z‖₁)
@@ -50,6 +50,6 @@ KERNEL_PARAMETERS: dict[str, tuple[str, ...]] = {
 
 
 def words(literal: Any) -> tuple[str, ...]:
-    """Return the words of a type of them."""
-    found: tuple[str, ...] = literal.__args__  # as `get_args`, which takes several times as long
+    """Return the words of a `Literal` type."""
+    found: tuple[str, ...] = literal.__args__  # `get_args` takes several times as long
     return found

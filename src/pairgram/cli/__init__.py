@@ -1,7 +1,7 @@
-"""The command line, ``pairgram``. A module holds a command or two; `models` is the table of models.
+"""The command line, ``pairgram``. A module holds one or two commands; `models` lists the models.
 
-Imports public names, and what it shows of every room below. It needs typer and rich, the extra
-``pairgram[cli]``; nothing else in this package does.
+This folder may import every other folder. It needs typer and rich, the extra ``pairgram[cli]``.
+Nothing else in this package needs them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line, or say in one line what it lacks."""
+    """Run the command line, or say in one line which packages are missing."""
     try:
         from pairgram.cli.app import run
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The commands together: ``pairgram`` with its help and its version."""
+"""``pairgram`` with all its commands, its help and its version."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ for command in (train, predict, evaluate, cv, letor, inspect, demo):
 def run() -> None:
     """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a name that it cannot encode is no error
+        if isinstance(
+            stream, io.TextIOWrapper
+        ):  # a name that it cannot encode must not be an error
             stream.reconfigure(errors="replace")
     app(prog_name="pairgram")
 
@@ -58,11 +60,11 @@ def _root(
 ) -> None:
     """Learning to rank from one small matrix: pairwise least squares on LETOR files.
 
-    A LETOR (SVMlight) file has a line per document, "label qid:ID index:value ... # comment",
-    may be packed by gzip, xz or bzip2, and may come by standard input, as "-". An ID is a number or
-    text of at most 255 bytes without blanks, without "#", and without ":" behind a digit, as in a
-    feature. Results go to standard output, all else to standard error; errors are one line and
-    exit code 2.
+    A LETOR (SVMlight) file has one line per document, "label qid:ID index:value ... # comment". It
+    may be compressed by gzip, xz or bzip2, and "-" stands for standard input. An ID is a number or
+    a text of at most 255 bytes without blanks, without "#", and without ":" after a digit. Results
+    go to standard output, everything else to standard error. An error is one line, and the exit
+    code is then 2.
 
     \b
     Start with:

@@ -1,4 +1,4 @@
-"""``pairgram demo``: pairwise against pointwise least squares on made data."""
+"""``pairgram demo`` compares pairwise with pointwise least squares on synthetic data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["demo", "run_demo"]
 
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
 N_TRAIN = 60
-#: 60 queries to train on and 200 to test on, each with a level of relevance of its own.
+#: 60 training queries and 200 test queries. Each query has its own level of relevance.
 DATA: dict[str, Any] = {
     "n_queries": N_TRAIN + 200,
     "n_documents": 30,
@@ -25,10 +25,10 @@ DATA: dict[str, Any] = {
 
 
 def run_demo(seed: int, n_threads: int | None) -> list[dict[str, Any]]:
-    """Return for a random order, pointwise RLS and RankRLS what they chose, scored and took.
+    """Return choices, scores and times of a random order, pointwise RLS and RankRLS.
 
-    Both models choose alpha by leave-query-out. The pointwise one is given centred data, which is
-    an intercept: without it the comparison would not be fair.
+    Both models choose alpha by leave-query-out. The pointwise model gets centred data, which acts
+    like an intercept. Without it the comparison would not be fair.
     """
     import numpy as np
 
@@ -71,16 +71,16 @@ def run_demo(seed: int, n_threads: int | None) -> list[dict[str, Any]]:
 
 
 def demo(
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of the made data.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the data.")] = 0,
     threads: opt.Threads = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Learn to rank made data; nothing is downloaded.
+    """Learn to rank synthetic data; nothing is downloaded.
 
-    Each query has a level of relevance and of features of its own, as real queries do. It says
-    nothing about the order within the query: pointwise least squares fits it all the same, and
-    pays with accuracy, while pairs within a query do not see it. Both models choose their ridge by
-    exact leave-query-out on the training queries, and are tested on other queries.
+    Each query has its own level of relevance and of features, as real queries do. This level says
+    nothing about the order within the query. Pointwise least squares fits it all the same, and
+    loses accuracy. Pairs within a query do not see it. Both models choose their ridge by exact
+    leave-query-out on the training queries, and are tested on other queries.
 
     \b
     Examples:

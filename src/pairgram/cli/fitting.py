@@ -1,4 +1,4 @@
-"""``pairgram train`` and ``pairgram cv``: fit, and choose settings by held-out queries."""
+"""``pairgram train`` and ``pairgram cv`` fit models and choose settings by held-out queries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def train(
     model: ModelName = "rankrls",
     alpha: Annotated[
         float | None,
-        typer.Option(metavar="X", help="Ridge >= 0, instead of a choice among --alphas."),
+        typer.Option(metavar="X", help="Ridge >= 0, in place of a choice among --alphas."),
     ] = None,
     valid: Annotated[
         Path | None,
@@ -50,14 +50,14 @@ def train(
     sparse: opt.Sparse = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Fit a model, choose its settings, write it to a file.
+    """Fit a model, choose its settings, and write it to a file.
 
     Every combination of --alphas or --Cs, --gamma, --pairs and --target is scored on queries that
     the model has not seen: each query in turn (exact leave-query-out), those of five folds
-    (elmrank, RankSVMs), or those of --valid. The best is fitted to all of FILE. The score printed
-    is that of the best on held-out queries; the seconds are those of fitting and choosing. A file
-    without qids is refused, but for models that do not compare rows within queries (rls,
-    elm-pointwise, elmrank), unless --one-query is given.
+    (elmrank, RankSVMs), or those of --valid. The best combination is fitted to all of FILE. The
+    printed score is its score on held-out queries, and the seconds are the time of fitting and
+    choosing. A file without qids is refused unless --one-query is given. It is accepted for models
+    that do not compare rows within queries (rls, elm-pointwise, elmrank).
 
     \b
     Examples:
@@ -152,10 +152,11 @@ def cv(
 ) -> None:
     """Print the held-out score of every combination of settings.
 
-    These are those of --alphas or --Cs, --gamma, --pairs and --target. Each query is scored by the
-    model fitted to all the others, exactly, for all ridges from one eigendecomposition. Models
-    that cannot do so, elmrank and the RankSVMs, score each of five folds of queries by the model
-    fitted to the other four. The best is marked.
+    The settings are those of --alphas or --Cs, --gamma, --pairs and --target. Each query is scored
+    by the model fitted to all other queries. The scores are exact, and those for all ridges come
+    from one eigendecomposition. This is not possible for elmrank and the RankSVMs, so each of five
+    folds of queries is scored by the model fitted to the other four. The best combination is
+    marked.
 
     \b
     Examples:
@@ -201,6 +202,6 @@ def cv(
 
 
 def _held_out(entry: Model, search: Any) -> str:
-    """Return what was held out without a validation set."""
+    """Return as text what was held out if there was no validation set."""
     n_splits = sum(name.startswith("split") for name in search.cv_results_)
     return f"{n_splits} folds" if n_splits else entry.held_out

@@ -1,4 +1,4 @@
-"""What commands read: files, or standard input where the path is ``-``."""
+"""The inputs of commands: files, or standard input for the path ``-``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["is_stdin", "load_scores", "name_of", "opened", "same_file"]
 
-MAX_LINE = 1000  # bytes of a line of a file of scores
+# A line of a file of scores has at most this many bytes.
+MAX_LINE = 1000
 _SCORE = re.compile(rb"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.IGNORECASE)
 
 
@@ -29,18 +30,18 @@ def is_stdin(path: Path | None) -> bool:
 
 
 def name_of(path: Path) -> str:
-    """Return what messages call a file that is read."""
+    """Return the name of an input file for messages."""
     return "standard input" if is_stdin(path) else shown(path)
 
 
 def same_file(path: Path, read: Path) -> bool:
-    """Tell whether a path that is to be written to is a file that is read."""
+    """Tell whether an output path is the same file as an input."""
     if not path.is_file():
         return False
     if is_stdin(read):
         try:
             return os.path.samestat(path.stat(), os.fstat(sys.stdin.fileno()))
-        except (OSError, ValueError):  # it has been closed, or is none of the system's
+        except (OSError, ValueError):  # standard input is closed, or is not a file of the system
             return False
     return read.exists() and path.samefile(read)
 
@@ -67,8 +68,8 @@ def load_scores(path: Path, n_rows: int) -> NDArray[Any]:
     Raises
     ------
     ValueError
-        If a line is no decimal number that float64 holds, nor ``inf`` with or without its sign;
-        if there are not `n_rows` of them. It names the file and the line.
+        If a line is neither a decimal number that fits into float64 nor ``inf`` (with or without a
+        sign), or if there are not `n_rows` scores. The message names the file and the line.
     """
     import numpy as np
 
@@ -93,8 +94,8 @@ def load_scores(path: Path, n_rows: int) -> NDArray[Any]:
 
 
 def _scores(file: IO[bytes], name: str) -> Iterator[float]:
-    """Yield the scores of the lines; those at the end may be blank."""
-    blank = 0  # the first one of the blank lines before
+    """Yield the score of every line. Lines at the end may be blank."""
+    blank = 0  # the number of the first blank line so far
     for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
         found = line.strip(b" \t\r\n")
         if not found:

@@ -1,4 +1,4 @@
-"""``pairgram inspect``: what a file of this package holds."""
+"""``pairgram inspect`` prints what a file of this package holds."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ __all__ = ["inspect"]
 def inspect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Model or Pairgram file.")],
     top: Annotated[
-        int, typer.Option(metavar="N", min=0, help="How many of the largest weights.")
+        int, typer.Option(metavar="N", min=0, help="How many of the largest weights to print.")
     ] = 10,
     as_json: opt.Json = False,
 ) -> None:
     """Print what a model file holds.
 
-    That is its kind, parameters, and the features with the largest weights. Features count from 1,
-    as in LETOR files. A weight's size depends on the scale of its feature. Linear nodes are linear
-    in the features and have such weights too; other nodes, and kernels, have none. A file of
-    statistics, which Pairgram.save wrote, is described by its settings and counts.
+    It prints the kind of the model, its parameters, and the features with the largest weights.
+    Features count from 1, as in LETOR files. The size of a weight depends on the scale of its
+    feature. Linear nodes are linear in the features and have such weights too. Other nodes and
+    kernels have none. For a file of statistics, which Pairgram.save wrote, it prints settings and
+    counts.
 
     \b
     Examples:
@@ -91,7 +92,7 @@ def _model(file: Path, top: int) -> dict[str, Any]:
 
 
 def _map_parameters(feature_map: Any) -> dict[str, Any]:
-    """Return the class of a fitted map of this package, and its parameters as it was fitted."""
+    """Return the class of a fitted map of this package and the parameters of its fit."""
     from pairgram.feature_maps.known import describe_map
 
     _, settings = describe_map(feature_map)
@@ -104,9 +105,10 @@ def _map_parameters(feature_map: Any) -> dict[str, Any]:
 
 
 def _of_use(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters as one list: what the model leaves open, its feature map tells.
+    """Return the parameters of a model and of its feature map in one list.
 
-    Those of nodes beside a kernel, and those that the kernel does not have, are left out.
+    Parameters of nodes are left out if there is a kernel, as are those that the kernel does not
+    use.
     """
     feature_map = parameters.get("feature_map") or {}
     shown = {**parameters, "feature_map": feature_map.get("kind")}

@@ -1,4 +1,4 @@
-"""The options of models, which the commands that fit one share."""
+"""The options of models, which all commands that fit a model share."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ Alphas = Annotated[
     typer.Option(
         metavar="GRID",
         help="Ridges to try: 0.1,1,10 or 2^-15:2^24 (all whole powers; 2^-30:2^20:2 is every "
-        "second one) or auto (a grid that fits the data). [default: auto; for letor the model's "
-        "paper]",
+        "second one) or auto (a grid that fits the data). [default: auto; for letor the grid of "
+        "the model's paper]",
         show_default=False,
     ),
 ]
@@ -54,8 +54,8 @@ Cs = Annotated[
     typer.Option(
         "--Cs",
         metavar="GRID",
-        help="Weights of the errors to try, like --alphas, for models with C. [default: the "
-        "model's paper]",
+        help="Weights C of the errors to try, for models with C; written like --alphas. [default: "
+        "the grid of the model's paper]",
         show_default=False,
     ),
 ]
@@ -83,7 +83,7 @@ Scale = Annotated[bool, typer.Option("--scale/--no-scale", help="Scale features 
 Weighting = Annotated[
     str,
     typer.Option(
-        metavar="NAME", help=f"What counts 1 in the objective: {', '.join(known.WEIGHTINGS)}."
+        metavar="NAME", help=f"What has weight 1 in the objective: {', '.join(known.WEIGHTINGS)}."
     ),
 ]
 ScopeName = Annotated[
@@ -91,29 +91,29 @@ ScopeName = Annotated[
     typer.Option(
         "--scope",
         metavar="NAME",
-        help=f"Whose pairs: {', '.join(known.SCOPES)} (of all rows). [default: query; global for "
-        "elmrank]",
+        help=f"Which rows form pairs: {', '.join(known.SCOPES)} (all rows). [default: query; "
+        "global for elmrank]",
     ),
 ]
 Nodes = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="Random nodes. [default: the model's]"),
+    typer.Option(metavar="N", min=1, help="Number of random nodes. [default: the model's]"),
 ]
 Activation = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help=f"Of the nodes: {', '.join(known.ACTIVATIONS)}; sigmoid+gaussian has half of them "
-        "each, elmrank takes one. [default: the model's]",
+        help=f"Activation of the nodes: {', '.join(known.ACTIVATIONS)}. With sigmoid+gaussian, "
+        "half of the nodes have each; elmrank takes only one. [default: the model's]",
     ),
 ]
 WeightRange = Annotated[
     str | None,
-    typer.Option(metavar="A:B", help="Of the nodes' weights, uniform. [default: -1:1]"),
+    typer.Option(metavar="A:B", help="Uniform range of the nodes' weights. [default: -1:1]"),
 ]
 BiasRange = Annotated[
     str | None,
-    typer.Option(metavar="A:B", help="Of the nodes' biases, uniform. [default: the model's]"),
+    typer.Option(metavar="A:B", help="Uniform range of the nodes' biases. [default: the model's]"),
 ]
 RandomState = Annotated[
     int | None,
@@ -122,15 +122,18 @@ RandomState = Annotated[
 Estimators = Annotated[
     int | None,
     typer.Option(
-        metavar="N", min=1, help="Draws of the nodes of elmrank, scores averaged. [default: 1]"
+        metavar="N",
+        min=1,
+        help="Number of draws of the nodes of elmrank, whose scores are averaged. [default: 1]",
     ),
 ]
 Kernel = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help=f"In place of features or nodes. {_kernels_by_model()}. Kernels but linear cost "
-        "rows^2 memory and rows^3 time, except with rank-.... [default: none; rbf for rank-...]",
+        help=f"Kernel in place of features or nodes. {_kernels_by_model()}. Kernels other than "
+        "linear cost rows^2 memory and rows^3 time, except with rank-.... [default: none; rbf for "
+        "rank-...]",
         show_default=False,
     ),
 ]
@@ -138,38 +141,41 @@ Gamma = Annotated[
     str | None,
     typer.Option(
         metavar="GRID",
-        help="Of the kernel: rbf exp(-gamma |a - b|^2), laplacian exp(-gamma |a - b|_1), "
-        "polynomial (gamma a.b + coef0)^degree; several to try, "
-        "like --alphas. [default: 1 / features; for letor the model's paper]",
+        help="Gamma of the kernel: rbf exp(-gamma |a - b|^2), laplacian exp(-gamma |a - b|_1), "
+        "polynomial (gamma a.b + coef0)^degree. Several values to try are written like --alphas. "
+        "[default: 1 / features; for letor the grid of the model's paper]",
         show_default=False,
     ),
 ]
 Degree = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Of --kernel polynomial. [default: 3]")
+    int | None,
+    typer.Option(metavar="N", min=1, help="Degree of --kernel polynomial. [default: 3]"),
 ]
 Coef0 = Annotated[
     float | None,
-    typer.Option("--coef0", metavar="X", help="Of --kernel polynomial. [default: 1]"),
+    typer.Option("--coef0", metavar="X", help="Constant of --kernel polynomial. [default: 1]"),
 ]
 Components = Annotated[
     str | None,
     typer.Option(
         metavar="N",
-        help="Features that stand for the kernel; for rank-nystroem, all takes the kernel itself. "
-        "[default: 500]",
+        help="Number of features that approximate the kernel. For rank-nystroem, all takes the "
+        "kernel itself. [default: 500]",
         show_default=False,
     ),
 ]
 Landmarks = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help=f"Of rank-nystroem: {', '.join(known.LANDMARKS)}. [default: uniform]"
+        metavar="NAME",
+        help=f"Landmarks of rank-nystroem: {', '.join(known.LANDMARKS)}. [default: uniform]",
     ),
 ]
 Tol = Annotated[
     float | None,
     typer.Option(
-        metavar="X", help="Of RankSVMs: share of the gradient at 0 to stop at. [default: 0.001]"
+        metavar="X",
+        help="RankSVMs stop at this share of the gradient at 0. [default: 0.001]",
     ),
 ]
 
@@ -223,7 +229,7 @@ def _settings(
 
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options above in the place of its keyword ``settings``."""
+    """Give a command the options above in place of its keyword ``settings``."""
     shared = inspect.signature(_settings, eval_str=True).parameters
     own = inspect.signature(command, eval_str=True)
     parameters: list[inspect.Parameter] = []
@@ -236,7 +242,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
         settings = _settings(**{name: options.pop(name) for name in shared})
         command(**options, settings=settings)
 
-    # typer reads the one or the other
+    # Depending on its version, typer reads one or the other.
     with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     with_options.__annotations__ = {p.name: p.annotation for p in parameters}
     return with_options

@@ -1,6 +1,6 @@
-"""The models that the command line knows, and how its options become their settings.
+"""The models of the command line, and how its options become their settings.
 
-A new model is one entry of `MODELS`.
+A new model needs one entry in `MODELS`.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ class Model:
         ``fit(X, y, qid=..., validation=...)`` as `RankRLSCV` does: with ``predict``, ``save``,
         ``best_score_``, ``scoring_`` and ``cv_results_``.
     takes : frozenset of str
-        The fields of `Settings` that it heeds, besides ``n_threads``; others are refused.
+        The fields of `Settings` that the model uses, besides ``n_threads``. Others are refused.
     protocol : mapping of str to sequence of float
-        The grids of ``pairgram letor`` by the names of their fields.
+        The grids of ``pairgram letor``, by the names of their fields.
     held_out : str
-        What ``search`` holds out without a validation set.
+        What ``search`` holds out if there is no validation set.
     kernels : tuple of str
-        The kernels that it knows; the first of "rank-..." is the default, others have none.
+        The kernels that the model accepts. For "rank-..." models the first is the default; other
+        models have no default kernel.
     metric : str or None
-        What it chooses by where the options do not say; None: what fits the labels.
+        The default metric to choose by. None depends on the labels.
     """
 
     summary: str
@@ -155,7 +156,7 @@ def _of_elm(settings: Settings) -> dict[str, Any]:
 
 
 def _of_kernel(settings: Settings) -> dict[str, Any]:
-    """Return what options say of a kernel without features of its own."""
+    """Return the parameters of a kernel that the options give."""
     said: dict[str, Any] = {
         "kernel": settings.kernel,
         "gamma": list(settings.gammas) if settings.gammas else None,
@@ -166,7 +167,7 @@ def _of_kernel(settings: Settings) -> dict[str, Any]:
 
 
 def _of_nodes(settings: Settings) -> dict[str, Any]:
-    """Return what options say of random nodes, which else have the model's defaults."""
+    """Return the parameters of random nodes that the options give; others keep their defaults."""
     names = ("n_nodes", "weight_range", "bias_range", "n_threads")
     said = {name: getattr(settings, name) for name in names}
     if settings.activation:
@@ -234,12 +235,13 @@ MODELS: Mapping[str, Model] = {
 
 
 def get_model(name: str, settings: Settings) -> Model:
-    """Return the entry of a name.
+    """Return the model of a name.
 
     Raises
     ------
     ValueError
-        If there is none, listing them, or an option is given that the model does not take.
+        If the name is unknown (the message lists the names), or if an option is given that the
+        model does not take.
     """
     if name not in MODELS:
         raise ValueError(f"--model must be one of {', '.join(MODELS)}, got {name!r}")
@@ -266,7 +268,7 @@ def get_model(name: str, settings: Settings) -> Model:
 
 
 def chosen(model: Any) -> dict[str, Any]:
-    """Return the settings that a fitted search has chosen, as JSON can hold them."""
+    """Return the settings that a fitted search has chosen, as values for JSON."""
     return _row(model.cv_results_, model.best_index_)
 
 
@@ -284,7 +286,7 @@ def _row(results: Mapping[str, Any], row: int) -> dict[str, Any]:
         for name, column in results.items()
         if name.startswith("param_")
     }
-    if "feature_map" in values:  # of which the options set gamma alone
+    if "feature_map" in values:  # gamma is the only setting of a map that options can vary
         feature_map = values.pop("feature_map")
         if feature_map is not None and heeds(feature_map.kernel, "gamma"):
             values["gamma"] = feature_map.gamma_

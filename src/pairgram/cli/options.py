@@ -1,4 +1,4 @@
-"""Options that several commands share, and the files that they name."""
+"""Options that several commands share, and the reading of the files that they name."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ File = Annotated[
     Path,
     typer.Argument(
         metavar="FILE",
-        help="LETOR (SVMlight) file, plain, .gz, .xz or .bz2, - for standard input.",
+        help="LETOR (SVMlight) file, plain, .gz, .xz or .bz2; - stands for standard input.",
     ),
 ]
 ModelFile = Annotated[
@@ -55,8 +55,8 @@ ChoiceMetric = Annotated[
     typer.Option(
         "--metric",
         metavar="NAME",
-        help="Metric to choose by. [default: ndcg@10, or pairwise_accuracy for labels that are "
-        "no grades; msd for elmrank]",
+        help="Metric to choose by. [default: ndcg@10, or pairwise_accuracy if labels are not "
+        "grades; msd for elmrank]",
         show_default=False,
     ),
 ]
@@ -69,20 +69,20 @@ Threads = Annotated[
     typer.Option(
         metavar="N",
         min=1,
-        help="Threads; results do not depend on it. [default: the CPUs at hand]",
+        help="Number of threads. Results do not depend on it. [default: all available CPUs]",
         show_default=False,
     ),
 ]
 Float32 = Annotated[bool, typer.Option("--float32", help="Hold features in single precision.")]
 Sparse = Annotated[
-    bool, typer.Option("--sparse", help="Hold features sparsely, for files that name few of many.")
+    bool, typer.Option("--sparse", help="Store features sparsely, for files with many zeros.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @contextmanager
 def warnings_as_notes() -> Iterator[None]:
-    """Print the library's warnings as notes, one line each."""
+    """Within this context, print the library's warnings as notes of one line each."""
     from pairgram.cli.report import warn
 
     with warnings.catch_warnings(record=True) as caught:
@@ -95,19 +95,19 @@ def warnings_as_notes() -> Iterator[None]:
 
 
 def is_stream(path: Path) -> bool:
-    """Tell devices, pipes and open descriptors, which are written to, from files."""
+    """Tell whether a path is a device, a pipe or an open descriptor rather than a file."""
     named = re.fullmatch("/dev/(stdout|stderr|fd/[0-9]+)", str(path)) is not None
     return named or path.is_fifo() or path.is_char_device()
 
 
 def check_output(path: Path, **inputs: Path | None) -> None:
-    """Refuse early, before the work, to replace an input or to write into a missing folder.
+    """Raise an error, before any work, if the output is an input or its folder is missing.
 
     Parameters
     ----------
     path : Path
     **inputs : Path or None
-        The files that are read, under the names that the message gives them.
+        The input files, by their names in the message.
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{shown(path)}: its folder does not exist")
@@ -117,14 +117,14 @@ def check_output(path: Path, **inputs: Path | None) -> None:
 
 
 def check_one_stdin(**inputs: Path | None) -> None:
-    """Refuse to read two files from standard input, under the names that the message gives them."""
+    """Raise a ValueError if two inputs are standard input; the message has their names."""
     names = [name for name, path in inputs.items() if is_stdin(path)]
     if len(names) > 1:
         raise ValueError(f"{' and '.join(names)} cannot both be -, standard input")
 
 
 def metric_of(name: str, convention: str) -> Metric:
-    """Return the metric that --metric and --convention name; errors name them."""
+    """Return the metric of --metric and --convention. Errors name these options."""
     from pairgram.metrics import get_metric
 
     if convention not in CONVENTION_NAMES:
@@ -137,7 +137,7 @@ def metric_of(name: str, convention: str) -> Metric:
 
 
 def choice_metric(name: str | None, convention: str, default: str | None = None) -> Metric | None:
-    """Return the metric to choose by, None where the labels are to decide."""
+    """Return the metric to choose by, or None if it depends on the labels."""
     if name is not None and "," in name:
         raise ValueError(f"--metric takes one name to choose by, got {name!r}")
     name = name or default
@@ -153,7 +153,7 @@ def load_data(
     n_features: int | None = None,
     n_threads: int | None = None,
 ) -> LetorData:
-    """Read a LETOR file, saying so on a terminal."""
+    """Read a LETOR file, and say so on a terminal."""
     from pairgram.cli.report import working
     from pairgram.datasets import LetorData
     from pairgram.datasets.letor_load import read_letor
@@ -175,14 +175,16 @@ def load_data(
 def predict_file(
     model_path: Path, path: Path, *, hint: str = "", n_threads: int | None, **options: Any
 ) -> tuple[LetorData, NDArray[Any]]:
-    """Return the data of a file and a model's scores of its rows; say so where features lack.
+    """Return the data of a file and a model's scores of its rows.
+
+    If the file names fewer features than the model has, a note says so. This is not an error,
+    because the format leaves zeros out.
 
     Raises
     ------
     ValueError
-        If the file names more features than the model has; fewer are no error in a format that
-        leaves zeros out. If the model is none; where it is a LETOR file, the message ends in
-        `hint`.
+        If the file names more features than the model has, or if the model file is not a model. If
+        it is a LETOR file, the message ends with `hint`.
     """
     from pairgram.cli.report import count, warn
     from pairgram.datasets.letor_load import looks_like_letor
@@ -211,7 +213,7 @@ def predict_file(
 
 
 def _largest_feature(path: Path, X: Any, n_threads: int | None) -> int:
-    """Return the largest feature that a file names, from 1; a pipe is taken to name all of `X`."""
+    """Return the largest feature in a file, counted from 1. For a pipe, it is the width of `X`."""
     from pairgram.datasets.letor_load import count_features
 
     if hasattr(X, "indices"):
@@ -222,11 +224,9 @@ def _largest_feature(path: Path, X: Any, n_threads: int | None) -> int:
 
 
 def require_ids(path: Path, data: LetorData, search: Any, one_query: bool) -> None:
-    """Refuse a file without ids for a model of pairs within queries, unless it is one query.
+    """Raise a ValueError if a model of pairs within queries gets a file without ids.
 
-    Raises
-    ------
-    ValueError
+    `one_query` says that the user wants the file to be one query.
     """
     if data.qid is None and search._needs_queries and not one_query:
         raise ValueError(
@@ -236,7 +236,7 @@ def require_ids(path: Path, data: LetorData, search: Any, one_query: bool) -> No
 
 
 def warn_of_no_ids(path: Path, data: LetorData) -> None:
-    """Say where a file has no ids."""
+    """Print a warning if a file has no ids."""
     from pairgram.cli.report import warn
 
     if data.qid is None:
@@ -245,12 +245,12 @@ def warn_of_no_ids(path: Path, data: LetorData) -> None:
 
 
 def n_queries(data: LetorData) -> int:
-    """Return the number of queries; a file without ids is one."""
+    """Return the number of queries. A file without ids is one query."""
     return 1 if data.qid is None else len(set(data.qid.tolist()))
 
 
 def size_of(data: LetorData) -> str:
-    """Return ``9 rows, 2 queries``."""
+    """Return the size of data as text, such as ``9 rows, 2 queries``."""
     from pairgram.cli.report import count
 
     return f"{count(len(data.y), 'row')}, {count(n_queries(data), 'query', 'queries')}"

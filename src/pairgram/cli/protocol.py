@@ -1,4 +1,4 @@
-"""``pairgram letor``: LETOR's five-fold protocol: train, choose by validation, test."""
+"""``pairgram letor`` runs LETOR's five-fold protocol: train, choose by validation, test."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ def run_protocol(
     Parameters
     ----------
     folder : Path
-        Its last part names the data set in the result.
+        The folder. Its last part is the name of the data set in the result.
     folds : iterable of Fold
-        As `load_letor_folds` yields them.
+        The folds of `load_letor_folds`.
     name, model : str, Model
         An item of `MODELS`.
     settings : Settings
-        What to choose from.
+        The settings to choose from.
     metric : Metric
-        What chooses on the validation part.
+        The metric that chooses on the validation part.
     convention : str
-        Of everything that is evaluated.
+        The convention of all metrics that are evaluated.
 
     Notes
     -----
-    ``seconds`` is the time of the fit on the training part with its choice on the validation part,
+    ``seconds`` is the time of fitting on the training part and choosing on the validation part,
     without loading and testing.
     """
     from pairgram.metrics import evaluate
@@ -103,7 +103,7 @@ def letor(
         Path,
         typer.Argument(
             metavar="FOLDER",
-            help="Folder with S1.txt ... S5.txt or Fold1 ... Fold5, packed or not.",
+            help="Folder with S1.txt ... S5.txt or Fold1 ... Fold5, compressed or not.",
         ),
     ],
     *,
@@ -120,15 +120,16 @@ def letor(
     """Run LETOR's five-fold protocol on a folder.
 
     Each fold trains on three parts, chooses by the fourth and tests on the last. Settings are
-    chosen for each fold by --metric on its validation part. Without options this is the protocol of
-    the RankRLS paper: tied pairs kept and dropped, ridges 2^-15 to 2^24, MAP, and the metrics of
-    LETOR's evaluation tools; with --model elm-pairwise or elm-pointwise that of the paper on
-    extreme learning machines: 1000 linear nodes or --kernel linear, C 2^-30, 2^-28 to 2^20; with
-    RankSVMs the grids of the paper on kernel approximation: C 2^-12 to 2^6, gamma 2^-12 to 2^2 (its
-    tables have one choice for all folds). The published NDCG@k of MQ2007 and MQ2008 (LETOR 4.0) is
-    0 for a list shorter than k, which no convention here does: it is not comparable.
+    chosen for each fold by --metric on its validation part. Without options, this is the protocol
+    of the RankRLS paper: tied pairs kept and dropped, ridges 2^-15 to 2^24, MAP, and the metrics of
+    LETOR's evaluation tools. With --model elm-pairwise or elm-pointwise, it is the protocol of the
+    paper on extreme learning machines: 1000 linear nodes or --kernel linear, and C 2^-30, 2^-28 to
+    2^20. With RankSVMs, the grids are those of the paper on kernel approximation: C 2^-12 to 2^6
+    and gamma 2^-12 to 2^2. (The tables of that paper have one choice for all folds.) The published
+    NDCG@k of MQ2007 and MQ2008 (LETOR 4.0) is 0 for a list shorter than k. No convention here does
+    this, so it is not comparable.
 
-    The seconds of a fold are those of fitting and choosing, without reading files and testing.
+    The seconds of a fold are the time of fitting and choosing, without reading files and testing.
 
     \b
     Examples:

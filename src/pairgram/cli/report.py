@@ -1,4 +1,4 @@
-"""What the command line prints: results on standard output, all else on standard error."""
+"""Print results on standard output, and everything else on standard error."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ __all__ = [
     "working",
 ]
 
-# typer exports no base of its usage errors, and which package it is in depends on its version.
+# typer does not export the base class of its usage errors. Its package depends on the version.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 class Command(TyperCommand):
-    """A command that refuses an option given twice, of which it could heed the last alone."""
+    """A command that refuses an option given twice, because it could use only the last one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments of the command line."""
@@ -49,10 +49,10 @@ class Command(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """The group of commands, whose errors are one line and exit code 2, never a traceback."""
+    """The group of commands. Errors are one line and exit code 2, never a traceback."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run a command and exit; errors of data, files and memory are the user's to read."""
+        """Run a command and exit; print errors of data, files and memory for the user."""
         try:
             status = super().main(*args, **{**extra, "standalone_mode": False})
             with naming("standard output"):
@@ -61,7 +61,7 @@ class Commands(TyperGroup):
             _fail(error.format_message())  # type: ignore[attr-defined]
         except (KeyboardInterrupt, typer.Abort):
             sys.exit(130)
-        except BrokenPipeError:  # the reader has had enough
+        except BrokenPipeError:  # the reader has stopped reading
             _give_up_stdout()
             sys.exit(1)
         except OSError as error:
@@ -76,7 +76,7 @@ class Commands(TyperGroup):
 
 
 def _give_up_stdout() -> None:
-    """Let what cannot be written go nowhere, so that Python's exit does not fail on it again."""
+    """Discard output that cannot be written, so that Python's exit does not fail on it again."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -90,18 +90,18 @@ def _fail(message: str) -> NoReturn:
 
 
 def warn(message: str) -> None:
-    """Say on standard error what the results are to be read with."""
+    """Print a note or a warning about the results on standard error."""
     print(f"pairgram: {printable(message)}", file=sys.stderr)
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print results, line by line; an error of writing names standard output."""
+    """Print results line by line. An error of writing names standard output."""
     with naming("standard output"):
         sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
 def print_json(value: Any) -> None:
-    """Print JSON; what is not finite, which JSON does not know, becomes null."""
+    """Print JSON. Numbers that are not finite become null, because JSON does not have them."""
     print_lines([json.dumps(_finite(value), indent=2)])
 
 
@@ -124,18 +124,18 @@ def print_table(
     footer: Sequence[Any] | None = None,
     cell: Callable[[Any], str] | None = None,
 ) -> None:
-    """Print rows under column names, numbers to the right; no names, no head.
+    """Print rows under column names, with numbers aligned right. Without names there is no head.
 
     Parameters
     ----------
     columns, rows, title
-        Cells may be anything that `show` takes.
+        The table. Cells may be anything that `show` takes.
     marked : int or None
-        The row to set off, with an asterisk.
+        The row to mark with an asterisk.
     footer : sequence or None
         A last row below a line.
     cell : callable or None
-        What makes the text of a cell; None: `show`.
+        The function that returns the text of a cell. None takes `show`.
     """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -164,8 +164,8 @@ def print_table(
         star = [Text("*" if best else "")] if marked is not None else []
         style = "bold green" if best else None
         table.add_row(*(Text(cell(value)) for value in row), *star, style=style)
-    page = StringIO()  # so that a broken pipe is an error of ours, not of rich
-    # Wide enough for every cell: a terminal breaks a long line, rich would cut numbers off.
+    page = StringIO()  # a broken pipe is then an error here, not in rich
+    # The width has room for every cell. A terminal breaks long lines, but rich would cut numbers.
     console = Console(file=page, force_terminal=sys.stdout.isatty(), width=1000)
     if title is not None:
         console.print(Text(title, style="bold"))
@@ -174,12 +174,16 @@ def print_table(
 
 
 def significant(value: Any) -> str:
-    """Return a cell's text with six digits of a float, however small."""
+    """Return the text of a cell, with six digits for a float, however small it is."""
     return f"{value:.6g}" if isinstance(value, float) else show(value)
 
 
 def show(value: Any) -> str:
-    """Return a cell's text: four decimals or digits for a float, yes and no, none, A:B, A+B."""
+    """Return the text of a cell.
+
+    A float has four decimals or digits. Other texts are yes and no, none, A:B for a range, and A+B
+    for a mix.
+    """
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:
@@ -188,25 +192,25 @@ def show(value: Any) -> str:
         if 0 < abs(value) < 1e-3:
             return f"{value:.4g}"
         return f"{value:.4f}" if abs(value) < 1e5 else f"{value:.6g}"
-    if isinstance(value, (list, tuple)):  # as the options write a range, and a mix of names
+    if isinstance(value, (list, tuple)):  # a range or a mix of names, written as in the options
         return ("+" if isinstance(value[0], str) else ":").join(map(significant, value))
     return printable(str(value))
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
-    """Return ``1 row``, ``2 rows``."""
+    """Return a number with its noun, such as ``1 row`` or ``2 rows``."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def show_settings(params: dict[str, Any]) -> dict[str, Any]:
-    """Return chosen settings with alpha, C and gamma as powers of two where they are."""
+    """Return chosen settings, with alpha, C and gamma as powers of two if they are such."""
     return show_rows([params])[0]
 
 
 def show_rows(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows of settings as `show_settings` does, but a column in one spelling.
+    """Return rows of settings as `show_settings` does, with one spelling for a whole column.
 
-    Its values are powers of two where all are.
+    The values of a column are written as powers of two if all of them are.
     """
     spelled = [dict(row) for row in rows]
     for name in ("alpha", "C", "gamma"):
@@ -218,7 +222,7 @@ def show_rows(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def show_alphas(alphas: Sequence[float]) -> list[str]:
-    """Return ``2^7`` for 128.0 where all are powers of two, else six digits of each."""
+    """Return ``2^7`` for 128.0 if all values are powers of two, else six digits of each."""
     parts = [math.frexp(alpha) for alpha in alphas]
     if all(fraction == 0.5 for fraction, _ in parts):
         return [f"2^{exponent - 1}" for _, exponent in parts]
@@ -227,7 +231,7 @@ def show_alphas(alphas: Sequence[float]) -> list[str]:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Say on standard error, where that is a terminal, what goes on."""
+    """Show on standard error what is being done, if it is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -239,7 +243,7 @@ def working(what: str) -> Iterator[None]:
 
 
 def progress(items: Iterable[Any], what: str, total: int) -> Iterator[Any]:
-    """Iterate with a progress bar on standard error, where that is a terminal."""
+    """Iterate with a progress bar on standard error, if it is a terminal."""
     if not sys.stderr.isatty():
         yield from items
         return

@@ -1,4 +1,4 @@
-"""``pairgram predict`` and ``pairgram evaluate``: scores of rows, and how good they are."""
+"""``pairgram predict`` scores rows, and ``pairgram evaluate`` measures how good scores are."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def predict(
             "--output",
             "-o",
             metavar="FILE",
-            help="File, device or pipe to write to, - for standard output.",
+            help="File, device or pipe to write to; - stands for standard output.",
         ),
     ] = Path("-"),
     threads: opt.Threads = None,
@@ -37,9 +37,9 @@ def predict(
 ) -> None:
     """Score the documents of a file, one number per line.
 
-    Scores stand in the order of the file's rows, the higher, the better. Each number is the
-    shortest text that reads back to exactly the score. Labels are not used, but a LETOR line has
-    one: write 0 where there is none.
+    Scores stand in the order of the rows of the file. A higher score is better. Each number is the
+    shortest text that reads back to exactly the score. Labels are not used, but a LETOR line must
+    have one; write 0 if there is none.
 
     \b
     Examples:
@@ -68,7 +68,7 @@ def predict(
 
 @contextmanager
 def _written(path: Path) -> Iterator[IO[bytes]]:
-    """Open a device or pipe to write to it, another file to replace it once it is complete."""
+    """Open an output: a device or pipe is written to; a file is replaced when it is complete."""
     with naming(path), _opened(path) as file:
         yield file
 
@@ -76,7 +76,7 @@ def _written(path: Path) -> Iterator[IO[bytes]]:
 def _opened(path: Path) -> AbstractContextManager[IO[bytes]]:
     if not opt.is_stream(path):
         return replacing(path)
-    if path.parts[:3] == ("/", "dev", "fd"):  # opening it anew would truncate a file behind it
+    if path.parts[:3] == ("/", "dev", "fd"):  # opening it again would truncate a file behind it
         return os.fdopen(os.dup(int(path.name)), "wb")
     return open(path, "ab")  # /dev/stderr may lead to a file
 
@@ -86,7 +86,7 @@ def evaluate(
     scores: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="File with a score per line of FILE, - for standard input."
+            metavar="FILE", help="File with a score per line of FILE; - is standard input."
         ),
     ] = None,
     model: Annotated[
@@ -96,7 +96,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help=f"Metric such as ndcg@10, map, p@5, mrr, err, kendall; repeat it for several. "
+            help=f"Metric such as ndcg@10, map, p@5, mrr, err, kendall. Repeat it for several. "
             f"[default: {', '.join(EVALUATED)}]",
             show_default=False,
         ),
@@ -109,10 +109,10 @@ def evaluate(
 ) -> None:
     """Print ranking metrics of scores or of a model.
 
-    Each is the mean over queries. Conventions differ in gain, discount, ties and queries without
-    relevant documents: numbers of different ones are not comparable. "letor" is that of LETOR's
-    evaluation tools; but the published NDCG@k of MQ2007 and MQ2008 (LETOR 4.0) is 0 for a list
-    shorter than k, which no convention here does, and is not comparable.
+    Each metric is the mean over queries. Conventions differ in gain, discount, ties and queries
+    without relevant documents, so numbers of different conventions are not comparable. "letor" is
+    the convention of LETOR's evaluation tools. The published NDCG@k of MQ2007 and MQ2008 (LETOR
+    4.0) is 0 for a list shorter than k. No convention here does this, so it is not comparable.
 
     \b
     Examples:
@@ -139,7 +139,7 @@ def evaluate(
         data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=threads)
         values = opt.load_scores(scores, len(data.y))
     opt.warn_of_no_ids(file, data)
-    with one_query_meant():  # of which a note has been given
+    with one_query_meant():  # a note has already been given
         results = metrics.evaluate(wanted, data.y, values, data.qid, n_threads=threads)
     if as_json:
         print_json(

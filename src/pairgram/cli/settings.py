@@ -1,4 +1,4 @@
-"""What the options of a model say, checked, and the small language of grids and ranges."""
+"""The checked values of the options of a model, and the parsing of grids and ranges."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ __all__ = [
 PAIRS = (*words(PairsName), "none")
 TARGETS, WEIGHTINGS, SCOPES = words(Target), words(Weighting), words(Scope)
 ACTIVATIONS, LANDMARKS = words(ActivationName), words(Landmarks)
-# Kernels, and the parameters that each heeds.
+# The kernels, and the parameters that each uses.
 KERNELS = {**KERNEL_PARAMETERS, "cauchy": ("gamma",)}
-#: Which option a setting comes from.
+#: The option that sets each setting.
 OPTIONS = {
     "alphas": "--alpha or --alphas",
     "Cs": "--Cs",
@@ -61,10 +61,10 @@ _OF_NODES = ("n_nodes", "activation", "weight_range", "bias_range", "random_stat
 
 @dataclass(frozen=True)
 class Settings:
-    """What the options say; a default stands for an option that is not given.
+    """The values of the options. An option that is not given has its default.
 
-    An empty grid is one that the model is to make itself (``auto``). 0 components stand for as
-    many as there are rows (``all``). Which kernels there are depends on the model.
+    An empty grid means that the model makes the grid itself (``auto``). 0 components stand for as
+    many as there are rows (``all``). The possible kernels depend on the model.
     """
 
     alphas: Sequence[float] | None = None
@@ -114,7 +114,7 @@ class Settings:
 
 
 def given(settings: Settings) -> list[str]:
-    """Return the names of the settings that options have changed."""
+    """Return the names of the settings that differ from their defaults."""
     return [
         field.name
         for field in fields(settings)
@@ -123,20 +123,20 @@ def given(settings: Settings) -> list[str]:
 
 
 def heeds(kernel: str | None, parameter: str) -> bool:
-    """Tell whether a kernel heeds gamma, degree or coef0; one not known here takes none."""
+    """Tell whether a kernel uses gamma, degree or coef0. An unknown kernel uses none of them."""
     return kernel is not None and parameter in KERNELS.get(kernel, ())
 
 
 def parse_grid(text: str, option: str, *, zero: bool = False) -> list[float]:
-    """Return the grid that a text such as ``2^-15:2^24`` or ``0.1,1,10`` names, [] for ``auto``.
+    """Return the grid of a text such as ``2^-15:2^24`` or ``0.1,1,10``; ``auto`` gives [].
 
-    ``b^i:b^j`` stands for b to all whole powers from i to j, ``b^i:b^j:s`` for every s-th of them.
-    Repeated values count once.
+    ``b^i:b^j`` stands for b to all whole powers from i to j, and ``b^i:b^j:s`` for every s-th of
+    them. Repeated values count once.
 
     Parameters
     ----------
     text, option : str
-        The option is named in errors.
+        The text, and the option that errors name.
     zero : bool, default=False
         Whether 0 may be a value.
 
@@ -166,12 +166,12 @@ def parse_grid(text: str, option: str, *, zero: bool = False) -> list[float]:
 
 
 def parse_activation(text: str) -> tuple[str, ...]:
-    """Return the names that ``sigmoid+gaussian`` mixes, one for a plain name."""
+    """Return the names in a mix such as ``sigmoid+gaussian``; a plain name gives one."""
     return tuple(name.strip() for name in text.split("+"))
 
 
 def parse_components(text: str) -> int:
-    """Return the number that ``--components`` names, 0 for ``all``."""
+    """Return the number of ``--components``, or 0 for ``all``."""
     if text.strip() == "all":
         return 0
     if re.fullmatch(r"\s*[0-9]{1,9}\s*", text) and int(text) > 0:
@@ -180,7 +180,7 @@ def parse_components(text: str) -> int:
 
 
 def _power(text: str, option: str) -> tuple[float, int]:
-    """Return (base, exponent) of ``2^-15``, exponent 1 for a plain number."""
+    """Return (base, exponent) of a text such as ``2^-15``. A plain number has exponent 1."""
     match = re.fullmatch(r"\s*([^\s^]+?)(?:\^([+-]?[0-9]{1,6}))?\s*", text)
     try:
         if match is not None:
@@ -203,7 +203,7 @@ def _positive(base: float, exponent: int, item: str, option: str) -> float:
 
 
 def parse_range(text: str, option: str) -> tuple[float, float]:
-    """Return the two ends of a range such as ``-1:1``; the option is named in errors."""
+    """Return the two ends of a range such as ``-1:1``. Errors name the option."""
     try:
         low, high = map(float, text.split(":"))
     except ValueError:

@@ -13,7 +13,7 @@ __all__ = ["ACTIVATIONS", "NEED_POSITIVE", "Activation", "Activations", "segment
 
 Activation = ActivationName | Callable[[NDArray[Any]], NDArray[Any]]
 Activations = Activation | Sequence[Activation]
-# Names here, and what compiled code calls them.
+# The names of activations here, and their names in compiled code.
 ACTIVATIONS = {
     "linear": "linear",
     "sigmoid": "sigmoid",

@@ -453,7 +453,7 @@ class Pairgram:
         return result
 
     def _settle(self, before: NDArray[np.float64]) -> None:
-        """Clear features of which a subtraction left nothing; refuse those without digits.
+        """Clear features if a subtraction left nothing of them; refuse those without digits.
 
         Parameters
         ----------

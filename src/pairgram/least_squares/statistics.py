@@ -1,4 +1,4 @@
-"""What the statistics of the primal form and the system of the dual form have in common."""
+"""The interface that `Pairgram` (primal form) and `DualGram` (dual form) share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Statistics(Protocol):
 
     @property
     def settings(self) -> PairSettings:
-        """The pairs, their weights and what is fitted."""
+        """The settings of the pairs: which pairs count, their weights, and what is fitted."""
 
     def solve(self, alpha: float, *, scale: bool = False) -> Vector:
         """Return the coefficients of one ridge, (n_features,)."""
@@ -31,7 +31,7 @@ class Statistics(Protocol):
     def _without(
         self, data: RankingData, train: Rows, test: Rows, n_threads: int | None
     ) -> Statistics:
-        """Return the statistics of the training rows of `data`, of whose rows these are."""
+        """Return the statistics of the training rows of `data`; these are those of all its rows."""
 
     def _path_at(self, factor: Vector | None) -> RidgePath:
-        """Return the path of a given feature scaling."""
+        """Return the path for a given scaling of the features."""

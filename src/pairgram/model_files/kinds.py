@@ -1,7 +1,7 @@
-"""The table of what files hold: settings and arrays of models, feature maps and statistics.
+"""The tables of what files hold: settings and arrays of models, feature maps and statistics.
 
-Writing and reading check against it: what `save` writes, `load` takes, and what `load` takes can
-be used without another look.
+Files are checked against these tables when they are written and when they are read. What `save`
+writes, `load` therefore accepts, and what `load` accepts needs no further check.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ Check = Callable[[Any, Arrays, Sizes], None]
 
 
 def _nothing_more(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
-    """Check nothing: settings and arrays do not depend on each other."""
+    """Check nothing, because settings and arrays do not depend on each other."""
 
 
 class Kind(NamedTuple):
-    """What a model, feature map or the statistics are in a file.
+    """The settings and arrays of a model, a feature map or statistics in a file.
 
-    `relations` checks what settings and arrays must be to each other, once each is as described.
+    After each of them is found as described, `relations` checks that they agree with each other.
     """
 
     settings: Record
@@ -79,7 +79,7 @@ ACTIVATION = Setting(
     f"of {_ACTIVATION.wanted}, or a list of these",
     lambda value: _ACTIVATION.fits(value) or list_of(_ACTIVATION, "").fits(value),
 )
-# Bytes without limit are infinity.
+# No limit is written as infinity.
 MEMORY_LIMIT = optional(number(0, high=float("inf")))
 LAST_ID = optional(
     Setting(
@@ -97,7 +97,7 @@ FLOAT64, INT64 = ("float64",), ("int64",)
 FLOATS, INDICES = ("float32", "float64"), ("int32", "int64")
 
 
-# Feature maps. Their arrays' dimensions "features" and "outputs" are what they map from and to.
+# Feature maps. The dimensions "features" and "outputs" are those of their inputs and outputs.
 
 
 def _nodes(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
@@ -232,7 +232,7 @@ MAPS: Mapping[str, Kind] = {
 }
 
 
-# Models. The dimension "outputs" is that of their feature map, or of the features without one.
+# Models. The dimension "outputs" is that of the feature map, or of the features if there is none.
 
 OF_PAIRS = {
     "pairs": optional(PAIRS),
@@ -362,7 +362,7 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     kind : str
     arrays : mapping of str to ndarray
     settings : what JSON can hold
-        With a "feature_map", None or the record of one.
+        Settings with the key "feature_map", which is None or the record of a map.
     """
     table = {**MODELS, **STATISTICS}.get(kind)
     if table is None:

@@ -1,7 +1,7 @@
-"""How tables describe what a file holds, and the check of contents against them.
+"""Tables that describe the contents of a file, and the check of contents against them.
 
-Contents may be anything that JSON and arrays can be, and the check never follows an index that it
-has not looked at: a ValueError names the first setting or array that is not as described.
+The contents may be any JSON and any arrays. The check never follows an index that it has not
+checked. A ValueError names the first setting or array that is not as described.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ LARGEST_INTEGER = 2**63 - 1
 LARGEST_NUMBER = float(np.finfo(np.float64).max)
 
 Arrays = Mapping[str, NDArray[Any]]
-Sizes = dict[str, int]  # the lengths of the arrays' dimensions, by the names that a table gives
+Sizes = dict[str, int]  # the lengths of dimensions of arrays, by their names in a table
 
 
 class Setting(NamedTuple):
-    """What a value of JSON must be: in words, and by a function that takes any."""
+    """The description of a JSON value: in words, and by a function that checks any value."""
 
     wanted: str
     fits: Callable[[Any], bool]
 
 
-# The settings of a record. A key that ends in "?" may be missing; a record may hold records.
+# The settings of a record. A key that ends in "?" may be missing. A record may contain records.
 Record = Mapping[str, Any]
 
 
 class Array(NamedTuple):
-    """What an array must be, apart from finite: of one of these dtypes, its dimensions by name.
+    """The description of an array: it is finite, has one of the dtypes, and has these dimensions.
 
-    A dimension of one name has one length wherever it occurs, 1 at least, or 0 where its name
-    begins with "n_".
+    A dimension has a name, and the same length wherever the name occurs. The length is at least 1,
+    or at least 0 if the name begins with "n_".
     """
 
     dtypes: tuple[str, ...]
@@ -66,7 +66,7 @@ _BRIEF.maxstring = _BRIEF.maxlong = _BRIEF.maxother = 60
 
 
 def brief(value: Any) -> str:
-    """Return a value for a message, however long and deep it is."""
+    """Return a short text of a value for messages, however long and deep it is."""
     return _BRIEF.repr(value)
 
 
@@ -77,12 +77,12 @@ def require(condition: Any, message: str) -> None:
 
 
 def is_integer(value: Any) -> bool:
-    """Tell integers from all else that JSON holds, True and False included."""
+    """Tell whether a JSON value is an integer. True and False are not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def integer(low: int, high: int = LARGEST_INTEGER) -> Setting:
-    """Return the setting of an integer in a range, both ends included."""
+    """Return the description of an integer in a range, including both ends."""
     upper = "2^63 - 1" if high == LARGEST_INTEGER else str(high)
 
     def fits(value: Any) -> bool:
@@ -94,7 +94,7 @@ def integer(low: int, high: int = LARGEST_INTEGER) -> Setting:
 def number(
     low: float = -LARGEST_NUMBER, *, above: bool = False, high: float = LARGEST_NUMBER
 ) -> Setting:
-    """Return the setting of a finite number from `low` on, or above it."""
+    """Return the description of a finite number that is at least `low`, or above it."""
     wanted = "a finite number"
     if low > -LARGEST_NUMBER:
         wanted += f" {'>' if above else '>='} {low:g}"
@@ -108,19 +108,19 @@ def number(
 
 
 def choice(*names: str) -> Setting:
-    """Return the setting of one of these names."""
+    """Return the description of one of these names."""
     return Setting(
         " or ".join(map(repr, names)), lambda value: isinstance(value, str) and value in names
     )
 
 
 def optional(setting: Setting) -> Setting:
-    """Return the setting of what another takes, or null."""
+    """Return the description of a value that is null or as another setting describes."""
     return Setting(f"None or {setting.wanted}", lambda value: value is None or setting.fits(value))
 
 
 def list_of(setting: Setting, what: str, length: int | None = None) -> Setting:
-    """Return the setting of a list, one entry at least; `what` describes it."""
+    """Return the description of a list with at least one entry; `what` says it in words."""
 
     def fits(value: Any) -> bool:
         if not isinstance(value, list) or not value:
@@ -131,7 +131,7 @@ def list_of(setting: Setting, what: str, length: int | None = None) -> Setting:
 
 
 def check_record(record: Any, table: Record, name: str = "") -> None:
-    """Raise a ValueError unless a record has the keys of its table, and values that fit."""
+    """Raise a ValueError unless a record has the keys of its table and values that fit."""
     where = f"{name}." if name else ""
     if not isinstance(record, dict):
         raise ValueError(f"{name or 'settings'} must be an object of JSON, got {brief(record)}")
@@ -150,7 +150,7 @@ def check_record(record: Any, table: Record, name: str = "") -> None:
 
 
 def check_arrays(arrays: Arrays, table: Mapping[str, Array]) -> Sizes:
-    """Return the lengths of the dimensions; a ValueError unless every array is as described.
+    """Check that every array is as described, and return the lengths of the dimensions.
 
     A key of the table that ends in "?" may be missing.
     """
