@@ -13,6 +13,8 @@ namespace {
 
 // Of the range: scores further apart are never taken for ties, however small the ridge is.
 constexpr double largest_share = 1e-4;
+// Fewer scores take less than 0.1 ms, for which it does not pay to start threads.
+constexpr std::ptrdiff_t threaded_scores = 1 << 17;
 
 // The rows of one query, in the order of their scores by the first model.
 class query_ties {
@@ -84,7 +86,8 @@ class query_ties {
 
 void join_ties(const query_rows& queries, std::ptrdiff_t n_models, std::ptrdiff_t n_rows,
                const tie_tolerance& tolerance, double* scores, int n_threads) {
-    parallel_for(queries.n_queries, n_threads, [&](std::ptrdiff_t query) {
+    const bool small = n_rows * n_models < threaded_scores;
+    parallel_for(queries.n_queries, small ? 1 : n_threads, [&](std::ptrdiff_t query) {
         query_ties(queries, query, tolerance, n_rows, scores).join(n_models);
     });
 }

@@ -504,30 +504,28 @@ class ELMRankCV(_ELMRank):
         """Return the attributes that describe the choice, with grids in the caller's order."""
         ranges, (alphas, Cs) = self._ranges(), self._grid_axes()
         best, ranks = choice
-        places = (
-            np.argsort(np.argsort(-alphas, kind="stable")),
-            np.argsort(np.argsort(Cs, kind="stable")),
-        )
-        numbers = np.arange(np.prod(shape)).reshape(shape)
-        rows = numbers[np.ix_(np.arange(len(ranges)), *places)]
-        r, i, j = map(int, np.argwhere(rows == best)[0])
-        grid = _grid(alphas, Cs)
+        of_alpha = np.argsort(np.argsort(-alphas, kind="stable"))
+        of_C = np.argsort(np.argsort(Cs, kind="stable"))
+        of_range = np.arange(len(ranges))[:, None, None] * (len(alphas) * len(Cs))
+        order = (of_range + of_alpha[:, None] * len(Cs) + of_C).ravel()
+        at = int(np.flatnonzero(order == best)[0])
+        r, i, j = map(int, np.unravel_index(at, shape))
         columns = {
-            "weight_range": np.repeat(column_of(ranges), len(grid.alphas)),
-            "alpha": np.tile(grid.alphas, len(ranges)),
-            "C": np.tile(np.tile(Cs, len(alphas)), len(ranges)),
+            "weight_range": np.repeat(column_of(ranges), len(alphas) * len(Cs)),
+            "alpha": np.tile(np.repeat(alphas, len(Cs)), len(ranges)),
+            "C": np.tile(Cs, len(ranges) * len(alphas)),
         }
-        order = rows.ravel()
+        table = judged.take(order)
         return {
             "alpha_": float(alphas[i]),
             "C_": float(Cs[j]),
             "weight_range_": ranges[r],
             "best_score_": float(judged.means[best]),
-            "best_index_": int(np.flatnonzero(order == best)[0]),
+            "best_index_": at,
             "alphas_": alphas.copy(),
             "Cs_": Cs.copy(),
-            "scores_": judged.means[rows[r]],
-            "cv_results_": search_results(columns, judged.take(order), ranks[order]),
+            "scores_": table.means.reshape(shape)[r].copy(),
+            "cv_results_": search_results(columns, table, ranks[order]),
         }
 
     def _folds(self, data: RankingData) -> Any:
@@ -607,5 +605,5 @@ def _in_range(weights: Vector | None) -> Vector | None:
 
 def _grid(alphas: ArrayLike, Cs: ArrayLike) -> Grid:
     """Return all pairs of an alpha and a C. C changes fastest."""
-    a, c = np.meshgrid(np.asarray(alphas, dtype=np.float64), Cs, indexing="ij")
-    return Grid(a.ravel(), 1 / np.sqrt(np.asarray(c, dtype=np.float64).ravel()), relative=True)
+    a, c = np.asarray(alphas, dtype=np.float64), np.asarray(Cs, dtype=np.float64)
+    return Grid(np.repeat(a, len(c)), np.tile(1 / np.sqrt(c), len(a)), relative=True)

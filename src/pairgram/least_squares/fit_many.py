@@ -277,6 +277,11 @@ class _Batch:
         )
         return steps <= fit and bool(getattr(self.estimator, "_is_batched", False))
 
+    @cached_property
+    def n_scores(self) -> int:
+        """How many held-out scores a fit keeps for each label."""
+        return int(self.estimator._n_scores())
+
     def _begin(self, fit: _Fit) -> None:
         """Check the data and begin the fit if it is one for compiled code."""
         if not self.is_batched or not KNOWN.issuperset(fit.arguments):
@@ -305,7 +310,7 @@ class _Batch:
         fit.model, fit.n_queries = model, data.queries.n_queries
         draws = hasattr(model, "_draw_nodes")
         if SmallProblem.fits(data) or draws:
-            fit.n_scores = labels.size * model._n_scores()
+            fit.n_scores = labels.size * self.n_scores
             options = {"draw": partial(self._draw, model)} if draws else {}
             fit.steps = model._steps(data, labels, uses_qid, small=True, **options)
 

@@ -114,13 +114,16 @@ class Coordinates:
         return primal
 
     @classmethod
-    def of_features(cls, data: RankingData, settings: list[PairSettings]) -> Coordinates:
+    def of_features(
+        cls, data: RankingData, settings: list[PairSettings], *, small: bool = False
+    ) -> Coordinates:
         """Return the primal coordinates: the features, or fewer linear nodes."""
         pointwise = any(setting.pairs is None for setting in settings)
         reduced = reduce_nodes(data.feature_map, constant=pointwise)
         if reduced is None:
-            return cls(data)
-        return cls(replace(data, feature_map=reduced.nodes), coefs=reduced.expand)
+            return cls(data, small=small)
+        nodes = replace(data, feature_map=reduced.nodes)
+        return cls(nodes, coefs=reduced.expand, small=small)
 
     @property
     def name(self) -> str:

@@ -134,7 +134,7 @@ class _FeaturesOrKernel(LinearRanker):
     ) -> Coordinates:
         """Choose how the problem is solved. A small problem always stays in features."""
         if small:
-            return replace(Coordinates.of_features(data, all_settings), small=True)
+            return Coordinates.of_features(data, all_settings, small=True)
         return Coordinates.choose(
             data,
             all_settings,
@@ -409,21 +409,21 @@ class RidgeSearch(_FeaturesOrKernel):
         judged = join_judged([c.judged for c in candidates])
         otherwise = f", or every {self._too_weak} that held-out scores are rounding error"
         best, ranks = choose(judged.means, metric, otherwise)
-        of_row = np.repeat(np.arange(len(candidates)), [len(c.alphas) for c in candidates])
-        chosen = candidates[int(of_row[best])]
-        at = best - int(np.searchsorted(of_row, of_row[best]))
-        order = np.arange(len(chosen.alphas))
+        n_alphas = len(candidates[0].alphas)  # as many as of every other
+        chosen, at = candidates[best // n_alphas], best % n_alphas
+        order = np.arange(n_alphas)
         if given is not None:
             order = np.argsort(np.argsort(-given, kind="stable"), kind="stable")
-        rows = (np.searchsorted(of_row, np.arange(len(candidates)))[:, None] + order).ravel()
-        columns = {
-            "alpha": np.concatenate([c.alphas for c in candidates]),
-            "pairs": column_of([c.settings.pairs for c in candidates])[of_row],
-            "target": column_of([c.settings.target for c in candidates])[of_row],
-            "scale": column_of([c.scale for c in candidates])[of_row],
+        rows = (n_alphas * np.arange(len(candidates))[:, None] + order).ravel()
+        of_candidates = {
+            "pairs": column_of([c.settings.pairs for c in candidates]),
+            "target": column_of([c.settings.target for c in candidates]),
+            "scale": column_of([c.scale for c in candidates]),
         }
         if self._has_gamma:
-            columns["gamma"] = np.array([c.feature_map.gamma_ for c in candidates])[of_row]
+            of_candidates["gamma"] = np.array([c.feature_map.gamma_ for c in candidates])
+        columns = {"alpha": np.concatenate([c.alphas for c in candidates])[rows]}
+        columns |= {name: np.repeat(values, n_alphas) for name, values in of_candidates.items()}
         path = chosen.coordinates.coefs(chosen.solved)
         return {
             "scoring_": metric,
@@ -434,14 +434,10 @@ class RidgeSearch(_FeaturesOrKernel):
             "target_": chosen.settings.target,
             "scale_": chosen.scale,
             "best_score_": float(judged.means[best]),
-            "best_index_": int(np.flatnonzero(rows == best)[0]),
+            "best_index_": int(np.argmax(rows == best)),
             "form_": chosen.coordinates.name,
             "gamma_": chosen.feature_map.gamma_ if self._has_gamma else None,
-            "cv_results_": search_results(
-                {name: values[rows] for name, values in columns.items()},
-                judged.take(rows),
-                ranks[rows],
-            ),
+            "cv_results_": search_results(columns, judged.take(rows), ranks[rows]),
             **self._kept(chosen.feature_map, {"coef_path_": path[order], "coef_": path[at].copy()}),
         }
 
@@ -476,7 +472,8 @@ def _candidates(
     Decompositions are not kept: in the dual form each takes 8 n² bytes.
     """
     feature_map, coordinates, settings, scale, given = task
-    (ridges,) = yield [Whole(coordinates, settings, labels, lambda _, ridge, __: ridge, scale)]
+    whole = Whole(coordinates, settings, labels, lambda _, ridge, __: ridge, scale)
+    (ridges,) = yield [whole]
     alphas = ridges[0].default_alphas() if given is None else np.sort(given)[::-1].copy()
     splits = held_outs[0].refits(settings, ridges[0])
     judged: list[Judged] = []
@@ -487,8 +484,7 @@ def _candidates(
         for held, ridge, one in zip(held_outs, ridges, scores, strict=True):
             judged.append(held.judge_scores(settings, ridge, alphas, one))
     else:
-        for number, (held, ridge) in enumerate(zip(held_outs, ridges, strict=True)):
-            target = Whole(coordinates, settings, labels, lambda *_: None).targets()[number]
+        for held, ridge, target in zip(held_outs, ridges, whole.targets(), strict=True):
             statistics = partial(target.statistics, settings, held.n_threads)
             judged.append(held.judge_path(settings, ridge, alphas, statistics, coordinates.coefs))
     return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -230,7 +231,12 @@ def metric_of(scoring: Any, y: Vector, one_by_one: bool) -> Metric:
     if scoring is None:
         graded = (y >= 0).all() and (y == np.rint(y)).all() and y.max(initial=0) < 64
         scoring = "ndcg@10" if graded and not one_by_one else "pairwise_accuracy"
-    return get_metric(scoring)
+    return _named(scoring) if isinstance(scoring, str) else get_metric(scoring)
+
+
+@lru_cache(maxsize=16)
+def _named(name: str) -> Metric:
+    return get_metric(name)
 
 
 def choose(means: Vector, metric: Metric, otherwise: str = "") -> tuple[int, NDArray[np.int64]]:
@@ -243,7 +249,7 @@ def choose(means: Vector, metric: Metric, otherwise: str = "") -> tuple[int, NDA
     """
     sign = 1 if metric.greater_is_better else -1
     ordered = np.where(np.isnan(means), -np.inf, sign * means)
-    if np.isneginf(ordered).all():
+    if (ordered == -np.inf).all():
         raise ValueError(
             f"scoring={metric.name!r} is undefined for every held-out query: none has what the "
             "metric needs, such as two rows with different labels among those that cv holds out "

@@ -201,14 +201,14 @@ def is_cheap(data: RankingData, settings: PairSettings, form: str) -> bool:
     It is if the identities of least squares hold, or if all refits together take at most
     `leave_out.MAX_REFIT_FLOPS`.
     """
-    if data.queries.n_filled == 1:
-        n_refits = 0 if settings.kind in ("none", "kept") else len(data.y)
-    elif not settings.joins_all_rows:
-        n_refits = 0
-    else:
-        exact = form == "dual" and _of_all_rows(settings)
-        n_refits = 0 if exact else data.queries.n_queries
     n_rows = len(data.y)
+    if data.queries.n_filled == 1:
+        exact, n_refits = settings.kind in ("none", "kept"), n_rows
+    else:
+        exact = not settings.joins_all_rows or (form == "dual" and _of_all_rows(settings))
+        n_refits = data.queries.n_queries
+    if exact:
+        return True
     width = n_rows if form == "dual" else data.n_features
     flops = leave_out.flops_of_refits(n_rows, width, settings, n_refits)
     return flops <= leave_out.MAX_REFIT_FLOPS
