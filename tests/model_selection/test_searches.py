@@ -1,13 +1,15 @@
 """What all classes that choose by held-out rows share: grids, tables, folds, validation sets."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.model_selection import KFold
+from sklearn.exceptions import FitFailedWarning
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 from sklearn.preprocessing import FunctionTransformer
 
 from pairgram import (
@@ -490,3 +492,46 @@ def test_fit_many_takes_validation_sets(name, rows):
     alone = clone(model).fit(X, y, qid=qid, validation=held)
     np.testing.assert_array_equal(found.scores_, alone.scores_)
     np.testing.assert_array_equal(found.coef_, alone.coef_)
+
+
+def test_the_deviation_leaves_out_splits_without_a_value():
+    X, y, qid = make_ranking(12, 6, 4, random_state=0)
+    tied = np.where(qid == 0, 1.0, y)  # no pair of query 0 can be scored
+    search = RankRLSCV([1.0], cv=QueryKFold(12), scoring="pairwise_accuracy")
+    table = search.fit(X, tied, qid=qid).cv_results_
+    parts = np.array([table[f"split{k}_test_score"][0] for k in range(12)])
+    assert np.isnan(parts[0]) and not np.isnan(parts).all()
+    np.testing.assert_allclose(table["std_test_score"], [np.nanstd(parts)], rtol=1e-12)
+
+
+def test_linear_nodes_are_held_out_as_exactly_as_their_inputs():
+    X, y, _ = make_ranking(1, 30, 4, random_state=0)
+    many = PairwiseELMCV([0.1, 1.0], pairs="dropped", n_nodes=1000, random_state=0).fit(X, y)
+    assert "split0_test_score" not in many.cv_results_
+
+
+@pytest.mark.parametrize("estimator", [RankRLSCV([1.0, 10.0]), RankRLSCV([1.0, 10.0], cv=2)])
+def test_an_error_of_one_problem_leaves_the_others(estimator):
+    class Omega:
+        def __call__(self, a, b):
+            if np.max(a) > 50:
+                raise RuntimeError("too large")
+            return np.abs(a - b) + 0.0
+
+    X, y, qid = make_ranking(4, 8, 3, random_state=0)
+    estimator = clone(estimator).set_params(pairs=Omega())
+    with pytest.warns(FitFailedWarning, match="problem 1: RuntimeError: too large"):
+        batch = fit_many(estimator, [(X, y, qid), (X, y + 100, qid), (X, y, qid)])
+    assert [model is None for model in batch.models] == [False, True, False]
+
+
+def test_groups_go_to_splitters_that_take_them():
+    X, y, qid = make_ranking(6, 8, 3, random_state=0)
+    before = list(warnings.filters)
+    for cv in (GroupKFold(3), KFold(3), ShuffleSplit(2, random_state=0), QueryKFold(3)):
+        search = RankRLSCV([1.0], cv=cv).fit(X, y, qid=qid)
+        assert len([name for name in search.cv_results_ if name.startswith("split")]) >= 2
+    assert warnings.filters == before
+    expected = RankRLSCV([1.0], cv=list(GroupKFold(3).split(X, y, qid))).fit(X, y, qid=qid)
+    given = RankRLSCV([1.0], cv=GroupKFold(3)).fit(X, y, qid=qid)
+    assert given.best_score_ == expected.best_score_

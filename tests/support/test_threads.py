@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -193,3 +194,21 @@ def test_an_eigendecomposition_takes_one_blas_thread_for_one(
     with threadpool_limits(2, user_api="blas"):
         RankRLSCV([1.0], kernel=kernel, n_threads=n_threads).fit(X, y, qid=np.arange(300) // 10)
     assert seen == [{expected}]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_context_that_is_open_at_a_fork_is_left_in_the_child():
+    code = (
+        "import os, signal, sys\n"
+        "import numpy\n"
+        "from threadpoolctl import threadpool_info\n"
+        "from pairgram._support.threads import single_threaded_blas\n"
+        "def count(): return max(i['num_threads'] for i in threadpool_info())\n"
+        "before = count()\n"
+        "with single_threaded_blas():\n"
+        "    child = os.fork()\n"
+        "    if child == 0: signal.alarm(20)\n"
+        "if child == 0: os._exit(0 if count() == before else 3)\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -71,9 +71,13 @@ class _BlasGuard:
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
-            self._depth -= 1
+            if self._depth > 0:
+                self._depth -= 1
+            elif not self._due:  # left by a forked child, which has restored the numbers
+                return
             if self._depth == 0:
                 self._set(self._saved)
+                self._due = False
 
     def _set(self, wanted: list[int]) -> None:
         for library, saved, n_threads in zip(
@@ -98,29 +102,24 @@ class _BlasGuard:
         """Let the threads of the parent go on."""
         self._lock.release()
 
-    def of_child(self) -> _BlasGuard:
-        """Return the guard for a forked child, which has none of the threads that were inside.
+    def after_fork_in_child(self) -> None:
+        """Forget the threads of the parent, none of which the child has.
 
-        If they held BLAS to one thread, the first use of the new guard restores the numbers that
-        they saved. The fork itself does not touch BLAS, which may be in the middle of a call.
+        If they held BLAS to one thread, the next one in restores the numbers that they saved. The
+        fork itself does not touch BLAS, which may be in the middle of a call. A context that was
+        open in the thread that forked may still be left in the child.
         """
-        child = _BlasGuard()
-        child._libraries, child._saved = self._libraries, self._saved
-        child._due = self._depth > 0 or self._due
-        return child
+        self._lock = threading.Lock()
+        self._due = self._depth > 0 or self._due
+        self._depth = 0
 
 
 _guard = _BlasGuard()
 if hasattr(os, "register_at_fork"):
-
-    def _renew_guard() -> None:
-        global _guard
-        _guard = _guard.of_child()
-
     os.register_at_fork(
-        before=lambda: _guard.before_fork(),
-        after_in_parent=lambda: _guard.after_fork(),
-        after_in_child=_renew_guard,
+        before=_guard.before_fork,
+        after_in_parent=_guard.after_fork,
+        after_in_child=_guard.after_fork_in_child,
     )
 
 

@@ -337,9 +337,10 @@ class ELMRankCV(_ELMRank):
         The values of C to choose from. None stands for ``2^1 … 2^25``.
     cv : None, int, splitter or iterable of splits, default=None
         How rows are held out if `fit` gets no validation set. None stands for five folds of
-        queries, or fewer if there are fewer queries. Other values are as in `RankRLSCV`, with one
-        exception. With a single query, an int gives fewer folds if a fold would otherwise have
-        less than two rows, since no pair could then be scored. The paper has ``cv=10``.
+        queries, or of the rows of a single query; fewer for few. Other values are as in
+        `RankRLSCV`, with one exception. With a single query, an int gives fewer folds if a fold
+        would otherwise have less than two rows, since no pair could then be scored. The paper has
+        ``cv=10``.
     scoring : str, Metric, scorer or None, default="msd"
         As in `RankRLSCV`. It judges the mean score of all draws, within queries.
     weight_range : (float, float) or list of such, default=(-1, 1)

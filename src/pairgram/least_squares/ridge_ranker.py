@@ -266,7 +266,8 @@ class RidgeSearch(_FeaturesOrKernel):
             As in `RankRLS.fit`.
         validation : (X, y) or (X, y, qid), or None
             A validation set, such as a `LetorData` of `load_letor_folds`. Its rows are held out,
-            and `cv` must then be None. It needs query ids if `fit` gets query ids.
+            and `cv` must then be None. It needs query ids if `fit` gets `qid` or `group`. All its
+            rows have weight 1.
 
         Returns
         -------
@@ -312,13 +313,15 @@ class RidgeSearch(_FeaturesOrKernel):
                 held_outs = [held.of(replace(data, y=held.data.y)) for held in held_outs]
             elif self._has_kernel:  # what is wrong is told before the kernel is made
                 held_outs = self._held_outs(
-                    data, labels, all_settings, "dual", uses_qid, validation
+                    data, labels, all_settings, len(data.y), "dual", uses_qid, validation
                 )
             coordinates = self._coordinates(data, all_settings, scaled, path=True, small=small)
             coordinates = coordinates.keeping_statistics()
             if not held_outs:
+                width, form = coordinates.data.n_features, coordinates.name
+                width = min(width, len(data.y)) if form == "dual" else width
                 held_outs = self._held_outs(
-                    data, labels, all_settings, coordinates.name, uses_qid, validation
+                    data, labels, all_settings, width, form, uses_qid, validation
                 )
             here = [held.within(coordinates.of_target(held.data.y).data) for held in held_outs]
             self._refuse(coordinates, all_settings, given, here[0])
@@ -369,6 +372,7 @@ class RidgeSearch(_FeaturesOrKernel):
         data: RankingData,
         labels: Vector,
         all_settings: list[PairSettings],
+        n_dimensions: int,
         form: str,
         uses_qid: bool,
         validation: Any,
@@ -379,7 +383,7 @@ class RidgeSearch(_FeaturesOrKernel):
             return [LeavePairOut.make(target, self.scoring, self.n_threads) for target in targets]
         cv, held = self._held_rows(data.feature_map, uses_qid, self.cv, validation)
         if cv is None and held is None:
-            cheap = all(is_cheap(data, settings, form) for settings in all_settings)
+            cheap = all(is_cheap(data, settings, n_dimensions, form) for settings in all_settings)
             cv = None if cheap else default_cv(data)
         judges = Judge.of_targets(data, labels, cv, held, self.scoring, self.n_threads)
         return [HeldOutRows(judge.data, judge, self.n_threads) for judge in judges]

@@ -251,7 +251,7 @@ def _answer_small(requests: Sequence[Request], answers: list[Any], n_threads: in
             continue
         try:
             problem = SmallProblem(request.coordinates.data, request.settings, request.labels)
-        except ValueError as error:
+        except Exception as error:  # of this problem alone, whatever a caller's function raises
             answers[i] = error
             continue
         if isinstance(request, HoldOut):
@@ -262,7 +262,10 @@ def _answer_small(requests: Sequence[Request], answers: list[Any], n_threads: in
     with single_threaded_blas() if wholes else nullcontext():  # once for all of them
         for (i, (whole, _)), found in zip(wholes.items(), decomposed, strict=True):
             if found is not None:
-                answers[i] = whole.answer_by(*found)
+                try:
+                    answers[i] = whole.answer_by(*found)
+                except Exception as error:
+                    answers[i] = error
     tasks = [
         (problem, held.splits, held.grid.alphas, held.grid.damping, held.grid.relative)
         for held, problem in held_outs.values()

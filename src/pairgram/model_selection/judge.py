@@ -175,7 +175,8 @@ class Judge:
             seen = np.flatnonzero(data.row_weights > 0)  # a row of weight 0 counts as absent
             if split_of is not None:
                 split_of = split_of[np.unique(data.queries.index()[seen])]
-            data, scores = data.take(seen), scores[:, seen]
+            labelled = replace(data, X=np.empty((len(data.y), 0)), feature_map=None)  # X stays
+            data, scores = labelled.take(seen), scores[:, seen]
         queries = data.queries
         known = np.isfinite(scores).all(axis=1)
         values = self._values(data, scores if known.all() else scores[known])
@@ -193,7 +194,7 @@ class Judge:
                 squares = self.metric.mean((values - means[:, None]) ** 2, weights)
                 return Judged(means, np.sqrt(np.atleast_1d(squares)))
             by_split = _means_of_runs(values, weights, split_of, len(self.splits))
-            return Judged(means, by_split.std(axis=0), by_split)
+            return Judged(means, _deviations(by_split), by_split)
 
     def _values(self, data: RankingData, scores: Vector) -> Vector:
         """Return the metric of finite scores in every query, (n_models, n_queries)."""
@@ -252,8 +253,8 @@ def choose(means: Vector, metric: Metric, otherwise: str = "") -> tuple[int, NDA
     if (ordered == -np.inf).all():
         raise ValueError(
             f"scoring={metric.name!r} is undefined for every held-out query: none has what the "
-            "metric needs, such as two rows with different labels among those that cv holds out "
-            f"together{otherwise}"
+            "metric needs, such as two rows with different labels among those that "
+            f"are held out together{otherwise}"
         )
     return int(np.argmax(ordered)), np.searchsorted(np.sort(-ordered), -ordered) + 1
 
@@ -300,3 +301,13 @@ def _means_of_runs(values: Vector, weights: Vector, run_of: Rows, n_runs: int) -
     np.divide(sums, weight, out=found, where=weight > 0)
     means[runs] = found
     return means
+
+
+def _deviations(by_split: Vector) -> Vector:
+    """Return the standard deviations over splits, (n_models,), without undefined ones."""
+    defined = ~np.isnan(by_split)
+    counts = defined.sum(axis=0)
+    values = np.where(defined, by_split, 0.0)
+    means = values.sum(axis=0) / np.maximum(counts, 1)
+    squares = np.where(defined, values - means, 0.0) ** 2
+    return np.where(counts > 0, np.sqrt(squares.sum(axis=0) / np.maximum(counts, 1)), np.nan)

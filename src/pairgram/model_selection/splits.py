@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -152,7 +151,8 @@ class QueryKFold:
 def default_cv(data: RankingData) -> int:
     """Return the number of folds for cv=None: `N_SPLITS`, or fewer if there are fewer queries.
 
-    The rows of a single query are split instead, with at least two rows in each fold.
+    The rows of a single query are split instead, with two rows or more in each fold if it has four
+    rows or more.
     """
     n_queries = data.queries.n_filled
     return max(2, min(N_SPLITS, n_queries if n_queries > 1 else len(data.y) // 2))
@@ -191,10 +191,15 @@ def make_splits(cv: Any, data: RankingData) -> Splits:
 def _split(splitter: Any, data: RankingData) -> list[Any]:
     if isinstance(splitter, QueryKFold):
         return list(splitter.split(data.y, qid=data.queries.index()))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
-        X = np.empty((len(data.y), 1))
-        return list(check_cv(splitter).split(X, data.y, data.queries.index()))
+    splitter = check_cv(splitter)
+    groups = data.queries.index() if _takes_groups(splitter) else None
+    return list(splitter.split(np.empty((len(data.y), 1)), data.y, groups))
+
+
+def _takes_groups(splitter: Any) -> bool:
+    """Tell whether a splitter uses groups: those of scikit-learn that do not would warn."""
+    routing = getattr(splitter, "get_metadata_routing", None)
+    return routing is None or "groups" in routing().split.requests
 
 
 def _row_folds(n_splits: int, n_rows: int) -> Splits:

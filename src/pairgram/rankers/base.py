@@ -143,7 +143,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         ValueError
             If both are given, if `cv` is a validation set, or if `validation` is not as described.
         """
-        if isinstance(cv, tuple) and len(cv) in (2, 3) and _is_matrix(cv[0]):
+        if isinstance(cv, tuple) and len(cv) in (2, 3) and _is_matrix(cv[0]) and np.ndim(cv[1]) < 2:
             raise ValueError(
                 "cv must not be a validation set: give it to fit, as validation=(X, y) or "
                 "validation=(X, y, qid)"
@@ -159,7 +159,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         try:
             return None, self._validation(feature_map, uses_qid, *validation)
         except ValueError as error:
-            if "validation" in str(error):
+            if str(error).startswith("validation") or "of validation" in str(error):
                 raise
             raise ValueError(f"validation: {error}") from error  # not X, y and qid of fit
 

@@ -55,7 +55,7 @@ class RankSVMCV(LinearRanker):
     cv : None, int, splitter or iterable of splits, default=None
         How rows are held out if `fit` gets no validation set:
 
-        - None: five folds of queries, or fewer if there are fewer queries;
+        - None: five folds of queries, or of the rows of a single query; fewer for few;
         - an int k: ``QueryKFold(k)``, or ``KFold(k, shuffle=True, random_state=0)`` over the rows
           of a single query;
         - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows).

@@ -195,11 +195,11 @@ class HeldOutRows:
         return leave_out.leave_query_out(data, settings, ridge, alphas, statistics, threads)
 
 
-def is_cheap(data: RankingData, settings: PairSettings, form: str) -> bool:
-    """Tell whether it is exact and cheap to leave out every query, or every row of one query.
+def is_cheap(data: RankingData, settings: PairSettings, n_dimensions: int, form: str) -> bool:
+    """Tell whether leaving out every query, or every row of one query, is exact and cheap.
 
     It is if the identities of least squares hold, or if all refits together take at most
-    `leave_out.MAX_REFIT_FLOPS`.
+    `leave_out.MAX_REFIT_FLOPS`. `n_dimensions` is the order of the system that is solved.
     """
     n_rows = len(data.y)
     if data.queries.n_filled == 1:
@@ -209,8 +209,7 @@ def is_cheap(data: RankingData, settings: PairSettings, form: str) -> bool:
         n_refits = data.queries.n_queries
     if exact:
         return True
-    width = n_rows if form == "dual" else data.n_features
-    flops = leave_out.flops_of_refits(n_rows, width, settings, n_refits)
+    flops = leave_out.flops_of_refits(n_rows, n_dimensions, settings, n_refits)
     return flops <= leave_out.MAX_REFIT_FLOPS
 
 
