@@ -324,7 +324,8 @@ class RidgeSearch(_FeaturesOrKernel):
                     data, labels, all_settings, width, form, uses_qid, validation
                 )
             here = [held.within(coordinates.of_target(held.data.y).data) for held in held_outs]
-            self._refuse(coordinates, all_settings, given, here[0])
+            if not small:  # of small problems the answers themselves are as quick
+                self._refuse(coordinates, all_settings, given, here[0])
             for settings, scale in combinations:
                 task = _Task(data.feature_map, coordinates, settings, scale, given)
                 found = yield from _candidates(task, labels, here)

@@ -290,6 +290,8 @@ def _means_of_runs(values: Vector, weights: Vector, run_of: Rows, n_runs: int) -
         The number of the run of every column.
     n_runs : int
     """
+    if len(run_of) == n_runs and (run_of == np.arange(n_runs)).all():  # a query in each
+        return np.where(weights[:, None] > 0, values.T, np.nan)
     means = np.full((n_runs, len(values)), np.nan)
     runs, starts = np.unique(run_of, return_index=True)
     if not len(runs):
@@ -306,6 +308,9 @@ def _means_of_runs(values: Vector, weights: Vector, run_of: Rows, n_runs: int) -
 def _deviations(by_split: Vector) -> Vector:
     """Return the standard deviations over splits, (n_models,), without undefined ones."""
     defined = ~np.isnan(by_split)
+    if defined.all():
+        deviations: Vector = by_split.std(axis=0)
+        return deviations
     counts = defined.sum(axis=0)
     values = np.where(defined, by_split, 0.0)
     means = values.sum(axis=0) / np.maximum(counts, 1)
