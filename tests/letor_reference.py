@@ -1,4 +1,4 @@
-"""A slow, obvious reader of LETOR files, which shares nothing with the kernels."""
+"""A slow, obvious reader of LETOR files, which shares nothing with the compiled code."""
 
 from __future__ import annotations
 

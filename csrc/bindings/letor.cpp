@@ -16,7 +16,7 @@ namespace pairgram {
 
 namespace {
 
-// Gives memory that a kernel has filled to NumPy, without a copy.
+// Gives memory that compiled code has filled to NumPy, without a copy.
 template <class T>
 array<T> give(growing_array<T>&& data, std::vector<py::ssize_t> shape) {
     auto* owner = new growing_array<T>(std::move(data));

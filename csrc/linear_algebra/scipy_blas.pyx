@@ -1,4 +1,4 @@
-"""Hands SciPy's BLAS and LAPACK to the kernels as a table of function pointers.
+"""Hands SciPy's BLAS and LAPACK to the compiled code as a table of function pointers.
 
 Cython checks every signature when this file is compiled and again, against the SciPy at hand,
 when the module is imported: a SciPy whose BLAS takes 64-bit integers is refused there.
