@@ -1,4 +1,4 @@
-"""Slow, obvious NumPy versions of what the compiled code does: dense Laplacians and explicit pairs."""
+"""Slow, obvious NumPy versions of the compiled code: dense Laplacians and explicit pairs."""
 
 import numpy as np
 
