@@ -25,7 +25,7 @@ from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
 from pairgram.model_selection.results import column_of, search_results
 from pairgram.model_selection.splits import default_cv
-from pairgram.problem.data import RankingData
+from pairgram.problem.data import RankingData, RowInfo
 from pairgram.queries_and_pairs.pair_weights import Pairs, PairSettings
 from pairgram.rankers.base import LinearRanker
 
@@ -68,30 +68,21 @@ class _ELMRank(LinearRanker):
         query_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit the model. Parameters and errors are those of `RankRLS.fit`."""
-        return self._fit(X, y, (qid, group, sample_weight, query_weight))
+        return self._fit(X, y, RowInfo(qid, group, sample_weight, query_weight))
 
-    def _fit(self, X: Any, y: ArrayLike, weights: tuple[Any, ...], **options: Any) -> Self:
+    def _fit(self, X: Any, y: ArrayLike, info: RowInfo, **options: Any) -> Self:
         self._check_parameters()
-        data = self._check(X, y, *weights)
+        data = self._check(X, y, info)
         require_finite(data.X, "X")
         warn_of_rows(self, data.X, getattr(self, "feature_names_in_", None))
-        uses_qid = weights[0] is not None or weights[1] is not None
-        steps = self._steps(data, data.y[:, None], uses_qid, **options)
+        steps = self._steps(data, data.y[:, None], info.has_queries, **options)
         (fitted,) = run(steps, data, self.n_threads)
         self.__dict__.update(fitted)
         return self
 
-    def _delimit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        qid: ArrayLike | None,
-        group: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        query_weight: ArrayLike | None,
-    ) -> RankingData:
+    def _delimit(self, X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
         """Delimit rows. Weights are rescaled, since the objective depends only on their ratios."""
-        data = super()._delimit(X, y, qid, group, sample_weight, query_weight)
+        data = super()._delimit(X, y, info)
         return replace(
             data,
             row_weights=_in_range(data.row_weights),
@@ -445,8 +436,8 @@ class ELMRankCV(_ELMRank):
 
         Parameters and errors are those of `RankRLSCV.fit`.
         """
-        weights = (qid, group, sample_weight, query_weight)
-        return self._fit(X, y, weights, validation=validation)
+        info = RowInfo(qid, group, sample_weight, query_weight)
+        return self._fit(X, y, info, validation=validation)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -23,6 +23,7 @@ from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Vector
 from pairgram.least_squares.scheduler import Steps, run_all
 from pairgram.least_squares.small_problems import SmallProblem
+from pairgram.problem.data import RowInfo
 from pairgram.queries_and_pairs.queries import Queries, one_query_meant
 
 __all__ = ["BatchFit", "fit_many"]
@@ -31,9 +32,8 @@ __all__ = ["BatchFit", "fit_many"]
 GROUP_SIZE = 32
 # A group of fits ends when its held-out scores take more bytes than this.
 GROUP_BYTES = 64 << 20
-WEIGHTS = ("qid", "group", "sample_weight", "query_weight")
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
-KNOWN = {"X", "y", *WEIGHTS}
+KNOWN = {"X", "y", *RowInfo._fields}
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ class _Batch:
             return
         model = self._fresh()
         X, y = fit.arguments["X"], fit.arguments["y"]
-        weights = [fit.arguments.get(name) for name in WEIGHTS]
+        info = RowInfo(*(fit.arguments.get(name) for name in RowInfo._fields))
         if fit.targets is not None:
             y = fit.targets[:, 0].copy()
         if (
@@ -298,21 +298,20 @@ class _Batch:
             and np.isfinite(y).all()
         ):
             model.n_features_in_ = X.shape[1]
-            data = model._delimit(X, y, *weights)
+            data = model._delimit(X, y, info)
         else:
-            data = model._check_rows(X, y, *weights)
+            data = model._check_rows(X, y, info)
         with without_row_warnings():
             data = model._with_map(data, model._unfitted_map())
         labels = data.y[:, None] if fit.targets is None else fit.targets
         if len(labels) != len(data.y):
             raise ValueError(f"y must have a label for each of {len(data.y)} rows")
-        uses_qid = weights[0] is not None or weights[1] is not None
         fit.model, fit.n_queries = model, data.queries.n_queries
         draws = hasattr(model, "_draw_nodes")
         if SmallProblem.fits(data) or draws:
             fit.n_scores = labels.size * self.n_scores
             options = {"draw": partial(self._draw, model)} if draws else {}
-            fit.steps = model._steps(data, labels, uses_qid, small=True, **options)
+            fit.steps = model._steps(data, labels, info.has_queries, small=True, **options)
 
     def _fresh(self) -> Any:
         """Return an unfitted estimator that shares nothing that could change."""

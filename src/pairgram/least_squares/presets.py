@@ -14,7 +14,7 @@ from pairgram._support.checks import check_C
 from pairgram._support.words import Form
 from pairgram.kernels.settings import Kernel
 from pairgram.least_squares.ridge_ranker import RidgeRanker
-from pairgram.problem.data import RankingData
+from pairgram.problem.data import RankingData, RowInfo
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.queries_and_pairs.queries import check_weights
 
@@ -55,21 +55,13 @@ class _Preset(RidgeRanker):
     def _ridge(self) -> tuple[PairSettings, float, bool]:
         return self._pairs, self._ridge_of(check_C("C", self.C)), False
 
-    def _check(
-        self,
-        X: Any,
-        y: ArrayLike,
-        qid: ArrayLike | None,
-        group: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        query_weight: ArrayLike | None,
-    ) -> RankingData:
-        if query_weight is not None:
+    def _check(self, X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
+        if info.query_weight is not None:
             raise ValueError(
                 f"query_weight must be None: {type(self).__name__} takes all rows together, "
                 "whatever their queries"
             )
-        return super()._check(X, y, qid, group, sample_weight, query_weight)
+        return super()._check(X, y, info)
 
 
 class MPRank(_Preset):

@@ -27,7 +27,7 @@ from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
 from pairgram.model_selection.results import as_list, column_of, search_results
 from pairgram.model_selection.splits import default_cv
-from pairgram.problem.data import RankingData
+from pairgram.problem.data import RankingData, RowInfo
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.rankers.base import LinearRanker
 
@@ -208,10 +208,11 @@ class RidgeRanker(_FeaturesOrKernel):
             If the data or a parameter is not as described; the message names it.
         """
         self._ridge()  # checks the parameters
-        data = self._check(X, y, qid, group, sample_weight, query_weight)
-        self._warn_of_missing_queries(data, qid, group)
-        uses_qid = qid is not None or group is not None
-        (fitted,) = run(self._steps(data, data.y[:, None], uses_qid), data, self.n_threads)
+        info = RowInfo(qid, group, sample_weight, query_weight)
+        data = self._check(X, y, info)
+        self._warn_of_missing_queries(data, info)
+        steps = self._steps(data, data.y[:, None], info.has_queries)
+        (fitted,) = run(steps, data, self.n_threads)
         self.__dict__.update(fitted)
         return self
 
@@ -280,10 +281,10 @@ class RidgeSearch(_FeaturesOrKernel):
             `cv` makes no splits, or if no query is left to fit to.
         """
         self._grid()  # checks the parameters
-        data = self._check(X, y, qid, group, sample_weight, query_weight)
-        self._warn_of_missing_queries(data, qid, group)
-        uses_qid = qid is not None or group is not None
-        steps = self._steps(data, data.y[:, None], uses_qid, validation=validation)
+        info = RowInfo(qid, group, sample_weight, query_weight)
+        data = self._check(X, y, info)
+        self._warn_of_missing_queries(data, info)
+        steps = self._steps(data, data.y[:, None], info.has_queries, validation=validation)
         (fitted,) = run(steps, data, self.n_threads)
         self.__dict__.update(fitted)
         return self

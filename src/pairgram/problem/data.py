@@ -34,7 +34,7 @@ from pairgram.feature_maps.base import (
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.queries_and_pairs.queries import Queries, check_weights
 
-__all__ = ["Block", "RankingData", "names_of", "require_finite_features"]
+__all__ = ["Block", "RankingData", "RowInfo", "names_of", "require_finite_features"]
 
 # Dense blocks of rows take about this many bytes.
 DENSE_BLOCK_BYTES = 64 << 20
@@ -61,6 +61,20 @@ class Block(NamedTuple):
     X: Any
     targets: NDArray[np.float64]
     node_map: Any
+
+
+class RowInfo(NamedTuple):
+    """What a caller tells of rows besides X and y: the arguments of `RankRLS.fit`."""
+
+    qid: ArrayLike | None = None
+    group: ArrayLike | None = None
+    sample_weight: ArrayLike | None = None
+    query_weight: ArrayLike | None = None
+
+    @property
+    def has_queries(self) -> bool:
+        """Whether queries were given, by ids or by sizes."""
+        return self.qid is not None or self.group is not None
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from pairgram.feature_maps.base import is_known, set_threads
 from pairgram.feature_maps.known import describe_map
 from pairgram.metrics import get_metric
 from pairgram.model_files.read_write import write_file
-from pairgram.problem.data import RankingData
+from pairgram.problem.data import RankingData, RowInfo
 from pairgram.queries_and_pairs.queries import refuse_score_without_ids, warn_of_missing_queries
 from pairgram.rankers.row_scores import checked_rows, scores_of
 
@@ -47,16 +47,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         return tags
 
-    def _check(
-        self,
-        X: Any,
-        y: ArrayLike,
-        qid: ArrayLike | None,
-        group: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        query_weight: ArrayLike | None,
-    ) -> RankingData:
-        data = self._check_rows(X, y, qid, group, sample_weight, query_weight)
+    def _check(self, X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
+        data = self._check_rows(X, y, info)
         return self._with_map(data, self._unfitted_map())
 
     def _with_map(self, data: RankingData, feature_map: Any) -> RankingData:
@@ -72,15 +64,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 return replace(data, feature_map=feature_map.fit_checked(data.X))
             return replace(data, feature_map=feature_map.fit(data.X, data.y))
 
-    def _check_rows(
-        self,
-        X: Any,
-        y: ArrayLike,
-        qid: ArrayLike | None,
-        group: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        query_weight: ArrayLike | None,
-    ) -> RankingData:
+    def _check_rows(self, X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
         X = readable(X, "X")
         refuse_lossy(y, "y")
         with naming_columns(X, "X"):
@@ -93,19 +77,11 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 order="C",
                 ensure_all_finite=False,
             )
-        return self._delimit(X, y, qid, group, sample_weight, query_weight)
+        return self._delimit(X, y, info)
 
-    def _delimit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        qid: ArrayLike | None,
-        group: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        query_weight: ArrayLike | None,
-    ) -> RankingData:
+    def _delimit(self, X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
         """Delimit rows whose X and y have been checked, and check their weights."""
-        data = RankingData.delimit(X, y, qid, group, sample_weight, query_weight)
+        data = RankingData.delimit(X, y, *info)
         for name, weights in (
             ("sample_weight", data.row_weights),
             ("query_weight", data.query_weights),
@@ -122,11 +98,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         within = getattr(self, "scope", "query") == "query"
         return within and any(one is not None for one in several)
 
-    def _warn_of_missing_queries(
-        self, data: RankingData, qid: ArrayLike | None, group: ArrayLike | None
-    ) -> None:
+    def _warn_of_missing_queries(self, data: RankingData, info: RowInfo) -> None:
         """Warn in `fit` if query ids seem to have been forgotten."""
-        if self._needs_queries and qid is None and group is None:
+        if self._needs_queries and not info.has_queries:
             warn_of_missing_queries(f"{type(self).__name__}.fit", len(data.y))
 
     def _unfitted_map(self) -> Any:

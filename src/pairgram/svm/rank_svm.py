@@ -20,7 +20,7 @@ from pairgram._support.words import Loss, Weighting
 from pairgram.feature_maps.known import same_map
 from pairgram.least_squares.accumulate import SMALLEST_SQUARES
 from pairgram.least_squares.gram import Pairgram
-from pairgram.problem.data import RankingData
+from pairgram.problem.data import RankingData, RowInfo
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.rankers.base import LinearRanker
 from pairgram.svm.feature_rows import (
@@ -404,8 +404,9 @@ class RankSVM(LinearRanker):
         settings = SolverSettings(
             self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
         )
-        data = self._check(X, y, qid, group, sample_weight, query_weight)
-        self._warn_of_missing_queries(data, qid, group)
+        info = RowInfo(qid, group, sample_weight, query_weight)
+        data = self._check(X, y, info)
+        self._warn_of_missing_queries(data, info)
         training = Training.make(data, settings, exact=False)
         start = None
         if self.warm_start and len(getattr(self, "coef_", ())) == len(training.curvature):
@@ -416,7 +417,7 @@ class RankSVM(LinearRanker):
             history = solver.solve(float(self.C), precondition, self.tol, self.max_iter)
         # The attributes are set last, so that a fit that fails leaves the last solution in place.
         self.coef_, self.feature_map_ = solver.w, data.feature_map
-        self.uses_qid_ = qid is not None or group is not None
+        self.uses_qid_ = info.has_queries
         self.__dict__.update(fit_attributes(history))
         warn_if_not_converged([history], settings)
         return self

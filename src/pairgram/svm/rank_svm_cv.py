@@ -20,7 +20,7 @@ from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
 from pairgram.model_selection.results import as_list, column_of, search_results
 from pairgram.model_selection.splits import Splits, default_cv
-from pairgram.problem.data import RankingData
+from pairgram.problem.data import RankingData, RowInfo
 from pairgram.rankers.base import LinearRanker
 from pairgram.svm.newton import Convergence, PairSolver
 from pairgram.svm.rank_svm import (
@@ -152,11 +152,12 @@ class RankSVMCV(LinearRanker):
             self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
         )
         given = None if self.Cs is None else check_alphas(self.Cs, "Cs")
-        data = self._check_rows(X, y, qid, group, sample_weight, query_weight)
-        self._warn_of_missing_queries(data, qid, group)
+        info = RowInfo(qid, group, sample_weight, query_weight)
+        data = self._check_rows(X, y, info)
+        self._warn_of_missing_queries(data, info)
         if len(data.y) < 2:
             raise ValueError("RankSVMCV holds rows out, so X must have two or more, got 1 sample")
-        uses_qid = qid is not None or group is not None
+        uses_qid = info.has_queries
         maps = as_list(self.feature_map, "feature_map")
         ours = any(feature_map is None or is_known(feature_map) for feature_map in maps)
         cv, held_rows = self._held_rows(None if ours else maps[0], uses_qid, self.cv, validation)
