@@ -405,3 +405,11 @@ def test_no_targets_are_an_error():
         found = fit_many(RankRLS(), [(X, y[:, None][:, :0]), (X, y)])
     assert found.models[0] is None
     assert found.table["error"][0].startswith("ValueError: y must have one label")
+
+
+def test_a_mapping_of_problems_is_refused_with_what_to_give():
+    X, y, qid = make_ranking(4, 5, 3, random_state=0)
+    with pytest.raises(TypeError, match=r"got a mapping: give its values\(\)"):
+        fit_many(RankRLS(), {"ann": (X, y, qid), "bob": (X, y, qid)})
+    with pytest.raises(TypeError, match="the data of one problem"):
+        fit_many(RankRLS(), {"X": X, "y": y})

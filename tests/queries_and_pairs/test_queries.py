@@ -107,3 +107,10 @@ def test_weights_per_query():
         queries.per_query([1, 2], "query_weight")
     with pytest.raises(ValueError, match="query_weight must be real numbers"):
         queries.per_query(["a"] * 5, "query_weight")
+
+
+def test_the_name_of_a_column_is_no_ids():
+    with pytest.raises(
+        ValueError, match=r"got \(\), as of a column's name: give the column itself"
+    ):
+        Queries.make(3, qid="query")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 from pairgram._support.words import KERNEL_PARAMETERS, KernelName, words
@@ -37,7 +37,11 @@ class KernelSettings:
         known = words(KernelName)
         if not (callable(self.kernel) or (isinstance(self.kernel, str) and self.kernel in known)):
             names = ", ".join(map(repr, known))
-            raise ValueError(f"kernel must be one of {names}, or a callable; got {self.kernel!r}")
+            size = isinstance(self.kernel, Integral)
+            hint = f": the number of landmarks is n_components={self.kernel}" if size else ""
+            raise ValueError(
+                f"kernel must be one of {names}, or a callable; got {self.kernel!r}{hint}"
+            )
         if self.gamma is not None and not (_is_number(self.gamma) and self.gamma > 0):
             raise ValueError(f"gamma must be None or a finite number > 0, got {self.gamma!r}")
         degree = self.degree

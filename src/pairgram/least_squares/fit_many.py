@@ -152,6 +152,11 @@ def fit_many(
 def _refuse_one_problem(problems: Any) -> None:
     """Raise a TypeError if the data of one problem are given in place of a list of problems."""
     listed = isinstance(problems, (tuple, list)) and len(problems) > 0
+    if isinstance(problems, Mapping) and not KNOWN.intersection(problems):
+        raise TypeError(
+            "problems must be a list, or another iterable, of (X, y), (X, y, qid) or dicts, got a "
+            "mapping: give its values(), in whose order the models come"
+        )
     if isinstance(problems, Mapping) or hasattr(problems[0] if listed else problems, "shape"):
         raise TypeError(
             "problems must be a list, or another iterable, of (X, y), (X, y, qid) or dicts, got "
