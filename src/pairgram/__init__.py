@@ -114,7 +114,7 @@ _NAMES = {
     "svm.rank_svm": ("RankSVM",),
     "svm.rank_svm_cv": ("RankSVMCV",),
 }
-# What stands for names that the package had once.
+# Former public names, and what replaces them.
 _FORMER = {
     "RankNystroem": "RankSVM(feature_map=Nystroem(...))",
     "RankRandomFourier": "RankSVM(feature_map=RandomFourier(...))",

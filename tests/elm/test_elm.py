@@ -267,8 +267,8 @@ def test_a_search_reports_the_C_that_was_given():
         (PointwiseELM(n_nodes=0), "n_nodes must be an integer >= 1, got 0"),
         (PairwiseELM(1e-310), "C must be a finite number > 0, got 1e-310"),
         (RankRLS(kernel="rbf", feature_map=RandomNodes()), "give kernel or feature_map, not both"),
-        (PointwiseELMCV([]), "Cs must be a 1-d array of finite numbers > 0"),
-        (PointwiseELMCV([1.0, -2.0]), "Cs must be a 1-d array of finite numbers > 0"),
+        (PointwiseELMCV([]), "Cs must be a non-empty 1-d array"),
+        (PointwiseELMCV([1.0, -2.0]), "Cs must be finite and > 0, got -2.0"),
     ],
 )
 def test_errors_name_the_parameter(model, message):

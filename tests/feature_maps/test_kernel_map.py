@@ -572,7 +572,10 @@ def test_a_named_kernel_that_overflows_is_refused():
         (RandomFourier(orthogonal=1), "orthogonal must be True or False"),
         (RandomFourier(kernel="cauchy", orthogonal=True), "orthogonal=True needs kernel='rbf'"),
         (Nystroem("cosine"), "kernel must be one of 'rbf', .*'tanimoto', .* got 'cosine'"),
-        (Nystroem(3), "kernel must be one of .* got 3: the number of landmarks is n_components=3"),
+        (
+            Nystroem(3),
+            "kernel must be one of .* got 3; give a number of landmarks as n_components=3",
+        ),
         (Nystroem("precomputed"), "kernel='precomputed' has no Nyström map"),
         (Nystroem(gamma=np.inf), "gamma must be None or a finite number > 0, got inf"),
         (Nystroem(degree=2.5), "degree must be an integer from 1 to 1000, got 2.5"),

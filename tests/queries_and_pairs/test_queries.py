@@ -110,7 +110,5 @@ def test_weights_per_query():
 
 
 def test_the_name_of_a_column_is_no_ids():
-    with pytest.raises(
-        ValueError, match=r"got \(\), as of a column's name: give the column itself"
-    ):
+    with pytest.raises(ValueError, match=r"got \(\): give the column of ids itself"):
         Queries.make(3, qid="query")

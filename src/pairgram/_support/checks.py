@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -121,11 +122,11 @@ def first_not_finite(X: Any) -> tuple[str, int, int] | None:
 
 def called_by(package: str) -> bool:
     """Tell whether a module of a package is among the callers."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if f"{frame.f_globals.get('__name__', '')}.".startswith(f"{package}."):
             return True
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return False
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import check_C
 from pairgram._support.types import Vector
 from pairgram._support.words import Form
@@ -266,9 +267,7 @@ class _Search(_ELM, RidgeSearch):
 
     def _checked_Cs(self) -> Vector:
         """Return the Cs, in the caller's order."""
-        Cs = np.asarray(CS if self.Cs is None else self.Cs)
-        if Cs.ndim != 1 or Cs.size == 0 or Cs.dtype.kind not in "iuf":
-            raise ValueError(f"Cs must be a 1-d array of finite numbers > 0, got {self.Cs!r}")
+        Cs = CS if self.Cs is None else check_alphas(self.Cs, "Cs")
         return np.array([check_C("Cs", C) for C in Cs.tolist()])
 
     def _chosen(self, candidates: Any, metric: Metric, given: Vector | None) -> dict[str, Any]:

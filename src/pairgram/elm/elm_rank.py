@@ -67,7 +67,22 @@ class _ELMRank(LinearRanker):
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
     ) -> Self:
-        """Fit the model. Parameters and errors are those of `RankRLS.fit`."""
+        """Fit the model.
+
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight, query_weight :
+            As in `RankRLS.fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As in `RankRLS.fit`.
+        """
         return self._fit(X, y, RowInfo(qid, group, sample_weight, query_weight))
 
     def _fit(self, X: Any, y: ArrayLike, info: RowInfo, **options: Any) -> Self:
@@ -328,7 +343,8 @@ class ELMRankCV(_ELMRank):
         The values of C to choose from. None stands for ``2^1 … 2^25``.
     cv : None, int, splitter or iterable of splits, default=None
         How rows are held out if `fit` gets no validation set. None stands for five folds of
-        queries, or of the rows of a single query; fewer for few. Other values are as in
+        queries, or of the rows if there is a single query. There are fewer folds if there are
+        fewer queries. Other values are as in
         `RankRLSCV`, with one exception. With a single query, an int gives fewer folds if a fold
         would otherwise have less than two rows, since no pair could then be scored. The paper has
         ``cv=10``.
@@ -434,7 +450,21 @@ class ELMRankCV(_ELMRank):
     ) -> Self:
         """Score every combination of settings on held-out rows, and fit the best to all rows.
 
-        Parameters and errors are those of `RankRLSCV.fit`.
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight, query_weight :
+            As in `RankRLS.fit`.
+        validation : (X, y) or (X, y, qid), or None
+            A validation set, as in `RankRLSCV.fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As in `RankRLSCV.fit`.
         """
         info = RowInfo(qid, group, sample_weight, query_weight)
         return self._fit(X, y, info, validation=validation)

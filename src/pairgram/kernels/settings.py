@@ -38,7 +38,7 @@ class KernelSettings:
         if not (callable(self.kernel) or (isinstance(self.kernel, str) and self.kernel in known)):
             names = ", ".join(map(repr, known))
             size = isinstance(self.kernel, Integral)
-            hint = f": the number of landmarks is n_components={self.kernel}" if size else ""
+            hint = f"; give a number of landmarks as n_components={self.kernel}" if size else ""
             raise ValueError(
                 f"kernel must be one of {names}, or a callable; got {self.kernel!r}{hint}"
             )

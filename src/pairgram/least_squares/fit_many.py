@@ -155,7 +155,7 @@ def _refuse_one_problem(problems: Any) -> None:
     if isinstance(problems, Mapping) and not KNOWN.intersection(problems):
         raise TypeError(
             "problems must be a list, or another iterable, of (X, y), (X, y, qid) or dicts, got a "
-            "mapping: give its values(), in whose order the models come"
+            "mapping: give its values(). The models come in their order"
         )
     if isinstance(problems, Mapping) or hasattr(problems[0] if listed else problems, "shape"):
         raise TypeError(

@@ -178,7 +178,22 @@ class LSSVR(_Preset):
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
     ) -> Self:
-        """Fit the model. Parameters and errors are those of `RankRLS.fit`."""
+        """Fit the model.
+
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight, query_weight :
+            As in `RankRLS.fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As in `RankRLS.fit`.
+        """
         X = readable(X, "X")
         super().fit(
             X,

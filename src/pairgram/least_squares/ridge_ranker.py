@@ -325,7 +325,7 @@ class RidgeSearch(_FeaturesOrKernel):
                     data, labels, all_settings, width, form, uses_qid, validation
                 )
             here = [held.within(coordinates.of_target(held.data.y).data) for held in held_outs]
-            if not small:  # of small problems the answers themselves are as quick
+            if not small:  # solving a small problem tells what is wrong as quickly
                 self._refuse(coordinates, all_settings, given, here[0])
             for settings, scale in combinations:
                 task = _Task(data.feature_map, coordinates, settings, scale, given)
@@ -482,17 +482,22 @@ def _candidates(
     (ridges,) = yield [whole]
     alphas = ridges[0].default_alphas() if given is None else np.sort(given)[::-1].copy()
     splits = held_outs[0].refits(settings, ridges[0])
-    judged: list[Judged] = []
+    scores: Sequence[Vector | None] = [None] * len(held_outs)
     if splits is not None:
         at = PathTies.of(held_outs[0].data, settings, ridges[0], alphas).alphas
         grid = Grid(at, np.zeros_like(at), relative=False, scale=scale)
         (scores,) = yield [HoldOut(coordinates, settings, labels, splits, grid)]
-        for held, ridge, one in zip(held_outs, ridges, scores, strict=True):
-            judged.append(held.judge_scores(settings, ridge, alphas, one))
-    else:
-        for held, ridge, target in zip(held_outs, ridges, whole.targets(), strict=True):
-            statistics = partial(target.statistics, settings, held.n_threads)
-            judged.append(held.judge_path(settings, ridge, alphas, statistics, coordinates.coefs))
+    judged = [
+        held.judge_path(
+            settings,
+            ridge,
+            alphas,
+            partial(target.statistics, settings, held.n_threads),
+            coordinates.coefs,
+            one,
+        )
+        for held, ridge, target, one in zip(held_outs, ridges, whole.targets(), scores, strict=True)
+    ]
     return [
         _Candidate(feature_map, coordinates, settings, scale, alphas, ridge.coef(alphas), found)
         for ridge, found in zip(ridges, judged, strict=True)

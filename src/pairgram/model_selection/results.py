@@ -34,7 +34,7 @@ def search_results(
     """
     names, lists = list(columns), [values.tolist() for values in columns.values()]
     table: dict[str, Any] = {
-        "params": [dict(zip(names, row)) for row in zip(*lists)]  # noqa: B905, they are as long
+        "params": [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]
     }
     table |= {f"param_{name}": values for name, values in columns.items()}
     for number, part in enumerate(() if judged.splits is None else judged.splits):

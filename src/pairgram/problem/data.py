@@ -284,7 +284,10 @@ class RankingData:
         """Raise a ValueError if the training rows of a split have no pairs that count."""
         labels = replace(self, X=np.empty((len(self.y), 0)), feature_map=None)  # X is not copied
         if not labels.take(train).as_scope(settings).has_pairs(settings).any():
-            raise ValueError(f"cv: the training rows of split {number} have no pairs that count")
+            raise ValueError(
+                f"cv: the training rows of split {number} have no pairs that count: give cv a "
+                "splitter that leaves some, or fit a validation set"
+            )
 
     def require_pair_weight(self, settings: PairSettings, pair_weight: float) -> None:
         """Raise a ValueError if the sum of all pair weights, Σ W, is too small or too large.

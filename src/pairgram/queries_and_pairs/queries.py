@@ -312,7 +312,7 @@ def _check_flat(qid: list[Any] | tuple[Any, ...], n_rows: int) -> None:
 
 
 def _wrong_shape(shape: tuple[int, ...], n_rows: int) -> ValueError:
-    text = ", as of a column's name: give the column itself" if shape == () else ""
+    text = ": give the column of ids itself, not its name" if shape == () else ""
     return ValueError(f"qid must have shape ({n_rows},), one id per row, got {shape}{text}")
 
 

@@ -55,7 +55,8 @@ class RankSVMCV(LinearRanker):
     cv : None, int, splitter or iterable of splits, default=None
         How rows are held out if `fit` gets no validation set:
 
-        - None: five folds of queries, or of the rows of a single query; fewer for few;
+        - None: five folds of queries, or of the rows if there is a single query. There are
+          fewer folds if there are fewer queries;
         - an int k: ``QueryKFold(k)``, or ``KFold(k, shuffle=True, random_state=0)`` over the rows
           of a single query;
         - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows).
@@ -146,7 +147,21 @@ class RankSVMCV(LinearRanker):
     ) -> Self:
         """Score every feature map and C on held-out rows, and fit the best to all rows.
 
-        Parameters and errors are those of `RankRLSCV.fit`.
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight, query_weight :
+            As in `RankRLS.fit`.
+        validation : (X, y) or (X, y, qid), or None
+            A validation set, as in `RankRLSCV.fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As in `RankRLSCV.fit`.
         """
         settings = SolverSettings(
             self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
@@ -298,7 +313,10 @@ def _counts(data: RankingData, settings: SolverSettings, splits: Splits, number:
     """Return how often a split trains on each row. It is a ValueError if no pair counts."""
     counts = np.bincount(splits[number][0], minlength=len(data.y)).astype(np.float64)
     if not pair_operator(data, settings, counts).pair_weights.any():
-        raise ValueError(f"cv: the training rows of split {number} have no pairs that count")
+        raise ValueError(
+            f"cv: the training rows of split {number} have no pairs that count: give cv a splitter "
+            "that leaves some, or fit a validation set"
+        )
     return counts
 
 

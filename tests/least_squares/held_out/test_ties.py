@@ -408,3 +408,18 @@ def test_join_ties(sizes, n_models, n_threads, ordered, seed):
         scores, offsets, None if ordered else order, amplification, 2.0, 1e-9 / 3, n_threads
     )
     np.testing.assert_array_equal(scores, expected)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_join_ties_of_many_scores(n_threads):
+    """So many that they are shared among threads."""
+    rng = np.random.default_rng(0)
+    offsets, n_models = np.arange(0, 3601, 90), 40
+    n = int(offsets[-1])
+    scores = rng.integers(0, 40, (n_models, n)) + 1e-9 * rng.integers(-3, 4, (n_models, n))
+    assert scores.size > 1 << 17
+    amplification = np.sort(10.0 ** rng.integers(0, 3, n_models))
+    expected = joined(scores, offsets, np.arange(n), amplification, 2.0, 1e-9 / 3)
+    assert (expected != scores).any()
+    _core.join_ties(scores, offsets, None, amplification, 2.0, 1e-9 / 3, n_threads)
+    np.testing.assert_array_equal(scores, expected)

@@ -124,12 +124,6 @@ class LeavePairOut:
     def refits(self, settings: PairSettings, ridge: RidgePath) -> None:
         """Return None: there are no splits."""
 
-    def judge_scores(
-        self, settings: PairSettings, ridge: RidgePath, alphas: Vector, scores: Vector
-    ) -> Judged:
-        """Not available: a row has a different score in every pair."""
-        raise NotImplementedError
-
     def judge_path(
         self,
         settings: PairSettings,
@@ -137,6 +131,7 @@ class LeavePairOut:
         alphas: Vector,
         statistics: Callable[[], Statistics],
         coefs: Callable[[Vector], Vector],
+        scores: Vector | None = None,
     ) -> Judged:
         """Judge every alpha by the share of held-out pairs in the right order.
 

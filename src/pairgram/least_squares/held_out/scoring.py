@@ -55,15 +55,7 @@ class HeldOut(Protocol):
         """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
 
     def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
-        """Return the splits that need one fit each, for `judge_scores`; None if there are none."""
-
-    def judge_scores(
-        self, settings: PairSettings, ridge: RidgePath, alphas: Vector, scores: Vector
-    ) -> Judged:
-        """Judge the scores of the test rows of `refits`, (n_models, n_rows).
-
-        The models are those at the ridges ``PathTies.of(...).alphas``.
-        """
+        """Return the splits that need one fit each; None if there are none."""
 
     def judge_path(
         self,
@@ -72,8 +64,13 @@ class HeldOut(Protocol):
         alphas: Vector,
         statistics: Callable[[], Statistics],
         coefs: Callable[[Vector], Vector],
+        scores: Vector | None = None,
     ) -> Judged:
-        """Judge the models of all ridges, from the decomposition of all rows."""
+        """Judge the models of all ridges, from the decomposition of all rows.
+
+        If `refits` gave splits, `scores` are those of their test rows, (n_models, n_rows), by the
+        models at the ridges ``PathTies.of(...).alphas``.
+        """
 
 
 @dataclass(frozen=True)
@@ -121,32 +118,11 @@ class HeldOutRows:
         return int(_of_all_rows(settings) or rows_of_one)
 
     def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
-        """Return the splits that need one fit each, for `judge_scores`; None if there are none."""
+        """Return the splits that need one fit each; None if there are none."""
         splits = self.judge.splits
         if splits is None or is_from_decomposition(self.data, settings, ridge, splits):
             return None
         return splits
-
-    def judge_scores(
-        self, settings: PairSettings, ridge: RidgePath, alphas: Vector, scores: Vector
-    ) -> Judged:
-        """Judge the models of all ridges by their held-out scores.
-
-        Parameters
-        ----------
-        settings : PairSettings
-        ridge : RidgePath
-            The path of all rows.
-        alphas : ndarray of shape (n_alphas,), descending
-            The ridges to be judged.
-        scores : ndarray of shape (n_models, n_held_out_rows), float64
-            Scores by the models at the ridges ``PathTies.of(...).alphas``.
-        """
-        return self._judge(PathTies.of(self.data, settings, ridge, alphas), scores)
-
-    def _judge(self, ties: PathTies, scores: Vector) -> Judged:
-        queries = self.judge.scored.queries
-        return self.judge.judge(ties.join(self.judge.shared(scores), queries, self.n_threads))
 
     def judge_path(
         self,
@@ -155,6 +131,7 @@ class HeldOutRows:
         alphas: Vector,
         statistics: Callable[[], Statistics],
         coefs: Callable[[Vector], Vector],
+        scores: Vector | None = None,
     ) -> Judged:
         """Judge the models of all ridges, from the decomposition of all rows.
 
@@ -168,9 +145,15 @@ class HeldOutRows:
             Returns the statistics of all rows. Only refits need them.
         coefs : callable
             Maps solutions of `ridge` to coefficients for the features of the validation set.
+        scores : ndarray of shape (n_models, n_held_out_rows), float64, or None
+            If `refits` gave splits, the scores of their test rows by the models at the ridges
+            ``PathTies.of(...).alphas``.
         """
         ties = PathTies.of(self.data, settings, ridge, alphas)
-        return self._judge(ties, self._scores(settings, ridge, ties.alphas, statistics, coefs))
+        if scores is None:
+            scores = self._scores(settings, ridge, ties.alphas, statistics, coefs)
+        queries = self.judge.scored.queries
+        return self.judge.judge(ties.join(self.judge.shared(scores), queries, self.n_threads))
 
     def _scores(
         self,
