@@ -8,6 +8,7 @@
 #include "bindings/bindings.hpp"
 #include "least_squares/ties.hpp"
 #include "metrics/evaluate.hpp"
+#include "metrics/means.hpp"
 
 namespace pairgram {
 
@@ -79,6 +80,30 @@ array<double> evaluate(const array<double>& labels, const array<double>& scores,
     return out;
 }
 
+// The means, the deviations, and with splits the means of every split.
+py::tuple summary(const array<double>& values, const array<double>& weights,
+                  const optional_array<std::int64_t>& split_of, py::ssize_t n_splits) {
+    check(values.ndim() == 2, "values must be (n_models, n_queries)");
+    const auto n_models = values.shape(0), n_queries = values.shape(1);
+    check_one_per("weights: 1-d, one per query", weights, n_queries);
+    check(!split_of || (split_of->ndim() == 1 && split_of->size() == n_queries),
+          "split_of: 1-d, one per query");
+    check(split_of ? n_splits >= 1 : n_splits == 0, "n_splits must be 0 without splits");
+    check_all(split_of ? n_queries : 0, pointer(split_of),
+              [n_splits](std::int64_t split) { return 0 <= split && split < n_splits; },
+              "split_of must be in [0, n_splits)");
+    array<double> means(n_models), deviations(n_models), by_split({n_splits, n_models});
+    const metric_values of{n_models,         n_queries, pointer(values),
+                           pointer(weights), n_splits,  pointer(split_of)};
+    double *const mean = means.mutable_data(), *const deviation = deviations.mutable_data(),
+                  *const split = by_split.mutable_data();
+    {
+        const without_gil release;
+        summarize(of, mean, deviation, split);
+    }
+    return py::make_tuple(means, deviations, split_of ? py::object(by_split) : py::none());
+}
+
 // Changes the scores in place; see ties.hpp.
 void join_tied_scores(array<double>& scores, const array<std::int64_t>& offsets,
                       const optional_array<std::int64_t>& order, const array<double>& amplification,
@@ -101,6 +126,8 @@ void bind_metrics(py::module_& m) {
     m.def("evaluate_metrics", &evaluate, py::arg("labels").noconvert(),
           py::arg("scores").noconvert(), py::arg("offsets").noconvert(),
           py::arg("order").noconvert(), py::arg("specs"), py::arg("n_threads"));
+    m.def("summarize", &summary, py::arg("values").noconvert(), py::arg("weights").noconvert(),
+          py::arg("split_of").noconvert() = py::none(), py::arg("n_splits") = 0);
     m.def("join_ties", &join_tied_scores, py::arg("scores").noconvert(),
           py::arg("offsets").noconvert(), py::arg("order").noconvert(),
           py::arg("amplification").noconvert(), py::arg("spread"), py::arg("rounding"),

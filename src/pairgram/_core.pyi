@@ -122,6 +122,12 @@ def evaluate_metrics(
     specs: Sequence[tuple[str, int, str, str, str, float, float, float, str]],
     n_threads: int,
 ) -> NDArray[np.float64]: ...
+def summarize(
+    values: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    split_of: NDArray[np.int64] | None = None,
+    n_splits: int = 0,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]: ...
 def join_ties(
     scores: NDArray[np.float64],
     offsets: NDArray[np.int64],

@@ -113,8 +113,9 @@ class RidgePath:
         shifted = self.eigenvalues + np.asarray(alphas, dtype=np.float64)[:, None]
         solvable = (self.projection != 0) & (shifted > 0)
         a = np.where(solvable, shifted, 1.0)
-        with np.errstate(over="ignore"):  # the weight of infinity is 0
-            a += np.square(damping).reshape(-1, 1) / a
+        if np.any(damping):
+            with np.errstate(over="ignore"):  # the weight of infinity is 0
+                a += np.square(damping).reshape(-1, 1) / a
         weights = np.where(solvable, self.projection / a, 0.0)
         with single_threaded_blas():  # waking NumPy's threads takes longer than the product
             return np.asarray(weights @ self.basis.T)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pairgram import _core
 from pairgram._support.types import Rows, Vector
 from pairgram.metrics import Metric, get_metric
 from pairgram.metrics.metric import check_labels
@@ -188,13 +189,8 @@ class Judge:
         weights = totals / np.maximum(queries.sizes, 1)
         if data.query_weights is not None:
             weights = weights * data.query_weights
-        means = np.atleast_1d(self.metric.mean(values, weights))
-        with np.errstate(over="ignore", invalid="ignore"):  # squares of losses may overflow
-            if split_of is None or self.splits is None:
-                squares = self.metric.mean((values - means[:, None]) ** 2, weights)
-                return Judged(means, np.sqrt(np.atleast_1d(squares)))
-            by_split = _means_of_runs(values, weights, split_of, len(self.splits))
-            return Judged(means, _deviations(by_split), by_split)
+        n_splits = 0 if self.splits is None else len(self.splits)
+        return Judged(*_core.summarize(values, weights, split_of, n_splits))
 
     def _values(self, data: RankingData, scores: Vector) -> Vector:
         """Return the metric of finite scores in every query, (n_models, n_queries)."""
@@ -277,42 +273,3 @@ def _test_rows(data: RankingData, splits: Splits) -> RankingData:
         None if data.row_weights is None else data.row_weights[rows],
         None if data.query_weights is None else data.query_weights[queries.ids % n_queries],
     )
-
-
-def _means_of_runs(values: Vector, weights: Vector, run_of: Rows, n_runs: int) -> Vector:
-    """Return the weighted means over runs of columns, (n_runs, n_models), ignoring NaN.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_models, n_columns)
-    weights : ndarray of shape (n_columns,)
-    run_of : ndarray of shape (n_columns,), ascending
-        The number of the run of every column.
-    n_runs : int
-    """
-    if len(run_of) == n_runs and (run_of == np.arange(n_runs)).all():  # a query in each
-        return np.where(weights[:, None] > 0, values.T, np.nan)
-    means = np.full((n_runs, len(values)), np.nan)
-    runs, starts = np.unique(run_of, return_index=True)
-    if not len(runs):
-        return means
-    defined = ~np.isnan(values)
-    weight = np.add.reduceat(defined * weights, starts, axis=1).T
-    sums = np.add.reduceat(np.where(defined, values, 0.0) * weights, starts, axis=1).T
-    found = np.full_like(sums, np.nan)
-    np.divide(sums, weight, out=found, where=weight > 0)
-    means[runs] = found
-    return means
-
-
-def _deviations(by_split: Vector) -> Vector:
-    """Return the standard deviations over splits, (n_models,), without undefined ones."""
-    defined = ~np.isnan(by_split)
-    if defined.all():
-        deviations: Vector = by_split.std(axis=0)
-        return deviations
-    counts = defined.sum(axis=0)
-    values = np.where(defined, by_split, 0.0)
-    means = values.sum(axis=0) / np.maximum(counts, 1)
-    squares = np.where(defined, values - means, 0.0) ** 2
-    return np.where(counts > 0, np.sqrt(squares.sum(axis=0) / np.maximum(counts, 1)), np.nan)
