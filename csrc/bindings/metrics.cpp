@@ -89,9 +89,10 @@ py::tuple summary(const array<double>& values, const array<double>& weights,
     check(!split_of || (split_of->ndim() == 1 && split_of->size() == n_queries),
           "split_of: 1-d, one per query");
     check(split_of ? n_splits >= 1 : n_splits == 0, "n_splits must be 0 without splits");
-    check_all(split_of ? n_queries : 0, pointer(split_of),
-              [n_splits](std::int64_t split) { return 0 <= split && split < n_splits; },
-              "split_of must be in [0, n_splits)");
+    check_all(
+        split_of ? n_queries : 0, pointer(split_of),
+        [n_splits](std::int64_t split) { return 0 <= split && split < n_splits; },
+        "split_of must be in [0, n_splits)");
     array<double> means(n_models), deviations(n_models), by_split({n_splits, n_models});
     const metric_values of{n_models,         n_queries, pointer(values),
                            pointer(weights), n_splits,  pointer(split_of)};

@@ -44,7 +44,9 @@ def test_means_of_splits_and_their_deviation(table):
             [_weighted(row[split_of == s], weights[split_of == s])[0] for s in range(7)]
         )
         np.testing.assert_allclose(by_split[:, model], expected, rtol=1e-14)
-        np.testing.assert_allclose(deviations[model], _weighted(expected, np.ones(7))[1], rtol=1e-14)
+        np.testing.assert_allclose(
+            deviations[model], _weighted(expected, np.ones(7))[1], rtol=1e-14
+        )
         np.testing.assert_allclose(means[model], _weighted(row, weights)[0], rtol=1e-14)
 
 
