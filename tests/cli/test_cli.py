@@ -765,8 +765,10 @@ def test_published_protocol(benchmark_data, name, expected):
 
 def test_inspect_a_model(model_file):
     report = json.loads(run("inspect", model_file, "--top", 2, "--json"))
-    coef = load_model(model_file).coef_
-    order = np.argsort(-np.abs(coef))[:2]
+    coef, table = load_model(model_file).coef_, load_model(model_file).weights()
+    order = table["column"][:2]
+    assert (np.diff(table["importance"]) < 0).all()
+    measures = ("weight", "spread", "importance", "share")
     assert report == {
         "file": str(model_file),
         "kind": "RankRLS",
@@ -787,12 +789,32 @@ def test_inspect_a_model(model_file):
         },
         "n_features": 6,
         "fitted_with_query_ids": True,
-        "largest_weights": [{"feature": int(j) + 1, "weight": coef[j]} for j in order],
+        "largest_weights": [
+            {"feature": int(j) + 1, **{name: table[name][row] for name in measures}}
+            for row, j in enumerate(order)
+        ],
     }
+    np.testing.assert_array_equal(table["weight"][:2], coef[order])
+    everything = json.loads(run("inspect", model_file, "--all", "--top", 1, "--json"))
+    assert len(everything["largest_weights"]) == 6
     text = run("inspect", model_file)
     assert "RankRLS" in text and f"{coef[order[0]]:.6g}" in text
     assert "alpha                  2^-1\n" in text
     assert "gamma" not in text and "kernel" not in text and "coef0" not in text
+
+
+def test_inspect_puts_the_most_important_feature_first(data, tmp_path):
+    X, y, qid = data
+    units = np.array([1e3, 1e-3, 1.0, 1.0, 1.0, 1.0])
+    RankRLS(1e-9).fit(X * units, y, qid=qid).save(tmp_path / "m")
+    features = [
+        row["feature"]
+        for row in json.loads(run("inspect", tmp_path / "m", "--json"))["largest_weights"]
+    ]
+    RankRLS(1e-9).fit(X, y, qid=qid).save(tmp_path / "in_one_unit")
+    report = json.loads(run("inspect", tmp_path / "in_one_unit", "--json"))
+    assert features == [row["feature"] for row in report["largest_weights"]]
+    assert "importance" in run("inspect", tmp_path / "m")
 
 
 def test_inspect_shows_small_weights(data, tmp_path):

@@ -90,6 +90,11 @@ def linear_model():
     return RankRLS().fit(X, y, qid=qid)
 
 
+def pointwise_model():
+    X, y, qid = make_ranking(6, 5, 4, random_state=0)
+    return RankRLS(pairs=None).fit(X, y, qid=qid)
+
+
 def nodes_model(activation="gaussian"):
     X, y, qid = make_ranking(6, 5, 4, random_state=0)
     nodes = pairgram.RandomNodes(6, activation, random_state=0)
@@ -217,10 +222,14 @@ FORGED = [
     (linear_model, instead("coef_", lambda a: a.astype(np.float32)), "coef_ must be of float64"),
     (linear_model, instead("coef_", lambda a: a[:, None]), r"coef_ must have shape \(outputs\)"),
     (linear_model, instead("coef_", lambda a: a[:0]), r"coef_ must have shape \(outputs\)"),
-    (linear_model, instead("coef_", lambda a: a[:2]), "n_features_in_ is 4, but the feat"),
+    (linear_model, instead("coef_", lambda a: a[:2]), r"variances must have shape \(outputs\)"),
+    (pointwise_model, instead("coef_", lambda a: a[:2]), "n_features_in_ is 4, but the feat"),
     (linear_model, without("coef_"), "coef_ is missing"),
     (linear_model, lambda c: c.tensors.update(more=Tensor.of(np.ones(1))), "'more' is no array"),
     (linear_model, lambda c: c.tensors.update(coef_=Tensor("BF16", (4,), bytes(8))), "file"),
+    (linear_model, without("covariances"), "variances and covariances must be there together"),
+    (linear_model, at("variances", set_one(1, -1.0)), "variances must be >= 0"),
+    (linear_model, instead("covariances", lambda a: a[:2]), "must have shape"),
     # Settings
     (linear_model, without("fitted"), "fitted is missing"),
     (linear_model, without("feature_map"), "with a feature_map, got"),

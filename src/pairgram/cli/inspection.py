@@ -16,18 +16,19 @@ __all__ = ["inspect"]
 
 def inspect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Model or Pairgram file.")],
-    top: Annotated[
-        int, typer.Option(metavar="N", min=0, help="How many of the largest weights to print.")
-    ] = 10,
+    top: Annotated[int, typer.Option(metavar="N", min=0, help="How many features to print.")] = 10,
+    every: Annotated[bool, typer.Option("--all", help="Print all features.")] = False,
     as_json: opt.Json = False,
 ) -> None:
     """Print what a model file holds.
 
-    It prints the kind of the model, its parameters, and the features with the largest weights.
-    Features count from 1, as in LETOR files. The size of a weight depends on the scale of its
-    feature. Linear nodes are linear in the features and have such weights too. Other nodes and
-    kernels have none. For a file of statistics, which Pairgram.save wrote, it prints settings and
-    counts.
+    It prints the kind of the model, its parameters, and the most important features. Features count
+    from 1, as in LETOR files. The size of a weight depends on the unit of its feature. The
+    importance does not: it is |weight| times spread, the standard deviation of the feature within
+    queries. The share is that of the variance of the scores within queries. If the file does not
+    hold spreads, as for linear nodes, features are sorted by |weight|. Other nodes and kernels have
+    no weights of features. For a file of statistics, which Pairgram.save wrote, it prints settings
+    and counts.
 
     \b
     Examples:
@@ -41,7 +42,7 @@ def inspect(
     if kind == "Pairgram":
         report |= _statistics(file)
     else:
-        report |= _model(file, top)
+        report |= _model(file, None if every else top)
     if as_json:
         print_json(report)
         return
@@ -55,10 +56,8 @@ def inspect(
         print_table(tuple(weights[0]), [row.values() for row in weights], cell=significant)
 
 
-def _model(file: Path, top: int) -> dict[str, Any]:
-    import numpy as np
-
-    from pairgram.feature_maps.base import linear_nodes
+def _model(file: Path, top: int | None) -> dict[str, Any]:
+    from pairgram.rankers.column_weights import input_weights
     from pairgram.rankers.load import load_model
 
     model = load_model(file)
@@ -70,25 +69,33 @@ def _model(file: Path, top: int) -> dict[str, Any]:
         "n_features": int(model.n_features_in_),
         "fitted_with_query_ids": bool(model.uses_qid_),
     }
-    coef, feature_map = model.coef_, model.feature_map_
+    feature_map = model.feature_map_
     if feature_map is not None:
         parameters["feature_map"] = _map_parameters(feature_map)
-        report["n_coefficients"] = len(coef)
-        nodes = linear_nodes(feature_map)
-        if nodes is None:
-            return report
-        coef, _ = nodes.fold(coef)
-    largest = np.argsort(-np.abs(coef), kind="stable")[:top]
-    names = getattr(model, "feature_names_in_", None)
-    report["largest_weights"] = [
-        {
-            "feature": int(column) + 1,
-            **({} if names is None else {"name": str(names[column])}),
-            "weight": float(coef[column]),
-        }
-        for column in largest
-    ]
+        report["n_coefficients"] = len(model.coef_)
+    weights = input_weights(model)
+    if weights is None:
+        return report
+    table = _sorted_weights(model, weights)
+    rows = zip(*(values[:top].tolist() for values in table.values()), strict=True)
+    report["largest_weights"] = [dict(zip(table, row, strict=True)) for row in rows]
     return report
+
+
+def _sorted_weights(model: Any, weights: Any) -> dict[str, Any]:
+    """Return the columns of the table of weights; features count from 1."""
+    import numpy as np
+
+    names = getattr(model, "feature_names_in_", None)
+    if model._column_sums is not None:
+        table = model.weights()
+        columns = table.pop("column")
+        del table["name"]
+    else:
+        columns = np.argsort(-np.abs(weights), kind="stable")
+        table = {"weight": weights[columns]}
+    named = {} if names is None else {"name": names[columns].astype(str)}
+    return {"feature": columns + 1, **named, **table}
 
 
 def _map_parameters(feature_map: Any) -> dict[str, Any]:

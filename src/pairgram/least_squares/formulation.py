@@ -20,6 +20,7 @@ from pairgram.least_squares.gram import Pairgram
 from pairgram.least_squares.statistics import Statistics
 from pairgram.problem.data import RankingData
 from pairgram.queries_and_pairs.pair_weights import PairSettings
+from pairgram.rankers.column_weights import ColumnSums
 
 __all__ = ["Coordinates"]
 
@@ -173,14 +174,22 @@ class Coordinates:
 
     def solve(
         self, settings: PairSettings, alpha: float, *, scale: bool, n_threads: int | None
-    ) -> Vector:
-        """Return the coefficients of the model for one ridge. Errors are those of `statistics`."""
-        if not self.iterate:
-            solved = self.statistics(settings, n_threads).solve(alpha, scale=scale)
-        else:
+    ) -> tuple[Vector, ColumnSums | None]:
+        """Return the coefficients of the model for one ridge, and its `column_sums`.
+
+        Errors are those of `statistics`.
+        """
+        if self.iterate:
             self.data.require_pairs(settings)
-            solved = SparseSystem(self.data, settings, n_threads).solve(alpha, scale=scale)
-        return np.asarray(self.coefs(solved[None])[0])
+            return SparseSystem(self.data, settings, n_threads).solve(alpha, scale=scale), None
+        total = self.statistics(settings, n_threads)
+        solved = total.solve(alpha, scale=scale)
+        return np.asarray(self.coefs(solved[None])[0]), self.column_sums(total, solved)
+
+    def column_sums(self, total: Statistics, coef: Vector) -> ColumnSums | None:
+        """Return how much the columns of X vary over pairs, or None if `total` does not know."""
+        known = self.data.feature_map is None and total.settings.pairs is not None
+        return total.column_sums(coef) if known and isinstance(total, Pairgram) else None
 
     def keeping_statistics(self) -> Coordinates:
         """Return the same coordinates, which keep the statistics of every setting once made."""
@@ -199,6 +208,10 @@ class Coordinates:
         if self._known is not None:
             self._known[settings] = made
         return made
+
+    def known(self, settings: PairSettings) -> Statistics | None:
+        """Return the statistics of all rows if they were made and kept."""
+        return None if self._known is None else self._known.get(settings)
 
     def of_target(self, labels: Vector) -> Coordinates:
         """Return the same rows with other labels."""

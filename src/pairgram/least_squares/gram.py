@@ -26,6 +26,7 @@ from pairgram.model_files.read_write import read_file, write_file
 from pairgram.problem.data import RankingData, names_of
 from pairgram.queries_and_pairs.pair_weights import Pairs, PairSettings
 from pairgram.queries_and_pairs.query_ids import IdSet, QueryIds
+from pairgram.rankers.column_weights import ColumnSums
 
 __all__ = ["Pairgram"]
 
@@ -523,6 +524,12 @@ class Pairgram:
         """Return the name or number by which a message calls a feature."""
         names = self.feature_names_in_ if self.feature_map is None else None
         return j if names is None else repr(names[j])
+
+    def column_sums(self, coef: NDArray[np.float64]) -> ColumnSums:
+        """Return how much every column, and the score of a model, vary over the pairs."""
+        G = self._require()[:-1, :-1]  # without its factor, which the weight then has not either
+        weight = self._weight if self._scatter else self._pair_weight
+        return ColumnSums(G.diagonal().copy(), G @ coef, weight)
 
     def path(self, alphas: ArrayLike | None = None, *, scale: bool = False) -> NDArray[np.float64]:
         """Return the weights for many ridges from one eigendecomposition.

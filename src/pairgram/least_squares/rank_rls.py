@@ -212,6 +212,8 @@ class RankRLS(RidgeRanker):
         )
         model.coef_ = pairgram.solve(alpha, scale=scale)
         model.feature_map = model.feature_map_ = pairgram.feature_map
+        if pairgram.feature_map is None and pairgram.settings.pairs is not None:
+            model._column_sums = pairgram.column_sums(model.coef_)
         fitted = pairgram.feature_map
         model.n_features_in_ = getattr(fitted, "n_features_in_", pairgram.n_features)
         if pairgram.feature_names_in_ is not None:

@@ -30,6 +30,7 @@ from pairgram.model_selection.splits import default_cv
 from pairgram.problem.data import RankingData, RowInfo
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.rankers.base import LinearRanker
+from pairgram.rankers.column_weights import ColumnSums
 
 __all__ = ["RidgeRanker", "RidgeSearch"]
 
@@ -224,7 +225,10 @@ class RidgeRanker(_FeaturesOrKernel):
         coordinates = self._coordinates(data, [settings], scale, small=small)
         (solved,) = yield [Solve(coordinates, settings, labels, alpha, scale)]
         shared = {"form_": coordinates.name, "uses_qid_": uses_qid}
-        return [self._kept(data.feature_map, {"coef_": coef}) | shared for coef in solved]
+        return [
+            self._kept(data.feature_map, {"coef_": coef}) | {"_column_sums": sums} | shared
+            for coef, sums in solved
+        ]
 
     @property
     def _is_batched(self) -> bool:
@@ -444,6 +448,7 @@ class RidgeSearch(_FeaturesOrKernel):
             "form_": chosen.coordinates.name,
             "gamma_": chosen.feature_map.gamma_ if self._has_gamma else None,
             "cv_results_": search_results(columns, judged.take(rows), ranks[rows]),
+            "_column_sums": chosen.column_sums(path[at]),
             **self._kept(chosen.feature_map, {"coef_path_": path[order], "coef_": path[at].copy()}),
         }
 
@@ -458,6 +463,11 @@ class _Candidate(NamedTuple):
     alphas: Vector  # descending
     solved: Vector  # in the coordinates, (n_alphas, n_dimensions)
     judged: Judged
+
+    def column_sums(self, coef: Vector) -> ColumnSums | None:
+        """Return how much the columns of X vary, if the statistics of the pairs are kept."""
+        total = self.coordinates.known(self.settings)
+        return None if total is None else self.coordinates.column_sums(total, coef)
 
 
 class _Task(NamedTuple):

@@ -26,6 +26,7 @@ from pairgram.least_squares.statistics import Statistics
 from pairgram.model_selection.splits import Splits
 from pairgram.problem.data import RankingData
 from pairgram.queries_and_pairs.pair_weights import PairSettings
+from pairgram.rankers.column_weights import ColumnSums
 
 __all__ = ["Fitted", "Grid", "HoldOut", "Request", "Solve", "Steps", "Whole", "run", "run_all"]
 
@@ -119,7 +120,9 @@ class Whole(_Problem):
 
 @dataclass(frozen=True, eq=False)
 class Solve(_Problem):
-    """A request for the models of one ridge. The answer is a list of one (n_features,) per target.
+    """A request for the models of one ridge.
+
+    The answer is a list of (coefficients of shape (n_features,), `ColumnSums` or None) per target.
 
     Attributes
     ----------
@@ -130,17 +133,17 @@ class Solve(_Problem):
     alpha: float
     scale: bool
 
-    def answer(self, n_threads: int | None) -> list[Vector]:
+    def answer(self, n_threads: int | None) -> list[tuple[Vector, ColumnSums | None]]:
         """Answer from the system of each target."""
         return [
             target.solve(self.settings, self.alpha, scale=self.scale, n_threads=n_threads)
             for target in self.targets()
         ]
 
-    def answer_by(self, ridges: list[RidgePath], pair_weight: float) -> list[Vector]:
+    def answer_by(self, ridges: list[RidgePath], pair_weight: float) -> list[tuple[Vector, None]]:
         """Answer from the decompositions of all targets."""
         coefs = self.coordinates.coefs
-        return [coefs(ridge.coef([self.alpha]))[0] for ridge in ridges]
+        return [(coefs(ridge.coef([self.alpha]))[0], None) for ridge in ridges]
 
 
 @dataclass(frozen=True, eq=False)

@@ -266,10 +266,15 @@ def _model(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
     )
     names = fitted.get("feature_names_in_")
     require(names is None or len(names) == features, f"want {features} names of features")
+    known = {name for name in ("variances", "covariances") if name in arrays}
+    require(len(known) != 1, "variances and covariances must be there together")
+    require(not known or arrays["variances"].min() >= 0, "variances must be >= 0")
 
 
 def _kind(settings: Record) -> Kind:
-    return Kind(settings, {"coef_": Array(FLOAT64, ("outputs",))}, _model)
+    of_columns = Array(FLOAT64, ("outputs",))
+    arrays = {"coef_": of_columns, "variances?": of_columns, "covariances?": of_columns}
+    return Kind(settings, arrays, _model)
 
 
 MODELS: Mapping[str, Kind] = {

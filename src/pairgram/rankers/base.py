@@ -22,6 +22,7 @@ from pairgram.metrics import get_metric
 from pairgram.model_files.read_write import write_file
 from pairgram.problem.data import RankingData, RowInfo
 from pairgram.queries_and_pairs.queries import refuse_score_without_ids, warn_of_missing_queries
+from pairgram.rankers.column_weights import ColumnSums, contributions_of, weights_of
 from pairgram.rankers.row_scores import checked_rows, scores_of
 
 __all__ = ["LinearRanker"]
@@ -40,6 +41,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     uses_qid_: bool
     feature_map: Any
     n_threads: int | None
+    _column_sums: ColumnSums | None = None  # see `weights`
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -253,6 +255,70 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         metric = get_metric("ndcg@10")
         return float(metric(y, self.predict(X), qid, sample_weight=sample_weight))
 
+    def weights(self, X: Any = None, *, qid: ArrayLike | None = None) -> dict[str, NDArray[Any]]:
+        """Return the weights of the columns, the most important first.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features), or None, default=None
+            Rows on which to measure how much the columns vary. None takes what `fit` found.
+        qid : array-like of shape (n_rows,) or None, default=None
+            Query ids of X.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (n_features,)
+            ``pandas.DataFrame(model.weights())`` makes a frame of it. The columns are
+
+            - ``column``: the number of the column of X, from 0;
+            - ``name``: its name, or ``x0``, ``x1``, … if X had no names;
+            - ``weight``: the score is the sum of weight × value, up to a constant;
+            - ``spread``: the standard deviation of the column within queries;
+            - ``importance``: ``|weight| × spread``, which does not depend on the column's unit;
+            - ``share``: the share of the variance of the score within queries. It is the
+              covariance of weight × value and the score, divided by the variance of the score.
+              Shares add up to 1. They can be negative, and are 0 if the score does not vary.
+
+        Raises
+        ------
+        ValueError
+            If the model is not linear in the columns of X; if X is not as described; or if there is
+            no X and the fit did not measure the columns.
+
+        Notes
+        -----
+        The spread is ``sqrt(½ Σ_ij W_ij (x_i − x_j)² / Σ_ij W_ij)``. If `fit` measured it, W are
+        the weights of the pairs that were fitted. On given rows, all pairs of rows of a query have
+        weight 1, which is also what the default pairs of `RankRLS` have.
+
+        `fit` measures the columns if it sums their Gram matrix over pairs anyway. It does not for
+        the dual form, for conjugate gradients, for ``pairs=None``, for nodes, in `fit_many` for
+        small problems, and in `RankSVM` if the Gram matrix is estimated.
+        """
+        check_is_fitted(self)
+        return weights_of(self, X, qid)
+
+    def contributions(self, X: Any) -> Any:
+        """Return what every column adds to the score of every row.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray or csr_array of shape (n_rows, n_features), float64
+            Values × weights. The sum of a row is its score, up to one constant that is the same for
+            all rows and changes no ranking. Only differences between rows of a query say something.
+
+        Raises
+        ------
+        ValueError
+            If the model is not linear in the columns of X, or X is not as in `predict`.
+        """
+        check_is_fitted(self)
+        return contributions_of(self, X)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a safetensors file, which holds no code.
 
@@ -271,6 +337,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         map_arrays, map_settings = describe_map(self.feature_map_)
         arrays = {"coef_": self.coef_, **map_arrays}
+        if self._column_sums is not None:
+            squares, products, weight = self._column_sums
+            arrays |= {"variances": squares / weight, "covariances": products / weight}
         names = ("uses_qid_", "n_features_in_", "form_", "intercept_")
         settings = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if hasattr(self, "feature_names_in_"):

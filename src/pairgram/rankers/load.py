@@ -11,6 +11,7 @@ from pairgram.feature_maps.known import restore_map
 from pairgram.model_files.kinds import MODELS
 from pairgram.model_files.read_write import read_file
 from pairgram.rankers.base import LinearRanker
+from pairgram.rankers.column_weights import ColumnSums
 
 __all__ = ["load_model"]
 
@@ -39,6 +40,8 @@ def load_model(path: str | os.PathLike[str]) -> LinearRanker:
         settings["feature_map"] = feature_map
     model: LinearRanker = estimator(**settings)
     model.coef_, model.feature_map_ = arrays["coef_"], feature_map
+    if "variances" in arrays:
+        model._column_sums = ColumnSums(arrays["variances"], arrays["covariances"], 1.0)
     names = fitted.pop("feature_names_in_", None)
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)

@@ -23,6 +23,7 @@ from pairgram.least_squares.gram import Pairgram
 from pairgram.problem.data import RankingData, RowInfo
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.rankers.base import LinearRanker
+from pairgram.rankers.column_weights import ColumnSums
 from pairgram.svm.feature_rows import (
     FeatureRows,
     make_rows,
@@ -115,6 +116,13 @@ class Training:
     rows: FeatureRows
     curvature: Vector
     settings: SolverSettings
+    pair_weight: float | None = None  # if the curvature is the Gram matrix of the columns of X
+
+    def column_sums(self, coef: Vector) -> ColumnSums | None:
+        """Return how much the columns of X vary over the pairs, if this is known."""
+        if self.pair_weight is None:
+            return None
+        return ColumnSums(self.curvature.diagonal().copy(), self.curvature @ coef, self.pair_weight)
 
     @classmethod
     def make(cls, data: RankingData, settings: SolverSettings, *, exact: bool) -> Training:
@@ -158,10 +166,13 @@ class Training:
                 if training is not None:
                     return training
         dtype = np.float32 if single or data.X.dtype == np.float32 else np.float64
+        pair_weight = None
         given, data = data, with_stored_features(data, dtype, settings.memory_limit)
         if has_gram:
             try:
-                curvature = Pairgram.from_data(data, settings.pair_settings, settings.n_threads).G
+                gram = Pairgram.from_data(data, settings.pair_settings, settings.n_threads)
+                curvature = gram.G
+                pair_weight = gram.pair_weight if given.feature_map is None else None
             except ValueError:
                 given.require_finite_features()  # its error says whether X or the map is at fault
                 raise
@@ -183,7 +194,7 @@ class Training:
             if not (np.isfinite(curvature).all() and np.isfinite(sums).all()):
                 given.require_finite_features()
                 raise ValueError("X too large: the sum of squared differences overflows")
-        return cls(data, rows, curvature, settings)
+        return cls(data, rows, curvature, settings, pair_weight)
 
     @classmethod
     def _from_sample(
@@ -418,6 +429,7 @@ class RankSVM(LinearRanker):
         # The attributes are set last, so that a fit that fails leaves the last solution in place.
         self.coef_, self.feature_map_ = solver.w, data.feature_map
         self.uses_qid_ = info.has_queries
+        self._column_sums = training.column_sums(solver.w)
         self.__dict__.update(fit_attributes(history))
         warn_if_not_converged([history], settings)
         return self

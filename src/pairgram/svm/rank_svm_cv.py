@@ -208,6 +208,7 @@ class RankSVMCV(LinearRanker):
         self.Cs_, self.scores_ = chosen.Cs[order], chosen.judged.means[order]
         self.scoring_, self.best_index_ = judge.metric, int(np.flatnonzero(rows == best)[0])
         self.cv_results_ = search_results(columns, judged.take(rows), ranks[rows])
+        self._column_sums = training.column_sums(solver.w)
         self.__dict__.update(fit_attributes(history))
         warn_if_not_converged(
             [*itertools.chain(*(c.histories for c in candidates)), history], settings

@@ -1,0 +1,130 @@
+"""What the weights of a linear model mean: their importance, and contributions to scores."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+
+from pairgram._support.checks import require_finite
+from pairgram._support.types import Vector
+from pairgram.feature_maps.base import linear_nodes
+from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.pair_weights import PairSettings
+from pairgram.rankers.row_scores import checked_rows
+
+__all__ = ["ColumnSums", "contributions_of", "input_weights", "weights_of"]
+
+
+class ColumnSums(NamedTuple):
+    """What a fit found about its columns. Spreads and shares are computed only when asked for.
+
+    Attributes
+    ----------
+    squares : ndarray of shape (n_features,), float64
+        The diagonal of ``G = Xᵀ L X``, where L is the Laplacian of the pairs.
+    products : ndarray of shape (n_features,), float64
+        ``G @ coef_``, the covariances of the columns with the score but for a factor.
+    weight : float
+        The sum of the weights of the pairs, in both orders.
+    """
+
+    squares: Vector
+    products: Vector
+    weight: float
+
+    @property
+    def spread(self) -> Vector:
+        """The standard deviation of every column over the pairs, (n_features,)."""
+        return np.sqrt(self.squares / self.weight)
+
+    def share(self, coef: Vector) -> Vector:
+        """Return the share of every column in the variance of the score, (n_features,)."""
+        parts = coef * self.products
+        total = parts.sum()
+        return np.asarray(parts / total if total > 0 else np.zeros_like(parts))
+
+
+def input_weights(model: Any) -> Vector | None:
+    """Return the weights of the inputs, (n_features_in,), or None if there are none.
+
+    Linear nodes have such weights, other feature maps and kernels do not.
+    """
+    if model.feature_map_ is None:
+        return np.asarray(model.coef_)
+    nodes = linear_nodes(model.feature_map_)
+    return None if nodes is None else nodes.fold(model.coef_)[0]
+
+
+def _required_weights(model: Any, what: str) -> Vector:
+    weights = input_weights(model)
+    if weights is None:
+        raise ValueError(
+            f"{what} needs a model that is linear in the columns of X, got one with "
+            f"{type(model.feature_map_).__name__}: its scores are not sums over columns"
+        )
+    return weights
+
+
+def weights_of(model: Any, X: Any, qid: ArrayLike | None) -> dict[str, NDArray[Any]]:
+    """Return the table of `LinearRanker.weights`."""
+    weights = _required_weights(model, "weights")
+    if X is None and qid is not None:
+        raise ValueError("weights takes qid only together with X, the rows that have these ids")
+    if X is not None:
+        if qid is None and model.uses_qid_:
+            raise ValueError(
+                f"weights needs qid with X: this {type(model).__name__} was fitted with query ids"
+            )
+        found = _measured_on(model, X, qid, weights)
+    elif model._column_sums is not None:
+        found = model._column_sums
+    else:
+        raise ValueError(
+            f"weights needs rows here, weights(X, qid=qid): this {type(model).__name__} does not "
+            "know how much its columns vary within queries, because the fit did not compute "
+            "their Gram matrix over pairs, or an older version wrote its file"
+        )
+    names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(len(weights))])
+    table = {
+        "column": np.arange(len(weights)),
+        "name": np.array(
+            [f"x{j}" for j in range(len(weights))] if names is None else names, object
+        ),
+        "weight": weights,
+        "spread": found.spread,
+        "importance": np.abs(weights) * found.spread,
+        "share": found.share(weights),
+    }
+    order = np.argsort(-table["importance"], kind="stable")
+    return {name: values[order] for name, values in table.items()}
+
+
+def _measured_on(model: Any, X: Any, qid: ArrayLike | None, weights: Vector) -> ColumnSums:
+    """Measure the columns on given rows, where every pair of rows of a query counts once."""
+    rows = checked_rows(model, X)
+    require_finite(rows, "X")
+    data = RankingData.delimit(rows, np.zeros(rows.shape[0]), qid)
+    squares, products = np.zeros((2, len(weights)))
+    for block in data.blocks(PairSettings()):
+        inner = np.unique(data.queries.index()[block.rows], return_inverse=True)[1]
+        sizes = np.bincount(inner)
+        members = scipy.sparse.csr_array((np.ones(len(inner)), (inner, np.arange(len(inner)))))
+        centred = block.X - (members @ block.X / sizes[:, None])[inner]
+        weighted = sizes[inner][:, None] * centred
+        squares += np.einsum("ij,ij->j", weighted, centred)
+        products += weighted.T @ (centred @ weights)
+    pair_weight = float((data.queries.sizes.astype(np.float64) ** 2).sum())
+    return ColumnSums(squares, products, pair_weight)
+
+
+def contributions_of(model: Any, X: Any) -> Any:
+    """Return the matrix of `LinearRanker.contributions`."""
+    weights = _required_weights(model, "contributions")
+    rows = checked_rows(model, X)
+    require_finite(rows, "X")
+    if scipy.sparse.issparse(rows):
+        return scipy.sparse.csr_array(rows, dtype=np.float64) @ scipy.sparse.diags_array(weights)
+    return rows * weights

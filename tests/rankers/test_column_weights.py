@@ -1,0 +1,209 @@
+"""The table of weights and the contributions of columns, against explicit pairs of rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from pairgram import (
+    LSSVR,
+    Pairgram,
+    PairwiseELM,
+    PairwiseELMCV,
+    RandomNodes,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+    load_model,
+    make_ranking,
+)
+
+UNITS = np.array([100.0, 1.0, 0.01, 1.0, 5.0])
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y, qid = make_ranking(12, (3, 9), 5, random_state=3)
+    return X * UNITS, y, qid
+
+
+def pairs_of(X, y, qid, omega):
+    """Differences of all ordered pairs within queries, and their weights."""
+    differences, weights = [], []
+    for query in np.unique(qid):
+        for i in np.flatnonzero(qid == query):
+            for j in np.flatnonzero(qid == query):
+                differences.append(X[i] - X[j])
+                weights.append(omega(y[i], y[j]))
+    return np.array(differences), np.array(weights, dtype=float)
+
+
+def expected_table(X, y, qid, coef, omega=lambda a, b: 1.0):
+    D, W = pairs_of(X, y, qid, omega)
+    spread = np.sqrt(0.5 * (W @ D**2) / W.sum())
+    f = D @ coef
+    share = np.array([W @ (coef[j] * D[:, j] * f) for j in range(X.shape[1])]) / (W @ f**2)
+    return spread, share
+
+
+def check_table(table, model, spread, share, rtol=1e-9):
+    order = table["column"]
+    np.testing.assert_allclose(table["weight"], model.coef_[order], rtol=1e-12)
+    np.testing.assert_allclose(table["spread"], spread[order], rtol=rtol)
+    np.testing.assert_allclose(table["share"], share[order], rtol=rtol, atol=1e-12)
+    np.testing.assert_allclose(table["importance"], abs(table["weight"]) * table["spread"])
+    assert (np.diff(table["importance"]) <= 0).all()
+    assert table["share"].sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RankRLS(0.5),
+        RankRLS(0.5, scale=True),
+        RankRLSCV([0.1, 1.0]),
+        RankRLSCV([0.1], scale=[True, False]),
+        RankRLSCV(kernel="linear", form="primal"),
+    ],
+    ids=repr,
+)
+def test_the_table_has_spreads_and_shares_of_the_pairs(rows, model):
+    X, y, qid = rows
+    model = model.fit(X, y, qid=qid)
+    expected = expected_table(X, y, qid, model.coef_)
+    check_table(model.weights(), model, *expected)
+    shuffled = np.random.default_rng(0).permutation(len(y))
+    check_table(model.weights(X[shuffled], qid=qid[shuffled]), model, *expected)
+    check_table(model.weights(sp.csr_array(X), qid=qid), model, *expected)
+
+
+@pytest.mark.parametrize("model", [RankSVM(0.1), RankSVMCV([0.1, 1.0]), RankRLS(pairs="dropped")])
+def test_spreads_are_those_of_the_pairs_that_count(rows, model):
+    X, y, qid = rows
+    model = model.fit(X, y, qid=qid)
+    expected = expected_table(X, y, qid, model.coef_, lambda a, b: a != b)
+    check_table(model.weights(), model, *expected)
+    check_table(model.weights(X, qid=qid), model, *expected_table(X, y, qid, model.coef_))
+
+
+def test_a_search_measures_its_choice_of_pairs(rows):
+    X, y, qid = rows
+    model = RankRLSCV([1.0], pairs=["kept", "dropped"]).fit(X, y, qid=qid)
+    alone = RankRLS(model.alpha_, pairs=model.pairs_).fit(X, y, qid=qid)
+    np.testing.assert_allclose(model.weights()["spread"], alone.weights()["spread"], rtol=1e-12)
+
+
+def test_the_importance_does_not_depend_on_units(rows):
+    X, y, qid = rows
+    ours, plain = (RankRLS(1e-9).fit(A, y, qid=qid).weights() for A in (X, X / UNITS))
+    assert ours["column"].tolist() == plain["column"].tolist()
+    np.testing.assert_allclose(ours["importance"], plain["importance"], rtol=1e-4)
+    assert abs(ours["weight"]).argmax() != 0  # a rare unit makes a large weight
+
+
+def test_a_frame_of_the_table_has_names(rows):
+    X, y, qid = rows
+    model = RankRLS().fit(pd.DataFrame(X, columns=list("abcde")), y, qid=qid)
+    frame = pd.DataFrame(model.weights())
+    assert [*frame] == ["column", "name", "weight", "spread", "importance", "share"]
+    assert sorted(frame["name"]) == list("abcde")
+    assert frame["name"][0] == "abcde"[frame["column"][0]]
+    assert RankRLS().fit(X, y, qid=qid).weights()["name"][0] == f"x{frame['column'][0]}"
+
+
+def test_a_score_that_does_not_vary_has_shares_of_0(rows):
+    X, y, qid = rows
+    table = RankRLS().fit(X, 0 * y, qid=qid).weights()
+    assert not table["share"].any() and (table["spread"] > 0).all()
+
+
+def test_models_of_statistics_and_files_know_their_spreads(rows, tmp_path):
+    X, y, qid = rows
+    model = RankRLS(0.5).fit(X, y, qid=qid)
+    streamed = RankRLS.from_pairgram(Pairgram.from_rows(X, y, qid=qid), 0.5)
+    model.save(tmp_path / "m")
+    for other in (streamed, load_model(tmp_path / "m")):
+        for name, values in model.weights().items():
+            if values.dtype == float:
+                np.testing.assert_allclose(other.weights()[name], values, rtol=1e-13)
+            else:
+                np.testing.assert_array_equal(other.weights()[name], values)
+
+
+def test_a_refit_that_does_not_measure_forgets(rows):
+    X, y, qid = rows
+    X = X / UNITS
+    for change in ({"pairs": None}, {"form": "dual"}, {"kernel": "rbf"}):
+        model = RankRLS().fit(X, y, qid=qid)
+        assert len(model.weights()["spread"]) == 5
+        with pytest.raises(ValueError, match=r"weights needs"):
+            model.set_params(**change).fit(X, y, qid=qid).weights()
+
+
+def test_models_that_did_not_measure_take_rows(rows):
+    X, y, qid = rows
+    for model in (RankRLS(pairs=None), RankRLS(form="dual")):
+        model = model.fit(X, y, qid=qid)
+        with pytest.raises(ValueError, match=r"needs rows here, weights\(X, qid=qid\)"):
+            model.weights()
+        check_table(
+            model.weights(X, qid=qid), model, *expected_table(X, y, qid, model.coef_), rtol=1e-7
+        )
+    nodes = PairwiseELM(n_nodes=4, random_state=0).fit(X, y, qid=qid)
+    table = nodes.weights(X, qid=qid)
+    folded = nodes.feature_map_.weights_ @ nodes.coef_
+    np.testing.assert_allclose(table["weight"], folded[table["column"]], rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RankRLS(),
+        RankRLSCV(form="dual"),
+        RankSVM(),
+        LSSVR(),
+        PairwiseELMCV(n_nodes=6, random_state=0),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("form", ["array", "frame", "float32", "csr"])
+def test_contributions_sum_to_the_score_but_for_a_constant(rows, model, form):
+    X, y, qid = rows
+    X = X / UNITS
+    given = {
+        "array": X,
+        "frame": pd.DataFrame(X, columns=list("abcde")),
+        "float32": X.astype(np.float32),
+        "csr": sp.csr_array(X),
+    }[form]
+    model = model.fit(given, y, qid=qid)
+    parts = model.contributions(given)
+    assert parts.shape == X.shape and parts.dtype == np.float64
+    assert sp.issparse(parts) == (form == "csr")
+    error = parts.sum(axis=1) - model.predict(given)
+    assert np.ptp(error) < (1e-4 if form == "float32" else 1e-12)
+
+
+def test_models_that_are_not_linear_in_the_columns_are_refused(rows):
+    X, y, qid = rows
+    for model in (RankRLS(kernel="rbf"), RankRLS(feature_map=RandomNodes(3, "tanh"))):
+        model = model.fit(X / UNITS, y, qid=qid)
+        for call in (model.weights, lambda m=model: m.contributions(X)):
+            with pytest.raises(ValueError, match="needs a model that is linear in the columns"):
+                call()
+
+
+def test_wrong_rows_are_refused(rows):
+    X, y, qid = rows
+    model = RankRLS().fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="weights needs qid with X"):
+        model.weights(X)
+    with pytest.raises(ValueError, match="qid only together with X"):
+        model.weights(qid=qid)
+    with pytest.raises(ValueError, match="5 features"):
+        model.contributions(X[:, :4])
+    X = X.copy()
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match="row 3"):
+        model.contributions(X)
