@@ -314,6 +314,8 @@ class PointwiseELMCV(_Search):
     n_nodes, activation, weight_range, bias_range, kernel, degree, coef0, form, random_state, \
 n_threads :
         As in `PointwiseELM`.
+    store_held_out : bool, default=False
+        As in `RankRLSCV`.
 
     Attributes
     ----------
@@ -337,6 +339,8 @@ n_threads :
         place of alpha, and with ``param_gamma`` if the kernel has a gamma.
     scoring_ : Metric
         The metric that judged the held-out scores.
+    held_out_, per_query_ :
+        As in `RankRLSCV`.
     coef_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `PointwiseELM`.
 
@@ -376,6 +380,7 @@ n_threads :
         coef0: float = 1.0,
         form: Form = "auto",
         random_state: Any = None,
+        store_held_out: bool = False,
         n_threads: int | None = None,
     ) -> None:
         self.Cs = Cs
@@ -391,6 +396,7 @@ n_threads :
         self.coef0 = coef0
         self.form = form
         self.random_state = random_state
+        self.store_held_out = store_held_out
         self.n_threads = n_threads
 
 
@@ -399,7 +405,7 @@ class PairwiseELMCV(_Search):
 
     Parameters
     ----------
-    Cs, cv, scoring :
+    Cs, cv, scoring, store_held_out :
         As in `PointwiseELMCV`.
     pairs : a value as in `PairwiseELM`, or a list of values to choose from, default="kept"
     gamma : as in `PointwiseELMCV`
@@ -412,7 +418,7 @@ n_threads :
     pairs_ : str or callable
         The chosen pairs. `cv_results_` has the additional column ``param_pairs``.
     C_, gamma_, best_score_, best_index_, Cs_, scores_, coef_path_, cv_results_, scoring_, coef_, \
-feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_ :
+held_out_, per_query_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `PointwiseELMCV`.
 
     Notes
@@ -449,6 +455,7 @@ feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_ :
         coef0: float = 1.0,
         form: Form = "auto",
         random_state: Any = None,
+        store_held_out: bool = False,
         n_threads: int | None = None,
     ) -> None:
         self.Cs = Cs
@@ -465,4 +472,5 @@ feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_ :
         self.coef0 = coef0
         self.form = form
         self.random_state = random_state
+        self.store_held_out = store_held_out
         self.n_threads = n_threads

@@ -355,6 +355,8 @@ class ELMRankCV(_ELMRank):
         seeds.
     pairs, scope, n_nodes, activation, bias_range, n_estimators, random_state, n_threads :
         As in `ELMRank`.
+    store_held_out : bool, default=False
+        As in `RankRLSCV`.
 
     Attributes
     ----------
@@ -376,7 +378,8 @@ class ELMRankCV(_ELMRank):
     cv_results_ : dict
         A row for every combination, in the columns that `RankRLSCV` names, with
         ``param_weight_range``, ``param_alpha`` and ``param_C``.
-    coef_, feature_map_, scoring_, n_features_in_, feature_names_in_, uses_qid_ :
+    coef_, feature_map_, scoring_, held_out_, per_query_, n_features_in_, feature_names_in_, \
+uses_qid_ :
         As in `ELMRank` and `RankRLSCV`.
 
     Notes
@@ -421,6 +424,7 @@ class ELMRankCV(_ELMRank):
         bias_range: Range | None = None,
         n_estimators: int = 1,
         random_state: Any = None,
+        store_held_out: bool = False,
         n_threads: int | None = None,
     ) -> None:
         self.alphas = alphas
@@ -435,6 +439,7 @@ class ELMRankCV(_ELMRank):
         self.bias_range = bias_range
         self.n_estimators = n_estimators
         self.random_state = random_state
+        self.store_held_out = store_held_out
         self.n_threads = n_threads
 
     def fit(
@@ -492,7 +497,9 @@ class ELMRankCV(_ELMRank):
         cv, held_rows = self._held_rows(None, uses_qid, self._folds(data), validation)
         if held_rows is None and cv is None:
             cv = default_cv(data)
-        judges = Judge.of_targets(data, labels, cv, held_rows, self.scoring, self.n_threads)
+        judges = Judge.of_targets(
+            data, labels, cv, held_rows, self.scoring, self.n_threads, self.store_held_out
+        )
         ranges, (alphas, Cs) = self._ranges(), (np.sort(axis) for axis in self._grid_axes())
         alphas = alphas[::-1]  # ties go to the largest alpha and the smallest C
         grid = _grid(alphas, Cs)
@@ -517,7 +524,8 @@ class ELMRankCV(_ELMRank):
             )
             for t, model in zip(targets, models, strict=True):
                 results = self._results(found[t], choices[t], shape)
-                fitted[t] = model | results | {"scoring_": judges[t].metric}
+                stored = judged[t][r].stored
+                fitted[t] = {**model, **results, **stored, "scoring_": judges[t].metric}
         return fitted
 
     def _results(
@@ -607,7 +615,7 @@ class ELMRankCV(_ELMRank):
     def _parameters_to_save(self) -> dict[str, Any]:
         """Return the parameters of the chosen `ELMRank`, which is what a model file holds."""
         parameters = super()._parameters_to_save()
-        for name in ("alphas", "Cs", "cv", "scoring"):
+        for name in ("alphas", "Cs", "cv", "scoring", "store_held_out"):
             del parameters[name]
         chosen = {"alpha": self.alpha_, "C": self.C_, "weight_range": self.weight_range_}
         return parameters | chosen

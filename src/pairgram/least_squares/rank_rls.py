@@ -257,6 +257,8 @@ class RankRLSCV(RidgeSearch):
         A name that `get_metric` knows, or the result of `get_metric` or `make_scorer`. None stands
         for ``"ndcg@10"``. It stands for ``"pairwise_accuracy"`` if a label is negative or not a
         whole number, or if the rows of a single query are held out one by one or in pairs.
+    store_held_out : bool, default=False
+        Whether to keep `held_out_` and `per_query_` of the chosen settings.
     n_threads : int or None, default=None
         As in `RankRLS`.
 
@@ -287,6 +289,18 @@ class RankRLSCV(RidgeSearch):
         ``std_test_score``, ``rank_test_score``, and ``split0_test_score``, … if `cv` makes splits.
         The mean is over all held-out queries. The standard deviation is over splits, or over
         queries if there are no splits. It is NaN for "leave-pair-out".
+    held_out_ : ndarray of shape (n_rows,), float64, or None
+        With ``store_held_out=True``, the score of every row by the model with the chosen settings
+        that was fitted without it: without its query, row or fold, as `cv` says. It is the mean
+        over repeated splits, and NaN for rows that no split held out. Models of different queries
+        differ, so compare these scores within a query only. With a validation set, these are the
+        scores of its rows, of shape (n_validation_rows,). None if scores are not stored.
+    per_query_ : dict of str to ndarray, or None
+        With ``store_held_out=True``, a row for every query that was held out: ``qid`` (the id, or
+        the number from 0 if there were no ids), ``split`` (its number, if `cv` makes splits),
+        ``n`` (the rows of weight > 0), and the metric of `scoring_` under its name. The mean of
+        the metric is `best_score_`, except for the weights of queries. Not in model files, and
+        neither is `held_out_`.
     scoring_ : Metric
         The metric that judged the held-out scores.
     form_, n_features_in_, feature_names_in_, uses_qid_ :
@@ -375,6 +389,7 @@ class RankRLSCV(RidgeSearch):
         form: Form = "auto",
         cv: Any = None,
         scoring: str | Metric | None = None,
+        store_held_out: bool = False,
         n_threads: int | None = None,
     ) -> None:
         self.alphas = alphas
@@ -391,6 +406,7 @@ class RankRLSCV(RidgeSearch):
         self.form = form
         self.cv = cv
         self.scoring = scoring
+        self.store_held_out = store_held_out
         self.n_threads = n_threads
 
     def _grid(self) -> tuple[list[tuple[PairSettings, bool]], Vector | None]:

@@ -245,6 +245,7 @@ class RidgeSearch(_FeaturesOrKernel):
 
     cv: Any
     scoring: str | Metric | None
+    store_held_out: bool
     _takes_path = True
     _too_weak = "alpha is so small"
 
@@ -385,13 +386,20 @@ class RidgeSearch(_FeaturesOrKernel):
     ) -> Sequence[HeldOut]:
         """Return the object that holds rows out, for every target."""
         if isinstance(self.cv, str) and self.cv == LEAVE_PAIR_OUT and validation is None:
+            if self.store_held_out:
+                raise ValueError(
+                    f"store_held_out must be False with cv={LEAVE_PAIR_OUT!r}, where a row has "
+                    "another score in every pair"
+                )
             targets = [replace(data, y=y) for y in np.ascontiguousarray(labels.T)]
             return [LeavePairOut.make(target, self.scoring, self.n_threads) for target in targets]
         cv, held = self._held_rows(data.feature_map, uses_qid, self.cv, validation)
         if cv is None and held is None:
             cheap = all(is_cheap(data, settings, n_dimensions, form) for settings in all_settings)
             cv = None if cheap else default_cv(data)
-        judges = Judge.of_targets(data, labels, cv, held, self.scoring, self.n_threads)
+        judges = Judge.of_targets(
+            data, labels, cv, held, self.scoring, self.n_threads, self.store_held_out
+        )
         return [HeldOutRows(judge.data, judge, self.n_threads) for judge in judges]
 
     def _gammas(self) -> list[float | None]:
@@ -448,6 +456,7 @@ class RidgeSearch(_FeaturesOrKernel):
             "form_": chosen.coordinates.name,
             "gamma_": chosen.feature_map.gamma_ if self._has_gamma else None,
             "cv_results_": search_results(columns, judged.take(rows), ranks[rows]),
+            **chosen.judged.stored,
             "_column_sums": chosen.column_sums(path[at]),
             **self._kept(chosen.feature_map, {"coef_path_": path[order], "coef_": path[at].copy()}),
         }

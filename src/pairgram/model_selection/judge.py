@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram import _core
+from pairgram._support.checks import check_flag
 from pairgram._support.types import Rows, Vector
 from pairgram.metrics import Metric, get_metric
 from pairgram.metrics.metric import check_labels
@@ -21,6 +22,9 @@ from pairgram.problem.equal_rows import first_equal_rows
 from pairgram.queries_and_pairs.queries import Queries
 
 __all__ = ["Judge", "Judged", "choose", "join_judged", "metric_of"]
+
+
+NOT_STORED: Mapping[str, Any] = {"held_out_": None, "per_query_": None}
 
 
 class Judged(NamedTuple):
@@ -34,11 +38,15 @@ class Judged(NamedTuple):
         The standard deviation over splits, or over queries if there are no splits.
     splits : ndarray of shape (n_splits, n_models), or None
         The mean over the queries of the test rows, for every split.
+    stored : dict of str to any
+        The attributes ``held_out_`` and ``per_query_`` of the best model. They are None unless the
+        judge stores them.
     """
 
     means: Vector
     deviations: Vector
     splits: Vector | None = None
+    stored: Mapping[str, Any] = NOT_STORED
 
     def take(self, models: Rows) -> Judged:
         """Return the values of some of the models."""
@@ -67,6 +75,8 @@ class Judge:
         the same score. Rows that are held out one by one must also have the same label and
         weight. None if no two rows are equal.
     n_threads : int or None
+    store : bool
+        Whether to keep the held-out scores of the best model.
     """
 
     data: RankingData
@@ -76,6 +86,7 @@ class Judge:
     scored: RankingData
     first_equal: Rows | None
     n_threads: int | None
+    store: bool = False
 
     @classmethod
     def make(
@@ -85,6 +96,7 @@ class Judge:
         validation: RankingData | None,
         scoring: Any,
         n_threads: int | None,
+        store: bool = False,
     ) -> Judge:
         """Choose the metric and make the splits.
 
@@ -97,14 +109,17 @@ class Judge:
             The rows to hold out instead. `cv` must then be None.
         scoring : str, Metric, scorer or None
         n_threads : int or None
+        store : bool
+            Whether to keep the held-out scores of the best model.
 
         Raises
         ------
         ValueError
-            If the metric cannot take the labels (the message names ``scoring``), or if ``cv`` makes
-            no valid splits.
+            If the metric cannot take the labels (the message names ``scoring``), if ``cv`` makes no
+            valid splits, or if `store` is not True or False.
         """
-        (judge,) = cls.of_targets(data, data.y[:, None], cv, validation, scoring, n_threads)
+        labels = data.y[:, None]
+        (judge,) = cls.of_targets(data, labels, cv, validation, scoring, n_threads, store)
         return judge
 
     @classmethod
@@ -116,11 +131,13 @@ class Judge:
         validation: RankingData | None,
         scoring: Any,
         n_threads: int | None,
+        store: bool = False,
     ) -> list[Judge]:
         """Make a judge for each column of labels (n_rows, n_targets), all with the same splits."""
+        check_flag("store_held_out", store)
         splits = None if cv is None else make_splits(cv, data)
         return [
-            cls._of_splits(target, splits, validation, scoring, n_threads)
+            cls._of_splits(target, splits, validation, scoring, n_threads, store)
             for target in data.of_targets(labels)
         ]
 
@@ -132,6 +149,7 @@ class Judge:
         validation: RankingData | None,
         scoring: Any,
         n_threads: int | None,
+        store: bool,
     ) -> Judge:
         scored = held = data if validation is None else validation
         one_by_one = splits is None and validation is None and data.queries.n_filled == 1
@@ -150,7 +168,7 @@ class Judge:
             [scored.y, scored.v] if one_by_one else [],
             n_threads,
         )
-        return cls(data, metric, splits, validation, scored, first_equal, n_threads)
+        return cls(data, metric, splits, validation, scored, first_equal, n_threads, store)
 
     def of(self, data: RankingData) -> Judge:
         """Return the same judge with the feature map of `data`, also for the validation set."""
@@ -172,6 +190,7 @@ class Judge:
             The columns are the rows of `scored`. A model with a NaN among its scores gets NaN.
         """
         data, split_of = self.scored, self._splits_of_queries()
+        seen, given = None, scores
         if data.row_weights is not None and (data.row_weights == 0).any():
             seen = np.flatnonzero(data.row_weights > 0)  # a row of weight 0 counts as absent
             if split_of is not None:
@@ -190,7 +209,45 @@ class Judge:
         if data.query_weights is not None:
             weights = weights * data.query_weights
         n_splits = 0 if self.splits is None else len(self.splits)
-        return Judged(*_core.summarize(values, weights, split_of, n_splits))
+        judged = Judged(*_core.summarize(values, weights, split_of, n_splits))
+        if not self.store or np.isnan(judged.means).all():
+            return judged
+        best = int(np.argmax(_ordered(judged.means, self.metric)))
+        seen = np.arange(len(given[best])) if seen is None else seen
+        return judged._replace(stored=self._stored(given[best], values[best], queries, seen))
+
+    def _stored(
+        self, scores: Vector, values: Vector, queries: Queries, seen: Rows
+    ) -> dict[str, Any]:
+        """Return the attributes of one model.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_held_out_rows,), float64
+        values : ndarray of shape (n_queries,), float64
+            The metric of every query of `queries`.
+        queries : Queries
+            The queries of those held-out rows that count.
+        seen : ndarray of int64
+            The numbers of these rows.
+        """
+        source, rows, held_out = self.scored, np.arange(len(scores)), scores.copy()
+        filled = np.flatnonzero(queries.sizes)
+        first = seen[queries.grouped(np.arange(len(seen)))[queries.offsets[filled]]]
+        table: dict[str, Any] = {}
+        if self.splits is not None:
+            source = self.data
+            rows = np.concatenate([test for _, test in self.splits])
+            times = np.bincount(rows, minlength=len(source.y))
+            sums = np.bincount(rows, scores, minlength=len(source.y))
+            held_out = np.where(times > 0, sums / np.maximum(times, 1), np.nan)
+            sizes = [len(test) for _, test in self.splits]
+            table["split"] = np.repeat(np.arange(len(sizes)), sizes)[first]
+        numbers = source.queries.index()[rows[first]]
+        ids = source.queries.ids
+        table = {"qid": numbers if ids is None else ids[numbers], **table}
+        table |= {"n": queries.sizes[filled], self.metric.name: values[filled]}
+        return {"held_out_": held_out, "per_query_": table}
 
     def _values(self, data: RankingData, scores: Vector) -> Vector:
         """Return the metric of finite scores in every query, (n_models, n_queries)."""
@@ -244,8 +301,7 @@ def choose(means: Vector, metric: Metric, otherwise: str = "") -> tuple[int, NDA
     ValueError
         If all means are NaN. `otherwise` adds a further possible cause to the message.
     """
-    sign = 1 if metric.greater_is_better else -1
-    ordered = np.where(np.isnan(means), -np.inf, sign * means)
+    ordered = _ordered(means, metric)
     if (ordered == -np.inf).all():
         raise ValueError(
             f"scoring={metric.name!r} is undefined for every held-out query: none has what the "
@@ -253,6 +309,12 @@ def choose(means: Vector, metric: Metric, otherwise: str = "") -> tuple[int, NDA
             f"are held out together{otherwise}"
         )
     return int(np.argmax(ordered)), np.searchsorted(np.sort(-ordered), -ordered) + 1
+
+
+def _ordered(means: Vector, metric: Metric) -> Vector:
+    """Return numbers of which the largest is the best mean; NaN becomes the smallest."""
+    sign = 1 if metric.greater_is_better else -1
+    return np.where(np.isnan(means), -np.inf, sign * means)
 
 
 def _test_rows(data: RankingData, splits: Splits) -> RankingData:

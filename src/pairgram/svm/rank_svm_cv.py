@@ -63,6 +63,8 @@ class RankSVMCV(LinearRanker):
     scoring : str, Metric, scorer or None, default=None
         As in `RankRLSCV`.
     loss, weighting, tol, max_iter, memory_limit, n_threads : as in `RankSVM`
+    store_held_out : bool, default=False
+        As in `RankRLSCV`.
 
     Attributes
     ----------
@@ -86,6 +88,8 @@ class RankSVMCV(LinearRanker):
         and ``param_feature_map``.
     scoring_ : Metric
         The metric that judged the held-out scores.
+    held_out_, per_query_ :
+        As in `RankRLSCV`.
     history_, n_iter_, n_hessian_products_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `RankSVM`, for the final fit.
 
@@ -121,6 +125,7 @@ class RankSVMCV(LinearRanker):
         tol: float = 1e-3,
         max_iter: int = 100,
         memory_limit: float | None = None,
+        store_held_out: bool = False,
         n_threads: int | None = None,
     ) -> None:
         self.Cs = Cs
@@ -132,6 +137,7 @@ class RankSVMCV(LinearRanker):
         self.tol = tol
         self.max_iter = max_iter
         self.memory_limit = memory_limit
+        self.store_held_out = store_held_out
         self.n_threads = n_threads
 
     def fit(
@@ -177,7 +183,7 @@ class RankSVMCV(LinearRanker):
         ours = any(feature_map is None or is_known(feature_map) for feature_map in maps)
         cv, held_rows = self._held_rows(None if ours else maps[0], uses_qid, self.cv, validation)
         cv = default_cv(data) if held_rows is None and cv is None else cv
-        judge = Judge.make(data, cv, held_rows, self.scoring, self.n_threads)
+        judge = Judge.make(data, cv, held_rows, self.scoring, self.n_threads, self.store_held_out)
         candidates: list[_Candidate] = []
         training = None
         for feature_map in maps:
@@ -209,7 +215,7 @@ class RankSVMCV(LinearRanker):
         self.scoring_, self.best_index_ = judge.metric, int(np.flatnonzero(rows == best)[0])
         self.cv_results_ = search_results(columns, judged.take(rows), ranks[rows])
         self._column_sums = training.column_sums(solver.w)
-        self.__dict__.update(fit_attributes(history))
+        self.__dict__.update(fit_attributes(history) | dict(chosen.judged.stored))
         warn_if_not_converged(
             [*itertools.chain(*(c.histories for c in candidates)), history], settings
         )
@@ -222,7 +228,7 @@ class RankSVMCV(LinearRanker):
     def _parameters_to_save(self) -> dict[str, Any]:
         """Return the parameters of the chosen `RankSVM`, which is what a model file holds."""
         parameters = super()._parameters_to_save()
-        for name in ("Cs", "cv", "scoring"):
+        for name in ("Cs", "cv", "scoring", "store_held_out"):
             del parameters[name]
         return parameters | {"C": self.C_}
 
