@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.frozen import FrozenEstimator
 
 from pairgram import (
     LSSVR,
@@ -64,6 +65,9 @@ def estimators():
     yield "RankRLS dual", RankRLS(kernel="linear", form="dual", weighting="documents")
     yield "RankRLS pointwise", RankRLS(pairs=None, scope="global", n_threads=1)
     yield "RankRLSCV", RankRLSCV(pairs=["kept", "dropped"], scale=[True, False])
+    X, y, qid = rows()
+    prior = FrozenEstimator(RankRLS(feature_map=RandomNodes(3, random_state=0)).fit(X, y, qid=qid))
+    yield "RankRLS of a prior", RankRLS(prior=prior)
     yield "ELMRank", ELMRank(n_nodes=3, random_state=0)
     yield "ELMRank mixed", ELMRank(n_nodes=3, n_estimators=2, activation="tanh", random_state=0)
     yield "ELMRankCV", ELMRankCV([1e-3], [2.0], cv=2, n_nodes=3, random_state=0)

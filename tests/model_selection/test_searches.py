@@ -425,9 +425,16 @@ def test_cv_and_a_validation_set_are_not_both_given(name, cv, rows):
 
 
 BAD_SETS = {
-    "an array": (lambda X, y, qid: X, r"validation must be \(X, y\) or \(X, y, qid\), got ndarray"),
-    "X alone": (lambda X, y, qid: (X,), r"validation must be \(X, y\) or \(X, y, qid\), got tuple"),
-    "too many": (lambda X, y, qid: (X, y, qid, y), r"validation must be \(X, y\) or"),
+    "an array": (
+        lambda X, y, qid: X,
+        r"validation must be \(X, y\), \(X, y, qid\) or .*, got ndarray",
+    ),
+    "X alone": (
+        lambda X, y, qid: (X,),
+        r"validation must be \(X, y\), \(X, y, qid\) or .*, got tuple",
+    ),
+    "an offset": (lambda X, y, qid: (X, y, qid, y), r"validation must be .* have no offset: give"),
+    "too many": (lambda X, y, qid: (X, y, qid, y, y), r"validation must be .*, got tuple"),
     "a dict": (lambda X, y, qid: {"X": X, "y": y}, r"validation must be .*, got dict"),
     "no ids": (
         lambda X, y, qid: (X, y),

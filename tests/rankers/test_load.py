@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.frozen import FrozenEstimator
 
 import pairgram
 from fuzz import fitted
@@ -112,6 +113,26 @@ def kernel_map_model():
     return RankRLS(feature_map=KernelMap("polynomial")).fit(X, y, qid=qid)
 
 
+def prior_model():
+    X, y, qid = make_ranking(6, 5, 4, random_state=0)
+    prior = RankRLS(kernel="rbf").fit(X, y, qid=qid)
+    return RankSVM(prior=FrozenEstimator(prior)).fit(X, y, qid=qid)
+
+
+def of_prior(**changes):
+    def change(contents):
+        contents.settings["prior"].update(changes)
+
+    return change
+
+
+def in_prior(**changes):
+    def change(contents):
+        contents.settings["prior"]["settings"]["fitted"].update(changes)
+
+    return change
+
+
 def statistics(**options):
     X, y, qid = make_ranking(6, 5, 4, random_state=0)
     return Pairgram.from_rows(X, y, qid=qid, **options)
@@ -193,6 +214,20 @@ def set_one(index, value):
 
 
 FORGED = [
+    # The prior of a model
+    (prior_model, setting(prior=None), "prior must be an object with the kind and the settings"),
+    (prior_model, setting(prior={}), "prior must be an object with the kind and the settings"),
+    (prior_model, without("prior"), "'prior.coef_' is no array"),
+    (prior_model, of_prior(kind="Pairgram"), "prior must be an object with the kind"),
+    (prior_model, of_prior(kind="RankSVM"), "prior: 'alpha' is no setting"),
+    (prior_model, of_prior(settings=[]), "prior: the settings must be an object"),
+    (prior_model, of_prior(settings={"feature_map": None}), "prior: kernel is missing"),
+    (prior_model, in_prior(uses_offset_=True), "prior must not need an offset"),
+    (prior_model, in_prior(n_features_in_=5), "prior: fitted.n_features_in_ is 5, but the"),
+    (prior_model, in_fitted(n_features_in_=5), "fitted.n_features_in_ is 5|prior is of 4 features"),
+    (prior_model, without("prior.coef_"), "prior: coef_ is missing"),
+    (prior_model, at("prior.map_support", set_all(-1)), "prior: map_support must hold row numbers"),
+    (linear_model, setting(prior={"kind": "RankRLS", "settings": {}}), "prior: the settings must"),
     # The rows of a kernel in CSR form
     (csr_model, at("map_indices", set_all(10**8)), "map_indices must be from 0 to 3"),
     (csr_model, at("map_indices", set_one(7, 4)), "map_indices must be from 0 to 3"),

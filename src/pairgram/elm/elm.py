@@ -103,6 +103,9 @@ callable or None, default=None
         have only the dual form.
     random_state : int, RandomState, Generator or None, default=None
         Seed or source of the random nodes.
+    prior : array-like of shape (n_coefficients,), FrozenEstimator or None, default=None
+        What the fit starts from; see `RankRLS`. Weights belong to the nodes, so they need an int as
+        `random_state`.
     n_threads : int or None, default=None
         As in `RankRLS`.
 
@@ -115,7 +118,7 @@ callable or None, default=None
         The map whose outputs `coef_` multiplies: scores are ``feature_map_.transform(X) @ coef_``.
     form_ : {"primal", "dual"}
         The form that was solved.
-    n_features_in_, feature_names_in_, uses_qid_ :
+    n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
         As in `RankRLS`.
 
     See Also
@@ -163,6 +166,7 @@ callable or None, default=None
         coef0: float = 1.0,
         form: Form = "auto",
         random_state: Any = None,
+        prior: Any = None,
         n_threads: int | None = None,
     ) -> None:
         self.C = C
@@ -176,6 +180,7 @@ callable or None, default=None
         self.coef0 = coef0
         self.form = form
         self.random_state = random_state
+        self.prior = prior
         self.n_threads = n_threads
 
 
@@ -190,12 +195,12 @@ class PairwiseELM(_Machine):
         Weights of pairs: tied pairs are kept (as in the paper) or dropped, or pairs are weighted;
         see `RankRLS`.
     n_nodes, activation, weight_range, bias_range, kernel, gamma, degree, coef0, form, \
-random_state, n_threads :
+random_state, prior, n_threads :
         As in `PointwiseELM`.
 
     Attributes
     ----------
-    coef_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_ :
+    coef_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
         As in `PointwiseELM`.
 
     See Also
@@ -239,6 +244,7 @@ random_state, n_threads :
         coef0: float = 1.0,
         form: Form = "auto",
         random_state: Any = None,
+        prior: Any = None,
         n_threads: int | None = None,
     ) -> None:
         self.C = C
@@ -253,6 +259,7 @@ random_state, n_threads :
         self.coef0 = coef0
         self.form = form
         self.random_state = random_state
+        self.prior = prior
         self.n_threads = n_threads
 
 
@@ -312,7 +319,7 @@ class PointwiseELMCV(_Search):
     gamma : float > 0 or None, or a list of such to choose from, default=None
         Parameter of the kernel. None stands for ``1 / n_features``.
     n_nodes, activation, weight_range, bias_range, kernel, degree, coef0, form, random_state, \
-n_threads :
+prior, n_threads :
         As in `PointwiseELM`.
     store_held_out : bool, default=False
         As in `RankRLSCV`.
@@ -341,7 +348,7 @@ n_threads :
         The metric that judged the held-out scores.
     held_out_, per_query_ :
         As in `RankRLSCV`.
-    coef_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_ :
+    coef_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
         As in `PointwiseELM`.
 
     Notes
@@ -381,6 +388,7 @@ n_threads :
         form: Form = "auto",
         random_state: Any = None,
         store_held_out: bool = False,
+        prior: Any = None,
         n_threads: int | None = None,
     ) -> None:
         self.Cs = Cs
@@ -397,6 +405,7 @@ n_threads :
         self.form = form
         self.random_state = random_state
         self.store_held_out = store_held_out
+        self.prior = prior
         self.n_threads = n_threads
 
 
@@ -410,7 +419,7 @@ class PairwiseELMCV(_Search):
     pairs : a value as in `PairwiseELM`, or a list of values to choose from, default="kept"
     gamma : as in `PointwiseELMCV`
     n_nodes, activation, weight_range, bias_range, kernel, degree, coef0, form, random_state, \
-n_threads :
+prior, n_threads :
         As in `PointwiseELM`.
 
     Attributes
@@ -418,7 +427,8 @@ n_threads :
     pairs_ : str or callable
         The chosen pairs. `cv_results_` has the additional column ``param_pairs``.
     C_, gamma_, best_score_, best_index_, Cs_, scores_, coef_path_, cv_results_, scoring_, coef_, \
-held_out_, per_query_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_ :
+held_out_, per_query_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_, prior_, \
+uses_offset_ :
         As in `PointwiseELMCV`.
 
     Notes
@@ -456,6 +466,7 @@ held_out_, per_query_, feature_map_, form_, n_features_in_, feature_names_in_, u
         form: Form = "auto",
         random_state: Any = None,
         store_held_out: bool = False,
+        prior: Any = None,
         n_threads: int | None = None,
     ) -> None:
         self.Cs = Cs
@@ -473,4 +484,5 @@ held_out_, per_query_, feature_map_, form_, n_features_in_, feature_names_in_, u
         self.form = form
         self.random_state = random_state
         self.store_held_out = store_held_out
+        self.prior = prior
         self.n_threads = n_threads

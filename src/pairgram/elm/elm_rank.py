@@ -66,6 +66,7 @@ class _ELMRank(LinearRanker):
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -73,6 +74,8 @@ class _ELMRank(LinearRanker):
         ----------
         X, y, qid, group, sample_weight, query_weight :
             As in `RankRLS.fit`.
+        offset : None
+            This ranker has no prior and takes no offset: anything else is a ValueError.
 
         Returns
         -------
@@ -83,7 +86,7 @@ class _ELMRank(LinearRanker):
         ValueError
             As in `RankRLS.fit`.
         """
-        return self._fit(X, y, RowInfo(qid, group, sample_weight, query_weight))
+        return self._fit(X, y, RowInfo(qid, group, sample_weight, query_weight, offset))
 
     def _fit(self, X: Any, y: ArrayLike, info: RowInfo, **options: Any) -> Self:
         self._check_parameters()
@@ -97,6 +100,11 @@ class _ELMRank(LinearRanker):
 
     def _delimit(self, X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
         """Delimit rows. Weights are rescaled, since the objective depends only on their ratios."""
+        if info.offset is not None:
+            raise ValueError(
+                f"offset must be None: {type(self).__name__} has no prior and takes no offset, but "
+                "PairwiseELM and RankRLS do"
+            )
         data = super()._delimit(X, y, info)
         return replace(
             data,
@@ -451,6 +459,7 @@ uses_qid_ :
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
         validation: Any = None,
     ) -> Self:
         """Score every combination of settings on held-out rows, and fit the best to all rows.
@@ -459,6 +468,8 @@ uses_qid_ :
         ----------
         X, y, qid, group, sample_weight, query_weight :
             As in `RankRLS.fit`.
+        offset : None
+            This ranker has no prior and takes no offset: anything else is a ValueError.
         validation : (X, y) or (X, y, qid), or None
             A validation set, as in `RankRLSCV.fit`.
 
@@ -471,7 +482,7 @@ uses_qid_ :
         ValueError
             As in `RankRLSCV.fit`.
         """
-        info = RowInfo(qid, group, sample_weight, query_weight)
+        info = RowInfo(qid, group, sample_weight, query_weight, offset)
         return self._fit(X, y, info, validation=validation)
 
     def _check_parameters(self) -> None:

@@ -125,7 +125,8 @@ def _sums_of(
         data.require_finite_features()
         column = int(np.argmin(np.isfinite(diagonal)))
         origin = "X" if data.feature_map is None else "the feature map"
-        what = "y" if column == len(diagonal) - 1 else f"feature {column} of {origin}"
+        of_target = column == len(diagonal) - 1
+        what = data.target_name if of_target else f"feature {column} of {origin}"
         if data.row_weights is not None or data.query_weights is not None:
             what = f"the weights or {what}"
         raise ValueError(f"{what} too large: the weighted sum of squared differences overflows")
@@ -170,7 +171,7 @@ def mean_of(
     data: RankingData, settings: PairSettings
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Return (total weight, first row, weighted mean of the rows minus the first row) of [X, y]."""
-    v, y = data.v, settings.targets(data.y)
+    v, y = data.v, data.target(settings)
     total = float(v.sum())
     share = v / total if total > 0 else v
     sparse = scipy.sparse.issparse(data.X) and data.feature_map is None

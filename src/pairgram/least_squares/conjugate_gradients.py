@@ -94,7 +94,7 @@ class SparseSystem:
         shape = (n_features, n_features)
         w, failed = cg(
             LinearOperator(shape, matvec=product, dtype=np.float64),
-            factor * self._pull(self._settings.targets(self._data.y).copy()),
+            factor * self._pull(self._data.target(self._settings).copy()),
             rtol=TOLERANCE,
             maxiter=MAX_STEPS,
             M=LinearOperator(shape, matvec=lambda w: w / shifted, dtype=np.float64),

@@ -255,7 +255,7 @@ class DualGram:
         target = self._targets(labelled)
         with np.errstate(over="ignore", invalid="ignore"):
             trace, norm = float(matrix.trace()), float(target @ target)
-        for what, size in (("the kernel matrix", trace), ("y", norm)):
+        for what, size in (("the kernel matrix", trace), (labelled.target_name, norm)):
             if not np.isfinite(size):
                 weighted = labelled.row_weights is not None or labelled.query_weights is not None
                 raise ValueError(
@@ -280,7 +280,7 @@ class DualGram:
         require_memory(self.n_rows, path, self._data.feature_map, self._data.X.dtype)
 
     def _targets(self, labelled: RankingData) -> Vector:
-        return self._root(labelled, self.settings.targets(labelled.y).copy())
+        return self._root(labelled, labelled.target(self.settings).copy())
 
     def _root(
         self, labelled: RankingData, vectors: Vector, *, axis: int = 0, adjoint: bool = False

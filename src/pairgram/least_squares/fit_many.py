@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
+from sklearn.frozen import FrozenEstimator
 
 from pairgram._support.arrays import real_array
 from pairgram._support.row_warnings import without_row_warnings
@@ -102,9 +103,10 @@ def fit_many(
     Notes
     -----
     Every model is the one that ``clone(estimator).fit(...)`` gives for the problem alone. With an
-    int as `random_state` all models therefore have the same seed. They share no parameters, but
-    models with the same nodes may share ``feature_map_``. Models of `ELMRank` and `ELMRankCV` have
-    the same bits as those of single fits; other models differ from them by rounding errors.
+    int as `random_state` all models therefore have the same seed. They share no parameters but
+    frozen estimators, such as a `prior` from which every model starts, and models with the same
+    nodes may share ``feature_map_``. Models of `ELMRank` and `ELMRankCV` have the same bits as
+    those of single fits; other models differ from them by rounding errors.
 
     Compiled code fits small problems of `RankRLS`, `PairwiseELM`, `PointwiseELM`, `ELMRank` and
     their searches side by side. A problem is small if X is a dense array of float64 or float32
@@ -311,6 +313,7 @@ class _Batch:
         labels = data.y[:, None] if fit.targets is None else fit.targets
         if len(labels) != len(data.y):
             raise ValueError(f"y must have a label for each of {len(data.y)} rows")
+        data = model._with_prior(X, data)
         fit.model, fit.n_queries = model, data.queries.n_queries
         draws = hasattr(model, "_draw_nodes")
         if SmallProblem.fits(data) or draws:
@@ -374,10 +377,10 @@ class _Batch:
 
 
 def _is_constant(value: Any) -> bool:
-    """Tell whether a parameter is one that nobody can change in place."""
+    """Tell whether a parameter is one that nobody can change in place, or that clones share."""
     if isinstance(value, tuple):
         return all(_is_constant(each) for each in value)
-    return value is None or isinstance(value, (str, Number))
+    return value is None or isinstance(value, (str, Number, FrozenEstimator))
 
 
 def _is_plain(array: Any, ndim: int, dtypes: tuple[Any, ...]) -> bool:

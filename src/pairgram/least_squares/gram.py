@@ -14,9 +14,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from pairgram._support.arrays import check_alphas
+from pairgram._support.arrays import check_alphas, real_array
 from pairgram._support.checks import check_alpha, check_text, naming_not_finite
 from pairgram._support.files import shown
+from pairgram._support.threads import single_threaded_blas
 from pairgram._support.types import Rows, Vector
 from pairgram._support.words import Scope, Target, Weighting
 from pairgram.feature_maps.known import describe_map, restore_map, same_map
@@ -485,7 +486,9 @@ class Pairgram:
         sums[cleared] = 0.0
         sums[:, cleared] = 0.0
 
-    def solve(self, alpha: float, *, scale: bool = False) -> NDArray[np.float64]:
+    def solve(
+        self, alpha: float, *, scale: bool = False, prior: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
         """Return the weights that minimise the objective for one ridge, shape (n_features,).
 
         Parameters
@@ -496,16 +499,35 @@ class Pairgram:
         scale : bool, default=False
             If True, the ridge applies to features that are scaled to ``G_jj = 1``. The weights
             still belong to X as it was given.
+        prior : array-like of shape (n_features,) or None, default=None
+            Weights w₀ to start from, in place of 0: the ridge is on ``w − w₀``, and the solution is
+            ``w₀ + (G + alpha I)⁻¹ (g − G w₀)``.
 
         Raises
         ------
         ValueError
-            If `alpha` is not finite and ≥ 0.
+            If `alpha` is not finite and ≥ 0, or if `prior` is not n_features finite numbers.
         """
         check_alpha(alpha)
-        G = self.G
+        G, g, origin = self._from(prior)
         factor = self._scale_factors(G) if scale else None
-        return solve_ridge(G, self.g, float(alpha), factor, self.n_threads)
+        return origin + solve_ridge(G, g, float(alpha), factor, self.n_threads)
+
+    def _from(
+        self, prior: ArrayLike | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | float]:
+        """Return (G, g − G w₀, w₀) for the weights w₀ to start from, or for 0."""
+        if prior is None:
+            return self.G, self.g, 0.0
+        weights = real_array(prior, "prior")
+        if weights.shape != (self.n_features,) or not np.isfinite(weights).all():
+            raise ValueError(
+                f"prior must be {self.n_features} finite numbers, one for each feature, got shape "
+                f"{weights.shape}{' with NaN or infinity' * (not np.isfinite(weights).all())}"
+            )
+        G = self.G
+        with single_threaded_blas():
+            return G, self.g - G @ weights, weights
 
     def _scale_factors(self, G: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the scale factors; a feature that varies by next to nothing is a ValueError."""
@@ -531,7 +553,13 @@ class Pairgram:
         weight = self._weight if self._scatter else self._pair_weight
         return ColumnSums(G.diagonal().copy(), G @ coef, weight)
 
-    def path(self, alphas: ArrayLike | None = None, *, scale: bool = False) -> NDArray[np.float64]:
+    def path(
+        self,
+        alphas: ArrayLike | None = None,
+        *,
+        scale: bool = False,
+        prior: ArrayLike | None = None,
+    ) -> NDArray[np.float64]:
         """Return the weights for many ridges from one eigendecomposition.
 
         Parameters
@@ -540,17 +568,20 @@ class Pairgram:
             None stands for ``default_alphas(scale=scale)``.
         scale : bool, default=False
             As in `solve`.
+        prior : array-like of shape (n_features,) or None, default=None
+            As in `solve`.
 
         Returns
         -------
         ndarray of shape (n_alphas, n_features)
             In the order of `alphas`.
         """
-        ridge = self.decompose(scale=scale)
-        if alphas is None:
-            return ridge.coef(ridge.default_alphas())
-        check_alphas(alphas)
-        return ridge.coef(alphas)
+        if alphas is not None:
+            check_alphas(alphas)
+        G, g, origin = self._from(prior)
+        factor = self._scale_factors(G) if scale else None
+        ridge = RidgePath.of(G, g, factor, self.n_threads)
+        return origin + ridge.coef(ridge.default_alphas() if alphas is None else alphas)
 
     def default_alphas(self, *, scale: bool = False) -> NDArray[np.float64]:
         """Return the default grid ``λ_max(G) / 1e4 · 2^k`` for k = 15 … −18, shape (34,)."""

@@ -39,6 +39,7 @@ class _Preset(RidgeRanker):
         degree: int = 3,
         coef0: float = 1.0,
         form: Form = "auto",
+        prior: Any = None,
         n_threads: int | None = None,
     ) -> None:
         self.C = C
@@ -47,6 +48,7 @@ class _Preset(RidgeRanker):
         self.degree = degree
         self.coef0 = coef0
         self.form = form
+        self.prior = prior
         self.n_threads = n_threads
 
     def _ridge_of(self, C: float) -> float:
@@ -78,6 +80,8 @@ class MPRank(_Preset):
         Parameters of the kernel.
     form : {"auto", "primal", "dual"}, default="auto"
         As in `RankRLS`.
+    prior : array-like of shape (n_features,), FrozenEstimator or None, default=None
+        What the fit starts from; see `RankRLS`.
     n_threads : int or None, default=None
 
     Attributes
@@ -85,7 +89,7 @@ class MPRank(_Preset):
     coef_ : ndarray of shape (n_coefficients,), float64
         Weights of the inputs (``kernel="linear"``), or dual coefficients of the support rows.
     feature_map_ : KernelMap or None
-    form_, n_features_in_, feature_names_in_, uses_qid_ :
+    form_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
         As in `RankRLS`.
 
     See Also
@@ -128,12 +132,13 @@ class LSSVR(_Preset):
     ----------
     C : float > 0, default=1.0
         Weight of the errors relative to ``‖w‖²``; papers often call it γ.
-    kernel, gamma, degree, coef0, form, n_threads :
+    kernel, gamma, degree, coef0, form, prior, n_threads :
         As in `MPRank`.
 
     Attributes
     ----------
-    coef_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_ :
+    coef_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_, prior_, \
+uses_offset_ :
         As in `MPRank`.
     intercept_ : float
         The bias b.
@@ -177,12 +182,13 @@ class LSSVR(_Preset):
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X, y, qid, group, sample_weight, query_weight :
+        X, y, qid, group, sample_weight, query_weight, offset :
             As in `RankRLS.fit`.
 
         Returns
@@ -202,6 +208,7 @@ class LSSVR(_Preset):
             group=group,
             sample_weight=sample_weight,
             query_weight=query_weight,
+            offset=offset,
         )
         labels = np.asarray(y, dtype=np.float64).ravel()
         given = 1.0 if sample_weight is None else sample_weight
@@ -218,11 +225,12 @@ class LSSVR(_Preset):
             X = X.tocsr()
         elif column_names(X) is None:  # a frame stays a frame, so that its names are checked
             X = np.asarray(X)
-        errors -= super().predict(_safe_indexing(X, rows))
+        own = None if offset is None else np.asarray(offset)[rows]
+        errors -= super().predict(_safe_indexing(X, rows), offset=own)
         self.intercept_ = float(np.average(errors, weights=v[rows]))
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return ``wᵀφ(x) + b`` for the rows of X. Shapes and errors are those of `RankRLS`."""
-        scores = super().predict(X)
+    def predict(self, X: Any, *, offset: ArrayLike | None = None) -> NDArray[Any]:
+        """Return ``wᵀφ(x) + b`` for the rows of X. Arguments and errors are those of `RankRLS`."""
+        scores = super().predict(X, offset=offset)
         return np.asarray(scores + self.intercept_, dtype=scores.dtype)

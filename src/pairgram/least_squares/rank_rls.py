@@ -74,6 +74,11 @@ class RankRLS(RidgeRanker):
         "primal" solves a system with one unknown per feature, "dual" one with one unknown per row.
         Both give the same scores. "auto" takes the smaller system, and the primal one with
         ``scale=True``. Kernels other than "linear" have only the dual form.
+    prior : array-like of shape (n_features,), FrozenEstimator or None, default=None
+        What the fit starts from, in place of the model 0: the ridge is on the difference from it.
+        Weights of the inputs, or of the features that `feature_map` makes; or
+        ``sklearn.frozen.FrozenEstimator(model)`` of a fitted model with `predict`, which a kernel
+        needs. See the notes.
     n_threads : int or None, default=None
         Number of threads. None takes the CPUs that the process may use, but at most
         ``OMP_NUM_THREADS``. The number does not change a bit of the result, with one exception. An
@@ -96,6 +101,11 @@ class RankRLS(RidgeRanker):
         Only present if X had column names.
     uses_qid_ : bool
         Whether the model was fitted with query ids or sizes.
+    prior_ : fitted model or None
+        The model of `prior` if `predict` adds its scores. Weights of the same features are part of
+        `coef_` instead.
+    uses_offset_ : bool
+        Whether the model was fitted with offsets, so that `predict` and `score` need them.
 
     See Also
     --------
@@ -107,6 +117,13 @@ class RankRLS(RidgeRanker):
     ``W_ij = c v_i v_j ω(y_i, y_j)``, summed over the ordered pairs within a query. Here v are the
     sample weights, and c is the query's weight times the factor of `weighting`. With ``pairs=None``
     it minimises ``Σ_i c v_i (y_i − f_i)² + alpha ‖w‖²``.
+
+    A `prior` with scores p, and the offsets o of `fit`, leave the pairs and their weights as they
+    are, and replace the targets y by ``y − p − o``. For weights w₀ the solution is
+    ``w₀ + (G + alpha I)⁻¹ (g − G w₀)`` with ``G = XᵀLX`` and ``g = XᵀLy``, and a large alpha gives
+    w₀. With ``scale=True`` the ridge is on the scaled difference. A frozen linear model with the
+    same columns and features is its weights. Of any other model the scores are added by `predict`,
+    and a file can hold it if it is a ranker of this package.
 
     The primal form costs n · n_features² + n_features³ flops and O(n_features²) memory besides X.
     Pairs are never listed. The dual form costs n² · n_features + n³ flops and 8 n² bytes, or 16 n²
@@ -153,6 +170,7 @@ class RankRLS(RidgeRanker):
         degree: int = 3,
         coef0: float = 1.0,
         form: Form = "auto",
+        prior: Any = None,
         n_threads: int | None = None,
     ) -> None:
         self.alpha = alpha
@@ -167,6 +185,7 @@ class RankRLS(RidgeRanker):
         self.degree = degree
         self.coef0 = coef0
         self.form = form
+        self.prior = prior
         self.n_threads = n_threads
 
     def _ridge(self) -> tuple[PairSettings, float, bool]:
@@ -176,7 +195,9 @@ class RankRLS(RidgeRanker):
         return settings, float(self.alpha), bool(self.scale)
 
     @classmethod
-    def from_pairgram(cls, pairgram: Pairgram, alpha: float = 1.0, *, scale: bool = False) -> Self:
+    def from_pairgram(
+        cls, pairgram: Pairgram, alpha: float = 1.0, *, scale: bool = False, prior: Any = None
+    ) -> Self:
         """Make a fitted model from statistics, such as those of a stream.
 
         This takes O(n_features³) time.
@@ -187,11 +208,14 @@ class RankRLS(RidgeRanker):
             The statistics. Their pairs, scope, weighting and target become those of the model.
         alpha, scale :
             As for the class.
+        prior : array-like of shape (n_features,) or None
+            As in `Pairgram.solve`.
 
         Raises
         ------
         ValueError
-            If `pairgram` holds no rows, or `alpha` is not finite and ≥ 0.
+            If `pairgram` holds no rows, `alpha` is not finite and ≥ 0, or `prior` is not as
+            described.
 
         Examples
         --------
@@ -208,9 +232,10 @@ class RankRLS(RidgeRanker):
             weighting=pairgram.settings.weighting,
             target=pairgram.settings.target,
             scale=scale,
+            prior=prior,
             n_threads=pairgram.n_threads,
         )
-        model.coef_ = pairgram.solve(alpha, scale=scale)
+        model.coef_ = pairgram.solve(alpha, scale=scale, prior=prior)
         model.feature_map = model.feature_map_ = pairgram.feature_map
         if pairgram.feature_map is None and pairgram.settings.pairs is not None:
             model._column_sums = pairgram.column_sums(model.coef_)
@@ -259,6 +284,7 @@ class RankRLSCV(RidgeSearch):
         whole number, or if the rows of a single query are held out one by one or in pairs.
     store_held_out : bool, default=False
         Whether to keep `held_out_` and `per_query_` of the chosen settings.
+    prior : as in `RankRLS`
     n_threads : int or None, default=None
         As in `RankRLS`.
 
@@ -303,7 +329,7 @@ class RankRLSCV(RidgeSearch):
         neither is `held_out_`.
     scoring_ : Metric
         The metric that judged the held-out scores.
-    form_, n_features_in_, feature_names_in_, uses_qid_ :
+    form_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
         As in `RankRLS`.
 
     Notes
@@ -317,6 +343,9 @@ class RankRLSCV(RidgeSearch):
     features, and n · n_alphas doubles. In the dual form they cost ``2 q n² + 20 n² n_alphas`` flops
     for q queries, which is a small share of the decomposition. With ``scale=True`` the features are
     scaled by all rows, whereas splitters and validation sets scale by the training rows.
+
+    Held-out scores include those of the prior and the offsets. A prior that has seen the labels of
+    held-out rows makes these scores too good, and favours a large alpha: fit it to other queries.
 
     A feature map is fitted once, to all rows and labels. A map that uses labels, such as
     ``SelectKBest``, has therefore seen held-out labels, except those of a validation set. For such
@@ -390,6 +419,7 @@ class RankRLSCV(RidgeSearch):
         cv: Any = None,
         scoring: str | Metric | None = None,
         store_held_out: bool = False,
+        prior: Any = None,
         n_threads: int | None = None,
     ) -> None:
         self.alphas = alphas
@@ -407,6 +437,7 @@ class RankRLSCV(RidgeSearch):
         self.cv = cv
         self.scoring = scoring
         self.store_held_out = store_held_out
+        self.prior = prior
         self.n_threads = n_threads
 
     def _grid(self) -> tuple[list[tuple[PairSettings, bool]], Vector | None]:

@@ -76,6 +76,11 @@ class _FeaturesOrKernel(LinearRanker):
         """Return the candidate gammas. `_unfitted_map` uses the first."""
         return [self.gamma]
 
+    @property
+    def _no_columns(self) -> str:
+        """Why the model has no columns that weights of a prior could belong to."""
+        return f"kernel={self.kernel!r}" if self._has_kernel else ""
+
     def _unfitted_map(self) -> Any:
         kernel: Kernel = "linear" if self.kernel is None else self.kernel
         gammas = self._gammas()
@@ -100,9 +105,15 @@ class _FeaturesOrKernel(LinearRanker):
     def _kept(self, feature_map: Any, models: dict[str, Vector]) -> dict[str, Any]:
         """Return the attributes for fitted models and their feature map, by name.
 
-        The map of a kernel drops rows whose coefficients are 0 in every model, such as rows of
-        weight 0 and queries of one row.
+        Weights of a prior are added. The map of a kernel drops rows whose coefficients are 0 in
+        every model, such as rows of weight 0 and queries of one row.
         """
+        prior = self._prior_of(feature_map)
+        if prior is not None and prior.coef is not None:
+            models = {name: model + prior.coef for name, model in models.items()}
+            measured = {"_column_sums": None}  # they were those of the difference alone
+        else:
+            measured = {}
         if self._has_kernel and self.kernel != "precomputed":
             used = np.any(
                 [model.reshape(-1, model.shape[-1]).any(axis=0) for model in models.values()],
@@ -111,7 +122,7 @@ class _FeaturesOrKernel(LinearRanker):
             if used.any() and not used.all():
                 feature_map = feature_map.of_rows(np.flatnonzero(used))
                 models = {name: model[..., used] for name, model in models.items()}
-        return {"feature_map_": feature_map, **models}
+        return {"feature_map_": feature_map, **models, **measured}
 
     def _rows_to_score(self, X: Any) -> Any:
         try:
@@ -177,6 +188,7 @@ class RidgeRanker(_FeaturesOrKernel):
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -198,6 +210,10 @@ class RidgeRanker(_FeaturesOrKernel):
             at most 1e303.
         query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
             Weights of queries, given for every row and constant within a query.
+        offset : array-like of shape (n_rows,), finite, or None
+            Scores of the rows by something else. The model fits what they leave of the targets,
+            as if their column had the weight 1 and no ridge; `predict` and `score` then need the
+            offsets of their rows. Labels alone decide which pairs count, and how much.
 
         Returns
         -------
@@ -209,7 +225,7 @@ class RidgeRanker(_FeaturesOrKernel):
             If the data or a parameter is not as described; the message names it.
         """
         self._ridge()  # checks the parameters
-        info = RowInfo(qid, group, sample_weight, query_weight)
+        info = RowInfo(qid, group, sample_weight, query_weight, offset)
         data = self._check(X, y, info)
         self._warn_of_missing_queries(data, info)
         steps = self._steps(data, data.y[:, None], info.has_queries)
@@ -226,7 +242,7 @@ class RidgeRanker(_FeaturesOrKernel):
         (solved,) = yield [Solve(coordinates, settings, labels, alpha, scale)]
         shared = {"form_": coordinates.name, "uses_qid_": uses_qid}
         return [
-            self._kept(data.feature_map, {"coef_": coef}) | {"_column_sums": sums} | shared
+            {"_column_sums": sums} | self._kept(data.feature_map, {"coef_": coef}) | shared
             for coef, sums in solved
         ]
 
@@ -262,18 +278,19 @@ class RidgeSearch(_FeaturesOrKernel):
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
         validation: Any = None,
     ) -> Self:
         """Score every combination of settings on held-out rows, and fit the best to all rows.
 
         Parameters
         ----------
-        X, y, qid, group, sample_weight, query_weight :
+        X, y, qid, group, sample_weight, query_weight, offset :
             As in `RankRLS.fit`.
-        validation : (X, y) or (X, y, qid), or None
+        validation : (X, y), (X, y, qid) or (X, y, qid, offset), or None
             A validation set, such as a `LetorData` of `load_letor_folds`. Its rows are held out,
-            and `cv` must then be None. It needs query ids if `fit` gets `qid` or `group`. All its
-            rows have weight 1.
+            and `cv` must then be None. It needs query ids if `fit` gets `qid` or `group`, and
+            offsets if `fit` gets `offset`. All its rows have weight 1.
 
         Returns
         -------
@@ -286,7 +303,7 @@ class RidgeSearch(_FeaturesOrKernel):
             `cv` makes no splits, or if no query is left to fit to.
         """
         self._grid()  # checks the parameters
-        info = RowInfo(qid, group, sample_weight, query_weight)
+        info = RowInfo(qid, group, sample_weight, query_weight, offset)
         data = self._check(X, y, info)
         self._warn_of_missing_queries(data, info)
         steps = self._steps(data, data.y[:, None], info.has_queries, validation=validation)

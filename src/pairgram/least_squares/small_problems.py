@@ -50,6 +50,8 @@ class SmallProblem:
         if data.may_vanish:
             data.require_pair_weight(settings, data.pair_weight(settings))
         targets, X = np.ascontiguousarray(settings.targets(labels)), data.X
+        if data.offset is not None:
+            targets = targets - data.offset[:, None]
         if settings.pairs is not None and linear_nodes(data.feature_map) is not None:
             X = _without_offsets(X, data.queries)
         node_map = node_map_of(data.feature_map, data.X.dtype)

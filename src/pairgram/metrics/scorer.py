@@ -19,7 +19,11 @@ class RankingScorer:
     def __init__(self, metric: Metric, n_threads: int | None) -> None:
         self.metric = metric
         self.n_threads = n_threads
-        self._requests: dict[str, bool | str | None] = {"qid": True, "sample_weight": True}
+        self._requests: dict[str, bool | str | None] = {
+            "qid": True,
+            "sample_weight": True,
+            "offset": True,
+        }
 
     def __call__(
         self,
@@ -29,13 +33,14 @@ class RankingScorer:
         *,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> float:
         """Return the mean of the metric for ``estimator.predict(X)``; greater is better."""
         if qid is None and _was_fitted_with_qid(estimator):
             refuse_score_without_ids(estimator)
         value = self.metric(
             y,
-            estimator.predict(X),
+            estimator.predict(X) if offset is None else estimator.predict(X, offset=offset),
             qid,
             sample_weight=sample_weight,
             n_threads=self.n_threads,
@@ -48,17 +53,21 @@ class RankingScorer:
         return f"make_scorer({self.metric!r}{threads})"
 
     def set_score_request(
-        self, *, qid: bool | str | None = True, sample_weight: bool | str | None = True
+        self,
+        *,
+        qid: bool | str | None = True,
+        sample_weight: bool | str | None = True,
+        offset: bool | str | None = True,
     ) -> RankingScorer:
-        """Set what scikit-learn's metadata routing passes on. At first both are requested.
+        """Set what scikit-learn's metadata routing passes on. At first all are requested.
 
         Parameters
         ----------
-        qid, sample_weight : bool, str or None
+        qid, sample_weight, offset : bool, str or None
             True: pass it on. False: do not pass it on. None: it is an error if it is given. A str:
             pass on the metadata of this name.
         """
-        self._requests = {"qid": qid, "sample_weight": sample_weight}
+        self._requests = {"qid": qid, "sample_weight": sample_weight, "offset": offset}
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:

@@ -32,7 +32,10 @@ from pairgram.model_files.schema import (
 )
 from pairgram.queries_and_pairs.pair_weights import OMEGAS
 
-__all__ = ["MAPS", "MODELS", "STATISTICS", "Kind", "check_contents"]
+__all__ = ["MAPS", "MODELS", "PRIOR", "STATISTICS", "Kind", "arrays_of_prior", "check_contents"]
+
+# The names of the arrays of a prior begin with this.
+PRIOR = "prior."
 
 Check = Callable[[Any, Arrays, Sizes], None]
 
@@ -240,12 +243,27 @@ OF_PAIRS = {
     "weighting": WEIGHTING,
     "target": TARGET,
 }
-FITTED = {"uses_qid_": FLAG, "n_features_in_": COUNT, "feature_names_in_?": NAMES}
+FITTED = {
+    "uses_qid_": FLAG,
+    "uses_offset_?": FLAG,
+    "n_features_in_": COUNT,
+    "feature_names_in_?": NAMES,
+}
+OF_PRIOR = Setting(
+    "an object with the kind and the settings of a model",
+    lambda value: (
+        isinstance(value, dict)
+        and value.keys() == {"kind", "settings"}
+        and isinstance(value["kind"], str)
+        and value["kind"] in MODELS
+    ),
+)
 IN_A_FORM = {**FITTED, "form_": choice("primal", "dual")}
 RIDGE_OR_KERNEL = {
     "kernel": optional(KERNEL),
     **OF_KERNEL,
     "form": FORM,
+    "prior?": OF_PRIOR,
     "n_threads": THREADS,
     "fitted": IN_A_FORM,
 }
@@ -303,6 +321,7 @@ MODELS: Mapping[str, Kind] = {
             "max_iter": COUNT,
             "warm_start?": FLAG,
             "memory_limit": MEMORY_LIMIT,
+            "prior?": OF_PRIOR,
             "n_threads": THREADS,
             "fitted": FITTED,
         }
@@ -378,6 +397,9 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     )
     own = {name: value for name, value in settings.items() if name != "feature_map"}
     check_record(own, table.settings)
+    if "prior" in own:
+        _check_prior(own["prior"], own["fitted"], arrays_of_prior(arrays))
+        arrays = {name: array for name, array in arrays.items() if not name.startswith(PRIOR)}
     feature_map, wanted = settings["feature_map"], dict(table.arrays)
     of_map = None
     if feature_map is not None:
@@ -389,6 +411,28 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     elif "outputs" in sizes:
         sizes.setdefault("features", sizes["outputs"])
     table.relations(own, arrays, sizes)
+
+
+def arrays_of_prior(arrays: Arrays) -> dict[str, Any]:
+    """Return the arrays of the prior of a model, by the names that its own file would give."""
+    return {
+        name.removeprefix(PRIOR): array for name, array in arrays.items() if name.startswith(PRIOR)
+    }
+
+
+def _check_prior(prior: Any, outer: Any, arrays: Arrays) -> None:
+    """Check the model whose scores are added to those of a model with these fitted settings."""
+    try:
+        check_contents(prior["kind"], arrays, prior["settings"])
+    except ValueError as error:
+        raise ValueError(f"prior: {error}") from None
+    fitted = prior["settings"]["fitted"]
+    require(not fitted.get("uses_offset_"), "prior must not need an offset")
+    require(
+        fitted["n_features_in_"] == outer["n_features_in_"],
+        f"prior is of {fitted['n_features_in_']} features, but the model of "
+        f"{outer['n_features_in_']}",
+    )
 
 
 def _kind_of_map(settings: Any) -> Kind:

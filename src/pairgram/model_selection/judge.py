@@ -72,8 +72,8 @@ class Judge:
         different queries.
     first_equal : ndarray of shape (n_held_out_rows,), int64, or None
         For each held-out row, the first row of its query that has the same values and therefore
-        the same score. Rows that are held out one by one must also have the same label and
-        weight. None if no two rows are equal.
+        the same score, before the offsets are added. Rows that are held out one by one must also
+        have the same label, weight and offset. None if no two rows are equal.
     n_threads : int or None
     store : bool
         Whether to keep the held-out scores of the best model.
@@ -165,7 +165,9 @@ class Judge:
             held.X,
             rows if splits is None else np.concatenate([test for _, test in splits]),
             scored.queries.index(),
-            [scored.y, scored.v] if one_by_one else [],
+            [scored.y, scored.v, *([] if scored.offset is None else [scored.offset])]
+            if one_by_one
+            else [],
             n_threads,
         )
         return cls(data, metric, splits, validation, scored, first_equal, n_threads, store)
@@ -187,9 +189,12 @@ class Judge:
         Parameters
         ----------
         scores : ndarray of shape (n_models, n_held_out_rows), float64
-            The columns are the rows of `scored`. A model with a NaN among its scores gets NaN.
+            The columns are the rows of `scored`, whose offsets are added to the scores here. A
+            model with a NaN among its scores gets NaN.
         """
         data, split_of = self.scored, self._splits_of_queries()
+        if data.offset is not None:
+            scores = scores + data.offset
         seen, given = None, scores
         if data.row_weights is not None and (data.row_weights == 0).any():
             seen = np.flatnonzero(data.row_weights > 0)  # a row of weight 0 counts as absent
@@ -334,4 +339,5 @@ def _test_rows(data: RankingData, splits: Splits) -> RankingData:
         queries,
         None if data.row_weights is None else data.row_weights[rows],
         None if data.query_weights is None else data.query_weights[queries.ids % n_queries],
+        offset=None if data.offset is None else data.offset[rows],
     )

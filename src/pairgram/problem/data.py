@@ -34,7 +34,14 @@ from pairgram.feature_maps.base import (
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.queries_and_pairs.queries import Queries, check_weights
 
-__all__ = ["Block", "RankingData", "RowInfo", "names_of", "require_finite_features"]
+__all__ = [
+    "Block",
+    "RankingData",
+    "RowInfo",
+    "check_offset",
+    "names_of",
+    "require_finite_features",
+]
 
 # Dense blocks of rows take about this many bytes.
 DENSE_BLOCK_BYTES = 64 << 20
@@ -70,6 +77,7 @@ class RowInfo(NamedTuple):
     group: ArrayLike | None = None
     sample_weight: ArrayLike | None = None
     query_weight: ArrayLike | None = None
+    offset: ArrayLike | None = None
 
     @property
     def has_queries(self) -> bool:
@@ -90,6 +98,9 @@ class RankingData:
     row_weights : ndarray of shape (n_rows,), float64, or None
     query_weights : ndarray of shape (n_queries,), float64, or None
     feature_map : fitted transformer of X, or None
+    offset : ndarray of shape (n_rows,), float64, or None
+        Scores that are there before the fit: the offsets of the caller and the scores of a prior.
+        A model is fitted to the targets less the offset. The labels alone decide which pairs count.
     """
 
     X: Any
@@ -98,6 +109,7 @@ class RankingData:
     row_weights: NDArray[np.float64] | None = None
     query_weights: NDArray[np.float64] | None = None
     feature_map: Any = None
+    offset: NDArray[np.float64] | None = None
 
     @classmethod
     def make(
@@ -141,6 +153,7 @@ class RankingData:
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> RankingData:
         """Group rows into queries, after X and y have been checked; check ids and weights."""
         n_rows = X.shape[0]
@@ -153,6 +166,7 @@ class RankingData:
             if sample_weight is None
             else check_weights(sample_weight, n_rows, "sample_weight"),
             None if query_weight is None else queries.per_query(query_weight, "query_weight"),
+            offset=None if offset is None else check_offset(offset, n_rows),
         )
 
     @property
@@ -179,9 +193,23 @@ class RankingData:
             return np.ones(len(self.y))
         return self.query_weights[self.queries.index()]
 
+    def target(self, settings: PairSettings) -> NDArray[np.float64]:
+        """Return what is fitted, the targets less the offset, (n_rows,). It may be y itself."""
+        targets = settings.targets(self.y)
+        return targets if self.offset is None else targets - self.offset
+
+    @property
+    def target_name(self) -> str:
+        """What messages call the targets."""
+        return "y" if self.offset is None else "y, the offset or the scores of the prior"
+
+    def plus_offset(self, scores: NDArray[np.float64]) -> RankingData:
+        """Return the data with scores, (n_rows,), that are added to their offset."""
+        return replace(self, offset=scores if self.offset is None else self.offset + scores)
+
     def targets(self, settings: PairSettings, *, constant: bool = False) -> NDArray[np.float64]:
         """Return the targets, (n_rows, 1), with a column of ones before them if `constant`."""
-        targets = settings.targets(self.y)
+        targets = self.target(settings)
         return np.column_stack([np.ones(len(targets)), targets] if constant else [targets])
 
     def features(self, rows: Any = slice(None)) -> Any:
@@ -230,6 +258,7 @@ class RankingData:
             None if self.row_weights is None else self.row_weights[rows],
             None if self.query_weights is None else self.query_weights[old],
             self.feature_map,
+            None if self.offset is None else self.offset[rows],
         )
 
     def of_targets(self, labels: Vector) -> list[RankingData]:
@@ -397,6 +426,19 @@ class RankingData:
                 X = X.toarray() if scipy.sparse.issparse(X) else X
                 yield rows, replace(block, X=np.require(X, self.dtype, ["C", "A"]))
             first = last
+
+
+def check_offset(offset: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+    """Return the offsets of rows as float64; a ValueError says what is wrong with them."""
+    values = real_array(offset, "offset")
+    if values.shape != (n_rows,):
+        raise ValueError(
+            f"offset must have one number for each of {n_rows} rows, got shape {values.shape}"
+        )
+    if not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values)))
+        raise ValueError(f"offset must not hold NaN or infinity, got {values[row]} in row {row}")
+    return values
 
 
 def require_finite_features(feature_map: Any, X: Any) -> None:

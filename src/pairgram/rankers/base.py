@@ -19,10 +19,12 @@ from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.feature_maps.base import is_known, set_threads
 from pairgram.feature_maps.known import describe_map
 from pairgram.metrics import get_metric
+from pairgram.model_files.kinds import PRIOR
 from pairgram.model_files.read_write import write_file
-from pairgram.problem.data import RankingData, RowInfo
+from pairgram.problem.data import RankingData, RowInfo, check_offset
 from pairgram.queries_and_pairs.queries import refuse_score_without_ids, warn_of_missing_queries
 from pairgram.rankers.column_weights import ColumnSums, contributions_of, weights_of
+from pairgram.rankers.prior import Prior
 from pairgram.rankers.row_scores import checked_rows, scores_of
 
 __all__ = ["LinearRanker"]
@@ -31,14 +33,17 @@ __all__ = ["LinearRanker"]
 class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     """The base class of all rankers: it checks data, predicts, scores, and writes files."""
 
-    __metadata_request__fit = {"qid": True, "sample_weight": True}  # noqa: RUF012
-    __metadata_request__score = {"qid": True, "sample_weight": True}  # noqa: RUF012
+    __metadata_request__fit = {"qid": True, "sample_weight": True, "offset": True}  # noqa: RUF012
+    __metadata_request__predict = {"offset": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True, "sample_weight": True, "offset": True}  # noqa: RUF012
 
     _file_kind = "RankRLS"  # the class that a model file names
 
     coef_: NDArray[np.float64]
     feature_map_: Any
     uses_qid_: bool
+    uses_offset_: bool = False
+    prior_: Any = None
     feature_map: Any
     n_threads: int | None
     _column_sums: ColumnSums | None = None  # see `weights`
@@ -51,7 +56,32 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     def _check(self, X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
         data = self._check_rows(X, y, info)
-        return self._with_map(data, self._unfitted_map())
+        return self._with_prior(X, self._with_map(data, self._unfitted_map()))
+
+    @property
+    def _no_columns(self) -> str:
+        """Why the model has no columns that weights of a prior could belong to; "" if it has."""
+        return ""
+
+    def _prior_of(self, feature_map: Any) -> Prior | None:
+        """Return the prior of a model with a fitted feature map."""
+        prior = getattr(self, "prior", None)
+        return None if prior is None else Prior.of(prior, feature_map, self._no_columns)
+
+    def _with_prior(self, X: Any, data: RankingData) -> RankingData:
+        """Add the scores of the prior to the offset of rows; X is as the caller gave it."""
+        self.uses_offset_, self.prior_ = data.offset is not None, None
+        prior = self._prior_of(data.feature_map)
+        if prior is None:
+            return data
+        self.prior_ = prior.model if prior.coef is None else None
+        return data.plus_offset(prior.scores(X, data, self.n_threads))
+
+    @property
+    def _is_linear(self) -> bool:
+        """Whether scores are ``features @ coef_`` and nothing else."""
+        own = type(self).predict is LinearRanker.predict
+        return own and self.prior_ is None and not self.uses_offset_
 
     def _with_map(self, data: RankingData, feature_map: Any) -> RankingData:
         """Return `data` with a clone of the feature map that is fitted to them."""
@@ -119,7 +149,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         ValueError
             If both are given, if `cv` is a validation set, or if `validation` is not as described.
         """
-        if isinstance(cv, tuple) and len(cv) in (2, 3) and _is_matrix(cv[0]) and np.ndim(cv[1]) < 2:
+        if isinstance(cv, tuple) and 2 <= len(cv) <= 4 and _is_matrix(cv[0]) and np.ndim(cv[1]) < 2:
             raise ValueError(
                 "cv must not be a validation set: give it to fit, as validation=(X, y) or "
                 "validation=(X, y, qid)"
@@ -128,9 +158,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             return cv, None
         if cv is not None:
             raise ValueError(f"give cv or validation, not both: got cv={cv!r} and a validation set")
-        if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3):
+        if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3, 4):
             raise ValueError(
-                f"validation must be (X, y) or (X, y, qid), got {type(validation).__name__}"
+                "validation must be (X, y), (X, y, qid) or (X, y, qid, offset), got "
+                f"{type(validation).__name__}"
             )
         try:
             return None, self._validation(feature_map, uses_qid, *validation)
@@ -146,11 +177,16 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         X: Any,
         y: ArrayLike,
         qid: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> RankingData:
-        """Check the rows of a validation set, and give them the same feature map."""
+        """Check the rows of a validation set, and give them the same feature map and prior."""
         if qid is None and uses_qid:
             raise ValueError("validation is (X, y), but fit has query ids: give (X, y, qid)")
-        X = readable(X, "X of validation")
+        if (offset is None) == self.uses_offset_:
+            wanted = "an offset: give (X, y, qid, offset)"
+            wanted = wanted if offset is None else "no offset: give (X, y) or (X, y, qid)"
+            raise ValueError(f"validation must be as the rows of fit, which have {wanted}")
+        given, X = X, readable(X, "X of validation")
         refuse_lossy(y, "y of validation")
         with naming_columns(X, "X of validation"):
             X, y = validate_data(
@@ -164,19 +200,24 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             )
         if feature_map is None or is_known(feature_map):  # others may take NaN
             require_finite(X, "X of validation")
-        return replace(RankingData.delimit(X, y, qid), feature_map=feature_map)
+        data = replace(RankingData.delimit(X, y, qid, offset=offset), feature_map=feature_map)
+        prior = self._prior_of(feature_map)
+        return data if prior is None else data.plus_offset(prior.scores(given, data, None))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, *, offset: ArrayLike | None = None) -> NDArray[Any]:
         """Return the scores by which rows are ranked, highest first.
 
         The scores are ``X @ coef_``, or ``feature_map_.transform(X) @ coef_`` if there is a feature
-        map.
+        map. The scores of `prior_` and the offsets are added.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features)
             With ``kernel="precomputed"``, the kernel values between every row and the training
             rows.
+        offset : array-like of shape (n_rows,) or None
+            Scores that are added. A model that was fitted with an offset needs them, and no other
+            model takes them.
 
         Returns
         -------
@@ -186,7 +227,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If X has another number of features than in `fit`, or holds NaN or infinity.
+            If X has another number of features than in `fit`, or holds NaN or infinity; or if
+            `offset` is missing, or given to a model that was fitted without.
 
         Notes
         -----
@@ -201,7 +243,21 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """
         rows = self._rows_to_score(X)
         with naming_not_finite(getattr(self, "feature_names_in_", None)):
-            return scores_of(self, rows)
+            scores = scores_of(self, rows)
+        if self.prior_ is None and offset is None and not self.uses_offset_:
+            return scores
+        if (offset is None) == self.uses_offset_:
+            wanted = "needs the offset" if offset is None else "takes no offset"
+            how = "with one" if offset is None else "without"
+            raise ValueError(
+                f"{type(self).__name__} {wanted} of the rows to score: it was fitted {how}"
+            )
+        total = scores.astype(np.float64)
+        if self.prior_ is not None:
+            total += self.prior_.predict(X)
+        if offset is not None:
+            total += check_offset(offset, len(total))
+        return np.asarray(total, dtype=scores.dtype)
 
     def _rows_to_score(self, X: Any) -> Any:
         return checked_rows(self, X)
@@ -214,6 +270,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         *,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> float:
         """Return the mean NDCG@10 over queries.
 
@@ -227,11 +284,14 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             Query ids. None means that the rows are one query.
         sample_weight : array-like of shape (n_rows,) or None
             Weights of rows. The weight of a query is the mean weight of its rows.
+        offset : array-like of shape (n_rows,) or None
+            As in `predict`.
 
         Raises
         ------
         ValueError
-            If a label is negative, or if the model was fitted with query ids and none are given.
+            If a label is negative, if the model was fitted with query ids and none are given, or if
+            `offset` is not as `predict` wants it.
             For negative labels use another metric, such as ``scoring=make_scorer("kendall")`` in
             scikit-learn's tools, or ``evaluate("kendall", ...)``.
 
@@ -253,7 +313,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 "labels ('kendall', 'spearman', 'msd', 'm1d')"
             )
         metric = get_metric("ndcg@10")
-        return float(metric(y, self.predict(X), qid, sample_weight=sample_weight))
+        return float(metric(y, self.predict(X, offset=offset), qid, sample_weight=sample_weight))
 
     def weights(self, X: Any = None, *, qid: ArrayLike | None = None) -> dict[str, NDArray[Any]]:
         """Return the weights of the columns, the most important first.
@@ -293,7 +353,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
         `fit` measures the columns if it sums their Gram matrix over pairs anyway. It does not for
         the dual form, for conjugate gradients, for ``pairs=None``, for nodes, in `fit_many` for
-        small problems, and in `RankSVM` if the Gram matrix is estimated.
+        small problems, in `RankSVM` if the Gram matrix is estimated, and for least squares that
+        start from a prior.
         """
         check_is_fitted(self)
         return weights_of(self, X, qid)
@@ -308,8 +369,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray or csr_array of shape (n_rows, n_features), float64
-            Values × weights. The sum of a row is its score, up to one constant that is the same for
-            all rows and changes no ranking. Only differences between rows of a query say something.
+            Values × weights. The sum of a row is its score without its offset, up to one constant
+            that is the same for all rows and changes no ranking. Only differences between rows of a query say something.
 
         Raises
         ------
@@ -335,6 +396,14 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             If the file cannot be written. The message names the file.
         """
         check_is_fitted(self)
+        write_file(path, self._file_kind, *self._contents())
+
+    def _contents(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return the arrays and settings of a model file.
+
+        Weights of a prior are part of `coef_`. A prior whose scores are added is kept as a model
+        within the model.
+        """
         map_arrays, map_settings = describe_map(self.feature_map_)
         arrays = {"coef_": self.coef_, **map_arrays}
         if self._column_sums is not None:
@@ -344,9 +413,21 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         settings = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if hasattr(self, "feature_names_in_"):
             settings["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
+        if self.uses_offset_:
+            settings["uses_offset_"] = True
         parameters = self._parameters_to_save()
         parameters |= {"feature_map": map_settings, "fitted": settings}
-        write_file(path, self._file_kind, arrays, parameters)
+        parameters.pop("prior", None)
+        if self.prior_ is not None:
+            if not isinstance(self.prior_, LinearRanker):
+                raise ValueError(
+                    f"prior is a {type(self.prior_).__name__}, which a file cannot hold without "
+                    "running code when it is loaded: rankers of this package can be saved"
+                )
+            of_prior, settings_of_prior = self.prior_._contents()
+            arrays |= {f"{PRIOR}{name}": array for name, array in of_prior.items()}
+            parameters["prior"] = {"kind": self.prior_._file_kind, "settings": settings_of_prior}
+        return arrays, parameters
 
     def _parameters_to_save(self) -> dict[str, Any]:
         return dict(self.get_params(deep=False))

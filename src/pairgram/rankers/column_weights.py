@@ -59,6 +59,11 @@ def input_weights(model: Any) -> Vector | None:
 
 
 def _required_weights(model: Any, what: str) -> Vector:
+    if model.prior_ is not None:
+        raise ValueError(
+            f"{what} needs a model that is linear in the columns of X, but the scores of a "
+            f"{type(model.prior_).__name__}, its prior, are added to this one's"
+        )
     weights = input_weights(model)
     if weights is None:
         raise ValueError(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 
 import pairgram
 from pairgram.feature_maps.known import restore_map
-from pairgram.model_files.kinds import MODELS
+from pairgram.model_files.kinds import MODELS, arrays_of_prior
 from pairgram.model_files.read_write import read_file
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.column_weights import ColumnSums
@@ -32,7 +34,16 @@ def load_model(path: str | os.PathLike[str]) -> LinearRanker:
     OSError
         If the file cannot be read.
     """
-    kind, arrays, settings = read_file(path, tuple(MODELS))
+    return _restored(*read_file(path, tuple(MODELS)))
+
+
+def _restored(kind: str, arrays: dict[str, Any], settings: dict[str, Any]) -> LinearRanker:
+    """Make the model that `LinearRanker._contents` described. The contents have been checked."""
+    of_prior = settings.pop("prior", None)
+    prior = None
+    if of_prior is not None:
+        prior = _restored(of_prior["kind"], arrays_of_prior(arrays), of_prior["settings"])
+        settings["prior"] = FrozenEstimator(prior)
     fitted = settings.pop("fitted")
     feature_map = restore_map(arrays, settings.pop("feature_map"))
     estimator = getattr(pairgram, kind)
@@ -42,6 +53,7 @@ def load_model(path: str | os.PathLike[str]) -> LinearRanker:
     model.coef_, model.feature_map_ = arrays["coef_"], feature_map
     if "variances" in arrays:
         model._column_sums = ColumnSums(arrays["variances"], arrays["covariances"], 1.0)
+    model.prior_ = prior
     names = fitted.pop("feature_names_in_", None)
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)

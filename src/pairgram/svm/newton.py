@@ -59,7 +59,9 @@ class Convergence:
 
 
 class PairSolver:
-    """Minimises ``½ ‖w‖² + C · loss(H w)`` for one C after another, each from the last solution.
+    """Minimises ``½ ‖w‖² + C · loss(H w + offset)`` for one C after another.
+
+    The solver starts for each C from the last solution.
 
     Parameters
     ----------
@@ -69,6 +71,8 @@ class PairSolver:
         The loss of the same rows.
     start : ndarray of shape (n_features,)
         The weights to start from.
+    offset : ndarray of shape (n_rows,)
+        Scores that are added to H w in the loss.
     n_threads : int
 
     Attributes
@@ -90,16 +94,20 @@ class PairSolver:
     """
 
     def __init__(
-        self, rows: FeatureRows, pairs: _core.PairOperator, start: Vector, n_threads: int
+        self,
+        rows: FeatureRows,
+        pairs: _core.PairOperator,
+        start: Vector,
+        offset: Vector,
+        n_threads: int,
     ) -> None:
         self._rows, self._pairs, self._n_threads = rows, pairs, n_threads
-        zeros = np.zeros(pairs.n_rows)
-        self.w, self._scores = start, zeros
-        self._loss, self._scores_gradient = pairs.set_scores(zeros, n_threads)
+        self.w, self._scores = start, offset
+        self._loss, self._scores_gradient = pairs.set_scores(offset, n_threads)
         self._pull = rows.sum(self._scores_gradient)  # the gradient of the loss with respect to w
         self._pull_at_zero = _norm(self._pull)
         if start.any():
-            self._scores = rows.scores(start)
+            self._scores = offset + rows.scores(start)
             self._loss, self._scores_gradient = pairs.set_scores(self._scores, n_threads)
             self._pull = rows.sum(self._scores_gradient)
 

@@ -169,8 +169,9 @@ class Training:
         pair_weight = None
         given, data = data, with_stored_features(data, dtype, settings.memory_limit)
         if has_gram:
+            labelled = replace(data, offset=None)  # G does not depend on what is fitted
             try:
-                gram = Pairgram.from_data(data, settings.pair_settings, settings.n_threads)
+                gram = Pairgram.from_data(labelled, settings.pair_settings, settings.n_threads)
                 curvature = gram.G
                 pair_weight = gram.pair_weight if given.feature_map is None else None
             except ValueError:
@@ -202,7 +203,7 @@ class Training:
     ) -> Training | None:
         """Do the work of `make` with the Gram matrix of a sample; None if features overflow."""
         limit, n_threads = settings.memory_limit, resolve_n_threads(settings.n_threads)
-        stored = with_stored_features(sample, np.float32, limit)
+        stored = with_stored_features(replace(sample, offset=None), np.float32, limit)
         curvature = Pairgram.from_data(stored, settings.pair_settings, n_threads).G
         del stored
         data, whitening = without_whitening(data)
@@ -216,8 +217,10 @@ class Training:
     def solver(self, start: Vector | None = None, counts: Vector | None = None) -> PairSolver:
         """Return a solver that starts at `start`. `counts` multiply the row weights."""
         begin = np.zeros(len(self.curvature)) if start is None else start
-        pairs = pair_operator(self.data, self.settings, counts)
-        return PairSolver(self.rows, pairs, begin, resolve_n_threads(self.settings.n_threads))
+        pairs, offset = pair_operator(self.data, self.settings, counts), self.data.offset
+        fixed = np.zeros(pairs.n_rows) if offset is None else self.data.queries.grouped(offset)
+        threads = resolve_n_threads(self.settings.n_threads)
+        return PairSolver(self.rows, pairs, begin, fixed, threads)
 
     def preconditioner(self, C: float) -> Preconditioner:
         """Return the inverse of the Hessian with all pairs active, or of its diagonal."""
@@ -261,7 +264,8 @@ class RankSVM(LinearRanker):
         - "documents": every row (the pairs of a query are multiplied by ``1 / Σ v``);
         - "queries": every query (its pairs are multiplied by ``1 / Σ v_i v_j`` over its pairs).
     tol : float > 0, default=1e-3
-        The solver stops when the norm of the gradient is this share of its norm at w = 0.
+        The solver stops when the norm of the gradient is this share of its norm at w = 0, or at
+        the prior.
     max_iter : int ≥ 1, default=100
         Largest number of Newton steps.
     warm_start : bool, default=False
@@ -270,6 +274,10 @@ class RankSVM(LinearRanker):
         Bytes that the features of `feature_map`, or the kernel values, may take. If they need more,
         they are computed again, block by block, whenever they are used. This changes the result by
         rounding errors. None stands for half of the free memory.
+    prior : array-like of shape (n_features,), FrozenEstimator or None, default=None
+        What the fit starts from, in place of the model 0: the ridge is on the difference from it.
+        Weights of the inputs, or of the features that `feature_map` makes; or
+        ``sklearn.frozen.FrozenEstimator(model)`` of a fitted model with `predict`. See the notes.
     n_threads : int or None, default=None
         Number of threads. None takes the CPUs that the process may use, but at most
         ``OMP_NUM_THREADS``. The result has the same bits for any number.
@@ -295,6 +303,11 @@ class RankSVM(LinearRanker):
         Only present if X had column names.
     uses_qid_ : bool
         Whether the model was fitted with query ids or sizes.
+    prior_ : fitted model or None
+        The model of `prior` if `predict` adds its scores. Weights of the same features are part of
+        `coef_` instead.
+    uses_offset_ : bool
+        Whether the model was fitted with offsets, so that `predict` and `score` need them.
 
     See Also
     --------
@@ -309,6 +322,10 @@ class RankSVM(LinearRanker):
     There is a ``ConvergenceWarning`` if `max_iter` steps do not reach `tol`, or if numbers
     overflow. The solver stops without a warning if the next step promises to lower the objective by
     less than a share of 1e-15, which is rounding error.
+
+    With the scores p of a `prior` and the offsets o of `fit`, ``f = Xw + p + o``, so that w is the
+    difference from the prior. For weights w₀ of the same features, the ridge is ``½ ‖w − w₀‖²`` and
+    `coef_` is w. See `RankRLS` for how `predict` and files treat other models.
 
     The solver is a truncated Newton method. Loss, gradient and products with the Hessian take
     O(n log n) time, and pairs are never listed. Each step of conjugate gradients reads the features
@@ -359,6 +376,7 @@ class RankSVM(LinearRanker):
         max_iter: int = 100,
         warm_start: bool = False,
         memory_limit: float | None = None,
+        prior: Any = None,
         n_threads: int | None = None,
     ) -> None:
         self.C = C
@@ -369,6 +387,7 @@ class RankSVM(LinearRanker):
         self.max_iter = max_iter
         self.warm_start = warm_start
         self.memory_limit = memory_limit
+        self.prior = prior
         self.n_threads = n_threads
 
     def fit(
@@ -380,6 +399,7 @@ class RankSVM(LinearRanker):
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -400,6 +420,9 @@ class RankSVM(LinearRanker):
             fitted to the rows: the map does not see the weights.
         query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
             Weights of queries, given for every row and constant within a query.
+        offset : array-like of shape (n_rows,), finite, or None
+            Scores of the rows by something else, which are added to those of the model. `predict`
+            and `score` then need the offsets of their rows.
 
         Returns
         -------
@@ -415,21 +438,23 @@ class RankSVM(LinearRanker):
         settings = SolverSettings(
             self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
         )
-        info = RowInfo(qid, group, sample_weight, query_weight)
+        info = RowInfo(qid, group, sample_weight, query_weight, offset)
         data = self._check(X, y, info)
         self._warn_of_missing_queries(data, info)
         training = Training.make(data, settings, exact=False)
-        start = None
+        start, prior = None, self._prior_of(data.feature_map)
+        origin = 0.0 if prior is None or prior.coef is None else prior.coef
         if self.warm_start and len(getattr(self, "coef_", ())) == len(training.curvature):
-            start = self.coef_ if same_map(self.feature_map_, data.feature_map) else None
+            same = same_map(self.feature_map_, data.feature_map)
+            start = self.coef_ - origin if same else None
         precondition = training.preconditioner(float(self.C))
         with single_threaded_blas():
             solver = training.solver(start)
             history = solver.solve(float(self.C), precondition, self.tol, self.max_iter)
         # The attributes are set last, so that a fit that fails leaves the last solution in place.
-        self.coef_, self.feature_map_ = solver.w, data.feature_map
+        self.coef_, self.feature_map_ = origin + solver.w, data.feature_map
         self.uses_qid_ = info.has_queries
-        self._column_sums = training.column_sums(solver.w)
+        self._column_sums = training.column_sums(self.coef_)
         self.__dict__.update(fit_attributes(history))
         warn_if_not_converged([history], settings)
         return self

@@ -65,6 +65,8 @@ class RankSVMCV(LinearRanker):
     loss, weighting, tol, max_iter, memory_limit, n_threads : as in `RankSVM`
     store_held_out : bool, default=False
         As in `RankRLSCV`.
+    prior : array-like of shape (n_features,), FrozenEstimator or None, default=None
+        As in `RankSVM`. Weights must be those of the inputs, without a feature map.
 
     Attributes
     ----------
@@ -90,7 +92,8 @@ class RankSVMCV(LinearRanker):
         The metric that judged the held-out scores.
     held_out_, per_query_ :
         As in `RankRLSCV`.
-    history_, n_iter_, n_hessian_products_, n_features_in_, feature_names_in_, uses_qid_ :
+    history_, n_iter_, n_hessian_products_, n_features_in_, feature_names_in_, uses_qid_, prior_, \
+uses_offset_ :
         As in `RankSVM`, for the final fit.
 
     Notes
@@ -99,7 +102,8 @@ class RankSVMCV(LinearRanker):
     package do not use labels. They are fitted once to all rows, and their features and Gram matrix
     are computed once for all rows. Any other transformer is fitted to the training rows of each
     split. Within a split, the solver starts for each C from the solution for the last C. If several
-    settings are equally good, the first feature map and the smallest C win.
+    settings are equally good, the first feature map and the smallest C win. A prior that has seen
+    the labels of held-out rows makes their scores too good: fit it to other queries.
 
     Examples
     --------
@@ -126,6 +130,7 @@ class RankSVMCV(LinearRanker):
         max_iter: int = 100,
         memory_limit: float | None = None,
         store_held_out: bool = False,
+        prior: Any = None,
         n_threads: int | None = None,
     ) -> None:
         self.Cs = Cs
@@ -138,6 +143,7 @@ class RankSVMCV(LinearRanker):
         self.max_iter = max_iter
         self.memory_limit = memory_limit
         self.store_held_out = store_held_out
+        self.prior = prior
         self.n_threads = n_threads
 
     def fit(
@@ -149,15 +155,16 @@ class RankSVMCV(LinearRanker):
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
         validation: Any = None,
     ) -> Self:
         """Score every feature map and C on held-out rows, and fit the best to all rows.
 
         Parameters
         ----------
-        X, y, qid, group, sample_weight, query_weight :
-            As in `RankRLS.fit`.
-        validation : (X, y) or (X, y, qid), or None
+        X, y, qid, group, sample_weight, query_weight, offset :
+            As in `RankSVM.fit`.
+        validation : (X, y), (X, y, qid) or (X, y, qid, offset), or None
             A validation set, as in `RankRLSCV.fit`.
 
         Returns
@@ -173,8 +180,8 @@ class RankSVMCV(LinearRanker):
             self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
         )
         given = None if self.Cs is None else check_alphas(self.Cs, "Cs")
-        info = RowInfo(qid, group, sample_weight, query_weight)
-        data = self._check_rows(X, y, info)
+        info = RowInfo(qid, group, sample_weight, query_weight, offset)
+        data = self._with_prior(X, self._check_rows(X, y, info))
         self._warn_of_missing_queries(data, info)
         if len(data.y) < 2:
             raise ValueError("RankSVMCV holds rows out, so X must have two or more, got 1 sample")
@@ -209,17 +216,24 @@ class RankSVMCV(LinearRanker):
             order = np.argsort(np.argsort(given, kind="stable"), kind="stable")
         rows = (np.searchsorted(of_row, np.arange(len(candidates)))[:, None] + order).ravel()
         columns = {"C": Cs[rows], "feature_map": map_of_row[rows]}
-        self.coef_, self.C_, self.best_score_ = solver.w, C, float(judged.means[best])
+        prior = self._prior_of(None)
+        origin = 0.0 if prior is None or prior.coef is None else prior.coef
+        self.coef_, self.C_, self.best_score_ = origin + solver.w, C, float(judged.means[best])
         self.feature_map_, self.uses_qid_ = chosen.data.feature_map, uses_qid
         self.Cs_, self.scores_ = chosen.Cs[order], chosen.judged.means[order]
         self.scoring_, self.best_index_ = judge.metric, int(np.flatnonzero(rows == best)[0])
         self.cv_results_ = search_results(columns, judged.take(rows), ranks[rows])
-        self._column_sums = training.column_sums(solver.w)
+        self._column_sums = training.column_sums(self.coef_)
         self.__dict__.update(fit_attributes(history) | dict(chosen.judged.stored))
         warn_if_not_converged(
             [*itertools.chain(*(c.histories for c in candidates)), history], settings
         )
         return self
+
+    @property
+    def _no_columns(self) -> str:
+        """Why the model has no columns that weights of a prior could belong to."""
+        return "" if as_list(self.feature_map, "feature_map") == [None] else "a feature_map"
 
     def _mapped_part(self, data: RankingData, feature_map: Any, rows: Rows) -> RankingData:
         """Return some rows, with a clone of the feature map that is fitted to these rows."""

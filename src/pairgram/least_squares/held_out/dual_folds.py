@@ -143,7 +143,7 @@ def _folds_of_rows(
     regression = RowRegression.of(data.as_scope(settings), settings, ridge)
     free, v = int(regression.intercept), data.v
     rank = len(ridge.eigenvalues)
-    targets = settings.targets(data.y) - regression.mean_y
+    targets = data.target(settings) - regression.mean_y
     factors = regression.factors_without(np.array([v[test].sum() for test in tests]))
     parts = [np.zeros((len(alphas), len(test))) for test in tests]
     for factor in np.unique(factors[factors > 0]):

@@ -121,7 +121,7 @@ def leave_row_out(
     Models without each row have different origins. The score of a row is therefore
     ``wᵀ(x_i − mean(X))``, with the mean over the other rows. (The mean label of the other rows is
     not added. It falls as the label of the row left out rises, and would reverse the order of the
-    rows if the ridge is large.)
+    rows if the ridge is large.) The mean offset of the other rows is subtracted as well.
 
     With kept pairs, one query is ridge regression at ``alpha / (V − v_i)`` with an intercept that
     has no ridge, and the hat matrix gives its exact leave-one-out residuals. For pointwise rows the
@@ -140,6 +140,8 @@ def leave_row_out(
         others = np.where(rows == row, 0.0, v)
         share = others / others.sum() if others.sum() > 0 else others
         origin = coefs @ (share @ features)
+        if data.offset is not None:
+            origin += share @ data.offset
         scores[:, row] = score_features(data.features(test), coefs, n_threads)[:, 0] - origin
     return scores
 

@@ -196,6 +196,8 @@ class _Counts:
         Weights of rows.
     first_equal : ndarray of shape (n_rows,), int64
         Rows with the same values have the same number.
+    offset : ndarray of shape (n_rows,), or None
+        What is added to the scores before their order is judged.
     tied : ndarray of shape (n_rows, n_rows), bool
         The pairs whose difference at the first alpha is rounding error.
     right, weight : ndarray of shape (n_models,)
@@ -205,6 +207,7 @@ class _Counts:
     ties: PathTies
     weights: Vector
     first_equal: NDArray[np.int64]
+    offset: Vector | None
     tied: NDArray[np.bool_]
     right: Vector
     weight: Vector
@@ -220,6 +223,7 @@ class _Counts:
             ties,
             held_out._weights,
             held_out.first_equal,
+            held_out.data.offset,
             np.zeros((n_rows, n_rows), dtype=bool),
             np.zeros(n_models),
             np.zeros(n_models),
@@ -232,8 +236,12 @@ class _Counts:
             self.tied[i, j] = tied
         tied &= self.tied[i, j]
         tied |= self.first_equal[i] == self.first_equal[j]
-        credit = np.where(tied, 0.5, np.where(differences > 0, 1.0, 0.0))
-        credit[np.isnan(differences)] = np.nan
+        unsure = np.isnan(differences)
+        differences = np.where(tied, 0.0, differences)
+        if self.offset is not None:
+            differences += self.offset[i] - self.offset[j]
+        credit = np.where(differences == 0, 0.5, np.where(differences > 0, 1.0, 0.0))
+        credit[unsure] = np.nan
         weights = self.weights[i] * self.weights[j]
         self.right[at] += weights @ credit
         self.weight[at] += weights.sum()
@@ -274,7 +282,7 @@ class _HeldOut:
         for rows in blocks_of_rows(*z.shape):
             z[rows] = regression.features(rows)
         values = _factors_without_pairs(data, regression.settings)
-        return cls(regression, z, v, regression.settings.targets(data.y), values)
+        return cls(regression, z, v, data.target(regression.settings), values)
 
     def differences(self, alpha: float) -> Iterator[tuple[NDArray[np.int64], Vector]]:
         """Yield rows i, and ``f_i − f_j`` by the model without i and j, (len(i), n_rows)."""

@@ -71,7 +71,7 @@ class RowRegression:
         "queries".
         """
         data = in_one_query(data)
-        v, y = data.v, settings.targets(data.y)
+        v, y = data.v, data.target(settings)
         weight = float(v.sum())
         factor = float(_objective_factor(data, settings, np.array([weight]))[0]) or 1.0
         with_mean = settings.pairs is not None and weight > 0
@@ -130,16 +130,19 @@ class RowRegression:
         """Return the scores of every row by the model without it, (n_alphas, n_rows).
 
         The score is ``(fit_i − H_ii y_i) / (1 − H_ii)``. With an intercept, the mean label of the
-        other rows is subtracted. A score that would be rounding error is NaN.
+        other rows is subtracted, of their labels before the offset was taken off: the offset of the
+        row, which is added to this score, is then measured from the mean of the other rows too. A
+        score that would be rounding error is NaN.
         """
-        v, y, n_rows = self.data.v, self.settings.targets(self.data.y), len(self.data.y)
+        v, y, n_rows = self.data.v, self.data.target(self.settings), len(self.data.y)
         scores = np.zeros((len(alphas), n_rows))
         if self.weight == 0:
             return scores
         factors = self.factors_without(v)
         means = np.zeros(n_rows)
         if self.intercept:
-            np.divide(v @ y - v * y, self.weight - v, out=means, where=factors > 0)
+            labels = self.settings.targets(self.data.y)
+            np.divide(v @ labels - v * labels, self.weight - v, out=means, where=factors > 0)
         for rows in blocks_of_rows(n_rows, self.data.n_features):
             z = self.features(rows)
             known = factors[rows] > 0

@@ -121,7 +121,7 @@ def _rounding(data: RankingData, ridge: RidgePath) -> float:
 
 
 def _spread(data: RankingData, settings: PairSettings) -> float:
-    targets = settings.targets(data.y)
+    targets = data.target(settings)
     if settings.pairs is None:
         return float(np.abs(targets).max(initial=0.0))
     queries = data.as_scope(settings).queries

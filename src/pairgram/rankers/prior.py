@@ -1,0 +1,138 @@
+"""The prior of a ranker: the model, or the weights, that a fit starts from."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from pairgram._support.arrays import real_array
+from pairgram._support.types import Vector
+from pairgram.feature_maps.known import same_map
+from pairgram.problem.data import RankingData
+from pairgram.rankers.row_scores import checked_rows
+
+__all__ = ["Prior"]
+
+
+class Prior(NamedTuple):
+    """What the parameter `prior` says.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_features,), float64, or None
+        Weights of the features of the new model. Its own weights are then a sum with these.
+    model : estimator or None
+        The fitted model that was frozen. Without `coef`, its scores are added to those of the new
+        model.
+    """
+
+    coef: Vector | None
+    model: Any
+
+    @classmethod
+    def of(cls, prior: Any, feature_map: Any, no_columns: str) -> Prior:
+        """Read the parameter.
+
+        Parameters
+        ----------
+        prior : array-like of shape (n_features,) or FrozenEstimator
+        feature_map : fitted transformer or None
+            The map of the new model.
+        no_columns : str
+            Why the new model has no columns that weights could belong to; "" if it has.
+
+        Raises
+        ------
+        ValueError
+            If the prior is neither, or if it is weights and there are no columns.
+        TypeError
+            If the frozen estimator has no method `predict`.
+        """
+        if isinstance(prior, FrozenEstimator):
+            model = prior.estimator
+            if not callable(getattr(model, "predict", None)):
+                raise TypeError(f"prior must have predict, got a frozen {type(model).__name__}")
+            if "coef_" not in vars(model):  # the check takes as long as a small fit
+                try:
+                    check_is_fitted(model)
+                except NotFittedError as error:
+                    raise ValueError(f"prior: {error}") from None
+            if getattr(model, "uses_offset_", False):
+                raise ValueError(
+                    f"prior is a {type(model).__name__} that needs an offset to predict: give its "
+                    "scores to fit, as offset"
+                )
+            linear = not no_columns and getattr(model, "_is_linear", False)
+            if linear and same_map(model.feature_map_, feature_map):
+                return cls(model.coef_, model)
+            return cls(None, model)
+        if hasattr(prior, "fit"):
+            raise ValueError(
+                f"prior is a {type(prior).__name__} that clone would unfit, as searches and "
+                "fit_many do: give FrozenEstimator(model), of sklearn.frozen"
+            )
+        if isinstance(prior, str) or np.ndim(prior) != 1:
+            raise ValueError(
+                "prior must be None, weights of shape (n_features,), or FrozenEstimator(model), "
+                f"got {type(prior).__name__}"
+            )
+        if no_columns:
+            raise ValueError(
+                f"prior must be FrozenEstimator(model) with {no_columns}, got weights: there are "
+                "no fixed columns that they could belong to"
+            )
+        coef = real_array(prior, "prior")
+        if not np.isfinite(coef).all():
+            column = int(np.argmin(np.isfinite(coef)))
+            raise ValueError(
+                f"prior must not hold NaN or infinity, got {coef[column]} for column {column}"
+            )
+        return cls(coef, None)
+
+    def scores(self, X: Any, data: RankingData, n_threads: int | None) -> Vector:
+        """Return the scores of rows, (n_rows,), float64.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_inputs)
+            The rows as the caller gave them.
+        data : RankingData
+            The same rows after the checks, with the feature map of the new model.
+        n_threads : int or None
+
+        Raises
+        ------
+        ValueError
+            If the prior cannot score the rows, as because they have other columns.
+        """
+        try:
+            if self.coef is None:
+                scores: ArrayLike = self.model.predict(X)
+            else:
+                if self.model is not None:
+                    checked_rows(self.model, X)  # the names and the number of columns
+                scores = self._of_columns(data, n_threads)
+        except ValueError as error:
+            if str(error).startswith(("prior", "X contains")):
+                raise
+            raise ValueError(f"prior: {error}") from error
+        scores = real_array(scores, "the scores of prior")
+        if scores.shape != (len(data.y),) or not np.isfinite(scores).all():
+            data.require_finite_features()
+            raise ValueError("prior must give every row one finite score, but it does not")
+        return scores
+
+    def _of_columns(self, data: RankingData, n_threads: int | None) -> Vector:
+        assert self.coef is not None
+        if len(self.coef) != data.n_features:
+            raise ValueError(
+                f"prior must have a weight for each of {data.n_features} features, got "
+                f"{len(self.coef)}"
+            )
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(data.scores(slice(None), self.coef[None], n_threads)[0])
