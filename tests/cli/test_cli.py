@@ -777,6 +777,7 @@ def test_inspect_a_model(model_file):
             "alpha": 0.5,
             "coef0": 1.0,
             "degree": 3,
+            "prior": None,
             "feature_map": None,
             "form": "auto",
             "gamma": None,

@@ -370,7 +370,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray or csr_array of shape (n_rows, n_features), float64
             Values × weights. The sum of a row is its score without its offset, up to one constant
-            that is the same for all rows and changes no ranking. Only differences between rows of a query say something.
+            that is the same for all rows and changes no ranking. Only differences between rows of a
+            query say something.
 
         Raises
         ------
