@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from pairgram.feature_maps.random_fourier import RandomFourier
     from pairgram.feature_maps.random_nodes import RandomNodes
     from pairgram.kernels.matrix import kernel_matrix
-    from pairgram.least_squares.fit_many import BatchFit, fit_many
+    from pairgram.least_squares.batch_fit import BatchFit
+    from pairgram.least_squares.fit_many import fit_many
     from pairgram.least_squares.gram import Pairgram
     from pairgram.least_squares.presets import LSSVR, MPRank
     from pairgram.least_squares.rank_rls import RankRLS, RankRLSCV
@@ -95,7 +96,8 @@ __all__ = [
 # `pairgram --help` nor a program that only reads files should wait for.
 _NAMES = {
     "_core": ("__version__",),
-    "least_squares.fit_many": ("BatchFit", "fit_many"),
+    "least_squares.batch_fit": ("BatchFit",),
+    "least_squares.fit_many": ("fit_many",),
     "datasets": ("dump_letor", "load_letor", "load_letor_folds", "make_ranking"),
     "elm.elm": ("PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"),
     "elm.elm_rank": ("ELMRank", "ELMRankCV"),

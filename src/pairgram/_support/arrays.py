@@ -13,7 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from pairgram._support.sparse_input import checked_sparse
 from pairgram._support.types import Vector
 
-__all__ = ["column_names", "naming_columns", "readable", "real_array", "refuse_lossy"]
+__all__ = [
+    "column_names",
+    "naming_columns",
+    "readable",
+    "real_array",
+    "refuse_lossy",
+    "select_columns",
+]
 
 _COMPLEX = "Complex data not supported"  # scikit-learn uses these words
 
@@ -111,6 +118,30 @@ def column_names(X: Any) -> list[Any] | None:
     names = getattr(X, "column_names", None)  # the attribute `columns` of pyarrow holds arrays
     names = getattr(X, "columns", None) if names is None else names
     return None if names is None else list(names)
+
+
+def select_columns(frame: Any, names: Any, what: str) -> Any:
+    """Return columns of a frame or a pyarrow table: a frame of those in a list, or one column.
+
+    Raises
+    ------
+    ValueError
+        If `frame` has no column names, or lacks one of the names. The message has `what`.
+    """
+    known = column_names(frame)
+    if known is None:
+        raise ValueError(
+            f"{what} must be a frame of pandas or polars, or a pyarrow table, to have columns by "
+            f"name, got {type(frame).__name__}"
+        )
+    for name in names if isinstance(names, list) else [names]:
+        if known.count(name) != 1:
+            raise ValueError(
+                f"{what} must have one column {name!r}, got {known.count(name)} among {known}"
+            )
+    if isinstance(names, list) and hasattr(frame, "column_names"):
+        return frame.select(names)
+    return frame[names]
 
 
 def real_array(values: ArrayLike, name: str, *, keep_float32: bool = False) -> NDArray[Any]:

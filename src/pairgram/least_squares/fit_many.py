@@ -5,23 +5,32 @@ from __future__ import annotations
 import copy
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import pairwise
 from numbers import Integral, Number, Real
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_array, check_is_fitted
 
-from pairgram._support.arrays import real_array
+from pairgram._support.arrays import (
+    column_names,
+    naming_columns,
+    readable,
+    real_array,
+    select_columns,
+)
 from pairgram._support.row_warnings import without_row_warnings
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Vector
+from pairgram.least_squares.batch_fit import BatchFit, naming
 from pairgram.least_squares.scheduler import Steps, run_all
 from pairgram.least_squares.small_problems import SmallProblem
 from pairgram.problem.data import RowInfo
@@ -37,49 +46,42 @@ FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 KNOWN = {"X", "y", *RowInfo._fields}
 
 
-@dataclass(frozen=True)
-class BatchFit:
-    """The models that `fit_many` returns.
-
-    Attributes
-    ----------
-    models : list
-        A fitted estimator for every problem, in the order of the problems. For y of shape (n_rows,
-        n_targets) it is a list of one estimator per target. None stands in place of a model that
-        could not be fitted.
-    table : dict of str to ndarray
-        A row for every model, with the columns ``problem`` and ``target`` (numbers from 0),
-        ``n_rows``, ``n_queries``, ``alpha``, ``C``, ``best_score`` (NaN if the model has none), and
-        ``error`` (text, or None).
-    """
-
-    models: list[Any]
-    table: dict[str, NDArray[Any]]
-
-    def __repr__(self) -> str:
-        failed = int(sum(error is not None for error in self.table["error"]))
-        return f"<BatchFit of {len(self.table['error'])} models, {failed} failed>"
-
-
 def fit_many(
     estimator: Any,
-    problems: Iterable[Any],
+    problems: Any,
     *,
+    by: str | None = None,
+    features: Sequence[str] | None = None,
+    label: str | None = None,
+    qid: str | None = None,
+    sample_weight: str | None = None,
+    prior: Any = None,
     n_threads: int | None = None,
     on_error: Literal["warn", "raise"] = "warn",
 ) -> BatchFit:
     """Fit a clone of an estimator to each of many data sets, small ones side by side in threads.
 
+    The data sets are given one by one, or as the rows of one frame that have the same key.
+
     Parameters
     ----------
     estimator : estimator
         It is cloned and not changed.
-    problems : iterable of (X, y), (X, y, qid), or dict of arguments of ``fit``
-        Problems are read while earlier ones are fitted, and released once they are fitted. An
-        array may be read after the next problem has been asked for, so a generator must not reuse
-        an array for other data. If y has shape (n_rows, n_targets), one model is fitted per
-        target, and these models share the work that does not depend on y. This needs
+    problems : iterable of (X, y), (X, y, qid), or dict of arguments of ``fit``; or a frame
+        A frame needs `by`. Problems are read while earlier ones are fitted, and released once they
+        are fitted. An array may be read after the next problem has been asked for, so a generator
+        must not reuse an array for other data. If y has shape (n_rows, n_targets), one model is
+        fitted per target, and these models share the work that does not depend on y. This needs
         ``pairs="kept"`` or None, because other pairs depend on y.
+    by : str or None, default=None
+        The column of keys, such as users, if `problems` is a frame of pandas or polars or a pyarrow
+        table. The rows of every key are one data set, wherever they stand.
+    features, label, qid, sample_weight : list of str, str, str or None, str or None
+        The columns of a frame that are X, y, and the arguments of ``fit`` with these names. By
+        default all other columns are features. `label` is required.
+    prior : fitted ranker or None, default=None
+        A model of all rows, which becomes the `prior` of every fit, and the `fallback` of the batch
+        for keys without a model. The estimator must have a parameter of this name.
     n_threads : int or None, default=None
         Number of threads for all fits together. None takes that of the estimator. The models keep
         the `n_threads` of the estimator.
@@ -95,7 +97,8 @@ def fit_many(
     Raises
     ------
     ValueError
-        If `on_error` is none of those. With ``on_error="raise"`` any error of ``fit`` is raised,
+        If `on_error` is none of those, if a frame lacks a column, if a key is missing, or if the
+        estimator takes no `prior`. With ``on_error="raise"`` any error of ``fit`` is raised,
         with a note that gives the number of the problem.
     TypeError
         If `problems` is a single problem that is not in a list.
@@ -125,10 +128,27 @@ def fit_many(
     <BatchFit of 3 models, 0 failed>
     >>> batch.models[2].predict(problems[2][0]).shape
     (30,)
+
+    A model for every user of a frame, which predicts by key:
+
+    >>> import pandas
+    >>> from pairgram import RankRLS
+    >>> frame = pandas.DataFrame({"user": ["a", "b"] * 10, "price": range(20), "age": 7})
+    >>> frame["rating"] = [1.0, -1.0] * 10 * frame["price"]
+    >>> batch = fit_many(RankRLS(), frame, by="user", label="rating")
+    >>> batch.keys.tolist(), batch.predict(frame, "user").shape
+    (['a', 'b'], (20,))
     """
     if on_error not in ("warn", "raise"):
         raise ValueError(f"on_error must be 'warn' or 'raise', got {on_error!r}")
-    _refuse_one_problem(problems)
+    columns = _Columns(by, features, label, qid, sample_weight)
+    keys = names = None
+    if by is None:
+        columns.refuse()
+        _refuse_one_problem(problems)
+    else:
+        problems, keys, names = columns.split(problems)
+    estimator = _with_prior(estimator, prior)
     batch = _Batch(estimator, n_threads)
     fits = []
     for fit in batch.run(problems):
@@ -147,8 +167,76 @@ def fit_many(
             FitFailedWarning,
             stacklevel=2,
         )
+    for model in (model for fit in fits for model in fit.models if names is not None and model):
+        model.feature_names_in_ = names
     models = [fit.models if fit.many_targets else fit.models[0] for fit in fits]
-    return BatchFit(models, _table(fits))
+    return BatchFit(models, _table(fits), np.arange(len(fits)) if keys is None else keys, prior)
+
+
+class _Columns(NamedTuple):
+    """The names of the columns of a frame."""
+
+    by: str | None
+    features: Sequence[str] | None
+    label: str | None
+    qid: str | None
+    sample_weight: str | None
+
+    def refuse(self) -> None:
+        """Raise a ValueError if a column is named although there is no frame."""
+        given = [name for name, value in self._asdict().items() if value is not None]
+        if given:
+            raise ValueError(f"{given[0]} names a column of a frame: give by as well, its keys")
+
+    def split(self, frame: Any) -> tuple[Iterator[dict[str, Any]], NDArray[Any], NDArray[Any]]:
+        """Return the problems of a frame, their keys, and the names of the features.
+
+        The rows are sorted by key once, and the problems are slices of them.
+        """
+        if self.label is None:
+            raise ValueError("label must name the column of labels of the frame, got None")
+        others = {k: v for k, v in self._asdict().items() if k != "features" and v is not None}
+        read = {name: select_columns(frame, column, name) for name, column in others.items()}
+        names = self._features(frame, list(others.values()))
+        X = readable(select_columns(frame, names, "features"), "features")
+        with naming_columns(X, "features"):
+            X = check_array(
+                X,
+                dtype=[np.float64, np.float32],
+                order="C",
+                ensure_all_finite=False,
+                input_name="features",
+            )
+        with naming(f"column {self.by!r}"):
+            queries = Queries.make(len(X), qid=read.pop("by"))
+        assert queries.ids is not None
+        arrays = {"X": X, "y": real_array(read.pop("label"), f"column {self.label!r}")}
+        arrays |= {name: np.asarray(column) for name, column in read.items()}
+        arrays = {name: queries.grouped(array) for name, array in arrays.items()}
+        problems = (
+            {name: array[begin:end] for name, array in arrays.items()}
+            for begin, end in pairwise(queries.offsets.tolist())
+        )
+        return problems, queries.ids, np.array(names, dtype=object)
+
+    def _features(self, frame: Any, others: list[str]) -> list[str]:
+        if self.features is None:
+            return [name for name in column_names(frame) or () if name not in others]
+        names = [self.features] if isinstance(self.features, str) else list(self.features)
+        both = [name for name in names if name in others]
+        if both:
+            raise ValueError(f"features must not have {both[0]!r}, which by, label or qid has")
+        return names
+
+
+def _with_prior(estimator: Any, prior: Any) -> Any:
+    """Return the estimator with a fitted model as its prior."""
+    if prior is None:
+        return estimator
+    if "prior" not in estimator.get_params(deep=False):
+        raise ValueError(f"prior must be None: {type(estimator).__name__} has no such parameter")
+    check_is_fitted(prior)
+    return clone(estimator).set_params(prior=FrozenEstimator(prior))
 
 
 def _refuse_one_problem(problems: Any) -> None:

@@ -32,7 +32,16 @@ from pairgram.model_files.schema import (
 )
 from pairgram.queries_and_pairs.pair_weights import OMEGAS
 
-__all__ = ["MAPS", "MODELS", "PRIOR", "STATISTICS", "Kind", "arrays_of_prior", "check_contents"]
+__all__ = [
+    "BATCHES",
+    "MAPS",
+    "MODELS",
+    "PRIOR",
+    "STATISTICS",
+    "Kind",
+    "arrays_of_prior",
+    "check_contents",
+]
 
 # The names of the arrays of a prior begin with this.
 PRIOR = "prior."
@@ -68,7 +77,9 @@ WEIGHTING = choice("pairs", "documents", "queries")
 PAIRS = choice("kept", "dropped", *OMEGAS)
 SCOPE = choice("query", "global")
 TARGET = choice("label", "gain")
-NAMES = list_of(Setting("text", lambda value: isinstance(value, str)), "a list of names")
+TEXT = Setting("text", lambda value: isinstance(value, str))
+ANY = Setting("any value", lambda value: True)
+NAMES = list_of(TEXT, "a list of names")
 RANGE = Setting(
     "two finite numbers [low, high], low <= high",
     lambda value: list_of(number(), "", 2).fits(value) and value[0] <= value[1],
@@ -378,6 +389,73 @@ STATISTICS: Mapping[str, Kind] = {
 }
 
 
+# Batches of models. The arrays of the first model and of the fallback have prefixes.
+
+PARTS = ("model", "fallback")
+PART = Setting("an object of JSON with kind and settings", lambda value: isinstance(value, dict))
+
+
+def _batch(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+    models = sizes["models"]
+    for name in ("errors", "keys"):
+        found = settings[name]
+        require(found is None or len(found) == models, f"want {models} {name}, as there are coefs")
+    require((settings["keys"] is None) == ("keys" in arrays), "keys must be text or an array")
+    require(None in settings["errors"], "errors must leave a model")
+
+
+BATCHES: Mapping[str, Kind] = {
+    "BatchFit": Kind(
+        {
+            "model": PART,
+            "fallback": optional(PART),
+            "keys": optional(NAMES),
+            "errors": list_of(optional(TEXT), "a list of texts and None"),
+        },
+        {
+            "coefs": Array(FLOAT64, ("models", "coefficients")),
+            "n_rows": Array(INT64, ("models",)),
+            "n_queries": Array(INT64, ("models",)),
+            "is_dual": Array(INT64, ("models",)),
+            "alpha?": Array(FLOAT64, ("models",)),
+            "C?": Array(FLOAT64, ("models",)),
+            "best_score?": Array(FLOAT64, ("models",)),
+            "keys?": Array(INT64, ("models",)),
+        },
+        _batch,
+    )
+}
+
+
+def _check_parts(arrays: Arrays, settings: Any) -> Arrays:
+    """Check the models within a batch, and return the arrays that belong to none of them."""
+    rest = dict(arrays)
+    for name in PARTS:
+        own = {key: rest.pop(key) for key in arrays if key.startswith(f"{name}.")}
+        part = settings.get(name)
+        if part is None:
+            require(not own, f"there are arrays of {name}, but {name} is None")
+            continue
+        check_record(part, {"kind": choice(*MODELS), "settings": ANY}, name)
+        try:
+            plain = {key[len(name) + 1 :]: array for key, array in own.items()}
+            check_contents(part["kind"], plain, part["settings"])
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+        if name == "model" and "coefs" in rest:
+            same = own["model.coef_"].shape == rest["coefs"].shape[1:]
+            require(same, "coefs must have a column for every coefficient of the model")
+        for key in ("alpha", "C") if name == "model" else ():
+            if key in rest and key in part["settings"]:
+                fits = MODELS[part["kind"]].settings[key].fits
+                values = zip(rest[key].tolist(), settings["errors"], strict=False)
+                require(
+                    all(fits(value) for value, error in values if error is None),
+                    f"{key} must be as in {part['kind']}",
+                )
+    return rest
+
+
 def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     """Raise a ValueError unless the contents of a file are those of its kind.
 
@@ -388,7 +466,7 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     settings : what JSON can hold
         Settings with the key "feature_map", which is None or the record of a map.
     """
-    table = {**MODELS, **STATISTICS}.get(kind)
+    table = {**MODELS, **STATISTICS, **BATCHES}.get(kind)
     if table is None:
         raise ValueError(f"holds {brief(kind)}, which this version does not know")
     require(
@@ -400,6 +478,9 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     if "prior" in own:
         _check_prior(own["prior"], own["fitted"], arrays_of_prior(arrays))
         arrays = {name: array for name, array in arrays.items() if not name.startswith(PRIOR)}
+    if kind in BATCHES:
+        require(settings["feature_map"] is None, "feature_map must be None for a batch")
+        arrays = _check_parts(arrays, settings)
     feature_map, wanted = settings["feature_map"], dict(table.arrays)
     of_map = None
     if feature_map is not None:

@@ -168,7 +168,9 @@ class Queries:
         query_of_row = np.repeat(rank[inverse], np.diff(bounds))
         sizes = np.bincount(query_of_row, minlength=len(first))
         offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        order = np.argsort(query_of_row, kind="stable").astype(np.int64, copy=False)
+        # NumPy sorts short integers by radix, which takes a tenth of the time.
+        numbers = query_of_row.astype(np.uint16) if len(first) <= 1 << 16 else query_of_row
+        order = np.argsort(numbers, kind="stable").astype(np.int64, copy=False)
         return cls(offsets, order, unique_ids)
 
     @property

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 
 import pairgram
@@ -15,7 +16,7 @@ from pairgram.model_files.read_write import read_file
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.column_weights import ColumnSums
 
-__all__ = ["load_model"]
+__all__ = ["load_model", "restore_model"]
 
 
 def load_model(path: str | os.PathLike[str]) -> LinearRanker:
@@ -34,15 +35,15 @@ def load_model(path: str | os.PathLike[str]) -> LinearRanker:
     OSError
         If the file cannot be read.
     """
-    return _restored(*read_file(path, tuple(MODELS)))
+    return restore_model(*read_file(path, tuple(MODELS)))
 
 
-def _restored(kind: str, arrays: dict[str, Any], settings: dict[str, Any]) -> LinearRanker:
+def restore_model(kind: str, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> LinearRanker:
     """Make the model that `LinearRanker._contents` described. The contents have been checked."""
     of_prior = settings.pop("prior", None)
     prior = None
     if of_prior is not None:
-        prior = _restored(of_prior["kind"], arrays_of_prior(arrays), of_prior["settings"])
+        prior = restore_model(of_prior["kind"], arrays_of_prior(arrays), of_prior["settings"])
         settings["prior"] = FrozenEstimator(prior)
     fitted = settings.pop("fitted")
     feature_map = restore_map(arrays, settings.pop("feature_map"))

@@ -1,0 +1,320 @@
+"""`BatchFit`: the models of many data sets, with one key each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import repeat
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from pairgram._support.arrays import column_names, select_columns
+from pairgram._support.blocks import block_rows, blocks
+from pairgram._support.checks import require_finite
+from pairgram._support.files import shown
+from pairgram._support.types import Rows, Vector
+from pairgram.feature_maps.known import same_map
+from pairgram.model_files.read_write import read_file, write_file
+from pairgram.queries_and_pairs.queries import Queries, as_ids
+from pairgram.rankers.base import LinearRanker
+from pairgram.rankers.load import restore_model
+from pairgram.rankers.row_scores import checked_rows, scores_of
+
+__all__ = ["BatchFit", "naming"]
+
+# The parameters in which the models of a file may differ, and the attributes of a search for them.
+OWN = {"alpha": "alpha_", "C": "C_"}
+# The attributes of a search for the other parameters.
+SHARED = ("pairs_", "target_", "scale_", "gamma_", "weight_range_")
+
+
+@dataclass(frozen=True)
+class BatchFit:
+    """The models that `fit_many` returns.
+
+    Attributes
+    ----------
+    models : list
+        A fitted estimator for every problem, in the order of the problems. For y of shape (n_rows,
+        n_targets) it is a list of one estimator per target. None stands in place of a model that
+        could not be fitted.
+    table : dict of str to ndarray
+        A row for every model, with the columns ``problem`` and ``target`` (numbers from 0),
+        ``n_rows``, ``n_queries``, ``alpha``, ``C``, ``best_score`` (NaN if the model has none), and
+        ``error`` (text, or None).
+    keys : ndarray of shape (n_problems,)
+        The key of every problem: the distinct values of the column `by` in the order of their first
+        rows, or else the number of the problem.
+    fallback : fitted ranker or None
+        The model for keys that have none.
+    """
+
+    models: list[Any]
+    table: dict[str, NDArray[Any]]
+    keys: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))
+    fallback: Any = None
+
+    def __repr__(self) -> str:
+        failed = int(sum(error is not None for error in self.table["error"]))
+        return f"<BatchFit of {len(self.table['error'])} models, {failed} failed>"
+
+    @cached_property
+    def _first(self) -> Any:
+        """The first model that was fitted, after a check that there is one per problem."""
+        if any(isinstance(model, list) for model in self.models):
+            raise ValueError(
+                "the problems have several targets: this is for batches of one model per problem"
+            )
+        first = next((model for model in self.models if model is not None), None)
+        if first is None:
+            raise ValueError("the batch has no model: every problem failed, as its table says")
+        return first
+
+    @cached_property
+    def _numbers(self) -> dict[Any, int]:
+        """The numbers of the fitted models, by their keys."""
+        named = zip(self.keys.tolist(), self.models, strict=True)
+        return {key: number for number, (key, model) in enumerate(named) if model is not None}
+
+    @cached_property
+    def coef_(self) -> Vector:
+        """The coefficients of all models, (n_models, n_coefficients); NaN if a fit failed.
+
+        Raises
+        ------
+        ValueError
+            If the models do not have the same features, as with kernels and with nodes of their
+            own.
+        """
+        first = self._first
+        for key, model in zip(self.keys, self.models, strict=True):
+            if model is not None and not (
+                np.shape(model.coef_) == np.shape(first.coef_)
+                and same_map(_map_of(model), _map_of(first))
+            ):
+                raise ValueError(
+                    f"the models do not have the same features: that of key {key!r} differs from "
+                    "the first. Give nodes and other maps an int as random_state; kernel models "
+                    "have features of their own"
+                )
+        missing = np.full(np.shape(first.coef_), np.nan)
+        return np.array([missing if model is None else model.coef_ for model in self.models])
+
+    def predict(self, X: Any, keys: Any, *, fallback: Any = None) -> NDArray[Any]:
+        """Return the score of every row by the model of its key.
+
+        Parameters
+        ----------
+        X : array-like, frame or CSR matrix of shape (n_rows, n_features)
+            A frame may have further columns if the models know the names of theirs.
+        keys : array-like of shape (n_rows,), or the name of a column of the frame X
+        fallback : fitted ranker, float or None, default=None
+            What scores rows whose key has no model: a ranker, or a number such as ``np.nan``. None
+            takes the `fallback` of the batch.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            float32 for float32 X, otherwise float64. Scores of different models are comparable only
+            as far as their labels are.
+
+        Raises
+        ------
+        ValueError
+            If a key has no model and there is no fallback, or if X is not as described.
+        """
+        first, fallback = self._first, self.fallback if fallback is None else fallback
+        if getattr(first, "uses_offset_", False):
+            raise ValueError(
+                "the models were fitted with an offset, so each needs it to predict: "
+                "models[number].predict(X, offset=...)"
+            )
+        keys = select_columns(X, keys, "X") if isinstance(keys, str) else keys
+        names = getattr(first, "feature_names_in_", None)
+        if names is not None and set(names) < set(column_names(X) or ()):
+            X = select_columns(X, list(names), "X")
+        rows = checked_rows(first, X)
+        require_finite(rows, "X")
+        with naming("keys"):
+            ids = as_ids(keys, rows.shape[0]).tolist()
+            found = map(self._numbers.get, ids, repeat(-1))
+            of_row = np.fromiter(found, dtype=np.int64, count=len(ids))
+        known, unknown = np.flatnonzero(of_row >= 0), np.flatnonzero(of_row < 0)
+        if len(unknown) and fallback is None:
+            missing = {ids[row]: None for row in unknown}
+            raise ValueError(
+                f"{len(missing)} of {len(set(ids))} keys have no model, the first is "
+                f"{next(iter(missing))!r}: give fallback, a model of all rows or np.nan"
+            )
+        scores = np.empty(len(of_row), dtype=rows.dtype)
+        if len(unknown):
+            scores[unknown] = _scores_of_others(fallback, X, rows, unknown)
+        if self._is_linear and not scipy.sparse.issparse(rows):
+            coefs = self.coef_
+            for part in blocks(len(known), block_rows(2 * rows.shape[1])):
+                at = known[part]
+                scores[at] = np.einsum("ij,ij->i", rows[at], coefs[of_row[at]])
+            return scores
+        models = Queries.make(len(known), qid=of_row[known])
+        for group in range(models.n_queries):
+            at = known[models.rows(group)]
+            scores[at] = _scores(self.models[of_row[at[0]]], rows[at])
+        return scores
+
+    @cached_property
+    def _is_linear(self) -> bool:
+        """Whether every score is the product of the row and the coefficients of its model."""
+        linear = getattr(self._first, "_is_linear", False)
+        return bool(linear) and self._first.feature_map_ is None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all models, their keys, the table and the fallback to one safetensors file.
+
+        The file holds no code. It is written completely or not at all. `BatchFit.load` reads it.
+        Searches, such as `RankRLSCV`, come back as the models that they chose, as in `load_model`.
+        What `LinearRanker.weights` needs without rows is not kept.
+
+        Raises
+        ------
+        ValueError
+            If the models do not have the same features or differ in a parameter other than alpha
+            and C; if a key is neither text nor an integer; or for any reason for which a model
+            cannot be saved.
+        OSError
+            If the file cannot be written. The message names the file.
+        """
+        first, coefs = self._first, self.coef_
+        for name in SHARED:
+            values = [getattr(m, name, None) for m in self.models if m is not None]
+            if any(value != values[0] for value in values):
+                raise ValueError(f"cannot be saved: the models differ in {name}, save each alone")
+        fitted = np.array([model is not None for model in self.models])
+        arrays: dict[str, NDArray[Any]] = {"coefs": np.where(fitted[:, None], coefs, 0.0)}
+        settings: dict[str, Any] = {"feature_map": None, "keys": None, "fallback": None}
+        for name, model in (("model", first), ("fallback", self.fallback)):
+            if model is not None:
+                kind, contents, record = _contents(model, name)
+                settings[name] = {"kind": kind, "settings": record}
+                arrays |= {f"{name}.{key}": array for key, array in contents.items()}
+        settings["errors"] = self.table["error"].tolist()
+        numbers = ("n_rows", "n_queries", "alpha", "C", "best_score")
+        for name in numbers:
+            column = self.table[name]
+            if np.isfinite(column[fitted]).all():
+                arrays[name] = np.where(fitted | (column.dtype.kind == "i"), column, 0)
+        forms = [getattr(model, "form_", None) == "dual" for model in self.models]
+        arrays["is_dual"] = np.array(forms, dtype=np.int64)
+        if self.keys.dtype.kind in "iu":
+            arrays["keys"] = self.keys.astype(np.int64, casting="same_kind")
+        else:
+            settings["keys"] = self.keys.tolist()
+            wrong = next((k for k in settings["keys"] if not isinstance(k, str)), None)
+            if wrong is not None:
+                raise ValueError(f"keys must be text or integers to be saved, got {wrong!r}")
+        write_file(path, "BatchFit", arrays, settings)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote. Loading runs no code from the file.
+
+        Raises
+        ------
+        ValueError
+            If the file does not hold a BatchFit, is damaged, or has a setting or an array that
+            `save` would not write. The message names the file.
+        OSError
+            If the file cannot be read.
+        """
+        _, arrays, settings = read_file(path, ("BatchFit",))
+        made = {
+            name: restore_model(record["kind"], _part(arrays, name), record["settings"])
+            for name in ("model", "fallback")
+            if (record := settings[name]) is not None
+        }
+        errors, first = settings["errors"], made["model"]
+        shared = {name: value for name, value in vars(first).items() if name != "_column_sums"}
+        own = [name for name in OWN if name in first.get_params() and name in arrays]
+        columns = {name: arrays[name].tolist() for name in own}
+        forms = ["dual" if dual else "primal" for dual in arrays["is_dual"].tolist()]
+        models: list[Any] = []
+        for number, coef in enumerate(arrays["coefs"]):
+            if errors[number] is not None:
+                models.append(None)
+                continue
+            model = type(first).__new__(type(first))
+            model.__dict__.update(shared, coef_=coef)
+            model.__dict__.update({name: values[number] for name, values in columns.items()})
+            if hasattr(first, "form_"):
+                model.form_ = forms[number]
+            models.append(model)
+        keys = arrays.get("keys")
+        if keys is None:
+            keys = np.empty(len(models), dtype=object)
+            keys[:] = settings["keys"]
+        table: dict[str, NDArray[Any]] = {
+            "problem": np.arange(len(models)),
+            "target": np.zeros(len(models), np.int64),
+            "n_rows": arrays["n_rows"],
+            "n_queries": arrays["n_queries"],
+        }
+        failed = np.array([error is not None for error in errors])
+        for name in ("alpha", "C", "best_score"):
+            values = arrays.get(name, np.full(len(models), np.nan))
+            table[name] = np.where(failed, np.nan, values)
+        table["error"] = np.empty(len(models), dtype=object)
+        table["error"][:] = errors
+        if len(set(keys.tolist())) < len(keys):
+            raise ValueError(f"{shown(path)}: two models have the same key")
+        return cls(models, table, keys, made.get("fallback"))
+
+
+def _map_of(model: Any) -> Any:
+    return getattr(model, "feature_map_", None)
+
+
+def _contents(model: Any, name: str) -> tuple[str, dict[str, NDArray[Any]], dict[str, Any]]:
+    if not isinstance(model, LinearRanker):
+        raise ValueError(
+            f"{name} of type {type(model).__name__} cannot be saved: only rankers of this package"
+        )
+    return model._file_kind, *model._contents()
+
+
+def _part(arrays: dict[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays of one of the models of a file."""
+    start = f"{name}."
+    return {key[len(start) :]: array for key, array in arrays.items() if key.startswith(start)}
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Within this context, errors about ids have another name than qid."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(str(error).replace("qid", name, 1)) from None
+
+
+def _scores(model: Any, rows: Any) -> Vector:
+    """Return the scores of rows that have been checked."""
+    if not isinstance(model, LinearRanker) or model.prior_ is not None:
+        return np.asarray(model.predict(rows))
+    return scores_of(model, rows) + getattr(model, "intercept_", 0.0)
+
+
+def _scores_of_others(fallback: Any, X: Any, rows: Any, numbers: Rows) -> Any:
+    """Return the scores of some rows by a fallback: a ranker, another estimator or a number."""
+    if isinstance(fallback, LinearRanker):
+        return _scores(fallback, checked_rows(fallback, X)[numbers])
+    if hasattr(fallback, "predict"):
+        return fallback.predict(X.iloc[numbers] if hasattr(X, "iloc") else rows[numbers])
+    if isinstance(fallback, Real) and not isinstance(fallback, bool):
+        return fallback
+    raise ValueError(f"fallback must be a fitted model or a number, got {fallback!r}")

@@ -1,0 +1,327 @@
+"""A model for every key of a frame, predictions by key, and the file of a batch."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import FitFailedWarning
+
+from fuzz.forge import Tensor, pack, parse
+from pairgram import (
+    LSSVR,
+    BatchFit,
+    ELMRankCV,
+    PairwiseELMCV,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    fit_many,
+    load_model,
+    make_ranking,
+)
+
+FEATURES = ["price", "age", "size"]
+
+
+def frame_of(n_users=7, seed=0, keys=None):
+    """Rows of users in any order, each with rows of several sessions."""
+    rng = np.random.default_rng(seed)
+    X, y, session = make_ranking(5 * n_users, (4, 9), 3, random_state=seed)
+    keys = [f"user {number}" for number in range(n_users)] if keys is None else keys
+    frame = pd.DataFrame(X, columns=FEATURES)
+    frame["rating"], frame["session"] = y, session
+    frame["user"] = [keys[number] for number in session % n_users]
+    frame["weight"] = rng.uniform(0.5, 2.0, len(y))
+    return frame.iloc[rng.permutation(len(y))].reset_index(drop=True)
+
+
+def by_hand(estimator, frame, scored=None):
+    """The scores of every row by a model of the rows of its user."""
+    scored = frame if scored is None else scored
+    scores = np.full(len(scored), np.nan)
+    for user, rows in frame.groupby("user"):
+        arguments = {"qid": rows["session"], "sample_weight": rows["weight"]}
+        model = estimator.fit(rows[FEATURES], rows["rating"], **arguments)
+        mine = (scored["user"] == user).to_numpy()
+        scores[mine] = model.predict(scored.loc[mine, FEATURES])
+    return scores
+
+
+COLUMNS = {
+    "by": "user",
+    "features": FEATURES,
+    "label": "rating",
+    "qid": "session",
+    "sample_weight": "weight",
+}
+ESTIMATORS = [
+    RankRLS(0.5),
+    RankRLSCV([0.1, 1.0, 10.0], cv=2),
+    RankRLS(pairs="dropped", scale=True),
+    ELMRankCV([0.1], [1.0, 8.0], n_nodes=5, random_state=0),
+    PairwiseELMCV([0.1, 1.0], activation="tanh", n_nodes=5, random_state=0),
+    RankSVM(0.1),
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_a_frame_gives_the_models_of_its_keys(estimator, tmp_path):
+    frame = frame_of()
+    batch = fit_many(estimator, frame, **COLUMNS)
+    assert batch.keys.tolist() == frame["user"].unique().tolist()
+    expected = by_hand(estimator, frame)
+    np.testing.assert_allclose(batch.predict(frame[FEATURES], frame["user"]), expected, atol=1e-8)
+    assert batch.coef_.shape == (7, len(batch.models[0].coef_))
+    np.testing.assert_array_equal(batch.coef_[3], batch.models[3].coef_)
+    batch.save(tmp_path / "m")
+    again = BatchFit.load(tmp_path / "m")
+    np.testing.assert_array_equal(again.predict(frame, "user"), batch.predict(frame, "user"))
+    np.testing.assert_array_equal(again.keys, batch.keys)
+    for name, column in batch.table.items():
+        np.testing.assert_array_equal(again.table[name], column)
+    for model, loaded in zip(batch.models, again.models, strict=True):
+        model.save(tmp_path / "one")
+        loaded.save(tmp_path / "again")
+        first, second = (parse((tmp_path / p).read_bytes()) for p in ("one", "again"))
+        assert (first.kind, first.settings) == (second.kind, second.settings)
+        alone = load_model(tmp_path / "one")
+        np.testing.assert_array_equal(
+            loaded.predict(frame[FEATURES]), alone.predict(frame[FEATURES])
+        )
+
+
+def test_frames_of_every_kind_give_the_same_models():
+    frame = frame_of()
+    expected = fit_many(RankRLS(), frame, **COLUMNS)
+    for other in (pl.from_pandas(frame), pa.Table.from_pandas(frame), frame.convert_dtypes()):
+        batch = fit_many(RankRLS(), other, **COLUMNS)
+        np.testing.assert_array_equal(batch.coef_, expected.coef_)
+        assert batch.keys.tolist() == expected.keys.tolist()
+        for scores in (
+            batch.predict(other, "user"),
+            batch.predict(
+                other.select(FEATURES) if not isinstance(other, pd.DataFrame) else other[FEATURES],
+                frame["user"],
+            ),
+        ):
+            np.testing.assert_array_equal(scores, expected.predict(frame, "user"))
+
+
+def test_all_other_columns_are_features_by_default():
+    frame = frame_of()[[*FEATURES, "user", "rating"]]
+    batch = fit_many(RankRLS(), frame, by="user", label="rating")
+    assert batch.models[0].feature_names_in_.tolist() == FEATURES
+    given = fit_many(RankRLS(), frame, by="user", label="rating", features=FEATURES[:2])
+    assert given.coef_.shape == (7, 2)
+
+
+@pytest.mark.parametrize("keys", [[5, -3, 7, 2**40, 0, 1, 2], list("äbcdefg")], ids=str)
+def test_keys_come_back_from_a_file(keys, tmp_path):
+    batch = fit_many(RankRLS(), frame_of(keys=keys), **COLUMNS)
+    batch.save(tmp_path / "m")
+    assert BatchFit.load(tmp_path / "m").keys.tolist() == batch.keys.tolist()
+
+
+def test_keys_that_a_file_cannot_hold_are_refused(tmp_path):
+    batch = fit_many(RankRLS(), frame_of(keys=[(n, "a") for n in range(7)]), **COLUMNS)
+    assert np.isfinite(
+        batch.predict(frame_of()[FEATURES][:2], pd.Series([(1, "a"), (6, "a")]))
+    ).all()
+    with pytest.raises(ValueError, match=r"keys must be text or integers to be saved, got \("):
+        batch.save(tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
+def test_rows_of_other_keys_go_to_the_fallback():
+    frame, other = frame_of(), frame_of(9, seed=1)
+    batch = fit_many(RankRLS(), frame, **COLUMNS)
+    unknown = ~other["user"].isin(frame["user"]).to_numpy()
+    assert 0 < unknown.sum() < len(other)
+    with pytest.raises(ValueError, match=r"2 of 9 keys have no model, the first is 'user [78]'"):
+        batch.predict(other, "user")
+    scores = batch.predict(other, "user", fallback=np.nan)
+    np.testing.assert_array_equal(np.isnan(scores), unknown)
+    everybody = RankRLS(2.0).fit(frame[FEATURES], frame["rating"], qid=frame["session"])
+    for given in (other, pl.from_pandas(other)):
+        scores = batch.predict(given, "user", fallback=everybody)
+        np.testing.assert_array_equal(scores[unknown], everybody.predict(other[FEATURES])[unknown])
+    np.testing.assert_allclose(
+        scores[~unknown], by_hand(RankRLS(), frame, other)[~unknown], atol=1e-9
+    )
+    with pytest.raises(ValueError, match="fallback must be a fitted model or a number"):
+        batch.predict(other, "user", fallback="mean")
+
+
+def test_a_user_whose_fit_fails_has_no_model(tmp_path):
+    frame = frame_of()
+    frame.loc[frame["user"] == "user 2", "price"] = np.nan
+    with pytest.warns(FitFailedWarning, match="1 of 7 problems failed"):
+        batch = fit_many(RankRLSCV(cv=2), frame, **COLUMNS)
+    number = batch.keys.tolist().index("user 2")
+    assert batch.models[number] is None and np.isnan(batch.coef_[number]).all()
+    batch.save(tmp_path / "m")
+    frame = frame.fillna({"price": 0.0})
+    for one in (batch, BatchFit.load(tmp_path / "m")):
+        assert one.models[number] is None
+        assert "NaN" in one.table["error"][number]
+        with pytest.raises(ValueError, match="1 of 7 keys have no model, the first is 'user 2'"):
+            one.predict(frame, "user")
+        scores = one.predict(frame, "user", fallback=0.0)
+        assert (scores[frame["user"] == "user 2"] == 0).all()
+        np.testing.assert_array_equal(one.table["best_score"], batch.table["best_score"])
+
+
+def test_a_batch_without_a_model_says_so(tmp_path):
+    frame = frame_of().assign(price=np.nan)
+    with pytest.warns(FitFailedWarning):
+        batch = fit_many(RankRLS(), frame, **COLUMNS)
+    for call in (lambda: batch.save(tmp_path / "m"), lambda: batch.predict(frame, "user")):
+        with pytest.raises(ValueError, match="every problem failed"):
+            call()
+
+
+def test_lists_of_problems_have_their_numbers_as_keys(tmp_path):
+    problems = [make_ranking(1, 20, 3, random_state=seed)[:2] for seed in range(4)]
+    batch = fit_many(LSSVR(C=0.5), problems)
+    keys = np.repeat([3, 0, 2], 20)
+    X = np.vstack([problems[number][0] for number in (3, 0, 2)])
+    expected = [batch.models[number].predict(problems[number][0]) for number in (3, 0, 2)]
+    np.testing.assert_allclose(batch.predict(X, keys), np.concatenate(expected), rtol=1e-12)
+    many = fit_many(RankRLS(), [(X, np.column_stack([X[:, 0], X[:, 1]]))])
+    with pytest.raises(ValueError, match="several targets"):
+        many.predict(X, keys)
+
+
+def test_rows_in_float32_and_csr():
+    frame = frame_of()
+    batch = fit_many(RankRLS(), frame, **COLUMNS)
+    X, keys = frame[FEATURES].to_numpy(np.float32), frame["user"]
+    named = pd.DataFrame(X, columns=FEATURES)
+    scores = batch.predict(named, keys)
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, batch.predict(frame, "user"), atol=1e-5)
+    plain = fit_many(RankRLS(), [(X, frame["rating"].to_numpy())])
+    csr = plain.predict(sp.csr_array(X), np.zeros(len(X), int))
+    np.testing.assert_allclose(csr, plain.predict(X, np.zeros(len(X), int)), atol=1e-5)
+
+
+def test_models_with_other_features_are_not_stacked(tmp_path):
+    frame = frame_of()
+    batch = fit_many(RankRLS(kernel="rbf"), frame, **COLUMNS)
+    np.testing.assert_allclose(
+        batch.predict(frame, "user"), by_hand(RankRLS(kernel="rbf"), frame), atol=1e-8
+    )
+    with pytest.raises(ValueError, match="do not have the same features"):
+        batch.save(tmp_path / "m")
+
+
+def test_searches_over_other_settings_are_not_saved_together(tmp_path):
+    frame = frame_of(20)
+    search = RankRLSCV([0.1, 1.0], pairs=["kept", "dropped"], cv=2, scoring="map")
+    batch = fit_many(search, frame, **COLUMNS)
+    assert len({model.pairs_ for model in batch.models}) == 2
+    with pytest.raises(ValueError, match="the models differ in pairs_"):
+        batch.save(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"by": "usr"}, "by must have one column 'usr', got 0 among"),
+        ({"label": None}, "label must name the column of labels"),
+        ({"label": "stars"}, "label must have one column 'stars'"),
+        ({"features": ["price", "weigh"]}, "features must have one column 'weigh'"),
+        ({"features": ["price", "user"]}, "features must not have 'user'"),
+        ({"features": ["price", "user name"]}, "features must have one column 'user name'"),
+        ({"qid": "query"}, "qid must have one column 'query'"),
+        ({"by": None}, "features names a column of a frame: give by as well"),
+        ({"prior": RankRLS()}, "RankSVM has no such parameter"),
+    ],
+)
+def test_wrong_columns_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        fit_many(RankSVM(), frame_of(), **{**COLUMNS, **change})
+
+
+def test_wrong_frames_are_refused():
+    frame = frame_of()
+    with pytest.raises(ValueError, match="by must be a frame of pandas or polars"):
+        fit_many(RankRLS(), frame[FEATURES].to_numpy(), **COLUMNS)
+    with pytest.raises(ValueError, match="column 'user' must not be missing, got nan in row 4"):
+        fit_many(
+            RankRLS(), frame.assign(user=[*["a"] * 4, None, *["b"] * (len(frame) - 5)]), **COLUMNS
+        )
+    with pytest.raises(ValueError, match=r"column 'age' of features must be real numbers, got 'x'"):
+        fit_many(RankRLS(), frame.assign(age="x"), **COLUMNS)
+    with pytest.raises(ValueError, match="column 'rating' must be real numbers"):
+        fit_many(RankRLS(), frame.assign(rating="good"), **COLUMNS)
+    batch = fit_many(RankRLS(), frame, **COLUMNS)
+    with pytest.raises(ValueError, match=r"keys must have shape"):
+        batch.predict(frame, frame["user"][:3])
+    with pytest.raises(ValueError, match="X must be a frame of pandas or polars"):
+        batch.predict(frame[FEATURES].to_numpy(), "user")
+
+
+def at(name, index, value):
+    def change(contents):
+        array = contents.tensors[name].array
+        array[index] = value
+        contents.tensors[name] = Tensor.of(array)
+
+    return change
+
+
+def setting(*path, value):
+    def change(contents):
+        record = contents.settings
+        for name in path[:-1]:
+            record = record[name]
+        record[path[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (at("alpha", 2, -1.0), "alpha must be as in RankRLS"),
+        (at("coefs", (1, 1), np.inf), "coefs must be finite"),
+        (lambda c: c.tensors.update(coefs=Tensor.of(np.ones((7, 4)))), "column for every coeff"),
+        (lambda c: c.tensors.update(coefs=Tensor.of(np.ones((6, 3)))), "but models is 6 elsewhere"),
+        (lambda c: c.tensors.pop("model.coef_"), "model: coef_ is missing"),
+        (lambda c: c.tensors.pop("coefs"), "coefs is missing"),
+        (lambda c: c.tensors.update({"other.x": Tensor.of(np.ones(3))}), "'other.x' is no array"),
+        (lambda c: c.tensors.update({"fallback.x": Tensor.of(np.ones(3))}), "but fallback is None"),
+        (setting("model", "kind", value="Pairgram"), "model.kind must be 'RankRLS'"),
+        (setting("model", "settings", "alpha", value=-1), "model: alpha must be a finite number"),
+        (setting("model", value=None), "model must be an object"),
+        (setting("feature_map", value={}), "feature_map must be None"),
+        (setting("keys", value=["a"] * 6), "want 7 keys"),
+        (setting("keys", value=["a"] * 7), "two models have the same key"),
+        (setting("keys", value=None), "keys must be text or an array"),
+        (setting("errors", value=["x"] * 7), "errors must leave a model"),
+        (setting("errors", value=[None]), "want 7 errors"),
+        (setting("more", value=1), "'more' is no setting"),
+    ],
+)
+def test_forged_files_are_refused(tmp_path, change, message):
+    fit_many(RankRLS(), frame_of(), **COLUMNS).save(tmp_path / "m")
+    contents = parse((tmp_path / "m").read_bytes())
+    change(contents)
+    (tmp_path / "m").write_bytes(pack(contents))
+    with pytest.raises(ValueError, match=message) as caught:
+        BatchFit.load(tmp_path / "m")
+    assert str(caught.value).startswith(str(tmp_path / "m"))
+
+
+def test_files_of_one_model_and_of_many_are_told_apart(tmp_path):
+    frame = frame_of()
+    batch = fit_many(RankRLS(), frame, **COLUMNS)
+    batch.save(tmp_path / "many")
+    batch.models[0].save(tmp_path / "one")
+    with pytest.raises(ValueError, match=r"holds many models, want .*: BatchFit.load reads it"):
+        load_model(tmp_path / "many")
+    with pytest.raises(ValueError, match="holds a model, 'RankRLS', want BatchFit: load_model"):
+        BatchFit.load(tmp_path / "one")
