@@ -15,6 +15,7 @@ from pairgram.feature_maps.base import is_compiled
 from pairgram.feature_maps.kernel_map import KernelMap
 from pairgram.feature_maps.reduced_nodes import reduce_nodes
 from pairgram.least_squares.conjugate_gradients import SparseSystem, worth_iterating
+from pairgram.least_squares.constrained import Constraints
 from pairgram.least_squares.dual_gram import DualGram, is_made, require_memory
 from pairgram.least_squares.gram import Pairgram
 from pairgram.least_squares.statistics import Statistics
@@ -52,6 +53,8 @@ class Coordinates:
     small : bool
         Whether compiled code solves the problem side by side with others, in the form that it
         chooses.
+    constraints : Constraints or None
+        What the weights must be like. This needs the features in the primal form.
     """
 
     data: RankingData
@@ -60,6 +63,7 @@ class Coordinates:
     iterate: bool = False
     scale: bool = False
     small: bool = False
+    constraints: Constraints | None = None
     _known: dict[PairSettings, Statistics] | None = None  # statistics that are kept
 
     @classmethod
@@ -183,8 +187,18 @@ class Coordinates:
             self.data.require_pairs(settings)
             return SparseSystem(self.data, settings, n_threads).solve(alpha, scale=scale), None
         total = self.statistics(settings, n_threads)
-        solved = total.solve(alpha, scale=scale)
+        if self.constraints is None:
+            solved = total.solve(alpha, scale=scale)
+        else:
+            solved = self.constrained(total, np.array([alpha]), scale)[1][0]
         return np.asarray(self.coefs(solved[None])[0]), self.column_sums(total, solved)
+
+    def constrained(
+        self, total: Statistics, alphas: Vector | None, scale: bool
+    ) -> tuple[Vector, Vector]:
+        """Return `Pairgram.constrained_path`."""
+        assert isinstance(total, Pairgram) and self.constraints is not None
+        return total.constrained_path(self.constraints, alphas, scale=scale)
 
     def column_sums(self, total: Statistics, coef: Vector) -> ColumnSums | None:
         """Return how much the columns of X vary over pairs, or None if `total` does not know."""

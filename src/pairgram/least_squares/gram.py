@@ -22,6 +22,7 @@ from pairgram._support.types import Rows, Vector
 from pairgram._support.words import Scope, Target, Weighting
 from pairgram.feature_maps.known import describe_map, restore_map, same_map
 from pairgram.least_squares.accumulate import NOISE, SMALLEST_SQUARES, clear_noise, mean_of, sums_of
+from pairgram.least_squares.constrained import NO_MAP, NO_PRIOR, Constraints
 from pairgram.least_squares.ridge_path import RidgePath, scale_factors, solve_ridge
 from pairgram.model_files.read_write import read_file, write_file
 from pairgram.problem.data import RankingData, names_of
@@ -487,7 +488,14 @@ class Pairgram:
         sums[:, cleared] = 0.0
 
     def solve(
-        self, alpha: float, *, scale: bool = False, prior: ArrayLike | None = None
+        self,
+        alpha: float,
+        *,
+        scale: bool = False,
+        positive: Any = False,
+        l1_ratio: float = 0.0,
+        n_features: int | None = None,
+        prior: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Return the weights that minimise the objective for one ridge, shape (n_features,).
 
@@ -502,13 +510,24 @@ class Pairgram:
         prior : array-like of shape (n_features,) or None, default=None
             Weights w₀ to start from, in place of 0: the ridge is on ``w − w₀``, and the solution is
             ``w₀ + (G + alpha I)⁻¹ (g − G w₀)``.
+        positive, l1_ratio, n_features :
+            Constraints of the weights, as in `RankRLS`.
 
         Raises
         ------
         ValueError
-            If `alpha` is not finite and ≥ 0, or if `prior` is not n_features finite numbers.
+            If `alpha` is not finite and ≥ 0, if `prior` is not n_features finite numbers, or
+            if a constraint is not as described.
         """
         check_alpha(alpha)
+        constraints = Constraints.make(positive, l1_ratio, n_features, self.feature_names_in_)
+        if constraints is not None:
+            if prior is not None:
+                raise ValueError(NO_PRIOR)
+            if self.feature_map is not None:
+                raise ValueError(NO_MAP)
+            one = np.array([float(alpha)])
+            return np.asarray(self.constrained_path(constraints, one, scale=scale)[1][0])
         G, g, origin = self._from(prior)
         factor = self._scale_factors(G) if scale else None
         return origin + solve_ridge(G, g, float(alpha), factor, self.n_threads)
@@ -541,6 +560,19 @@ class Pairgram:
                     f"differences add up to {squares[j]:.1g}, want {SMALLEST_SQUARES:g} or more"
                 )
         return scale_factors(squares)
+
+    def constrained_path(
+        self, constraints: Constraints, alphas: Vector | None, *, scale: bool
+    ) -> tuple[Vector, Vector]:
+        """Return (alphas, weights of shape (n_alphas, n_features)) of constrained problems.
+
+        For None, the alphas are a grid that suits the constraints.
+        """
+        G, g = self.G, self.g
+        factor = self._scale_factors(G) if scale else np.ones(len(g))
+        G, g = factor[:, None] * G * factor, factor * g
+        alphas = constraints.default_alphas(G, g) if alphas is None else alphas
+        return alphas, factor * constraints.path(G, g, alphas)
 
     def _name(self, j: int) -> Any:
         """Return the name or number by which a message calls a feature."""

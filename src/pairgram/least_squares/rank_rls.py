@@ -14,6 +14,7 @@ from pairgram._support.checks import check_alpha, check_flag
 from pairgram._support.types import Vector
 from pairgram._support.words import Form, Scope, Target, Weighting
 from pairgram.kernels.settings import Kernel
+from pairgram.least_squares.constrained import NO_PRIOR, Constraints
 from pairgram.least_squares.gram import Pairgram
 from pairgram.least_squares.ridge_ranker import RidgeRanker, RidgeSearch
 from pairgram.metrics import Metric
@@ -21,6 +22,15 @@ from pairgram.model_selection.results import as_list
 from pairgram.queries_and_pairs.pair_weights import Pairs, PairSettings
 
 __all__ = ["RankRLS", "RankRLSCV"]
+
+
+def _constraints_of(self: Any) -> Constraints | None:
+    """Return the constraints of a `RankRLS` or a `RankRLSCV`."""
+    names = getattr(self, "feature_names_in_", None)
+    constraints = Constraints.make(self.positive, self.l1_ratio, self.n_features, names)
+    if constraints is not None and self.prior is not None:
+        raise ValueError(NO_PRIOR)
+    return constraints
 
 
 class RankRLS(RidgeRanker):
@@ -74,6 +84,14 @@ class RankRLS(RidgeRanker):
         "primal" solves a system with one unknown per feature, "dual" one with one unknown per row.
         Both give the same scores. "auto" takes the smaller system, and the primal one with
         ``scale=True``. Kernels other than "linear" have only the dual form.
+    positive : bool or list of column names or numbers, default=False
+        Whether all weights must be ≥ 0, or the columns of X whose weights must be.
+    l1_ratio : float from 0 to 1, default=0.0
+        The share r of the penalty that makes weights exactly 0. The penalty is then
+        ``alpha ((1 − r) ‖w‖² + 2 r ‖w‖₁)``.
+    n_features : int ≥ 1 or None, default=None
+        If given, at most this many weights are not 0. Columns are added one by one, always the one
+        that lowers the objective most if all weights are fitted anew.
     prior : array-like of shape (n_features,), FrozenEstimator or None, default=None
         What the fit starts from, in place of the model 0: the ridge is on the difference from it.
         Weights of the inputs, or of the features that `feature_map` makes; or
@@ -141,6 +159,12 @@ class RankRLS(RidgeRanker):
     others of their query by many powers of ten: with weights that span 24 powers of ten, scores err
     by up to 1e-7.
 
+    `positive`, `l1_ratio` and `n_features` need the primal form, without a feature map or kernel.
+    They take d³ flops for every alpha besides the Gram matrix: non-negative least squares on a root
+    of it, scikit-learn's coordinate descent followed by an exact solution for the columns that it
+    found, or a Cholesky decomposition with the best column as the next pivot. `n_features` cannot
+    be combined with the others, and a list of columns in `positive` not with `l1_ratio`.
+
     References
     ----------
     Pahikkala, Tsivtsivadze, Airola, Boberg, Salakoski. Learning to rank with pairwise regularized
@@ -170,6 +194,9 @@ class RankRLS(RidgeRanker):
         degree: int = 3,
         coef0: float = 1.0,
         form: Form = "auto",
+        positive: Any = False,
+        l1_ratio: float = 0.0,
+        n_features: int | None = None,
         prior: Any = None,
         n_threads: int | None = None,
     ) -> None:
@@ -185,8 +212,13 @@ class RankRLS(RidgeRanker):
         self.degree = degree
         self.coef0 = coef0
         self.form = form
+        self.positive = positive
+        self.l1_ratio = l1_ratio
+        self.n_features = n_features
         self.prior = prior
         self.n_threads = n_threads
+
+    _constraints = _constraints_of
 
     def _ridge(self) -> tuple[PairSettings, float, bool]:
         check_alpha(self.alpha)
@@ -196,7 +228,15 @@ class RankRLS(RidgeRanker):
 
     @classmethod
     def from_pairgram(
-        cls, pairgram: Pairgram, alpha: float = 1.0, *, scale: bool = False, prior: Any = None
+        cls,
+        pairgram: Pairgram,
+        alpha: float = 1.0,
+        *,
+        scale: bool = False,
+        positive: Any = False,
+        l1_ratio: float = 0.0,
+        n_features: int | None = None,
+        prior: Any = None,
     ) -> Self:
         """Make a fitted model from statistics, such as those of a stream.
 
@@ -206,7 +246,7 @@ class RankRLS(RidgeRanker):
         ----------
         pairgram : Pairgram
             The statistics. Their pairs, scope, weighting and target become those of the model.
-        alpha, scale :
+        alpha, scale, positive, l1_ratio, n_features :
             As for the class.
         prior : array-like of shape (n_features,) or None
             As in `Pairgram.solve`.
@@ -214,8 +254,7 @@ class RankRLS(RidgeRanker):
         Raises
         ------
         ValueError
-            If `pairgram` holds no rows, `alpha` is not finite and ≥ 0, or `prior` is not as
-            described.
+            If `pairgram` holds no rows, or a parameter is not as described.
 
         Examples
         --------
@@ -232,10 +271,20 @@ class RankRLS(RidgeRanker):
             weighting=pairgram.settings.weighting,
             target=pairgram.settings.target,
             scale=scale,
+            positive=positive,
+            l1_ratio=l1_ratio,
+            n_features=n_features,
             prior=prior,
             n_threads=pairgram.n_threads,
         )
-        model.coef_ = pairgram.solve(alpha, scale=scale, prior=prior)
+        model.coef_ = pairgram.solve(
+            alpha,
+            scale=scale,
+            prior=prior,
+            positive=positive,
+            l1_ratio=l1_ratio,
+            n_features=n_features,
+        )
         model.feature_map = model.feature_map_ = pairgram.feature_map
         if pairgram.feature_map is None and pairgram.settings.pairs is not None:
             model._column_sums = pairgram.column_sums(model.coef_)
@@ -266,6 +315,10 @@ class RankRLSCV(RidgeSearch):
         Every gamma needs a kernel matrix and a decomposition of its own. None stands for
         ``1 / n_features``.
     scope, weighting, feature_map, kernel, degree, coef0, form : as in `RankRLS`
+    positive, l1_ratio, n_features : as in `RankRLS`
+        A single value, not a list. Every split is then solved anew, and None as `cv` stands for
+        five folds of queries. If `l1_ratio` is above 0, None as `alphas` stands for 34 values from
+        the least at which all weights are 0, each smaller by a factor of ``2^(1/3)``.
     cv : None, int, splitter, iterable of splits or "leave-pair-out", default=None
         How rows are held out if `fit` gets no validation set:
 
@@ -418,6 +471,9 @@ class RankRLSCV(RidgeSearch):
         form: Form = "auto",
         cv: Any = None,
         scoring: str | Metric | None = None,
+        positive: Any = False,
+        l1_ratio: float = 0.0,
+        n_features: int | None = None,
         store_held_out: bool = False,
         prior: Any = None,
         n_threads: int | None = None,
@@ -436,9 +492,14 @@ class RankRLSCV(RidgeSearch):
         self.form = form
         self.cv = cv
         self.scoring = scoring
+        self.positive = positive
+        self.l1_ratio = l1_ratio
+        self.n_features = n_features
         self.store_held_out = store_held_out
         self.prior = prior
         self.n_threads = n_threads
+
+    _constraints = _constraints_of
 
     def _grid(self) -> tuple[list[tuple[PairSettings, bool]], Vector | None]:
         scales = as_list(self.scale, "scale")
@@ -462,5 +523,8 @@ class RankRLSCV(RidgeSearch):
             "target": self.target_,
             "scale": self.scale_,
             **self._kernel_parameters(),
+            "positive": self.positive,
+            "l1_ratio": self.l1_ratio,
+            "n_features": self.n_features,
             "n_threads": self.n_threads,
         }

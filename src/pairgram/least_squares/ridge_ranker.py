@@ -16,13 +16,16 @@ from pairgram._support.types import Vector
 from pairgram._support.words import Form
 from pairgram.feature_maps.kernel_map import KernelMap
 from pairgram.kernels.settings import KERNELS, Kernel, KernelSettings
+from pairgram.least_squares.constrained import NO_MAP, Constraints
 from pairgram.least_squares.dual_gram import require_memory
 from pairgram.least_squares.formulation import Coordinates
+from pairgram.least_squares.held_out.leave_out import split_scores
 from pairgram.least_squares.held_out.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
 from pairgram.least_squares.held_out.scoring import HeldOut, HeldOutRows, is_cheap
 from pairgram.least_squares.held_out.ties import PathTies
 from pairgram.least_squares.ridge_path import DEFAULT_POWERS
 from pairgram.least_squares.scheduler import Grid, HoldOut, Request, Solve, Steps, Whole, run
+from pairgram.least_squares.statistics import Statistics
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
 from pairgram.model_selection.results import as_list, column_of, search_results
@@ -147,6 +150,13 @@ class _FeaturesOrKernel(LinearRanker):
         """Choose how the problem is solved. A small problem always stays in features."""
         if small:
             return Coordinates.of_features(data, all_settings, small=True)
+        constraints = self._constraints()
+        if constraints is not None:
+            if data.feature_map is not None:
+                raise ValueError(NO_MAP)
+            if self.form == "dual":
+                raise ValueError("form must not be 'dual' with positive, l1_ratio or n_features")
+            return Coordinates(data, scale=scale, constraints=constraints)
         return Coordinates.choose(
             data,
             all_settings,
@@ -160,7 +170,11 @@ class _FeaturesOrKernel(LinearRanker):
     @property
     def _is_batched(self) -> bool:
         """Whether compiled code can fit small problems side by side with others."""
-        return not self._has_kernel and self.form == "auto"
+        return not self._has_kernel and self.form == "auto" and self._constraints() is None
+
+    def _constraints(self) -> Constraints | None:
+        """Return the checked constraints of the weights, None if there are none."""
+        return None
 
     def _kernel_parameters(self) -> dict[str, Any]:
         return {
@@ -351,7 +365,10 @@ class RidgeSearch(_FeaturesOrKernel):
                 self._refuse(coordinates, all_settings, given, here[0])
             for settings, scale in combinations:
                 task = _Task(data.feature_map, coordinates, settings, scale, given)
-                found = yield from _candidates(task, labels, here)
+                if coordinates.constraints is None:
+                    found = yield from _candidates(task, labels, here)
+                else:
+                    found = [_constrained_candidate(task, here[0], self.n_threads)]
                 for target, candidate in enumerate(found):
                     candidates[target].append(candidate)
         shared = {"uses_qid_": uses_qid}
@@ -403,6 +420,10 @@ class RidgeSearch(_FeaturesOrKernel):
     ) -> Sequence[HeldOut]:
         """Return the object that holds rows out, for every target."""
         if isinstance(self.cv, str) and self.cv == LEAVE_PAIR_OUT and validation is None:
+            if self._constraints() is not None:
+                raise ValueError(
+                    f"cv must not be {LEAVE_PAIR_OUT!r} with positive, l1_ratio or n_features"
+                )
             if self.store_held_out:
                 raise ValueError(
                     f"store_held_out must be False with cv={LEAVE_PAIR_OUT!r}, where a row has "
@@ -412,7 +433,9 @@ class RidgeSearch(_FeaturesOrKernel):
             return [LeavePairOut.make(target, self.scoring, self.n_threads) for target in targets]
         cv, held = self._held_rows(data.feature_map, uses_qid, self.cv, validation)
         if cv is None and held is None:
-            cheap = all(is_cheap(data, settings, n_dimensions, form) for settings in all_settings)
+            cheap = self._constraints() is None and all(
+                is_cheap(data, settings, n_dimensions, form) for settings in all_settings
+            )
             cv = None if cheap else default_cv(data)
         judges = Judge.of_targets(
             data, labels, cv, held, self.scoring, self.n_threads, self.store_held_out
@@ -504,6 +527,27 @@ class _Task(NamedTuple):
     settings: PairSettings
     scale: bool
     given: Vector | None  # ridges, in any order
+
+
+def _constrained_candidate(task: _Task, held_out: HeldOut, n_threads: int | None) -> _Candidate:
+    """Judge one combination under constraints: the model of every split is solved anew."""
+    feature_map, coordinates, settings, scale, given = task
+    assert isinstance(held_out, HeldOutRows)
+    judge, data = held_out.judge, coordinates.data
+    total = coordinates.statistics(settings, n_threads)
+    alphas = None if given is None else np.sort(given)[::-1].copy()
+    alphas, solved = coordinates.constrained(total, alphas, scale)
+
+    def coefs_of(rest: Statistics) -> Vector:
+        return coordinates.constrained(rest, alphas, scale)[1]
+
+    if judge.validation is not None:
+        scores = judge.validation.scores(slice(None), solved, n_threads)
+    else:
+        assert judge.splits is not None
+        scores = np.hstack(split_scores(data, total, judge.splits, coefs_of, n_threads))
+    judged = judge.judge(judge.shared(scores))
+    return _Candidate(feature_map, coordinates, settings, scale, alphas, solved, judged)
 
 
 def _candidates(

@@ -80,6 +80,13 @@ TARGET = choice("label", "gain")
 TEXT = Setting("text", lambda value: isinstance(value, str))
 ANY = Setting("any value", lambda value: True)
 NAMES = list_of(TEXT, "a list of names")
+POSITIVE_COLUMNS = Setting(
+    "True, False, or a list of names or numbers of columns",
+    lambda value: (
+        FLAG.fits(value)
+        or (isinstance(value, list) and all(TEXT.fits(v) or integer(0).fits(v) for v in value))
+    ),
+)
 RANGE = Setting(
     "two finite numbers [low, high], low <= high",
     lambda value: list_of(number(), "", 2).fits(value) and value[0] <= value[1],
@@ -307,7 +314,17 @@ def _kind(settings: Record) -> Kind:
 
 
 MODELS: Mapping[str, Kind] = {
-    "RankRLS": _kind({**RIDGE_OR_KERNEL, **OF_PAIRS, "alpha": AT_LEAST_0, "scale": FLAG}),
+    "RankRLS": _kind(
+        {
+            **RIDGE_OR_KERNEL,
+            **OF_PAIRS,
+            "alpha": AT_LEAST_0,
+            "scale": FLAG,
+            "positive?": POSITIVE_COLUMNS,
+            "l1_ratio?": number(0, high=1),
+            "n_features?": optional(COUNT),
+        }
+    ),
     "PointwiseELM": _kind(OF_MACHINE),
     "PairwiseELM": _kind({**OF_MACHINE, "pairs": PAIRS}),
     "ELMRank": _kind(
