@@ -782,7 +782,10 @@ def test_inspect_a_model(model_file):
             "form": "auto",
             "gamma": None,
             "kernel": None,
+            "l1_ratio": 0.0,
+            "n_features": None,
             "pairs": "dropped",
+            "positive": False,
             "scale": False,
             "scope": "query",
             "target": "label",
@@ -816,6 +819,17 @@ def test_inspect_puts_the_most_important_feature_first(data, tmp_path):
     report = json.loads(run("inspect", tmp_path / "in_one_unit", "--json"))
     assert features == [row["feature"] for row in report["largest_weights"]]
     assert "importance" in run("inspect", tmp_path / "m")
+
+
+def test_inspect_shows_constraints(data, tmp_path):
+    X, y, qid = data
+    RankRLS(positive=[0, 2]).fit(X, y, qid=qid).save(tmp_path / "m")
+    text = run("inspect", tmp_path / "m")
+    assert "positive               0:2\n" in text and "l1_ratio" not in text
+    RankRLS(n_features=4).fit(X, y, qid=qid).save(tmp_path / "m")
+    text = run("inspect", tmp_path / "m")
+    assert "n_features             6\n" in text and "most_weights           4\n" in text
+    assert "positive" not in text
 
 
 def test_inspect_shows_small_weights(data, tmp_path):

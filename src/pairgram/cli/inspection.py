@@ -115,15 +115,19 @@ def _of_use(parameters: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of a model and of its feature map in one list.
 
     Parameters of nodes are left out if there is a kernel, as are those that the kernel does not
-    use.
+    use, and constraints that there are not.
     """
     feature_map = parameters.get("feature_map") or {}
     shown = {**parameters, "feature_map": feature_map.get("kind")}
     for name, value in feature_map.items():
         if shown.get(name) is None and name != "kind":
             shown[name] = value
+    selected = shown.pop("n_features", None)  # the name of the number of columns, too
+    if selected is not None:
+        shown["most_weights"] = selected
     kernel = shown.get("kernel")
-    hidden = {name for name in ("gamma", "degree", "coef0") if not heeds(kernel, name)}
+    hidden = {name for name in ("positive", "l1_ratio") if not shown.get(name)}
+    hidden |= {name for name in ("gamma", "degree", "coef0") if not heeds(kernel, name)}
     hidden |= {name for name in ("kernel", "feature_map") if shown.get(name) is None}
     if kernel is not None and "n_nodes" in shown:
         hidden |= {"n_nodes", "activation", "weight_range", "bias_range", "random_state"}
