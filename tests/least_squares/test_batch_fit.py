@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import FitFailedWarning
+from sklearn.frozen import FrozenEstimator
 
 from fuzz.forge import Tensor, pack, parse
 from pairgram import (
@@ -237,7 +238,7 @@ def test_searches_over_other_settings_are_not_saved_together(tmp_path):
         ({"features": ["price", "user name"]}, "features must have one column 'user name'"),
         ({"qid": "query"}, "qid must have one column 'query'"),
         ({"by": None}, "features names a column of a frame: give by as well"),
-        ({"prior": RankRLS()}, "RankSVM has no such parameter"),
+        ({"prior": RankRLS()}, "This RankRLS instance is not fitted"),
     ],
 )
 def test_wrong_columns_are_refused(change, message):
@@ -325,3 +326,35 @@ def test_files_of_one_model_and_of_many_are_told_apart(tmp_path):
         load_model(tmp_path / "many")
     with pytest.raises(ValueError, match="holds a model, 'RankRLS', want BatchFit: load_model"):
         BatchFit.load(tmp_path / "one")
+
+
+def test_every_user_starts_from_the_model_of_all(tmp_path):
+    frame, other = frame_of(), frame_of(9, seed=1)
+    everybody = RankRLS(2.0).fit(frame[FEATURES], frame["rating"], qid=frame["session"])
+    batch = fit_many(RankRLS(5.0), frame, **COLUMNS, prior=everybody)
+    expected = by_hand(RankRLS(5.0, prior=FrozenEstimator(everybody)), frame)
+    np.testing.assert_allclose(batch.predict(frame, "user"), expected, atol=1e-8)
+    unknown = ~other["user"].isin(frame["user"]).to_numpy()
+    scores = batch.predict(other, "user")
+    np.testing.assert_allclose(
+        scores[unknown], everybody.predict(other[FEATURES])[unknown], rtol=1e-12
+    )
+    batch.save(tmp_path / "m")
+    np.testing.assert_array_equal(BatchFit.load(tmp_path / "m").predict(other, "user"), scores)
+    with pytest.raises(ValueError, match="prior has the columns"):
+        fit_many(RankRLS(), frame, **{**COLUMNS, "features": FEATURES[:2]}, prior=everybody)
+    with pytest.raises(ValueError, match="ELMRankCV has no such parameter"):
+        fit_many(ELMRankCV(), frame, **COLUMNS, prior=everybody)
+    strong = fit_many(RankRLS(1e12), frame, **COLUMNS, prior=everybody)
+    np.testing.assert_allclose(strong.coef_, np.tile(everybody.coef_, (7, 1)), atol=1e-6)
+
+
+def test_a_prior_that_is_not_linear_is_part_of_the_batch(tmp_path):
+    frame = frame_of()
+    everybody = RankRLS(kernel="rbf").fit(frame[FEATURES], frame["rating"], qid=frame["session"])
+    batch = fit_many(RankRLS(5.0), frame, **COLUMNS, prior=everybody)
+    expected = by_hand(RankRLS(5.0, prior=FrozenEstimator(everybody)), frame)
+    np.testing.assert_allclose(batch.predict(frame, "user"), expected, atol=1e-8)
+    batch.save(tmp_path / "m")
+    again = BatchFit.load(tmp_path / "m")
+    np.testing.assert_allclose(again.predict(frame, "user"), expected, atol=1e-8)

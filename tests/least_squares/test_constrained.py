@@ -223,6 +223,27 @@ def test_wrong_parameters_are_refused(estimator, options, message):
         estimator(**options).fit(X, y, qid=qid)
 
 
+@pytest.mark.parametrize("constraints", CONSTRAINTS, ids=repr)
+def test_offsets_are_subtracted_and_a_prior_is_refused(constraints):
+    X, y, qid = rows_of(9)
+    offset = X @ np.linspace(-1, 1, 7)
+    model = RankRLS(0.5, **constraints).fit(X, y, qid=qid, offset=offset)
+    expected = RankRLS(0.5, **constraints).fit(X, y - offset, qid=qid).coef_
+    np.testing.assert_allclose(model.coef_, expected, atol=1e-10)
+    search = RankRLSCV([0.5], **constraints, store_held_out=True, scoring="pairwise_accuracy")
+    search.fit(X, y, qid=qid, offset=offset)
+    held_out = np.zeros(len(y))
+    for train, test in QueryKFold(5).split(X, qid=qid):
+        one = RankRLS(0.5, **constraints).fit(X[train], y[train] - offset[train], qid=qid[train])
+        held_out[test] = one.predict(X[test]) + offset[test]
+    np.testing.assert_allclose(search.held_out_, held_out, atol=1e-8)
+    for refused in (RankRLS, RankRLSCV):
+        with pytest.raises(ValueError, match="prior must be None with positive"):
+            refused(prior=np.ones(7), **constraints).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="prior must be None with positive"):
+        Pairgram.from_rows(X, y, qid=qid).solve(1.0, prior=np.ones(7), **constraints)
+
+
 def test_more_that_is_refused():
     X, y, qid = rows_of(8)
     with pytest.raises(ValueError, match="cv must not be 'leave-pair-out' with positive"):

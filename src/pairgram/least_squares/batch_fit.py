@@ -304,9 +304,10 @@ def naming(name: str) -> Iterator[None]:
 
 def _scores(model: Any, rows: Any) -> Vector:
     """Return the scores of rows that have been checked."""
-    if not isinstance(model, LinearRanker) or model.prior_ is not None:
+    if not isinstance(model, LinearRanker):
         return np.asarray(model.predict(rows))
-    return scores_of(model, rows) + getattr(model, "intercept_", 0.0)
+    scores = scores_of(model, rows) + getattr(model, "intercept_", 0.0)
+    return scores if model.prior_ is None else scores + _scores(model.prior_, rows)
 
 
 def _scores_of_others(fallback: Any, X: Any, rows: Any, numbers: Rows) -> Any:

@@ -148,7 +148,7 @@ def fit_many(
         _refuse_one_problem(problems)
     else:
         problems, keys, names = columns.split(problems)
-    estimator = _with_prior(estimator, prior)
+    estimator, start = _with_prior(estimator, prior, names)
     batch = _Batch(estimator, n_threads)
     fits = []
     for fit in batch.run(problems):
@@ -169,6 +169,8 @@ def fit_many(
         )
     for model in (model for fit in fits for model in fit.models if names is not None and model):
         model.feature_names_in_ = names
+    if start is not prior:
+        start.feature_names_in_ = names
     models = [fit.models if fit.many_targets else fit.models[0] for fit in fits]
     return BatchFit(models, _table(fits), np.arange(len(fits)) if keys is None else keys, prior)
 
@@ -229,14 +231,24 @@ class _Columns(NamedTuple):
         return names
 
 
-def _with_prior(estimator: Any, prior: Any) -> Any:
-    """Return the estimator with a fitted model as its prior."""
+def _with_prior(estimator: Any, prior: Any, names: NDArray[Any] | None) -> tuple[Any, Any]:
+    """Return the estimator with a fitted model as its prior, and the model that it has.
+
+    The problems of a frame are arrays, so their prior does without names during the fits.
+    """
     if prior is None:
-        return estimator
+        return estimator, None
     if "prior" not in estimator.get_params(deep=False):
         raise ValueError(f"prior must be None: {type(estimator).__name__} has no such parameter")
     check_is_fitted(prior)
-    return clone(estimator).set_params(prior=FrozenEstimator(prior))
+    known = vars(prior).get("feature_names_in_")
+    start = prior
+    if known is not None and names is not None:
+        if list(known) != list(names):
+            raise ValueError(f"prior has the columns {list(known)}, but features are {list(names)}")
+        start = copy.copy(prior)
+        del start.feature_names_in_
+    return clone(estimator).set_params(prior=FrozenEstimator(start)), start
 
 
 def _refuse_one_problem(problems: Any) -> None:

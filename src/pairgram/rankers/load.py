@@ -38,7 +38,9 @@ def load_model(path: str | os.PathLike[str]) -> LinearRanker:
     return restore_model(*read_file(path, tuple(MODELS)))
 
 
-def restore_model(kind: str, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> LinearRanker:
+def restore_model(
+    kind: str, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]
+) -> LinearRanker:
     """Make the model that `LinearRanker._contents` described. The contents have been checked."""
     of_prior = settings.pop("prior", None)
     prior = None
