@@ -20,6 +20,7 @@ FLOORS = {
     "least_squares": 4,
     "svm": 3,
     "feature_maps": 3,
+    "inputs": 2,
     "problem": 2,
     "linear_algebra": 2,
     "metrics": 2,

@@ -17,10 +17,10 @@ SOURCE = Path(__file__).parents[1] / "src" / "pairgram"
 PUBLIC = "pairgram"
 GROUND = {"_support"}
 DATA = {"queries_and_pairs"} | GROUND
-MAPS = {"kernels"} | GROUND
+MAPS = {"inputs", "kernels"} | GROUND
 PROBLEM = {"feature_maps"} | DATA
 JUDGED = {"problem", "metrics"} | PROBLEM
-RANKERS = {"model_files"} | JUDGED
+RANKERS = {"model_files", "inputs"} | JUDGED
 SOLVERS = {"rankers", "model_selection", "kernels"} | RANKERS
 MACHINES = {"least_squares"} | SOLVERS
 LAYERS = {
@@ -31,6 +31,7 @@ LAYERS = {
     "metrics": DATA,
     "feature_maps": MAPS,
     "problem": PROBLEM,
+    "inputs": GROUND,
     "model_files": {"feature_maps", "kernels"} | DATA,
     "model_selection": JUDGED,
     "rankers": RANKERS,
@@ -41,7 +42,6 @@ LAYERS = {
 }
 # Folders that do not exist yet, with their place.
 LAYERS |= {
-    "inputs": MAPS,
     "tables": {"datasets"} | DATA,
     "auto": {"elm", "svm"} | MACHINES,
     "export": {PUBLIC},
@@ -49,7 +49,7 @@ LAYERS |= {
     "compare": {PUBLIC},
     "plots": {PUBLIC},
 }
-LAYERS["cli"] |= {"inputs", "tables", "auto", "export", "trec", "compare", "plots"}
+LAYERS["cli"] |= {"tables", "auto", "export", "trec", "compare", "plots"}
 # Modules that may import only some modules of a folder, or more than their folder may.
 NARROWER = {"problem": {"feature_maps": {"feature_maps.base"}}}
 WIDER = {"rankers.load": {PUBLIC}}  # which finds the classes of models by their public names

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "feature_maps/node_map.hpp"
+#include "inputs/input_columns.hpp"
 #include "queries_and_pairs/query_rows.hpp"
 #include "support/interrupt.hpp"
 
@@ -132,12 +133,20 @@ struct bound_node_map {
     optional_array<T> square, origin, plain_weights;
     node_map<T> map;
     py::object wide = py::none();
+    py::object columns = py::none(), then = py::none();
+};
+
+// Columns that are made of rows, which keep their arrays alive.
+struct bound_input_columns {
+    optional_array<double> centres, factors;
+    input_columns columns;
 };
 
 void bind_problem(py::module_& m);
 void bind_least_squares(py::module_& m);
 void bind_metrics(py::module_& m);
 void bind_letor(py::module_& m);
+void bind_inputs(py::module_& m);
 void bind_feature_maps(py::module_& m);
 void bind_batch(py::module_& m);
 void bind_pair_operator(py::module_& m);

@@ -95,6 +95,22 @@ bound_node_map<float> in_double(const py::object& wide) {
     return bound;
 }
 
+// A map of rows to columns, and of the columns by another map where there is one.
+template <class T>
+bound_node_map<T> after_columns(const py::object& columns, const py::object& then) {
+    const auto& made = columns.cast<const bound_input_columns&>().columns;
+    const auto* map = then.is_none() ? nullptr : &then.cast<const bound_node_map<T>&>().map;
+    check(!map || map->n_inputs == made.n_columns(), "then must map the columns");
+    const auto n_outputs = map ? map->n_outputs : made.n_columns();
+    bound_node_map<T> bound;
+    bound.map = {made.n_inputs, map ? map->n_nodes : n_outputs, n_outputs, nullptr, nullptr};
+    bound.map.columns = &made;
+    bound.map.then = map;
+    bound.columns = columns;
+    bound.then = then;
+    return bound;
+}
+
 // Calls work(first row, number of rows) for blocks of n rows; with one thread where that takes less
 // time than to start others.
 template <class T, class Work>
@@ -155,6 +171,8 @@ py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
              py::kw_only(), py::arg("scale") = T{1}, py::arg("degree") = 1,
              py::arg("manhattan") = false, py::arg("tanimoto") = false, py::arg("minmax") = false,
              py::arg("origin").noconvert() = py::none(), py::arg("tail").noconvert() = py::none())
+        .def_static("after_columns", &after_columns<T>, py::arg("columns"),
+                    py::arg("then") = py::none())
         .def("map", &map_array<T>, py::arg("rows").noconvert(), py::arg("n_threads"))
         .def("score", &score_mapped_array<T>, py::arg("rows").noconvert(),
              py::arg("coefs").noconvert(), py::arg("n_threads"));

@@ -57,6 +57,7 @@ PYBIND11_MODULE(_core, m) {
     answer_signals();
     pg::bind_metrics(m);
     pg::bind_letor(m);
+    pg::bind_inputs(m);
     pg::bind_feature_maps(m);
     pg::bind_problem(m);
     pg::bind_least_squares(m);

@@ -192,6 +192,20 @@ void map_in_double(const node_map<double>& map, std::ptrdiff_t n, const float* r
     }
 }
 
+// Calls use(columns of rows, first row, number of rows), for the columns that are made of the rows.
+template <class T, class Use>
+void by_columns(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
+                const Use& use) {
+    const auto width = map.columns->n_columns();
+    const auto step = rows_at_once(n, width * static_cast<std::ptrdiff_t>(sizeof(T)));
+    const std::unique_ptr<T[]> made(new T[step * width]);
+    for (std::ptrdiff_t begin = 0; begin < n; begin += step) {
+        const auto size = std::min(step, n - begin);
+        make_columns(*map.columns, size, rows + begin * ldr, ldr, made.get(), width);
+        use(made.get(), begin, size);
+    }
+}
+
 // An exponent of ones, that of NaN and infinity, is carried into the sign.
 PAIRGRAM_CLONES bool all_finite(std::ptrdiff_t n, const double* x) {
     constexpr std::uint64_t exponent = 0x7ff0000000000000, carry = 0x0010000000000000;
@@ -215,6 +229,20 @@ PAIRGRAM_CLONES bool all_finite(std::ptrdiff_t n, const float* x) {
     return seen >> 31 == 0;
 }
 
+template <class T>
+void score_nodes(const node_map<T>& map, std::ptrdiff_t n, const T* rows,
+                 const linear_models& models, double* scores, std::ptrdiff_t ld) {
+    const auto width = map.n_inputs;
+    const auto step = rows_at_once(n, map.n_outputs * static_cast<std::ptrdiff_t>(sizeof(T)));
+    const std::unique_ptr<T[]> mapped(new T[step * map.n_outputs]);
+    for (std::ptrdiff_t begin = 0; begin < n; begin += step) {
+        const auto size = std::min(step, n - begin);
+        map_rows(map, size, rows + begin * width, width, mapped.get(), map.n_outputs);
+        const matrix_rows<T> outputs{size, map.n_outputs, mapped.get(), nullptr};
+        models.score(outputs, 0, size, scores + begin, ld);
+    }
+}
+
 }  // namespace
 
 template <class T>
@@ -222,6 +250,11 @@ void map_rows(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::ptrd
               std::ptrdiff_t ldo) {
     if constexpr (std::is_same_v<T, float>)
         if (map.wide) return map_in_double(*map.wide, n, rows, ldr, out, ldo);
+    if (map.columns && !map.then) return make_columns(*map.columns, n, rows, ldr, out, ldo);
+    if (map.columns)
+        return by_columns(map, n, rows, ldr, [&](const T* made, auto begin, auto size) {
+            map_rows(*map.then, size, made, map.then->n_inputs, out + begin * ldo, ldo);
+        });
     if (!map.has_tail) return map_to_nodes(map, n, rows, ldr, out, ldo);
     const auto step = rows_at_once(n, map.n_nodes * static_cast<std::ptrdiff_t>(sizeof(T)));
     const std::unique_ptr<T[]> nodes(new T[step * map.n_nodes]);
@@ -246,18 +279,16 @@ void score_mapped(const node_map<T>& map, std::ptrdiff_t n, const T* rows,
             }
             return;
         }
-    const auto step = rows_at_once(n, map.n_outputs * static_cast<std::ptrdiff_t>(sizeof(T)));
-    const std::unique_ptr<T[]> mapped(new T[step * map.n_outputs]);
-    for (std::ptrdiff_t begin = 0; begin < n; begin += step) {
-        const auto size = std::min(step, n - begin);
-        map_rows(map, size, rows + begin * width, width, mapped.get(), map.n_outputs);
-        const matrix_rows<T> outputs{size, map.n_outputs, mapped.get(), nullptr};
-        models.score(outputs, 0, size, scores + begin, ld);
-        for (auto i = begin; i < begin + size; ++i)
-            if (!all_finite(width, rows + i * width))
-                for (std::ptrdiff_t m = 0; m < models.size(); ++m)
-                    scores[m * ld + i] = std::numeric_limits<double>::quiet_NaN();
-    }
+    if (map.columns && map.then)
+        by_columns(map, n, rows, width, [&](const T* made, auto begin, auto size) {
+            score_mapped(*map.then, size, made, models, scores + begin, ld);
+        });
+    else
+        score_nodes(map, n, rows, models, scores, ld);
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        if (!all_finite(width, rows + i * width))
+            for (std::ptrdiff_t m = 0; m < models.size(); ++m)
+                scores[m * ld + i] = std::numeric_limits<double>::quiet_NaN();
 }
 
 #define PAIRGRAM_NODE_MAPS(T)                                                                   \

@@ -12,6 +12,7 @@
 #include <cstddef>
 
 #include "feature_maps/activations.hpp"
+#include "inputs/input_columns.hpp"
 #include "linear_algebra/column_panels.hpp"
 #include "linear_algebra/row_scores.hpp"
 #include "support/buffer.hpp"
@@ -43,6 +44,8 @@ struct node_map {
     bool has_tail = false;
     column_panels<T> tail = {};              // (n_nodes, n_outputs)
     const node_map<double>* wide = nullptr;  // for float: does all of it in double instead
+    const input_columns* columns = nullptr;  // made of the rows first, or null; with them, the rest
+    const node_map<T>* then = nullptr;       // is another map of the columns, or null for none
 };
 
 // out (n, n_outputs; stride ldo) from rows (n, n_inputs; stride ldr).

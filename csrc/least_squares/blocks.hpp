@@ -28,11 +28,15 @@ struct feature_rows {
     std::ptrdiff_t n_inputs() const { return map ? map->n_inputs : n_features; }
 
     // Writes the features of n rows, row(i) each, to out (n, n_features; stride ld); without a map,
-    // nothing. gathered is scratch.
+    // nothing. gathered is scratch for rows that do not stand together.
     template <class Row>
     void map_to(std::ptrdiff_t n, const Row& row, T* out, std::ptrdiff_t ld,
                 buffer<T>& gathered) const {
         if (!map) return;
+        const auto first = n > 0 ? row(0) : 0;
+        bool together = true;
+        for (std::ptrdiff_t i = 0; i < n; ++i) together = together && row(i) == first + i;
+        if (together) return map_rows(*map, n, inputs + first * n_inputs(), n_inputs(), out, ld);
         gathered.resize(n * n_inputs());
         for (std::ptrdiff_t i = 0; i < n; ++i)
             std::copy_n(inputs + row(i) * n_inputs(), n_inputs(),

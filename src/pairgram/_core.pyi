@@ -8,6 +8,26 @@ __version__: str
 
 _T = TypeVar("_T", np.float32, np.float64)
 
+class InputColumns:
+    """Columns that are made of rows; csrc/inputs/input_columns.hpp says how."""
+
+    @staticmethod
+    def scaled(centres: NDArray[np.float64], factors: NDArray[np.float64]) -> InputColumns: ...
+    @staticmethod
+    def functions(
+        knots: NDArray[np.float64],
+        values: NDArray[np.float64],
+        ends: NDArray[np.int64],  # (n_inputs,) of the knots of each input
+        keeps_inputs: bool,
+    ) -> InputColumns: ...
+
+def column_moments(
+    X: NDArray[_T], weights: NDArray[np.float64] | None, n_threads: int
+) -> NDArray[np.float64]: ...  # lowest, highest, mean, squares: (4, n_columns)
+def order_statistics(
+    X: NDArray[_T], ranks: NDArray[np.int64], n_threads: int
+) -> NDArray[np.float64]: ...  # (n_columns, n_ranks)
+
 class _NodeMap(Generic[_T]):
     def __init__(
         self,
@@ -24,6 +44,8 @@ class _NodeMap(Generic[_T]):
         origin: NDArray[_T] | None = None,
         tail: NDArray[_T] | None = None,
     ) -> None: ...
+    @staticmethod
+    def after_columns(columns: InputColumns, then: _NodeMap[_T] | None = None) -> _NodeMap[_T]: ...
     def map(self, rows: NDArray[_T], n_threads: int) -> NDArray[_T]: ...
     def score(
         self,

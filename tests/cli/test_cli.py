@@ -50,6 +50,15 @@ GAUSSIAN_OF_ELMRANK = (
 )
 
 
+# What models that mix all features in one number try by default.
+BOTH = [None, "standard"]
+
+
+def chosen_inputs(search):
+    """The part of a report's params that names the inputs."""
+    return {"inputs": search.inputs_.kind if search.inputs_ else None}
+
+
 def run(*arguments, input=None):
     """Run a command that must succeed; return its standard output."""
     result = CliRunner().invoke(app, [str(a) for a in arguments], input=input)
@@ -177,9 +186,11 @@ def test_train_on_pairs_of_all_rows(file, data, tmp_path):
     X, y, qid = data
     options = ("--kernel", "rbf", "--pairs", "kept", "--scope", "global", "--metric", "msd")
     report = json.loads(run("train", file, "-o", tmp_path / "m", *options, "--json"))
-    expected = RankRLSCV(kernel="rbf", scope="global", scoring="msd").fit(X, y, qid=qid)
+    expected = RankRLSCV(kernel="rbf", scope="global", scoring="msd", inputs=BOTH)
+    expected.fit(X, y, qid=qid)
     assert report["score"] == expected.best_score_
-    mprank = MPRank(1 / (2 * expected.alpha_), kernel="rbf").fit(X, y, qid=qid)
+    mprank = MPRank(1 / (2 * expected.alpha_), kernel="rbf", **chosen_inputs(expected))
+    mprank.fit(X, y, qid=qid)
     np.testing.assert_allclose(load_model(tmp_path / "m").predict(X), mprank.predict(X), rtol=1e-9)
 
 
@@ -232,12 +243,14 @@ def test_train_elm(file, data, tmp_path, name, search, pairs):
             search(kernel="polynomial", gamma=0.5, degree=2, coef0=3, scoring="map", **pairs),
         ),
     ):
+        mixes = {"sigmoid", "tanh+gaussian", "rbf", "polynomial"} & set(map(str, options))
+        expected.set_params(inputs=BOTH if mixes else None)
         report = json.loads(run(*arguments, *options))
         expected.fit(X, y, qid=qid)
         assert report["model"] == name and report["score"] == expected.best_score_
         chosen = {"C": expected.C_} | ({"pairs": "kept"} if pairs else {})
         chosen |= {} if expected.gamma_ is None else {"gamma": expected.gamma_}
-        assert report["params"] == chosen
+        assert report["params"] == chosen | (chosen_inputs(expected) if mixes else {})
         scores = load_model(tmp_path / "m").predict(X)
         np.testing.assert_allclose(scores, expected.predict(X), rtol=1e-10, atol=1e-10)
 
@@ -260,7 +273,9 @@ def test_train_with_a_kernel(tmp_path, name, kernel, options, parameters):
         run("train", tmp_path / "train.txt", "-o", tmp_path / "m", "-m", name, *options, "--json")
     )
     pairs = ["kept", "dropped"] if name == "rankrls" else None
-    expected = RankRLSCV([0.1, 1], kernel=kernel, pairs=pairs, **parameters).fit(X, y, qid=qid)
+    expected = RankRLSCV([0.1, 1], kernel=kernel, pairs=pairs, **parameters)
+    expected.set_params(inputs=BOTH if kernel in ("laplacian", "polynomial") else None)
+    expected.fit(X, y, qid=qid)
     assert report["score"] == expected.best_score_
     assert load_model(tmp_path / "m").predict(X).tolist() == expected.predict(X).tolist()
     inspected = json.loads(run("inspect", tmp_path / "m", "--json"))
@@ -293,25 +308,26 @@ def test_train_elmrank(file, valid_file, data, tmp_path):
         ),
     ):
         report = json.loads(run(*arguments, *options))
-        expected.set_params(random_state=0).fit(X, y, qid=qid, validation=validation)
+        expected.set_params(random_state=0, inputs=BOTH).fit(X, y, qid=qid, validation=validation)
         assert report["score"] == expected.best_score_ and report["held_out"] == held_out
         assert report["params"] == {
             "weight_range": [-1, 1],
             "alpha": expected.alpha_,
             "C": expected.C_,
-        }
+        } | chosen_inputs(expected)
         model = load_model(tmp_path / "m")
         assert model.predict(X).tolist() == expected.predict(X).tolist()
         scored = json.loads(run("evaluate", file, "--model", tmp_path / "m", "--json"))
         assert scored["metrics"]["map"] == evaluate(["map"], y, expected.predict(X), qid)["map"]
         assert json.loads(run("inspect", tmp_path / "m", "--json"))["kind"] == "ELMRank"
-    assert "elmrank, 5 folds, 4 settings" in run("cv", file, "--model", "elmrank", *grid)
+    assert "elmrank, 5 folds, 8 settings" in run("cv", file, "--model", "elmrank", *grid)
 
 
 def test_elmrank_chooses_by_msd_as_the_library_does(file, data, tmp_path):
     X, y, qid = data
     grid = ("--alphas", "0.01,1", "--Cs", "2^3:2^9:6", "--nodes", 20)
-    expected = ELMRankCV([0.01, 1], [8, 512], n_nodes=20, random_state=0).fit(X, y, qid=qid)
+    expected = ELMRankCV([0.01, 1], [8, 512], n_nodes=20, random_state=0, inputs=BOTH)
+    expected.fit(X, y, qid=qid)
     for convention in ("default", "letor"):
         options = ("--model", "elmrank", *grid, "--convention", convention)
         report = json.loads(run("cv", file, *options, "--json"))
@@ -359,7 +375,7 @@ def test_train_rank_svm(file, valid_file, data, tmp_path, name, options, feature
     X, y, qid = data
     arguments = ("train", file, "-o", tmp_path / "m", "--model", name, "--json", *options)
     more = ("--Cs", "0.01,1", "--weighting", "queries", "--tol", 1e-6, "--metric", "map")
-    search = RankSVMCV(feature_map=feature_map)
+    search = RankSVMCV(feature_map=feature_map, inputs=BOTH if feature_map else None)
     valid = tuple(pairgram.load_letor(valid_file))
     named = {"Cs": [0.01, 1], "weighting": "queries", "tol": 1e-6, "scoring": "map"}
     for others, held_out in (((), "5 folds"), ((*more, "--valid", valid_file), str(valid_file))):
@@ -367,8 +383,10 @@ def test_train_rank_svm(file, valid_file, data, tmp_path, name, options, feature
         expected = search.set_params(**(named if others else {}))
         expected.fit(X, y, qid=qid, validation=valid if others else None)
         assert report["score"] == expected.best_score_ and report["held_out"] == held_out
-        gamma = {} if feature_map is None else {"gamma": expected.feature_map_.gamma_}
-        assert report["params"] == {"C": expected.C_} | gamma
+        others = {}
+        if feature_map is not None:
+            others = {"gamma": expected.feature_map_.gamma_} | chosen_inputs(expected)
+        assert report["params"] == {"C": expected.C_} | others
         scores = load_model(tmp_path / "m").predict(X)
         np.testing.assert_array_equal(scores, expected.predict(X))
     inspected = json.loads(run("inspect", tmp_path / "m", "--json"))
@@ -399,7 +417,7 @@ def test_cv_of_rank_svms_has_a_row_for_every_gamma_and_C(file):
     options = ("--model", "rank-nystroem", "--gamma", "2^-3:2^-1:2", "--Cs", "0.25,1")
     report = json.loads(run("cv", file, *options, "--json"))
     tried = [(row["gamma"], row["C"]) for row in report["path"]]
-    assert tried == [(0.125, 0.25), (0.125, 1), (0.5, 0.25), (0.5, 1)]
+    assert tried == 2 * [(0.125, 0.25), (0.125, 1), (0.5, 0.25), (0.5, 1)]
     assert report["best"] in report["path"]
     text = run("cv", file, *options)
     assert "rank-nystroem, 5 folds, 4 settings" in text
@@ -412,8 +430,9 @@ def test_no_more_folds_than_queries(n_queries, length, folds, tmp_path):
     dump_letor(tmp_path / "few.txt", X, y, qid)
     grid = ("--model", "elmrank", "--alphas", "0.1,1", "--Cs", "8", "--metric", "kendall")
     expected = ELMRankCV([0.1, 1], [8], cv=folds, scoring="kendall", random_state=0)
+    expected.set_params(inputs=BOTH)
     expected.fit(X, y, qid=qid)
-    assert f"elmrank, {folds} folds, 2" in run("cv", tmp_path / "few.txt", *grid)
+    assert f"elmrank, {folds} folds, 4" in run("cv", tmp_path / "few.txt", *grid)
     report = json.loads(
         run("train", tmp_path / "few.txt", "-o", tmp_path / "few.model", *grid, "--json")
     )
@@ -781,6 +800,7 @@ def test_inspect_a_model(model_file):
             "feature_map": None,
             "form": "auto",
             "gamma": None,
+            "inputs": None,
             "kernel": None,
             "l1_ratio": 0.0,
             "n_features": None,
@@ -1451,7 +1471,45 @@ def test_warnings_of_the_library_are_notes(tmp_path):
     X, y, qid = make_ranking(20, 8, 6, random_state=0)
     dump_letor(tmp_path / "raw.txt", X * [1, 1, 1, 1, 1e5, 1], y, qid=qid)
     said = run_with_note(
-        *("train", tmp_path / "raw.txt", "-o", tmp_path / "m", "--kernel", "rbf", "--alpha", 1)
+        *("train", tmp_path / "raw.txt", "-o", tmp_path / "m", "--kernel", "rbf", "--alpha", 1),
+        *("--inputs", "none"),
     )[1]
     assert said.startswith("warning: columns of X differ so much in spread that the rbf kernel")
     assert "counted from 0. Scale them alike" in said
+
+
+@pytest.mark.parametrize("model", ["rankrls", "ranksvm", "rank-fourier", "elm-pairwise"])
+def test_train_with_inputs(model, data, file, tmp_path):
+    X = data[0]
+    options = ("train", file, "-o", tmp_path / "m", "-m", model, "--Cs", "0.1,1")
+    options = options[:-2] if model == "rankrls" else options
+    report = json.loads(run(*options, "--inputs", "none", "--inputs", "raw+quantile", "--json"))
+    assert report["params"]["inputs"] in (None, "raw+quantile")
+    report = json.loads(run(*options, "--inputs", "raw+quantile", "--json"))
+    assert report["params"]["inputs"] == "raw+quantile"
+    loaded = load_model(tmp_path / "m")
+    assert loaded.inputs_.transform(X).shape == (len(X), 2 * X.shape[1])
+    inspected = json.loads(run("inspect", tmp_path / "m", "--json"))
+    assert inspected["parameters"]["inputs"] == "raw+quantile"
+    if model in ("rankrls", "ranksvm"):
+        largest = inspected["largest_weights"]
+        names = {(row["feature"], row["inputs"]) for row in largest}
+        assert len(names) == len(largest) > 0
+        assert all(0 < number <= X.shape[1] for number, _ in names)
+        assert {kind for _, kind in names} <= {"raw", "quantile"}
+        coef = np.abs(loaded.coef_).argmax()
+        second, column = divmod(int(coef), X.shape[1])
+        place = {"feature": column + 1, "inputs": "quantile" if second else "raw"}
+        assert largest[0] == place | {"weight": loaded.coef_[coef]}
+    assert "raw+quantile" in run("inspect", tmp_path / "m")
+    scores = run("predict", tmp_path / "m", file)
+    assert np.array(scores.split(), float) == pytest.approx(loaded.predict(X))
+
+
+def test_inputs_of_sparse_files(file, data, tmp_path):
+    options = ("train", file, "-o", tmp_path / "m", "--sparse", "--kernel", "rbf", "--alpha", 1)
+    report = json.loads(run(*options, "--json"))
+    assert report["params"]["inputs"] in (None, "maxabs")
+    assert "inputs='standard' would make the zeros" in error(*options, "--inputs", "standard")
+    message = "--inputs must be one of standard, minmax, maxabs, quantile, raw+quantile, none, got"
+    assert message in error(*options, "--inputs", "x")

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from pairgram._support.checks import warn_caller
+from pairgram._support.words import OF_DISTANCES
 
-__all__ = ["warn_of_rows", "without_row_warnings"]
+__all__ = ["sample_of", "warn_of_rows", "without_row_warnings"]
 
 # At most this many rows and values are examined.
 SAMPLE_ROWS, SAMPLE_VALUES = 1024, 1 << 22
@@ -28,8 +29,6 @@ MANY_SMALL = 1 / 3
 # Rows look like packed bits if more than this share of their bytes above 0 are at least 16. Half of
 # all bytes with one set bit are.
 PACKED_FROM, PACKED_SHARE = 16, 0.25
-# These kernels mix all columns in one number.
-OF_DISTANCES = ("rbf", "laplacian", "polynomial", "cauchy")
 # These kernels take a column for each bit or count.
 OF_BITS = ("tanimoto", "minmax")
 
@@ -84,7 +83,8 @@ def _is_linear(activation: Any) -> bool:
     return all(isinstance(kind, str) and kind == "linear" for kind in kinds)
 
 
-def _sample(X: Any) -> Any:
+def sample_of(X: Any) -> Any:
+    """Return up to 1,024 evenly spaced rows, those that are examined."""
     n_rows, n_features = X.shape
     size = min(SAMPLE_ROWS, max(16, SAMPLE_VALUES // n_features))
     return X if n_rows <= size else X[np.linspace(0, n_rows - 1, size).astype(np.int64)]
@@ -92,7 +92,7 @@ def _sample(X: Any) -> Any:
 
 def _spreads(X: Any) -> NDArray[np.float64]:
     """Return the standard deviation of every column of a sample."""
-    rows = _sample(X)
+    rows = sample_of(X)
     with np.errstate(over="ignore", invalid="ignore"):
         if scipy.sparse.issparse(rows):
             return np.asarray(np.sqrt(mean_variance_axis(rows.astype(np.float64), axis=0)[1]))
@@ -122,13 +122,13 @@ def _warn_of_spreads(X: Any, names: Sequence[Any] | None, what: str) -> None:
         f"columns of X differ so much in spread that {what} will hardly see {len(ignored)} of "
         f"{np.count_nonzero(varying)}: the standard deviation is largest in {described(large)} and "
         f"smallest in {described(ignored)}{', counted from 0' * (names is None)}. Scale them "
-        "alike, as with StandardScaler or MinMaxScaler in a Pipeline",
+        "alike, as with inputs='standard' of a ranker or StandardScaler in a Pipeline",
         UserWarning,
     )
 
 
 def _warn_of_packed_bits(X: Any, kernel: str) -> None:
-    rows = _sample(X)
+    rows = sample_of(X)
     values = rows.data if scipy.sparse.issparse(rows) else rows[rows != 0]
     if not len(values) or values.max() > 255 or values.min() < 0 or (values % 1 != 0).any():
         return

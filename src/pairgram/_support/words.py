@@ -10,10 +10,12 @@ from typing import Any, Literal
 
 __all__ = [
     "KERNEL_PARAMETERS",
+    "OF_DISTANCES",
     "ActivationName",
     "Convention",
     "Form",
     "FourierKernel",
+    "InputsName",
     "KernelName",
     "Landmarks",
     "Loss",
@@ -35,9 +37,12 @@ KernelName = Literal[
     "rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax", "precomputed"
 ]
 FourierKernel = Literal["rbf", "laplacian", "cauchy"]
+InputsName = Literal["standard", "minmax", "maxabs", "quantile", "raw+quantile"]
 Landmarks = Literal["uniform", "kmeans", "rpcholesky"]
 Convention = Literal["default", "letor", "trec", "lightgbm", "sklearn"]
 
+# These kernels mix all columns in one number.
+OF_DISTANCES = ("rbf", "laplacian", "polynomial", "cauchy")
 # The kernels of rows x and z, and the parameters that each uses.
 KERNEL_PARAMETERS: dict[str, tuple[str, ...]] = {
     "rbf": ("gamma",),  # exp(−gamma ‖x − z‖²)

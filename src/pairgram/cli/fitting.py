@@ -84,6 +84,7 @@ def train(
             raise ValueError(f"--alpha must be finite and >= 0, got {alpha:g}")
         settings = replace(settings, alphas=[alpha])
     entry = get_model(model, settings)
+    settings = entry.with_inputs(settings, sparse)
     scoring = opt.choice_metric(metric, convention, entry.metric)
     entry.search(settings, scoring)  # refuses what it cannot take, before reading
     data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=settings.n_threads)
@@ -167,6 +168,7 @@ def cv(
     from pairgram.queries_and_pairs.queries import one_query_meant
 
     entry = get_model(model, settings)
+    settings = entry.with_inputs(settings, sparse)
     search = entry.search(settings, opt.choice_metric(metric, convention, entry.metric))
     data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=settings.n_threads)
     opt.warn_of_no_ids(file, data)

@@ -86,7 +86,7 @@ def _sorted_weights(model: Any, weights: Any) -> dict[str, Any]:
     """Return the columns of the table of weights; features count from 1."""
     import numpy as np
 
-    names = getattr(model, "feature_names_in_", None)
+    names, inputs = getattr(model, "feature_names_in_", None), model.inputs_
     if model._column_sums is not None:
         table = model.weights()
         columns = table.pop("column")
@@ -94,8 +94,12 @@ def _sorted_weights(model: Any, weights: Any) -> dict[str, Any]:
     else:
         columns = np.argsort(-np.abs(weights), kind="stable")
         table = {"weight": weights[columns]}
-    named = {} if names is None else {"name": names[columns].astype(str)}
-    return {"feature": columns + 1, **named, **table}
+    second, features = np.divmod(columns, model.n_features_in_)
+    named = {} if names is None else {"name": names[features].astype(str)}
+    if inputs is not None:
+        plain = "raw" if inputs.kind == "raw+quantile" else inputs.kind
+        named["inputs"] = np.where(second == 1, "quantile", plain)
+    return {"feature": features + 1, **named, **table}
 
 
 def _map_parameters(feature_map: Any) -> dict[str, Any]:
@@ -128,7 +132,7 @@ def _of_use(parameters: dict[str, Any]) -> dict[str, Any]:
     kernel = shown.get("kernel")
     hidden = {name for name in ("positive", "l1_ratio") if not shown.get(name)}
     hidden |= {name for name in ("gamma", "degree", "coef0") if not heeds(kernel, name)}
-    hidden |= {name for name in ("kernel", "feature_map") if shown.get(name) is None}
+    hidden |= {name for name in ("kernel", "feature_map", "inputs") if shown.get(name) is None}
     if kernel is not None and "n_nodes" in shown:
         hidden |= {"n_nodes", "activation", "weight_range", "bias_range", "random_state"}
     return {name: value for name, value in shown.items() if name not in hidden}

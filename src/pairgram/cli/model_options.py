@@ -79,6 +79,19 @@ Targets = Annotated[
         show_default=False,
     ),
 ]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--inputs",
+        metavar="NAME",
+        help="What becomes of the features before nodes, a kernel or the model see them: "
+        f"{', '.join(known.INPUTS)}. It is kept in the model file. Repeat it to try several. "
+        "[default: none, and for letor nothing else; but nodes that are not linear, Fourier "
+        "features, and the kernels rbf, laplacian and polynomial try standard too (with --sparse "
+        "maxabs), since they fail if features differ much in size]",
+        show_default=False,
+    ),
+]
 Scale = Annotated[bool, typer.Option("--scale/--no-scale", help="Scale features before the ridge.")]
 Weighting = Annotated[
     str,
@@ -186,6 +199,7 @@ def _settings(
     pairs: PairNames = None,
     target: Targets = None,
     scale: Scale = False,
+    inputs: Inputs = None,
     weighting: Weighting = "pairs",
     scope: ScopeName = None,
     nodes: Nodes = None,
@@ -209,6 +223,7 @@ def _settings(
         pairs=pairs or (),
         targets=target or ("label",),
         scale=scale,
+        inputs=inputs or (),
         weighting=weighting,
         scope=scope,
         n_nodes=nodes,

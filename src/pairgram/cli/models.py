@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from pairgram._support.words import OF_DISTANCES
 from pairgram.cli.settings import KERNELS, OPTIONS, Settings, given, heeds, parse_grid
 from pairgram.kernels import settings
 
@@ -51,6 +52,25 @@ class Model:
     kernels: tuple[str, ...] = ()
     metric: str | None = None
 
+    def with_inputs(self, settings: Settings, sparse: bool) -> Settings:
+        """Return the settings with the default inputs of the model, if none are given.
+
+        Models that mix all features in one number may need them scaled, so they try that too.
+        `sparse` tells whether zeros must stay zeros.
+        """
+        kernel = settings.kernel or (self.kernels[0] if "n_components" in self.takes else None)
+        activation = settings.activation or (("linear",) if self.kernels else ("sigmoid",))
+        has_nodes = kernel is None and "activation" in self.takes
+        mixes = set(activation) != {"linear"} if has_nodes else kernel in OF_DISTANCES
+        if settings.inputs or not mixes:
+            return settings
+        return replace(settings, inputs=("none", "maxabs" if sparse else "standard"))
+
+
+def _inputs(settings: Settings) -> list[Any] | None:
+    """Return the inputs to choose from, or None if there are none."""
+    return [None if name == "none" else name for name in settings.inputs] or None
+
 
 def _rankrls(settings: Settings, scoring: Metric | None) -> Any:
     from pairgram.least_squares.rank_rls import RankRLSCV
@@ -62,6 +82,7 @@ def _rankrls(settings: Settings, scoring: Metric | None) -> Any:
         scope=settings.scope or "query",  # type: ignore[arg-type]
         target=list(settings.targets),  # type: ignore[arg-type]
         scale=settings.scale,
+        inputs=_inputs(settings),
         weighting=settings.weighting,  # type: ignore[arg-type]
         scoring=scoring,
         n_threads=settings.n_threads,
@@ -76,7 +97,9 @@ def _rls(settings: Settings, scoring: Metric | None) -> Any:
 def _elm_pointwise(settings: Settings, scoring: Metric | None) -> Any:
     from pairgram.elm.elm import PointwiseELMCV
 
-    return PointwiseELMCV(settings.Cs or None, scoring=scoring, **_of_elm(settings))
+    return PointwiseELMCV(
+        settings.Cs or None, scoring=scoring, inputs=_inputs(settings), **_of_elm(settings)
+    )
 
 
 def _elm_pairwise(settings: Settings, scoring: Metric | None) -> Any:
@@ -85,7 +108,13 @@ def _elm_pairwise(settings: Settings, scoring: Metric | None) -> Any:
     if "none" in settings.pairs:
         raise ValueError("--model elm-pairwise takes no --pairs none; --model elm-pointwise does")
     pairs = list(settings.pairs) or ["kept"]
-    return PairwiseELMCV(settings.Cs or None, pairs=pairs, scoring=scoring, **_of_elm(settings))
+    return PairwiseELMCV(
+        settings.Cs or None,
+        pairs=pairs,
+        scoring=scoring,
+        inputs=_inputs(settings),
+        **_of_elm(settings),
+    )
 
 
 def _elmrank(settings: Settings, scoring: Metric | None) -> Any:
@@ -99,6 +128,7 @@ def _elmrank(settings: Settings, scoring: Metric | None) -> Any:
         "scoring": scoring,
         "scope": settings.scope,
         "n_estimators": settings.n_estimators,
+        "inputs": _inputs(settings),
     }
     return ELMRankCV(
         settings.alphas or None,
@@ -118,6 +148,7 @@ def _ranksvm(
     return RankSVMCV(
         settings.Cs or None,
         feature_map=list(feature_map),
+        inputs=_inputs(settings),
         weighting=settings.weighting,  # type: ignore[arg-type]
         scoring=scoring,
         n_threads=settings.n_threads,
@@ -181,11 +212,11 @@ def _of_nodes(settings: Settings) -> dict[str, Any]:
 
 _NODES = frozenset({"Cs", "n_nodes", "activation", "weight_range", "bias_range", "random_state"})
 _KERNEL = frozenset({"kernel", "gammas", "degree", "coef0"})
-_ELM = _NODES | _KERNEL
-_SVM = frozenset({"Cs", "weighting", "tol"})
+_ELM = _NODES | _KERNEL | {"inputs"}
+_SVM = frozenset({"Cs", "weighting", "tol", "inputs"})
 _KERNEL_SVM = _SVM | {"kernel", "gammas", "n_components", "random_state"}
 _COMPONENTS = 500
-_RLS = frozenset({"alphas", "targets", "scale", "weighting"}) | _KERNEL
+_RLS = frozenset({"alphas", "targets", "scale", "weighting", "inputs"}) | _KERNEL
 _KERNELS = tuple(settings.KERNELS)
 _RLS_GRID = {"alphas": parse_grid("2^-15:2^24", "alphas")}  # Pahikkala et al. 2007, §5
 _ELM_GRID = {"Cs": parse_grid("2^-30:2^20:2", "Cs")}  # Zong and Huang 2013, §5.2
@@ -214,7 +245,7 @@ MODELS: Mapping[str, Model] = {
     ),
     "elmrank": Model(
         "two regularisers on 100 sigmoid nodes, pairs of all rows or --scope query",
-        *(_elmrank, _NODES | {"alphas", "pairs", "scope", "n_estimators"}),
+        *(_elmrank, _NODES | {"alphas", "pairs", "scope", "n_estimators", "inputs"}),
         metric="msd",
     ),
     "ranksvm": Model(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from pairgram._support.words import (
     KERNEL_PARAMETERS,
     ActivationName,
+    InputsName,
     Landmarks,
     PairsName,
     Scope,
@@ -30,6 +31,7 @@ __all__ = [
 
 PAIRS = (*words(PairsName), "none")
 TARGETS, WEIGHTINGS, SCOPES = words(Target), words(Weighting), words(Scope)
+INPUTS = (*words(InputsName), "none")
 ACTIVATIONS, LANDMARKS = words(ActivationName), words(Landmarks)
 # The kernels, and the parameters that each uses.
 KERNELS = {**KERNEL_PARAMETERS, "cauchy": ("gamma",)}
@@ -40,6 +42,7 @@ OPTIONS = {
     "pairs": "--pairs",
     "targets": "--target",
     "scale": "--scale",
+    "inputs": "--inputs",
     "weighting": "--weighting",
     "scope": "--scope",
     "n_nodes": "--nodes",
@@ -72,6 +75,7 @@ class Settings:
     pairs: Sequence[str] = ()
     targets: Sequence[str] = ("label",)
     scale: bool = False
+    inputs: Sequence[str] = ()
     weighting: str = "pairs"
     scope: str | None = None
     n_nodes: int | None = None
@@ -93,6 +97,7 @@ class Settings:
         for name, values, known in (
             ("pairs", self.pairs, PAIRS),
             ("targets", self.targets, TARGETS),
+            ("inputs", self.inputs, INPUTS),
             ("weighting", (self.weighting,), WEIGHTINGS),
             ("scope", (self.scope,), SCOPES),
             ("activation", self.activation, ACTIVATIONS),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import check_C
 from pairgram._support.types import Vector
-from pairgram._support.words import Form
+from pairgram._support.words import Form, InputsName
 from pairgram.feature_maps.activations import Activations
 from pairgram.feature_maps.random_nodes import RandomNodes
 from pairgram.kernels.settings import Kernel
@@ -106,6 +107,8 @@ callable or None, default=None
     prior : array-like of shape (n_coefficients,), FrozenEstimator or None, default=None
         What the fit starts from; see `RankRLS`. Weights belong to the nodes, so they need an int as
         `random_state`.
+    inputs : str or None, default=None
+        As in `RankRLS`; they act before the nodes or the kernel.
     n_threads : int or None, default=None
         As in `RankRLS`.
 
@@ -114,8 +117,11 @@ callable or None, default=None
     coef_ : ndarray of shape (n_coefficients,), float64
         The output weights β of the nodes, the weights of the inputs (``kernel="linear"``), or the
         dual coefficients of the support rows.
+    inputs_ : object or None
+        As in `RankRLS`.
     feature_map_ : RandomNodes, KernelMap or None
-        The map whose outputs `coef_` multiplies: scores are ``feature_map_.transform(X) @ coef_``.
+        The map whose outputs `coef_` multiplies: scores are ``feature_map_.transform(X) @ coef_``,
+        with ``inputs_.transform(X)`` in place of X if there are `inputs`.
     form_ : {"primal", "dual"}
         The form that was solved.
     n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
@@ -167,6 +173,7 @@ callable or None, default=None
         form: Form = "auto",
         random_state: Any = None,
         prior: Any = None,
+        inputs: InputsName | None = None,
         n_threads: int | None = None,
     ) -> None:
         self.C = C
@@ -181,6 +188,7 @@ callable or None, default=None
         self.form = form
         self.random_state = random_state
         self.prior = prior
+        self.inputs = inputs
         self.n_threads = n_threads
 
 
@@ -195,12 +203,13 @@ class PairwiseELM(_Machine):
         Weights of pairs: tied pairs are kept (as in the paper) or dropped, or pairs are weighted;
         see `RankRLS`.
     n_nodes, activation, weight_range, bias_range, kernel, gamma, degree, coef0, form, \
-random_state, prior, n_threads :
+random_state, prior, inputs, n_threads :
         As in `PointwiseELM`.
 
     Attributes
     ----------
-    coef_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
+    coef_, inputs_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_, prior_, \
+uses_offset_ :
         As in `PointwiseELM`.
 
     See Also
@@ -245,6 +254,7 @@ random_state, prior, n_threads :
         form: Form = "auto",
         random_state: Any = None,
         prior: Any = None,
+        inputs: InputsName | None = None,
         n_threads: int | None = None,
     ) -> None:
         self.C = C
@@ -260,6 +270,7 @@ random_state, prior, n_threads :
         self.form = form
         self.random_state = random_state
         self.prior = prior
+        self.inputs = inputs
         self.n_threads = n_threads
 
 
@@ -318,6 +329,7 @@ class PointwiseELMCV(_Search):
         query, and the scores are exact.
     gamma : float > 0 or None, or a list of such to choose from, default=None
         Parameter of the kernel. None stands for ``1 / n_features``.
+    inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
     n_nodes, activation, weight_range, bias_range, kernel, degree, coef0, form, random_state, \
 prior, n_threads :
         As in `PointwiseELM`.
@@ -343,12 +355,14 @@ prior, n_threads :
         Coefficients along `Cs_`.
     cv_results_ : dict
         A row for every combination, in the columns that `RankRLSCV` names, with ``param_C`` in
-        place of alpha, and with ``param_gamma`` if the kernel has a gamma.
+        place of alpha, and with ``param_gamma`` if the kernel has a gamma and
+        ``param_inputs`` if `inputs` is not None.
     scoring_ : Metric
         The metric that judged the held-out scores.
     held_out_, per_query_ :
         As in `RankRLSCV`.
-    coef_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
+    coef_, inputs_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_, prior_, \
+uses_offset_ :
         As in `PointwiseELM`.
 
     Notes
@@ -389,6 +403,7 @@ prior, n_threads :
         random_state: Any = None,
         store_held_out: bool = False,
         prior: Any = None,
+        inputs: InputsName | Sequence[InputsName | None] | None = None,
         n_threads: int | None = None,
     ) -> None:
         self.Cs = Cs
@@ -406,6 +421,7 @@ prior, n_threads :
         self.random_state = random_state
         self.store_held_out = store_held_out
         self.prior = prior
+        self.inputs = inputs
         self.n_threads = n_threads
 
 
@@ -417,7 +433,7 @@ class PairwiseELMCV(_Search):
     Cs, cv, scoring, store_held_out :
         As in `PointwiseELMCV`.
     pairs : a value as in `PairwiseELM`, or a list of values to choose from, default="kept"
-    gamma : as in `PointwiseELMCV`
+    gamma, inputs : as in `PointwiseELMCV`
     n_nodes, activation, weight_range, bias_range, kernel, degree, coef0, form, random_state, \
 prior, n_threads :
         As in `PointwiseELM`.
@@ -427,8 +443,8 @@ prior, n_threads :
     pairs_ : str or callable
         The chosen pairs. `cv_results_` has the additional column ``param_pairs``.
     C_, gamma_, best_score_, best_index_, Cs_, scores_, coef_path_, cv_results_, scoring_, coef_, \
-held_out_, per_query_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_, prior_, \
-uses_offset_ :
+held_out_, per_query_, inputs_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_, \
+prior_, uses_offset_ :
         As in `PointwiseELMCV`.
 
     Notes
@@ -467,6 +483,7 @@ uses_offset_ :
         random_state: Any = None,
         store_held_out: bool = False,
         prior: Any = None,
+        inputs: InputsName | Sequence[InputsName | None] | None = None,
         n_threads: int | None = None,
     ) -> None:
         self.Cs = Cs
@@ -485,4 +502,5 @@ uses_offset_ :
         self.random_state = random_state
         self.store_held_out = store_held_out
         self.prior = prior
+        self.inputs = inputs
         self.n_threads = n_threads

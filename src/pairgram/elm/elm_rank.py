@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
@@ -13,17 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import check_alpha, check_positive, check_size, require_finite
-from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.types import Vector
-from pairgram._support.words import Scope
+from pairgram._support.words import InputsName, Scope
 from pairgram.feature_maps.activations import NEED_POSITIVE, Activation
 from pairgram.feature_maps.base import generator
+from pairgram.feature_maps.input_map import after_inputs, parts_of, whole_map
 from pairgram.feature_maps.random_nodes import RandomNodes, check_range, join_nodes
 from pairgram.least_squares.formulation import Coordinates
 from pairgram.least_squares.scheduler import Fitted, Grid, HoldOut, Steps, Whole, run
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
-from pairgram.model_selection.results import column_of, search_results
+from pairgram.model_selection.results import as_list, column_of, search_results
 from pairgram.model_selection.splits import default_cv
 from pairgram.problem.data import RankingData, RowInfo
 from pairgram.queries_and_pairs.pair_weights import Pairs, PairSettings
@@ -92,7 +92,8 @@ class _ELMRank(LinearRanker):
         self._check_parameters()
         data = self._check(X, y, info)
         require_finite(data.X, "X")
-        warn_of_rows(self, data.X, getattr(self, "feature_names_in_", None))
+        if len(self._kinds()) == 1:  # others try what helps
+            self._warn_of_rows(self, data, parts_of(data.feature_map)[0])
         steps = self._steps(data, data.y[:, None], info.has_queries, **options)
         (fitted,) = run(steps, data, self.n_threads)
         self.__dict__.update(fitted)
@@ -206,7 +207,7 @@ class _ELMRank(LinearRanker):
         """Fit one model, with its own alpha and C, to every target; average it over the draws."""
         answers = yield [
             Whole(
-                Coordinates(replace(data, feature_map=draw), small=True),
+                Coordinates(_with_nodes(data, draw), small=True),
                 self._settings(),
                 labels,
                 lambda target, ridge, weight: grids[target].coef(ridge, weight)[0],
@@ -217,6 +218,7 @@ class _ELMRank(LinearRanker):
         return [
             {
                 "coef_": np.concatenate(coefs) / len(nodes),
+                "inputs_": parts_of(whole_map(data))[0],
                 "feature_map_": feature_map,
                 "uses_qid_": uses_qid,
             }
@@ -251,6 +253,8 @@ class ELMRank(_ELMRank):
         Number of independent draws of the nodes, whose scores are averaged. The paper has 50.
     random_state : int, RandomState, Generator or None, default=None
         Source of the seeds. Every draw has its own seed.
+    inputs : str or None, default=None
+        As in `RankRLS`; they act before the nodes.
     n_threads : int or None, default=None
         Number of threads. None takes the CPUs that the process may use, but at most
         ``OMP_NUM_THREADS``.
@@ -260,6 +264,8 @@ class ELMRank(_ELMRank):
     coef_ : ndarray of shape (n_estimators * n_nodes,), float64
         Output weights of the nodes, divided by `n_estimators`, so that
         ``feature_map_.transform(X) @ coef_`` is the mean score of all draws.
+    inputs_ : object or None
+        As in `RankRLS`.
     feature_map_ : RandomNodes
         The nodes of all draws.
     n_features_in_, feature_names_in_, uses_qid_ :
@@ -304,6 +310,7 @@ class ELMRank(_ELMRank):
         bias_range: Range | None = None,
         n_estimators: int = 1,
         random_state: Any = None,
+        inputs: InputsName | None = None,
         n_threads: int | None = None,
     ) -> None:
         self.alpha = alpha
@@ -316,6 +323,7 @@ class ELMRank(_ELMRank):
         self.bias_range = bias_range
         self.n_estimators = n_estimators
         self.random_state = random_state
+        self.inputs = inputs
         self.n_threads = n_threads
 
     def _check_parameters(self) -> None:
@@ -332,7 +340,7 @@ class ELMRank(_ELMRank):
         small: bool = False,
         draw: DrawNodes | None = None,
     ) -> Steps:
-        (nodes,) = (draw or self._draw_nodes)(data.X.shape[1], self._ranges())
+        (nodes,) = (draw or self._draw_nodes)(data.n_features, self._ranges())
         grids = [_grid([self.alpha], [self.C])] * labels.shape[1]
         return (yield from self._models(data, labels, nodes, grids, uses_qid))
 
@@ -361,6 +369,7 @@ class ELMRankCV(_ELMRank):
     weight_range : (float, float) or list of such, default=(-1, 1)
         Range of the nodes' weights, or a list of ranges to choose from. All ranges have the same
         seeds.
+    inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
     pairs, scope, n_nodes, activation, bias_range, n_estimators, random_state, n_threads :
         As in `ELMRank`.
     store_held_out : bool, default=False
@@ -385,9 +394,10 @@ class ELMRankCV(_ELMRank):
         Mean held-out scores with the chosen range.
     cv_results_ : dict
         A row for every combination, in the columns that `RankRLSCV` names, with
-        ``param_weight_range``, ``param_alpha`` and ``param_C``.
-    coef_, feature_map_, scoring_, held_out_, per_query_, n_features_in_, feature_names_in_, \
-uses_qid_ :
+        ``param_weight_range``, ``param_alpha``, ``param_C``, and ``param_inputs`` if `inputs` is
+        not None.
+    coef_, inputs_, feature_map_, scoring_, held_out_, per_query_, n_features_in_, \
+feature_names_in_, uses_qid_ :
         As in `ELMRank` and `RankRLSCV`.
 
     Notes
@@ -395,7 +405,8 @@ uses_qid_ :
     The whole grid comes from one eigendecomposition per fold, draw and range. If there are many
     rows, the statistics of a fold's test rows are subtracted from those of all rows. This needs
     kept pairs, or folds of whole queries, because it is exact only for these. If several settings
-    are equally good, the first range wins, then the largest alpha, then the smallest C.
+    are equally good, the first inputs win, then the first range, the largest alpha and the
+    smallest C.
 
     One setting is chosen for all draws, by their mean score. The trials of the paper choose a
     setting for every draw. To do the same, average the scores of several models with one draw
@@ -433,6 +444,7 @@ uses_qid_ :
         n_estimators: int = 1,
         random_state: Any = None,
         store_held_out: bool = False,
+        inputs: InputsName | Sequence[InputsName | None] | None = None,
         n_threads: int | None = None,
     ) -> None:
         self.alphas = alphas
@@ -448,6 +460,7 @@ uses_qid_ :
         self.n_estimators = n_estimators
         self.random_state = random_state
         self.store_held_out = store_held_out
+        self.inputs = inputs
         self.n_threads = n_threads
 
     def fit(
@@ -485,6 +498,20 @@ uses_qid_ :
         info = RowInfo(qid, group, sample_weight, query_weight, offset)
         return self._fit(X, y, info, validation=validation)
 
+    def _mappings(self, data: RankingData) -> Iterator[RankingData]:
+        """Yield the data with every kind of inputs. A single kind is there already."""
+        kinds = self._kinds()
+        for kind in kinds:
+            one = len(kinds) == 1
+            yield data if one else self._with_map(data, None, self._fit_inputs(data, kind))
+
+    def _kinds(self) -> list[str | None]:
+        return as_list(self.inputs, "inputs")
+
+    @property
+    def _is_batched(self) -> bool:
+        return len(self._kinds()) == 1 and super()._is_batched
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._grid_axes()
@@ -514,13 +541,17 @@ uses_qid_ :
         ranges, (alphas, Cs) = self._ranges(), (np.sort(axis) for axis in self._grid_axes())
         alphas = alphas[::-1]  # ties go to the largest alpha and the smallest C
         grid = _grid(alphas, Cs)
-        nodes = (draw or self._draw_nodes)(data.X.shape[1], ranges)
+        mapped = [
+            (own, nodes)
+            for own in self._mappings(data)
+            for nodes in (draw or self._draw_nodes)(own.n_features, ranges)
+        ]
         judged: list[list[Judged]] = [[] for _ in judges]
-        for r in range(len(ranges)):
-            held = yield from self._held_out(data, labels, nodes[r], judges[0], grid)
+        for own, nodes in mapped:
+            held = yield from self._held_out(own, labels, nodes, judges[0], grid)
             for target, judge in enumerate(judges):
                 judged[target].append(judge.judge(judge.shared(held[target])))
-        shape = (len(ranges), len(alphas), len(Cs))
+        shape = (len(mapped), len(alphas), len(Cs))
         found = [join_judged(parts) for parts in judged]
         choices = [
             choose(one.means, judge.metric) for one, judge in zip(found, judges, strict=True)
@@ -530,8 +561,9 @@ uses_qid_ :
         for r in sorted({r for r, _, _ in chosen}):
             targets = [t for t, choice in enumerate(chosen) if choice[0] == r]
             grids = [_grid([alphas[chosen[t][1]]], [Cs[chosen[t][2]]]) for t in targets]
+            own, nodes = mapped[r]
             models = yield from self._models(
-                data, np.ascontiguousarray(labels[:, targets]), nodes[r], grids, uses_qid
+                own, np.ascontiguousarray(labels[:, targets]), nodes, grids, uses_qid
             )
             for t, model in zip(targets, models, strict=True):
                 results = self._results(found[t], choices[t], shape)
@@ -543,24 +575,26 @@ uses_qid_ :
         self, judged: Judged, choice: tuple[int, NDArray[np.int64]], shape: tuple[int, ...]
     ) -> dict[str, Any]:
         """Return the attributes that describe the choice, with grids in the caller's order."""
-        ranges, (alphas, Cs) = self._ranges(), self._grid_axes()
+        kinds, ranges, (alphas, Cs) = self._kinds(), self._ranges(), self._grid_axes()
         best, ranks = choice
         of_alpha = np.argsort(np.argsort(-alphas, kind="stable"))
         of_C = np.argsort(np.argsort(Cs, kind="stable"))
-        of_range = np.arange(len(ranges))[:, None, None] * (len(alphas) * len(Cs))
+        of_range = np.arange(shape[0])[:, None, None] * (len(alphas) * len(Cs))
         order = (of_range + of_alpha[:, None] * len(Cs) + of_C).ravel()
         at = int(np.flatnonzero(order == best)[0])
         r, i, j = map(int, np.unravel_index(at, shape))
         columns = {
-            "weight_range": np.repeat(column_of(ranges), len(alphas) * len(Cs)),
-            "alpha": np.tile(np.repeat(alphas, len(Cs)), len(ranges)),
-            "C": np.tile(Cs, len(ranges) * len(alphas)),
+            "weight_range": np.repeat(column_of(ranges * len(kinds)), len(alphas) * len(Cs)),
+            "alpha": np.tile(np.repeat(alphas, len(Cs)), shape[0]),
+            "C": np.tile(Cs, shape[0] * len(alphas)),
         }
+        if self.inputs is not None:
+            columns["inputs"] = np.repeat(column_of(kinds), judged.means.size // len(kinds))
         table = judged.take(order)
         return {
             "alpha_": float(alphas[i]),
             "C_": float(Cs[j]),
-            "weight_range_": ranges[r],
+            "weight_range_": ranges[r % len(ranges)],
             "best_score_": float(judged.means[best]),
             "best_index_": at,
             "alphas_": alphas.copy(),
@@ -591,7 +625,7 @@ uses_qid_ :
         total: Any = 0.0
         for begin in range(0, len(nodes), step):
             part = nodes[begin : begin + step]
-            draws = [Coordinates(replace(data, feature_map=draw), small=True) for draw in part]
+            draws = [Coordinates(_with_nodes(data, draw), small=True) for draw in part]
             if judge.splits is not None:
                 splits = judge.splits
                 answers = yield [HoldOut(draw, settings, labels, splits, grid) for draw in draws]
@@ -603,7 +637,7 @@ uses_qid_ :
             ]
             for draw, coefs in zip(draws, answers, strict=True):
                 assert judge.validation is not None
-                validation = replace(judge.validation, feature_map=draw.data.feature_map)
+                validation = replace(judge.validation, feature_map=whole_map(draw.data))
                 models = np.concatenate(coefs)
                 scores = validation.scores(slice(None), models, self.n_threads)
                 total = total + scores.reshape(n_targets, n_grid, -1)
@@ -630,6 +664,12 @@ uses_qid_ :
             del parameters[name]
         chosen = {"alpha": self.alpha_, "C": self.C_, "weight_range": self.weight_range_}
         return parameters | chosen
+
+
+def _with_nodes(data: RankingData, nodes: RandomNodes) -> RankingData:
+    """Return the data with nodes after their inputs."""
+    inputs, _ = parts_of(data.feature_map)
+    return replace(data, feature_map=after_inputs(inputs, nodes))
 
 
 def _in_range(weights: Vector | None) -> Vector | None:

@@ -70,6 +70,8 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     _n_features_out: int
     # Whether compiled code, which makes CSR rows dense, scores them as fast as Python does.
     scores_sparse = True
+    # Whether `fit_checked` takes only the number of features from the rows.
+    draws_only = False
 
     @property
     def n_outputs(self) -> int:
@@ -200,6 +202,11 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         X = finite_rows(self, X, reset=False)
         self.check_values(X)
         return X
+
+    @property
+    def shows_not_finite(self) -> bool:
+        """Whether NaN or infinity in a row gives a feature that is not finite."""
+        return False
 
     def check_values(self, X: Any) -> None:
         """Raise a ValueError if the map is not defined for a value of finite rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -31,11 +32,16 @@ class LinearNodes:
         The matrix A.
     bias : ndarray of shape (n_nodes,)
         The offsets b.
+    well_conditioned : bool or None
+        Whether A is, as far as its effect on Gram matrices goes; None if that is not known yet.
+    before : feature map or None
+        The map that makes x of a row, if x is not the row itself.
     """
 
     weights: Vector
     bias: Vector
-    well_conditioned: bool | None = None  # None if it is not known yet
+    well_conditioned: bool | None = None
+    before: Any = None
 
     def fold(self, coefs: Vector) -> tuple[Vector, Vector]:
         """Return the (weights of the inputs, offsets) that are equal to models of the nodes.

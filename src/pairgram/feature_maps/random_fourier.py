@@ -84,6 +84,8 @@ class RandomFourier(FeatureMap):
     (100,)
     """
 
+    draws_only = True
+
     def __init__(
         self,
         n_components: int = 500,

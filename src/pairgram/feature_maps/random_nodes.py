@@ -88,6 +88,7 @@ class RandomNodes(FeatureMap):
 
     # Whether the matrix of linear nodes is well-conditioned, as in `LinearNodes`; None if unknown.
     well_conditioned: bool | None = None
+    draws_only = True
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ import scipy.linalg
 from pairgram._support.threads import single_threaded_blas
 from pairgram._support.types import Vector
 from pairgram.feature_maps.base import linear_nodes
+from pairgram.feature_maps.input_map import after_inputs, parts_of
 from pairgram.feature_maps.linear_nodes import MAX_CONDITION, NOISE
 from pairgram.feature_maps.random_nodes import RandomNodes
 
@@ -23,12 +24,12 @@ class ReducedNodes:
 
     Attributes
     ----------
-    nodes : RandomNodes
+    nodes : RandomNodes, or InputMap with these
         The nodes ``Rᵀ [x, 1]`` with ``R Rᵀ = M Mᵀ``, where M are the weights and the bias of the
         many nodes.
     """
 
-    nodes: RandomNodes
+    nodes: Any
     _many: Vector  # M
     _back: Vector  # R's pseudo-inverse
 
@@ -70,7 +71,7 @@ def reduce_nodes(feature_map: Any, *, constant: bool) -> ReducedNodes | None:
     settings = {"n_nodes": n_few, "activation": "linear", "n_threads": feature_map.n_threads}
     few = RandomNodes._restore({"map_weights": root[:-1], "map_bias": root[-1]}, settings)
     few.well_conditioned = good
-    return ReducedNodes(few, many, back)
+    return ReducedNodes(after_inputs(parts_of(feature_map)[0], few), many, back)
 
 
 def _cholesky_factors(many: Vector) -> tuple[Vector, Vector, bool] | None:

@@ -13,6 +13,7 @@ from pairgram._support.blocks import BLOCK_ROWS, blocks
 from pairgram._support.checks import require_finite
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram.feature_maps.base import linear_nodes, node_map_of
+from pairgram.feature_maps.input_map import factors_of
 from pairgram.feature_maps.linear_nodes import LinearNodes
 from pairgram.least_squares.sparse_gram import sparse_gram, worth_densifying
 from pairgram.problem.data import RankingData
@@ -82,16 +83,21 @@ def _sums_of(
         varying[:] = 0
     if (nodes := linear_nodes(data.feature_map)) is not None and nodes.acts_on_sums():
         # The offsets of the nodes cancel in differences within pairs.
-        offsets, inputs = settings.pairs is None, replace(data, feature_map=None)
+        offsets, inputs = settings.pairs is None, replace(data, feature_map=nodes.before)
         of_inputs = None if varying is None else np.zeros(inputs.n_features + 1, dtype=np.int64)
         sums, pair_weight = _sums_of(inputs, settings, n_threads, offsets, of_inputs)
         if varying is not None and of_inputs is not None:  # nodes are sums of the inputs
             has_values = int(np.count_nonzero(inputs.has_pairs(settings)))
             varying[:] = has_values if offsets else of_inputs[-1]
         return _apply(nodes, sums, offsets), pair_weight
+    if settings.pairs is not None and (factors := factors_of(data.feature_map)) is not None:
+        inputs = replace(data, feature_map=None)
+        sums, pair_weight = _sums_of(inputs, settings, n_threads, constant, varying)
+        factors = np.append(factors, np.ones(len(sums) - len(factors)))
+        return sums * factors[:, None] * factors, pair_weight
     threads = resolve_n_threads(n_threads)
     node_map = node_map_of(data.feature_map, data.X.dtype)
-    if node_map is not None:  # a node may hide NaN
+    if node_map is not None and not data.feature_map.shows_not_finite:
         require_finite(data.X, "X")
         data.feature_map.check_values(data.X)
     sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
@@ -115,7 +121,7 @@ def _sums_of(
     if node_map is not None:  # outputs that differ only by rounding do not differ
         rounding = data.feature_map._rounding(data.X[:256])
         with np.errstate(over="ignore"):
-            size = np.append(pair_weight * rounding**2, 0.0)
+            size = np.append(pair_weight * rounding**2, np.zeros(1 + constant))
         clear_noise(sums, size, 1.0)
     diagonal = np.diag(sums)
     if data.X.dtype == np.float32 and _leaves_float32(data, diagonal[: data.n_features]):

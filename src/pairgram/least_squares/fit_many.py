@@ -409,7 +409,7 @@ class _Batch:
         else:
             data = model._check_rows(X, y, info)
         with without_row_warnings():
-            data = model._with_map(data, model._unfitted_map())
+            data = model._mapped(data)
         labels = data.y[:, None] if fit.targets is None else fit.targets
         if len(labels) != len(data.y):
             raise ValueError(f"y must have a label for each of {len(data.y)} rows")

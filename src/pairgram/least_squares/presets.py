@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing
 
 from pairgram._support.arrays import column_names, readable
 from pairgram._support.checks import check_C
-from pairgram._support.words import Form
+from pairgram._support.words import Form, InputsName
 from pairgram.kernels.settings import Kernel
 from pairgram.least_squares.ridge_ranker import RidgeRanker
 from pairgram.problem.data import RankingData, RowInfo
@@ -40,6 +40,7 @@ class _Preset(RidgeRanker):
         coef0: float = 1.0,
         form: Form = "auto",
         prior: Any = None,
+        inputs: InputsName | None = None,
         n_threads: int | None = None,
     ) -> None:
         self.C = C
@@ -49,6 +50,7 @@ class _Preset(RidgeRanker):
         self.coef0 = coef0
         self.form = form
         self.prior = prior
+        self.inputs = inputs
         self.n_threads = n_threads
 
     def _ridge_of(self, C: float) -> float:
@@ -132,12 +134,12 @@ class LSSVR(_Preset):
     ----------
     C : float > 0, default=1.0
         Weight of the errors relative to ``‖w‖²``; papers often call it γ.
-    kernel, gamma, degree, coef0, form, prior, n_threads :
+    kernel, gamma, degree, coef0, form, prior, inputs, n_threads :
         As in `MPRank`.
 
     Attributes
     ----------
-    coef_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_, prior_, \
+    coef_, inputs_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_, prior_, \
 uses_offset_ :
         As in `MPRank`.
     intercept_ : float

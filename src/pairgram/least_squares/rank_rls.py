@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import check_alpha, check_flag
 from pairgram._support.types import Vector
-from pairgram._support.words import Form, Scope, Target, Weighting
+from pairgram._support.words import Form, InputsName, Scope, Target, Weighting
 from pairgram.kernels.settings import Kernel
 from pairgram.least_squares.constrained import NO_PRIOR, Constraints
 from pairgram.least_squares.gram import Pairgram
@@ -97,6 +97,21 @@ class RankRLS(RidgeRanker):
         Weights of the inputs, or of the features that `feature_map` makes; or
         ``sklearn.frozen.FrozenEstimator(model)`` of a fitted model with `predict`, which a kernel
         needs. See the notes.
+    inputs : {"standard", "minmax", "maxabs", "quantile", "raw+quantile"} or None, default=None
+        What becomes of the columns of X before the feature map or the kernel sees them:
+
+        - "standard", "minmax", "maxabs": they are scaled as by scikit-learn's ``StandardScaler``,
+          ``MinMaxScaler`` and ``MaxAbsScaler``;
+        - "quantile": each is replaced by its distribution function. Its knots are at most 100
+          quantiles, those of ``QuantileTransformer(n_quantiles=100, subsample=None)``. Equal
+          quantiles are one knot in the middle of their levels; that of the lowest value is always
+          0, that of the highest 1. The function is linear between knots, and constant outside;
+        - "raw+quantile": the columns as they are, and then their distribution functions.
+
+        They are fitted once, to the rows of X that have a weight other than 0 and without labels,
+        and are held fixed where rows are held out. A weight of 2 is the same as having the row
+        twice. CSR matrices, of which the values are copied, take "maxabs" only. Kernels that are
+        precomputed or callable take none.
     n_threads : int or None, default=None
         Number of threads. None takes the CPUs that the process may use, but at most
         ``OMP_NUM_THREADS``. The number does not change a bit of the result, with one exception. An
@@ -106,8 +121,11 @@ class RankRLS(RidgeRanker):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,), or of (n_support_rows,) with a kernel, float64
-        Weights of the inputs, or of the features that `feature_map_` makes. With a kernel, these
-        are dual coefficients.
+        Weights of the columns of X or those of `inputs_`, or of the features that `feature_map_`
+        makes. With a kernel, these are dual coefficients.
+    inputs_ : object or None
+        The fitted inputs. ``inputs_.transform(X)`` returns the columns that `feature_map_` maps, or
+        that `coef_` belongs to; ``inputs_.kind`` is the word. None if there are none.
     feature_map_ : fitted transformer or None
         With a kernel, this is a `KernelMap` that holds the training rows whose dual coefficients
         are not 0; its ``support_`` gives their row numbers. It holds all rows if all coefficients
@@ -198,6 +216,7 @@ class RankRLS(RidgeRanker):
         l1_ratio: float = 0.0,
         n_features: int | None = None,
         prior: Any = None,
+        inputs: InputsName | None = None,
         n_threads: int | None = None,
     ) -> None:
         self.alpha = alpha
@@ -216,6 +235,7 @@ class RankRLS(RidgeRanker):
         self.l1_ratio = l1_ratio
         self.n_features = n_features
         self.prior = prior
+        self.inputs = inputs
         self.n_threads = n_threads
 
     _constraints = _constraints_of
@@ -338,6 +358,8 @@ class RankRLSCV(RidgeSearch):
     store_held_out : bool, default=False
         Whether to keep `held_out_` and `per_query_` of the chosen settings.
     prior : as in `RankRLS`
+    inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
+        Inputs are fitted to all rows of `fit`, also to those that are held out, but see no labels.
     n_threads : int or None, default=None
         As in `RankRLS`.
 
@@ -345,8 +367,8 @@ class RankRLSCV(RidgeSearch):
     ----------
     coef_ : ndarray of shape (n_features,), or of (n_support_rows,) with a kernel, float64
         Weights of the model with the chosen settings, fitted to all rows.
-    feature_map_ : fitted transformer or None
-        As in `RankRLS`.
+    inputs_, feature_map_ :
+        As in `RankRLS`. ``inputs_.kind`` is the chosen word.
     alpha_, pairs_, target_, scale_, gamma_ :
         The chosen settings. gamma_ is None unless the kernel has a gamma.
     best_score_ : float
@@ -364,7 +386,8 @@ class RankRLSCV(RidgeSearch):
     cv_results_ : dict
         A row for every combination of settings and alpha, in the columns of scikit-learn's
         searches: ``params`` (a list of dicts), ``param_alpha``, ``param_pairs``, ``param_target``,
-        ``param_scale``, ``param_gamma`` (if the kernel has a gamma), ``mean_test_score``,
+        ``param_scale``, ``param_gamma`` (if the kernel has a gamma),
+        ``param_inputs`` (if `inputs` is not None), ``mean_test_score``,
         ``std_test_score``, ``rank_test_score``, and ``split0_test_score``, … if `cv` makes splits.
         The mean is over all held-out queries. The standard deviation is over splits, or over
         queries if there are no splits. It is NaN for "leave-pair-out".
@@ -476,6 +499,7 @@ class RankRLSCV(RidgeSearch):
         n_features: int | None = None,
         store_held_out: bool = False,
         prior: Any = None,
+        inputs: InputsName | Sequence[InputsName | None] | None = None,
         n_threads: int | None = None,
     ) -> None:
         self.alphas = alphas
@@ -497,6 +521,7 @@ class RankRLSCV(RidgeSearch):
         self.n_features = n_features
         self.store_held_out = store_held_out
         self.prior = prior
+        self.inputs = inputs
         self.n_threads = n_threads
 
     _constraints = _constraints_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -14,7 +14,9 @@ from numpy.typing import ArrayLike
 
 from pairgram._support.types import Vector
 from pairgram._support.words import Form
+from pairgram.feature_maps.input_map import parts_of, whole_map
 from pairgram.feature_maps.kernel_map import KernelMap
+from pairgram.inputs.fitted import FittedInputs
 from pairgram.kernels.settings import KERNELS, Kernel, KernelSettings
 from pairgram.least_squares.constrained import NO_MAP, Constraints
 from pairgram.least_squares.dual_gram import require_memory
@@ -60,7 +62,12 @@ class _FeaturesOrKernel(LinearRanker):
         """Whether the model uses a kernel, and so has dual coefficients only."""
         return callable(self.kernel) or self.kernel not in (None, "linear")
 
-    def _with_map(self, data: RankingData, feature_map: Any) -> RankingData:
+    def _applies_first(self, data: RankingData, feature_map: Any) -> bool:
+        return self._has_kernel or super()._applies_first(data, feature_map)
+
+    def _with_map(
+        self, data: RankingData, feature_map: Any, inputs: FittedInputs | None = None
+    ) -> RankingData:
         """Check that a kernel problem fits in memory before its rows are copied; apply the map."""
         if self._has_kernel:
             precomputed = self.kernel == "precomputed"
@@ -73,7 +80,7 @@ class _FeaturesOrKernel(LinearRanker):
                 X.dtype,
                 feature_bytes=0.0 if precomputed else float(size),
             )
-        return super()._with_map(data, feature_map)
+        return super()._with_map(data, feature_map, inputs)
 
     def _gammas(self) -> list[float | None]:
         """Return the candidate gammas. `_unfitted_map` uses the first."""
@@ -105,13 +112,14 @@ class _FeaturesOrKernel(LinearRanker):
             coef0=self.coef0,
         )
 
-    def _kept(self, feature_map: Any, models: dict[str, Vector]) -> dict[str, Any]:
-        """Return the attributes for fitted models and their feature map, by name.
+    def _kept(self, data: RankingData, models: dict[str, Vector]) -> dict[str, Any]:
+        """Return the attributes for fitted models and the maps of their rows, by name.
 
         Weights of a prior are added. The map of a kernel drops rows whose coefficients are 0 in
         every model, such as rows of weight 0 and queries of one row.
         """
-        prior = self._prior_of(feature_map)
+        inputs, feature_map = parts_of(whole_map(data))
+        prior = self._prior_of(whole_map(data))
         if prior is not None and prior.coef is not None:
             models = {name: model + prior.coef for name, model in models.items()}
             measured = {"_column_sums": None}  # they were those of the difference alone
@@ -125,7 +133,7 @@ class _FeaturesOrKernel(LinearRanker):
             if used.any() and not used.all():
                 feature_map = feature_map.of_rows(np.flatnonzero(used))
                 models = {name: model[..., used] for name, model in models.items()}
-        return {"feature_map_": feature_map, **models, **measured}
+        return {"inputs_": inputs, "feature_map_": feature_map, **models, **measured}
 
     def _rows_to_score(self, X: Any) -> Any:
         try:
@@ -256,7 +264,7 @@ class RidgeRanker(_FeaturesOrKernel):
         (solved,) = yield [Solve(coordinates, settings, labels, alpha, scale)]
         shared = {"form_": coordinates.name, "uses_qid_": uses_qid}
         return [
-            {"_column_sums": sums} | self._kept(data.feature_map, {"coef_": coef}) | shared
+            {"_column_sums": sums} | self._kept(data, {"coef_": coef}) | shared
             for coef, sums in solved
         ]
 
@@ -344,27 +352,26 @@ class RidgeSearch(_FeaturesOrKernel):
         held_outs: Sequence[HeldOut] = []
         all_settings = [settings for settings, _ in combinations]
         scaled = any(scale for _, scale in combinations)
-        for gamma in self._gammas():
+        for own in self._mappings(data):
             if held_outs:
-                data = replace(data, feature_map=data.feature_map.with_gamma(gamma))
-                held_outs = [held.of(replace(data, y=held.data.y)) for held in held_outs]
+                held_outs = [held.of(replace(own, y=held.data.y)) for held in held_outs]
             elif self._has_kernel:  # what is wrong is told before the kernel is made
                 held_outs = self._held_outs(
-                    data, labels, all_settings, len(data.y), "dual", uses_qid, validation
+                    own, labels, all_settings, len(own.y), "dual", uses_qid, validation
                 )
-            coordinates = self._coordinates(data, all_settings, scaled, path=True, small=small)
+            coordinates = self._coordinates(own, all_settings, scaled, path=True, small=small)
             coordinates = coordinates.keeping_statistics()
             if not held_outs:
                 width, form = coordinates.data.n_features, coordinates.name
-                width = min(width, len(data.y)) if form == "dual" else width
+                width = min(width, len(own.y)) if form == "dual" else width
                 held_outs = self._held_outs(
-                    data, labels, all_settings, width, form, uses_qid, validation
+                    own, labels, all_settings, width, form, uses_qid, validation
                 )
             here = [held.within(coordinates.of_target(held.data.y).data) for held in held_outs]
             if not small:  # solving a small problem tells what is wrong as quickly
                 self._refuse(coordinates, all_settings, given, here[0])
             for settings, scale in combinations:
-                task = _Task(data.feature_map, coordinates, settings, scale, given)
+                task = _Task(own, coordinates, settings, scale, given)
                 if coordinates.constraints is None:
                     found = yield from _candidates(task, labels, here)
                 else:
@@ -381,7 +388,7 @@ class RidgeSearch(_FeaturesOrKernel):
     def _is_batched(self) -> bool:
         """Whether compiled code can fit small problems side by side with others."""
         combinations, _ = self._grid()
-        one = len(combinations) == 1 and not combinations[0][1]
+        one = len(combinations) == len(self._kinds()) == 1 and not combinations[0][1]
         pairs_out = isinstance(self.cv, str) and self.cv == LEAVE_PAIR_OUT
         return one and not pairs_out and super()._is_batched
 
@@ -431,7 +438,7 @@ class RidgeSearch(_FeaturesOrKernel):
                 )
             targets = [replace(data, y=y) for y in np.ascontiguousarray(labels.T)]
             return [LeavePairOut.make(target, self.scoring, self.n_threads) for target in targets]
-        cv, held = self._held_rows(data.feature_map, uses_qid, self.cv, validation)
+        cv, held = self._held_rows(whole_map(data), uses_qid, self.cv, validation)
         if cv is None and held is None:
             cheap = self._constraints() is None and all(
                 is_cheap(data, settings, n_dimensions, form) for settings in all_settings
@@ -441,6 +448,27 @@ class RidgeSearch(_FeaturesOrKernel):
             data, labels, cv, held, self.scoring, self.n_threads, self.store_held_out
         )
         return [HeldOutRows(judge.data, judge, self.n_threads) for judge in judges]
+
+    @property
+    def _no_columns(self) -> str:
+        return "a list of inputs" if len(self._kinds()) > 1 else super()._no_columns
+
+    def _mappings(self, data: RankingData) -> Iterator[RankingData]:
+        """Yield the data with every candidate of inputs and gamma. A single kind is there already.
+
+        All gammas of one kind share the training rows.
+        """
+        kinds, gammas = self._kinds(), self._gammas()
+        for kind in kinds:
+            own = data
+            if len(kinds) > 1:
+                own = self._with_map(data, self._unfitted_map(), self._fit_inputs(data, kind))
+            yield own
+            for gamma in gammas[1:]:
+                yield replace(own, feature_map=own.feature_map.with_gamma(gamma))
+
+    def _kinds(self) -> list[str | None]:
+        return as_list(self.inputs, "inputs")
 
     def _gammas(self) -> list[float | None]:
         is_array = isinstance(self.gamma, np.ndarray) and self.gamma.ndim == 1
@@ -479,7 +507,10 @@ class RidgeSearch(_FeaturesOrKernel):
             "scale": column_of([c.scale for c in candidates]),
         }
         if self._has_gamma:
-            of_candidates["gamma"] = np.array([c.feature_map.gamma_ for c in candidates])
+            of_candidates["gamma"] = np.array([c.data.feature_map.gamma_ for c in candidates])
+        if self.inputs is not None:
+            fitted = [parts_of(whole_map(c.data))[0] for c in candidates]
+            of_candidates["inputs"] = column_of([inputs and inputs.kind for inputs in fitted])
         columns = {"alpha": np.concatenate([c.alphas for c in candidates])[rows]}
         columns |= {name: np.repeat(values, n_alphas) for name, values in of_candidates.items()}
         path = chosen.coordinates.coefs(chosen.solved)
@@ -494,18 +525,18 @@ class RidgeSearch(_FeaturesOrKernel):
             "best_score_": float(judged.means[best]),
             "best_index_": int(np.argmax(rows == best)),
             "form_": chosen.coordinates.name,
-            "gamma_": chosen.feature_map.gamma_ if self._has_gamma else None,
+            "gamma_": chosen.data.feature_map.gamma_ if self._has_gamma else None,
             "cv_results_": search_results(columns, judged.take(rows), ranks[rows]),
             **chosen.judged.stored,
             "_column_sums": chosen.column_sums(path[at]),
-            **self._kept(chosen.feature_map, {"coef_path_": path[order], "coef_": path[at].copy()}),
+            **self._kept(chosen.data, {"coef_path_": path[order], "coef_": path[at].copy()}),
         }
 
 
 class _Candidate(NamedTuple):
     """A combination of settings, the solutions of its ridge path, and its held-out scores."""
 
-    feature_map: Any
+    data: RankingData
     coordinates: Coordinates
     settings: PairSettings
     scale: bool
@@ -522,7 +553,7 @@ class _Candidate(NamedTuple):
 class _Task(NamedTuple):
     """A combination of settings whose path is to be judged."""
 
-    feature_map: Any
+    data: RankingData
     coordinates: Coordinates
     settings: PairSettings
     scale: bool
@@ -557,7 +588,7 @@ def _candidates(
 
     Decompositions are not kept: in the dual form each takes 8 n² bytes.
     """
-    feature_map, coordinates, settings, scale, given = task
+    data, coordinates, settings, scale, given = task
     whole = Whole(coordinates, settings, labels, lambda _, ridge, __: ridge, scale)
     (ridges,) = yield [whole]
     alphas = ridges[0].default_alphas() if given is None else np.sort(given)[::-1].copy()
@@ -579,6 +610,6 @@ def _candidates(
         for held, ridge, target, one in zip(held_outs, ridges, whole.targets(), scores, strict=True)
     ]
     return [
-        _Candidate(feature_map, coordinates, settings, scale, alphas, ridge.coef(alphas), found)
+        _Candidate(data, coordinates, settings, scale, alphas, ridge.coef(alphas), found)
         for ridge, found in zip(ridges, judged, strict=True)
     ]

@@ -52,7 +52,8 @@ class SmallProblem:
         targets, X = np.ascontiguousarray(settings.targets(labels)), data.X
         if data.offset is not None:
             targets = targets - data.offset[:, None]
-        if settings.pairs is not None and linear_nodes(data.feature_map) is not None:
+        nodes = linear_nodes(data.feature_map)
+        if settings.pairs is not None and nodes is not None and nodes.before is None:
             X = _without_offsets(X, data.queries)
         node_map = node_map_of(data.feature_map, data.X.dtype)
         self.problem = _core.BatchProblem(data.problem(settings), X, targets, map=node_map)

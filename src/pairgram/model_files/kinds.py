@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairgram._support.words import Landmarks, words
+from pairgram._support.words import InputsName, Landmarks, words
 from pairgram.feature_maps.activations import ACTIVATIONS, NEED_POSITIVE, segments
 from pairgram.kernels.settings import KERNELS, MAX_DEGREE
 from pairgram.model_files.schema import (
@@ -114,6 +114,8 @@ OF_KERNEL = {"gamma": optional(POSITIVE), "degree": DEGREE, "coef0": AT_LEAST_0}
 
 # Arrays
 
+# A column of inputs has at most this many knots; compiled code counts them in a byte.
+MOST_KNOTS = 256
 FLOAT64, INT64 = ("float64",), ("int64",)
 FLOATS, INDICES = ("float32", "float64"), ("int32", "int64")
 
@@ -253,6 +255,44 @@ MAPS: Mapping[str, Kind] = {
 }
 
 
+# Inputs, by their kinds. The dimension "inputs" is that of the rows as they are given.
+
+OF_SCALES = {name: Array(FLOAT64, ("inputs",)) for name in ("inputs_centre", "inputs_scale")}
+OF_QUANTILES = {
+    "inputs_knots": Array(FLOAT64, ("n_knots",)),
+    "inputs_values": Array(FLOAT64, ("n_knots",)),
+    "inputs_ends": Array(INT64, ("inputs",)),
+}
+
+
+def _inputs(kind: str, settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+    """Check the inputs, and set the dimension "features" to that of the rows as given."""
+    n_inputs = sizes["inputs"]
+    n_columns = 2 * n_inputs if kind == "raw+quantile" else n_inputs
+    require(
+        sizes["features"] == n_columns,
+        f"inputs of {n_inputs} columns make {n_columns}, but the features are {sizes['features']}",
+    )
+    require(settings.get("kernel") != "precomputed", "a precomputed kernel must have no inputs")
+    sizes["features"] = n_inputs
+    if "inputs_scale" in arrays:
+        scale = arrays["inputs_scale"]
+        require((scale > 0).all() and np.isfinite(1 / scale).all(), "inputs_scale must be > 0")
+        require(kind != "maxabs" or not arrays["inputs_centre"].any(), "inputs_centre must be 0")
+        return
+    counts = np.diff(arrays["inputs_ends"], prepend=0)
+    require(
+        ((counts >= 1) & (counts <= MOST_KNOTS)).all() and counts.sum() == sizes["n_knots"],
+        f"inputs_ends must give every column 1 to {MOST_KNOTS} of the knots",
+    )
+    knots, begins = arrays["inputs_knots"], arrays["inputs_ends"][:-1]
+    within = np.ones(len(knots) - 1, bool)
+    within[begins - 1] = False
+    require((np.diff(knots)[within] > 0).all(), "inputs_knots must ascend within a column")
+    ranges = knots[arrays["inputs_ends"] - 1] - knots[np.concatenate(([0], begins))]
+    require(np.isfinite(ranges).all(), "inputs_knots of a column must have a finite range")
+
+
 # Models. The dimension "outputs" is that of the feature map, or of the features if there is none.
 
 OF_PAIRS = {
@@ -285,6 +325,7 @@ RIDGE_OR_KERNEL = {
     "n_threads": THREADS,
     "fitted": IN_A_FORM,
 }
+INPUTS = optional(choice(*words(InputsName)))
 OF_NODES = {
     "n_nodes": COUNT,
     "activation": ACTIVATION,
@@ -310,7 +351,7 @@ def _model(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
 def _kind(settings: Record) -> Kind:
     of_columns = Array(FLOAT64, ("outputs",))
     arrays = {"coef_": of_columns, "variances?": of_columns, "covariances?": of_columns}
-    return Kind(settings, arrays, _model)
+    return Kind({**settings, "inputs?": INPUTS}, arrays, _model)
 
 
 MODELS: Mapping[str, Kind] = {
@@ -503,11 +544,16 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     if feature_map is not None:
         of_map = _kind_of_map(feature_map)
         wanted |= of_map.arrays
+    inputs = own.get("inputs")
+    if inputs is not None:
+        wanted |= OF_QUANTILES if "quantile" in inputs else OF_SCALES
     sizes = check_arrays(arrays, wanted)
     if of_map is not None:
         of_map.relations(feature_map, arrays, sizes)
     elif "outputs" in sizes:
         sizes.setdefault("features", sizes["outputs"])
+    if inputs is not None:
+        _inputs(inputs, own, arrays, sizes)
     table.relations(own, arrays, sizes)
 
 

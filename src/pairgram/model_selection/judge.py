@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pairgram import _core
 from pairgram._support.checks import check_flag
 from pairgram._support.types import Rows, Vector
+from pairgram.feature_maps.input_map import whole_map
 from pairgram.metrics import Metric, get_metric
 from pairgram.metrics.metric import check_labels
 from pairgram.metrics.scorer import RankingScorer
@@ -173,10 +174,10 @@ class Judge:
         return cls(data, metric, splits, validation, scored, first_equal, n_threads, store)
 
     def of(self, data: RankingData) -> Judge:
-        """Return the same judge with the feature map of `data`, also for the validation set."""
+        """Return the same judge with the map of `data`, also for the validation set."""
         valid = self.validation
         if valid is not None:
-            valid = replace(valid, feature_map=data.feature_map)
+            valid = replace(valid, feature_map=whole_map(data))
         return replace(self, data=data, validation=valid)
 
     def shared(self, scores: Vector) -> Vector:

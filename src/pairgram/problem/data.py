@@ -101,6 +101,8 @@ class RankingData:
     offset : ndarray of shape (n_rows,), float64, or None
         Scores that are there before the fit: the offsets of the caller and the scores of a prior.
         A model is fitted to the targets less the offset. The labels alone decide which pairs count.
+    applied : FittedInputs or None
+        Inputs that X has been through already, if it is not the rows as they were given.
     """
 
     X: Any
@@ -110,6 +112,7 @@ class RankingData:
     query_weights: NDArray[np.float64] | None = None
     feature_map: Any = None
     offset: NDArray[np.float64] | None = None
+    applied: Any = None
 
     @classmethod
     def make(
@@ -259,6 +262,7 @@ class RankingData:
             None if self.query_weights is None else self.query_weights[old],
             self.feature_map,
             None if self.offset is None else self.offset[rows],
+            self.applied,
         )
 
     def of_targets(self, labels: Vector) -> list[RankingData]:

@@ -14,10 +14,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairgram._support.arrays import naming_columns, readable, refuse_lossy
 from pairgram._support.checks import naming_not_finite, require_finite
-from pairgram._support.row_warnings import warn_of_rows, without_row_warnings
+from pairgram._support.row_warnings import sample_of, warn_of_rows, without_row_warnings
 from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.feature_maps.base import is_known, set_threads
+from pairgram.feature_maps.input_map import InputMap, whole_map
 from pairgram.feature_maps.known import describe_map
+from pairgram.inputs.fit import check_inputs, fit_inputs
+from pairgram.inputs.fitted import FittedInputs
 from pairgram.metrics import get_metric
 from pairgram.model_files.kinds import PRIOR
 from pairgram.model_files.read_write import write_file
@@ -41,10 +44,12 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     coef_: NDArray[np.float64]
     feature_map_: Any
+    inputs_: FittedInputs | None = None
     uses_qid_: bool
     uses_offset_: bool = False
     prior_: Any = None
     feature_map: Any
+    inputs: Any = None
     n_threads: int | None
     _column_sums: ColumnSums | None = None  # see `weights`
 
@@ -56,7 +61,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     def _check(self, X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
         data = self._check_rows(X, y, info)
-        return self._with_prior(X, self._with_map(data, self._unfitted_map()))
+        return self._with_prior(X, data if len(self._kinds()) > 1 else self._mapped(data))
 
     @property
     def _no_columns(self) -> str:
@@ -71,7 +76,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     def _with_prior(self, X: Any, data: RankingData) -> RankingData:
         """Add the scores of the prior to the offset of rows; X is as the caller gave it."""
         self.uses_offset_, self.prior_ = data.offset is not None, None
-        prior = self._prior_of(data.feature_map)
+        prior = self._prior_of(whole_map(data))
         if prior is None:
             return data
         self.prior_ = prior.model if prior.coef is None else None
@@ -83,18 +88,76 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         own = type(self).predict is LinearRanker.predict
         return own and self.prior_ is None and not self.uses_offset_
 
-    def _with_map(self, data: RankingData, feature_map: Any) -> RankingData:
-        """Return `data` with a clone of the feature map that is fitted to them."""
+    def _mapped(self, data: RankingData) -> RankingData:
+        """Return `data` with inputs and a feature map that are fitted to them.
+
+        Of a list of inputs to choose from, the first is taken.
+        """
+        return self._with_map(data, self._unfitted_map(), self._fit_inputs(data, self._kinds()[0]))
+
+    def _kinds(self) -> list[str | None]:
+        """Return the kinds of inputs to choose from, as they were given."""
+        return [self.inputs]
+
+    def _fit_inputs(self, data: RankingData, kind: str | None) -> FittedInputs | None:
+        """Return inputs that are fitted to the rows, as often as their weights say; or None.
+
+        Raises
+        ------
+        ValueError
+            If `kind` is unknown, or if the rows are not numbers of columns but kernel values, or
+            are a callable's own.
+        """
+        if check_inputs(kind) is None:
+            return None
+        feature_map = getattr(self, "feature_map", None)
+        for kernel in (getattr(self, "kernel", None), getattr(feature_map, "kernel", None)):
+            if kernel == "precomputed" or callable(kernel):
+                raise ValueError(
+                    f"inputs must be None with kernel={kernel!r}, which takes X as it is: got "
+                    f"{kind!r}"
+                )
+        weights = data.v * data.query_weight_of_rows if data.may_vanish else None
+        return fit_inputs(str(kind), data.X, weights, self.n_threads)
+
+    def _applies_first(self, data: RankingData, feature_map: Any) -> bool:
+        """Whether the inputs are applied to X before the fit, rather than where X is read.
+
+        They are for CSR rows, whose zeros stay zeros, and for maps of other packages.
+        """
+        others = feature_map is not None and not is_known(feature_map)
+        return others or scipy.sparse.issparse(data.X)
+
+    def _with_map(
+        self, data: RankingData, feature_map: Any, inputs: FittedInputs | None = None
+    ) -> RankingData:
+        """Return `data` with a clone of the feature map that is fitted to what `inputs` make."""
+        if inputs is not None and self._applies_first(data, feature_map):
+            data = replace(data, X=inputs.values(data.X, self.n_threads), applied=inputs)
+            inputs = None
         if feature_map is None:
-            return data
+            own = None if inputs is None else InputMap(inputs, None, self.n_threads)
+            return data if own is None else replace(data, feature_map=own)
         feature_map = clone(feature_map)
         set_threads(feature_map, self.n_threads)
-        if is_known(feature_map):
-            warn_of_rows(feature_map, data.X, getattr(self, "feature_names_in_", None))
+        if is_known(feature_map) and len(self._kinds()) == 1:  # others try what helps
+            self._warn_of_rows(feature_map, data, inputs)
         with without_row_warnings():  # the map would repeat them without the column names
-            if is_known(feature_map):
+            if not is_known(feature_map):
+                return replace(data, feature_map=feature_map.fit(data.X, data.y))
+            if inputs is None:
                 return replace(data, feature_map=feature_map.fit_checked(data.X))
-            return replace(data, feature_map=feature_map.fit(data.X, data.y))
+            fitted = feature_map.fit_checked(inputs.for_fit(data.X, feature_map.draws_only))
+            return replace(data, feature_map=InputMap(inputs, fitted, self.n_threads))
+
+    def _warn_of_rows(
+        self, feature_map: Any, data: RankingData, inputs: FittedInputs | None
+    ) -> None:
+        """Warn if the rows, after `inputs`, do not suit a map or kernel of this package."""
+        names = getattr(self, "feature_names_in_", None)
+        known = data.applied or inputs
+        rows = data.X if inputs is None else inputs.values(sample_of(data.X))
+        warn_of_rows(feature_map, rows, names if known is None else known.names(names))
 
     def _check_rows(self, X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
         X = readable(X, "X")
@@ -208,7 +271,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """Return the scores by which rows are ranked, highest first.
 
         The scores are ``X @ coef_``, or ``feature_map_.transform(X) @ coef_`` if there is a feature
-        map. The scores of `prior_` and the offsets are added.
+        map. With `inputs`, ``inputs_.transform(X)`` takes the place of X. The scores of `prior_`
+        and the offsets are added.
 
         Parameters
         ----------
@@ -330,7 +394,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         dict of str to ndarray of shape (n_features,)
             ``pandas.DataFrame(model.weights())`` makes a frame of it. The columns are
 
-            - ``column``: the number of the column of X, from 0;
+            - ``column``: the number of the column of X from 0, or that of `inputs_`;
             - ``name``: its name, or ``x0``, ``x1``, … if X had no names;
             - ``weight``: the score is the sum of weight × value, up to a constant;
             - ``spread``: the standard deviation of the column within queries;
@@ -410,6 +474,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if self._column_sums is not None:
             squares, products, weight = self._column_sums
             arrays |= {"variances": squares / weight, "covariances": products / weight}
+        if self.inputs_ is not None:
+            arrays |= self.inputs_.arrays()
         names = ("uses_qid_", "n_features_in_", "form_", "intercept_")
         settings = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if hasattr(self, "feature_names_in_"):
@@ -418,6 +484,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             settings["uses_offset_"] = True
         parameters = self._parameters_to_save()
         parameters |= {"feature_map": map_settings, "fitted": settings}
+        parameters["inputs"] = None if self.inputs_ is None else self.inputs_.kind
         parameters.pop("prior", None)
         if self.prior_ is not None:
             if not isinstance(self.prior_, LinearRanker):

@@ -48,7 +48,7 @@ class ColumnSums(NamedTuple):
 
 
 def input_weights(model: Any) -> Vector | None:
-    """Return the weights of the inputs, (n_features_in,), or None if there are none.
+    """Return the weights of the columns of X, or of those of `inputs_`; None if there are none.
 
     Linear nodes have such weights, other feature maps and kernels do not.
     """
@@ -92,12 +92,9 @@ def weights_of(model: Any, X: Any, qid: ArrayLike | None) -> dict[str, NDArray[A
             "know how much its columns vary within queries, because the fit did not compute "
             "their Gram matrix over pairs, or an older version wrote its file"
         )
-    names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(len(weights))])
     table = {
         "column": np.arange(len(weights)),
-        "name": np.array(
-            [f"x{j}" for j in range(len(weights))] if names is None else names, object
-        ),
+        "name": np.array(_names(model), object),
         "weight": weights,
         "spread": found.spread,
         "importance": np.abs(weights) * found.spread,
@@ -107,10 +104,23 @@ def weights_of(model: Any, X: Any, qid: ArrayLike | None) -> dict[str, NDArray[A
     return {name: values[order] for name, values in table.items()}
 
 
-def _measured_on(model: Any, X: Any, qid: ArrayLike | None, weights: Vector) -> ColumnSums:
-    """Measure the columns on given rows, where every pair of rows of a query counts once."""
+def _names(model: Any) -> Any:
+    """Return the names of the columns that weights belong to."""
+    names = getattr(model, "feature_names_in_", None)
+    names = [f"x{j}" for j in range(model.n_features_in_)] if names is None else names
+    return names if model.inputs_ is None else model.inputs_.names(names)
+
+
+def _columns(model: Any, X: Any) -> Any:
+    """Return the columns of rows that weights belong to; they are checked."""
     rows = checked_rows(model, X)
     require_finite(rows, "X")
+    return rows if model.inputs_ is None else model.inputs_.values(rows, model.n_threads)
+
+
+def _measured_on(model: Any, X: Any, qid: ArrayLike | None, weights: Vector) -> ColumnSums:
+    """Measure the columns on given rows, where every pair of rows of a query counts once."""
+    rows = _columns(model, X)
     data = RankingData.delimit(rows, np.zeros(rows.shape[0]), qid)
     squares, products = np.zeros((2, len(weights)))
     for block in data.blocks(PairSettings()):
@@ -128,8 +138,7 @@ def _measured_on(model: Any, X: Any, qid: ArrayLike | None, weights: Vector) -> 
 def contributions_of(model: Any, X: Any) -> Any:
     """Return the matrix of `LinearRanker.contributions`."""
     weights = _required_weights(model, "contributions")
-    rows = checked_rows(model, X)
-    require_finite(rows, "X")
+    rows = _columns(model, X)
     if scipy.sparse.issparse(rows):
         return scipy.sparse.csr_array(rows, dtype=np.float64) @ scipy.sparse.diags_array(weights)
     return rows * weights

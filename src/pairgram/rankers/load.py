@@ -11,6 +11,7 @@ from sklearn.frozen import FrozenEstimator
 
 import pairgram
 from pairgram.feature_maps.known import restore_map
+from pairgram.inputs.fitted import restore_inputs
 from pairgram.model_files.kinds import MODELS, arrays_of_prior
 from pairgram.model_files.read_write import read_file
 from pairgram.rankers.base import LinearRanker
@@ -49,6 +50,7 @@ def restore_model(
         settings["prior"] = FrozenEstimator(prior)
     fitted = settings.pop("fitted")
     feature_map = restore_map(arrays, settings.pop("feature_map"))
+    inputs = settings.get("inputs")
     estimator = getattr(pairgram, kind)
     if "feature_map" in estimator._get_param_names() and settings.get("kernel") is None:
         settings["feature_map"] = feature_map
@@ -57,6 +59,7 @@ def restore_model(
     if "variances" in arrays:
         model._column_sums = ColumnSums(arrays["variances"], arrays["covariances"], 1.0)
     model.prior_ = prior
+    model.inputs_ = None if inputs is None else restore_inputs(inputs, arrays)
     names = fitted.pop("feature_names_in_", None)
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import real_array
 from pairgram._support.types import Vector
+from pairgram.feature_maps.input_map import after_inputs
 from pairgram.feature_maps.known import same_map
 from pairgram.problem.data import RankingData
 from pairgram.rankers.row_scores import checked_rows
@@ -42,7 +43,7 @@ class Prior(NamedTuple):
         ----------
         prior : array-like of shape (n_features,) or FrozenEstimator
         feature_map : fitted transformer or None
-            The map of the new model.
+            The map of the new model, its inputs included.
         no_columns : str
             Why the new model has no columns that weights could belong to; "" if it has.
 
@@ -68,7 +69,10 @@ class Prior(NamedTuple):
                     "scores to fit, as offset"
                 )
             linear = not no_columns and getattr(model, "_is_linear", False)
-            if linear and same_map(model.feature_map_, feature_map):
+            own = after_inputs(
+                getattr(model, "inputs_", None), getattr(model, "feature_map_", None)
+            )
+            if linear and same_map(own, feature_map):
                 return cls(model.coef_, model)
             return cls(None, model)
         if hasattr(prior, "fit"):

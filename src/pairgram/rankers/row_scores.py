@@ -17,6 +17,7 @@ from pairgram._support.checks import require_finite
 from pairgram._support.threads import single_threaded_blas
 from pairgram._support.types import Vector
 from pairgram.feature_maps.base import is_known, scores_of_rows
+from pairgram.feature_maps.input_map import InputMap, after_inputs
 from pairgram.feature_maps.row_scorer import RowScorer
 from pairgram.problem.data import require_finite_features
 
@@ -82,11 +83,12 @@ def scores_of(ranker: Any, X: Any) -> NDArray[Any]:
     scores = _scores_of(ranker, X)
     if not np.isfinite(scores).all():  # find out what is wrong with X
         require_finite(X, "X")
-        if is_known(ranker.feature_map_):
+        feature_map = after_inputs(ranker.inputs_, ranker.feature_map_)
+        if is_known(feature_map):
             row = int(np.argmin(np.isfinite(scores)))
-            ranker.feature_map_.require_finite_row(X[row : row + 1], row)
-        if ranker.feature_map_ is not None:
-            require_finite_features(ranker.feature_map_, X)
+            feature_map.require_finite_row(X[row : row + 1], row)
+        if feature_map is not None:
+            require_finite_features(feature_map, X)
         raise ValueError("X too large: scores of its rows overflow")
     if X.dtype == np.float64:
         return scores
@@ -96,14 +98,14 @@ def scores_of(ranker: Any, X: Any) -> NDArray[Any]:
 
 
 def _scores_of(ranker: Any, X: Any) -> Vector:
-    feature_map = ranker.feature_map_
+    feature_map = after_inputs(ranker.inputs_, ranker.feature_map_)
     if feature_map is None:
         return RowScorer([(None, _vector(ranker.coef_))]).scores(X, ranker.n_threads)
     if not is_known(feature_map):
         return _mapped_scores(feature_map, ranker.coef_, X)
     feature_map.check_values(X)
     compiled = feature_map.scores_sparse or not scipy.sparse.issparse(X)
-    scorer = _prepared(ranker, X.dtype) if compiled else None
+    scorer = _prepared(ranker, feature_map, X.dtype) if compiled else None
     if scorer is None:
         return _mapped_scores(feature_map, ranker.coef_, X)
     return scorer.scores(X, feature_map.n_threads)
@@ -145,7 +147,7 @@ class _Prepared:
 
     def is_of(self, feature_map: Any, coef: bytes) -> bool:
         """Tell whether the model was made from this map and these coefficients."""
-        now = vars(feature_map)
+        now = _attributes(feature_map)
         return (
             type(feature_map) is self.kind
             and coef == self.coef
@@ -154,12 +156,20 @@ class _Prepared:
         )
 
 
-def _prepared(ranker: Any, dtype: np.dtype[Any]) -> RowScorer | None:
+def _attributes(feature_map: Any) -> dict[str, Any]:
+    """Return all that a map was made from: its attributes, and those of a map after inputs."""
+    own = dict(vars(feature_map))
+    if isinstance(feature_map, InputMap) and feature_map.feature_map is not None:
+        own |= {f"map.{name}": value for name, value in vars(feature_map.feature_map).items()}
+    return own
+
+
+def _prepared(ranker: Any, feature_map: Any, dtype: np.dtype[Any]) -> RowScorer | None:
     """Return the prepared model for rows of a type, or None if only Python can score them.
 
     A small one is kept for the next call.
     """
-    feature_map, coef = ranker.feature_map_, _vector(ranker.coef_)
+    coef = _vector(ranker.coef_)
     values = coef.tobytes()
     try:
         kept = _kept.setdefault(ranker, {})
@@ -168,7 +178,7 @@ def _prepared(ranker: Any, dtype: np.dtype[Any]) -> RowScorer | None:
     known = kept.get(dtype.char)
     if known is not None and known.is_of(feature_map, values):
         return known.scorer
-    attributes = dict(vars(feature_map))
+    attributes = _attributes(feature_map)
     scorer: RowScorer | None = feature_map.scorer(coef, dtype)
     if scorer is None:
         return None

@@ -16,7 +16,8 @@ from pairgram._support.checks import check_flag, check_positive, check_size, che
 from pairgram._support.memory import available_memory
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Vector
-from pairgram._support.words import Loss, Weighting
+from pairgram._support.words import InputsName, Loss, Weighting
+from pairgram.feature_maps.input_map import after_inputs, parts_of, whole_map
 from pairgram.feature_maps.known import same_map
 from pairgram.least_squares.accumulate import SMALLEST_SQUARES
 from pairgram.least_squares.gram import Pairgram
@@ -278,6 +279,8 @@ class RankSVM(LinearRanker):
         What the fit starts from, in place of the model 0: the ridge is on the difference from it.
         Weights of the inputs, or of the features that `feature_map` makes; or
         ``sklearn.frozen.FrozenEstimator(model)`` of a fitted model with `predict`. See the notes.
+    inputs : str or None, default=None
+        As in `RankRLS`; they act before the feature map.
     n_threads : int or None, default=None
         Number of threads. None takes the CPUs that the process may use, but at most
         ``OMP_NUM_THREADS``. The result has the same bits for any number.
@@ -286,6 +289,8 @@ class RankSVM(LinearRanker):
     ----------
     coef_ : ndarray of shape (n_features,), float64
         Weights of the inputs, or of the features that `feature_map_` makes.
+    inputs_ : object or None
+        As in `RankRLS`.
     feature_map_ : fitted transformer or None
     history_ : dict of str to ndarray
         ``objective`` and ``relative_gradient`` hold a value before the first Newton step and after
@@ -377,6 +382,7 @@ class RankSVM(LinearRanker):
         warm_start: bool = False,
         memory_limit: float | None = None,
         prior: Any = None,
+        inputs: InputsName | None = None,
         n_threads: int | None = None,
     ) -> None:
         self.C = C
@@ -388,6 +394,7 @@ class RankSVM(LinearRanker):
         self.warm_start = warm_start
         self.memory_limit = memory_limit
         self.prior = prior
+        self.inputs = inputs
         self.n_threads = n_threads
 
     def fit(
@@ -442,17 +449,18 @@ class RankSVM(LinearRanker):
         data = self._check(X, y, info)
         self._warn_of_missing_queries(data, info)
         training = Training.make(data, settings, exact=False)
-        start, prior = None, self._prior_of(data.feature_map)
+        start, prior = None, self._prior_of(whole_map(data))
         origin = 0.0 if prior is None or prior.coef is None else prior.coef
         if self.warm_start and len(getattr(self, "coef_", ())) == len(training.curvature):
-            same = same_map(self.feature_map_, data.feature_map)
-            start = self.coef_ - origin if same else None
+            last = after_inputs(self.inputs_, self.feature_map_)
+            start = self.coef_ - origin if same_map(last, whole_map(data)) else None
         precondition = training.preconditioner(float(self.C))
         with single_threaded_blas():
             solver = training.solver(start)
             history = solver.solve(float(self.C), precondition, self.tol, self.max_iter)
         # The attributes are set last, so that a fit that fails leaves the last solution in place.
-        self.coef_, self.feature_map_ = origin + solver.w, data.feature_map
+        self.coef_ = origin + solver.w
+        self.inputs_, self.feature_map_ = parts_of(whole_map(data))
         self.uses_qid_ = info.has_queries
         self._column_sums = training.column_sums(self.coef_)
         self.__dict__.update(fit_attributes(history))

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike
 from pairgram._support.arrays import check_alphas
 from pairgram._support.threads import single_threaded_blas
 from pairgram._support.types import Rows, Vector
-from pairgram._support.words import Loss, Weighting
+from pairgram._support.words import InputsName, Loss, Weighting
 from pairgram.feature_maps.base import is_known
+from pairgram.feature_maps.input_map import parts_of, whole_map
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
 from pairgram.model_selection.results import as_list, column_of, search_results
@@ -62,11 +63,14 @@ class RankSVMCV(LinearRanker):
         - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows).
     scoring : str, Metric, scorer or None, default=None
         As in `RankRLSCV`.
+    inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
+        All are tried with every feature map. They are fitted to all rows of `fit`.
     loss, weighting, tol, max_iter, memory_limit, n_threads : as in `RankSVM`
     store_held_out : bool, default=False
         As in `RankRLSCV`.
     prior : array-like of shape (n_features,), FrozenEstimator or None, default=None
-        As in `RankSVM`. Weights must be those of the inputs, without a feature map.
+        As in `RankSVM`. Weights must be those of the columns of X, without
+        `inputs` and a feature map.
 
     Attributes
     ----------
@@ -74,6 +78,8 @@ class RankSVMCV(LinearRanker):
         Weights of the model with the chosen settings, fitted to all rows.
     C_ : float
         The chosen C.
+    inputs_ : object or None
+        As in `RankRLS`; ``inputs_.kind`` is the chosen word.
     feature_map_ : fitted transformer or None
         The chosen feature map.
     best_score_ : float
@@ -86,8 +92,8 @@ class RankSVMCV(LinearRanker):
     scores_ : ndarray of shape (n_Cs,)
         Mean held-out scores along `Cs_`.
     cv_results_ : dict
-        A row for every feature map and C, in the columns that `RankRLSCV` names, with ``param_C``
-        and ``param_feature_map``.
+        A row for every feature map and C, in the columns that `RankRLSCV` names, with ``param_C``,
+        ``param_feature_map``, and ``param_inputs`` if `inputs` is not None.
     scoring_ : Metric
         The metric that judged the held-out scores.
     held_out_, per_query_ :
@@ -102,8 +108,9 @@ uses_offset_ :
     package do not use labels. They are fitted once to all rows, and their features and Gram matrix
     are computed once for all rows. Any other transformer is fitted to the training rows of each
     split. Within a split, the solver starts for each C from the solution for the last C. If several
-    settings are equally good, the first feature map and the smallest C win. A prior that has seen
-    the labels of held-out rows makes their scores too good: fit it to other queries.
+    settings are equally good, the first inputs, the first feature map and the smallest C win. A
+    prior that has seen the labels of held-out rows makes their scores too good: fit it to other
+    queries.
 
     Examples
     --------
@@ -131,6 +138,7 @@ uses_offset_ :
         memory_limit: float | None = None,
         store_held_out: bool = False,
         prior: Any = None,
+        inputs: InputsName | Sequence[InputsName | None] | None = None,
         n_threads: int | None = None,
     ) -> None:
         self.Cs = Cs
@@ -144,6 +152,7 @@ uses_offset_ :
         self.memory_limit = memory_limit
         self.store_held_out = store_held_out
         self.prior = prior
+        self.inputs = inputs
         self.n_threads = n_threads
 
     def fit(
@@ -193,11 +202,11 @@ uses_offset_ :
         judge = Judge.make(data, cv, held_rows, self.scoring, self.n_threads, self.store_held_out)
         candidates: list[_Candidate] = []
         training = None
-        for feature_map in maps:
-            mapped = self._with_map(data, feature_map)
+        for kind, feature_map in itertools.product(self._kinds(), maps):
+            mapped = self._with_map(data, feature_map, self._fit_inputs(data, kind))
             training = None  # frees the memory for the features of the next map
             training = Training.make(mapped, settings, exact=True)
-            mapped_part = partial(self._mapped_part, data, feature_map)
+            mapped_part = partial(self._mapped_part, mapped, feature_map)
             candidates.append(_Search(mapped, training, judge, mapped_part).along(given))
         judged = join_judged([c.judged for c in candidates])
         best, ranks = choose(judged.means, judge.metric)
@@ -210,16 +219,20 @@ uses_offset_ :
         precondition = training.preconditioner(C)
         with single_threaded_blas():
             history = solver.solve(C, precondition, settings.tol, settings.max_iter)
-        map_of_row = column_of([c.data.feature_map for c in candidates])[of_row]
+        parts = [parts_of(whole_map(c.data)) for c in candidates]
+        map_of_row = column_of([feature_map for _, feature_map in parts])[of_row]
         order = np.arange(len(chosen.Cs))
         if given is not None:  # they were solved in ascending order
             order = np.argsort(np.argsort(given, kind="stable"), kind="stable")
         rows = (np.searchsorted(of_row, np.arange(len(candidates)))[:, None] + order).ravel()
         columns = {"C": Cs[rows], "feature_map": map_of_row[rows]}
+        if self.inputs is not None:
+            columns["inputs"] = column_of([own and own.kind for own, _ in parts])[of_row][rows]
         prior = self._prior_of(None)
         origin = 0.0 if prior is None or prior.coef is None else prior.coef
         self.coef_, self.C_, self.best_score_ = origin + solver.w, C, float(judged.means[best])
-        self.feature_map_, self.uses_qid_ = chosen.data.feature_map, uses_qid
+        self.inputs_, self.feature_map_ = parts_of(whole_map(chosen.data))
+        self.uses_qid_ = uses_qid
         self.Cs_, self.scores_ = chosen.Cs[order], chosen.judged.means[order]
         self.scoring_, self.best_index_ = judge.metric, int(np.flatnonzero(rows == best)[0])
         self.cv_results_ = search_results(columns, judged.take(rows), ranks[rows])
@@ -233,11 +246,15 @@ uses_offset_ :
     @property
     def _no_columns(self) -> str:
         """Why the model has no columns that weights of a prior could belong to."""
-        return "" if as_list(self.feature_map, "feature_map") == [None] else "a feature_map"
+        plain = as_list(self.feature_map, "feature_map") == self._kinds() == [None]
+        return "" if plain else "a feature_map or inputs"
+
+    def _kinds(self) -> list[str | None]:
+        return as_list(self.inputs, "inputs")
 
     def _mapped_part(self, data: RankingData, feature_map: Any, rows: Rows) -> RankingData:
         """Return some rows, with a clone of the feature map that is fitted to these rows."""
-        return self._with_map(data.take(rows), feature_map)
+        return self._with_map(replace(data, feature_map=None).take(rows), feature_map)
 
     def _parameters_to_save(self) -> dict[str, Any]:
         """Return the parameters of the chosen `RankSVM`, which is what a model file holds."""
@@ -292,7 +309,7 @@ class _Search:
         if judge.splits is None:
             assert judge.validation is not None
             coefs, histories = self._paths(training, [training.solver()], Cs)
-            validation = replace(judge.validation, feature_map=data.feature_map)
+            validation = replace(judge.validation, feature_map=whole_map(data))
             return [validation.scores(slice(None), coefs[0], threads)], histories
         counts = [
             _counts(data, training.settings, judge.splits, k) for k in range(len(judge.splits))

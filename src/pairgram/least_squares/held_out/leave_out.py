@@ -12,6 +12,7 @@ from pairgram import _core
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Rows, Vector
 from pairgram.feature_maps.base import linear_nodes
+from pairgram.feature_maps.input_map import factors_of
 from pairgram.feature_maps.row_scorer import score_features
 from pairgram.least_squares.held_out.dual_rows import scores_without_folds
 from pairgram.least_squares.held_out.row_regression import RowRegression
@@ -73,7 +74,9 @@ def leave_query_out(
     basis = ridge.basis
     nodes = linear_nodes(data.feature_map)
     if nodes is not None and settings.pairs is not None:  # offsets cancel in differences
-        data, basis = replace(data, feature_map=None), nodes.weights @ basis
+        data, basis = replace(data, feature_map=nodes.before), nodes.weights @ basis
+    elif settings.pairs is not None and (factors := factors_of(data.feature_map)) is not None:
+        data, basis = replace(data, feature_map=None), factors[:, None] * basis
     basis = np.ascontiguousarray(basis)
     scores = np.empty((len(alphas), len(data.y)))
     with single_threaded_blas():

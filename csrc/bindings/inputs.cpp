@@ -1,0 +1,107 @@
+// Inputs: columns that are made of rows, and the statistics of columns that they need.
+#include <cmath>
+
+#include "bindings/bindings.hpp"
+#include "inputs/column_statistics.hpp"
+#include "inputs/input_columns.hpp"
+
+namespace pairgram {
+
+namespace {
+
+bound_input_columns scaled_columns(const array<double>& centres, const array<double>& factors) {
+    check(centres.ndim() == 1 && factors.ndim() == 1 && centres.size() == factors.size(),
+          "centres and factors must be (n_inputs,)");
+    bound_input_columns bound{centres, factors, {}};
+    bound.columns.n_inputs = centres.size();
+    bound.columns.centres = pointer(centres);
+    bound.columns.factors = pointer(factors);
+    return bound;
+}
+
+bound_input_columns function_columns(const array<double>& knots, const array<double>& values,
+                                     const array<std::int64_t>& ends, bool keeps_inputs) {
+    check(knots.ndim() == 1 && values.ndim() == 1 && knots.size() == values.size(),
+          "knots and values must be (n_knots,)");
+    check(ends.ndim() == 1, "ends must be (n_inputs,)");
+    const double *const at = pointer(knots), *const value = pointer(values);
+    bound_input_columns bound;
+    bound.columns.n_inputs = ends.size();
+    bound.columns.keeps_inputs = keeps_inputs;
+    std::int64_t begin = 0;
+    for (py::ssize_t j = 0; j < ends.size(); ++j) {
+        const auto end = ends.data()[j];
+        check(begin < end && end <= knots.size() && end - begin <= 256,
+              "every input needs 1 to 256 knots");
+        for (auto k = begin; k + 1 < end; ++k) check(at[k] < at[k + 1], "knots must ascend");
+        check(std::isfinite(at[end - 1] - at[begin]), "knots must have a finite range");
+        bound.columns.functions.emplace_back(end - begin, at + begin, value + begin);
+        begin = end;
+    }
+    check(begin == knots.size(), "ends must be those of the knots");
+    return bound;
+}
+
+template <class T>
+void check_matrix(const array<T>& X) {
+    check(X.ndim() == 2 && X.shape(0) > 0, "X must be (n_rows, n_columns) with a row or more");
+}
+
+// The lowest and the highest value, the mean and the squares of every column, (4, n_columns).
+template <class T>
+array<double> moments_of(const array<T>& X, const optional_array<double>& weights, int n_threads) {
+    check_matrix(X);
+    check(!weights || (weights->ndim() == 1 && weights->size() == X.shape(0)),
+          "weights must be (n_rows,)");
+    const auto n = X.shape(0), d = X.shape(1);
+    const T* const rows = pointer(X);
+    const double* const v = pointer(weights);
+    array<double> out({py::ssize_t{4}, d});
+    double* const data = out.mutable_data();
+    const without_gil release(n * d);
+    find_moments(n, d, rows, v, {data, data + d, data + 2 * d, data + 3 * d}, n_threads);
+    return out;
+}
+
+template <class T>
+array<double> order_statistics_of(const array<T>& X, const array<std::int64_t>& ranks,
+                                  int n_threads) {
+    check_matrix(X);
+    check(ranks.ndim() == 1, "ranks must be (n_ranks,)");
+    std::int64_t last = 0;
+    for (py::ssize_t r = 0; r < ranks.size(); ++r) {
+        check(last <= ranks.data()[r] && ranks.data()[r] < X.shape(0),
+              "ranks must ascend within the rows");
+        last = ranks.data()[r];
+    }
+    const T* const rows = pointer(X);
+    array<double> out({X.shape(1), ranks.size()});
+    double* const data = out.mutable_data();
+    const without_gil release(X.size());
+    find_order_statistics(X.shape(0), X.shape(1), rows, ranks.size(), pointer(ranks), data,
+                          n_threads);
+    return out;
+}
+
+template <class T>
+void bind_statistics(py::module_& m) {
+    m.def("column_moments", &moments_of<T>, py::arg("X").noconvert(),
+          py::arg("weights").noconvert(), py::arg("n_threads"));
+    m.def("order_statistics", &order_statistics_of<T>, py::arg("X").noconvert(),
+          py::arg("ranks").noconvert(), py::arg("n_threads"));
+}
+
+}  // namespace
+
+void bind_inputs(py::module_& m) {
+    py::class_<bound_input_columns>(m, "InputColumns")
+        .def_static("scaled", &scaled_columns, py::arg("centres").noconvert(),
+                    py::arg("factors").noconvert())
+        .def_static("functions", &function_columns, py::arg("knots").noconvert(),
+                    py::arg("values").noconvert(), py::arg("ends").noconvert(),
+                    py::arg("keeps_inputs"));
+    bind_statistics<double>(m);
+    bind_statistics<float>(m);
+}
+
+}  // namespace pairgram

@@ -1,0 +1,164 @@
+"""Fit inputs to the training rows of a ranker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils.sparsefuncs import min_max_axis
+
+from pairgram import _core
+from pairgram._support.checks import check_text, require_finite
+from pairgram._support.threads import resolve_n_threads
+from pairgram._support.types import Vector
+from pairgram._support.words import InputsName, words
+from pairgram.inputs.fitted import FittedInputs, QuantileInputs, ScaledInputs
+
+__all__ = ["check_inputs", "fit_inputs"]
+
+N_QUANTILES = 100
+# A range below this counts as that of a constant column, as in scikit-learn.
+SMALLEST_RANGE = 10 * float(np.finfo(np.float64).eps)
+# Fewer values than this are read by one thread.
+FEW_VALUES = 1 << 17
+
+
+def check_inputs(kind: Any) -> str | None:
+    """Return the kind of inputs, or None. It is a ValueError if the word is unknown."""
+    return None if kind is None else check_text("inputs", kind, words(InputsName), "or None")
+
+
+def fit_inputs(
+    kind: str, X: Any, weights: Vector | None = None, n_threads: int | None = None
+) -> FittedInputs:
+    """Fit inputs to the rows that a ranker has checked, except for NaN and infinity.
+
+    Parameters
+    ----------
+    kind : {"standard", "minmax", "maxabs", "quantile", "raw+quantile"}
+    X : ndarray or CSR matrix of shape (n_rows, n_features), float64 or float32
+    weights : ndarray of shape (n_rows,), float64, ≥ 0 and not all 0, or None
+        A weight of 2 is the same as having the row twice. Rows of weight 0 are as if absent.
+    n_threads : int or None
+
+    Returns
+    -------
+    FittedInputs
+
+    Raises
+    ------
+    ValueError
+        If X holds NaN or infinity, if its values are too large, or if it is CSR and `kind` is not
+        "maxabs".
+    """
+    if scipy.sparse.issparse(X) and kind != "maxabs":
+        raise ValueError(
+            f"inputs={kind!r} would make the zeros of a sparse matrix other numbers: use "
+            "inputs='maxabs', or give X dense, as by X.toarray()"
+        )
+    if weights is not None or scipy.sparse.issparse(X):  # rows of weight 0 are not looked at below
+        require_finite(X, "X")
+    threads = 1 if X.shape[0] * X.shape[1] < FEW_VALUES else resolve_n_threads(n_threads)
+    if kind in ("quantile", "raw+quantile"):
+        return _quantile(kind, X, weights, threads)
+    return _scaled(kind, X, weights, threads)
+
+
+def _scaled(kind: str, X: Any, weights: Vector | None, n_threads: int) -> ScaledInputs:
+    if scipy.sparse.issparse(X):
+        lowest, highest = min_max_axis(X if weights is None else X[weights > 0], axis=0)
+    else:
+        lowest, highest, mean, squares = _core.column_moments(X, weights, n_threads)
+        if not (np.isfinite(mean) & np.isfinite(squares)).all():
+            require_finite(X, "X")
+            raise ValueError(f"X too large: squares of its values overflow, which {kind!r} needs")
+    if kind == "maxabs":
+        scale = _without_zeros(np.maximum(np.abs(lowest), np.abs(highest)))
+        return ScaledInputs(kind, np.zeros(X.shape[1]), scale)
+    if kind == "minmax":
+        return ScaledInputs(kind, lowest, _without_zeros(highest - lowest))
+    total = float(X.shape[0] if weights is None else weights.sum())
+    variance = squares / total
+    eps = float(np.finfo(np.float64).eps)
+    # The bound of scikit-learn for columns that are constant but for rounding errors.
+    constant = variance <= total * eps * variance + (total * mean * eps) ** 2
+    return ScaledInputs(kind, mean, np.where(constant, 1.0, np.sqrt(variance)))
+
+
+def _without_zeros(scale: Vector) -> Vector:
+    scale = np.asarray(scale, np.float64)
+    return np.where(scale < SMALLEST_RANGE, 1.0, scale)
+
+
+def _quantile(kind: str, X: Any, weights: Vector | None, n_threads: int) -> QuantileInputs:
+    if weights is not None and (weights == 1).all():
+        weights = None
+    n_rows = X.shape[0] if weights is None else int(np.count_nonzero(weights))
+    levels = np.linspace(0, 1, min(N_QUANTILES, n_rows))
+    if weights is None:
+        quantiles = _quantiles(X, levels, n_threads)
+    else:
+        quantiles = _weighted_quantiles(X, levels, weights)
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(quantiles[:, -1] - quantiles[:, 0])
+    if not finite.all():
+        require_finite(X, "X")
+        raise ValueError(f"X too large: the range of column {int(np.argmin(finite))} overflows")
+    quantiles = np.maximum.accumulate(quantiles, axis=1)
+    # Equal quantiles become one knot, in the middle of their levels. The outermost are 0 and 1.
+    begins = np.ones(quantiles.shape, bool)
+    begins[:, 1:] = quantiles[:, 1:] > quantiles[:, :-1]
+    ends = np.roll(begins, -1, axis=1)
+    ends[:, -1] = True
+    columns, first = np.nonzero(begins)
+    last = np.nonzero(ends)[1]
+    values = (levels[first] + levels[last]) / 2
+    values[last == len(levels) - 1] = 1.0
+    values[first == 0] = 0.0
+    counts = np.bincount(columns, minlength=X.shape[1])
+    return QuantileInputs(kind, quantiles[begins], values, np.cumsum(counts))
+
+
+def _quantiles(X: Any, levels: Vector, n_threads: int) -> Vector:
+    """Return the quantiles of every column, (n_features, n_levels), as `numpy.percentile` does."""
+    places = (X.shape[0] - 1) * (levels * 100 / 100)
+    below = np.floor(places).astype(np.int64)
+    above = np.minimum(below + 1, X.shape[0] - 1)
+    ranks = np.union1d(below, above)
+    found = _core.order_statistics(X, ranks, n_threads)
+    low, high = (found[:, np.searchsorted(ranks, at)] for at in (below, above))
+    return _between(low, high, places - below)
+
+
+def _between(low: Vector, high: Vector, share: Vector) -> Vector:
+    """Interpolate from the nearer end."""
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
+        difference = high - low
+        return np.where(share < 0.5, low + difference * share, high - difference * (1 - share))
+
+
+def _weighted_quantiles(X: Any, levels: Vector, weights: Vector) -> Vector:
+    """Return the quantiles of rows that each stand as often as their weight says.
+
+    The sorted column is at its row i from place ``V_i`` to ``V_i + v_i − 1``, where V_i is the sum
+    of the weights before the row, and is linear in between. Weights below 1 are divided by the
+    smallest.
+    """
+    rows = np.flatnonzero(weights > 0)
+    v = weights[rows]
+    v = v / min(1.0, float(v.min()))
+    out = np.empty((X.shape[1], len(levels)))
+    for j in range(X.shape[1]):
+        column = X[rows, j].astype(np.float64)
+        order = np.argsort(column, kind="stable")
+        end = np.cumsum(v[order])
+        start = np.concatenate(([0.0], end[:-1]))
+        places = np.maximum.accumulate(np.column_stack([start, np.maximum(start, end - 1)]).ravel())
+        sorted_twice = np.repeat(column[order], 2)
+        at = levels * (end[-1] - 1)
+        right = np.clip(np.searchsorted(places, at, side="left"), 1, len(places) - 1)
+        width = places[right] - places[right - 1]
+        share = np.where(width > 0, (at - places[right - 1]) / np.where(width > 0, width, 1.0), 0.0)
+        out[j] = _between(sorted_twice[right - 1], sorted_twice[right], np.clip(share, 0, 1))
+    return out

@@ -1,0 +1,393 @@
+"""Inputs: against scikit-learn's transformers, and rankers against fits to transformed columns."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.base import clone
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    QuantileTransformer,
+    StandardScaler,
+)
+
+from pairgram import (
+    LSSVR,
+    ELMRank,
+    ELMRankCV,
+    KernelMap,
+    MPRank,
+    Nystroem,
+    PairwiseELM,
+    PairwiseELMCV,
+    PointwiseELM,
+    PointwiseELMCV,
+    QueryKFold,
+    RandomFourier,
+    RandomNodes,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+    fit_many,
+    load_model,
+    make_ranking,
+)
+from pairgram._core import column_moments, order_statistics
+from pairgram.inputs.fit import fit_inputs
+
+SCALERS = {"standard": StandardScaler, "minmax": MinMaxScaler, "maxabs": MaxAbsScaler}
+KINDS = [*SCALERS, "quantile", "raw+quantile"]
+
+
+def skewed(n, seed=0):
+    """Columns of many shapes: even, offset, skewed, of few values, constant, half zeros."""
+    rng = np.random.default_rng(seed)
+    return np.column_stack(
+        [
+            rng.random(n),
+            rng.normal(1e4, 1, n),
+            rng.exponential(1, n) ** 6,
+            rng.integers(0, 4, n) / 3,
+            np.full(n, 3.3),
+            np.where(rng.random(n) < 0.6, 0, rng.random(n)),
+            2.0 ** -rng.integers(0, 1000, n),
+            -np.exp(rng.normal(0, 5, n)),
+        ]
+    )
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y, qid = make_ranking(25, (2, 14), 6, random_state=0)
+    rng = np.random.default_rng(0)
+    return X * np.exp(rng.normal(0, 3, 6)) + rng.normal(0, 10, 6), y, qid
+
+
+def columns(n_rows):
+    values = st.one_of(
+        st.floats(-1e6, 1e6), st.sampled_from([0.0, 1.0, -2.5]), st.floats(-1e-3, 1e-3)
+    )
+    return arrays(np.float64, (n_rows, 2), elements=values)
+
+
+@pytest.mark.parametrize("kind", SCALERS)
+@pytest.mark.parametrize("n", [1, 2, 33, 9000])
+def test_scalers_are_those_of_scikit_learn(kind, n):
+    X = skewed(n)
+    other = SCALERS[kind]().fit(X)
+    wide = np.vstack([X, 3 * X + 1])
+    wanted = other.transform(wide)
+    # A mean of scikit-learn is exact to some units in the last place of the largest value.
+    noise = 1e-14 * abs(X).max(axis=0) / (other.scale_ if kind == "standard" else 1)
+    found = fit_inputs(kind, X).transform(wide)
+    assert (abs(found - wanted) <= 1e-12 * np.maximum(1, abs(wanted)) + noise).all()
+
+
+@given(st.integers(1, 40).flatmap(columns), st.sampled_from(sorted(SCALERS)))
+def test_scalers_of_drawn_columns(X, kind):
+    wanted = SCALERS[kind]().fit_transform(X)
+    found = fit_inputs(kind, X).transform(X)
+    size = np.maximum(1, abs(X).max(axis=0) / np.maximum(X.std(axis=0), 1e-3))
+    assert (abs(found - wanted) <= 1e-12 * size).all() or kind == "standard"
+
+
+@given(st.integers(1, 300).flatmap(columns))
+def test_quantiles_at_atoms_and_of_columns_without_them(X):
+    own = fit_inputs("quantile", X)
+    other = QuantileTransformer(n_quantiles=min(100, len(X)), subsample=None).fit(X)
+    wanted = other.transform(X)
+    found = own.transform(X)
+    for j in range(2):
+        if len(np.unique(other.quantiles_[:, j])) == len(other.quantiles_):
+            assert abs(found[:, j] - wanted[:, j]).max() < 1e-9
+        knots = np.unique(other.quantiles_[:, j])
+        at = np.repeat(knots[:, None], 2, axis=1)
+        assert abs(own.transform(at) - other.transform(at))[:, j].max() <= 1e-12
+
+
+@pytest.mark.parametrize("n", [2, 99, 100, 101, 5000])
+def test_quantiles_are_those_of_scikit_learn(n):
+    X = skewed(n)
+    own = fit_inputs("quantile", X)
+    other = QuantileTransformer(n_quantiles=min(100, n), subsample=None).fit(X)
+    rng = np.random.default_rng(1)
+    outside = rng.normal(X.mean(axis=0), 3 * X.std(axis=0), (500, X.shape[1]))
+    for rows in (X, outside):
+        wanted, found = other.transform(rows), own.transform(rows)
+        for j in (0, 1, 2, 7):
+            assert abs(found[:, j] - wanted[:, j]).max() <= 1e-12
+    for j in range(X.shape[1]):
+        at = np.repeat(other.quantiles_[:, [j]], X.shape[1], axis=1)
+        assert abs(own.transform(at) - other.transform(at))[:, j].max() <= 1e-12
+
+
+def test_quantiles_are_continuous_and_rise():
+    X = skewed(3000)
+    own = fit_inputs("quantile", X)
+    for j in range(X.shape[1]):
+        grid = np.linspace(X[:, j].min() - 1, X[:, j].max() + 1, 20001)
+        found = own.transform(np.repeat(grid[:, None], X.shape[1], axis=1))[:, j]
+        assert found.min() == 0.0
+        assert found.max() == (1.0 if j != 4 else 0.0)
+        assert (np.diff(found) >= -1e-15).all()
+    half = own.transform(np.full((1, X.shape[1]), 1e-12))[0, 5]
+    assert half < 1e-8  # continuous beside the zeros, where scikit-learn jumps to .6
+    three = fit_inputs("quantile", np.repeat([[0.0], [1.0], [2.0]], [251, 500, 253], axis=0))
+    assert three.knots.tolist() == [0, 1, 2]
+    assert three.values_at_knots == pytest.approx([0, 49.5 / 99, 1], abs=1e-12)
+    assert three.transform([[-9], [0.5], [2], [9]])[:, 0] == pytest.approx([0, 0.25, 1, 1])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [1, 130, 70000])
+def test_order_statistics(dtype, n):
+    X = skewed(n).astype(dtype)
+    rng = np.random.default_rng(2)
+    ranks = np.unique(np.append(rng.integers(0, n, 150), [0, n - 1]))
+    wanted = np.sort(X, axis=0)[ranks].T.astype(np.float64)
+    for threads in (1, 2):
+        assert np.array_equal(order_statistics(X, ranks, threads), wanted)
+    X[n // 2, 3] = np.nan
+    found = order_statistics(X, ranks, 1)
+    assert np.isnan(found[3]).all()
+    assert np.array_equal(np.delete(found, 3, axis=0), np.delete(wanted, 3, axis=0))
+
+
+def test_moments_do_not_depend_on_threads():
+    X = skewed(20000)
+    weights = np.random.default_rng(3).integers(0, 3, 20000).astype(float)
+    for v in (None, weights):
+        assert np.array_equal(column_moments(X, v, 1), column_moments(X, v, 2))
+    repeated = np.repeat(X, weights.astype(int), axis=0)
+    assert column_moments(X, weights, 2) == pytest.approx(column_moments(repeated, None, 2))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_are_repeated_rows(kind):
+    X = skewed(400)
+    weights = np.random.default_rng(4).integers(0, 4, 400).astype(float)
+    repeated = fit_inputs(kind, np.repeat(X, weights.astype(int), axis=0)).transform(X)
+    noise = {"rel": 1e-9, "abs": 1e-9} if kind == "standard" else {"rel": 1e-12, "abs": 1e-12}
+    assert fit_inputs(kind, X, weights).transform(X) == pytest.approx(repeated, **noise)
+    kept = weights > 0
+    zero_or_one = fit_inputs(kind, X, kept.astype(float)).transform(X)
+    assert zero_or_one == pytest.approx(fit_inputs(kind, X[kept]).transform(X), **noise)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_float32_rows_agree_with_float64_rows(kind):
+    X = np.ascontiguousarray(skewed(3000)[:, [0, 1, 3, 5]], np.float32)
+    single, double = fit_inputs(kind, X), fit_inputs(kind, X.astype(np.float64))
+    for name, array in single.arrays().items():
+        assert array == pytest.approx(double.arrays()[name], rel=1e-13), name
+    found = single.transform(X)
+    assert found.dtype == np.float32
+    assert found == pytest.approx(double.transform(X.astype(np.float64)), rel=1e-6, abs=1e-6)
+
+
+MODELS = [
+    RankRLS(),
+    RankRLS(pairs=None),
+    RankRLS(pairs="gain", scale=True),
+    RankRLS(scope="global", weighting="documents"),
+    RankRLS(form="dual"),
+    RankRLS(feature_map=RandomNodes(30, random_state=0)),
+    RankRLS(feature_map=RandomNodes(9, "linear", random_state=0), pairs=None),
+    RankRLS(feature_map=KernelMap("rbf")),
+    RankRLS(feature_map=FunctionTransformer(np.tanh)),
+    RankRLS(kernel="laplacian"),
+    RankRLSCV(pairs=["kept", "dropped"]),
+    RankRLSCV(pairs=None, cv=QueryKFold(3)),
+    RankRLSCV(kernel="rbf", gamma=[0.1, 0.3]),
+    RankRLSCV(feature_map=RandomFourier(30, random_state=0)),
+    RankRLSCV(feature_map=Nystroem(n_components=10, random_state=0)),
+    PairwiseELM(random_state=0),
+    PairwiseELMCV(random_state=0),
+    PointwiseELM(kernel="polynomial"),
+    PointwiseELMCV(n_nodes=40, random_state=0),
+    ELMRank(random_state=0),
+    ELMRankCV(Cs=[1.0, 8.0], n_estimators=2, random_state=0),
+    MPRank(),
+    LSSVR(kernel="rbf"),
+    RankSVM(),
+    RankSVM(feature_map=Nystroem(n_components=10, random_state=0)),
+    RankSVMCV([0.1, 1.0], feature_map=[None, RandomFourier(20, random_state=0)], cv=2),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize("kind", ["standard", "raw+quantile"])
+def test_rankers_are_those_of_transformed_columns(model, kind, data, tmp_path):
+    X, y, qid = data
+    own = clone(model).set_params(inputs=kind).fit(X, y, qid=qid)
+    assert own.inputs_.kind == kind
+    columns = own.inputs_.transform(X)
+    other = clone(model).fit(columns, y, qid=qid)
+    scores, wanted = own.predict(X), other.predict(columns)
+    assert abs(scores - wanted).max() <= 1e-9 * abs(wanted).max()
+    assert own.coef_ == pytest.approx(other.coef_, rel=1e-7, abs=1e-9 * abs(other.coef_).max())
+    if hasattr(own, "best_score_"):
+        assert own.best_score_ == pytest.approx(other.best_score_, abs=1e-12)
+        assert set(own.cv_results_["param_inputs"]) == {kind}
+    assert np.array_equal(pickle.loads(pickle.dumps(own)).predict(X), scores)
+    assert np.array_equal(own.predict(X[3:4]), scores[3:4])
+    if isinstance(model.get_params().get("feature_map"), FunctionTransformer):
+        return
+    own.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert np.array_equal(loaded.predict(X), scores)
+    assert loaded.inputs == loaded.inputs_.kind == kind
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_float32_rows(kind, data):
+    X, y, qid = data
+    wide = RankRLS(inputs=kind).fit(X, y, qid=qid)
+    narrow = RankRLS(inputs=kind).fit(X.astype(np.float32), y, qid=qid)
+    assert narrow.predict(X) == pytest.approx(wide.predict(X), rel=1e-3, abs=1e-3)
+
+
+SEARCHES = [
+    RankRLSCV(),
+    RankRLSCV(kernel="rbf", gamma=[0.1, 0.5]),
+    RankRLSCV(feature_map=RandomNodes(20, random_state=0)),
+    PairwiseELMCV([0.1, 1.0], n_nodes=20, random_state=0),
+    ELMRankCV(Cs=[2.0, 8.0], weight_range=[(-1, 1), (-0.1, 0.1)], n_nodes=15, random_state=0),
+    RankSVMCV([0.1, 1.0], feature_map=[None, RandomFourier(20, random_state=0)], cv=2),
+]
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=str)
+@pytest.mark.parametrize("valid", [False, True])
+def test_searches_choose_inputs(search, valid, data, tmp_path):
+    X, y, qid = data
+    kinds = [None, "standard", "raw+quantile"]
+    train = qid < 18 if valid else np.ones(len(y), bool)
+    named = {"validation": (X[~train], y[~train], qid[~train])} if valid else {}
+    if valid:
+        search = clone(search).set_params(cv=None)
+    found = clone(search).set_params(inputs=kinds).fit(X[train], y[train], qid=qid[train], **named)
+    alone = [
+        clone(search).set_params(inputs=kind).fit(X[train], y[train], qid=qid[train], **named)
+        for kind in kinds
+    ]
+    means = np.concatenate([one.cv_results_["mean_test_score"] for one in alone])
+    assert found.cv_results_["mean_test_score"] == pytest.approx(means, abs=1e-12)
+    chosen = alone[found.best_index_ // (len(means) // len(kinds))]
+    kind = found.cv_results_["param_inputs"][found.best_index_]
+    assert kind == (found.inputs_ and found.inputs_.kind) == chosen.inputs
+    assert found.best_score_ == pytest.approx(chosen.best_score_, abs=1e-12)
+    assert found.predict(X) == pytest.approx(chosen.predict(X), rel=1e-9)
+    found.save(tmp_path / "model")
+    assert np.array_equal(load_model(tmp_path / "model").predict(X), found.predict(X))
+
+
+@pytest.mark.parametrize(
+    "model", [RankRLS(), RankRLSCV(pairs="dropped"), RankSVM(), MPRank(), RankRLS(kernel="rbf")]
+)
+def test_sparse_rows_take_maxabs(model, data):
+    X, y, qid = data
+    X = np.where(X > 3, X, 0)
+    own = clone(model).set_params(inputs="maxabs")
+    sparse, dense = (clone(own).fit(rows, y, qid=qid) for rows in (sp.csr_array(X), X))
+    for rows in (X, sp.csr_array(X)):
+        for one in (sparse, dense):
+            assert one.predict(rows) == pytest.approx(sparse.predict(X), rel=1e-6, abs=1e-9)
+    assert sp.issparse(sparse.inputs_.transform(sp.csr_array(X)))
+    for kind in set(KINDS) - {"maxabs"}:
+        with pytest.raises(ValueError, match=f"inputs='{kind}'.*maxabs".replace("+", r"\+")):
+            clone(model).set_params(inputs=kind).fit(sp.csr_array(X), y, qid=qid)
+
+
+def test_wide_sparse_rows_stay_sparse():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((60, 200_000), density=1e-4, format="csr", rng=rng)
+    y, qid = rng.integers(0, 3, 60), np.arange(60) // 10
+    model = RankRLS(inputs="maxabs").fit(X, y, qid=qid)
+    scaled = MaxAbsScaler().fit_transform(X)
+    wanted = RankRLS().fit(scaled, y, qid=qid).predict(scaled)
+    assert model.predict(X) == pytest.approx(wanted, abs=1e-7)
+
+
+def test_inputs_that_are_refused(data):
+    X, y, qid = data
+    with pytest.raises(ValueError, match=r"inputs must be.*or None, got 'scaled'"):
+        RankRLS(inputs="scaled").fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="inputs must be one of"):
+        RankRLSCV(inputs=[None, "scaled"]).fit(X, y, qid=qid)
+    K = X @ X.T
+    for kernel in ("precomputed", lambda A, B: A @ B.T):
+        with pytest.raises(ValueError, match="inputs must be None with kernel="):
+            RankRLSCV(kernel=kernel, inputs="standard").fit(K, y, qid=qid)
+    with pytest.raises(ValueError, match="X too large"):
+        RankRLS(inputs="standard").fit(X * 1e200, y, qid=qid)
+    for kind in KINDS:
+        for value, name in ((np.nan, "NaN"), (np.inf, "infinity")):
+            odd = X.copy()
+            odd[5, 2] = value
+            for weights in (None, np.where(np.arange(len(y)) == 5, 0.0, 1.0)):
+                with pytest.raises(ValueError, match=f"{name}: row 5, column 2"):
+                    RankRLS(inputs=kind).fit(odd, y, qid=qid, sample_weight=weights)
+            model = RankRLS(inputs=kind).fit(X, y, qid=qid)
+            with pytest.raises(ValueError, match=f"{name}: row 5, column 2"):
+                model.predict(odd)
+            with pytest.raises(ValueError, match=f"{name}: row 5, column 2"):
+                model.inputs_.transform(odd)
+    with pytest.raises(ValueError, match="X must have 6 features, got 5"):
+        model.inputs_.transform(X[:, 1:])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_small_problems(kind):
+    problems = [make_ranking(3, 12, 5, random_state=seed) for seed in range(6)]
+    for model in (RankRLSCV(inputs=kind), ELMRank(inputs=kind, n_nodes=9, random_state=0)):
+        batch = fit_many(model, problems)
+        for one, (X, y, qid) in zip(batch.models, problems, strict=True):
+            alone = clone(model).fit(X, y, qid=qid)
+            assert one.predict(X) == pytest.approx(alone.predict(X), rel=1e-7, abs=1e-9)
+    lists = fit_many(RankRLSCV(inputs=[None, kind]), problems[:2])
+    assert [one.inputs for one in lists.models] == [[None, kind]] * 2
+
+
+def test_a_column_of_a_huge_offset_keeps_its_digits(data):
+    X, y, qid = data
+    moved = X.copy()
+    moved[:, 0] = 2.0**40 + np.round(X[:, 0] * 64) / 64
+    still = moved.copy()
+    still[:, 0] -= 2.0**40
+    for model in (RankRLSCV(), RankRLS(feature_map=RandomNodes(20, random_state=0)), RankSVM()):
+        for kind in ("standard", "minmax", "quantile"):
+            one, other = (
+                clone(model).set_params(inputs=kind).fit(rows, y, qid=qid).predict(rows)
+                for rows in (moved, still)
+            )
+            assert one == pytest.approx(other, rel=1e-3, abs=1e-3 * abs(other).max())
+
+
+def test_the_warning_of_unlike_columns_names_inputs(data):
+    X, y, qid = data
+    model = RankRLS(feature_map=RandomNodes(20, random_state=0))
+    odd = X * [1e6, 1, 1, 1, 1, 1]
+    with pytest.warns(UserWarning, match="inputs='standard'"):
+        model.fit(odd, y, qid=qid)
+    model.set_params(inputs="standard").fit(odd, y, qid=qid)  # warnings are errors here
+
+
+def test_no_row_is_copied():
+    import tracemalloc
+
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.random((40_000, 60)), rng.integers(0, 3, 40_000), np.arange(40_000) // 40
+    for kind in KINDS:
+        tracemalloc.start()
+        RankRLS(inputs=kind).fit(X, y, qid=qid)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < X.nbytes / 4
