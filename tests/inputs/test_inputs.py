@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import (
     FunctionTransformer,
     MaxAbsScaler,
@@ -391,3 +392,59 @@ def test_no_row_is_copied():
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert most < X.nbytes / 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_priors_belong_to_the_columns_after_inputs(kind, data):
+    X, y, qid = data
+    first = RankRLS(10.0, inputs=kind).fit(X, y, qid=qid)
+    columns = first.inputs_.transform(X)
+    for prior in (first.coef_, FrozenEstimator(first)):
+        for model in (RankRLS(1e9, prior=prior), RankSVM(1e-9, prior=prior)):
+            found = clone(model).set_params(inputs=kind).fit(X, y, qid=qid)
+            wanted = clone(model).set_params(prior=first.coef_).fit(columns, y, qid=qid)
+            scores = found.predict(X) - wanted.predict(columns)
+            assert np.ptp(scores) < 1e-6 * np.ptp(wanted.predict(columns))
+            assert np.corrcoef(found.predict(X), first.predict(X))[0, 1] > 0.999
+    other = RankRLS(1e9, prior=FrozenEstimator(first)).fit(X, y, qid=qid)  # of other columns
+    assert np.corrcoef(other.predict(X), first.predict(X))[0, 1] > 0.999
+    search = RankRLSCV([1e9], prior=FrozenEstimator(first), inputs=[None, kind])
+    search.fit(X, y, qid=qid)
+    assert np.corrcoef(search.predict(X), first.predict(X))[0, 1] > 0.999
+    with pytest.raises(ValueError, match="a list of inputs, got weights"):
+        search.set_params(prior=first.coef_).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_are_those_of_the_columns_after_inputs(kind, data):
+    X, y, qid = data
+    model = RankRLS(inputs=kind).fit(X, y, qid=qid)
+    columns = model.inputs_.transform(X)
+    other = RankRLS().fit(columns, y, qid=qid)
+    for rows, others in (((), ()), ((X,), (columns,))):
+        named = {"qid": qid} if rows else {}
+        table, wanted = model.weights(*rows, **named), other.weights(*others, **named)
+        assert table["importance"] == pytest.approx(wanted["importance"], rel=1e-6, abs=1e-12)
+    assert len(set(table["name"])) == columns.shape[1]
+    offset = model.predict(X) - model.contributions(X).sum(axis=1)
+    assert abs(offset).max() < 1e-9 * abs(model.predict(X)).max()
+
+
+@pytest.mark.parametrize("kind", ["maxabs", "standard", "raw+quantile"])
+def test_files_with_wrong_inputs_are_refused(kind, data, tmp_path):
+    X, y, qid = data
+    RankRLS(inputs=kind).fit(X, y, qid=qid).save(tmp_path / "model")
+    model = load_model(tmp_path / "model")
+    for name, array in model.inputs_.arrays().items():
+        for wrong in (array[:-1], np.full_like(array, -1), array[::-1].copy()):
+            if kind == "standard" and (wrong.shape == array.shape and name == "inputs_centre"):
+                continue
+            if kind != "raw+quantile" and np.array_equal(np.sort(wrong), np.sort(array)):
+                continue
+            if name == "inputs_values" and wrong.shape == array.shape:
+                continue
+            odd = load_model(tmp_path / "model")
+            field = {"inputs_values": "values_at_knots"}.get(name, name.removeprefix("inputs_"))
+            object.__setattr__(odd.inputs_, field, wrong)
+            with pytest.raises(ValueError, match=r"inputs|features"):
+                odd.save(tmp_path / "odd")

@@ -12,6 +12,7 @@ from pairgram._support.checks import check_text, first_not_finite
 from pairgram._support.types import Vector
 from pairgram._support.words import Form, words
 from pairgram.feature_maps.base import is_compiled
+from pairgram.feature_maps.input_map import parts_of
 from pairgram.feature_maps.kernel_map import KernelMap
 from pairgram.feature_maps.reduced_nodes import reduce_nodes
 from pairgram.least_squares.conjugate_gradients import SparseSystem, worth_iterating
@@ -201,8 +202,8 @@ class Coordinates:
         return total.constrained_path(self.constraints, alphas, scale=scale)
 
     def column_sums(self, total: Statistics, coef: Vector) -> ColumnSums | None:
-        """Return how much the columns of X vary over pairs, or None if `total` does not know."""
-        known = self.data.feature_map is None and total.settings.pairs is not None
+        """Return how much the columns of X, or of the inputs, vary over pairs, or None."""
+        known = parts_of(self.data.feature_map)[1] is None and total.settings.pairs is not None
         return total.column_sums(coef) if known and isinstance(total, Pairgram) else None
 
     def keeping_statistics(self) -> Coordinates:

@@ -174,7 +174,8 @@ class Training:
             try:
                 gram = Pairgram.from_data(labelled, settings.pair_settings, settings.n_threads)
                 curvature = gram.G
-                pair_weight = gram.pair_weight if given.feature_map is None else None
+                known = parts_of(given.feature_map)[1] is None
+                pair_weight = gram.pair_weight if known else None
             except ValueError:
                 given.require_finite_features()  # its error says whether X or the map is at fault
                 raise

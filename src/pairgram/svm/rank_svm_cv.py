@@ -246,8 +246,9 @@ uses_offset_ :
     @property
     def _no_columns(self) -> str:
         """Why the model has no columns that weights of a prior could belong to."""
-        plain = as_list(self.feature_map, "feature_map") == self._kinds() == [None]
-        return "" if plain else "a feature_map or inputs"
+        if as_list(self.feature_map, "feature_map") != [None]:
+            return "a feature_map"
+        return "" if self._kinds() == [None] else "inputs"
 
     def _kinds(self) -> list[str | None]:
         return as_list(self.inputs, "inputs")
