@@ -448,3 +448,18 @@ def test_files_with_wrong_inputs_are_refused(kind, data, tmp_path):
             object.__setattr__(odd.inputs_, field, wrong)
             with pytest.raises(ValueError, match=r"inputs|features"):
                 odd.save(tmp_path / "odd")
+
+
+def test_constraints_are_those_of_the_columns_after_inputs(data):
+    X, y, qid = data
+    for kind in KINDS:
+        for model in (RankRLS(positive=True), RankRLSCV([0.1, 10.0], l1_ratio=0.5)):
+            own = clone(model).set_params(inputs=kind).fit(X, y, qid=qid)
+            columns = own.inputs_.transform(X)
+            other = clone(model).fit(columns, y, qid=qid)
+            assert own.predict(X) == pytest.approx(other.predict(columns), rel=1e-6, abs=1e-8)
+    few = RankRLS(n_features=2, inputs="quantile").fit(X, y, qid=qid)
+    assert np.count_nonzero(few.coef_) == 2
+    for odd in ({"n_features": 2}, {"positive": [1]}):
+        with pytest.raises(ValueError, match="make two weights each"):
+            RankRLS(inputs="raw+quantile", **odd).fit(X, y, qid=qid)

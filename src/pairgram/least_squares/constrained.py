@@ -97,6 +97,15 @@ class Constraints:
             positive = [_number(column, names) for column in positive]
         return cls(positive, float(l1_ratio), n_features)
 
+    def require_columns(self, n_columns: int, n_weights: int) -> None:
+        """Raise a ValueError if columns are chosen or named that do not have one weight each."""
+        named = not isinstance(self.positive, (bool, np.bool_))
+        if n_columns != n_weights and (named or self.n_features is not None):
+            raise ValueError(
+                "n_features and positive as a list are about the columns of X, of which these "
+                "inputs make two weights each: take inputs='quantile', or positive=True"
+            )
+
     def path(self, G: Vector, g: Vector, alphas: Vector) -> Vector:
         """Return the weights that minimise ``wᵀGw − 2 gᵀw`` and the penalty, for every alpha.
 

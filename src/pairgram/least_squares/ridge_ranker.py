@@ -160,8 +160,11 @@ class _FeaturesOrKernel(LinearRanker):
             return Coordinates.of_features(data, all_settings, small=True)
         constraints = self._constraints()
         if constraints is not None:
-            if data.feature_map is not None:
+            inputs, feature_map = parts_of(data.feature_map)
+            if feature_map is not None:
                 raise ValueError(NO_MAP)
+            if inputs is not None:
+                constraints.require_columns(inputs.n_features_in_, inputs.n_outputs)
             if self.form == "dual":
                 raise ValueError("form must not be 'dual' with positive, l1_ratio or n_features")
             return Coordinates(data, scale=scale, constraints=constraints)
@@ -562,7 +565,7 @@ class _Task(NamedTuple):
 
 def _constrained_candidate(task: _Task, held_out: HeldOut, n_threads: int | None) -> _Candidate:
     """Judge one combination under constraints: the model of every split is solved anew."""
-    feature_map, coordinates, settings, scale, given = task
+    data, coordinates, settings, scale, given = task
     assert isinstance(held_out, HeldOutRows)
     judge, data = held_out.judge, coordinates.data
     total = coordinates.statistics(settings, n_threads)
@@ -578,7 +581,7 @@ def _constrained_candidate(task: _Task, held_out: HeldOut, n_threads: int | None
         assert judge.splits is not None
         scores = np.hstack(split_scores(data, total, judge.splits, coefs_of, n_threads))
     judged = judge.judge(judge.shared(scores))
-    return _Candidate(feature_map, coordinates, settings, scale, alphas, solved, judged)
+    return _Candidate(data, coordinates, settings, scale, alphas, solved, judged)
 
 
 def _candidates(
