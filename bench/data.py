@@ -81,6 +81,30 @@ def make(n_rows: int, n_features: int, n_queries: int, seed: int = 7, rank: int 
     return Ranking(np.round(X, DECIMALS, out=X), y, qid)
 
 
+def make_interactions(seed: int, n_queries: int = 200, n_documents: int = 15) -> Ranking:
+    """Make 300 sparse features whose interactions in pairs matter as much as their linear part.
+
+    The shape is that of LightGBM's example of ranking: 200 queries x 15 documents, labels 0-4
+    (50/25/15/7/3 %). Columns that are always 0 may occur.
+    """
+    rng = np.random.default_rng(seed)
+    n_features, n_rows = 300, n_queries * n_documents
+    density = rng.beta(0.8, 3.2, n_features)  # the shares of rows in which columns are not 0
+    X = np.where(
+        rng.random((n_rows, n_features)) < density, rng.gamma(2.0, 0.5, (n_rows, n_features)), 0.0
+    )
+    qid = np.repeat(np.arange(n_queries), n_documents)
+    active = rng.choice(n_features, 60, replace=False)
+    linear = np.tanh(X[:, active]) @ rng.normal(size=60)
+    densest = np.argsort(-density)[:60]
+    first, second = rng.choice(densest, (2, 40))
+    interactions = np.minimum(X[:, first], X[:, second]) @ rng.normal(size=40)
+    score = sum((part - part.mean()) / part.std() for part in (linear, interactions))
+    score = score + 0.7 * rng.normal(size=n_rows) + 0.5 * rng.normal(size=n_queries)[qid]
+    grades = np.quantile(score, [0.5, 0.75, 0.9, 0.97])
+    return Ranking(X, np.searchsorted(grades, score).astype(np.float64), qid)
+
+
 def write_svmlight(path: Path, data: Ranking) -> None:
     """Write lines ``label qid:ID 1:0.12345 ...``, ids from 1, a million numbers at a time.
 

@@ -1,0 +1,116 @@
+"""Quality of the ranker without settings on made data, beside six settings of LightGBM.
+
+    python bench/automatic.py [--seeds N] [--threads N]
+
+The data have the shape of LightGBM's example of ranking: 200 queries x 15 documents, 300 sparse
+features and interactions; see `data.make_interactions`. Each seed makes 200 more queries to test
+on. LightGBM trains 100 rounds of lambdarank. "Ahead of LightGBM" compares with the one setting that
+is the best in the mean of all test queries, which nobody could have known before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import pairgram
+from common import machine_line, markdown_table, progress, seconds, stopwatch, threads_of
+from data import Ranking, make_interactions
+
+N_TRAINING = 200
+LIGHTGBM = tuple(itertools.product((7, 15, 31), (0.05, 0.1)))  # leaves, learning rate
+ROUNDS = 100
+
+Train = Callable[[Ranking, int], Callable[[np.ndarray], np.ndarray]]
+
+
+def automatic(data: Ranking, threads: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Fit the ranker without settings."""
+    return pairgram.AutoRanker(n_threads=threads).fit(data.X, data.y, qid=data.qid).predict
+
+
+def linear(data: Ranking, threads: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Fit the linear default."""
+    return pairgram.RankRLSCV(n_threads=threads).fit(data.X, data.y, qid=data.qid).predict
+
+
+def boosted(leaves: int, rate: float) -> Train:
+    """Return the training of one setting of LightGBM."""
+
+    def train(data: Ranking, threads: int) -> Callable[[np.ndarray], np.ndarray]:
+        import lightgbm
+
+        parameters = {
+            "objective": "lambdarank",
+            "num_leaves": leaves,
+            "learning_rate": rate,
+            "num_threads": threads,
+            "seed": 0,
+            "deterministic": True,
+            "verbosity": -1,
+        }
+        group = np.bincount(data.qid)
+        booster = lightgbm.train(parameters, lightgbm.Dataset(data.X, data.y, group=group), ROUNDS)
+        return booster.predict
+
+    return train
+
+
+def split(seed: int) -> tuple[Ranking, Ranking]:
+    """Return the training and the test queries of a seed."""
+    data = make_interactions(seed, 2 * N_TRAINING)
+    first = data.qid < N_TRAINING
+    return Ranking(*(part[first] for part in data)), Ranking(
+        data.X[~first], data.y[~first], data.qid[~first] - N_TRAINING
+    )
+
+
+def measured(ways: dict[str, Train], n_seeds: int, threads: int) -> dict[str, tuple[list, float]]:
+    """Return the mean NDCG@10 on the test queries of every seed, and the mean seconds."""
+    metric = pairgram.get_metric("ndcg@10")
+    values: dict[str, list[float]] = {way: [] for way in ways}
+    times = dict.fromkeys(ways, 0.0)
+    for seed in range(n_seeds):
+        training, test = split(seed)
+        for way, train in ways.items():
+            progress(f"seed {seed}: {way}")
+            time, predict = stopwatch(functools.partial(train, training, threads))
+            times[way] += time / n_seeds
+            values[way].append(float(metric(test.y, predict(test.X), test.qid)))
+    return {way: (values[way], times[way]) for way in ways}
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description="Compare the automatic ranker with LightGBM.")
+    parser.add_argument("--seeds", type=int, default=20, metavar="N")
+    parser.add_argument("--threads", type=int, metavar="N", help="of pairgram and LightGBM")
+    arguments = parser.parse_args()
+    threads = threads_of(arguments.threads)
+    threadpool_limits(threads)
+    print(machine_line(threads, ("numpy", "scipy", "lightgbm")))
+    ways = {"AutoRanker": automatic, "RankRLSCV, linear": linear}
+    peers = {
+        f"LightGBM, {leaves} leaves, rate {rate}": boosted(leaves, rate)
+        for leaves, rate in LIGHTGBM
+    }
+    found = measured(ways | peers, arguments.seeds, threads)
+    best = max(peers, key=lambda way: np.mean(found[way][0]))
+    rows = []
+    for way, (values, time) in found.items():
+        ahead = np.subtract(values, found[best][0])
+        error = ahead.std(ddof=1) / np.sqrt(len(ahead)) if len(ahead) > 1 else np.nan
+        lead = "" if way == best else f"{ahead.mean():+.4f} ± {error:.4f}"
+        rows.append([way, f"{np.mean(values):.4f}", lead, seconds(time)])
+    print(f"\nNDCG@10 of test queries, mean of {arguments.seeds} seeds; ± standard errors\n")
+    header = ["way", "NDCG@10", f"ahead of {best}", "time"]
+    print(markdown_table(header, rows))
+
+
+if __name__ == "__main__":
+    main()
