@@ -38,18 +38,18 @@ LAYERS = {
     "least_squares": SOLVERS,
     "elm": MACHINES,
     "svm": MACHINES,
-    "cli": {PUBLIC, "datasets", "elm", "svm"} | MACHINES,
+    "auto": {"elm", "svm"} | MACHINES,
+    "cli": {PUBLIC, "datasets", "elm", "svm", "auto"} | MACHINES,
 }
 # Folders that do not exist yet, with their place.
 LAYERS |= {
     "tables": {"datasets"} | DATA,
-    "auto": {"elm", "svm"} | MACHINES,
     "export": {PUBLIC},
     "trec": {PUBLIC},
     "compare": {PUBLIC},
     "plots": {PUBLIC},
 }
-LAYERS["cli"] |= {"tables", "auto", "export", "trec", "compare", "plots"}
+LAYERS["cli"] |= {"tables", "export", "trec", "compare", "plots"}
 # Modules that may import only some modules of a folder, or more than their folder may.
 NARROWER = {"problem": {"feature_maps": {"feature_maps.base"}}}
 WIDER = {"rankers.load": {PUBLIC}}  # which finds the classes of models by their public names

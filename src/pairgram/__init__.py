@@ -8,6 +8,7 @@ Train:
     PairwiseELM, PairwiseELMCV                on pairs, on random nodes or with a kernel
     PointwiseELM, PointwiseELMCV              on rows, on random nodes or with a kernel
     ELMRank, ELMRankCV                        pairs of all rows, draws of nodes averaged
+    AutoRanker                                the best of these that held-out queries find
     RankSVM, RankSVMCV                        squared hinge loss on pairs
     MPRank, LSSVR                             magnitude-preserving ranking, least squares SVM
     fit_many, BatchFit                        a model for each of many data sets
@@ -36,6 +37,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pairgram._core import __version__
+    from pairgram.auto.auto_ranker import AutoRanker
     from pairgram.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
     from pairgram.elm.elm import PairwiseELM, PairwiseELMCV, PointwiseELM, PointwiseELMCV
     from pairgram.elm.elm_rank import ELMRank, ELMRankCV
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LSSVR",
+    "AutoRanker",
     "BatchFit",
     "ELMRank",
     "ELMRankCV",
@@ -96,6 +99,7 @@ __all__ = [
 # `pairgram --help` nor a program that only reads files should wait for.
 _NAMES = {
     "_core": ("__version__",),
+    "auto.auto_ranker": ("AutoRanker",),
     "least_squares.batch_fit": ("BatchFit",),
     "least_squares.fit_many": ("fit_many",),
     "datasets": ("dump_letor", "load_letor", "load_letor_folds", "make_ranking"),

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import pairgram
 from pairgram import (
+    AutoRanker,
     ELMRankCV,
     MPRank,
     Nystroem,
@@ -151,6 +152,31 @@ def test_train_chooses_as_the_library_does(file, data, tmp_path):
     model = load_model(out)
     assert model.coef_.tolist() == expected.coef_.tolist()
     assert model.alpha == expected.alpha_ and model.target == "gain" and model.scale is True
+
+
+def test_train_without_a_model_tries_several(file, data, tmp_path):
+    X, y, qid = data
+    out = tmp_path / "out.safetensors"
+    report = json.loads(run("train", file, "-o", out, "--json", "--budget", 0.02))
+    expected = AutoRanker(0.02).fit(X, y, qid=qid)
+    assert report["model"] == "auto"
+    assert report["score"] == expected.best_score_
+    assert report["params"] == expected.cv_results_["params"][expected.best_index_]
+    tried = [row["score"] for row in report["trials"]]
+    assert tried == [None if np.isnan(s) else s for s in expected.trials_["score"].tolist()]
+    assert {row["outcome"] for row in report["trials"]} == {"best", "tried", "over budget"}
+    np.testing.assert_array_equal(load_model(out).predict(X), expected.predict(X))
+    lines = run("train", file, "-o", out, "--budget", 0.02).splitlines()
+    table = lines[lines.index("what was tried") :]
+    assert sum(line.endswith("*") for line in table) == 1
+    assert sum("over budget" in line for line in table) == tried.count(None)
+
+
+@pytest.mark.parametrize("options", [("--alpha", 1), ("--pairs", "kept"), ("--scale",)])
+def test_train_with_options_of_rankrls_is_rankrls(file, tmp_path, options):
+    report = json.loads(run("train", file, "-o", tmp_path / "m", "--json", *options))
+    assert report["model"] == "rankrls"
+    assert "trials" not in report
 
 
 def test_train_with_a_validation_file(file, valid_file, data, tmp_path):
@@ -1129,7 +1155,13 @@ def test_more_features_than_the_model(model_file, tmp_path):
         (("--metric", "map,mrr"), "--metric takes one name to choose by, got 'map,mrr'"),
         (("--metric", "ndcg@0"), "--metric: metric 'ndcg@0': the cut behind @ must be an integer"),
         (("--convention", "x"), "--convention must be one of default, letor, trec"),
-        (("--model", "x"), "--model must be one of rankrls, rls, elm-pairwise, elm-pointwise, elm"),
+        (("--budget", 0), "--budget must be finite and > 0, got 0"),
+        (("--budget", 1, "--pairs", "kept"), "--model rankrls takes no --budget; auto can"),
+        (("--model", "auto", "--pairs", "kept"), "--model auto takes no --pairs; rankrls, elm-p"),
+        (
+            ("--model", "x"),
+            "--model must be one of auto, rankrls, rls, elm-pairwise, elm-pointwise",
+        ),
         (("--pairs", "x"), "--pairs must be one of kept, dropped"),
         (("--target", "x"), "--target must be one of label, gain, got 'x'"),
         (("--weighting", "x"), "--weighting must be one of pairs, documents, queries"),

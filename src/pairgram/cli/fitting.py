@@ -12,8 +12,8 @@ import typer
 
 from pairgram._support.files import shown
 from pairgram.cli import options as opt
-from pairgram.cli.model_options import ModelName, with_settings
-from pairgram.cli.models import Model, chosen, get_model, tried
+from pairgram.cli.model_options import ModelName, ModelOrAuto, with_settings
+from pairgram.cli.models import Model, chosen, default_model, get_model, trials, tried
 from pairgram.cli.report import count, print_json, print_table, show_rows, show_settings, working
 from pairgram.cli.settings import Settings
 
@@ -27,7 +27,7 @@ def train(
         Path, typer.Option("--output", "-o", metavar="MODEL", help="Model file to write.")
     ],
     *,
-    model: ModelName = "rankrls",
+    model: ModelOrAuto = None,
     alpha: Annotated[
         float | None,
         typer.Option(metavar="X", help="Ridge >= 0, in place of a choice among --alphas."),
@@ -52,16 +52,19 @@ def train(
 ) -> None:
     """Fit a model, choose its settings, and write it to a file.
 
-    Every combination of --alphas or --Cs, --gamma, --pairs and --target is scored on queries that
-    the model has not seen: each query in turn (exact leave-query-out), those of five folds
-    (elmrank, RankSVMs), or those of --valid. The best combination is fitted to all of FILE. The
-    printed score is its score on held-out queries, and the seconds are the time of fitting and
-    choosing. A file without qids is refused unless --one-query is given. It is accepted for models
-    that do not compare rows within queries (rls, elm-pointwise, elmrank).
+    Without --model, several models are tried on held-out queries, the cheapest first, and the best
+    is kept; see --budget. With --model, or options of rankrls, every combination of --alphas or
+    --Cs, --gamma, --pairs, --target and --inputs is scored. Queries are scored by models that have
+    not seen them: each query in turn (exact leave-query-out), those of five folds (elmrank,
+    RankSVMs), or those of --valid. The best is fitted to all of FILE. The printed score is its
+    score on held-out queries, and the seconds are the time of fitting and choosing. A file without
+    qids is refused unless --one-query is given. It is accepted for models that do not compare rows
+    within queries (rls, elm-pointwise, elmrank).
 
     \b
     Examples:
       pairgram train train.txt -o model.safetensors
+      pairgram train train.txt -o model.safetensors --budget 5
       pairgram train train.txt -o model.safetensors --valid vali.txt --metric map
       pairgram train train.txt -o model.safetensors --alpha 100 --pairs dropped
       pairgram train train.txt -o model.safetensors --pairs gain --pairs absdiff --scale
@@ -83,6 +86,7 @@ def train(
         if not (math.isfinite(alpha) and alpha >= 0):
             raise ValueError(f"--alpha must be finite and >= 0, got {alpha:g}")
         settings = replace(settings, alphas=[alpha])
+    model = default_model(settings) if model is None else model
     entry = get_model(model, settings)
     settings = entry.with_inputs(settings, sparse)
     scoring = opt.choice_metric(metric, convention, entry.metric)
@@ -121,10 +125,12 @@ def train(
         "seconds": seconds,
         "output": str(output),
     }
+    if hasattr(search, "trials_"):
+        report["trials"] = trials(search)
     if as_json:
         print_json(report)
         return
-    params = show_settings(report.pop("params"))
+    params, made = show_settings(report.pop("params")), report.pop("trials", None)
     lower = "" if search.scoring_.greater_is_better else " (lower is better)"
     size = f"{opt.size_of(data)}, {count(report['n_features'], 'feature')}"
     print_table(
@@ -137,6 +143,13 @@ def train(
             ("written", output),
         ],
     )
+    if made:
+        print_table(
+            list(made[0]),
+            [["" if value is None else value for value in row.values()] for row in made],
+            title="what was tried",
+            marked=[row["outcome"] for row in made].index("best"),
+        )
 
 
 @with_settings

@@ -20,7 +20,7 @@ from pairgram.cli.settings import (
     parse_range,
 )
 
-__all__ = ["ModelName", "with_settings"]
+__all__ = ["ModelName", "ModelOrAuto", "with_settings"]
 
 
 def _kernels_by_model() -> str:
@@ -37,6 +37,16 @@ ModelName = Annotated[
         *("--model", "-m"),
         metavar="NAME",
         help="; ".join(f"{name}: {m.summary}" for name, m in MODELS.items()) + ".",
+    ),
+]
+ModelOrAuto = Annotated[
+    str | None,
+    typer.Option(
+        *("--model", "-m"),
+        metavar="NAME",
+        help="; ".join(f"{name}: {m.summary}" for name, m in MODELS.items())
+        + ". [default: auto, or rankrls if options are given that auto does not take]",
+        show_default=False,
     ),
 ]
 Alphas = Annotated[
@@ -184,6 +194,14 @@ Landmarks = Annotated[
         help=f"Landmarks of rank-nystroem: {', '.join(known.LANDMARKS)}. [default: uniform]",
     ),
 ]
+Budget = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        help="How long the models that --model auto tries may take together, at fixed rates that "
+        "do not depend on the machine. [default: 30]",
+    ),
+]
 Tol = Annotated[
     float | None,
     typer.Option(
@@ -215,6 +233,7 @@ def _settings(
     components: Components = None,
     landmarks: Landmarks = None,
     tol: Tol = None,
+    budget: Budget = None,
     threads: Threads = None,
 ) -> Settings:
     return Settings(
@@ -239,6 +258,7 @@ def _settings(
         n_components=None if components is None else parse_components(components),
         landmarks=landmarks,
         tol=tol,
+        budget=budget,
         n_threads=threads,
     )
 

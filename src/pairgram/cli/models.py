@@ -5,6 +5,7 @@ A new model needs one entry in `MODELS`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from pairgram.kernels import settings
 if TYPE_CHECKING:
     from pairgram.metrics import Metric
 
-__all__ = ["MODELS", "Model", "chosen", "get_model", "tried"]
+__all__ = ["MODELS", "Model", "chosen", "default_model", "get_model", "trials", "tried"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,18 @@ class Model:
 def _inputs(settings: Settings) -> list[Any] | None:
     """Return the inputs to choose from, or None if there are none."""
     return [None if name == "none" else name for name in settings.inputs] or None
+
+
+def _auto(settings: Settings, scoring: Metric | None) -> Any:
+    from pairgram.auto.auto_ranker import AutoRanker
+
+    said = {"budget": settings.budget, "random_state": settings.random_state}
+    return AutoRanker(
+        scoring=scoring,
+        verbose=sys.stderr.isatty(),
+        n_threads=settings.n_threads,
+        **{name: value for name, value in said.items() if value is not None},
+    )
 
 
 def _rankrls(settings: Settings, scoring: Metric | None) -> Any:
@@ -225,6 +238,11 @@ _SVM_GRID = {"Cs": parse_grid("2^-12:2^6", "Cs")}
 _KERNEL_SVM_GRID = _SVM_GRID | {"gammas": parse_grid("2^-12:2^2", "gammas")}
 
 MODELS: Mapping[str, Model] = {
+    "auto": Model(
+        "tries linear models of the features and of their quantiles, then Fourier features and "
+        "kernels, and keeps the best",
+        *(_auto, frozenset({"budget", "random_state"})),
+    ),
     "rankrls": Model(
         "linear, or with --kernel, least squares on pairs; tries tied pairs kept and dropped",
         *(_rankrls, _RLS | {"pairs", "scope"}, _RLS_GRID),
@@ -263,6 +281,11 @@ MODELS: Mapping[str, Model] = {
         kernels=("rbf", "laplacian", "cauchy"),
     ),
 }
+
+
+def default_model(settings: Settings) -> str:
+    """Return the model of ``pairgram train`` without --model: the one that takes the options."""
+    return "auto" if MODELS["auto"].takes.issuperset(given(settings)) else "rankrls"
 
 
 def get_model(name: str, settings: Settings) -> Model:
@@ -308,6 +331,16 @@ def tried(model: Any) -> list[dict[str, Any]]:
     scores = model.cv_results_["mean_test_score"]
     return [
         {**_row(model.cv_results_, row), "score": float(score)} for row, score in enumerate(scores)
+    ]
+
+
+def trials(model: Any) -> list[dict[str, Any]]:
+    """Return a row for every model that the automatic choice tried or left out, for JSON."""
+    names = [name for name in model.trials_ if name not in ("deviation", "expected_seconds")]
+    rows = zip(*(model.trials_[name].tolist() for name in names), strict=True)
+    return [
+        {name: None if value != value else value for name, value in zip(names, row, strict=True)}
+        for row in rows
     ]
 
 

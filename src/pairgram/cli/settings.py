@@ -58,6 +58,7 @@ OPTIONS = {
     "tol": "--tol",
     "n_estimators": "--estimators",
     "random_state": "--random-state",
+    "budget": "--budget",
 }
 _OF_NODES = ("n_nodes", "activation", "weight_range", "bias_range", "random_state")
 
@@ -91,6 +92,7 @@ class Settings:
     tol: float | None = None
     n_estimators: int | None = None
     random_state: int | None = None
+    budget: float | None = None
     n_threads: int | None = None
 
     def __post_init__(self) -> None:
@@ -114,6 +116,8 @@ class Settings:
                 )
         if self.tol is not None and not (math.isfinite(self.tol) and self.tol > 0):
             raise ValueError(f"--tol must be finite and > 0, got {self.tol:g}")
+        if self.budget is not None and not (math.isfinite(self.budget) and self.budget > 0):
+            raise ValueError(f"--budget must be finite and > 0, got {self.budget:g}")
         if self.coef0 is not None and not (math.isfinite(self.coef0) and self.coef0 >= 0):
             raise ValueError(f"--coef0 must be finite and >= 0, got {self.coef0:g}")
 
