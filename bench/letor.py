@@ -75,6 +75,8 @@ class Result(NamedTuple):
 RANK_RLS = "RankRLS, tied pairs kept or dropped, 2^-15..2^24"
 POINTWISE = "RLS on rows (pairs=None), 2^-15..2^24"
 LINEAR = "linear, all defaults"
+QUANTILES = "linear in columns and quantiles, by leave-query-out"
+FOURIER = "500 Fourier features of quantiles, by leave-query-out"
 AUTOMATIC = "AutoRanker, all defaults"
 HURRIED = "AutoRanker, budget 1/5 of LightGBM's time"
 LIGHTGBM = "LightGBM lambdarank, 4 settings, early stopping"
@@ -89,8 +91,9 @@ PAIRS_AND_TARGETS = (
 LIGHTGBM_SETTINGS = tuple((leaves, rate) for leaves in (7, 15) for rate in (0.05, 0.1))
 MIN_DATA_IN_LEAF = 100
 MAX_ROUNDS = 500
+FOURIER_GAMMA = 1 / 60  # a sixteenth of 1 / variance, for 45 columns
 PATIENCE = 30
-PEERS = (LINEAR, LIGHTGBM)  # whose MAP is compared query by query
+PEERS = (LINEAR, QUANTILES, FOURIER, LIGHTGBM)  # whose MAP is compared query by query
 RESAMPLES = 10_000
 
 
@@ -99,6 +102,14 @@ def train_rank_rls(fold: Fold, threads: int, **settings: Any) -> Predict:
     model = pairgram.RankRLSCV(scoring="map", n_threads=threads, **settings)
     X, y, qid = fold.train
     return model.fit(X, y, qid=qid, validation=fold.valid).predict
+
+
+def train_single(fold: Fold, threads: int, **settings: Any) -> Predict:
+    """Fit one of the models that the ranker without settings may choose, to the same rows."""
+    X, y, qid = (np.concatenate(parts) for parts in zip(fold.train, fold.valid, strict=True))
+    several = {"pairs": ["kept", "dropped", "gain"], "target": ["label", "gain"]}
+    model = pairgram.RankRLSCV(scoring="map", n_threads=threads, **several, **settings)
+    return model.fit(X, y, qid=qid).predict
 
 
 def train_automatic(fold: Fold, threads: int, **settings: Any) -> Predict:
@@ -161,6 +172,10 @@ def trainers(threads: int) -> dict[str, Trainer]:
     for pairs, target in PAIRS_AND_TARGETS:
         name = f"pairs={pairs!r}, target={target!r}, default alphas"
         ways[name] = functools.partial(rls, pairs=pairs, target=target)
+    single = functools.partial(train_single, threads=threads)
+    ways[QUANTILES] = functools.partial(single, inputs="raw+quantile")
+    fourier = pairgram.RandomFourier(500, gamma=FOURIER_GAMMA, random_state=0)
+    ways[FOURIER] = functools.partial(single, inputs="quantile", feature_map=fourier)
     ways[AUTOMATIC] = functools.partial(train_automatic, threads=threads)
     ways[LIGHTGBM] = functools.partial(train_lightgbm, threads=threads)
     return ways
@@ -211,7 +226,7 @@ def comparison(results: Mapping[str, Result]) -> str:
         leads = ["" if way == peer else _interval(maps - results[peer].maps) for peer in PEERS]
         faster = f"{results[LIGHTGBM].time / time:.0f}"
         rows.append([way, *quality, *leads, seconds(time), faster])
-    leads = [f"MAP ahead of {peer.split(',')[0]}" for peer in PEERS]
+    leads = [f"MAP ahead of {peer.split(',')[0].removesuffix(' lambdarank')}" for peer in PEERS]
     header = ["way", "MAP", "NDCG@10", "MeanNDCG", *leads, "time", "times faster than LightGBM"]
     return markdown_table(header, rows)
 

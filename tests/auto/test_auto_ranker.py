@@ -68,12 +68,11 @@ def test_the_winner_is_an_ordinary_ranker(linear, tmp_path):
 def test_every_score_is_that_of_the_search_alone(linear):
     X, y, qid, model = linear
     table = model.trials_
-    for row in np.flatnonzero(table["features"] == "columns"):
-        alone = RankRLSCV(
-            pairs=["kept", "dropped", "gain"],
-            target=["label", "gain"],
-            inputs=table["inputs"][row],
-        ).fit(X, y, qid=qid)
+    assert list(table["features"][:6]) == ["columns"] * 5 + [table["features"][5]]
+    for row in range(5):
+        settings = {"pairs": ["kept", "dropped", "gain"], "target": ["label", "gain"]}
+        alone = RankRLSCV(inputs=table["inputs"][row], **(settings if row else {}))
+        alone.fit(X, y, qid=qid)
         assert table["score"][row] == alone.best_score_
         assert (table["pairs"][row], table["target"][row]) == (alone.pairs_, alone.target_)
         assert table["alpha"][row] == alone.alpha_
@@ -178,6 +177,17 @@ def test_a_validation_set_judges():
     assert model.best_score_ == pytest.approx(held, abs=1e-12)
 
 
+def test_offsets_are_added():
+    X, y, qid = _made()
+    offset = 2.0 * X[:, 0]
+    model = AutoRanker(0.05).fit(X, y, qid=qid, offset=offset)
+    alone = RankRLSCV(pairs=model.pairs_, target=model.target_, inputs=model.best_estimator_.inputs)
+    alone.fit(X, y, qid=qid, offset=offset)
+    np.testing.assert_array_equal(model.predict(X, offset=offset), alone.predict(X, offset=offset))
+    with pytest.raises(ValueError, match="offset"):
+        model.predict(X)
+
+
 def test_real_labels_of_one_query():
     X, y, _ = make_ranking(1, 80, random_state=0)
     model = AutoRanker().fit(X, y + 0.25)
@@ -205,7 +215,8 @@ def test_lines_tell_what_is_tried(capsys):
     AutoRanker(0.1, verbose=True).fit(X, y, qid=qid)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("columns: 0.")
-    assert lines[1].startswith("columns of standard inputs: 0.")
+    assert lines[1].startswith("columns: 0.")
+    assert lines[2].startswith("columns of standard inputs: 0.")
 
 
 def test_what_takes_long_is_announced(capsys, monkeypatch):

@@ -37,6 +37,8 @@ LONG = 10.0
 PATIENCE, GRACE = 3.0, 10.0
 # Labels up to this are grades, of which 2^y makes a gain.
 LARGEST_GRADE = 10
+# The settings of the first model.
+FIRST = {"pairs": "kept", "target": "label"}
 # The settings that are not numbers.
 TEXTS = ("features", "inputs", "pairs", "target")
 
@@ -46,8 +48,8 @@ class AutoRanker(LinearRanker):
 
     The models are `RankRLSCV` searches: of the columns as they are, scaled, replaced by their
     distribution functions, or both; then of random Fourier or Nyström features; then of kernels, if
-    there are at most 6,000 rows. The cheapest comes first. Each chooses its ridge, and the first
-    ones choose `pairs` and `target`, by exact leave-query-out.
+    there are at most 6,000 rows. The cheapest comes first: the linear default. Each chooses its
+    ridge, and the linear ones choose `pairs` and `target`, by exact leave-query-out.
 
     A model that is linear in the columns replaces the best before it if its mean over the held-out
     queries is higher. Features or a kernel must lead by a standard error of the difference in the
@@ -136,13 +138,14 @@ class AutoRanker(LinearRanker):
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
         validation: Any = None,
     ) -> Self:
         """Try the models that the budget allows, and keep the best.
 
         Parameters
         ----------
-        X, y, qid, group, sample_weight, query_weight, validation :
+        X, y, qid, group, sample_weight, query_weight, offset, validation :
             As in `RankRLSCV.fit`.
 
         Returns
@@ -160,7 +163,7 @@ class AutoRanker(LinearRanker):
             If the clock ended the trials.
         """
         budget = check_positive("budget", self.budget)
-        info = RowInfo(qid, group, sample_weight, query_weight)
+        info = RowInfo(qid, group, sample_weight, query_weight, offset)
         data = self._check_rows(X, y, info)
         self._warn_of_missing_queries(data, info)
         choices = _choices(data)
@@ -195,8 +198,8 @@ class AutoRanker(LinearRanker):
             if self.verbose and trial.seconds > LONG:
                 _print(f"{trial.name}: takes about {trial.seconds:.0f} s")
             settings = choices
-            if not trial.chooses and best is not None:
-                settings = {"pairs": best.pairs_, "target": best.target_}
+            if not trial.chooses:
+                settings = FIRST if best is None else {"pairs": best.pairs_, "target": best.target_}
             search = RankRLSCV(
                 inputs=trial.inputs, store_held_out=True, **trial.parameters, **settings, **common
             )

@@ -83,8 +83,8 @@ class Trial:
     parameters : dict
         Further parameters of `RankRLSCV`.
     chooses : bool
-        Whether the search chooses pairs and target. Otherwise it takes those of the best linear
-        model.
+        Whether the search chooses pairs and target. Otherwise it takes those of the best model
+        before it, or all pairs and the labels if it is the first.
     """
 
     features: str
@@ -104,9 +104,10 @@ def trials(task: Task, random_state: Any) -> list[Trial]:
     linear: list[InputsName | None] = [None, task.scaled]
     if not task.sparse:
         linear += ["quantile", "raw+quantile"]
-    found = [
+    found = [Trial("columns", None, _seconds(task, task.n_columns))]
+    found += [
         Trial("columns", inputs, _seconds(task, _width(task, inputs), task.n_choices), {}, True)
-        for inputs in linear
+        for inputs in linear[task.n_choices == 1 :]
     ]
     for width in WIDTHS:
         for inputs in task.even:
