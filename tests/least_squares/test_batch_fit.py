@@ -93,6 +93,17 @@ def test_a_frame_gives_the_models_of_its_keys(estimator, tmp_path):
         )
 
 
+@pytest.mark.parametrize("inputs", ["standard", "quantile", "raw+quantile"])
+def test_every_key_has_inputs_of_its_own(inputs, tmp_path):
+    frame = frame_of()
+    estimator = RankRLS(inputs=inputs)
+    batch = fit_many(estimator, frame, **COLUMNS)
+    expected = by_hand(estimator, frame)
+    np.testing.assert_allclose(batch.predict(frame[FEATURES], frame["user"]), expected, atol=1e-8)
+    with pytest.raises(ValueError, match="models with inputs, which are fitted to the rows of one"):
+        batch.save(tmp_path / "m")
+
+
 def test_frames_of_every_kind_give_the_same_models():
     frame = frame_of()
     expected = fit_many(RankRLS(), frame, **COLUMNS)

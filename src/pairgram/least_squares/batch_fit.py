@@ -20,6 +20,7 @@ from pairgram._support.blocks import block_rows, blocks
 from pairgram._support.checks import require_finite
 from pairgram._support.files import shown
 from pairgram._support.types import Rows, Vector
+from pairgram.feature_maps.input_map import after_inputs
 from pairgram.feature_maps.known import same_map
 from pairgram.model_files.read_write import read_file, write_file
 from pairgram.queries_and_pairs.queries import Queries, as_ids
@@ -90,11 +91,11 @@ class BatchFit:
         Raises
         ------
         ValueError
-            If the models do not have the same features, as with kernels and with nodes of their
+            If the models do not have the same features, as with kernels, inputs and nodes of their
             own.
         """
         first = self._first
-        for key, model in zip(self.keys, self.models, strict=True):
+        for key, model in zip(self.keys.tolist(), self.models, strict=True):
             if model is not None and not (
                 np.shape(model.coef_) == np.shape(first.coef_)
                 and same_map(_map_of(model), _map_of(first))
@@ -102,7 +103,8 @@ class BatchFit:
                 raise ValueError(
                     f"the models do not have the same features: that of key {key!r} differs from "
                     "the first. Give nodes and other maps an int as random_state; kernel models "
-                    "have features of their own"
+                    "have features of their own, and so have models with inputs, which are fitted "
+                    "to the rows of one key"
                 )
         missing = np.full(np.shape(first.coef_), np.nan)
         return np.array([missing if model is None else model.coef_ for model in self.models])
@@ -172,7 +174,7 @@ class BatchFit:
     def _is_linear(self) -> bool:
         """Whether every score is the product of the row and the coefficients of its model."""
         linear = getattr(self._first, "_is_linear", False)
-        return bool(linear) and self._first.feature_map_ is None
+        return bool(linear) and _map_of(self._first) is None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all models, their keys, the table and the fallback to one safetensors file.
@@ -276,7 +278,8 @@ class BatchFit:
 
 
 def _map_of(model: Any) -> Any:
-    return getattr(model, "feature_map_", None)
+    """Return what makes the features of a model from rows: its inputs and its map."""
+    return after_inputs(getattr(model, "inputs_", None), getattr(model, "feature_map_", None))
 
 
 def _contents(model: Any, name: str) -> tuple[str, dict[str, NDArray[Any]], dict[str, Any]]:
