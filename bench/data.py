@@ -1,4 +1,4 @@
-"""The data of the kernel benchmarks, made once and kept in a folder.
+"""The data of the benchmarks: those of the kernels, kept in a folder, and retrieval runs to fuse.
 
     python bench/data.py [--data FOLDER]
 
@@ -103,6 +103,110 @@ def make_interactions(seed: int, n_queries: int = 200, n_documents: int = 15) ->
     score = score + 0.7 * rng.normal(size=n_rows) + 0.5 * rng.normal(size=n_queries)[qid]
     grades = np.quantile(score, [0.5, 0.75, 0.9, 0.97])
     return Ranking(X, np.searchsorted(grades, score).astype(np.float64), qid)
+
+
+class Runs(NamedTuple):
+    """Documents of queries, each with the scores that retrieval runs gave it.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_documents, n_runs), float64
+        NaN where a run did not retrieve the document. Every document was retrieved by some run.
+    y : ndarray of shape (n_documents,), float64
+        Grades 0-3.
+    qid : ndarray of shape (n_documents,), int64
+    """
+
+    scores: Array
+    y: Array
+    qid: NDArray[np.int64]
+
+    def take(self, rows: NDArray[np.bool_]) -> Runs:
+        """Return some of the documents."""
+        return Runs(*(array[rows] for array in self))
+
+
+# How strongly the runs of a group see relevance, beside an error of variance 1: the share of such
+# groups, and the mean strength. A few are good, many are mediocre, some are bad, such that the sum
+# of reciprocal ranks is about as good as the best single run.
+STRENGTHS = ((0.2, 1.7), (0.55, 1.3), (0.25, 0.8))
+# The parts of an error's variance: common to all runs, to those of a kind, of a group, the run's.
+COMMON, OF_KIND, OF_GROUP, OWN = 0.2, 0.25, 0.3, 0.25
+LEXICAL, DENSE, RERANKER = range(3)  # the kinds
+GRADES = np.array([0.6, 0.3, 0.1])  # how frequent the grades 1-3 are among relevant documents
+SIGNAL = np.array([0.0, 1.0, 1.6, 2.1])  # of the grades 0-3
+DEPTH, RERANKED = 100, 50  # how many documents a run retrieves
+UNANSWERED = 0.02  # how often a run retrieves nothing for a query
+
+
+def make_runs(n_runs: int, n_queries: int, seed: int, n_documents: int = 300) -> Runs:
+    """Simulate retrieval runs of different quality that share errors.
+
+    A group submits about three runs, variants of one system, which is lexical, dense or a reranker.
+    The score of a run is the signal of a document's grade times a strength, and an error of which
+    it shares parts with all runs, with its kind and with its group. Systems are better for some
+    queries than for others. Scores of lexical runs are positive and skew, those of dense runs lie
+    in a narrow band, those of rerankers are logits or probabilities. Every query has other scales
+    and offsets. A run retrieves its best documents of `n_documents`, a reranker only from what the
+    first lexical run retrieves.
+    """
+    rng = np.random.default_rng([seed, n_runs])
+    n_groups = 2 + n_runs // 3
+    group = np.append(np.arange(n_groups), rng.integers(n_groups, size=n_runs - n_groups))
+    kind_of_group = np.arange(n_groups) % 3
+    shares, means = np.transpose(STRENGTHS)
+    strength_of_group = rng.normal(rng.choice(means, size=n_groups, p=shares), 0.15)
+    strength = np.maximum(strength_of_group[group] + rng.normal(0, 0.1, n_runs), 0.05)
+    is_probability = rng.random(n_groups) < 0.5
+    kind = kind_of_group[group]
+    blocks = []
+    for query in range(n_queries):
+        y = np.zeros(n_documents)
+        n_relevant = int(np.clip(rng.lognormal(2.5, 0.7), 2, n_documents // 5))
+        y[:n_relevant] = rng.choice([1, 2, 3], size=n_relevant, p=GRADES)
+        ease = rng.lognormal(0, 0.3) * rng.lognormal(0, 0.3, n_groups)
+        seen = strength * ease[group] * SIGNAL[y.astype(int), None]
+        seen += np.sqrt(COMMON) * rng.normal(size=(n_documents, 1))
+        seen += np.sqrt(OF_KIND) * rng.normal(size=(n_documents, 3))[:, kind]
+        seen += np.sqrt(OF_GROUP) * rng.normal(size=(n_documents, n_groups))[:, group]
+        seen += np.sqrt(OWN) * rng.normal(size=(n_documents, n_runs))
+        first_stage = _top(seen[:, :1], DEPTH)
+        kept = np.where(
+            kind == RERANKER,
+            _top(np.where(first_stage, seen, -np.inf), RERANKED),
+            _top(seen, DEPTH),
+        )
+        kept &= rng.random(n_runs) >= UNANSWERED
+        size, offset = rng.lognormal(0, 0.4, n_groups)[group], rng.normal(size=n_groups)[group]
+        scores = np.where(kept, _scores(seen, size, offset, kind, is_probability[group]), np.nan)
+        pool = rng.permutation(np.flatnonzero(kept.any(axis=1)))
+        blocks.append(Runs(scores[pool], y[pool], np.full(len(pool), query)))
+    return Runs(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+
+
+def _top(seen: Array, n: int) -> NDArray[np.bool_]:
+    """Tell which entries are among the n largest of their column."""
+    return seen >= -np.partition(-seen, n - 1, axis=0)[n - 1]
+
+
+def _scores(
+    seen: Array,
+    size: Array,
+    offset: Array,
+    kind: NDArray[np.int64],
+    is_probability: NDArray[np.bool_],
+) -> Array:
+    """Return what runs of three kinds make of what they see, all of them increasing functions."""
+    logits = 2 * size * seen - 3 + offset
+    return np.select(
+        [kind == LEXICAL, kind == DENSE, is_probability],
+        [8 * np.exp(0.5 * size * seen), 0.6 + 0.03 * (size * seen + offset), _expit(logits)],
+        logits,
+    )
+
+
+def _expit(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
 
 
 def write_svmlight(path: Path, data: Ranking) -> None:
