@@ -126,59 +126,60 @@ class Runs(NamedTuple):
         return Runs(*(array[rows] for array in self))
 
 
-# How strongly the runs of a group see relevance, beside an error of variance 1: the share of such
-# groups, and the mean strength. A few are good, many are mediocre, some are bad, such that the sum
-# of reciprocal ranks is about as good as the best single run.
+# How strongly the systems of a group see relevance, beside errors of variance about 1: the share of
+# such groups, and the mean strength. A few are good, many are mediocre, some are bad.
 STRENGTHS = ((0.2, 1.7), (0.55, 1.3), (0.25, 0.8))
-# The parts of an error's variance: common to all runs, to those of a kind, of a group, the run's.
-COMMON, OF_KIND, OF_GROUP, OWN = 0.2, 0.25, 0.3, 0.25
+MEAN_STRENGTH = sum(share * strength for share, strength in STRENGTHS)
+# The variances of what all systems mistake for relevance, all of a kind, of a group, and of a run.
+COMMON, OF_KIND, OF_GROUP, OWN = 0.4, 0.15, 0.4, 0.25
+EASE = 0.4  # how much systems differ from query to query: the standard deviation of a logarithm
 LEXICAL, DENSE, RERANKER = range(3)  # the kinds
 GRADES = np.array([0.6, 0.3, 0.1])  # how frequent the grades 1-3 are among relevant documents
-SIGNAL = np.array([0.0, 1.0, 1.6, 2.1])  # of the grades 0-3
+SIGNAL = np.array([0.0, 1.2, 1.9, 2.5])  # of the grades 0-3
 DEPTH, RERANKED = 100, 50  # how many documents a run retrieves
 UNANSWERED = 0.02  # how often a run retrieves nothing for a query
 
 
-def make_runs(n_runs: int, n_queries: int, seed: int, n_documents: int = 300) -> Runs:
+def make_runs(
+    n_runs: int, n_queries: int, seed: int, spread: float = 1.0, n_documents: int = 300
+) -> Runs:
     """Simulate retrieval runs of different quality that share errors.
 
     A group submits about three runs, variants of one system, which is lexical, dense or a reranker.
-    The score of a run is the signal of a document's grade times a strength, and an error of which
-    it shares parts with all runs, with its kind and with its group. Systems are better for some
-    queries than for others. Scores of lexical runs are positive and skew, those of dense runs lie
-    in a narrow band, those of rerankers are logits or probabilities. Every query has other scales
-    and offsets. A run retrieves its best documents of `n_documents`, a reranker only from what the
-    first lexical run retrieves.
+    All runs see the same apparent relevance: the signal of the grade, and an error that no fusion
+    can remove. Each kind of system adds an error to it, then each group, more or less strongly
+    seen, better for some queries than for others, and then each run. Scores of lexical runs are
+    positive and skew, those of dense runs lie in a narrow band, those of rerankers are logits or
+    probabilities, and every query has other scales and offsets. A run retrieves its best documents
+    of `n_documents`, a reranker only from what the first run retrieves.
+
+    `spread` multiplies the differences between the strengths of groups.
     """
     rng = np.random.default_rng([seed, n_runs])
     n_groups = 2 + n_runs // 3
     group = np.append(np.arange(n_groups), rng.integers(n_groups, size=n_runs - n_groups))
     kind_of_group = np.arange(n_groups) % 3
-    shares, means = np.transpose(STRENGTHS)
-    strength_of_group = rng.normal(rng.choice(means, size=n_groups, p=shares), 0.15)
-    strength = np.maximum(strength_of_group[group] + rng.normal(0, 0.1, n_runs), 0.05)
-    is_probability = rng.random(n_groups) < 0.5
     kind = kind_of_group[group]
+    shares, means = np.transpose(STRENGTHS)
+    strength = rng.normal(rng.choice(means, size=n_groups, p=shares), 0.15)
+    strength = np.maximum(MEAN_STRENGTH + spread * (strength - MEAN_STRENGTH), 0.05)
+    is_probability = (rng.random(n_groups) < 0.5)[group]
     blocks = []
     for query in range(n_queries):
         y = np.zeros(n_documents)
         n_relevant = int(np.clip(rng.lognormal(2.5, 0.7), 2, n_documents // 5))
         y[:n_relevant] = rng.choice([1, 2, 3], size=n_relevant, p=GRADES)
-        ease = rng.lognormal(0, 0.3) * rng.lognormal(0, 0.3, n_groups)
-        seen = strength * ease[group] * SIGNAL[y.astype(int), None]
-        seen += np.sqrt(COMMON) * rng.normal(size=(n_documents, 1))
-        seen += np.sqrt(OF_KIND) * rng.normal(size=(n_documents, 3))[:, kind]
-        seen += np.sqrt(OF_GROUP) * rng.normal(size=(n_documents, n_groups))[:, group]
-        seen += np.sqrt(OWN) * rng.normal(size=(n_documents, n_runs))
-        first_stage = _top(seen[:, :1], DEPTH)
-        kept = np.where(
-            kind == RERANKER,
-            _top(np.where(first_stage, seen, -np.inf), RERANKED),
-            _top(seen, DEPTH),
-        )
+        ease = rng.lognormal(0, 0.3) * rng.lognormal(0, EASE, n_groups)
+        seen = SIGNAL[y.astype(int), None] + np.sqrt(COMMON) * rng.normal(size=(n_documents, 1))
+        seen = seen + np.sqrt(OF_KIND) * rng.normal(size=(n_documents, 3))
+        seen = ease * strength * seen[:, kind_of_group]
+        seen += np.sqrt(OF_GROUP) * rng.normal(size=(n_documents, n_groups))
+        seen = seen[:, group] + np.sqrt(OWN) * rng.normal(size=(n_documents, n_runs))
+        reranked = np.where(_top(seen[:, :1], DEPTH), seen, -np.inf)
+        kept = np.where(kind == RERANKER, _top(reranked, RERANKED), _top(seen, DEPTH))
         kept &= rng.random(n_runs) >= UNANSWERED
         size, offset = rng.lognormal(0, 0.4, n_groups)[group], rng.normal(size=n_groups)[group]
-        scores = np.where(kept, _scores(seen, size, offset, kind, is_probability[group]), np.nan)
+        scores = np.where(kept, _scores(seen, size, offset, kind, is_probability), np.nan)
         pool = rng.permutation(np.flatnonzero(kept.any(axis=1)))
         blocks.append(Runs(scores[pool], y[pool], np.full(len(pool), query)))
     return Runs(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))

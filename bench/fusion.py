@@ -1,0 +1,225 @@
+"""Quality of fusing retrieval runs from few judged queries, on simulated runs.
+
+    python bench/fusion.py [--runs N ...] [--seeds N] [--first-seed N] [--threads N]
+
+For every seed there are 30 to 50 judged queries to learn from and 100 others to test on. Printed
+are means over seeds: NDCG@10, MAP, the paired difference of NDCG@10 to reciprocal rank fusion (RRF)
+with its standard error over seeds, and the time of learning. Features are made beforehand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas
+from threadpoolctl import threadpool_limits
+
+import pairgram
+from common import machine_line, markdown_table, progress, seconds, stopwatch, threads_of
+from data import Array, Runs, make_runs
+
+N_RUNS = (6, 30, 286)
+N_TEST = 100
+RRF = "RRF: sum of 1 / (60 + rank)"
+NDCG, MAP = pairgram.get_metric("ndcg@10"), pairgram.get_metric("map")
+# Trees are small, since there are few queries; as for `bench/letor.py`.
+LIGHTGBM_SETTINGS = tuple((leaves, rate) for leaves in (4, 15) for rate in (0.05, 0.1))
+MIN_DATA_IN_LEAF = 50
+MAX_ROUNDS = 300
+PATIENCE = 30
+
+
+class Task(NamedTuple):
+    """The documents of some queries, with the features that ways of fusion use.
+
+    Attributes
+    ----------
+    y, qid : ndarray of shape (n_documents,)
+    raw : ndarray of shape (n_documents, n_runs), float64
+        The scores; NaN where a run did not retrieve the document.
+    reciprocal : ndarray of shape (n_documents, n_runs), float64
+        60 / (60 + rank), or 0 for what was not retrieved. Tied documents have their mean rank.
+    minmax : ndarray of shape (n_documents, n_runs), float64
+        Scores from 0 to 1 in every query, or 0 for what was not retrieved.
+    """
+
+    y: Array
+    qid: np.ndarray
+    raw: Array
+    reciprocal: Array
+    minmax: Array
+
+    @classmethod
+    def of(cls, runs: Runs) -> Task:
+        """Make the features."""
+        scores = pandas.DataFrame(runs.scores)
+        queries = scores.groupby(runs.qid)
+        reciprocal = 60 / (60 + queries.rank(ascending=False))
+        low, high = queries.transform("min"), queries.transform("max")
+        features = (
+            part.fillna(0.0).to_numpy() for part in (reciprocal, (scores - low) / (high - low))
+        )
+        return cls(runs.y, runs.qid, runs.scores, *map(np.ascontiguousarray, features))
+
+
+Predict = Callable[[Task], Array]
+Trainer = Callable[[Task, int], Predict]
+
+
+def best_run(train: Task, threads: int) -> Predict:
+    """Take the run of the best NDCG@10 on the training queries."""
+    values = [NDCG(train.y, ranks, train.qid) for ranks in np.ascontiguousarray(train.reciprocal.T)]
+    return lambda task: task.reciprocal[:, int(np.argmax(values))]
+
+
+def linear(train: Task, threads: int) -> Predict:
+    """Fit weights of scores; the ridge by leave-query-out."""
+    model = pairgram.RankRLSCV(n_threads=threads).fit(train.minmax, train.y, qid=train.qid)
+    return lambda task: model.predict(task.minmax)
+
+
+def equal_weights(X: Array, train: Task, threads: int) -> Array:
+    """Return the multiple of equal weights that fits best."""
+    total = pairgram.Pairgram.from_rows(X, train.y, qid=train.qid, n_threads=threads)
+    ones = np.ones(X.shape[1])
+    return ones * (ones @ total.g) / (ones @ total.G @ ones)
+
+
+def from_equal_weights(train: Task, threads: int, **settings: Any) -> Predict:
+    """Fit weights of reciprocal ranks that start from equal ones."""
+    prior = equal_weights(train.reciprocal, train, threads)
+    model = pairgram.RankRLSCV(prior=prior, n_threads=threads, **settings)
+    model.fit(train.reciprocal, train.y, qid=train.qid)
+    return lambda task: model.predict(task.reciprocal)
+
+
+def train_lightgbm(features: Callable[[Task], Array], train: Task, threads: int) -> Predict:
+    """Boost with each of four settings until NDCG@10 of a fifth of the queries stalls.
+
+    The best setting is then trained on all queries with as many rounds.
+    """
+    import lightgbm
+
+    X, held = features(train), train.qid % 5 == 4
+
+    def boost(rows: Any, rounds: int, valid: Any = None, **settings: Any) -> Any:
+        parameters = {
+            "objective": "lambdarank",
+            "metric": "ndcg",
+            "eval_at": [10],
+            "min_data_in_leaf": MIN_DATA_IN_LEAF,
+            "seed": 0,
+            "deterministic": True,
+            "num_threads": threads,
+            "verbosity": -1,
+            **settings,
+        }
+        sets = [
+            lightgbm.Dataset(
+                X[part], train.y[part], group=np.unique(train.qid[part], return_counts=True)[1]
+            )
+            for part in (rows, valid)
+            if part is not None
+        ]
+        stop = [lightgbm.early_stopping(PATIENCE, verbose=False)] if valid is not None else []
+        return lightgbm.train(parameters, sets[0], rounds, valid_sets=sets[1:], callbacks=stop)
+
+    tried = []
+    for leaves, rate in LIGHTGBM_SETTINGS:
+        settings = {"num_leaves": leaves, "learning_rate": rate}
+        booster = boost(~held, MAX_ROUNDS, held, **settings)
+        tried.append((booster.best_score["valid_0"]["ndcg@10"], booster.best_iteration, settings))
+    _, rounds, settings = max(tried, key=lambda one: one[0])
+    booster = boost(np.full(len(held), True), rounds, **settings)
+    return lambda task: booster.predict(features(task))
+
+
+def _raw_and_reciprocal(task: Task) -> Array:
+    return np.hstack([task.raw, task.reciprocal])
+
+
+def _minmax_and_reciprocal(task: Task) -> Array:
+    return np.hstack([task.minmax, task.reciprocal])
+
+
+WAYS: Mapping[str, Trainer] = {
+    "best single run, chosen on the training queries": best_run,
+    RRF: lambda train, threads: lambda task: task.reciprocal.sum(axis=1),
+    "CombSUM: sum of scores from 0 to 1": lambda train, threads: (
+        lambda task: task.minmax.sum(axis=1)
+    ),
+    "LightGBM on scores and reciprocal ranks": functools.partial(
+        train_lightgbm, _raw_and_reciprocal
+    ),
+    "LightGBM on scores from 0 to 1 and reciprocal ranks": functools.partial(
+        train_lightgbm, _minmax_and_reciprocal
+    ),
+    "RankRLSCV on scores from 0 to 1": linear,
+    "RankRLSCV on reciprocal ranks, prior of equal weights": from_equal_weights,
+}
+
+
+def tasks(n_runs: int, seed: int, spread: float) -> tuple[Task, Task]:
+    """Return the training and test queries of a seed; 30 to 50, and 100."""
+    n_train = int(np.random.default_rng(seed).integers(30, 51))
+    runs = make_runs(n_runs, n_train + N_TEST, seed, spread)
+    train = runs.qid < n_train
+    return Task.of(runs.take(train)), Task.of(runs.take(~train))
+
+
+def run(
+    n_runs: int, seeds: range, ways: Mapping[str, Trainer], threads: int, spread: float = 1.0
+) -> dict[str, np.ndarray]:
+    """Return (NDCG@10, MAP, seconds) of every way and seed, each of shape (n_seeds, 3)."""
+    found: dict[str, list[list[float]]] = {way: [] for way in ways}
+    for seed in seeds:
+        progress(f"{n_runs} runs, seed {seed}")
+        train, test = tasks(n_runs, seed, spread)
+        for way, trainer in ways.items():
+            time, predict = stopwatch(functools.partial(trainer, train, threads))
+            scores = predict(test)
+            found[way].append([metric(test.y, scores, test.qid) for metric in (NDCG, MAP)] + [time])
+    return {way: np.array(values) for way, values in found.items()}
+
+
+def comparison(found: Mapping[str, np.ndarray]) -> str:
+    """Return the table of all ways."""
+    rows = []
+    for way, values in found.items():
+        ndcg, mean_ap, time = values.mean(axis=0)
+        difference = values[:, 0] - found[RRF][:, 0]
+        error = difference.std(ddof=1) / np.sqrt(len(difference)) if len(difference) > 1 else np.nan
+        paired = f"{difference.mean():+.4f} ± {error:.4f}" if way != RRF else ""
+        rows.append([way, f"{ndcg:.4f}", paired, f"{mean_ap:.4f}", seconds(time)])
+    return markdown_table(["way", "NDCG@10", "minus RRF", "MAP", "time"], rows)
+
+
+def main() -> None:
+    """Print a table for every number of runs."""
+    parser = argparse.ArgumentParser(description="Print the quality of fusing simulated runs.")
+    parser.add_argument("--runs", type=int, nargs="+", default=N_RUNS, metavar="N")
+    parser.add_argument("--seeds", type=int, default=20, metavar="N", help="how many")
+    parser.add_argument("--first-seed", type=int, default=0, metavar="N")
+    parser.add_argument(
+        "--spread", type=float, default=1.0, help="multiplies differences between the runs' quality"
+    )
+    parser.add_argument("--threads", type=int, metavar="N", help="of pairgram, BLAS and LightGBM")
+    arguments = parser.parse_args()
+    threads = threads_of(arguments.threads)
+    threadpool_limits(threads)
+    seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+    print(machine_line(threads, ("numpy", "scipy", "pandas", "lightgbm")))
+    for n_runs in arguments.runs:
+        found = run(n_runs, seeds, WAYS, threads, arguments.spread)
+        print(
+            f"\n{n_runs} runs, {len(seeds)} seeds from {seeds.start}:\n\n{comparison(found)}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
