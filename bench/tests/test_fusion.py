@@ -1,0 +1,95 @@
+"""Simulated retrieval runs, the features of fusion, and what fusion makes of them."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import pairgram
+
+
+def test_runs_are_those_of_the_seed(script):
+    make_runs = script("data").make_runs
+    runs, again, other = make_runs(9, 4, seed=3), make_runs(9, 4, seed=3), make_runs(9, 4, seed=4)
+    for array, same in zip(runs, again, strict=True):
+        np.testing.assert_array_equal(array, same)
+    assert other.scores.shape != runs.scores.shape or (other.y != runs.y).any()
+    assert set(runs.y) <= {0, 1, 2, 3}
+    retrieved = ~np.isnan(runs.scores)
+    assert retrieved.any(axis=1).all()
+    for query in range(4):
+        n_retrieved = retrieved[runs.qid == query].sum(axis=0)
+        assert set(n_retrieved[np.arange(9) % 5 == 2]) <= {0, 50}  # a group of rerankers
+        assert n_retrieved[0] in (0, 100)
+
+
+def test_some_runs_are_better_and_variants_agree(script):
+    fusion, make_runs = script("fusion"), script("data").make_runs
+    task = fusion.Task.of(make_runs(30, 60, seed=5))
+    quality = [fusion.NDCG(task.y, np.ascontiguousarray(x), task.qid) for x in task.reciprocal.T]
+    assert max(quality) > 1.1 * np.median(quality) > 1.1 * 1.1 * min(quality)
+    assert fusion.NDCG(task.y, task.reciprocal.sum(axis=1), task.qid) > max(quality)
+    # The first twelve runs are of twelve groups, and each of the others is a variant of one.
+    alike = np.corrcoef(task.reciprocal.T)[12:, :12]
+    second, first = np.sort(alike, axis=1)[:, -2:].T
+    assert (first > second + 0.02).mean() > 0.8
+
+
+def test_features_of_a_query(script):
+    fusion, data = script("fusion"), script("data")
+    nan = np.nan
+    scores = np.array([[5.0, nan], [1.0, nan], [5.0, nan], [3.0, -1.0], [nan, 7.0], [2.0, 3.0]])
+    task = fusion.Task.of(data.Runs(scores, np.zeros(6), np.array([0, 0, 0, 0, 1, 1])))
+    ranks = np.array([[1.5, nan], [4, nan], [1.5, nan], [3, 1], [nan, 1], [1, 2]])
+    np.testing.assert_allclose(task.reciprocal, np.nan_to_num(60 / (60 + ranks)), rtol=1e-15)
+    # A single retrieved document has no range: its score from 0 to 1 is 0.
+    expected = [[1, 0], [0, 0], [1, 0], [0.5, 0], [0, 1], [0, 0]]
+    np.testing.assert_allclose(task.minmax, expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize("spread", [0.3, 1.0])
+@pytest.mark.parametrize("n_runs", [6, 30])
+def test_learned_weights_do_not_fall_below_rrf(script, n_runs, spread):
+    """By more than noise: the means of eight seeds, which are not those of the tables."""
+    fusion = script("fusion")
+    ways = {name: way for name, way in fusion.WAYS.items() if name.endswith("prior RRF")}
+    ways |= {fusion.RRF: fusion.WAYS[fusion.RRF]}
+    found = fusion.run(n_runs, range(1000, 1008), ways, threads=1, spread=spread)
+    rrf = found.pop(fusion.RRF)[:, 0]
+    assert len(found) == 2
+    for values in found.values():
+        assert (values[:, 0] - rrf).mean() >= -0.005
+
+
+def test_the_last_ridge_keeps_rrf(script):
+    """Leave-query-out can then choose it: the best multiple of equal weights ranks as RRF does."""
+    fusion = script("fusion")
+    train, test = fusion.tasks(6, 7, 1.0)
+    for features in (fusion._reciprocal, fusion._minmax_and_reciprocal):
+        weights, alphas = fusion.rrf_and_ridges(features(train), train, threads=1)
+        model = pairgram.RankRLS(alphas[-1], prior=weights)
+        scores = model.fit(features(train), train.y, qid=train.qid).predict(features(test))
+        rrf = weights[-1] * test.reciprocal.sum(axis=1)
+        np.testing.assert_allclose(scores, rrf, rtol=1e-5)
+        # No other multiple is as near to the labels.
+        total = pairgram.Pairgram.from_rows(features(train), train.y, qid=train.qid)
+        loss = [
+            w @ total.G @ w - 2 * w @ total.g for w in (weights, 0.99 * weights, 1.01 * weights)
+        ]
+        assert np.argmin(loss) == 0
+
+
+def test_tables_of_fusion(script, monkeypatch, capsys):
+    words = ["--runs", "6", "--seeds", "2", "--threads", "1"]
+    monkeypatch.setattr(sys, "argv", ["fusion.py", *words])
+    fusion = script("fusion")
+    fusion.main()
+    lines = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
+    table = {cells[0].strip(): [cell.strip() for cell in cells[1:]] for cells in lines}
+    assert set(fusion.WAYS) < set(table)
+    for way in fusion.WAYS:
+        ndcg, difference, mean_ap, _ = table[way]
+        assert 0.2 < float(mean_ap) < float(ndcg) < 0.9
+        if way != fusion.RRF:
+            expected = float(ndcg) - float(table[fusion.RRF][0])
+            assert float(difference.split(" ")[0]) == pytest.approx(expected, abs=1.01e-4)
