@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from common import progress
 
@@ -201,13 +202,9 @@ def _scores(
     logits = 2 * size * seen - 3 + offset
     return np.select(
         [kind == LEXICAL, kind == DENSE, is_probability],
-        [8 * np.exp(0.5 * size * seen), 0.6 + 0.03 * (size * seen + offset), _expit(logits)],
+        [8 * np.exp(0.5 * size * seen), 0.6 + 0.03 * (size * seen + offset), expit(logits)],
         logits,
     )
-
-
-def _expit(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
 
 
 def write_svmlight(path: Path, data: Ranking) -> None:

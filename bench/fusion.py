@@ -166,21 +166,20 @@ def _minmax_and_reciprocal(task: Task) -> Array:
     return np.hstack([task.minmax, task.reciprocal])
 
 
+AS_THEY_ARE = "LightGBM on scores as they are and reciprocal ranks"
 POSITIVE = "RankRLSCV on both, weights ≥ 0"
 WAYS: Mapping[str, Trainer] = {
     "best single run, chosen on the training queries": best_run,
     RRF: lambda train, threads: lambda task: task.reciprocal.sum(axis=1),
     "CombSUM: sum of scores": lambda train, threads: lambda task: task.minmax.sum(axis=1),
-    "LightGBM on scores as they are and reciprocal ranks": partial(
-        train_lightgbm, _raw_and_reciprocal
-    ),
+    AS_THEY_ARE: partial(train_lightgbm, _raw_and_reciprocal),
     "LightGBM on scores and reciprocal ranks": partial(train_lightgbm, _minmax_and_reciprocal),
     "RankRLSCV on scores": linear,
     "RankRLSCV on reciprocal ranks, prior RRF": partial(from_rrf, _reciprocal),
     "RankRLSCV on both, prior RRF": partial(from_rrf, _minmax_and_reciprocal),
     POSITIVE: partial(positive, _minmax_and_reciprocal),
 }
-MOST_POSITIVE = 100  # runs; with more, non-negative least squares take minutes
+SLOW_WAYS, FEW_RUNS = {AS_THEY_ARE, POSITIVE}, 100  # they take minutes a seed with 286 runs
 
 
 def tasks(n_runs: int, seed: int, spread: float) -> tuple[Task, Task]:
@@ -234,7 +233,7 @@ def main() -> None:
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
     print(machine_line(threads, ("numpy", "scipy", "pandas", "lightgbm")))
     for n_runs in arguments.runs:
-        left_out = {POSITIVE} if n_runs > MOST_POSITIVE else set()
+        left_out = SLOW_WAYS if n_runs > FEW_RUNS else ()
         ways = {name: WAYS[name] for name in WAYS if name not in left_out}
         found = run(n_runs, seeds, ways, threads, arguments.spread)
         print(f"\n{n_runs} runs, means of {len(seeds)} seeds:\n\n{comparison(found)}", flush=True)
