@@ -12,7 +12,7 @@ Train:
     RankSVM, RankSVMCV                        squared hinge loss on pairs
     MPRank, LSSVR                             magnitude-preserving ranking, least squares SVM
     fit_many, BatchFit                        a model for each of many data sets
-    load_model                                a model from the file that ``save`` wrote
+    save_model, load_model                    files of models, and of pipelines that end in one
 
 Map features:
     RandomNodes, RandomFourier, Nystroem      the ``feature_map`` of RankRLS or RankSVM
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from pairgram.metrics import Metric, evaluate, get_metric, make_scorer, metric_names
     from pairgram.model_selection.splits import QueryKFold
     from pairgram.queries_and_pairs.queries import MissingQueryWarning
-    from pairgram.rankers.load import load_model
+    from pairgram.rankers.load import load_model, save_model
     from pairgram.svm.rank_svm import RankSVM
     from pairgram.svm.rank_svm_cv import RankSVMCV
 
@@ -93,6 +93,7 @@ __all__ = [
     "make_ranking",
     "make_scorer",
     "metric_names",
+    "save_model",
 ]
 
 # Names come with their first use: SciPy and scikit-learn take a second to import, which neither
@@ -110,7 +111,7 @@ _NAMES = {
     "kernels.matrix": ("kernel_matrix",),
     "least_squares.rank_rls": ("RankRLS", "RankRLSCV"),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
-    "rankers.load": ("load_model",),
+    "rankers.load": ("load_model", "save_model"),
     "model_selection.splits": ("QueryKFold",),
     "feature_maps.nystroem": ("Nystroem",),
     "least_squares.presets": ("LSSVR", "MPRank"),

@@ -15,6 +15,11 @@ from pairgram._support.words import InputsName, Landmarks, words
 from pairgram.feature_maps.activations import ACTIVATIONS, NEED_POSITIVE, segments
 from pairgram.kernels.settings import KERNELS, MAX_DEGREE
 from pairgram.model_files.schema import (
+    COUNT,
+    FLAG,
+    NAMES,
+    RANGE,
+    TEXT,
     Array,
     Arrays,
     Record,
@@ -30,12 +35,14 @@ from pairgram.model_files.schema import (
     optional,
     require,
 )
+from pairgram.model_files.transformers import by_owner, check_transformer
 from pairgram.queries_and_pairs.pair_weights import OMEGAS
 
 __all__ = [
     "BATCHES",
     "MAPS",
     "MODELS",
+    "PIPELINES",
     "PRIOR",
     "STATISTICS",
     "Kind",
@@ -66,8 +73,6 @@ class Kind(NamedTuple):
 
 # Settings
 
-FLAG = Setting("True or False", lambda value: isinstance(value, bool))
-COUNT = integer(1)
 POSITIVE = number(0, above=True)
 AT_LEAST_0 = number(0)
 THREADS = optional(COUNT)
@@ -77,19 +82,13 @@ WEIGHTING = choice("pairs", "documents", "queries")
 PAIRS = choice("kept", "dropped", *OMEGAS)
 SCOPE = choice("query", "global")
 TARGET = choice("label", "gain")
-TEXT = Setting("text", lambda value: isinstance(value, str))
 ANY = Setting("any value", lambda value: True)
-NAMES = list_of(TEXT, "a list of names")
 POSITIVE_COLUMNS = Setting(
     "True, False, or a list of names or numbers of columns",
     lambda value: (
         FLAG.fits(value)
         or (isinstance(value, list) and all(TEXT.fits(v) or integer(0).fits(v) for v in value))
     ),
-)
-RANGE = Setting(
-    "two finite numbers [low, high], low <= high",
-    lambda value: list_of(number(), "", 2).fits(value) and value[0] <= value[1],
 )
 DEGREE = Setting(
     f"an integer from 1 to {MAX_DEGREE}",
@@ -514,6 +513,33 @@ def _check_parts(arrays: Arrays, settings: Any) -> Arrays:
     return rest
 
 
+# Pipelines of scikit-learn: transformers, then a model, whose arrays have a prefix.
+
+PIPELINES: Mapping[str, Kind] = {
+    "Pipeline": Kind({"scikit-learn": TEXT, "transformers": ANY, "model": PART, "name": TEXT}, {})
+}
+
+
+def _check_pipeline(arrays: Arrays, settings: Any) -> Arrays:
+    """Check a pipeline, and return the arrays that belong to no part of it."""
+    rest = _check_parts(arrays, {"model": settings["model"]})
+    owned = by_owner(rest)
+    require(
+        isinstance(settings["transformers"], dict)
+        and settings["transformers"].get("kind") == "Pipeline",
+        "transformers must be a Pipeline",
+    )
+    _, width = check_transformer(settings["transformers"], "transformers", owned)
+    names = [step["name"] for step in settings["transformers"]["settings"]["steps"]]
+    require(settings["name"] not in names, f"the name {brief(settings['name'])} is there twice")
+    found = settings["model"]["settings"]["fitted"]["n_features_in_"]
+    require(
+        width in (None, found),
+        f"the model is of {found} features, but the transformers make {width}",
+    )
+    return {f"{owner}.{name}": array for owner in owned for name, array in owned[owner].items()}
+
+
 def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     """Raise a ValueError unless the contents of a file are those of its kind.
 
@@ -524,7 +550,7 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     settings : what JSON can hold
         Settings with the key "feature_map", which is None or the record of a map.
     """
-    table = {**MODELS, **STATISTICS, **BATCHES}.get(kind)
+    table = {**MODELS, **STATISTICS, **BATCHES, **PIPELINES}.get(kind)
     if table is None:
         raise ValueError(f"holds {brief(kind)}, which this version does not know")
     require(
@@ -536,9 +562,10 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     if "prior" in own:
         _check_prior(own["prior"], own["fitted"], arrays_of_prior(arrays))
         arrays = {name: array for name, array in arrays.items() if not name.startswith(PRIOR)}
-    if kind in BATCHES:
-        require(settings["feature_map"] is None, "feature_map must be None for a batch")
-        arrays = _check_parts(arrays, settings)
+    if kind in BATCHES or kind in PIPELINES:
+        require(settings["feature_map"] is None, f"feature_map must be None for a {kind}")
+        check = _check_parts if kind in BATCHES else _check_pipeline
+        arrays = check(arrays, settings)
     feature_map, wanted = settings["feature_map"], dict(table.arrays)
     of_map = None
     if feature_map is not None:

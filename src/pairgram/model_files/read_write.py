@@ -15,7 +15,7 @@ from safetensors.numpy import save
 
 from pairgram._core import __version__
 from pairgram._support.files import replacing, shown
-from pairgram.model_files.kinds import BATCHES, MODELS, STATISTICS, check_contents
+from pairgram.model_files.kinds import BATCHES, MODELS, PIPELINES, STATISTICS, check_contents
 from pairgram.model_files.schema import brief
 
 __all__ = ["read_file", "write_file", "written_by"]
@@ -118,7 +118,7 @@ def _of_other_kind(kind: str, kinds: tuple[str, ...]) -> str:
         return f"holds statistics, want a model: {kind}.load reads it"
     if kind in BATCHES:
         return f"holds many models, want {' or '.join(kinds)}: {kind}.load reads it"
-    if kind in MODELS:
+    if kind in MODELS or kind in PIPELINES:
         return f"holds a model, {brief(kind)}, want {' or '.join(kinds)}: load_model reads it"
     return f"holds {brief(kind)}, want {' or '.join(map(repr, kinds))}"
 

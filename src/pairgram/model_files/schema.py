@@ -14,6 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "COUNT",
+    "FLAG",
+    "NAMES",
+    "RANGE",
+    "TEXT",
     "Array",
     "Arrays",
     "Record",
@@ -128,6 +133,16 @@ def list_of(setting: Setting, what: str, length: int | None = None) -> Setting:
         return len(value) == (length or len(value)) and all(map(setting.fits, value))
 
     return Setting(what, fits)
+
+
+FLAG = Setting("True or False", lambda value: isinstance(value, bool))
+COUNT = integer(1)
+TEXT = Setting("text", lambda value: isinstance(value, str))
+NAMES = list_of(TEXT, "a list of names")
+RANGE = Setting(
+    "two finite numbers [low, high], low <= high",
+    lambda value: list_of(number(), "", 2).fits(value) and value[0] <= value[1],
+)
 
 
 def check_record(record: Any, table: Record, name: str = "") -> None:

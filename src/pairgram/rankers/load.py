@@ -1,4 +1,4 @@
-"""`load_model` reads fitted models from files."""
+"""`save_model` writes fitted models and pipelines to files, and `load_model` reads them."""
 
 from __future__ import annotations
 
@@ -8,35 +8,112 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 
 import pairgram
+from pairgram._support.files import shown
 from pairgram.feature_maps.known import restore_map
 from pairgram.inputs.fitted import restore_inputs
-from pairgram.model_files.kinds import MODELS, arrays_of_prior
-from pairgram.model_files.read_write import read_file
+from pairgram.model_files.kinds import MODELS, PIPELINES, arrays_of_prior
+from pairgram.model_files.read_write import read_file, write_file
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.column_weights import ColumnSums
+from pairgram.rankers.pipelines import describe_pipeline, restore_pipeline
 
-__all__ = ["load_model", "restore_model"]
+__all__ = ["load_model", "restore_model", "save_model"]
 
 
-def load_model(path: str | os.PathLike[str]) -> LinearRanker:
-    """Read a model that `save` wrote. Loading runs no code from the file.
+def save_model(model: LinearRanker | Pipeline, path: str | os.PathLike[str]) -> None:
+    """Write a fitted ranker, or a pipeline of transformers and a ranker, to a safetensors file.
+
+    The file holds no code. It is written completely or not at all. `load_model` reads it. The file
+    of a ranker is the one that its method `save` writes.
+
+    Parameters
+    ----------
+    model : ranker or sklearn.pipeline.Pipeline
+        The steps of a pipeline before its ranker may be StandardScaler, MinMaxScaler,
+        MaxAbsScaler, RobustScaler, OneHotEncoder, a ColumnTransformer or Pipeline of these, and
+        "passthrough"; in a ColumnTransformer "drop", too. A search as the last step, such as
+        `RankRLSCV`, comes back as the model that it chose.
+    path : str or path-like
+
+    Raises
+    ------
+    TypeError
+        If `model` is neither a ranker nor a Pipeline.
+    ValueError
+        If a step is another transformer, or has a parameter that a file cannot hold, such as a
+        function, a cache, or categories to be merged because they are rare; or if the ranker
+        cannot be saved. The message names the step.
+    OSError
+        If the file cannot be written. The message names the file.
+
+    Notes
+    -----
+    The columns of a ColumnTransformer come back as lists of the names or numbers of those that its
+    fit selected, whether they were given by a slice, a mask or a function.
+
+    The file may be read with another version of scikit-learn. If that version has other parameters
+    or fitted attributes, `load_model` raises a ValueError that names them.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> import pairgram
+    >>> X, y, _ = pairgram.make_ranking(10, 5, 3, random_state=0)
+    >>> pipeline = make_pipeline(StandardScaler(), pairgram.RankRLS()).fit(X, y)
+    >>> pairgram.save_model(pipeline, "pipeline.safetensors")
+    >>> loaded = pairgram.load_model("pipeline.safetensors")
+    >>> bool((loaded.predict(X) == pipeline.predict(X)).all())
+    True
+    """
+    if isinstance(model, LinearRanker):
+        model.save(path)
+        return
+    if not isinstance(model, Pipeline):
+        searched = hasattr(model, "best_estimator_") or hasattr(model, "estimator")
+        hint = ": give its best_estimator_" if searched else ""
+        raise TypeError(
+            f"model must be a ranker or a Pipeline that ends in one, got {type(model).__name__}"
+            f"{hint}"
+        )
+    if type(model) is not Pipeline:
+        raise ValueError(
+            f"model is a {type(model).__name__}, a class that a file cannot hold without running "
+            "code when it is loaded: want a Pipeline of scikit-learn itself"
+        )
+    write_file(path, "Pipeline", *describe_pipeline(model))
+
+
+def load_model(path: str | os.PathLike[str]) -> Any:
+    """Read a model that `save` or `save_model` wrote. Loading runs no code from the file.
 
     Returns
     -------
-    RankRLS, MPRank, LSSVR, PointwiseELM, PairwiseELM, ELMRank or RankSVM
+    RankRLS, MPRank, LSSVR, PointwiseELM, PairwiseELM, ELMRank, RankSVM or sklearn.pipeline.Pipeline
         The fitted model. A search, such as `RankRLSCV`, comes back as the model that it chose.
 
     Raises
     ------
     ValueError
         If the file is not a pairgram model, is damaged, or has a setting or an array that `save`
-        would not write. The message names the file and what is wrong.
+        would not write; or if it holds a transformer that the installed version of scikit-learn
+        cannot make. The message names the file and what is wrong.
     OSError
         If the file cannot be read.
     """
-    return restore_model(*read_file(path, tuple(MODELS)))
+    kind, arrays, settings = read_file(path, (*MODELS, *PIPELINES))
+    if kind in MODELS:
+        return restore_model(kind, arrays, settings)
+    of_model, prefix = settings["model"], "model."
+    own = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+    model = restore_model(of_model["kind"], own, of_model["settings"])
+    try:
+        return restore_pipeline(arrays, settings, model)
+    except ValueError as error:
+        raise ValueError(f"{shown(path)}: {error}") from None
 
 
 def restore_model(
