@@ -27,7 +27,8 @@ def inspect(
     importance does not: it is |weight| times spread, the standard deviation of the feature within
     queries. The share is that of the variance of the scores within queries. If the file does not
     hold spreads, as for linear nodes, features are sorted by |weight|. Other nodes and kernels have
-    no weights of features. For a file of statistics, which Pairgram.save wrote, it prints settings
+    no weights of features. For a pipeline it names the steps, and the features are the columns that
+    the ranker gets. For a file of statistics, which Pairgram.save wrote, it prints settings
     and counts.
 
     \b
@@ -48,6 +49,8 @@ def inspect(
         return
     weights = report.pop("largest_weights", None)
     parameters = report.pop("parameters")
+    if "steps" in report:
+        report["steps"] = ", ".join(report["steps"])
     rows = {**report, **show_settings(_of_use(parameters))}
     if kind != "Pairgram" and weights is None:
         rows["weights"] = f"none of features: coefficients of what {rows['feature_map']} makes"
@@ -60,13 +63,15 @@ def _model(file: Path, top: int | None) -> dict[str, Any]:
     from pairgram.rankers.column_weights import input_weights
     from pairgram.rankers.load import load_model
 
-    model = load_model(file)
+    loaded = load_model(file)
+    model, steps = _ranker_of(loaded)
     own = model.get_params(deep=False)
     of_process = ("n_threads", "memory_limit")  # and not of the model
     parameters = {name: value for name, value in own.items() if name not in of_process}
     report: dict[str, Any] = {
+        **({"steps": steps} if steps else {}),
         "parameters": parameters,
-        "n_features": int(model.n_features_in_),
+        "n_features": opt.width_of(loaded),
         "fitted_with_query_ids": bool(model.uses_qid_),
     }
     feature_map = model.feature_map_
@@ -80,6 +85,34 @@ def _model(file: Path, top: int | None) -> dict[str, Any]:
     rows = zip(*(values[:top].tolist() for values in table.values()), strict=True)
     report["largest_weights"] = [dict(zip(table, row, strict=True)) for row in rows]
     return report
+
+
+def _ranker_of(model: Any) -> tuple[Any, list[str]]:
+    """Return the ranker of a pipeline, with names of the columns that it gets, and the steps."""
+    import numpy as np
+
+    if not hasattr(model, "steps"):
+        return model, []
+    ranker = model.steps[-1][1]
+    if len(model.steps) > 1 and not hasattr(ranker, "feature_names_in_"):
+        width = opt.width_of(model)
+        given = getattr(model, "feature_names_in_", [f"x{i}" for i in range(width)])
+        names = model[:-1].get_feature_names_out(given)
+        if list(names) != [f"x{i}" for i in range(width)]:
+            ranker.feature_names_in_ = np.asarray(names, dtype=object)
+    return ranker, [f"{name}: {_shown_step(step)}" for name, step in model.steps]
+
+
+def _shown_step(step: Any) -> str:
+    """Return the class of a step, and in parentheses those of the transformers within it."""
+    if isinstance(step, str):
+        return step
+    if type(step).__name__ == "FunctionTransformer":  # what a ColumnTransformer makes of the word
+        return "passthrough"
+    within = [(name, part) for name, part, _ in getattr(step, "transformers_", ())]
+    within = within or getattr(step, "steps", [])
+    inner = ", ".join(f"{name}: {_shown_step(part)}" for name, part in within)
+    return type(step).__name__ + (f" ({inner})" if inner else "")
 
 
 def _sorted_weights(model: Any, weights: Any) -> dict[str, Any]:

@@ -36,6 +36,7 @@ __all__ = [
     "size_of",
     "warn_of_no_ids",
     "warnings_as_notes",
+    "width_of",
 ]
 
 CONVENTION_NAMES = vocabulary.words(vocabulary.Convention)
@@ -198,7 +199,7 @@ def predict_file(
         if not looks_like_letor(model_path):
             raise
         raise ValueError(f"{error}, but looks like a LETOR file{hint}") from None
-    width = int(model.n_features_in_)
+    width = width_of(model)
     has = f"{shown(model_path)} has {count(width, 'feature')}"
     try:
         data = load_data(path, n_features=width, n_threads=n_threads, **options)
@@ -209,7 +210,18 @@ def predict_file(
         others = "the other counts" if width == named + 1 else "the others count"
         known = f"the model has {width}, {others} as 0"
         warn(f"note: {name_of(path)} names features up to {named}; {known}")
-    return data, model.predict(data.X)
+    try:
+        return data, model.predict(data.X)
+    except ValueError as error:
+        if not hasattr(model, "steps"):
+            raise
+        raise ValueError(f"{shown(model_path)}: cannot score rows of numbers: {error}") from None
+
+
+def width_of(model: Any) -> int:
+    """Return the number of columns of a ranker, or of the first step of a pipeline that knows."""
+    steps = getattr(model, "steps", [("", model)])
+    return next(int(step.n_features_in_) for _, step in steps if hasattr(step, "n_features_in_"))
 
 
 def _largest_feature(path: Path, X: Any, n_threads: int | None) -> int:

@@ -18,7 +18,7 @@ from pairgram._support.files import replacing, shown
 from pairgram.model_files.kinds import BATCHES, MODELS, PIPELINES, STATISTICS, check_contents
 from pairgram.model_files.schema import brief
 
-__all__ = ["read_file", "write_file", "written_by"]
+__all__ = ["check_setting", "read_file", "write_file", "written_by"]
 
 FORMAT = "pairgram-1"
 Settings = dict[str, Any]
@@ -50,7 +50,7 @@ def write_file(
         If the file cannot be written. An existing file is then unchanged.
     """
     for name, value in settings.items():
-        _check_setting(name, value)
+        check_setting(name, value)
     text = json.dumps(settings, sort_keys=True, default=_plain)
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     try:
@@ -155,7 +155,8 @@ def written_by(path: str | os.PathLike[str]) -> str | None:
     return version
 
 
-def _check_setting(name: str, value: Any) -> None:
+def check_setting(name: str, value: Any) -> None:
+    """Raise a ValueError unless JSON can hold a setting."""
     if callable(value):
         raise ValueError(
             f"{name} is a Python callable, which a file cannot hold without running code when "

@@ -6,8 +6,8 @@ are arrays, whose names begin with the place of the record, such as ``transforme
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,8 +67,8 @@ class Transformer(NamedTuple):
     settings: Record
     check: Check
     arrays: Mapping[str, tuple[str, ...]]
-    fitted: Record = {}
-    needed: Mapping[str, tuple[str, ...]] = {}
+    fitted: Record = MappingProxyType({})
+    needed: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 def by_owner(arrays: Arrays) -> Owned:
@@ -162,7 +162,10 @@ def same_category(a: Any, b: Any) -> bool:
 
 def _check_categories(record: Any, name: str) -> list[Any]:
     """Check the categories of one column, and return them."""
-    table = {"dtype": choice("object", "str", *NUMBERS), "values": list_of(CATEGORY, "a list of text, numbers or None")}
+    table = {
+        "dtype": choice("object", "str", *NUMBERS),
+        "values": list_of(CATEGORY, "a list of text, numbers or None"),
+    }
     check_record(record, table, name)
     dtype, values = record["dtype"], record["values"]
     known = [v for v in values if v is not None and v == v]
@@ -231,8 +234,8 @@ def _check_chain(record: Any, name: str, arrays: Owned, depth: int) -> Widths:
     first: int | None = None
     width: int | None = None
     steps, fitted = record["settings"]["steps"], record["fitted"] is not None
-    for number, step in enumerate(steps):
-        place = f"{name}.{number}"
+    for place_of, step in enumerate(steps):
+        place = f"{name}.{place_of}"
         check_record(step, {"name": TEXT, "transformer": ANY}, place)
         found, out = check_transformer(
             step["transformer"], place, arrays, fitted=fitted, depth=depth + 1
@@ -252,8 +255,8 @@ def _check_columns(record: Any, name: str, arrays: Owned, depth: int) -> Widths:
     parts, width = [*settings["transformers"]], 0
     names = None if fitted is None else fitted.get("feature_names_in_")
     taken: list[int] = []
-    for number, part in enumerate(parts):
-        place = f"{name}.{number}"
+    for place_of, part in enumerate(parts):
+        place = f"{name}.{place_of}"
         check_record(part, {"name": TEXT, "columns": ANY, "transformer": ANY}, place)
         width += _check_part(part, place, arrays, fitted is not None, names, taken, depth)
     rest = {"name": "remainder", "columns": [], "transformer": settings["remainder"]}
@@ -331,7 +334,9 @@ TRANSFORMERS: Mapping[str, Transformer] = {
         _check_scaler,
         {
             **{f"data_{name}_": FLOATS for name in ("min", "max", "range")},
-            **{"min_": FLOATS, "scale_": FLOATS, "n_samples_seen_": COUNTS},
+            "min_": FLOATS,
+            "scale_": FLOATS,
+            "n_samples_seen_": COUNTS,
         },
         IN,
     ),
@@ -343,7 +348,7 @@ TRANSFORMERS: Mapping[str, Transformer] = {
     ),
     "RobustScaler": Transformer(
         {
-            **{name: FLAG for name in ("with_centering", "with_scaling", "copy", "unit_variance")},
+            **dict.fromkeys(("with_centering", "with_scaling", "copy", "unit_variance"), FLAG),
             "quantile_range": RANGE,
         },
         _check_scaler,

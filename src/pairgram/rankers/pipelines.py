@@ -24,6 +24,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from pairgram.model_files.read_write import check_setting
 from pairgram.model_files.transformers import TRANSFORMERS, by_owner
 from pairgram.rankers.base import LinearRanker
 
@@ -70,6 +71,8 @@ def describe_pipeline(pipeline: Pipeline) -> tuple[Contents, Record]:
     before.set_params(**_parameters(pipeline, "steps"))
     record = _describe(before, "transformers", arrays, "step ")
     of_model, settings = model._contents()
+    for key, value in settings.items():
+        check_setting(f"step {name!r}: {key}", value)
     arrays |= {f"model.{key}": array for key, array in of_model.items()}
     return arrays, {
         "feature_map": None,
@@ -85,7 +88,9 @@ def _parameters(transformer: Any, *without: str) -> Record:
     return {name: value for name, value in parameters.items() if name not in without}
 
 
-def _describe(transformer: Any, place: str, arrays: Contents, step: str, fitted: bool = True) -> Any:
+def _describe(
+    transformer: Any, place: str, arrays: Contents, step: str, fitted: bool = True
+) -> Any:
     """Return the record of a transformer, and add its arrays. `step` is its name in messages."""
     if transformer is None or isinstance(transformer, str):
         return transformer or "passthrough"
@@ -195,7 +200,12 @@ def _describe_arrays(transformer: Any, kind: str, place: str, arrays: Contents) 
 
 
 def _describe_columns(
-    transformer: Any, settings: Record, found: Record | None, place: str, arrays: Contents, step: str
+    transformer: Any,
+    settings: Record,
+    found: Record | None,
+    place: str,
+    arrays: Contents,
+    step: str,
 ) -> None:
     """Describe the parts of a ColumnTransformer. Columns become lists of names or of numbers."""
     given = settings["transformers"]
@@ -332,7 +342,11 @@ def _restore_scaler(record: Record, settings: Record, place: str, arrays: Conten
         raise _OtherVersionError(f"{place}: {record['kind']} keeps {sorted(has ^ known)[0]} in one")
     for name in known:
         array = arrays.get(name)
-        value = array[0] if array is not None and name == "n_samples_seen_" and len(array) == 1 else array
+        value = (
+            array[0]
+            if array is not None and name == "n_samples_seen_" and len(array) == 1
+            else array
+        )
         setattr(made, name, value)
     return made
 
