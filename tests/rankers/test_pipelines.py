@@ -29,6 +29,7 @@ from typer.testing import CliRunner
 from fuzz.forge import Tensor, pack, parse
 from fuzz.mutated_files import _forge
 from pairgram import (
+    AutoRanker,
     RandomNodes,
     RankRLS,
     RankRLSCV,
@@ -269,6 +270,7 @@ def test_rankers_of_every_kind_end_a_pipeline(tmp_path):
         RankSVM(feature_map=RandomNodes(5, random_state=0)),
         RankRLS(kernel="rbf", inputs="minmax"),
         RankRLS(prior=prior),
+        AutoRanker(budget=0.01),
     ):
         comes_back(fitted(StandardScaler(), ranker=ranker), X, tmp_path / "file")
     comes_back(fitted(), X, tmp_path / "file")

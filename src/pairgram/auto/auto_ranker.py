@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 import warnings
@@ -10,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.checks import check_positive
 from pairgram._support.row_warnings import without_row_warnings
@@ -230,10 +228,9 @@ class AutoRanker(LinearRanker):
             )
         return best, table
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the best model to a file, as `RankRLSCV` does; `load_model` reads it as one."""
-        check_is_fitted(self)
-        self.best_estimator_.save(path)
+    def _contents(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return the contents of a file of the best model; `load_model` reads it as one."""
+        return self.best_estimator_._contents()
 
 
 def _choices(data: RankingData) -> dict[str, Any]:
