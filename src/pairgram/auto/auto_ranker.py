@@ -230,7 +230,8 @@ class AutoRanker(LinearRanker):
 
     def _contents(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the contents of a file of the best model; `load_model` reads it as one."""
-        return self.best_estimator_._contents()
+        best: RankRLSCV = self.best_estimator_
+        return best._contents()
 
 
 def _choices(data: RankingData) -> dict[str, Any]:
