@@ -1,0 +1,357 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+
+#include "inputs/column_statistics.hpp"
+#include "support/buffer.hpp"
+#include "support/interrupt.hpp"
+#include "support/parallel.hpp"
+#include "support/simd.hpp"
+
+namespace pairgram {
+
+namespace {
+
+constexpr std::ptrdiff_t most_cells = 2048, values_of_cell = 16;
+constexpr std::ptrdiff_t few_values = 96;
+constexpr int deepest = 3;
+
+// A grid of cells. The cell of a value never falls where the value rises; the first and the last
+// take what lies outside.
+template <class T>
+struct value_grid {
+    T lowest, cells_per_unit, last;
+
+    value_grid() = default;
+    value_grid(T low, T high, std::ptrdiff_t n_cells)
+        : lowest(low),
+          cells_per_unit(static_cast<T>(n_cells) / (high - low)),
+          last(static_cast<T>(n_cells - 1)) {
+        if (!std::isfinite(cells_per_unit)) cells_per_unit = T{0};
+    }
+
+    std::uint16_t cell(T value) const {
+        T at = (value - lowest) * cells_per_unit;
+        at = at > T{0} ? at : T{0};  // also NaN
+        return static_cast<std::uint16_t>(static_cast<std::int32_t>(at < last ? at : last));
+    }
+};
+
+// Places in a list of values, and where what stands there goes.
+struct places {
+    std::ptrdiff_t n;
+    const std::int64_t* ranks;  // ascending
+    double* out;
+    std::int64_t before;  // values that are smaller than those of the list
+};
+
+// less[i] = how many values are smaller than values[i]
+template <class T>
+PAIRGRAM_CLONES void count_smaller(std::ptrdiff_t n, const T* values, std::int32_t* less) {
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        std::int64_t count = 0;
+        for (std::ptrdiff_t k = 0; k < n; ++k) count += values[k] < values[i] ? 1 : 0;
+        less[i] = static_cast<std::int32_t>(count);
+    }
+}
+
+// Of few values, it is cheaper to count than to sort. At a place stands the value with most smaller
+// ones among those that have no more of them than places come before.
+template <class T>
+void pick_from_few(const T* values, std::ptrdiff_t n, const places& wanted) {
+    std::int32_t less[few_values];
+    count_smaller(n, values, less);
+    for (std::ptrdiff_t r = 0; r < wanted.n; ++r) {
+        const auto at = wanted.ranks[r] - wanted.before;
+        std::ptrdiff_t best = -1;
+        for (std::ptrdiff_t i = 0; i < n; ++i)
+            if (less[i] <= at && (best < 0 || less[i] > less[best])) best = i;
+        wanted.out[r] = static_cast<double>(values[best]);
+    }
+}
+
+template <class T>
+void pick(T* values, std::ptrdiff_t n, const places& wanted, int depth);
+
+// The first value of every cell in the order of cells, and the end.
+buffer<std::ptrdiff_t> starts_of(std::ptrdiff_t n, const std::uint16_t* cells,
+                                 std::ptrdiff_t n_cells) {
+    // Two counters for each cell, because neighbours are often equal and would wait.
+    buffer<std::uint32_t> even(n_cells, 0), odd(n_cells, 0);
+    for (std::ptrdiff_t i = 0; i + 1 < n; i += 2) {
+        ++even[cells[i]];
+        ++odd[cells[i + 1]];
+    }
+    if (n % 2 == 1) ++even[cells[n - 1]];
+    buffer<std::ptrdiff_t> starts(n_cells + 1, 0);
+    for (std::ptrdiff_t c = 0; c < n_cells; ++c) starts[c + 1] = starts[c] + even[c] + odd[c];
+    return starts;
+}
+
+// Looks into the cells in which a place falls.
+template <class T>
+void pick_from_cells(std::ptrdiff_t n, const T* values, const std::uint16_t* cells,
+                     std::ptrdiff_t n_cells, const places& wanted, int depth) {
+    struct wanted_cell {
+        std::ptrdiff_t cell, first, end;
+    };
+    const auto starts = starts_of(n, cells, n_cells);
+    buffer<wanted_cell> found;
+    buffer<std::uint8_t> is_wanted(n_cells, 0);
+    buffer<std::ptrdiff_t> cursor(n_cells, 0);
+    std::ptrdiff_t size = 0;
+    for (std::ptrdiff_t r = 0; r < wanted.n; ++r) {
+        const auto at = wanted.ranks[r] - wanted.before;
+        const auto cell = std::upper_bound(starts.begin(), starts.end(), at) - starts.begin() - 1;
+        if (!is_wanted[cell]) {
+            found.push_back({cell, r, r});
+            is_wanted[cell] = 1;
+            cursor[cell] = size;
+            size += starts[cell + 1] - starts[cell];
+        }
+        found.back().end = r + 1;
+    }
+    buffer<std::uint32_t> numbers(size + 1);  // of the wanted values, and a place for others
+    std::ptrdiff_t n_numbers = 0;
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        numbers[n_numbers] = static_cast<std::uint32_t>(i);
+        n_numbers += is_wanted[cells[i]];
+    }
+    buffer<T> gathered(size);
+    for (std::ptrdiff_t k = 0; k < size; ++k)
+        gathered[cursor[cells[numbers[k]]]++] = values[numbers[k]];
+    for (const auto& [cell, first, end] : found) {
+        const auto n_values = starts[cell + 1] - starts[cell];
+        pick(gathered.data() + cursor[cell] - n_values, n_values,
+             places{end - first, wanted.ranks + first, wanted.out + first,
+                    wanted.before + starts[cell]},
+             depth + 1);
+    }
+}
+
+template <class T>
+void pick(T* values, std::ptrdiff_t n, const places& wanted, int depth) {
+    if (n <= few_values) return pick_from_few(values, n, wanted);
+    const auto [low, high] = std::minmax_element(values, values + n);
+    if (*low == *high) {
+        std::fill_n(wanted.out, wanted.n, static_cast<double>(*low));
+        return;
+    }
+    const auto n_cells = std::clamp<std::ptrdiff_t>(n / values_of_cell, 2, most_cells);
+    const value_grid<T> grid(*low, *high, n_cells);
+    if (depth == deepest || grid.cells_per_unit == T{0}) {
+        std::sort(values, values + n);
+        for (std::ptrdiff_t r = 0; r < wanted.n; ++r)
+            wanted.out[r] = static_cast<double>(values[wanted.ranks[r] - wanted.before]);
+        return;
+    }
+    buffer<std::uint16_t> cells(n);
+    for (std::ptrdiff_t i = 0; i < n; ++i) cells[i] = grid.cell(values[i]);
+    pick_from_cells(n, values, cells.data(), n_cells, wanted, depth);
+}
+
+constexpr std::ptrdiff_t widest = 40;        // of columns that are read together
+constexpr std::ptrdiff_t rows_at_once = 64;  // whose cells are found together
+
+// Cells in grids of neighbouring columns, one row after the other. odd becomes NaN where a value is
+// not finite. cells[i * width + j] = cell * width + j.
+template <class T>
+PAIRGRAM_CLONES void find_cells(std::ptrdiff_t n, std::ptrdiff_t width, const T* rows,
+                                std::ptrdiff_t ld, const T* lowest, const T* cells_per_unit, T* odd,
+                                std::int32_t* cells) {
+    constexpr T last = static_cast<T>(most_cells - 1);
+    constexpr std::ptrdiff_t rows_ahead = 16;
+    constexpr auto line = 64 / static_cast<std::ptrdiff_t>(sizeof(T));
+    const auto step = static_cast<std::int32_t>(width);
+    T sum[widest];
+    std::copy_n(odd, width, sum);
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        const T* const x = rows + i * ld;
+        for (std::ptrdiff_t j = 0; j < width; j += line) prefetch(x + rows_ahead * ld + j);
+        for (std::ptrdiff_t j = 0; j < width; ++j) {
+            T at = (x[j] - lowest[j]) * cells_per_unit[j];
+            at = at > T{0} ? at : T{0};  // also NaN
+            at = at < last ? at : last;
+            cells[i * width + j] =
+                static_cast<std::int32_t>(at) * step + static_cast<std::int32_t>(j);
+            sum[j] += x[j] - x[j];
+        }
+    }
+    std::copy_n(sum, width, odd);
+}
+
+// Neighbouring columns of X, which are read together, a block of rows at a time. Each has a grid
+// over the range of a sample.
+template <class T>
+class column_strip {
+  public:
+    column_strip(std::ptrdiff_t n, std::ptrdiff_t width, const T* X, std::ptrdiff_t ld)
+        : n_(n), width_(width), X_(X), ld_(ld), counts_(width * most_cells, 0) {
+        const auto step = (n + sample - 1) / sample;
+        for (std::ptrdiff_t j = 0; j < width; ++j) {
+            T low = X[j], high = X[j];
+            for (std::ptrdiff_t i = 0; i < n; i += step) {
+                low = std::min(low, X[i * ld + j]);
+                high = std::max(high, X[i * ld + j]);
+            }
+            const value_grid<T> grid(low, high, most_cells);
+            lowest_[j] = grid.lowest;
+            cells_per_unit_[j] = grid.cells_per_unit;
+        }
+        each_block(0, width, [&](std::ptrdiff_t, std::ptrdiff_t size, const std::int32_t* cells) {
+            for (std::ptrdiff_t k = 0; k < size; ++k) ++counts_[cells[k]];
+        });
+    }
+
+    // wanted.out (width, n)
+    void find(const places& wanted) {
+        const auto most_kept = 4 * n_;  // values; so many columns are looked into at a time
+        std::ptrdiff_t first = 0, size = 0;
+        for (std::ptrdiff_t j = 0; j < width_; ++j) {
+            const auto n_found = found_.size();
+            const auto more = odd_[j] == T{0} ? look_for(j, wanted, size) : 0;
+            if (odd_[j] != T{0})
+                std::fill_n(wanted.out + j * wanted.n, wanted.n,
+                            std::numeric_limits<double>::quiet_NaN());
+            if (size > 0 && size + more > most_kept) {
+                found_.resize(n_found);
+                look_into(first, j, size, wanted);
+                size = 0;
+                first = j--;  // once more, from the start of an empty list
+                continue;
+            }
+            size += more;
+        }
+        look_into(first, width_, size, wanted);
+    }
+
+  private:
+    static constexpr std::ptrdiff_t sample = 256;
+
+    // A cell in which places [first, end) fall. start is where its values are kept; before counts
+    // those of the cells before it.
+    struct wanted_cell {
+        std::ptrdiff_t column, cell, first, end, start, before;
+    };
+
+    std::ptrdiff_t count(std::ptrdiff_t cell, std::ptrdiff_t j) const {
+        return counts_[cell * width_ + j];
+    }
+
+    // Calls use(first row, number of values, cells of columns [begin, end)).
+    template <class Use>
+    void each_block(std::ptrdiff_t begin, std::ptrdiff_t end, const Use& use) {
+        std::int32_t cells[rows_at_once * widest];
+        for (std::ptrdiff_t i = 0; i < n_; i += rows_at_once) {
+            const auto size = std::min(rows_at_once, n_ - i);
+            check_interrupt();
+            find_cells(size, end - begin, X_ + i * ld_ + begin, ld_, lowest_ + begin,
+                       cells_per_unit_ + begin, odd_ + begin, cells);
+            use(i, size * (end - begin), cells);
+        }
+    }
+
+    // Finds the cells of a column in which a place falls, and returns how many values they hold.
+    std::ptrdiff_t look_for(std::ptrdiff_t j, const places& wanted, std::ptrdiff_t start) {
+        std::ptrdiff_t cell = 0, before = 0, last = -1, size = 0;
+        for (std::ptrdiff_t r = 0; r < wanted.n; ++r) {
+            while (before + count(cell, j) <= wanted.ranks[r]) before += count(cell++, j);
+            if (cell != last) {
+                found_.push_back({j, cell, r, r, start + size, before});
+                size += count(cell, j);
+            }
+            found_.back().end = r + 1;
+            last = cell;
+        }
+        return size;
+    }
+
+    // Keeps the values of the wanted cells of columns [begin, end), size of them, and picks.
+    void look_into(std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t size,
+                   const places& wanted) {
+        const auto width = end - begin;
+        buffer<std::uint8_t> is_wanted(width * most_cells, 0);
+        buffer<std::uint32_t> cursor(width * most_cells);
+        for (const auto& it : found_) {
+            is_wanted[it.cell * width + it.column - begin] = 1;
+            cursor[it.cell * width + it.column - begin] = static_cast<std::uint32_t>(it.start);
+        }
+        const std::unique_ptr<T[]> kept(new T[static_cast<std::size_t>(size)]);
+        std::int32_t numbers[rows_at_once * widest + 1];  // of wanted values, and room for others
+        each_block(begin, end, [&](std::ptrdiff_t i, std::ptrdiff_t n, const std::int32_t* cells) {
+            std::ptrdiff_t n_numbers = 0;
+            for (std::ptrdiff_t k = 0; k < n; ++k) {
+                numbers[n_numbers] = static_cast<std::int32_t>(k);
+                n_numbers += is_wanted[cells[k]];
+            }
+            const T* const rows = X_ + i * ld_ + begin;
+            const auto step = static_cast<std::int32_t>(width);
+            for (std::ptrdiff_t p = 0; p < n_numbers; ++p) {
+                const auto row = numbers[p] / step, column = numbers[p] % step;
+                kept[cursor[cells[numbers[p]]]++] = rows[row * ld_ + column];
+            }
+        });
+        for (const auto& it : found_)
+            pick(kept.get() + it.start, count(it.cell, it.column),
+                 places{it.end - it.first, wanted.ranks + it.first,
+                        wanted.out + it.column * wanted.n + it.first, it.before},
+                 1);
+        found_.clear();
+    }
+
+    std::ptrdiff_t n_, width_;
+    const T* X_;
+    std::ptrdiff_t ld_;
+    T lowest_[widest], cells_per_unit_[widest];
+    T odd_[widest] = {};              // 0, or NaN where a value is not finite
+    buffer<std::uint32_t> counts_;    // (most_cells, width)
+    buffer<wanted_cell> found_;
+};
+
+// The same for few rows, which are not worth a strip.
+template <class T>
+void find_of_column(std::ptrdiff_t n, const T* x, std::ptrdiff_t ld, const places& wanted) {
+    buffer<T> values(n);
+    T odd{0};
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        values[i] = x[i * ld];
+        odd += values[i] - values[i];
+    }
+    if (odd == T{0})
+        pick(values.data(), n, wanted, 1);
+    else
+        std::fill_n(wanted.out, wanted.n, std::numeric_limits<double>::quiet_NaN());
+}
+
+}  // namespace
+
+template <class T>
+void find_order_statistics(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, std::ptrdiff_t n_ranks,
+                           const std::int64_t* ranks, double* out, int n_threads) {
+    const auto places_of = [&](std::ptrdiff_t j) {
+        return places{n_ranks, ranks, out + j * n_ranks, 0};
+    };
+    if (n < most_cells) {
+        parallel_for(d, n_threads, [&](std::ptrdiff_t j) {
+            find_of_column(n, X + j, d, places_of(j));
+        });
+        return;
+    }
+    constexpr std::ptrdiff_t narrowest = 8;  // so that every thread has a strip
+    const auto n_strips =
+        std::max((d + widest - 1) / widest,
+                 std::min<std::ptrdiff_t>(n_threads, (d + narrowest - 1) / narrowest));
+    parallel_for(n_strips, n_threads, [&](std::ptrdiff_t s) {
+        const auto begin = s * d / n_strips, end = (s + 1) * d / n_strips;
+        column_strip<T>(n, end - begin, X + begin, d).find(places_of(begin));
+    });
+}
+
+template void find_order_statistics<double>(std::ptrdiff_t, std::ptrdiff_t, const double*,
+                                            std::ptrdiff_t, const std::int64_t*, double*, int);
+template void find_order_statistics<float>(std::ptrdiff_t, std::ptrdiff_t, const float*,
+                                           std::ptrdiff_t, const std::int64_t*, double*, int);
+
+}  // namespace pairgram
