@@ -1,4 +1,5 @@
 // Inputs: columns that are made of rows, and the statistics of columns that they need.
+#include <algorithm>
 #include <cmath>
 
 #include "bindings/bindings.hpp"
@@ -29,16 +30,21 @@ bound_input_columns function_columns(const array<double>& knots, const array<dou
     bound.columns.n_inputs = ends.size();
     bound.columns.keeps_inputs = keeps_inputs;
     std::int64_t begin = 0;
+    buffer<piecewise_linear> functions;
     for (py::ssize_t j = 0; j < ends.size(); ++j) {
         const auto end = ends.data()[j];
         check(begin < end && end <= knots.size() && end - begin <= 256,
               "every input needs 1 to 256 knots");
         for (auto k = begin; k + 1 < end; ++k) check(at[k] < at[k + 1], "knots must ascend");
         check(std::isfinite(at[end - 1] - at[begin]), "knots must have a finite range");
-        bound.columns.functions.emplace_back(end - begin, at + begin, value + begin);
+        functions.emplace_back(end - begin, at + begin, value + begin);
         begin = end;
     }
     check(begin == knots.size(), "ends must be those of the knots");
+    constexpr std::ptrdiff_t most = function_strip::most;
+    for (std::ptrdiff_t j = 0; j < ends.size(); j += most)
+        bound.columns.functions.emplace_back(std::min<std::ptrdiff_t>(most, ends.size() - j),
+                                             functions.data() + j);
     return bound;
 }
 

@@ -11,7 +11,8 @@ namespace pairgram {
 namespace {
 
 constexpr std::ptrdiff_t n_cells = 512;
-constexpr std::ptrdiff_t rows_at_once = 128;
+constexpr std::ptrdiff_t rows_at_once = 64;
+constexpr auto strip_width = function_strip::most;
 
 // The cell of a number between the first knot and the last. It never falls where the number rises.
 inline std::int32_t cell_of(double x, double lowest, double cells_per_unit) {
@@ -25,34 +26,89 @@ PAIRGRAM_CLONES void scale_row(std::ptrdiff_t n, const T* x, const double* centr
         out[j] = static_cast<T>((static_cast<double>(x[j]) - centres[j]) * factors[j]);
 }
 
-// Puts numbers between the first knot and the last, and finds their cells. odd is 0, but NaN for
-// numbers that are not finite.
-PAIRGRAM_CLONES void place(std::ptrdiff_t n, const double* x, double lowest, double highest,
-                           double cells_per_unit, double* at, double* odd, std::int32_t* cell) {
+// Rows of a strip, which are as long as the strip's arrays, and what is found of them.
+struct strip_rows {
+    static constexpr auto most = rows_at_once * strip_width;
+    double at[most];  // put between the first knot and the last; NaN for what is not finite
+    std::int32_t cell[most], knot[most];
+};
+
+// Copies n rows of width numbers to rows of 8, whose others are 0.
+template <class T>
+void load_rows(std::ptrdiff_t n, std::ptrdiff_t width, const T* rows, std::ptrdiff_t ld,
+               double* out) {
+    std::fill_n(out, n * strip_width, 0.0);
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        for (std::ptrdiff_t j = 0; j < width; ++j)
+            out[i * strip_width + j] = static_cast<double>(rows[i * ld + j]);
+}
+
+// A function of the numbers, from rows whose whole length of 8 may be read.
+template <class T>
+PAIRGRAM_CLONES void place(std::ptrdiff_t n, const T* rows, std::ptrdiff_t ld,
+                           const function_strip& strip, strip_rows& found) {
+    double lowest[strip_width], highest[strip_width], cells_per_unit[strip_width];
+    std::copy_n(strip.lowest, strip_width, lowest);
+    std::copy_n(strip.highest, strip_width, highest);
+    std::copy_n(strip.cells_per_unit, strip_width, cells_per_unit);
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        for (std::ptrdiff_t j = 0; j < strip_width; ++j) {
+            const double x = static_cast<double>(rows[i * ld + j]);
+            const double above = x > lowest[j] ? x : lowest[j];
+            const double at = above < highest[j] ? above : highest[j];
+            found.at[i * strip_width + j] = at + (x - x);
+            found.cell[i * strip_width + j] =
+                cell_of(at, lowest[j], cells_per_unit[j]) * static_cast<std::int32_t>(strip_width) +
+                static_cast<std::int32_t>(j);
+        }
+}
+
+// Finds the last knot that is not above each number.
+PAIRGRAM_CLONES void find_knots(std::ptrdiff_t n, const function_strip& strip, strip_rows& found) {
+    const std::uint16_t* const first = strip.first.data();
+    const double* const knots = strip.knots.data();
+    for (std::ptrdiff_t k = 0; k < n; ++k) found.knot[k] = first[found.cell[k]];
+    for (auto step = static_cast<std::int32_t>(strip.first_step); step > 0; step /= 2)
+        for (std::ptrdiff_t k = 0; k < n; ++k)
+            found.knot[k] += knots[found.knot[k] + step] <= found.at[k] ? step : 0;
+}
+
+template <class T>
+PAIRGRAM_CLONES void interpolate(std::ptrdiff_t n, std::ptrdiff_t width,
+                                 const function_strip& strip, const strip_rows& found, T* out,
+                                 std::ptrdiff_t ld) {
+    const double *const knots = strip.knots.data(), *const values = strip.values.data(),
+                        *const slopes = strip.slopes.data();
     for (std::ptrdiff_t i = 0; i < n; ++i) {
-        const double above = x[i] > lowest ? x[i] : lowest;
-        at[i] = above < highest ? above : highest;
-        odd[i] = x[i] - x[i];
-        cell[i] = cell_of(at[i], lowest, cells_per_unit);
+        const double* const at = found.at + i * strip_width;
+        const std::int32_t* const knot = found.knot + i * strip_width;
+        for (std::ptrdiff_t j = 0; j < width; ++j)
+            out[i * ld + j] =
+                static_cast<T>(values[knot[j]] + slopes[knot[j]] * (at[j] - knots[knot[j]]));
     }
 }
 
-// out[i * ldo] = f(x[i * ldx]) for at most rows_at_once numbers
 template <class T>
-void apply(const piecewise_linear& f, std::ptrdiff_t n, const T* x, std::ptrdiff_t ldx, T* out,
+void prefetch_row(std::ptrdiff_t n, const T* row) {
+    for (std::ptrdiff_t j = 0; j < n; j += 64 / static_cast<std::ptrdiff_t>(sizeof(T)))
+        prefetch(row + j);
+}
+
+// out (n, width; stride ldo) from rows (n, width; stride ldr), at most rows_at_once of them.
+template <class T>
+void apply(const function_strip& strip, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr, T* out,
            std::ptrdiff_t ldo) {
-    double wide[rows_at_once], at[rows_at_once], odd[rows_at_once];
-    std::int32_t cell[rows_at_once];
-    const double *const knots = f.knots.data(), *const values = f.values.data(),
-                        *const slopes = f.slopes.data();
-    const std::uint8_t* const first = f.first.data();
-    for (std::ptrdiff_t i = 0; i < n; ++i) wide[i] = static_cast<double>(x[i * ldx]);
-    place(n, wide, knots[0], knots[f.n_knots - 1], f.cells_per_unit, at, odd, cell);
-    for (std::ptrdiff_t i = 0; i < n; ++i) {
-        std::ptrdiff_t k = first[cell[i]];
-        for (auto step = f.first_step; step > 0; step /= 2)
-            k += knots[k + step] <= at[i] ? step : 0;
-        out[i * ldo] = static_cast<T>(values[k] + slopes[k] * (at[i] - knots[k]) + odd[i]);
+    strip_rows found;
+    if (strip.width == strip_width) {
+        place(n, rows, ldr, strip, found);
+        find_knots(n * strip_width, strip, found);
+        interpolate(n, strip_width, strip, found, out, ldo);
+    } else {
+        double wide[strip_rows::most];
+        load_rows(n, strip.width, rows, ldr, wide);
+        place(n, wide, strip_width, strip, found);
+        find_knots(n * strip_width, strip, found);
+        interpolate(n, strip.width, strip, found, out, ldo);
     }
 }
 
@@ -81,6 +137,27 @@ piecewise_linear::piecewise_linear(std::ptrdiff_t n, const double* at, const dou
     std::fill(knots.begin() + n, knots.end(), std::numeric_limits<double>::infinity());
 }
 
+function_strip::function_strip(std::ptrdiff_t n, const piecewise_linear* functions)
+    : width(n), first(n_cells * most, 0) {
+    for (std::ptrdiff_t j = 0; j < n; ++j)
+        first_step = std::max(first_step, functions[j].first_step);
+    for (std::ptrdiff_t j = 0; j < n; ++j) {
+        const auto& f = functions[j];
+        const auto base = knots.size(), pad = static_cast<std::size_t>(2 * first_step);
+        lowest[j] = f.knots[0];
+        highest[j] = f.knots[f.n_knots - 1];
+        cells_per_unit[j] = f.cells_per_unit;
+        for (std::ptrdiff_t cell = 0; cell < n_cells; ++cell)
+            first[cell * most + j] = static_cast<std::uint16_t>(base + f.first[cell]);
+        knots.insert(knots.end(), f.knots.begin(), f.knots.begin() + f.n_knots);
+        values.insert(values.end(), f.values.begin(), f.values.end());
+        slopes.insert(slopes.end(), f.slopes.begin(), f.slopes.end());
+        knots.insert(knots.end(), pad, std::numeric_limits<double>::infinity());
+        values.insert(values.end(), pad, 0.0);
+        slopes.insert(slopes.end(), pad, 0.0);
+    }
+}
+
 template <class T>
 void make_columns(const input_columns& columns, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
                   T* out, std::ptrdiff_t ldo) {
@@ -88,16 +165,20 @@ void make_columns(const input_columns& columns, std::ptrdiff_t n, const T* rows,
     if (columns.factors)
         for (std::ptrdiff_t i = 0; i < n; ++i)
             scale_row(d, rows + i * ldr, columns.centres, columns.factors, out + i * ldo);
-    if (columns.keeps_inputs) {
-        for (std::ptrdiff_t i = 0; i < n; ++i) std::copy_n(rows + i * ldr, d, out + i * ldo);
-        out += d;
-    }
     if (columns.functions.empty()) return;
+    T* const made = columns.keeps_inputs ? out + d : out;
     for (std::ptrdiff_t begin = 0; begin < n; begin += rows_at_once) {
         const auto size = std::min(rows_at_once, n - begin);
-        for (std::ptrdiff_t j = 0; j < d; ++j)
-            apply(columns.functions[j], size, rows + begin * ldr + j, ldr, out + begin * ldo + j,
-                  ldo);
+        const T* const block = rows + begin * ldr;
+        for (std::ptrdiff_t i = 0; i < size; ++i)  // also so that memory is read in its order
+            if (columns.keeps_inputs)
+                std::copy_n(block + i * ldr, d, out + (begin + i) * ldo);
+            else
+                prefetch_row(d, block + i * ldr);
+        for (std::size_t s = 0; s < columns.functions.size(); ++s) {
+            const auto j = static_cast<std::ptrdiff_t>(s) * strip_width;
+            apply(columns.functions[s], size, block + j, ldr, made + begin * ldo + j, ldo);
+        }
     }
 }
 

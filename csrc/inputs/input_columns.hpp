@@ -24,12 +24,26 @@ struct piecewise_linear {
     piecewise_linear(std::ptrdiff_t n, const double* at, const double* value);
 };
 
+// Functions of neighbouring inputs, which are found side by side.
+struct function_strip {
+    static constexpr std::ptrdiff_t most = 8;
+
+    std::ptrdiff_t width;  // functions, at most 8; the rest of each array is 0
+    double lowest[most] = {}, highest[most] = {}, cells_per_unit[most] = {};
+    buffer<std::uint16_t> first;    // (cells, 8): of every cell of a function, a knot of knots
+    buffer<double> knots;           // of all functions, infinities after those of each
+    buffer<double> values, slopes;  // as the knots
+    std::ptrdiff_t first_step = 0;  // of the longest search
+
+    function_strip(std::ptrdiff_t n, const piecewise_linear* functions);
+};
+
 struct input_columns {
     std::ptrdiff_t n_inputs = 0;
-    bool keeps_inputs = false;           // whether the inputs themselves come first
-    const double* centres = nullptr;     // (n_inputs,) of scaled columns (x - centre) * factor,
-    const double* factors = nullptr;     // (n_inputs,), or null
-    buffer<piecewise_linear> functions;  // (n_inputs,), or empty
+    bool keeps_inputs = false;         // whether the inputs themselves come first
+    const double* centres = nullptr;   // (n_inputs,) of scaled columns (x - centre) * factor,
+    const double* factors = nullptr;   // (n_inputs,), or null
+    buffer<function_strip> functions;  // of 8 inputs each, or empty
 
     std::ptrdiff_t n_columns() const { return keeps_inputs ? 2 * n_inputs : n_inputs; }
 };

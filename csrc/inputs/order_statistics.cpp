@@ -57,18 +57,18 @@ PAIRGRAM_CLONES void count_smaller(std::ptrdiff_t n, const T* values, std::int32
     }
 }
 
-// Of few values, it is cheaper to count than to sort. At a place stands the value with most smaller
-// ones among those that have no more of them than places come before.
+// Of few values, it is cheaper to count than to sort.
 template <class T>
 void pick_from_few(const T* values, std::ptrdiff_t n, const places& wanted) {
     std::int32_t less[few_values];
     count_smaller(n, values, less);
+    std::ptrdiff_t at_place[few_values];
+    std::fill_n(at_place, n, -1);
+    for (std::ptrdiff_t i = 0; i < n; ++i) at_place[less[i]] = i;
     for (std::ptrdiff_t r = 0; r < wanted.n; ++r) {
-        const auto at = wanted.ranks[r] - wanted.before;
-        std::ptrdiff_t best = -1;
-        for (std::ptrdiff_t i = 0; i < n; ++i)
-            if (less[i] <= at && (best < 0 || less[i] > less[best])) best = i;
-        wanted.out[r] = static_cast<double>(values[best]);
+        auto at = wanted.ranks[r] - wanted.before;
+        while (at_place[at] < 0) --at;  // equal values have one place
+        wanted.out[r] = static_cast<double>(values[at_place[at]]);
     }
 }
 
@@ -305,8 +305,8 @@ class column_strip {
     const T* X_;
     std::ptrdiff_t ld_;
     T lowest_[widest], cells_per_unit_[widest];
-    T odd_[widest] = {};              // 0, or NaN where a value is not finite
-    buffer<std::uint32_t> counts_;    // (most_cells, width)
+    T odd_[widest] = {};            // 0, or NaN where a value is not finite
+    buffer<std::uint32_t> counts_;  // (most_cells, width)
     buffer<wanted_cell> found_;
 };
 
@@ -334,17 +334,17 @@ void find_order_statistics(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, std::
         return places{n_ranks, ranks, out + j * n_ranks, 0};
     };
     if (n < most_cells) {
-        parallel_for(d, n_threads, [&](std::ptrdiff_t j) {
-            find_of_column(n, X + j, d, places_of(j));
-        });
+        parallel_for(d, n_threads,
+                     [&](std::ptrdiff_t j) { find_of_column(n, X + j, d, places_of(j)); });
         return;
     }
-    constexpr std::ptrdiff_t narrowest = 8;  // so that every thread has a strip
+    constexpr std::ptrdiff_t whole = 8;  // columns of a strip are a multiple, as vectors are
+    const auto n_parts = (d + whole - 1) / whole;
     const auto n_strips =
-        std::max((d + widest - 1) / widest,
-                 std::min<std::ptrdiff_t>(n_threads, (d + narrowest - 1) / narrowest));
+        std::max((d + widest - 1) / widest, std::min<std::ptrdiff_t>(n_threads, n_parts));
     parallel_for(n_strips, n_threads, [&](std::ptrdiff_t s) {
-        const auto begin = s * d / n_strips, end = (s + 1) * d / n_strips;
+        const auto begin = s * n_parts / n_strips * whole;
+        const auto end = std::min((s + 1) * n_parts / n_strips * whole, d);
         column_strip<T>(n, end - begin, X + begin, d).find(places_of(begin));
     });
 }
