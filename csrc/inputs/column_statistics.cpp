@@ -28,6 +28,8 @@ PAIRGRAM_CLONES void add_row(std::ptrdiff_t d, double weight, const T* x, const 
 template <class T>
 PAIRGRAM_CLONES void add_squares(std::ptrdiff_t d, double weight, const T* x, const double* mean,
                                  double* squares) {
+    constexpr auto line = 64 / static_cast<std::ptrdiff_t>(sizeof(T));
+    for (std::ptrdiff_t j = 0; j < d; j += line) prefetch(x + rows_of_block * d + j);
     for (std::ptrdiff_t j = 0; j < d; ++j) {
         const double difference = static_cast<double>(x[j]) - mean[j];
         squares[j] += weight * (difference * difference);
