@@ -207,33 +207,37 @@ class column_strip {
 
     // wanted.out (width, n)
     void find(const places& wanted) {
-        const auto most_kept = 4 * n_;  // values; so many columns are looked into at a time
-        std::ptrdiff_t first = 0, size = 0;
-        for (std::ptrdiff_t j = 0; j < width_; ++j) {
-            const auto n_found = found_.size();
-            const auto more = odd_[j] == T{0} ? look_for(j, wanted, size) : 0;
-            if (odd_[j] != T{0})
+        buffer<wanted_cell> cells;
+        for (std::ptrdiff_t j = 0; j < width_; ++j)
+            if (odd_[j] == T{0})
+                look_for(j, wanted, cells);
+            else
                 std::fill_n(wanted.out + j * wanted.n, wanted.n,
                             std::numeric_limits<double>::quiet_NaN());
-            if (size > 0 && size + more > most_kept) {
-                found_.resize(n_found);
-                look_into(first, j, size, wanted);
-                size = 0;
-                first = j--;  // once more, from the start of an empty list
-                continue;
+        settle_equal_values(wanted, cells);
+        // So many columns are looked into at a time that at most this many values are kept.
+        const auto most_kept = 4 * n_;
+        for (std::size_t first = 0, last; first < cells.size(); first = last) {
+            std::ptrdiff_t size = 0;
+            for (last = first; last < cells.size(); ++last) {
+                auto end = last;
+                std::ptrdiff_t more = 0;
+                for (; end < cells.size() && cells[end].column == cells[last].column; ++end)
+                    more += count(cells[end].cell, cells[end].column);
+                if (size > 0 && size + more > most_kept) break;
+                size += more;
+                last = end - 1;
             }
-            size += more;
+            look_into(cells.data() + first, cells.data() + last, size, wanted);
         }
-        look_into(first, width_, size, wanted);
     }
 
   private:
     static constexpr std::ptrdiff_t sample = 256;
 
-    // A cell in which places [first, end) fall. start is where its values are kept; before counts
-    // those of the cells before it.
+    // A cell in which places [first, end) fall. before counts the values of the cells before it.
     struct wanted_cell {
-        std::ptrdiff_t column, cell, first, end, start, before;
+        std::ptrdiff_t column, cell, first, end, before;
     };
 
     std::ptrdiff_t count(std::ptrdiff_t cell, std::ptrdiff_t j) const {
@@ -253,30 +257,56 @@ class column_strip {
         }
     }
 
-    // Finds the cells of a column in which a place falls, and returns how many values they hold.
-    std::ptrdiff_t look_for(std::ptrdiff_t j, const places& wanted, std::ptrdiff_t start) {
-        std::ptrdiff_t cell = 0, before = 0, last = -1, size = 0;
+    // Adds the cells of a column in which a place falls.
+    void look_for(std::ptrdiff_t j, const places& wanted, buffer<wanted_cell>& found) {
+        std::ptrdiff_t cell = 0, before = 0, last = -1;
         for (std::ptrdiff_t r = 0; r < wanted.n; ++r) {
             while (before + count(cell, j) <= wanted.ranks[r]) before += count(cell++, j);
-            if (cell != last) {
-                found_.push_back({j, cell, r, r, start + size, before});
-                size += count(cell, j);
-            }
-            found_.back().end = r + 1;
+            if (cell != last) found.push_back({j, cell, r, r, before});
+            found.back().end = r + 1;
             last = cell;
         }
-        return size;
     }
 
-    // Keeps the values of the wanted cells of columns [begin, end), size of them, and picks.
-    void look_into(std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t size,
+    // Takes out the cells that hold many values, but all of them equal to one of the sample.
+    void settle_equal_values(const places& wanted, buffer<wanted_cell>& cells) {
+        const auto is_crowded = [&](const wanted_cell& it) {
+            return count(it.cell, it.column) > n_ / 16;
+        };
+        if (std::none_of(cells.begin(), cells.end(), is_crowded)) return;
+        buffer<T> value(width_ * most_cells, T{0});
+        buffer<std::uint8_t> differs(width_ * most_cells, 0);
+        for (std::ptrdiff_t i = 0; i < n_; i += (n_ + sample - 1) / sample) {
+            std::int32_t of_row[widest];
+            find_cells(1, width_, X_ + i * ld_, ld_, lowest_, cells_per_unit_, odd_, of_row);
+            for (std::ptrdiff_t j = 0; j < width_; ++j) value[of_row[j]] = X_[i * ld_ + j];
+        }
+        each_block(0, width_, [&](std::ptrdiff_t i, std::ptrdiff_t n, const std::int32_t* at) {
+            for (std::ptrdiff_t k = 0; k < n; i += 1)
+                for (std::ptrdiff_t j = 0; j < width_; ++j, ++k)
+                    differs[at[k]] |= static_cast<std::uint8_t>(X_[i * ld_ + j] != value[at[k]]);
+        });
+        const auto settled = [&](const wanted_cell& it) {
+            const auto at = it.cell * width_ + it.column;
+            if (!is_crowded(it) || differs[at]) return false;
+            std::fill(wanted.out + it.column * wanted.n + it.first,
+                      wanted.out + it.column * wanted.n + it.end, static_cast<double>(value[at]));
+            return true;
+        };
+        cells.erase(std::remove_if(cells.begin(), cells.end(), settled), cells.end());
+    }
+
+    // Keeps the values of cells, size of them, and picks.
+    void look_into(const wanted_cell* first, const wanted_cell* last, std::ptrdiff_t size,
                    const places& wanted) {
-        const auto width = end - begin;
+        const auto begin = first->column, end = (last - 1)->column + 1, width = end - begin;
         buffer<std::uint8_t> is_wanted(width * most_cells, 0);
         buffer<std::uint32_t> cursor(width * most_cells);
-        for (const auto& it : found_) {
-            is_wanted[it.cell * width + it.column - begin] = 1;
-            cursor[it.cell * width + it.column - begin] = static_cast<std::uint32_t>(it.start);
+        std::ptrdiff_t start = 0;
+        for (auto it = first; it != last; ++it) {
+            is_wanted[it->cell * width + it->column - begin] = 1;
+            cursor[it->cell * width + it->column - begin] = static_cast<std::uint32_t>(start);
+            start += count(it->cell, it->column);
         }
         const std::unique_ptr<T[]> kept(new T[static_cast<std::size_t>(size)]);
         std::int32_t numbers[rows_at_once * widest + 1];  // of wanted values, and room for others
@@ -293,12 +323,12 @@ class column_strip {
                 kept[cursor[cells[numbers[p]]]++] = rows[row * ld_ + column];
             }
         });
-        for (const auto& it : found_)
-            pick(kept.get() + it.start, count(it.cell, it.column),
-                 places{it.end - it.first, wanted.ranks + it.first,
-                        wanted.out + it.column * wanted.n + it.first, it.before},
+        T* values = kept.get();
+        for (auto it = first; it != last; values += count(it->cell, it->column), ++it)
+            pick(values, count(it->cell, it->column),
+                 places{it->end - it->first, wanted.ranks + it->first,
+                        wanted.out + it->column * wanted.n + it->first, it->before},
                  1);
-        found_.clear();
     }
 
     std::ptrdiff_t n_, width_;
@@ -307,7 +337,6 @@ class column_strip {
     T lowest_[widest], cells_per_unit_[widest];
     T odd_[widest] = {};            // 0, or NaN where a value is not finite
     buffer<std::uint32_t> counts_;  // (most_cells, width)
-    buffer<wanted_cell> found_;
 };
 
 // The same for few rows, which are not worth a strip.
