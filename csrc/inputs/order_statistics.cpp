@@ -268,14 +268,15 @@ class column_strip {
         }
     }
 
-    // Takes out the cells that hold many values, but all of them equal to one of the sample.
+    // Takes out the cells that hold many values where all places fall among those that are equal to
+    // one of the sample.
     void settle_equal_values(const places& wanted, buffer<wanted_cell>& cells) {
         const auto is_crowded = [&](const wanted_cell& it) {
             return count(it.cell, it.column) > n_ / 16;
         };
         if (std::none_of(cells.begin(), cells.end(), is_crowded)) return;
         buffer<T> value(width_ * most_cells, T{0});
-        buffer<std::uint8_t> differs(width_ * most_cells, 0);
+        buffer<std::uint32_t> smaller(width_ * most_cells, 0), equal(width_ * most_cells, 0);
         for (std::ptrdiff_t i = 0; i < n_; i += (n_ + sample - 1) / sample) {
             std::int32_t of_row[widest];
             find_cells(1, width_, X_ + i * ld_, ld_, lowest_, cells_per_unit_, odd_, of_row);
@@ -283,12 +284,17 @@ class column_strip {
         }
         each_block(0, width_, [&](std::ptrdiff_t i, std::ptrdiff_t n, const std::int32_t* at) {
             for (std::ptrdiff_t k = 0; k < n; i += 1)
-                for (std::ptrdiff_t j = 0; j < width_; ++j, ++k)
-                    differs[at[k]] |= static_cast<std::uint8_t>(X_[i * ld_ + j] != value[at[k]]);
+                for (std::ptrdiff_t j = 0; j < width_; ++j, ++k) {
+                    smaller[at[k]] += X_[i * ld_ + j] < value[at[k]] ? 1 : 0;
+                    equal[at[k]] += X_[i * ld_ + j] == value[at[k]] ? 1 : 0;
+                }
         });
         const auto settled = [&](const wanted_cell& it) {
             const auto at = it.cell * width_ + it.column;
-            if (!is_crowded(it) || differs[at]) return false;
+            const auto lowest = it.before + smaller[at];
+            if (!is_crowded(it) || wanted.ranks[it.first] < lowest ||
+                wanted.ranks[it.end - 1] >= lowest + equal[at])
+                return false;
             std::fill(wanted.out + it.column * wanted.n + it.first,
                       wanted.out + it.column * wanted.n + it.end, static_cast<double>(value[at]));
             return true;
