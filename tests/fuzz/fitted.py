@@ -114,6 +114,10 @@ def models():
         yield f"{estimator.__name__} precomputed", partial(_fit, ranker, K, y, qid)
     for name, ranker in (("linear", RankRLS()), ("rbf", RankRLS(kernel="rbf"))):
         yield f"RankRLS {name}, float32", partial(_fit, ranker, single, y, qid)
+    for kind in ("standard", "minmax", "maxabs", "quantile", "raw+quantile"):
+        yield f"RankRLS of {kind}", partial(_fit, RankRLS(inputs=kind), X, y, qid)
+    nodes = RankSVM(inputs="raw+quantile", feature_map=RandomNodes(3, random_state=0))
+    yield "RankSVM of quantiles and nodes", partial(_fit, nodes, X, y, qid)
     half = np.where(np.arange(len(y)) < 6, 0.0, 1.0)
     few = partial(_fit, RankRLS(kernel="rbf"), S, y, qid, X[:5], sample_weight=half)
     yield "RankRLS rbf of some rows, CSR", few

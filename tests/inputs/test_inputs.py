@@ -1,6 +1,11 @@
 """Inputs: against scikit-learn's transformers, and rankers against fits to transformed columns."""
 
+import math
+import os
 import pickle
+import subprocess
+import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -73,7 +78,9 @@ def data():
 
 def columns(n_rows):
     values = st.one_of(
-        st.floats(-1e6, 1e6), st.sampled_from([0.0, 1.0, -2.5]), st.floats(-1e-3, 1e-3)
+        st.floats(-1e6, 1e6, allow_subnormal=False),
+        st.sampled_from([0.0, 1.0, -2.5]),
+        st.floats(-1e-3, 1e-3, allow_subnormal=False),
     )
     return arrays(np.float64, (n_rows, 2), elements=values)
 
@@ -379,6 +386,70 @@ def test_the_warning_of_unlike_columns_names_inputs(data):
     with pytest.warns(UserWarning, match="inputs='standard'"):
         model.fit(odd, y, qid=qid)
     model.set_params(inputs="standard").fit(odd, y, qid=qid)  # warnings are errors here
+
+
+def distance(value, exact):
+    return abs(float(Fraction(float(value)) - exact))
+
+
+@pytest.mark.parametrize("offset", [1e4, 1e8, 1e10])
+def test_scales_of_a_column_with_an_offset_are_exact(offset):
+    X = np.random.default_rng(0).normal(offset, 1, (9000, 1))
+    values = [Fraction(x) for x in X[:, 0].tolist()]
+    mean = sum(values) / len(values)
+    variance = sum((x - mean) ** 2 for x in values) / len(values)
+    own, other = fit_inputs("standard", X), StandardScaler().fit(X)
+    # Where the two differ, it is by the rounding of scikit-learn's mean.
+    assert distance(own.centre[0], mean) <= 0.51 * np.spacing(offset)
+    assert distance(own.centre[0], mean) <= distance(other.mean_[0], mean)
+    assert own.scale[0] == pytest.approx(math.sqrt(variance), rel=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_order_statistics_of_crowded_columns(dtype):
+    rng = np.random.default_rng(0)
+    n = 40_000
+    X = np.column_stack(
+        [
+            *(rng.integers(0, k, n) for k in (2, 5, 30, 300)),
+            *(np.where(rng.random(n) < p, 0.0, rng.normal(0, 1, n)) for p in (0.1, 0.6, 0.99)),
+            np.where(rng.random(n) < 0.6, 1e-9, np.exp(rng.normal(0, 20, n))),
+            *np.exp(rng.normal(0, 8, (40, n))),
+            np.where(np.arange(n) == 777, 1e300 if dtype == np.float64 else 1e30, rng.random(n)),
+        ]
+    ).astype(dtype)
+    ranks = np.unique(np.append(np.linspace(0, n - 1, 100).astype(int), rng.integers(0, n, 60)))
+    wanted = np.sort(X, axis=0)[ranks].T.astype(np.float64)
+    for threads in (1, 2):
+        assert np.array_equal(order_statistics(X, ranks, threads), wanted)
+
+
+RISE_OF_A_FIT = """
+import re, sys
+import numpy as np
+from pairgram import RankRLS
+
+def memory(name):
+    return 1024 * int(re.search(name + r":\\s+(\\d+)", open("/proc/self/status").read())[1])
+
+rng = np.random.default_rng(0)
+X, y, qid = rng.random((60_000, 100)), rng.integers(0, 3, 60_000), np.arange(60_000) // 40
+model = RankRLS(inputs=sys.argv[1] if sys.argv[1] != "None" else None)
+model.fit(X[:4000], y[:4000], qid=qid[:4000])
+open("/proc/self/clear_refs", "w").write("5")
+before = memory("VmRSS")
+model.fit(X, y, qid=qid)
+print((memory("VmHWM") - before) / X.nbytes)
+"""
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="needs Linux' /proc")
+def test_resident_memory_rises_no_more_than_of_a_plain_fit():
+    plain, *rises = (
+        float(subprocess.check_output([sys.executable, "-c", RISE_OF_A_FIT, str(kind)]))
+        for kind in (None, "standard", "raw+quantile")
+    )
+    assert max(rises) < plain + 0.25, (plain, rises)
 
 
 def test_no_row_is_copied():
