@@ -65,6 +65,28 @@ def test_the_winner_is_an_ordinary_ranker(linear, tmp_path):
     assert loaded.pairs == model.pairs_
 
 
+def test_importance_of_columns_is_that_of_the_winner(linear):
+    X, _, _, model = linear
+    ours, theirs = model.weights(), model.best_estimator_.weights()
+    for name, values in theirs.items():
+        np.testing.assert_array_equal(ours[name], values)
+    total = model.contributions(X).sum(axis=1) - model.predict(X)
+    assert np.ptp(total) < 1e-12 * abs(model.predict(X)).max()
+
+
+def test_rows_below_those_of_the_fit_are_scored():
+    """Whatever wins: no model may need values that are not negative."""
+    rng = np.random.default_rng(0)
+    X = rng.gamma(0.3, size=(300, 5))
+    y = np.minimum(X[:, 0], X[:, 1]) + np.minimum(X[:, 2], X[:, 3]) * 3
+    qid = np.repeat(np.arange(30), 10)
+    model = AutoRanker().fit(X, np.digitize(y, np.quantile(y, [0.5, 0.8])), qid=qid)
+    assert "minmax kernel" in model.trials_["features"]
+    assert np.isfinite(model.predict(X - 1)).all()
+    for row in np.flatnonzero(model.trials_["features"] == "minmax kernel"):
+        assert model.trials_["inputs"][row] == "quantile"
+
+
 def test_every_score_is_that_of_the_search_alone(linear):
     X, y, qid, model = linear
     table = model.trials_
@@ -102,7 +124,7 @@ def test_the_table_of_the_search(linear):
 @pytest.mark.parametrize("n_rows", [100, 5_000, 2_000_000])
 @pytest.mark.parametrize("budget", [1e-9, 0.1, 10.0, 1e9])
 def test_a_budget_is_a_plan_by_shape_alone(n_rows, budget):
-    task = Task(n_rows, 20, 6, sparse=False, non_negative=True)
+    task = Task(n_rows, 20, 6, sparse=False)
     every = trials(task, 0)
     plan = planned(every, budget)
     assert plan[0] is every[0]

@@ -369,3 +369,75 @@ def test_a_prior_that_is_not_linear_is_part_of_the_batch(tmp_path):
     batch.save(tmp_path / "m")
     again = BatchFit.load(tmp_path / "m")
     np.testing.assert_allclose(again.predict(frame, "user"), expected, atol=1e-8)
+
+
+def _problem(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 2))
+    return X, X @ [1.0, -1.0] + 0.1 * rng.normal(size=30)
+
+
+def test_a_model_with_an_offset_among_others_is_not_forgotten(tmp_path):
+    X, y = _problem()
+    batch = fit_many(RankRLS(), [(X, y), {"X": X, "y": y, "offset": 10 * y}])
+    with pytest.raises(ValueError, match="fitted with an offset"):
+        batch.predict(X, np.ones(30, int))
+    with pytest.raises(ValueError, match="uses_offset_"):
+        batch.save(tmp_path / "m")
+    plain = fit_many(RankRLS(), [(X, y)])
+    with pytest.raises(ValueError, match="fallback needs the offset"):
+        plain.predict(X, np.full(30, 9), fallback=batch.models[1])
+
+
+def test_every_model_keeps_its_intercept(tmp_path):
+    X, y = _problem()
+    batch = fit_many(LSSVR(), [(X, y), (X, y + 100)])
+    batch.save(tmp_path / "m")
+    loaded = BatchFit.load(tmp_path / "m")
+    keys = np.ones(30, int)
+    np.testing.assert_array_equal(loaded.predict(X, keys), batch.predict(X, keys))
+    np.testing.assert_array_equal(loaded.predict(X, keys), batch.models[1].predict(X))
+
+
+def test_models_of_other_columns_predict_alone(tmp_path):
+    X, y = _problem()
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    for other in (frame[["b", "a"]], frame[["a"]]):
+        batch = fit_many(RankRLS(inputs="standard"), [(frame, y), (other, y)])
+        with pytest.raises(ValueError, match="fitted to different columns, or in another order"):
+            batch.predict(frame, np.ones(30, int))
+    batch = fit_many(RankRLS(), [(frame, y), (frame[["b", "a"]], y)])
+    with pytest.raises(ValueError, match="the models differ in their columns"):
+        batch.save(tmp_path / "m")
+
+
+def test_a_model_that_is_replaced_predicts():
+    X, y = _problem()
+    batch = fit_many(RankRLS(), [(X, y)])
+    keys = np.zeros(30, int)
+    before = batch.predict(X, keys)
+    batch.models[0] = RankRLS(1e6).fit(X, y)
+    np.testing.assert_allclose(batch.predict(X, keys), batch.models[0].predict(X), rtol=1e-12)
+    assert abs(batch.predict(X, keys)).max() < 0.1 * abs(before).max()
+    np.testing.assert_array_equal(batch.coef_[0], batch.models[0].coef_)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_searches_that_chose_different_inputs_predict(order):
+    rng = np.random.default_rng(0)
+    X, qid = rng.random((60, 2)), np.repeat(np.arange(6), 10)
+    problems = [(X, X.sum(axis=1), qid), (np.exp(20 * X), X.sum(axis=1), qid)][::order]
+    search = RankRLSCV(inputs=[None, "quantile"], scoring="kendall")
+    batch = fit_many(search, problems)
+    kinds = {None if m.inputs_ is None else m.inputs_.kind for m in batch.models}
+    assert kinds == {None, "quantile"}
+    for number, (rows, _, _) in enumerate(problems):
+        expected = batch.models[number].predict(rows)
+        np.testing.assert_array_equal(batch.predict(rows, np.full(60, number)), expected)
+
+
+def test_scores_that_overflow_are_refused():
+    X, y = _problem()
+    batch = fit_many(RankRLS(1e-9), [(X, y)])
+    with pytest.raises(ValueError, match="X too large"):
+        batch.predict([[1.7e308, -1.7e308]], [0])

@@ -172,6 +172,7 @@ class AutoRanker(LinearRanker):
         rows = _Rows(X, y, {**info._asdict(), "validation": validation})
         best, table = self._try(every, planned(every, budget), choices, common, rows)
         found = {name: value for name, value in vars(best).items() if name.endswith("_")}
+        found["_column_sums"] = best._column_sums
         self.__dict__.update(found | {"best_estimator_": best} | table.results(best.scoring_))
         return self
 

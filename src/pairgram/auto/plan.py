@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import scipy.sparse
 
 from pairgram._support.words import InputsName
@@ -40,23 +39,19 @@ class Task:
     n_rows, n_columns : int
     n_choices : int
         The number of combinations of pairs and targets that linear models choose from.
-    sparse, non_negative : bool
+    sparse : bool
     """
 
     n_rows: int
     n_columns: int
     n_choices: int
     sparse: bool
-    non_negative: bool
 
     @classmethod
     def of(cls, X: Any, n_choices: int) -> Task:
         """Return the task of dense or CSR rows."""
-        sparse = scipy.sparse.issparse(X)
-        values = X.data if sparse else X
         n_rows, n_columns = X.shape
-        positive = bool(np.min(values, initial=0.0) >= 0)
-        return cls(n_rows, n_columns, n_choices, sparse, positive)
+        return cls(n_rows, n_columns, n_choices, scipy.sparse.issparse(X))
 
     @property
     def scaled(self) -> InputsName:
@@ -114,8 +109,10 @@ def trials(task: Task, random_state: Any) -> list[Trial]:
             gamma = _gamma(task, inputs, width)
             found.append(_fourier(task, inputs, gamma, random_state))
     small = task.n_rows <= MOST_KERNEL_ROWS
-    if task.non_negative:
-        found.append(_kernel(task, None, "minmax") if small else _nystroem(task, random_state))
+    if not task.sparse:  # quantiles are never negative, as this kernel needs
+        found.append(
+            _kernel(task, "quantile", "minmax") if small else _nystroem(task, random_state)
+        )
     if small:
         for width in WIDTHS:
             for inputs in task.even:
@@ -163,7 +160,8 @@ def _fourier(task: Task, inputs: InputsName | None, gamma: float, random_state: 
 def _nystroem(task: Task, random_state: Any) -> Trial:
     feature_map = Nystroem("minmax", n_components=N_FEATURES, random_state=random_state)
     seconds = _seconds(task, N_FEATURES) + MAPPED * task.n_rows * task.n_columns * N_FEATURES * 4
-    return Trial(f"{N_FEATURES} minmax landmarks", None, seconds, {"feature_map": feature_map})
+    name = f"{N_FEATURES} minmax landmarks"
+    return Trial(name, "quantile", seconds, {"feature_map": feature_map})
 
 
 def _kernel(

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import repeat
 from numbers import Real
 from typing import Any, Self
@@ -32,8 +31,8 @@ __all__ = ["BatchFit", "naming"]
 
 # The parameters in which the models of a file may differ, and the attributes of a search for them.
 OWN = {"alpha": "alpha_", "C": "C_"}
-# The attributes of a search for the other parameters.
-SHARED = ("pairs_", "target_", "scale_", "gamma_", "weight_range_")
+# Other attributes, in which they may not differ.
+SHARED = ("pairs_", "target_", "scale_", "gamma_", "weight_range_", "uses_qid_", "uses_offset_")
 
 
 @dataclass(frozen=True)
@@ -66,25 +65,34 @@ class BatchFit:
         failed = int(sum(error is not None for error in self.table["error"]))
         return f"<BatchFit of {len(self.table['error'])} models, {failed} failed>"
 
-    @cached_property
-    def _first(self) -> Any:
-        """The first model that was fitted, after a check that there is one per problem."""
+    @property
+    def _fitted(self) -> list[Any]:
+        """The models that were fitted, after a check that there is one per problem."""
         if any(isinstance(model, list) for model in self.models):
             raise ValueError(
                 "the problems have several targets: this is for batches of one model per problem"
             )
-        first = next((model for model in self.models if model is not None), None)
-        if first is None:
+        fitted = [model for model in self.models if model is not None]
+        if not fitted:
             raise ValueError("the batch has no model: every problem failed, as its table says")
-        return first
+        return fitted
 
-    @cached_property
-    def _numbers(self) -> dict[Any, int]:
-        """The numbers of the fitted models, by their keys."""
-        named = zip(self.keys.tolist(), self.models, strict=True)
-        return {key: number for number, (key, model) in enumerate(named) if model is not None}
+    def _alike(self) -> list[Any]:
+        """Return the models that were fitted, after a check that they take the same rows."""
+        fitted = self._fitted
+        if any(getattr(model, "uses_offset_", False) for model in fitted):
+            raise ValueError(
+                "models were fitted with an offset, so each needs it to predict: "
+                "models[number].predict(X, offset=...)"
+            )
+        if any(_columns_of(model) != _columns_of(fitted[0]) for model in fitted):
+            raise ValueError(
+                "the models were fitted to different columns, or in another order: let each "
+                "predict alone, models[number].predict(X)"
+            )
+        return fitted
 
-    @cached_property
+    @property
     def coef_(self) -> Vector:
         """The coefficients of all models, (n_models, n_coefficients); NaN if a fit failed.
 
@@ -94,7 +102,7 @@ class BatchFit:
             If the models do not have the same features, as with kernels, inputs and nodes of their
             own.
         """
-        first = self._first
+        first = self._fitted[0]
         for key, model in zip(self.keys.tolist(), self.models, strict=True):
             if model is not None and not (
                 np.shape(model.coef_) == np.shape(first.coef_)
@@ -132,12 +140,10 @@ class BatchFit:
         ValueError
             If a key has no model and there is no fallback, or if X is not as described.
         """
-        first, fallback = self._first, self.fallback if fallback is None else fallback
-        if getattr(first, "uses_offset_", False):
-            raise ValueError(
-                "the models were fitted with an offset, so each needs it to predict: "
-                "models[number].predict(X, offset=...)"
-            )
+        fitted, fallback = self._alike(), self.fallback if fallback is None else fallback
+        first = fitted[0]
+        if getattr(fallback, "uses_offset_", False):
+            raise ValueError("fallback needs the offset of its rows, want a model without one")
         keys = select_columns(X, keys, "X") if isinstance(keys, str) else keys
         names = getattr(first, "feature_names_in_", None)
         if names is not None and set(names) < set(column_names(X) or ()):
@@ -146,7 +152,11 @@ class BatchFit:
         require_finite(rows, "X")
         with naming("keys"):
             ids = as_ids(keys, rows.shape[0]).tolist()
-            found = map(self._numbers.get, ids, repeat(-1))
+            named = zip(self.keys.tolist(), self.models, strict=True)
+            numbers = {
+                key: number for number, (key, model) in enumerate(named) if model is not None
+            }
+            found = map(numbers.get, ids, repeat(-1))
             of_row = np.fromiter(found, dtype=np.int64, count=len(ids))
         known, unknown = np.flatnonzero(of_row >= 0), np.flatnonzero(of_row < 0)
         if len(unknown) and fallback is None:
@@ -158,23 +168,19 @@ class BatchFit:
         scores = np.empty(len(of_row), dtype=rows.dtype)
         if len(unknown):
             scores[unknown] = _scores_of_others(fallback, X, rows, unknown)
-        if self._is_linear and not scipy.sparse.issparse(rows):
+        if all(map(_is_product, fitted)) and not scipy.sparse.issparse(rows):
             coefs = self.coef_
             for part in blocks(len(known), block_rows(2 * rows.shape[1])):
                 at = known[part]
                 scores[at] = np.einsum("ij,ij->i", rows[at], coefs[of_row[at]])
+            if not np.isfinite(scores[known]).all():
+                raise ValueError("X too large: scores of its rows overflow")
             return scores
         models = Queries.make(len(known), qid=of_row[known])
         for group in range(models.n_queries):
             at = known[models.rows(group)]
             scores[at] = _scores(self.models[of_row[at[0]]], rows[at])
         return scores
-
-    @cached_property
-    def _is_linear(self) -> bool:
-        """Whether every score is the product of the row and the coefficients of its model."""
-        linear = getattr(self._first, "_is_linear", False)
-        return bool(linear) and _map_of(self._first) is None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all models, their keys, the table and the fallback to one safetensors file.
@@ -192,11 +198,15 @@ class BatchFit:
         OSError
             If the file cannot be written. The message names the file.
         """
-        first, coefs = self._first, self.coef_
+        models, coefs = self._fitted, self.coef_
+        first = models[0]
         for name in SHARED:
-            values = [getattr(m, name, None) for m in self.models if m is not None]
-            if any(value != values[0] for value in values):
+            if any(getattr(m, name, None) != getattr(first, name, None) for m in models):
                 raise ValueError(f"cannot be saved: the models differ in {name}, save each alone")
+        if any(_columns_of(model) != _columns_of(first) for model in models):
+            raise ValueError("cannot be saved: the models differ in their columns, save each alone")
+        if any(getattr(m, "prior_", None) is not getattr(first, "prior_", None) for m in models):
+            raise ValueError("cannot be saved: the models differ in their prior, save each alone")
         fitted = np.array([model is not None for model in self.models])
         arrays: dict[str, NDArray[Any]] = {"coefs": np.where(fitted[:, None], coefs, 0.0)}
         settings: dict[str, Any] = {"feature_map": None, "keys": None, "fallback": None}
@@ -211,6 +221,8 @@ class BatchFit:
             column = self.table[name]
             if np.isfinite(column[fitted]).all():
                 arrays[name] = np.where(fitted | (column.dtype.kind == "i"), column, 0)
+        if hasattr(first, "intercept_"):
+            arrays["intercept"] = np.array([getattr(m, "intercept_", 0.0) for m in self.models])
         forms = [getattr(model, "form_", None) == "dual" for model in self.models]
         arrays["is_dual"] = np.array(forms, dtype=np.int64)
         if self.keys.dtype.kind in "iu":
@@ -255,6 +267,8 @@ class BatchFit:
             model.__dict__.update({name: values[number] for name, values in columns.items()})
             if hasattr(first, "form_"):
                 model.form_ = forms[number]
+            if hasattr(first, "intercept_"):
+                model.intercept_ = float(arrays["intercept"][number])
             models.append(model)
         keys = arrays.get("keys")
         if keys is None:
@@ -280,6 +294,17 @@ class BatchFit:
 def _map_of(model: Any) -> Any:
     """Return what makes the features of a model from rows: its inputs and its map."""
     return after_inputs(getattr(model, "inputs_", None), getattr(model, "feature_map_", None))
+
+
+def _is_product(model: Any) -> bool:
+    """Tell whether every score is the product of the row and the coefficients."""
+    return bool(getattr(model, "_is_linear", False)) and _map_of(model) is None
+
+
+def _columns_of(model: Any) -> tuple[Any, ...]:
+    """Return the number and the names of the columns that a model takes."""
+    names = getattr(model, "feature_names_in_", None)
+    return getattr(model, "n_features_in_", None), None if names is None else tuple(names)
 
 
 def _contents(model: Any, name: str) -> tuple[str, dict[str, NDArray[Any]], dict[str, Any]]:

@@ -474,6 +474,7 @@ BATCHES: Mapping[str, Kind] = {
             "n_rows": Array(INT64, ("models",)),
             "n_queries": Array(INT64, ("models",)),
             "is_dual": Array(INT64, ("models",)),
+            "intercept?": Array(FLOAT64, ("models",)),
             "alpha?": Array(FLOAT64, ("models",)),
             "C?": Array(FLOAT64, ("models",)),
             "best_score?": Array(FLOAT64, ("models",)),
