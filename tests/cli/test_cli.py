@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from typer.testing import CliRunner
 
 import pairgram
@@ -167,7 +168,8 @@ def test_train_without_a_model_tries_several(file, data, tmp_path):
     assert {row["outcome"] for row in report["trials"]} == {"best", "tried", "over budget"}
     np.testing.assert_array_equal(load_model(out).predict(X), expected.predict(X))
     lines = run("train", file, "-o", out, "--budget", 0.02).splitlines()
-    table = lines[lines.index("what was tried") :]
+    first = next(number for number, line in enumerate(lines) if line.startswith("what was tried"))
+    table = lines[first:]
     assert sum(line.endswith("*") for line in table) == 1
     assert sum("over budget" in line for line in table) == tried.count(None)
 
@@ -177,6 +179,17 @@ def test_train_with_options_of_rankrls_is_rankrls(file, tmp_path, options):
     report = json.loads(run("train", file, "-o", tmp_path / "m", "--json", *options))
     assert report["model"] == "rankrls"
     assert "trials" not in report
+
+
+def test_inspect_says_what_predict_needs(data, tmp_path):
+    X, y, qid = data
+    first = RankRLSCV(inputs="quantile").fit(X, y, qid=qid)
+    RankRLS(prior=FrozenEstimator(first)).fit(X, y, qid=qid).save(tmp_path / "prior")
+    text = run("inspect", tmp_path / "prior")
+    assert "none of features: the scores of a prior are added" in text
+    assert json.loads(run("inspect", tmp_path / "prior", "--json"))["adds_scores_of"] == "RankRLS"
+    RankRLS().fit(X, y, qid=qid, offset=X[:, 0]).save(tmp_path / "offset")
+    assert json.loads(run("inspect", tmp_path / "offset", "--json"))["needs_offset"] is True
 
 
 def test_train_with_a_validation_file(file, valid_file, data, tmp_path):
@@ -1156,7 +1169,7 @@ def test_more_features_than_the_model(model_file, tmp_path):
         (("--metric", "ndcg@0"), "--metric: metric 'ndcg@0': the cut behind @ must be an integer"),
         (("--convention", "x"), "--convention must be one of default, letor, trec"),
         (("--budget", 0), "--budget must be finite and > 0, got 0"),
-        (("--budget", 1, "--pairs", "kept"), "--model rankrls takes no --budget; auto can"),
+        (("--budget", 1, "--pairs", "kept"), "--model auto takes no --pairs; rankrls, elm-p"),
         (("--model", "auto", "--pairs", "kept"), "--model auto takes no --pairs; rankrls, elm-p"),
         (
             ("--model", "x"),

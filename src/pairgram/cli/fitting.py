@@ -56,10 +56,10 @@ def train(
     is kept; see --budget. With --model, or options of rankrls, every combination of --alphas or
     --Cs, --gamma, --pairs, --target and --inputs is scored. Queries are scored by models that have
     not seen them: each query in turn (exact leave-query-out), those of five folds (elmrank,
-    RankSVMs), or those of --valid. The best is fitted to all of FILE. The printed score is its
-    score on held-out queries, and the seconds are the time of fitting and choosing. A file without
-    qids is refused unless --one-query is given. It is accepted for models that do not compare rows
-    within queries (rls, elm-pointwise, elmrank).
+    RankSVMs), or those of --valid. The best is fitted to all of FILE, without the rows of --valid.
+    The printed score is its score on held-out queries, and the seconds are the time of fitting and
+    choosing. A file without qids is refused unless --one-query is given. It is accepted for models
+    that do not compare rows within queries (rls, elm-pointwise, elmrank).
 
     \b
     Examples:
@@ -146,10 +146,18 @@ def train(
     if made:
         print_table(
             list(made[0]),
-            [["" if value is None else value for value in row.values()] for row in made],
-            title="what was tried",
+            [_cells(row) for row in show_rows(made)],
+            title="what was tried; features and kernels must lead by a standard error",
             marked=[row["outcome"] for row in made].index("best"),
         )
+
+
+def _cells(row: dict[str, Any]) -> list[Any]:
+    """Return the cells of a row of trials, with four decimals of held-out scores."""
+    shown = {**row, "inputs": row["inputs"] or "none"}
+    for name in ("lead", "standard_error"):
+        shown[name] = "" if shown[name] is None else f"{shown[name]:.4f}"
+    return ["" if value is None else value for value in shown.values()]
 
 
 @with_settings

@@ -52,7 +52,9 @@ def inspect(
     if "steps" in report:
         report["steps"] = ", ".join(report["steps"])
     rows = {**report, **show_settings(_of_use(parameters))}
-    if kind != "Pairgram" and weights is None:
+    if "adds_scores_of" in report:
+        rows["weights"] = "none of features: the scores of a prior are added"
+    elif kind != "Pairgram" and weights is None:
         rows["weights"] = f"none of features: coefficients of what {rows['feature_map']} makes"
     print_table((), rows.items(), cell=significant)
     if weights:
@@ -74,10 +76,17 @@ def _model(file: Path, top: int | None) -> dict[str, Any]:
         "n_features": opt.width_of(loaded),
         "fitted_with_query_ids": bool(model.uses_qid_),
     }
+    if model.uses_offset_:
+        report["needs_offset"] = True
+    if parameters.get("prior") is not None:
+        parameters["prior"] = str(parameters["prior"])
     feature_map = model.feature_map_
     if feature_map is not None:
         parameters["feature_map"] = _map_parameters(feature_map)
         report["n_coefficients"] = len(model.coef_)
+    if model.prior_ is not None:
+        report["adds_scores_of"] = type(model.prior_).__name__
+        return report
     weights = input_weights(model)
     if weights is None:
         return report

@@ -285,7 +285,8 @@ MODELS: Mapping[str, Model] = {
 
 def default_model(settings: Settings) -> str:
     """Return the model of ``pairgram train`` without --model: the one that takes the options."""
-    return "auto" if MODELS["auto"].takes.issuperset(given(settings)) else "rankrls"
+    others = set(given(settings)) - MODELS["auto"].takes
+    return "rankrls" if others and settings.budget is None else "auto"
 
 
 def get_model(name: str, settings: Settings) -> Model:
@@ -336,7 +337,7 @@ def tried(model: Any) -> list[dict[str, Any]]:
 
 def trials(model: Any) -> list[dict[str, Any]]:
     """Return a row for every model that the automatic choice tried or left out, for JSON."""
-    names = [name for name in model.trials_ if name not in ("deviation", "expected_seconds")]
+    names = [name for name in model.trials_ if name != "expected_seconds"]
     rows = zip(*(model.trials_[name].tolist() for name in names), strict=True)
     return [
         {name: None if value != value else value for name, value in zip(names, row, strict=True)}

@@ -146,7 +146,11 @@ class BatchFit:
             raise ValueError("fallback needs the offset of its rows, want a model without one")
         keys = select_columns(X, keys, "X") if isinstance(keys, str) else keys
         names = getattr(first, "feature_names_in_", None)
-        if names is not None and set(names) < set(column_names(X) or ()):
+        there = column_names(X)
+        if names is not None and there is not None:
+            lost = next((name for name in names if name not in there), None)
+            if lost is not None:
+                raise ValueError(f"X has no column {lost!r}, which the models were fitted to")
             X = select_columns(X, list(names), "X")
         rows = checked_rows(first, X)
         require_finite(rows, "X")

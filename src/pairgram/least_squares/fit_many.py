@@ -162,7 +162,8 @@ def fit_many(
     if failed:
         first = failed[0]
         warnings.warn(
-            f"{len(failed)} of {len(fits)} problems failed, the first is problem {first.number}: "
+            f"{len(failed)} of {len(fits)} problems failed, the first is problem {first.number}"
+            f"{'' if keys is None else f' (key {keys.tolist()[first.number]!r})'}: "
             f"{type(first.error).__name__}: {first.error}",
             FitFailedWarning,
             stacklevel=2,
