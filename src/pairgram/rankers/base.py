@@ -105,8 +105,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If `kind` is unknown, or if the rows are not numbers of columns but kernel values, or
-            are a callable's own.
+            If `kind` is unknown; if the rows are not numbers of columns but kernel values, or are
+            a callable's own; or if every row has weight 0.
         """
         if check_inputs(kind) is None:
             return None
@@ -118,6 +118,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                     f"{kind!r}"
                 )
         weights = data.v * data.query_weight_of_rows if data.may_vanish else None
+        if weights is not None and not weights.any():
+            raise ValueError(
+                "no pair of rows counts: sample_weight times query_weight is 0 for every row"
+            )
         return fit_inputs(str(kind), data.X, weights, self.n_threads)
 
     def _applies_first(self, data: RankingData, feature_map: Any) -> bool:
