@@ -189,6 +189,42 @@ def test_weights_are_repeated_rows(kind):
     assert zero_or_one == pytest.approx(fit_inputs(kind, X[kept]).transform(X), **noise)
 
 
+@pytest.mark.parametrize("kind", ["quantile", "raw+quantile"])
+@pytest.mark.parametrize("n", [1, 5, 30, 80])
+def test_weights_are_repeated_rows_where_quantiles_are_few(kind, n):
+    X = skewed(n)
+    rng = np.random.default_rng(n)
+    weights = rng.integers(1, 4, n).astype(float)
+    repeated = fit_inputs(kind, np.repeat(X, weights.astype(int), axis=0))
+    for v in (weights, weights / 4, np.append(weights, 0.0)):
+        own = fit_inputs(kind, X if len(v) == n else np.vstack([X, X[:1] + 1e9]), v)
+        if v.max() >= 1:
+            assert own.ends.tolist() == repeated.ends.tolist()
+            assert own.transform(X) == pytest.approx(repeated.transform(X), rel=1e-12, abs=1e-12)
+        assert (np.diff(own.transform(np.sort(X, axis=0)), axis=0) >= 0).all()
+    for v in (np.full(n, 2.5), np.full(n, 0.5), np.full(n, 1e-300), np.full(n, 1e300)):
+        assert np.isfinite(fit_inputs(kind, X, v).transform(X)).all()
+
+
+def test_a_row_of_weight_0_leaves_no_rounding_error():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    odd, weights = np.vstack([np.full((1, 2), 1e15), X]), np.append(0.0, np.ones(60))
+    own, wanted = fit_inputs("standard", odd, weights), fit_inputs("standard", X)
+    assert own.centre == pytest.approx(wanted.centre, rel=1e-14)
+    assert own.scale == pytest.approx(wanted.scale, rel=1e-14)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "sparse"])
+def test_rows_that_all_have_weight_0_are_refused(kind, data):
+    X, y, qid = data
+    X, kind = (sp.csr_array(X), "maxabs") if kind == "sparse" else (X, kind)
+    halves = {"sample_weight": (qid < 9) * 1.0, "query_weight": (qid >= 9) * 1.0}
+    for model in (RankRLS(inputs=kind), RankRLSCV(inputs=[kind, None]), RankSVM(inputs=kind)):
+        with pytest.raises(ValueError, match="no pair of rows counts: sample_weight"):
+            model.fit(X, y, qid=qid, **halves)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_float32_rows_agree_with_float64_rows(kind):
     X = np.ascontiguousarray(skewed(3000)[:, [0, 1, 3, 5]], np.float32)

@@ -39,7 +39,8 @@ def fit_inputs(
     kind : {"standard", "minmax", "maxabs", "quantile", "raw+quantile"}
     X : ndarray or CSR matrix of shape (n_rows, n_features), float64 or float32
     weights : ndarray of shape (n_rows,), float64, ≥ 0 and not all 0, or None
-        A weight of 2 is the same as having the row twice. Rows of weight 0 are as if absent.
+        A weight of 2 is the same as having the row twice. Rows of weight 0 are as if absent. For
+        quantiles, the smallest weight counts as 1 if it is less, and the others in proportion.
     n_threads : int or None
 
     Returns
@@ -94,8 +95,10 @@ def _without_zeros(scale: Vector) -> Vector:
 def _quantile(kind: str, X: Any, weights: Vector | None, n_threads: int) -> QuantileInputs:
     if weights is not None and (weights == 1).all():
         weights = None
-    n_rows = X.shape[0] if weights is None else int(np.count_nonzero(weights))
-    levels = np.linspace(0, 1, min(N_QUANTILES, n_rows))
+    if weights is not None:  # the smallest weight below 1 becomes 1
+        weights = weights / min(1.0, float(weights[weights > 0].min()))
+    n_rows = float(X.shape[0] if weights is None else weights.sum())
+    levels = np.linspace(0, 1, round(min(N_QUANTILES, n_rows)))
     if weights is None:
         quantiles = _quantiles(X, levels, n_threads)
     else:
@@ -139,15 +142,13 @@ def _between(low: Vector, high: Vector, share: Vector) -> Vector:
 
 
 def _weighted_quantiles(X: Any, levels: Vector, weights: Vector) -> Vector:
-    """Return the quantiles of rows that each stand as often as their weight says.
+    """Return the quantiles of rows that each stand as often as their weight, 0 or ≥ 1, says.
 
     The sorted column is at its row i from place ``V_i`` to ``V_i + v_i − 1``, where V_i is the sum
-    of the weights before the row, and is linear in between. Weights below 1 are divided by the
-    smallest.
+    of the weights before the row, and is linear in between.
     """
     rows = np.flatnonzero(weights > 0)
     v = weights[rows]
-    v = v / min(1.0, float(v.min()))
     out = np.empty((X.shape[1], len(levels)))
     for j in range(X.shape[1]):
         column = X[rows, j].astype(np.float64)
@@ -156,7 +157,7 @@ def _weighted_quantiles(X: Any, levels: Vector, weights: Vector) -> Vector:
         start = np.concatenate(([0.0], end[:-1]))
         places = np.maximum.accumulate(np.column_stack([start, np.maximum(start, end - 1)]).ravel())
         sorted_twice = np.repeat(column[order], 2)
-        at = levels * (end[-1] - 1)
+        at = (end[-1] - 1) * (levels * 100 / 100)  # rounded as in `_quantiles`
         right = np.clip(np.searchsorted(places, at, side="left"), 1, len(places) - 1)
         width = places[right] - places[right - 1]
         share = np.where(width > 0, (at - places[right - 1]) / np.where(width > 0, width, 1.0), 0.0)
