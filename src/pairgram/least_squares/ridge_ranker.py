@@ -52,9 +52,10 @@ class _FeaturesOrKernel(LinearRanker):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.sparse &= self.kernel != "precomputed"
         tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.positive_only = self.kernel == "minmax"
+        ranks = all(kind == "quantile" for kind in self._kinds())  # they are never negative
+        tags.input_tags.positive_only = self.kernel == "minmax" and not ranks
         return tags
 
     @property

@@ -55,7 +55,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = all(kind in (None, "maxabs") for kind in self._kinds())
         tags.target_tags.required = True
         return tags
 
