@@ -75,8 +75,8 @@ class Constraints:
             listed = isinstance(positive, Sequence) and not isinstance(positive, str)
             if not (listed and all(map(_is_column, positive))):
                 raise ValueError(
-                    "positive must be True, False, or a list of names or numbers of columns, got "
-                    f"{positive!r}"
+                    "positive must be True, False, or a list of names or numbers of columns, not a "
+                    f"mask: got {positive!r}"
                 )
         number = isinstance(l1_ratio, Real) and not isinstance(l1_ratio, bool)
         if not (number and 0 <= float(l1_ratio) <= 1):
@@ -193,12 +193,14 @@ def _bounded(G: Vector, g: Vector, alpha: float, positive: NDArray[np.bool_]) ->
     Weights that are free are eliminated. What is left is non-negative least squares.
     """
     A = G + alpha * np.eye(len(g))
+    # Columns of one size keep their digits in a root. A positive factor keeps the signs.
+    sizes = np.sqrt(np.where(A.diagonal() > 0, A.diagonal(), 1.0))
+    A, g = A / np.outer(sizes, sizes), g / sizes
     free = ~positive
     solution = np.zeros(len(g))
     if not free.any():
         R, to_b = _root(A)
-        solution[:] = scipy.optimize.nnls(R, to_b @ g)[0]
-        return solution
+        return np.asarray(scipy.optimize.nnls(R, to_b @ g)[0] / sizes)
     inverse = scipy.linalg.pinvh(A[np.ix_(free, free)])
     across = inverse @ A[np.ix_(free, positive)]
     alone = inverse @ g[free]
@@ -208,7 +210,7 @@ def _bounded(G: Vector, g: Vector, alpha: float, positive: NDArray[np.bool_]) ->
         target = g[positive] - A[np.ix_(positive, free)] @ alone
         solution[positive] = scipy.optimize.nnls(R, to_b @ target)[0]
     solution[free] = alone - across @ solution[positive]
-    return solution
+    return solution / sizes
 
 
 def _select(G: Vector, g: Vector, alpha: float, n_features: int) -> Vector:
