@@ -65,6 +65,36 @@ def test_some_weights_are_positive(columns, scale):
     np.testing.assert_array_equal(named.fit(frame, y, qid=qid).coef_, model.coef_)
 
 
+@pytest.mark.parametrize("estimator", [RankRLS, RankRLSCV])
+@pytest.mark.parametrize("columns", [np.array([1, 3]), [np.int64(1), 3], np.array(["b", "d"])])
+def test_positive_columns_may_be_an_array(estimator, columns, tmp_path):
+    X, y, qid = rows_of(1)
+    X = pd.DataFrame(X, columns=list("abcdefg"))
+    model = estimator(positive=columns).fit(X, y, qid=qid)
+    assert np.array_equal(model.coef_, estimator(positive=[1, 3]).fit(X, y, qid=qid).coef_)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.positive == list(columns)
+    assert np.array_equal(loaded.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("positive", [[0], [2], [0, 2], [0, 1, 2], True])
+@pytest.mark.parametrize("factor", [1e8, 1e-8])
+def test_weights_of_badly_scaled_columns_are_not_lost(positive, factor):
+    rng = np.random.default_rng(0)
+    X, scales = rng.normal(size=(60, 4)), np.array([1.0, 1.0, factor, 1.0])
+    y = X @ [1.0, -0.5, 2.0, 0.3]
+    D, d = differences(X, y, np.zeros(60))
+    D = D * scales
+    low = np.full(4, -np.inf)
+    low[positive if positive is not True else slice(None)] = 0.0
+    # the same problem in columns of about equal size
+    A = np.vstack([D / scales, np.diag(0.1 / scales)])
+    expected = lsq_linear(A, np.append(d, np.zeros(4)), (low, np.inf), method="bvls", tol=1e-15).x
+    model = RankRLS(0.01, positive=positive).fit(X * scales, y)
+    np.testing.assert_allclose(model.coef_ * scales, expected, atol=1e-6)
+
+
 @pytest.mark.parametrize("l1_ratio", [0.1, 0.7, 1.0])
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("alpha", [0.1, 30.0, 1e6])
@@ -202,6 +232,8 @@ def test_rows_of_one_query_and_fewer_rows_than_features():
     [
         ({"positive": "yes"}, "positive must be True, False, or a list"),
         ({"positive": [1.5]}, "positive must be True, False, or a list"),
+        ({"positive": [True] * 7}, "names or numbers of columns, not a mask"),
+        ({"positive": np.arange(7) < 2}, "names or numbers of columns, not a mask"),
         ({"positive": [7]}, r"positive has the column 7, but X has the columns 0 to 6"),
         ({"positive": [-1]}, r"positive has the column -1"),
         ({"positive": ["a"]}, "positive has the column 'a', but X has no names of columns"),

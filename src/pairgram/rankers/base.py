@@ -490,6 +490,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         parameters |= {"feature_map": map_settings, "fitted": settings}
         parameters["inputs"] = None if self.inputs_ is None else self.inputs_.kind
         parameters.pop("prior", None)
+        if isinstance(parameters.get("positive"), np.ndarray):
+            parameters["positive"] = parameters["positive"].tolist()
         if self.prior_ is not None:
             if not isinstance(self.prior_, LinearRanker):
                 raise ValueError(
