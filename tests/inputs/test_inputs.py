@@ -518,8 +518,39 @@ def test_priors_belong_to_the_columns_after_inputs(kind, data):
     search = RankRLSCV([1e9], prior=FrozenEstimator(first), inputs=[None, kind])
     search.fit(X, y, qid=qid)
     assert np.corrcoef(search.predict(X), first.predict(X))[0, 1] > 0.999
-    with pytest.raises(ValueError, match="a list of inputs, got weights"):
-        search.set_params(prior=first.coef_).fit(X, y, qid=qid)
+    for one in (search, RankSVMCV([1e-9], prior=first.coef_, inputs=[None, kind])):
+        with pytest.raises(ValueError, match="a list of inputs, got weights"):
+            one.set_params(prior=first.coef_).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize(("kind", "sparse"), [*((k, False) for k in KINDS), ("maxabs", True)])
+@pytest.mark.parametrize("held", [False, True])
+def test_searches_take_a_prior_of_the_columns_of_one_kind(kind, held, sparse, data):
+    X, y, qid = data
+    rows = sp.csr_array(X) if sparse else X
+    first = RankRLS(10.0, inputs=kind).fit(rows, y, qid=qid)
+    columns = first.inputs_.transform(rows)
+    train = np.flatnonzero(qid < 18)
+    for search in (RankSVMCV([1e-6, 1e-3]), RankRLSCV([1.0, 1e3])):
+        for prior in (first.coef_, FrozenEstimator(first)):
+            own = clone(search).set_params(inputs=kind, prior=prior)
+            other = clone(search).set_params(prior=first.coef_)
+            if not held:
+                own.fit(rows, y, qid=qid)
+                other.fit(columns, y, qid=qid)
+            else:
+                made = fit_inputs(kind, rows[train]).transform(rows)
+                valid = np.flatnonzero(qid >= 18)
+                for model, X_of in ((own.set_params(prior=first.coef_), rows), (other, made)):
+                    model.fit(
+                        X_of[train],
+                        y[train],
+                        qid=qid[train],
+                        validation=(X_of[valid], y[valid], qid[valid]),
+                    )
+            assert own.best_score_ == pytest.approx(other.best_score_, abs=1e-12)
+            scores = other.predict(columns if not held else made)
+            assert own.predict(rows) == pytest.approx(scores, abs=1e-6 * np.ptp(scores))
 
 
 @pytest.mark.parametrize("kind", KINDS)

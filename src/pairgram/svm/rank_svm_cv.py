@@ -69,8 +69,8 @@ class RankSVMCV(LinearRanker):
     store_held_out : bool, default=False
         As in `RankRLSCV`.
     prior : array-like of shape (n_features,), FrozenEstimator or None, default=None
-        As in `RankSVM`. Weights must be those of the columns of X, without
-        `inputs` and a feature map.
+        As in `RankSVM`. Weights are those of the columns of X, or of the one kind of `inputs`. A
+        feature map, or a list of inputs, takes a frozen model only.
 
     Attributes
     ----------
@@ -190,20 +190,26 @@ uses_offset_ :
         )
         given = None if self.Cs is None else check_alphas(self.Cs, "Cs")
         info = RowInfo(qid, group, sample_weight, query_weight, offset)
-        data = self._with_prior(X, self._check_rows(X, y, info))
+        data, fixed = self._check_rows(X, y, info), not self._no_columns
+        if fixed:  # the columns that weights of a prior belong to
+            data = self._with_map(data, None, self._fit_inputs(data, self._kinds()[0]))
+        data = self._with_prior(X, data)
         self._warn_of_missing_queries(data, info)
         if len(data.y) < 2:
             raise ValueError("RankSVMCV holds rows out, so X must have two or more, got 1 sample")
         uses_qid = info.has_queries
         maps = as_list(self.feature_map, "feature_map")
         ours = any(feature_map is None or is_known(feature_map) for feature_map in maps)
-        cv, held_rows = self._held_rows(None if ours else maps[0], uses_qid, self.cv, validation)
+        held_map = whole_map(data) if ours else maps[0]
+        cv, held_rows = self._held_rows(held_map, uses_qid, self.cv, validation)
         cv = default_cv(data) if held_rows is None and cv is None else cv
         judge = Judge.make(data, cv, held_rows, self.scoring, self.n_threads, self.store_held_out)
         candidates: list[_Candidate] = []
         training = None
         for kind, feature_map in itertools.product(self._kinds(), maps):
-            mapped = self._with_map(data, feature_map, self._fit_inputs(data, kind))
+            mapped = data
+            if not fixed:
+                mapped = self._with_map(data, feature_map, self._fit_inputs(data, kind))
             training = None  # frees the memory for the features of the next map
             training = Training.make(mapped, settings, exact=True)
             mapped_part = partial(self._mapped_part, mapped, feature_map)
@@ -228,7 +234,7 @@ uses_offset_ :
         columns = {"C": Cs[rows], "feature_map": map_of_row[rows]}
         if self.inputs is not None:
             columns["inputs"] = column_of([own and own.kind for own, _ in parts])[of_row][rows]
-        prior = self._prior_of(None)
+        prior = self._prior_of(whole_map(data))
         origin = 0.0 if prior is None or prior.coef is None else prior.coef
         self.coef_, self.C_, self.best_score_ = origin + solver.w, C, float(judged.means[best])
         self.inputs_, self.feature_map_ = parts_of(whole_map(chosen.data))
@@ -248,7 +254,7 @@ uses_offset_ :
         """Why the model has no columns that weights of a prior could belong to."""
         if as_list(self.feature_map, "feature_map") != [None]:
             return "a feature_map"
-        return "" if self._kinds() == [None] else "inputs"
+        return "" if len(self._kinds()) == 1 else "a list of inputs"
 
     def _kinds(self) -> list[str | None]:
         return as_list(self.inputs, "inputs")
