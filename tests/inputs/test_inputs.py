@@ -8,6 +8,7 @@ import sys
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -391,6 +392,28 @@ def test_inputs_that_are_refused(data):
                 model.inputs_.transform(odd)
     with pytest.raises(ValueError, match="X must have 6 features, got 5"):
         model.inputs_.transform(X[:, 1:])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_of_other_names_are_refused(kind, data, tmp_path):
+    X, y, qid = data
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    fits = [RankRLS(inputs=kind), RankRLSCV(inputs=[kind, None]), ELMRank(inputs=kind, n_nodes=5)]
+    models = [model.fit(frame, y, qid=qid) for model in fits]
+    models[0].save(tmp_path / "model")
+    models += [load_model(tmp_path / "model"), pickle.loads(pickle.dumps(models[0]))]
+    for model in models:
+        if model.inputs_ is None:
+            continue
+        columns = model.inputs_.transform(X)  # an array has no names
+        assert np.array_equal(model.inputs_.transform(frame), columns)
+        with pytest.raises(ValueError, match=r"columns of fit.*'a', 'b'.*got \['b', 'a'"):
+            model.inputs_.transform(frame[list("bacdef")])
+    assert np.array_equal(
+        models[0].inputs_.transform(pd.DataFrame(X)), models[0].inputs_.transform(X)
+    )
+    unnamed = RankRLS(inputs=kind).fit(X, y, qid=qid).inputs_
+    assert np.array_equal(unnamed.transform(frame), unnamed.transform(X))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from pairgram import _core
-from pairgram._support.arrays import naming_columns, readable
+from pairgram._support.arrays import column_names, naming_columns, readable
 from pairgram._support.blocks import block_rows, blocks
 from pairgram._support.checks import require_finite
 from pairgram._support.threads import resolve_n_threads
@@ -29,9 +29,12 @@ class FittedInputs(ABC):
     ----------
     kind : {"standard", "minmax", "maxabs", "quantile", "raw+quantile"}
         The word that `inputs` of the ranker had, or that a search chose.
+    feature_names_in_ : ndarray of shape (n_features,), or None
+        The names of the columns of the training rows, if they had names.
     """
 
     kind: str
+    feature_names_in_: Any = field(default=None, kw_only=True)
 
     @property
     @abstractmethod
@@ -81,8 +84,15 @@ class FittedInputs(ABC):
         Raises
         ------
         ValueError
-            If X has another number of columns than the training rows, or holds NaN or infinity.
+            If X has another number of columns than the training rows, or other names of columns
+            if both have names; or if X holds NaN or infinity.
         """
+        own, names = self.feature_names_in_, column_names(X)
+        named = own is not None and names is not None and all(isinstance(n, str) for n in names)
+        if named and names != list(own):
+            raise ValueError(
+                f"X must have the columns of fit, in their order, {list(own)}, got {names}"
+            )
         X = readable(X, "X")
         with naming_columns(X, "X"):
             X = check_array(

@@ -122,7 +122,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 "no pair of rows counts: sample_weight times query_weight is 0 for every row"
             )
-        return fit_inputs(str(kind), data.X, weights, self.n_threads)
+        inputs = fit_inputs(str(kind), data.X, weights, self.n_threads)
+        return replace(inputs, feature_names_in_=getattr(self, "feature_names_in_", None))
 
     def _applies_first(self, data: RankingData, feature_map: Any) -> bool:
         """Whether the inputs are applied to X before the fit, rather than where X is read.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -136,10 +137,11 @@ def restore_model(
     if "variances" in arrays:
         model._column_sums = ColumnSums(arrays["variances"], arrays["covariances"], 1.0)
     model.prior_ = prior
-    model.inputs_ = None if inputs is None else restore_inputs(inputs, arrays)
     names = fitted.pop("feature_names_in_", None)
     if names is not None:
-        model.feature_names_in_ = np.array(names, dtype=object)
+        names = model.feature_names_in_ = np.array(names, dtype=object)
+    if inputs is not None:
+        model.inputs_ = replace(restore_inputs(inputs, arrays), feature_names_in_=names)
     for name, value in fitted.items():
         setattr(model, name, value)
     return model
