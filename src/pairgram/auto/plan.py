@@ -15,8 +15,8 @@ from pairgram.least_squares.ridge_path import DEFAULT_POWERS
 
 __all__ = ["Task", "Trial", "planned", "trials"]
 
-# Seconds per operation, as measured on two cores of a server of 2023. They are constants, so that a
-# budget chooses the same trials on every machine.
+# Seconds per operation, near what trials take on two cores. They are constants, so that a budget
+# chooses the same trials on every machine.
 GRAM = 3e-11  # a product and a sum of the Gram matrix
 DECOMPOSITION = 1e-10  # times n_features³
 HELD_OUT = 3e-9  # a feature of a row at one ridge

@@ -78,7 +78,8 @@ def fit_many(
         table. The rows of every key are one data set, wherever they stand.
     features, label, qid, sample_weight : list of str, str, str or None, str or None
         The columns of a frame that are X, y, and the arguments of ``fit`` with these names. By
-        default all other columns are features. `label` is required.
+        default all other columns are features. `label` is required. The fits see arrays, so a
+        parameter that names columns, such as `positive`, must give their numbers here.
     prior : fitted ranker or None, default=None
         A model of all rows, which becomes the `prior` of every fit, and the `fallback` of the batch
         for keys without a model. The estimator must have a parameter of this name.

@@ -239,7 +239,9 @@ class RidgeRanker(_FeaturesOrKernel):
         offset : array-like of shape (n_rows,), finite, or None
             Scores of the rows by something else. The model fits what they leave of the targets,
             as if their column had the weight 1 and no ridge; `predict` and `score` then need the
-            offsets of their rows. Labels alone decide which pairs count, and how much.
+            offsets of their rows. Labels alone decide which pairs count, and how much. Tools of
+            scikit-learn hand offsets on if metadata routing is enabled, but ``predict`` of
+            ``GridSearchCV`` takes none: use its ``best_estimator_``.
 
         Returns
         -------

@@ -310,10 +310,10 @@ def make_scorer(
     Returns
     -------
     callable
-        ``scorer(estimator, X, y, *, qid=None, sample_weight=None) -> float``. It can be pickled.
-        After ``sklearn.set_config(enable_metadata_routing=True)`` it requests qid and
-        sample_weight; ``set_score_request`` changes this. Without qid, all rows are one query. This
-        is an error if the estimator was fitted with qid (``uses_qid_``).
+        ``scorer(estimator, X, y, *, qid=None, sample_weight=None, offset=None) -> float``. It can
+        be pickled. After ``sklearn.set_config(enable_metadata_routing=True)`` it requests qid,
+        sample_weight and offset; ``set_score_request`` changes this. Without qid, all rows are one
+        query. This is an error if the estimator was fitted with qid (``uses_qid_``).
 
     Examples
     --------
