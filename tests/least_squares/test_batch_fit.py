@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import FitFailedWarning
 from sklearn.frozen import FrozenEstimator
+from sklearn.tree import DecisionTreeRegressor
 
 from fuzz.forge import Tensor, pack, parse
 from pairgram import (
@@ -151,7 +152,9 @@ def test_rows_of_other_keys_go_to_the_fallback():
     batch = fit_many(RankRLS(), frame, **COLUMNS)
     unknown = ~other["user"].isin(frame["user"]).to_numpy()
     assert 0 < unknown.sum() < len(other)
-    with pytest.raises(ValueError, match=r"2 of 9 keys have no model, the first is 'user [78]'"):
+    with pytest.raises(
+        ValueError, match=r"2 of 9 keys have no model \('user [78]', 'user [78]'\): "
+    ):
         batch.predict(other, "user")
     scores = batch.predict(other, "user", fallback=np.nan)
     np.testing.assert_array_equal(np.isnan(scores), unknown)
@@ -166,6 +169,88 @@ def test_rows_of_other_keys_go_to_the_fallback():
         batch.predict(other, "user", fallback="mean")
 
 
+def test_a_batch_has_a_fallback_without_a_prior(tmp_path):
+    frame, other = frame_of(), frame_of(20, seed=1)
+    unknown = ~other["user"].isin(frame["user"]).to_numpy()
+    everybody = RankRLS(2.0).fit(frame[FEATURES], frame["rating"], qid=frame["session"])
+    batch = fit_many(RankRLS(), frame, **COLUMNS, fallback=everybody)
+    assert batch.fallback is everybody and batch.models[0].prior is None
+    scores = batch.predict(other, "user")
+    np.testing.assert_array_equal(scores[unknown], everybody.predict(other[FEATURES])[unknown])
+    plain = fit_many(RankRLS(), frame, **COLUMNS)
+    known = other[~unknown]
+    np.testing.assert_array_equal(scores[~unknown], plain.predict(known, "user"))
+    with pytest.raises(
+        ValueError, match=r"13 of 20 keys have no model \(('user \d+', ){5}\.\.\.\)"
+    ):
+        plain.predict(other, "user")
+    batch.save(tmp_path / "m")
+    np.testing.assert_array_equal(BatchFit.load(tmp_path / "m").predict(other, "user"), scores)
+    both = fit_many(RankRLS(), frame, **COLUMNS, prior=everybody, fallback=0.5)
+    assert (both.predict(other, "user")[unknown] == 0.5).all()
+    assert both.models[0].prior is not None
+    trees = DecisionTreeRegressor(max_depth=2).fit(frame[FEATURES], frame["rating"])
+    of_trees = fit_many(RankRLS(), frame, **COLUMNS, fallback=trees)
+    np.testing.assert_array_equal(
+        of_trees.predict(other, "user")[unknown], trees.predict(other[FEATURES])[unknown]
+    )
+    for wrong, message in (
+        ("mean", "fallback must be a fitted model or a number, got 'mean'"),
+        (RankRLS(), "fallback: This RankRLS instance is not fitted"),
+        (everybody, r"fallback has the columns \['price', 'age', 'size'\], but features are"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fit_many(RankRLS(), frame, by="user", label="rating", features=["size"], fallback=wrong)
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table], ids=lambda k: k.__name__)
+def test_names_of_columns_reach_constraints(kind, tmp_path):
+    frame = frame_of().assign(rating=lambda rows: rows["price"] - 2 * rows["age"] - rows["size"])
+    ranker = RankRLS(positive=["size"])
+    batch = fit_many(ranker, frame, **COLUMNS)
+    numbers = fit_many(RankRLS(positive=[2]), frame, **COLUMNS)
+    np.testing.assert_array_equal(batch.coef_, numbers.coef_)
+    assert (batch.coef_[:, 2] == 0).all() and (batch.coef_[:, 1] < 0).all()
+    assert ranker.positive == batch.models[0].positive == ["size"]
+    batch.save(tmp_path / "m")
+    assert BatchFit.load(tmp_path / "m").models[1].positive == ["size"]
+    with pytest.raises(ValueError, match=r"positive has the column 'siz', but X has \['price'"):
+        fit_many(RankRLS(positive=["siz"]), frame, **COLUMNS)
+    rows = kind(frame[FEATURES])
+    alone = RankRLS(positive=["size"]).fit(rows, frame["rating"], qid=frame["session"])
+    assert alone.coef_[2] == 0 and alone.coef_[1] < 0
+    search = RankRLSCV(positive=["size"], inputs="quantile", cv=2)
+    search.fit(rows, frame["rating"], qid=frame["session"])
+    assert search.coef_[2] == 0 and search.coef_[1] < 0
+    listed = fit_many(
+        ranker, [{"X": rows, "y": frame["rating"], "qid": frame["session"]}], on_error="raise"
+    )
+    np.testing.assert_array_equal(listed.coef_[0], alone.coef_)
+    with pytest.raises(ValueError, match=r"positive has the column 'siz', but X has \['price'"):
+        RankRLS(positive=["siz"]).fit(rows, frame["rating"])
+
+
+@pytest.mark.parametrize("shuffled", [True, False])
+def test_errors_name_the_rows_of_the_frame(shuffled):
+    frame = frame_of()
+    frame = frame if shuffled else frame.sort_values("user").reset_index(drop=True)
+    row = int(np.flatnonzero(frame["user"] == "user 2")[4])
+    for column, place in (
+        ("age", f"X contains NaN: row {row} of the frame, column 1"),
+        ("session", f"qid must not be missing, got nan in row {row} of the frame"),
+        ("weight", f"sample_weight must be finite and >= 0, got nan in row {row} of the frame"),
+    ):
+        wrong = frame.copy()
+        wrong.loc[row, column] = np.nan
+        for ranker in (RankRLS(), RankRLS(form="dual"), RankSVM()):
+            with pytest.warns(FitFailedWarning, match=rf"\(key 'user 2'\): .*{place}"):
+                batch = fit_many(ranker, wrong, **COLUMNS)
+            assert place in next(filter(None, batch.table["error"]))
+            with pytest.raises(ValueError, match=place) as caught:
+                fit_many(ranker, wrong, **COLUMNS, on_error="raise")
+            assert "(key 'user 2') of fit_many" in caught.value.__notes__[0]
+
+
 def test_a_user_whose_fit_fails_has_no_model(tmp_path):
     frame = frame_of()
     frame.loc[frame["user"] == "user 2", "price"] = np.nan
@@ -178,7 +263,7 @@ def test_a_user_whose_fit_fails_has_no_model(tmp_path):
     for one in (batch, BatchFit.load(tmp_path / "m")):
         assert one.models[number] is None
         assert "NaN" in one.table["error"][number]
-        with pytest.raises(ValueError, match="1 of 7 keys have no model, the first is 'user 2'"):
+        with pytest.raises(ValueError, match=r"1 of 7 keys have no model \('user 2'\)"):
             one.predict(frame, "user")
         scores = one.predict(frame, "user", fallback=0.0)
         assert (scores[frame["user"] == "user 2"] == 0).all()

@@ -13,6 +13,8 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import column_names, select_columns
 from pairgram._support.blocks import block_rows, blocks
@@ -27,7 +29,7 @@ from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.load import restore_model
 from pairgram.rankers.row_scores import checked_rows, scores_of
 
-__all__ = ["BatchFit", "naming"]
+__all__ = ["BatchFit", "check_fallback", "naming"]
 
 # The parameters in which the models of a file may differ, and the attributes of a search for them.
 OWN = {"alpha": "alpha_", "C": "C_"}
@@ -52,8 +54,8 @@ class BatchFit:
     keys : ndarray of shape (n_problems,)
         The key of every problem: the distinct values of the column `by` in the order of their first
         rows, or else the number of the problem.
-    fallback : fitted ranker or None
-        The model for keys that have none.
+    fallback : fitted estimator, float or None
+        What scores rows of keys that have no model.
     """
 
     models: list[Any]
@@ -125,9 +127,9 @@ class BatchFit:
         X : array-like, frame or CSR matrix of shape (n_rows, n_features)
             A frame may have further columns if the models know the names of theirs.
         keys : array-like of shape (n_rows,), or the name of a column of the frame X
-        fallback : fitted ranker, float or None, default=None
-            What scores rows whose key has no model: a ranker, or a number such as ``np.nan``. None
-            takes the `fallback` of the batch.
+        fallback : fitted estimator, float or None, default=None
+            What scores rows whose key has no model: a ranker or another estimator, or a number such
+            as ``np.nan``. None takes the `fallback` of the batch.
 
         Returns
         -------
@@ -138,12 +140,13 @@ class BatchFit:
         Raises
         ------
         ValueError
-            If a key has no model and there is no fallback, or if X is not as described.
+            If a key has no model and there is no fallback, or if X is not as described. The
+            message has the first five of such keys.
         """
         fitted, fallback = self._alike(), self.fallback if fallback is None else fallback
         first = fitted[0]
-        if getattr(fallback, "uses_offset_", False):
-            raise ValueError("fallback needs the offset of its rows, want a model without one")
+        if fallback is not None:
+            check_fallback(fallback)
         keys = select_columns(X, keys, "X") if isinstance(keys, str) else keys
         names = getattr(first, "feature_names_in_", None)
         there = column_names(X)
@@ -156,18 +159,19 @@ class BatchFit:
         require_finite(rows, "X")
         with naming("keys"):
             ids = as_ids(keys, rows.shape[0]).tolist()
-            named = zip(self.keys.tolist(), self.models, strict=True)
+            pairs = zip(self.keys.tolist(), self.models, strict=True)
             numbers = {
-                key: number for number, (key, model) in enumerate(named) if model is not None
+                key: number for number, (key, model) in enumerate(pairs) if model is not None
             }
             found = map(numbers.get, ids, repeat(-1))
             of_row = np.fromiter(found, dtype=np.int64, count=len(ids))
         known, unknown = np.flatnonzero(of_row >= 0), np.flatnonzero(of_row < 0)
         if len(unknown) and fallback is None:
-            missing = {ids[row]: None for row in unknown}
+            missing = list(dict.fromkeys(ids[row] for row in unknown))
+            named = ", ".join(map(repr, missing[:5])) + ", ..." * (len(missing) > 5)
             raise ValueError(
-                f"{len(missing)} of {len(set(ids))} keys have no model, the first is "
-                f"{next(iter(missing))!r}: give fallback, a model of all rows or np.nan"
+                f"{len(missing)} of {len(set(ids))} keys have no model ({named}): give fallback, a "
+                "model of all rows or np.nan"
             )
         scores = np.empty(len(of_row), dtype=rows.dtype)
         if len(unknown):
@@ -348,6 +352,18 @@ def _scores_of_others(fallback: Any, X: Any, rows: Any, numbers: Rows) -> Any:
         return _scores(fallback, checked_rows(fallback, X)[numbers])
     if hasattr(fallback, "predict"):
         return fallback.predict(X.iloc[numbers] if hasattr(X, "iloc") else rows[numbers])
+    return fallback
+
+
+def check_fallback(fallback: Any) -> None:
+    """Raise a ValueError unless a fallback is a fitted estimator with `predict`, or a number."""
     if isinstance(fallback, Real) and not isinstance(fallback, bool):
-        return fallback
-    raise ValueError(f"fallback must be a fitted model or a number, got {fallback!r}")
+        return
+    if not hasattr(fallback, "predict"):
+        raise ValueError(f"fallback must be a fitted model or a number, got {fallback!r}")
+    try:
+        check_is_fitted(fallback)
+    except NotFittedError as error:
+        raise ValueError(f"fallback: {error}") from None
+    if getattr(fallback, "uses_offset_", False):
+        raise ValueError("fallback needs the offset of its rows, want a model without one")

@@ -19,7 +19,7 @@ from pairgram._support.checks import check_size
 from pairgram._support.types import Vector
 from pairgram.least_squares.ridge_path import DEFAULT_POWERS, blas_guard
 
-__all__ = ["NO_MAP", "NO_PRIOR", "Constraints"]
+__all__ = ["NO_MAP", "NO_PRIOR", "Constraints", "numbers_of"]
 
 NO_MAP = (
     "positive, l1_ratio and n_features are about the columns of X: leave them out with a feature "
@@ -44,25 +44,26 @@ class Constraints:
 
     Attributes
     ----------
-    positive : bool or list of int
+    positive : bool or list of int and str
         Whether all weights must be ≥ 0, or the columns whose weights must be.
     l1_ratio : float from 0 to 1
         The share of the penalty that is on ``2 ‖w‖₁`` instead of ``‖w‖²``.
     n_features : int or None
         How many weights are not 0 at most, by forward selection.
+    names : sequence of str or None
+        The names of the columns, which number those in `positive`.
     """
 
     positive: Any = False
     l1_ratio: float = 0.0
     n_features: int | None = None
+    names: Sequence[str] | None = None
 
     @classmethod
     def make(
         cls, positive: Any, l1_ratio: Any, n_features: Any, names: Sequence[str] | None
     ) -> Constraints | None:
         """Check the parameters of an estimator; return None if they constrain nothing.
-
-        `positive` may have names of columns, which `names` then numbers.
 
         Raises
         ------
@@ -93,12 +94,11 @@ class Constraints:
             raise ValueError("positive must be True or False with l1_ratio, got a list of columns")
         if not (some or l1_ratio or n_features is not None):
             return None
-        if not isinstance(positive, (bool, np.bool_)):
-            positive = [_number(column, names) for column in positive]
-        return cls(positive, float(l1_ratio), n_features)
+        return cls(positive, float(l1_ratio), n_features, names)
 
     def require_columns(self, n_columns: int, n_weights: int) -> None:
-        """Raise a ValueError if columns are chosen or named that do not have one weight each."""
+        """Raise a ValueError if columns are not there, or do not have one weight each."""
+        self._mask(n_columns)
         named = not isinstance(self.positive, (bool, np.bool_))
         if n_columns != n_weights and (named or self.n_features is not None):
             raise ValueError(
@@ -153,25 +153,31 @@ class Constraints:
         """Return which weights must be ≥ 0, (n_columns,)."""
         if isinstance(self.positive, (bool, np.bool_)):
             return np.full(n_columns, bool(self.positive))
-        wrong = next((j for j in self.positive if not 0 <= j < n_columns), None)
+        columns = numbers_of(self.positive, self.names)
+        wrong = next((j for j in columns if not 0 <= j < n_columns), None)
         if wrong is not None:
             raise ValueError(
                 f"positive has the column {wrong}, but X has the columns 0 to {n_columns - 1}"
             )
         mask = np.zeros(n_columns, dtype=bool)
-        mask[self.positive] = True
+        mask[columns] = True
         return mask
 
 
-def _number(column: str | int, names: Sequence[str] | None) -> int:
-    """Return the number of a column."""
-    if not isinstance(column, str):
-        return int(column)
+def numbers_of(positive: Sequence[str | int], names: Sequence[str] | None) -> list[int]:
+    """Return the numbers of columns that are given by numbers or names.
+
+    Raises
+    ------
+    ValueError
+        If a name is not among the names of the columns, or these have none.
+    """
     known = [] if names is None else list(names)
-    if column not in known:
+    unknown = next((c for c in positive if isinstance(c, str) and c not in known), None)
+    if unknown is not None:
         found = "X has no names of columns" if names is None else f"X has {known}"
-        raise ValueError(f"positive has the column {column!r}, but {found}")
-    return known.index(column)
+        raise ValueError(f"positive has the column {unknown!r}, but {found}")
+    return [known.index(c) if isinstance(c, str) else int(c) for c in positive]
 
 
 def _is_column(value: Any) -> bool:

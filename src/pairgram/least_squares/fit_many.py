@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,8 +30,9 @@ from pairgram._support.arrays import (
 )
 from pairgram._support.row_warnings import without_row_warnings
 from pairgram._support.threads import resolve_n_threads
-from pairgram._support.types import Vector
-from pairgram.least_squares.batch_fit import BatchFit, naming
+from pairgram._support.types import Rows, Vector
+from pairgram.least_squares.batch_fit import BatchFit, check_fallback, naming
+from pairgram.least_squares.constrained import numbers_of
 from pairgram.least_squares.scheduler import Steps, run_all
 from pairgram.least_squares.small_problems import SmallProblem
 from pairgram.problem.data import RowInfo
@@ -56,6 +58,7 @@ def fit_many(
     qid: str | None = None,
     sample_weight: str | None = None,
     prior: Any = None,
+    fallback: Any = None,
     n_threads: int | None = None,
     on_error: Literal["warn", "raise"] = "warn",
 ) -> BatchFit:
@@ -78,18 +81,22 @@ def fit_many(
         table. The rows of every key are one data set, wherever they stand.
     features, label, qid, sample_weight : list of str, str, str or None, str or None
         The columns of a frame that are X, y, and the arguments of ``fit`` with these names. By
-        default all other columns are features. `label` is required. The fits see arrays, so a
-        parameter that names columns, such as `positive`, must give their numbers here.
+        default all other columns are features. `label` is required. The parameter `positive` of
+        the estimator may have their names.
     prior : fitted ranker or None, default=None
-        A model of all rows, which becomes the `prior` of every fit, and the `fallback` of the batch
-        for keys without a model. The estimator must have a parameter of this name.
+        A model of all rows, which becomes the `prior` of every fit. The estimator must have a
+        parameter of this name.
+    fallback : fitted estimator, float or None, default=None
+        What scores rows whose key has no model in `BatchFit.predict`, such as a model of all rows.
+        None takes `prior`.
     n_threads : int or None, default=None
         Number of threads for all fits together. None takes that of the estimator. The models keep
         the `n_threads` of the estimator.
     on_error : {"warn", "raise"}, default="warn"
         What happens if a problem cannot be fitted. "warn" leaves None in its place, gives one
         ``FitFailedWarning`` for all failures, and writes the errors to the table. "raise" raises
-        the first error after the fits that run side by side with it have ended.
+        the first error after the fits that run side by side with it have ended. Rows that an error
+        names are those of the frame if there is one.
 
     Returns
     -------
@@ -98,9 +105,10 @@ def fit_many(
     Raises
     ------
     ValueError
-        If `on_error` is none of those, if a frame lacks a column, if a key is missing, or if the
-        estimator takes no `prior`. With ``on_error="raise"`` any error of ``fit`` is raised,
-        with a note that gives the number of the problem.
+        If `on_error` is none of those, if a frame lacks a column, if a key is missing, if the
+        estimator takes no `prior`, or if `fallback` cannot score rows. With ``on_error="raise"``
+        any error of ``fit`` is raised, with a note that gives the number of the problem and its
+        key.
     TypeError
         If `problems` is a single problem that is not in a list.
 
@@ -143,18 +151,23 @@ def fit_many(
     if on_error not in ("warn", "raise"):
         raise ValueError(f"on_error must be 'warn' or 'raise', got {on_error!r}")
     columns = _Columns(by, features, label, qid, sample_weight)
-    keys = names = None
+    groups = names = None
+    named: dict[str, Any] = {}
     if by is None:
         columns.refuse()
         _refuse_one_problem(problems)
     else:
-        problems, keys, names = columns.split(problems)
+        problems, groups, names = columns.split(problems)
+        estimator, named = _with_numbers(estimator, names)
+    fallback = prior if fallback is None else _checked_fallback(fallback, names)
     estimator, start = _with_prior(estimator, prior, names)
     batch = _Batch(estimator, n_threads)
     fits = []
     for fit in batch.run(problems):
+        if fit.error is not None and groups is not None:
+            _name_rows(fit.error, groups.rows(fit.number))
         if on_error == "raise" and fit.error is not None:
-            fit.error.add_note(f"in problem {fit.number} of fit_many")
+            fit.error.add_note(f"in {_problem(fit.number, groups)} of fit_many")
             raise fit.error
         if fit.error is not None:
             fit.error.__traceback__ = None  # its frames would keep the data in memory
@@ -163,18 +176,19 @@ def fit_many(
     if failed:
         first = failed[0]
         warnings.warn(
-            f"{len(failed)} of {len(fits)} problems failed, the first is problem {first.number}"
-            f"{'' if keys is None else f' (key {keys.tolist()[first.number]!r})'}: "
-            f"{type(first.error).__name__}: {first.error}",
+            f"{len(failed)} of {len(fits)} problems failed, the first is "
+            f"{_problem(first.number, groups)}: {type(first.error).__name__}: {first.error}",
             FitFailedWarning,
             stacklevel=2,
         )
     for model in (model for fit in fits for model in fit.models if names is not None and model):
         model.feature_names_in_ = names
+        vars(model).update(named)
     if start is not prior:
         start.feature_names_in_ = names
     models = [fit.models if fit.many_targets else fit.models[0] for fit in fits]
-    return BatchFit(models, _table(fits), np.arange(len(fits)) if keys is None else keys, prior)
+    keys = None if groups is None else groups.ids
+    return BatchFit(models, _table(fits), np.arange(len(fits)) if keys is None else keys, fallback)
 
 
 class _Columns(NamedTuple):
@@ -192,8 +206,8 @@ class _Columns(NamedTuple):
         if given:
             raise ValueError(f"{given[0]} names a column of a frame: give by as well, its keys")
 
-    def split(self, frame: Any) -> tuple[Iterator[dict[str, Any]], NDArray[Any], NDArray[Any]]:
-        """Return the problems of a frame, their keys, and the names of the features.
+    def split(self, frame: Any) -> tuple[Iterator[dict[str, Any]], Queries, NDArray[Any]]:
+        """Return the problems of a frame, the rows of their keys, and the names of the features.
 
         The rows are sorted by key once, and the problems are slices of them.
         """
@@ -213,7 +227,6 @@ class _Columns(NamedTuple):
             )
         with naming(f"column {self.by!r}"):
             queries = Queries.make(len(X), qid=read.pop("by"))
-        assert queries.ids is not None
         arrays = {"X": X, "y": real_array(read.pop("label"), f"column {self.label!r}")}
         arrays |= {name: np.asarray(column) for name, column in read.items()}
         arrays = {name: queries.grouped(array) for name, array in arrays.items()}
@@ -221,7 +234,7 @@ class _Columns(NamedTuple):
             {name: array[begin:end] for name, array in arrays.items()}
             for begin, end in pairwise(queries.offsets.tolist())
         )
-        return problems, queries.ids, np.array(names, dtype=object)
+        return problems, queries, np.array(names, dtype=object)
 
     def _features(self, frame: Any, others: list[str]) -> list[str]:
         if self.features is None:
@@ -231,6 +244,46 @@ class _Columns(NamedTuple):
         if both:
             raise ValueError(f"features must not have {both[0]!r}, which by, label or qid has")
         return names
+
+
+def _problem(number: int, groups: Queries | None) -> str:
+    """Return how messages call a problem: by its number, and its key if there is a frame."""
+    if groups is None or groups.ids is None:
+        return f"problem {number}"
+    return f"problem {number} (key {groups.ids.tolist()[number]!r})"
+
+
+def _name_rows(error: Exception, rows: Rows | slice) -> None:
+    """Let an error name rows of the frame, where it names rows of one key."""
+    numbers = range(rows.start, rows.stop) if isinstance(rows, slice) else rows
+
+    def named(found: re.Match[str]) -> str:
+        row = int(found[1])
+        return f"row {numbers[row]} of the frame" if row < len(numbers) else found[0]
+
+    if len(error.args) == 1 and isinstance(error.args[0], str):
+        error.args = (re.sub(r"\brow (\d+)( of X)?\b", named, error.args[0]),)
+
+
+def _with_numbers(estimator: Any, names: NDArray[Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the estimator with numbers in place of names of columns, and what it had before.
+
+    The problems of a frame are arrays, and their models get the names after the fits.
+    """
+    positive = getattr(estimator, "positive", False)
+    if not (isinstance(positive, Sequence) and any(isinstance(c, str) for c in positive)):
+        return estimator, {}
+    numbers = numbers_of(positive, list(names))
+    return clone(estimator).set_params(positive=numbers), {"positive": positive}
+
+
+def _checked_fallback(fallback: Any, names: NDArray[Any] | None) -> Any:
+    """Check a fallback before the fits."""
+    check_fallback(fallback)
+    known = getattr(fallback, "feature_names_in_", None)
+    if known is not None and names is not None and list(known) != list(names):
+        raise ValueError(f"fallback has the columns {list(known)}, but features are {list(names)}")
+    return fallback
 
 
 def _with_prior(estimator: Any, prior: Any, names: NDArray[Any] | None) -> tuple[Any, Any]:

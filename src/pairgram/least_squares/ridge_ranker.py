@@ -164,8 +164,8 @@ class _FeaturesOrKernel(LinearRanker):
             inputs, feature_map = parts_of(data.feature_map)
             if feature_map is not None:
                 raise ValueError(NO_MAP)
-            if inputs is not None:
-                constraints.require_columns(inputs.n_features_in_, inputs.n_outputs)
+            n_columns = data.X.shape[1] if inputs is None else inputs.n_features_in_
+            constraints.require_columns(n_columns, data.n_features)
             if self.form == "dual":
                 raise ValueError("form must not be 'dual' with positive, l1_ratio or n_features")
             return Coordinates(data, scale=scale, constraints=constraints)
