@@ -26,6 +26,7 @@ from pairgram import (
     RankRLS,
     RankRLSCV,
     RankSVM,
+    RankSVMCV,
     fit_many,
     load_model,
     make_scorer,
@@ -102,9 +103,9 @@ def test_the_path_starts_from_the_prior(form, pairs):
     X, y, qid, w0, o = made()
     model = RankRLSCV(pairs=pairs, form=form, prior=w0).fit(X, y, qid=qid, offset=o)
     plain = RankRLSCV(pairs=pairs, form=form).fit(X, y, qid=qid)
-    close(model.alphas_, plain.alphas_, 1e-12)
+    close(model.alphas_[4:], plain.alphas_, 1e-12)
     L, _ = laplacian(y, qid, pairs)
-    known = model.alphas_ >= 1e-7 * 1e4 / 2**15 * model.alphas_[0]  # a share of λ_max
+    known = model.alphas_ >= 1e-7 * 1e4 / 2**15 * plain.alphas_[0]  # a share of λ_max
     assert known.sum() > 20
     for alpha, coef in zip(model.alphas_[known], model.coef_path_[known], strict=True):
         close(coef, corrected(X, y, X @ w0 + o, L, alpha, w0))
@@ -333,8 +334,10 @@ def test_streams_start_from_weights(scale):
     close(RankRLS.from_pairgram(stream, 0.7, scale=scale, prior=w0).coef_, found, 1e-14)
     path = stream.path([5.0, 0.7], scale=scale, prior=w0)
     close(path[1], found)
-    assert stream.path(prior=w0, scale=scale).shape == (34, 4)
-    close(stream.path(scale=scale, prior=np.zeros(4)), stream.path(scale=scale), 1e-14)
+    path = stream.path(prior=w0, scale=scale)
+    assert path.shape == (38, 4)
+    close(path[0], w0, 1e-5)
+    close(stream.path(scale=scale, prior=np.zeros(4))[4:], stream.path(scale=scale), 1e-14)
     with pytest.raises(ValueError, match=r"prior must be 4 finite numbers.*got shape \(3,\)"):
         stream.solve(1.0, prior=w0[:3])
     with pytest.raises(ValueError, match="with NaN or infinity"):
@@ -461,6 +464,41 @@ def test_columns_of_a_prior_are_checked():
         RankRLS(prior=prior).fit(frame[list("badc")], y, qid=qid)
     with pytest.raises(ValueError, match="prior: X has 3 features, but RankRLS is expecting 4"):
         RankRLS(prior=FrozenEstimator(RankRLS().fit(X, y))).fit(X[:, :3], y, qid=qid)
+
+
+@pytest.mark.parametrize("how", ["weights", "model", "offset", "positive"])
+def test_default_alphas_reach_the_prior(how):
+    X, _, qid, truth, noise = made(n_queries=6, n_rows=4)
+    y = X @ truth + noise  # the rows are too few to find out more than the truth
+    offset = X @ truth if how in ("offset", "positive") else None
+    model = RankRLS().fit(X, y)
+    model.coef_ = truth
+    options = {
+        "weights": {"prior": truth},
+        "model": {"prior": FrozenEstimator(model)},
+        "offset": {},
+        "positive": {"positive": True},
+    }[how]
+    fit = {"X": X, "y": y, "qid": qid, "offset": offset}
+    search = RankRLSCV(scoring="msd", **options).fit(**fit)
+    plain = RankRLSCV(scoring="msd").fit(X, y, qid=qid)
+    assert plain.alphas_.shape == (34,)
+    largest = np.linalg.eigvalsh(Pairgram.from_rows(X, y, qid=qid).G)[-1]
+    np.testing.assert_allclose(search.alphas_[:4] / largest, [1e6, 1e3, 100, 10], rtol=1e-9)
+    np.testing.assert_allclose(search.alphas_[4:], plain.alphas_, rtol=1e-9)
+    assert search.alpha_ >= search.alphas_[3]
+    (beside,) = fit_many(RankRLSCV(scoring="msd", **options), [fit]).models
+    assert beside.alpha_ == pytest.approx(search.alpha_, rel=1e-9)
+
+
+def test_default_Cs_reach_the_prior():
+    X, y, qid, _, _ = made()
+    model = RankSVMCV(prior=np.ones(4)).fit(X, y, qid=qid)
+    plain = RankSVMCV().fit(X, y, qid=qid)
+    np.testing.assert_allclose(model.Cs_[4:], plain.Cs_, rtol=1e-12)
+    np.testing.assert_allclose(model.Cs_[:4] / plain.Cs_[0], [1e-6, 1e-3, 1e-2, 1e-1])
+    kept = RankSVM(float(model.Cs_[0]), prior=np.ones(4)).fit(X, y, qid=qid)
+    close(kept.coef_, np.ones(4), 1e-4)
 
 
 def test_clones_and_parameters():

@@ -17,7 +17,7 @@ from sklearn.linear_model import enet_path
 
 from pairgram._support.checks import check_size
 from pairgram._support.types import Vector
-from pairgram.least_squares.ridge_path import DEFAULT_POWERS, blas_guard
+from pairgram.least_squares.ridge_path import DEFAULT_POWERS, blas_guard, default_alphas
 
 __all__ = ["NO_MAP", "NO_PRIOR", "Constraints", "numbers_of"]
 
@@ -141,13 +141,16 @@ class Constraints:
                 return np.stack([_select(G, g, alpha, self.n_features) for alpha in alphas])
             return np.stack([_bounded(G, g, alpha, positive) for alpha in alphas])
 
-    def default_alphas(self, G: Vector, g: Vector) -> Vector:
-        """Return a descending grid. With `l1_ratio` the first is the least with all weights 0."""
+    def default_alphas(self, G: Vector, g: Vector, started: bool = False) -> Vector:
+        """Return a descending grid. With `l1_ratio` the first is the least with all weights 0.
+
+        `started` says that there are offsets; see `ridge_path.default_alphas`.
+        """
         if self.l1_ratio:
             largest = np.abs(g).max(initial=0.0) / self.l1_ratio or 1.0
             return np.asarray(largest * 2.0 ** (-np.arange(len(DEFAULT_POWERS)) / 3))
         largest = scipy.linalg.eigvalsh(G, subset_by_index=[len(g) - 1, len(g) - 1])[0] or 1.0
-        return np.asarray(largest / 1e4 * 2.0**DEFAULT_POWERS)
+        return default_alphas(largest, started)
 
     def _mask(self, n_columns: int) -> NDArray[np.bool_]:
         """Return which weights must be ≥ 0, (n_columns,)."""

@@ -199,7 +199,8 @@ class Coordinates:
     ) -> tuple[Vector, Vector]:
         """Return `Pairgram.constrained_path`."""
         assert isinstance(total, Pairgram) and self.constraints is not None
-        return total.constrained_path(self.constraints, alphas, scale=scale)
+        started = self.data.offset is not None
+        return total.constrained_path(self.constraints, alphas, scale=scale, started=started)
 
     def column_sums(self, total: Statistics, coef: Vector) -> ColumnSums | None:
         """Return how much the columns of X, or of the inputs, vary over pairs, or None."""

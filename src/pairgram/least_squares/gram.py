@@ -562,16 +562,22 @@ class Pairgram:
         return scale_factors(squares)
 
     def constrained_path(
-        self, constraints: Constraints, alphas: Vector | None, *, scale: bool
+        self,
+        constraints: Constraints,
+        alphas: Vector | None,
+        *,
+        scale: bool,
+        started: bool = False,
     ) -> tuple[Vector, Vector]:
         """Return (alphas, weights of shape (n_alphas, n_features)) of constrained problems.
 
-        For None, the alphas are a grid that suits the constraints.
+        For None, the alphas are a grid that suits the constraints; `started` says that there are
+        offsets.
         """
         G, g = self.G, self.g
         factor = self._scale_factors(G) if scale else np.ones(len(g))
         G, g = factor[:, None] * G * factor, factor * g
-        alphas = constraints.default_alphas(G, g) if alphas is None else alphas
+        alphas = constraints.default_alphas(G, g, started) if alphas is None else alphas
         return alphas, factor * constraints.path(G, g, alphas)
 
     def _name(self, j: int) -> Any:
@@ -597,7 +603,8 @@ class Pairgram:
         Parameters
         ----------
         alphas : array-like of shape (n_alphas,), each > 0 (for 0, see `solve`), or None
-            None stands for ``default_alphas(scale=scale)``.
+            None stands for ``default_alphas(scale=scale)``. With a `prior`, ``λ_max(G)`` times 1e6,
+            1e3, 100 and 10 come first, of which the first keeps the prior.
         scale : bool, default=False
             As in `solve`.
         prior : array-like of shape (n_features,) or None, default=None
@@ -613,7 +620,9 @@ class Pairgram:
         G, g, origin = self._from(prior)
         factor = self._scale_factors(G) if scale else None
         ridge = RidgePath.of(G, g, factor, self.n_threads)
-        return origin + ridge.coef(ridge.default_alphas() if alphas is None else alphas)
+        if alphas is None:
+            alphas = ridge.default_alphas(prior is not None)
+        return origin + ridge.coef(alphas)
 
     def default_alphas(self, *, scale: bool = False) -> NDArray[np.float64]:
         """Return the default grid ``λ_max(G) / 1e4 · 2^k`` for k = 15 … −18, shape (34,)."""

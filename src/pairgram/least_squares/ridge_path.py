@@ -18,6 +18,7 @@ __all__ = [
     "DEFAULT_POWERS",
     "RidgePath",
     "blas_guard",
+    "default_alphas",
     "scale_factors",
     "solve_definite",
     "solve_ridge",
@@ -26,8 +27,11 @@ __all__ = [
 
 # Up to this order one BLAS thread is as fast as two, and waking other threads costs time.
 SINGLE_THREADED_ORDER = 256
-# The powers of 2 in the default alphas.
+# The powers of 2 in the default alphas, which are multiples of λ_max / 1e4.
 DEFAULT_POWERS = np.arange(15, -19, -1)
+# The multiples of λ_max that come first if a fit starts from scores that are there already. The
+# largest leaves these as they are.
+STARTING_MULTIPLES = np.array([1e6, 1e3, 1e2, 1e1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,10 +124,19 @@ class RidgePath:
         with single_threaded_blas():  # waking NumPy's threads takes longer than the product
             return np.asarray(weights @ self.basis.T)
 
-    def default_alphas(self) -> Vector:
-        """Return ``λ_max(G) / 1e4 · 2^k`` for k = 15 … −18, descending."""
-        largest = float(self.eigenvalues.max(initial=0.0)) or 1.0
-        return np.asarray(largest / 1e4 * 2.0**DEFAULT_POWERS)
+    def default_alphas(self, started: bool = False) -> Vector:
+        """Return the default alphas for λ_max(G)."""
+        return default_alphas(float(self.eigenvalues.max(initial=0.0)) or 1.0, started)
+
+
+def default_alphas(largest: float, started: bool) -> Vector:
+    """Return ``λ_max / 1e4 · 2^k`` for k = 15 … −18, descending; `largest` is λ_max.
+
+    If a fit is `started` from a prior or an offset, which may be better than anything that little
+    data can teach, λ_max times 1e6, 1e3, 100 and 10 come first.
+    """
+    grid = largest / 1e4 * 2.0**DEFAULT_POWERS
+    return np.append(largest * STARTING_MULTIPLES, grid) if started else np.asarray(grid)
 
 
 def scale_factors(diagonal: Vector) -> Vector:

@@ -25,7 +25,7 @@ from pairgram.least_squares.held_out.leave_out import split_scores
 from pairgram.least_squares.held_out.leave_pair_out import LEAVE_PAIR_OUT, LeavePairOut
 from pairgram.least_squares.held_out.scoring import HeldOut, HeldOutRows, is_cheap
 from pairgram.least_squares.held_out.ties import PathTies
-from pairgram.least_squares.ridge_path import DEFAULT_POWERS
+from pairgram.least_squares.ridge_path import default_alphas
 from pairgram.least_squares.scheduler import Grid, HoldOut, Request, Solve, Steps, Whole, run
 from pairgram.least_squares.statistics import Statistics
 from pairgram.metrics import Metric
@@ -401,7 +401,7 @@ class RidgeSearch(_FeaturesOrKernel):
     def _n_scores(self) -> int:
         """Return how many held-out scores the fit keeps for each label."""
         given = self._grid()[1]
-        return len(DEFAULT_POWERS) if given is None else len(given)
+        return len(default_alphas(1.0, True)) if given is None else len(given)
 
     def _refuse(
         self,
@@ -413,7 +413,8 @@ class RidgeSearch(_FeaturesOrKernel):
         """Raise the errors of the search before a matrix is decomposed."""
         for settings in all_settings:
             coordinates.data.require_pairs(settings)
-            n_alphas = len(DEFAULT_POWERS) if given is None else len(given)
+            started = coordinates.data.offset is not None
+            n_alphas = len(default_alphas(1.0, started)) if given is None else len(given)
             held_out.require(settings, n_alphas, coordinates.form)
             if coordinates.form == "dual":
                 in_dual, n_matrices = coordinates.data, held_out.n_matrices(settings)
@@ -597,7 +598,8 @@ def _candidates(
     data, coordinates, settings, scale, given = task
     whole = Whole(coordinates, settings, labels, lambda _, ridge, __: ridge, scale)
     (ridges,) = yield [whole]
-    alphas = ridges[0].default_alphas() if given is None else np.sort(given)[::-1].copy()
+    started = data.offset is not None
+    alphas = ridges[0].default_alphas(started) if given is None else np.sort(given)[::-1].copy()
     splits = held_outs[0].refits(settings, ridges[0])
     scores: Sequence[Vector | None] = [None] * len(held_outs)
     if splits is not None:

@@ -38,6 +38,8 @@ __all__ = ["RankSVMCV"]
 LARGEST_TRACE = 1e290
 # The default grid is these values divided by twice the trace of G.
 DEFAULT_CS = 2.0 ** np.arange(0, 21, 2)
+# With a prior or offsets these come first. The smallest keeps them as they are.
+STARTING_CS = np.array([1e-6, 1e-3, 1e-2, 1e-1])
 
 
 class RankSVMCV(LinearRanker):
@@ -50,7 +52,8 @@ class RankSVMCV(LinearRanker):
     Cs : array-like of shape (n_Cs,), each > 0, or None, default=None
         The values of C to choose from. None stands for ``2^k / (2 tr G)`` with k = 0, 2, …, 20,
         computed for every feature map. G is the Gram matrix of the preference pairs, so the grid
-        adapts to the size of the data.
+        adapts to the size of the data. With a `prior` or offsets there are also ``c / (2 tr G)``
+        for c = 0.1, 0.01, 1e-3 and 1e-6, of which the last keeps the prior.
     feature_map : as in `RankSVM`, or a list of such to choose from
         The list may contain None.
     cv : None, int, splitter or iterable of splits, default=None
@@ -303,7 +306,7 @@ class _Search:
 
     def along(self, Cs: Vector | None) -> _Candidate:
         """Solve for every split and C, and judge the held-out scores."""
-        Cs = _default_Cs(self.training) if Cs is None else np.sort(Cs)
+        Cs = _default_Cs(self.training, self.data.offset is not None) if Cs is None else np.sort(Cs)
         with single_threaded_blas():
             scores, histories = self._held_out(Cs)
         judged = self.judge.judge(self.judge.shared(np.hstack(scores)))
@@ -365,7 +368,7 @@ def _counts(data: RankingData, settings: SolverSettings, splits: Splits, number:
     return counts
 
 
-def _default_Cs(training: Training) -> Vector:
+def _default_Cs(training: Training, started: bool) -> Vector:
     curvature = training.curvature
     trace = float(np.trace(curvature) if curvature.ndim == 2 else curvature.sum())
     if not trace <= LARGEST_TRACE:
@@ -373,4 +376,5 @@ def _default_Cs(training: Training) -> Vector:
             f"X or the weights too large: weighted squared differences add up to {trace:.1g}, want "
             f"at most {LARGEST_TRACE:g} for a grid of C"
         )
-    return np.asarray(DEFAULT_CS / (2 * trace if trace > 0 else 1.0))
+    grid = np.append(STARTING_CS, DEFAULT_CS) if started else DEFAULT_CS
+    return np.asarray(grid / (2 * trace if trace > 0 else 1.0))
