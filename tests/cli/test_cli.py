@@ -842,7 +842,7 @@ def test_inspect_a_model(model_file):
             "inputs": None,
             "kernel": None,
             "l1_ratio": 0.0,
-            "n_features": None,
+            "n_nonzero_coefs": None,
             "pairs": "dropped",
             "positive": False,
             "scale": False,
@@ -885,9 +885,9 @@ def test_inspect_shows_constraints(data, tmp_path):
     RankRLS(positive=[0, 2]).fit(X, y, qid=qid).save(tmp_path / "m")
     text = run("inspect", tmp_path / "m")
     assert "positive               0:2\n" in text and "l1_ratio" not in text
-    RankRLS(n_features=4).fit(X, y, qid=qid).save(tmp_path / "m")
+    RankRLS(n_nonzero_coefs=4).fit(X, y, qid=qid).save(tmp_path / "m")
     text = run("inspect", tmp_path / "m")
-    assert "n_features             6\n" in text and "most_weights           4\n" in text
+    assert "n_features             6\n" in text and "n_nonzero_coefs        4\n" in text
     assert "positive" not in text
 
 

@@ -624,8 +624,8 @@ def test_constraints_are_those_of_the_columns_after_inputs(data):
             columns = own.inputs_.transform(X)
             other = clone(model).fit(columns, y, qid=qid)
             assert own.predict(X) == pytest.approx(other.predict(columns), rel=1e-6, abs=1e-8)
-    few = RankRLS(n_features=2, inputs="quantile").fit(X, y, qid=qid)
+    few = RankRLS(n_nonzero_coefs=2, inputs="quantile").fit(X, y, qid=qid)
     assert np.count_nonzero(few.coef_) == 2
-    for odd in ({"n_features": 2}, {"positive": [1]}):
+    for odd in ({"n_nonzero_coefs": 2}, {"positive": [1]}):
         with pytest.raises(ValueError, match="make two weights each"):
             RankRLS(inputs="raw+quantile", **odd).fit(X, y, qid=qid)

@@ -134,14 +134,14 @@ def test_features_are_added_where_the_objective_falls_most(alpha, scale):
         chosen.append(j)
         expected = np.zeros(7)
         expected[chosen] = w
-        model = RankRLS(alpha, n_features=size, scale=scale).fit(X, y, qid=qid)
+        model = RankRLS(alpha, n_nonzero_coefs=size, scale=scale).fit(X, y, qid=qid)
         np.testing.assert_allclose(model.coef_, expected, atol=1e-8)
 
 
 def test_equal_and_constant_columns_are_selected_once():
     X, y, qid = rows_of(4, 3)
     X = np.column_stack([X, X[:, 0], np.ones(len(y)), 2 * X[:, 1]])
-    model = RankRLS(0.0, n_features=6).fit(X, y, qid=qid)
+    model = RankRLS(0.0, n_nonzero_coefs=6).fit(X, y, qid=qid)
     assert np.count_nonzero(model.coef_) == 3
     np.testing.assert_allclose(
         np.diff(model.predict(X)), np.diff(RankRLS(0.0).fit(X, y, qid=qid).predict(X)), atol=1e-8
@@ -156,7 +156,7 @@ CONSTRAINTS = [
     {"positive": [0, 2]},
     {"l1_ratio": 0.5},
     {"l1_ratio": 0.9, "positive": True},
-    {"n_features": 3},
+    {"n_nonzero_coefs": 3},
 ]
 
 
@@ -222,7 +222,7 @@ def test_an_alpha_of_0_is_no_penalty(constraints):
 
 def test_rows_of_one_query_and_fewer_rows_than_features():
     X, y, _ = make_ranking(1, 12, 30, random_state=0)
-    model = RankRLSCV([1.0, 10.0], n_features=4).fit(X, y)
+    model = RankRLSCV([1.0, 10.0], n_nonzero_coefs=4).fit(X, y)
     assert model.form_ == "primal" and np.count_nonzero(model.coef_) == 4
     assert (RankRLSCV(cv=KFold(3), positive=True).fit(X, y).coef_ >= 0).all()
 
@@ -239,9 +239,9 @@ def test_rows_of_one_query_and_fewer_rows_than_features():
         ({"positive": ["a"]}, "positive has the column 'a', but X has no names of columns"),
         ({"l1_ratio": 1.5}, "l1_ratio must be a number from 0 to 1, got 1.5"),
         ({"l1_ratio": True}, "l1_ratio must be a number from 0 to 1"),
-        ({"n_features": 0}, "n_features must be an integer >= 1, got 0"),
-        ({"n_features": 8}, "n_features must be at most 7, got 8"),
-        ({"n_features": 2, "positive": True}, "n_features must be None with positive"),
+        ({"n_nonzero_coefs": 0}, "n_nonzero_coefs must be an integer >= 1, got 0"),
+        ({"n_nonzero_coefs": 8}, "n_nonzero_coefs must be at most 7, got 8"),
+        ({"n_nonzero_coefs": 2, "positive": True}, "n_nonzero_coefs must be None with positive"),
         ({"l1_ratio": 0.5, "positive": [1]}, "positive must be True or False with l1_ratio"),
         ({"positive": True, "form": "dual"}, "form must not be 'dual' with positive"),
         ({"positive": True, "kernel": "rbf"}, "leave them out with a feature map or a kernel"),
@@ -283,8 +283,8 @@ def test_more_that_is_refused():
     mapped = Pairgram.from_rows(X, y, qid=qid, feature_map=RandomNodes(3, random_state=0))
     with pytest.raises(ValueError, match="leave them out with a feature map"):
         mapped.solve(1.0, positive=True)
-    with pytest.raises(ValueError, match="n_features must be at most 7"):
-        Pairgram.from_rows(X, y, qid=qid).solve(1.0, n_features=9)
+    with pytest.raises(ValueError, match="n_nonzero_coefs must be at most 7"):
+        Pairgram.from_rows(X, y, qid=qid).solve(1.0, n_nonzero_coefs=9)
     frame = pd.DataFrame(X, columns=list("abcdefg"))
     with pytest.raises(ValueError, match=r"positive has the column 'z', but X has \['a', 'b'"):
         RankRLS(positive=["z"]).fit(frame, y, qid=qid)

@@ -168,11 +168,9 @@ def _of_use(parameters: dict[str, Any]) -> dict[str, Any]:
     for name, value in feature_map.items():
         if shown.get(name) is None and name != "kind":
             shown[name] = value
-    selected = shown.pop("n_features", None)  # the name of the number of columns, too
-    if selected is not None:
-        shown["most_weights"] = selected
     kernel = shown.get("kernel")
-    hidden = {name for name in ("positive", "l1_ratio") if not shown.get(name)}
+    constraints = ("positive", "l1_ratio", "n_nonzero_coefs")
+    hidden = {name for name in constraints if not shown.get(name)}
     hidden |= {name for name in ("gamma", "degree", "coef0") if not heeds(kernel, name)}
     hidden |= {name for name in ("kernel", "feature_map", "inputs") if shown.get(name) is None}
     if kernel is not None and "n_nodes" in shown:

@@ -22,12 +22,12 @@ from pairgram.least_squares.ridge_path import DEFAULT_POWERS, blas_guard, defaul
 __all__ = ["NO_MAP", "NO_PRIOR", "Constraints", "numbers_of"]
 
 NO_MAP = (
-    "positive, l1_ratio and n_features are about the columns of X: leave them out with a feature "
-    "map or a kernel"
+    "positive, l1_ratio and n_nonzero_coefs are about the columns of X: leave them out with a "
+    "feature map or a kernel"
 )
 NO_PRIOR = (
-    "prior must be None with positive, l1_ratio or n_features, which are about the weights and not "
-    "their difference from a prior: give its scores to fit, as offset"
+    "prior must be None with positive, l1_ratio or n_nonzero_coefs, which are about the weights "
+    "and not their difference from a prior: give its scores to fit, as offset"
 )
 
 # A column is left out of a selection if the columns before it leave less than this share of it.
@@ -48,7 +48,7 @@ class Constraints:
         Whether all weights must be ≥ 0, or the columns whose weights must be.
     l1_ratio : float from 0 to 1
         The share of the penalty that is on ``2 ‖w‖₁`` instead of ``‖w‖²``.
-    n_features : int or None
+    n_nonzero_coefs : int or None
         How many weights are not 0 at most, by forward selection.
     names : sequence of str or None
         The names of the columns, which number those in `positive`.
@@ -56,12 +56,12 @@ class Constraints:
 
     positive: Any = False
     l1_ratio: float = 0.0
-    n_features: int | None = None
+    n_nonzero_coefs: int | None = None
     names: Sequence[str] | None = None
 
     @classmethod
     def make(
-        cls, positive: Any, l1_ratio: Any, n_features: Any, names: Sequence[str] | None
+        cls, positive: Any, l1_ratio: Any, n_nonzero_coefs: Any, names: Sequence[str] | None
     ) -> Constraints | None:
         """Check the parameters of an estimator; return None if they constrain nothing.
 
@@ -82,28 +82,28 @@ class Constraints:
         number = isinstance(l1_ratio, Real) and not isinstance(l1_ratio, bool)
         if not (number and 0 <= float(l1_ratio) <= 1):
             raise ValueError(f"l1_ratio must be a number from 0 to 1, got {l1_ratio!r}")
-        if n_features is not None:
-            check_size("n_features", n_features)
+        if n_nonzero_coefs is not None:
+            check_size("n_nonzero_coefs", n_nonzero_coefs)
         some = positive if isinstance(positive, (bool, np.bool_)) else len(positive) > 0
-        if n_features is not None and (some or l1_ratio):
+        if n_nonzero_coefs is not None and (some or l1_ratio):
             raise ValueError(
-                "n_features must be None with positive or l1_ratio: forward selection is by least "
-                "squares. Choose features first, and fit to these"
+                "n_nonzero_coefs must be None with positive or l1_ratio: forward selection is by "
+                "least squares. Choose features first, and fit to these"
             )
         if l1_ratio and some and not isinstance(positive, (bool, np.bool_)):
             raise ValueError("positive must be True or False with l1_ratio, got a list of columns")
-        if not (some or l1_ratio or n_features is not None):
+        if not (some or l1_ratio or n_nonzero_coefs is not None):
             return None
-        return cls(positive, float(l1_ratio), n_features, names)
+        return cls(positive, float(l1_ratio), n_nonzero_coefs, names)
 
     def require_columns(self, n_columns: int, n_weights: int) -> None:
         """Raise a ValueError if columns are not there, or do not have one weight each."""
         self._mask(n_columns)
         named = not isinstance(self.positive, (bool, np.bool_))
-        if n_columns != n_weights and (named or self.n_features is not None):
+        if n_columns != n_weights and (named or self.n_nonzero_coefs is not None):
             raise ValueError(
-                "n_features and positive as a list are about the columns of X, of which these "
-                "inputs make two weights each: take inputs='quantile', or positive=True"
+                "n_nonzero_coefs and positive as a list are about the columns of X, of which "
+                "these inputs make two weights each: take inputs='quantile', or positive=True"
             )
 
     def path(self, G: Vector, g: Vector, alphas: Vector) -> Vector:
@@ -122,11 +122,12 @@ class Constraints:
         ------
         ValueError
             If `positive` has a column that is not there, or there are fewer columns than
-            `n_features`.
+            `n_nonzero_coefs`.
         """
         positive = self._mask(len(g))
-        if self.n_features is not None and self.n_features > len(g):
-            raise ValueError(f"n_features must be at most {len(g)}, got {self.n_features}")
+        most = self.n_nonzero_coefs
+        if most is not None and most > len(g):
+            raise ValueError(f"n_nonzero_coefs must be at most {len(g)}, got {most}")
         with blas_guard(len(g)):
             if self.l1_ratio:
                 solutions = np.zeros((len(alphas), len(g)))
@@ -137,8 +138,8 @@ class Constraints:
                 if not some.all():  # no penalty, which coordinate descent cannot do
                     solutions[~some] = _bounded(G, g, 0.0, positive)
                 return solutions
-            if self.n_features is not None:
-                return np.stack([_select(G, g, alpha, self.n_features) for alpha in alphas])
+            if most is not None:
+                return np.stack([_select(G, g, alpha, most) for alpha in alphas])
             return np.stack([_bounded(G, g, alpha, positive) for alpha in alphas])
 
     def default_alphas(self, G: Vector, g: Vector, started: bool = False) -> Vector:
@@ -222,17 +223,17 @@ def _bounded(G: Vector, g: Vector, alpha: float, positive: NDArray[np.bool_]) ->
     return solution / sizes
 
 
-def _select(G: Vector, g: Vector, alpha: float, n_features: int) -> Vector:
-    """Return the ridge solution on columns that are added one by one, the best next one first.
+def _select(G: Vector, g: Vector, alpha: float, most: int) -> Vector:
+    """Return the ridge solution on at most so many columns, added one by one, the best next first.
 
     The best next column lowers the objective most if all weights are fitted anew. This is Cholesky
-    decomposition of ``G + alpha I`` with this choice of pivots, in n_columns · n_features² flops.
+    decomposition of ``G + alpha I`` with this choice of pivots, in n_columns · most² flops.
     """
     diagonal = G.diagonal() + alpha
     left, residual = diagonal.copy(), g.copy()
-    factor, half = np.zeros((n_features, len(g))), np.zeros(n_features)
+    factor, half = np.zeros((most, len(g))), np.zeros(most)
     chosen: list[int] = []
-    for step in range(n_features):
+    for step in range(most):
         usable = left > LEAST_LEFT * diagonal
         usable[chosen] = False
         if not usable.any():

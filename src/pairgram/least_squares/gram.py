@@ -494,7 +494,7 @@ class Pairgram:
         scale: bool = False,
         positive: Any = False,
         l1_ratio: float = 0.0,
-        n_features: int | None = None,
+        n_nonzero_coefs: int | None = None,
         prior: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Return the weights that minimise the objective for one ridge, shape (n_features,).
@@ -510,7 +510,7 @@ class Pairgram:
         prior : array-like of shape (n_features,) or None, default=None
             Weights w₀ to start from, in place of 0: the ridge is on ``w − w₀``, and the solution is
             ``w₀ + (G + alpha I)⁻¹ (g − G w₀)``.
-        positive, l1_ratio, n_features :
+        positive, l1_ratio, n_nonzero_coefs :
             Constraints of the weights, as in `RankRLS`.
 
         Raises
@@ -520,7 +520,7 @@ class Pairgram:
             if a constraint is not as described.
         """
         check_alpha(alpha)
-        constraints = Constraints.make(positive, l1_ratio, n_features, self.feature_names_in_)
+        constraints = Constraints.make(positive, l1_ratio, n_nonzero_coefs, self.feature_names_in_)
         if constraints is not None:
             if prior is not None:
                 raise ValueError(NO_PRIOR)

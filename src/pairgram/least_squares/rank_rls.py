@@ -27,7 +27,7 @@ __all__ = ["RankRLS", "RankRLSCV"]
 def _constraints_of(self: Any) -> Constraints | None:
     """Return the constraints of a `RankRLS` or a `RankRLSCV`."""
     names = getattr(self, "feature_names_in_", None)
-    constraints = Constraints.make(self.positive, self.l1_ratio, self.n_features, names)
+    constraints = Constraints.make(self.positive, self.l1_ratio, self.n_nonzero_coefs, names)
     if constraints is not None and self.prior is not None:
         raise ValueError(NO_PRIOR)
     return constraints
@@ -89,7 +89,7 @@ class RankRLS(RidgeRanker):
     l1_ratio : float from 0 to 1, default=0.0
         The share r of the penalty that makes weights exactly 0. The penalty is then
         ``alpha ((1 − r) ‖w‖² + 2 r ‖w‖₁)``.
-    n_features : int ≥ 1 or None, default=None
+    n_nonzero_coefs : int ≥ 1 or None, default=None
         If given, at most this many weights are not 0. Columns are added one by one, always the one
         that lowers the objective most if all weights are fitted anew.
     prior : array-like of shape (n_features,), FrozenEstimator or None, default=None
@@ -177,11 +177,12 @@ class RankRLS(RidgeRanker):
     others of their query by many powers of ten: with weights that span 24 powers of ten, scores err
     by up to 1e-7.
 
-    `positive`, `l1_ratio` and `n_features` need the primal form, without a feature map or kernel.
-    They take d³ flops for every alpha besides the Gram matrix: non-negative least squares on a root
-    of it, scikit-learn's coordinate descent followed by an exact solution for the columns that it
-    found, or a Cholesky decomposition with the best column as the next pivot. `n_features` cannot
-    be combined with the others, and a list of columns in `positive` not with `l1_ratio`.
+    `positive`, `l1_ratio` and `n_nonzero_coefs` need the primal form, without a feature map or
+    kernel. They take d³ flops for every alpha besides the Gram matrix: non-negative least squares
+    on a root of it, scikit-learn's coordinate descent followed by an exact solution for the columns
+    that it found, or a Cholesky decomposition with the best column as the next pivot.
+    `n_nonzero_coefs` cannot be combined with the others, and a list of columns in `positive` not
+    with `l1_ratio`.
 
     References
     ----------
@@ -214,7 +215,7 @@ class RankRLS(RidgeRanker):
         form: Form = "auto",
         positive: Any = False,
         l1_ratio: float = 0.0,
-        n_features: int | None = None,
+        n_nonzero_coefs: int | None = None,
         prior: Any = None,
         inputs: InputsName | None = None,
         n_threads: int | None = None,
@@ -233,7 +234,7 @@ class RankRLS(RidgeRanker):
         self.form = form
         self.positive = positive
         self.l1_ratio = l1_ratio
-        self.n_features = n_features
+        self.n_nonzero_coefs = n_nonzero_coefs
         self.prior = prior
         self.inputs = inputs
         self.n_threads = n_threads
@@ -255,7 +256,7 @@ class RankRLS(RidgeRanker):
         scale: bool = False,
         positive: Any = False,
         l1_ratio: float = 0.0,
-        n_features: int | None = None,
+        n_nonzero_coefs: int | None = None,
         prior: Any = None,
     ) -> Self:
         """Make a fitted model from statistics, such as those of a stream.
@@ -266,7 +267,7 @@ class RankRLS(RidgeRanker):
         ----------
         pairgram : Pairgram
             The statistics. Their pairs, scope, weighting and target become those of the model.
-        alpha, scale, positive, l1_ratio, n_features :
+        alpha, scale, positive, l1_ratio, n_nonzero_coefs :
             As for the class.
         prior : array-like of shape (n_features,) or None
             As in `Pairgram.solve`.
@@ -293,7 +294,7 @@ class RankRLS(RidgeRanker):
             scale=scale,
             positive=positive,
             l1_ratio=l1_ratio,
-            n_features=n_features,
+            n_nonzero_coefs=n_nonzero_coefs,
             prior=prior,
             n_threads=pairgram.n_threads,
         )
@@ -303,7 +304,7 @@ class RankRLS(RidgeRanker):
             prior=prior,
             positive=positive,
             l1_ratio=l1_ratio,
-            n_features=n_features,
+            n_nonzero_coefs=n_nonzero_coefs,
         )
         model.feature_map = model.feature_map_ = pairgram.feature_map
         if pairgram.feature_map is None and pairgram.settings.pairs is not None:
@@ -337,7 +338,7 @@ class RankRLSCV(RidgeSearch):
         Every gamma needs a kernel matrix and a decomposition of its own. None stands for
         ``1 / n_features``.
     scope, weighting, feature_map, kernel, degree, coef0, form : as in `RankRLS`
-    positive, l1_ratio, n_features : as in `RankRLS`
+    positive, l1_ratio, n_nonzero_coefs : as in `RankRLS`
         A single value, not a list. Every split is then solved anew, and None as `cv` stands for
         five folds of queries. If `l1_ratio` is above 0, None as `alphas` stands for 34 values from
         the least at which all weights are 0, each smaller by a factor of ``2^(1/3)``.
@@ -498,7 +499,7 @@ class RankRLSCV(RidgeSearch):
         scoring: str | Metric | None = None,
         positive: Any = False,
         l1_ratio: float = 0.0,
-        n_features: int | None = None,
+        n_nonzero_coefs: int | None = None,
         store_held_out: bool = False,
         prior: Any = None,
         inputs: InputsName | Sequence[InputsName | None] | None = None,
@@ -520,7 +521,7 @@ class RankRLSCV(RidgeSearch):
         self.scoring = scoring
         self.positive = positive
         self.l1_ratio = l1_ratio
-        self.n_features = n_features
+        self.n_nonzero_coefs = n_nonzero_coefs
         self.store_held_out = store_held_out
         self.prior = prior
         self.inputs = inputs
@@ -552,6 +553,6 @@ class RankRLSCV(RidgeSearch):
             **self._kernel_parameters(),
             "positive": self.positive,
             "l1_ratio": self.l1_ratio,
-            "n_features": self.n_features,
+            "n_nonzero_coefs": self.n_nonzero_coefs,
             "n_threads": self.n_threads,
         }

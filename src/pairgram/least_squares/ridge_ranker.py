@@ -167,7 +167,9 @@ class _FeaturesOrKernel(LinearRanker):
             n_columns = data.X.shape[1] if inputs is None else inputs.n_features_in_
             constraints.require_columns(n_columns, data.n_features)
             if self.form == "dual":
-                raise ValueError("form must not be 'dual' with positive, l1_ratio or n_features")
+                raise ValueError(
+                    "form must not be 'dual' with positive, l1_ratio or n_nonzero_coefs"
+                )
             return Coordinates(data, scale=scale, constraints=constraints)
         return Coordinates.choose(
             data,
@@ -436,7 +438,7 @@ class RidgeSearch(_FeaturesOrKernel):
         if isinstance(self.cv, str) and self.cv == LEAVE_PAIR_OUT and validation is None:
             if self._constraints() is not None:
                 raise ValueError(
-                    f"cv must not be {LEAVE_PAIR_OUT!r} with positive, l1_ratio or n_features"
+                    f"cv must not be {LEAVE_PAIR_OUT!r} with positive, l1_ratio or n_nonzero_coefs"
                 )
             if self.store_held_out:
                 raise ValueError(

@@ -362,7 +362,7 @@ MODELS: Mapping[str, Kind] = {
             "scale": FLAG,
             "positive?": POSITIVE_COLUMNS,
             "l1_ratio?": number(0, high=1),
-            "n_features?": optional(COUNT),
+            "n_nonzero_coefs?": optional(COUNT),
         }
     ),
     "PointwiseELM": _kind(OF_MACHINE),
