@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
 
 from pairgram import (
     LSSVR,
@@ -110,6 +111,29 @@ def test_a_frame_of_the_table_has_names(rows):
     assert sorted(frame["name"]) == list("abcde")
     assert frame["name"][0] == "abcde"[frame["column"][0]]
     assert RankRLS().fit(X, y, qid=qid).weights()["name"][0] == f"x{frame['column'][0]}"
+
+
+@pytest.mark.parametrize("names", [list("abcde"), None])
+def test_columns_and_their_quantiles_have_names(rows, names, tmp_path):
+    X, y, qid = rows
+    given = X if names is None else pd.DataFrame(X, columns=names)
+    plain = names or ["x0", "x1", "x2", "x3", "x4"]
+    both = [*plain, *(f"quantile of {name}" for name in plain)]
+    for inputs, expected in ((None, plain), ("quantile", plain), ("raw+quantile", both)):
+        model = RankRLS(inputs=inputs).fit(given, y, qid=qid)
+        model.save(tmp_path / "m")
+        for known in (model, load_model(tmp_path / "m")):
+            assert known.column_names_.tolist() == expected
+            parts = pd.DataFrame(known.contributions(given), columns=known.column_names_)
+            table = known.weights(given, qid=qid)
+            made = given if inputs is None else model.inputs_.transform(given)
+            for name, column, weight in zip(
+                table["name"], table["column"], table["weight"], strict=True
+            ):
+                assert name == expected[column]
+                np.testing.assert_allclose(parts[name], np.asarray(made)[:, column] * weight)
+    with pytest.raises(NotFittedError):
+        RankRLS().column_names_  # noqa: B018
 
 
 def test_a_score_that_does_not_vary_has_shares_of_0(rows):

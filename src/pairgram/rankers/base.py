@@ -26,7 +26,7 @@ from pairgram.model_files.kinds import PRIOR
 from pairgram.model_files.read_write import write_file
 from pairgram.problem.data import RankingData, RowInfo, check_offset
 from pairgram.queries_and_pairs.queries import refuse_score_without_ids, warn_of_missing_queries
-from pairgram.rankers.column_weights import ColumnSums, contributions_of, weights_of
+from pairgram.rankers.column_weights import ColumnSums, contributions_of, names_of, weights_of
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.row_scores import checked_rows, scores_of
 
@@ -384,6 +384,17 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         metric = get_metric("ndcg@10")
         return float(metric(y, self.predict(X, offset=offset), qid, sample_weight=sample_weight))
 
+    @property
+    def column_names_(self) -> NDArray[Any]:
+        """The names of the columns that `weights` and `contributions` are about, (n_columns,).
+
+        They are those of X, or ``x0``, ``x1``, … if X had no names. With ``inputs="raw+quantile"``
+        every column is there twice, and all that are replaced by their quantiles come second, named
+        like ``quantile of x0``.
+        """
+        check_is_fitted(self)
+        return names_of(self)
+
     def weights(self, X: Any = None, *, qid: ArrayLike | None = None) -> dict[str, NDArray[Any]]:
         """Return the weights of the columns, the most important first.
 
@@ -400,7 +411,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             ``pandas.DataFrame(model.weights())`` makes a frame of it. The columns are
 
             - ``column``: the number of the column of X from 0, or that of `inputs_`;
-            - ``name``: its name, or ``x0``, ``x1``, … if X had no names;
+            - ``name``: its name in `column_names_`;
             - ``weight``: the score is the sum of weight × value, up to a constant;
             - ``spread``: the standard deviation of the column within queries;
             - ``importance``: ``|weight| × spread``, which does not depend on the column's unit;
@@ -438,9 +449,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray or csr_array of shape (n_rows, n_features), float64
-            Values × weights. The sum of a row is its score without its offset, up to one constant
-            that is the same for all rows and changes no ranking. Only differences between rows of a
-            query say something.
+            Values × weights, in the order of `column_names_`. The sum of a row is its score without
+            its offset, up to one constant that is the same for all rows and changes no ranking.
+            Only differences between rows of a query say something.
 
         Raises
         ------

@@ -15,7 +15,7 @@ from pairgram.problem.data import RankingData
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.rankers.row_scores import checked_rows
 
-__all__ = ["ColumnSums", "contributions_of", "input_weights", "weights_of"]
+__all__ = ["ColumnSums", "contributions_of", "input_weights", "names_of", "weights_of"]
 
 
 class ColumnSums(NamedTuple):
@@ -94,7 +94,7 @@ def weights_of(model: Any, X: Any, qid: ArrayLike | None) -> dict[str, NDArray[A
         )
     table = {
         "column": np.arange(len(weights)),
-        "name": np.array(_names(model), object),
+        "name": names_of(model),
         "weight": weights,
         "spread": found.spread,
         "importance": np.abs(weights) * found.spread,
@@ -104,11 +104,11 @@ def weights_of(model: Any, X: Any, qid: ArrayLike | None) -> dict[str, NDArray[A
     return {name: values[order] for name, values in table.items()}
 
 
-def _names(model: Any) -> Any:
-    """Return the names of the columns that weights belong to."""
+def names_of(model: Any) -> NDArray[Any]:
+    """Return `LinearRanker.column_names_`."""
     names = getattr(model, "feature_names_in_", None)
     names = [f"x{j}" for j in range(model.n_features_in_)] if names is None else names
-    return names if model.inputs_ is None else model.inputs_.names(names)
+    return np.array(names if model.inputs_ is None else model.inputs_.names(names), object)
 
 
 def _columns(model: Any, X: Any) -> Any:
