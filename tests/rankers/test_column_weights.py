@@ -16,6 +16,7 @@ from pairgram import (
     RankRLSCV,
     RankSVM,
     RankSVMCV,
+    fit_many,
     load_model,
     make_ranking,
 )
@@ -175,6 +176,22 @@ def test_models_that_did_not_measure_take_rows(rows):
             model.weights(X, qid=qid), model, *expected_table(X, y, qid, model.coef_), rtol=1e-7
         )
     nodes = PairwiseELM(n_nodes=4, random_state=0).fit(X, y, qid=qid)
+    (small,) = fit_many(RankRLS(), [(X, y, qid)]).models
+    wide = sp.random(4_100, 4_100, 0.001, format="csr", random_state=0)
+    for model, reason in (
+        (RankRLS(pairs=None).fit(X, y, qid=qid), "there are no pairs$"),
+        (RankRLSCV(pairs=[None]).fit(X, y, qid=qid), "there are no pairs$"),
+        (RankRLS(form="dual").fit(X, y, qid=qid), "it was solved in the dual form$"),
+        (RankRLS(prior=np.ones(5)).fit(X, y, qid=qid), "it starts from a prior$"),
+        (nodes, "it has nodes$"),
+        (small, "it needed no Gram matrix of all pairs .small problems of fit_many"),
+        (
+            RankRLS(1e3).fit(wide, np.arange(4_100) % 7, qid=np.arange(4_100) // 9),
+            ".*, wide CSR rows",
+        ),
+    ):
+        with pytest.raises(ValueError, match=f"within queries, because {reason}"):
+            model.weights()
     table = nodes.weights(X, qid=qid)
     folded = nodes.feature_map_.weights_ @ nodes.coef_
     np.testing.assert_allclose(table["weight"], folded[table["column"]], rtol=1e-10)

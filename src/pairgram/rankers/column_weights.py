@@ -88,9 +88,8 @@ def weights_of(model: Any, X: Any, qid: ArrayLike | None) -> dict[str, NDArray[A
         found = model._column_sums
     else:
         raise ValueError(
-            f"weights needs rows here, weights(X, qid=qid): this {type(model).__name__} does not "
-            "know how much its columns vary within queries, because the fit did not compute "
-            "their Gram matrix over pairs, or an older version wrote its file"
+            f"weights needs rows here, weights(X, qid=qid): the fit of this {type(model).__name__} "
+            f"did not measure how much columns vary within queries, because {_why_not(model)}"
         )
     table = {
         "column": np.arange(len(weights)),
@@ -102,6 +101,21 @@ def weights_of(model: Any, X: Any, qid: ArrayLike | None) -> dict[str, NDArray[A
     }
     order = np.argsort(-table["importance"], kind="stable")
     return {name: values[order] for name, values in table.items()}
+
+
+def _why_not(model: Any) -> str:
+    """Return why a fit did not measure its columns, as far as the model tells."""
+    reasons = {
+        "it starts from a prior": getattr(model, "prior", None) is not None,
+        "it has nodes": model.feature_map_ is not None,
+        "there are no pairs": getattr(model, "pairs_", getattr(model, "pairs", "")) is None,
+        "it was solved in the dual form": getattr(model, "form_", "") == "dual",
+    }
+    other = (
+        "it needed no Gram matrix of all pairs (small problems of fit_many, wide CSR rows), or "
+        "started from a prior"
+    )
+    return next((reason for reason, holds in reasons.items() if holds), other)
 
 
 def names_of(model: Any) -> NDArray[Any]:
