@@ -13,6 +13,8 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 import pairgram
@@ -190,6 +192,112 @@ def test_inspect_says_what_predict_needs(data, tmp_path):
     assert json.loads(run("inspect", tmp_path / "prior", "--json"))["adds_scores_of"] == "RankRLS"
     RankRLS().fit(X, y, qid=qid, offset=X[:, 0]).save(tmp_path / "offset")
     assert json.loads(run("inspect", tmp_path / "offset", "--json"))["needs_offset"] is True
+
+
+@pytest.mark.parametrize(
+    ("options", "make"),
+    [
+        ((), lambda prior: RankRLSCV(pairs=["kept", "dropped"], prior=prior)),
+        (("--model", "rls"), lambda prior: RankRLSCV(pairs=[None], prior=prior)),
+        (("--model", "ranksvm"), lambda prior: RankSVMCV(prior=prior)),
+        (
+            ("--model", "elm-pairwise", "--kernel", "rbf", "--inputs", "none"),
+            lambda prior: PairwiseELMCV(kernel="rbf", prior=prior, random_state=0),
+        ),
+    ],
+    ids=["rankrls", "rls", "ranksvm", "elm-pairwise"],
+)
+def test_train_starts_from_a_model(file, model_file, valid_file, data, options, make, tmp_path):
+    X, y, qid = data
+    train = ("train", file, "-o", tmp_path / "m", "--json", *options)
+    report = json.loads(run(*train, "--prior", model_file))
+    search = make(FrozenEstimator(load_model(model_file))).fit(X, y, qid=qid)
+    assert report["score"] == pytest.approx(search.best_score_, abs=1e-12)
+    assert report["model"] == (options[1] if options else "rankrls")
+    np.testing.assert_allclose(load_model(tmp_path / "m").predict(X), search.predict(X), rtol=1e-9)
+    run(*train, "--prior", model_file, "--valid", valid_file)
+    if not options:
+        shown = json.loads(run("cv", file, "--prior", model_file, "--json"))
+        assert shown["best"]["score"] == pytest.approx(search.best_score_, abs=1e-12)
+
+
+def test_a_prior_that_does_not_fit_is_refused(file, model_file, tmp_path):
+    train = ("train", file, "-o", tmp_path / "out")
+    X, y, qid = make_ranking(5, 6, 4, random_state=0)
+    RankRLS().fit(X, y, qid=qid).save(tmp_path / "narrow")
+    assert "narrow has 4 features" in error(*train, "--prior", tmp_path / "narrow")
+    RankRLS().fit(np.hstack([X, X]), y, qid=qid, offset=y).save(tmp_path / "offset")
+    message = error(*train, "--prior", tmp_path / "offset")
+    assert message.startswith("--prior is a RankRLS that needs an offset")
+    pipeline = make_pipeline(StandardScaler(), RankRLS()).fit(X, y)
+    pairgram.save_model(pipeline, tmp_path / "pipe")
+    assert "pipe: found a Pipeline" in error(*train, "--prior", tmp_path / "pipe")
+    assert error(*train, "--prior", file).startswith("--prior: ")
+    for model in ("auto", "elmrank"):
+        found = error(*train, "--prior", model_file, "--model", model)
+        assert found.startswith(f"--model {model} takes no --prior; rankrls, rls")
+    assert "--output" in error("train", file, "-o", model_file, "--prior", model_file)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("model", [("--budget", "0.01"), ("--model", "rankrls")])
+def test_train_and_predict_with_offsets(file, data, model, tmp_path):
+    X, _, _ = data
+    offsets = tmp_path / "offsets.txt"
+    offset = np.round(X[:, 0], 3)
+    offsets.write_text("".join(f"{value}\n" for value in offset))
+    run("train", file, "-o", tmp_path / "m", *model, "--offset", offsets, "--json")
+    loaded = load_model(tmp_path / "m")
+    assert loaded.uses_offset_
+    scores = run("predict", tmp_path / "m", file, "--offset", offsets)
+    np.testing.assert_allclose(
+        [float(line) for line in scores.split()], loaded.predict(X, offset=offset), rtol=1e-9
+    )
+    (tmp_path / "scores").write_text(scores)
+    measured = run("evaluate", file, "--scores", tmp_path / "scores", "--json")
+    evaluated = ("evaluate", file, "--model", tmp_path / "m", "--json")
+    assert json.loads(run(*evaluated, "--offset", offsets)) == json.loads(measured)
+    assert error(*evaluated).startswith("--offset: RankRLS needs the offset of the rows to score")
+
+
+def test_offsets_that_do_not_fit_are_refused(file, valid_file, model_file, tmp_path):
+    offsets = tmp_path / "offsets.txt"
+    offsets.write_text("1\ninf\n" + 400 * "0\n")
+    train = ("train", file, "-o", tmp_path / "out", "--offset", offsets)
+    assert "offsets.txt:" in error(*train)
+    assert "give --offset or --valid" in error(*train, "--valid", valid_file)
+    n_rows = len(load_letor(file)[1])
+    offsets.write_text("1\ninf\n" + (n_rows - 2) * "0\n")
+    assert error(*train) == "--offset must not hold NaN or infinity, got inf in row 1"
+    assert error(*train, "--model", "elmrank").startswith("--offset must be None: ELMRankCV")
+    offsets.write_text(n_rows * "0\n")
+    message = error("predict", model_file, file, "--offset", offsets)
+    assert message.startswith("--offset: RankRLS takes no offset")
+    message = error("evaluate", file, "--scores", offsets, "--offset", offsets)
+    assert message == "--offset is for --model: --scores are final"
+    assert not (tmp_path / "out").exists()
+
+
+def test_train_with_signs(file, data, tmp_path):
+    X, y, qid = data
+    train = ("train", file, "-o", tmp_path / "m", "--pairs", "kept")
+    for text, positive in (("all", True), ("2, 6", [1, 5])):
+        report = json.loads(run(*train, "--positive", text, "--json"))
+        search = RankRLSCV(positive=positive).fit(X, y, qid=qid)
+        assert report["score"] == pytest.approx(search.best_score_, abs=1e-12)
+        assert report["held_out"] == "5 folds"
+        np.testing.assert_allclose(load_model(tmp_path / "m").coef_, search.coef_, atol=1e-9)
+    for text in ("0", "1,,2", "x", "-1", ""):
+        message = error(*train, "--positive", text)
+        assert message.startswith("--positive takes all, or features counted from 1 such as 1,2,5;")
+        assert message.endswith(f"got {text!r}")
+    message = error(*train, "--positive", "7")
+    assert message == f"--positive: found feature 7, but {file} has 6 features"
+    assert "give --positive or --kernel" in error(*train, "--positive", "all", "--kernel", "rbf")
+    assert "give --positive or --prior" in error(*train, "--positive", "1", "--prior", file)
+    assert "--model auto takes no --positive; rankrls, rls can" in error(
+        *train[:4], "--positive", "all", "--model", "auto"
+    )
 
 
 def test_train_with_a_validation_file(file, valid_file, data, tmp_path):

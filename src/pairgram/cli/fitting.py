@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +18,9 @@ from pairgram.cli.model_options import ModelName, ModelOrAuto, with_settings
 from pairgram.cli.models import Model, chosen, default_model, get_model, trials, tried
 from pairgram.cli.report import count, print_json, print_table, show_rows, show_settings, working
 from pairgram.cli.settings import Settings
+
+if TYPE_CHECKING:
+    from pairgram.datasets import LetorData
 
 __all__ = ["cv", "train"]
 
@@ -44,6 +49,7 @@ def train(
         bool, typer.Option("--one-query", help="Take a file without qids as one query.")
     ] = False,
     settings: Settings,
+    offset: opt.Offset = None,
     metric: opt.ChoiceMetric = None,
     convention: opt.Convention = "default",
     float32: opt.Float32 = False,
@@ -67,6 +73,7 @@ def train(
       pairgram train train.txt -o model.safetensors --budget 5
       pairgram train train.txt -o model.safetensors --valid vali.txt --metric map
       pairgram train train.txt -o model.safetensors --alpha 100 --pairs dropped
+      pairgram train train.txt -o model.safetensors --prior last-week.safetensors
       pairgram train train.txt -o model.safetensors --pairs gain --pairs absdiff --scale
       pairgram train train.txt -o model.safetensors --model elm-pairwise --activation sigmoid
       pairgram train train.txt -o model.safetensors --model rank-fourier --gamma 2^-9:2^0:3
@@ -74,12 +81,14 @@ def train(
     from pairgram.datasets.letor_folds import padded
     from pairgram.queries_and_pairs.queries import one_query_meant
 
-    opt.check_one_stdin(FILE=file, **{"--valid": valid})
-    opt.check_output(output, input=file, validation=valid)
+    opt.check_one_stdin(FILE=file, **{"--valid": valid, "--offset": offset})
+    opt.check_output(output, input=file, validation=valid, prior=settings.prior, offset=offset)
     if opt.is_stream(output):
         raise ValueError(
             f"--output {shown(output)}: a model goes to a file, not to a device or pipe"
         )
+    if valid is not None and offset is not None:
+        raise ValueError("give --offset or --valid, not both: rows of --valid would need offsets")
     if alpha is not None:
         if settings.alphas is not None:
             raise ValueError("give --alpha or --alphas, not both")
@@ -91,12 +100,10 @@ def train(
     settings = entry.with_inputs(settings, sparse)
     scoring = opt.choice_metric(metric, convention, entry.metric)
     entry.search(settings, scoring)  # refuses what it cannot take, before reading
-    data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=settings.n_threads)
+    data = _load(file, entry, settings, float32, sparse)
     held_out = None
     if valid is not None:
-        held_out = opt.load_data(
-            valid, float32=float32, sparse=sparse, n_threads=settings.n_threads
-        )
+        held_out = _load(valid, entry, settings, float32, sparse)
         data, held_out = padded([data, held_out])
         if (data.qid is None) != (held_out.qid is None):
             without, other = (file, valid) if data.qid is None else (valid, file)
@@ -106,9 +113,10 @@ def train(
     search = entry.search(settings, scoring)
     opt.require_ids(file, data, search, one_query)
     opt.warn_of_no_ids(file, data)
+    given = {} if offset is None else {"offset": opt.load_scores(offset, len(data.y))}
     start = time.perf_counter()
-    with opt.warnings_as_notes(), working("fitting"), one_query_meant():
-        search.fit(data.X, data.y, qid=data.qid, validation=held_out)
+    with opt.warnings_as_notes(), working("fitting"), one_query_meant(), _naming_options():
+        search.fit(data.X, data.y, qid=data.qid, validation=held_out, **given)
     seconds = time.perf_counter() - start
     search.save(output)
     held_by = _held_out(entry, search) if valid is None else opt.name_of(valid)
@@ -152,6 +160,40 @@ def train(
         )
 
 
+def _load(path: Path, entry: Model, settings: Settings, float32: bool, sparse: bool) -> LetorData:
+    """Read a LETOR file, with the features of --prior, and check that it has those of --positive.
+
+    Raises
+    ------
+    ValueError
+        If the file has more features than the model of --prior, or lacks one of --positive.
+    """
+    options: dict[str, Any] = {"float32": float32, "sparse": sparse}
+    options["n_threads"] = settings.n_threads
+    if settings.prior is not None:
+        width = opt.width_of(entry.search(settings, None).prior.estimator)
+        return opt.load_data_of(settings.prior, width, path, **options)
+    data = opt.load_data(path, **options)
+    last = 0 if isinstance(settings.positive, bool) else max(settings.positive) + 1
+    if last > data.X.shape[1]:
+        raise ValueError(
+            f"--positive: found feature {last}, but {opt.name_of(path)} has "
+            f"{count(data.X.shape[1], 'feature')}"
+        )
+    return data
+
+
+@contextmanager
+def _naming_options() -> Iterator[None]:
+    """Within this context, an error about an argument of the library names the option."""
+    try:
+        yield
+    except ValueError as error:
+        if str(error).startswith(("prior", "offset")):
+            raise ValueError(f"--{error}") from None
+        raise
+
+
 def _cells(row: dict[str, Any]) -> list[Any]:
     """Return the cells of a row of trials, with four decimals of held-out scores."""
     shown = {**row, "inputs": row["inputs"] or "none"}
@@ -174,7 +216,8 @@ def cv(
 ) -> None:
     """Print the held-out score of every combination of settings.
 
-    The settings are those of --alphas or --Cs, --gamma, --pairs and --target. Each query is scored
+    The model is rankrls unless --model names another; only train tries several by itself. The
+    settings are those of --alphas or --Cs, --gamma, --pairs and --target. Each query is scored
     by the model fitted to all other queries. The scores are exact, and those for all ridges come
     from one eigendecomposition. This is not possible for elmrank and the RankSVMs, so each of five
     folds of queries is scored by the model fitted to the other four. The best combination is
@@ -191,10 +234,10 @@ def cv(
     entry = get_model(model, settings)
     settings = entry.with_inputs(settings, sparse)
     search = entry.search(settings, opt.choice_metric(metric, convention, entry.metric))
-    data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=settings.n_threads)
+    data = _load(file, entry, settings, float32, sparse)
     opt.warn_of_no_ids(file, data)
     start = time.perf_counter()
-    with opt.warnings_as_notes(), working("fitting"), one_query_meant():
+    with opt.warnings_as_notes(), working("fitting"), one_query_meant(), _naming_options():
         search.fit(data.X, data.y, qid=data.qid)
     seconds = time.perf_counter() - start
     held_by, path = _held_out(entry, search), tried(search)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ from pairgram.cli.settings import (
     Settings,
     parse_activation,
     parse_components,
+    parse_features,
     parse_grid,
     parse_range,
 )
@@ -94,11 +96,26 @@ Inputs = Annotated[
     typer.Option(
         "--inputs",
         metavar="NAME",
-        help="What becomes of the features before nodes, a kernel or the model see them: "
-        f"{', '.join(known.INPUTS)}. It is kept in the model file. Repeat it to try several. "
-        "[default: none, and for letor nothing else; but nodes that are not linear, Fourier "
-        "features, and the kernels rbf, laplacian and polynomial try standard too (with --sparse "
-        "maxabs), since they fail if features differ much in size]",
+        help=f"Scaling or quantiles of the features: {', '.join(known.INPUTS)}. Repeat it to try "
+        "several. [default: none; models that mix all features in one number try standard too, or "
+        "maxabs with --sparse, but not in letor]",
+        show_default=False,
+    ),
+]
+Positive = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FEATURES",
+        help="Features whose weights must be >= 0: all, or some such as 1,2,5. [default: none]",
+        show_default=False,
+    ),
+]
+Prior = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="MODEL",
+        help="Model file to start from: the ridge is on the difference from it. If that model has "
+        "seen the labels of FILE, held-out scores are too good. [default: none]",
         show_default=False,
     ),
 ]
@@ -218,6 +235,8 @@ def _settings(
     target: Targets = None,
     scale: Scale = False,
     inputs: Inputs = None,
+    positive: Positive = None,
+    prior: Prior = None,
     weighting: Weighting = "pairs",
     scope: ScopeName = None,
     nodes: Nodes = None,
@@ -243,6 +262,8 @@ def _settings(
         targets=target or ("label",),
         scale=scale,
         inputs=inputs or (),
+        positive=False if positive is None else parse_features(positive, "--positive"),
+        prior=prior,
         weighting=weighting,
         scope=scope,
         n_nodes=nodes,

@@ -73,6 +73,23 @@ def _inputs(settings: Settings) -> list[Any] | None:
     return [None if name == "none" else name for name in settings.inputs] or None
 
 
+def _prior(settings: Settings) -> Any:
+    """Return the frozen model of --prior, or None."""
+    if settings.prior is None:
+        return None
+    from sklearn.frozen import FrozenEstimator
+
+    from pairgram.rankers.load import load_model
+
+    try:
+        model = load_model(settings.prior)
+    except ValueError as error:
+        raise ValueError(f"--prior: {error}") from None
+    if hasattr(model, "steps"):
+        raise ValueError(f"--prior {settings.prior}: found a Pipeline, want a ranker alone")
+    return FrozenEstimator(model)
+
+
 def _auto(settings: Settings, scoring: Metric | None) -> Any:
     from pairgram.auto.auto_ranker import AutoRanker
 
@@ -96,6 +113,8 @@ def _rankrls(settings: Settings, scoring: Metric | None) -> Any:
         target=list(settings.targets),  # type: ignore[arg-type]
         scale=settings.scale,
         inputs=_inputs(settings),
+        positive=settings.positive,
+        prior=_prior(settings),
         weighting=settings.weighting,  # type: ignore[arg-type]
         scoring=scoring,
         n_threads=settings.n_threads,
@@ -111,7 +130,11 @@ def _elm_pointwise(settings: Settings, scoring: Metric | None) -> Any:
     from pairgram.elm.elm import PointwiseELMCV
 
     return PointwiseELMCV(
-        settings.Cs or None, scoring=scoring, inputs=_inputs(settings), **_of_elm(settings)
+        settings.Cs or None,
+        scoring=scoring,
+        inputs=_inputs(settings),
+        prior=_prior(settings),
+        **_of_elm(settings),
     )
 
 
@@ -126,6 +149,7 @@ def _elm_pairwise(settings: Settings, scoring: Metric | None) -> Any:
         pairs=pairs,
         scoring=scoring,
         inputs=_inputs(settings),
+        prior=_prior(settings),
         **_of_elm(settings),
     )
 
@@ -162,6 +186,7 @@ def _ranksvm(
         settings.Cs or None,
         feature_map=list(feature_map),
         inputs=_inputs(settings),
+        prior=_prior(settings),
         weighting=settings.weighting,  # type: ignore[arg-type]
         scoring=scoring,
         n_threads=settings.n_threads,
@@ -225,11 +250,11 @@ def _of_nodes(settings: Settings) -> dict[str, Any]:
 
 _NODES = frozenset({"Cs", "n_nodes", "activation", "weight_range", "bias_range", "random_state"})
 _KERNEL = frozenset({"kernel", "gammas", "degree", "coef0"})
-_ELM = _NODES | _KERNEL | {"inputs"}
-_SVM = frozenset({"Cs", "weighting", "tol", "inputs"})
+_ELM = _NODES | _KERNEL | {"inputs", "prior"}
+_SVM = frozenset({"Cs", "weighting", "tol", "inputs", "prior"})
 _KERNEL_SVM = _SVM | {"kernel", "gammas", "n_components", "random_state"}
 _COMPONENTS = 500
-_RLS = frozenset({"alphas", "targets", "scale", "weighting", "inputs"}) | _KERNEL
+_RLS = _KERNEL | {"alphas", "targets", "scale", "weighting", "inputs", "positive", "prior"}
 _KERNELS = tuple(settings.KERNELS)
 _RLS_GRID = {"alphas": parse_grid("2^-15:2^24", "alphas")}  # Pahikkala et al. 2007, §5
 _ELM_GRID = {"Cs": parse_grid("2^-30:2^20:2", "Cs")}  # Zong and Huang 2013, §5.2

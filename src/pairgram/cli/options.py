@@ -27,6 +27,7 @@ __all__ = [
     "choice_metric",
     "is_stream",
     "load_data",
+    "load_data_of",
     "load_scores",
     "metric_of",
     "n_queries",
@@ -64,6 +65,13 @@ ChoiceMetric = Annotated[
 Convention = Annotated[
     str,
     typer.Option(metavar="NAME", help=f"Convention of the metrics: {', '.join(CONVENTION_NAMES)}."),
+]
+Offset = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="File with a score per line of FILE, which is added to what the model finds.",
+    ),
 ]
 Threads = Annotated[
     int | None,
@@ -174,9 +182,15 @@ def load_data(
 
 
 def predict_file(
-    model_path: Path, path: Path, *, hint: str = "", n_threads: int | None, **options: Any
+    model_path: Path,
+    path: Path,
+    *,
+    hint: str = "",
+    offset: Path | None = None,
+    n_threads: int | None,
+    **options: Any,
 ) -> tuple[LetorData, NDArray[Any]]:
-    """Return the data of a file and a model's scores of its rows.
+    """Return the data of a file and a model's scores of its rows; `offset` is a file of scores.
 
     If the file names fewer features than the model has, a note says so. This is not an error,
     because the format leaves zeros out.
@@ -184,10 +198,11 @@ def predict_file(
     Raises
     ------
     ValueError
-        If the file names more features than the model has, or if the model file is not a model. If
-        it is a LETOR file, the message ends with `hint`.
+        If the file names more features than the model has, or if the model file is not a model (if
+        it is a LETOR file, the message ends with `hint`); or if the model needs an offset and there
+        is none, or the other way round.
     """
-    from pairgram.cli.report import count, warn
+    from pairgram.cli.report import warn
     from pairgram.datasets.letor_load import looks_like_letor
     from pairgram.rankers.load import load_model
 
@@ -200,22 +215,32 @@ def predict_file(
             raise
         raise ValueError(f"{error}, but looks like a LETOR file{hint}") from None
     width = width_of(model)
-    has = f"{shown(model_path)} has {count(width, 'feature')}"
-    try:
-        data = load_data(path, n_features=width, n_threads=n_threads, **options)
-    except ValueError as error:
-        raise ValueError(str(error).replace(f"n_features={width}", has)) from None
+    data = load_data_of(model_path, width, path, n_threads=n_threads, **options)
     named = _largest_feature(path, data.X, n_threads)
     if named < width:
         others = "the other counts" if width == named + 1 else "the others count"
         known = f"the model has {width}, {others} as 0"
         warn(f"note: {name_of(path)} names features up to {named}; {known}")
+    given = {} if offset is None else {"offset": load_scores(offset, len(data.y))}
     try:
-        return data, model.predict(data.X)
+        return data, model.predict(data.X, **given)
     except ValueError as error:
+        if "offset" in str(error):
+            raise ValueError(f"--offset: {error}") from None
         if not hasattr(model, "steps"):
             raise
         raise ValueError(f"{shown(model_path)}: cannot score rows of numbers: {error}") from None
+
+
+def load_data_of(model_path: Path, width: int, path: Path, **options: Any) -> LetorData:
+    """Read a LETOR file with the number of features of a model; errors name the model's file."""
+    from pairgram.cli.report import count
+
+    try:
+        return load_data(path, n_features=width, **options)
+    except ValueError as error:
+        has = f"{shown(model_path)} has {count(width, 'feature')}"
+        raise ValueError(str(error).replace(f"n_features={width}", has)) from None
 
 
 def width_of(model: Any) -> int:

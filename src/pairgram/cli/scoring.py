@@ -31,6 +31,7 @@ def predict(
             help="File, device or pipe to write to; - stands for standard output.",
         ),
     ] = Path("-"),
+    offset: opt.Offset = None,
     threads: opt.Threads = None,
     float32: opt.Float32 = False,
     sparse: opt.Sparse = False,
@@ -39,18 +40,21 @@ def predict(
 
     Scores stand in the order of the rows of the file. A higher score is better. Each number is the
     shortest text that reads back to exactly the score. Labels are not used, but a LETOR line must
-    have one; write 0 if there is none.
+    have one; write 0 if there is none. A model that was trained with --offset needs the offsets of
+    these rows.
 
     \b
     Examples:
       pairgram predict model.safetensors test.txt --output scores.txt
       pairgram predict model.safetensors test.txt | pairgram evaluate test.txt --scores -
     """
-    opt.check_output(output, input=file, model=model)
+    opt.check_one_stdin(FILE=file, **{"--offset": offset})
+    opt.check_output(output, input=file, model=model, offset=offset)
     try:
         _, scores = opt.predict_file(
             *(model, file),
             hint=": the order is MODEL FILE",
+            offset=offset,
             float32=float32,
             sparse=sparse,
             n_threads=threads,
@@ -102,6 +106,7 @@ def evaluate(
         ),
     ] = None,
     convention: opt.Convention = "default",
+    offset: opt.Offset = None,
     threads: opt.Threads = None,
     float32: opt.Float32 = False,
     sparse: opt.Sparse = False,
@@ -125,14 +130,20 @@ def evaluate(
 
     if (scores is None) == (model is None):
         raise ValueError("evaluate needs --scores or --model, one of them")
+    if offset is not None and model is None:
+        raise ValueError("--offset is for --model: --scores are final")
     for name in metric or ():
         if "," in name:
             raise ValueError(f"--metric takes one name, got {name!r}: repeat --metric for several")
     wanted = [opt.metric_of(name, convention) for name in metric or EVALUATED]
-    opt.check_one_stdin(FILE=file, **{"--scores": scores})
+    opt.check_one_stdin(FILE=file, **{"--scores": scores, "--offset": offset})
     if model is not None:
         data, values = opt.predict_file(
-            model, file, float32=float32, sparse=sparse, n_threads=threads
+            *(model, file),
+            offset=offset,
+            float32=float32,
+            sparse=sparse,
+            n_threads=threads,
         )
     else:
         assert scores is not None

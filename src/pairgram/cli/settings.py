@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 from pairgram._support.words import (
     KERNEL_PARAMETERS,
@@ -25,6 +26,7 @@ __all__ = [
     "heeds",
     "parse_activation",
     "parse_components",
+    "parse_features",
     "parse_grid",
     "parse_range",
 ]
@@ -43,6 +45,8 @@ OPTIONS = {
     "targets": "--target",
     "scale": "--scale",
     "inputs": "--inputs",
+    "positive": "--positive",
+    "prior": "--prior",
     "weighting": "--weighting",
     "scope": "--scope",
     "n_nodes": "--nodes",
@@ -69,6 +73,7 @@ class Settings:
 
     An empty grid means that the model makes the grid itself (``auto``). 0 components stand for as
     many as there are rows (``all``). The possible kernels depend on the model.
+    Columns in `positive` count from 0.
     """
 
     alphas: Sequence[float] | None = None
@@ -77,6 +82,8 @@ class Settings:
     targets: Sequence[str] = ("label",)
     scale: bool = False
     inputs: Sequence[str] = ()
+    positive: bool | Sequence[int] = False
+    prior: Path | None = None
     weighting: str = "pairs"
     scope: str | None = None
     n_nodes: int | None = None
@@ -114,6 +121,10 @@ class Settings:
                 raise ValueError(
                     f"give --kernel or {OPTIONS[name]}, not both: nodes have no kernel"
                 )
+        if self.positive and self.prior is not None:
+            raise ValueError("give --positive or --prior, not both: signs are those of all weights")
+        if self.positive and self.kernel not in (None, "linear"):
+            raise ValueError("give --positive or --kernel, not both: a kernel has no weights")
         if self.tol is not None and not (math.isfinite(self.tol) and self.tol > 0):
             raise ValueError(f"--tol must be finite and > 0, got {self.tol:g}")
         if self.budget is not None and not (math.isfinite(self.budget) and self.budget > 0):
@@ -186,6 +197,15 @@ def parse_components(text: str) -> int:
     if re.fullmatch(r"\s*[0-9]{1,9}\s*", text) and int(text) > 0:
         return int(text)
     raise ValueError(f"--components must be an integer >= 1 or all, got {text!r}")
+
+
+def parse_features(text: str, option: str) -> bool | list[int]:
+    """Return True for ``all``, or the numbers from 0 of features such as ``1,2,5``."""
+    if text.strip() == "all":
+        return True
+    if re.fullmatch(r"\s*[1-9][0-9]{0,8}\s*(,\s*[1-9][0-9]{0,8}\s*)*", text):
+        return [int(item) - 1 for item in text.split(",")]
+    raise ValueError(f"{option} takes all, or features counted from 1 such as 1,2,5; got {text!r}")
 
 
 def _power(text: str, option: str) -> tuple[float, int]:
