@@ -21,6 +21,7 @@ from pairgram import (
     load_model,
     make_ranking,
 )
+from pairgram.least_squares import constrained
 
 
 def rows_of(seed=0, n_features=7, n_queries=12):
@@ -45,6 +46,48 @@ def test_positive_weights_are_those_of_nnls(seed, alpha):
     expected = nnls(R, scipy.linalg.solve_triangular(R, D.T @ d, trans="T"))[0]
     assert (expected == 0).any() and (expected > 0).any()
     np.testing.assert_allclose(model.coef_, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_features", [1, 30, 150])
+@pytest.mark.parametrize("kind", ["plain", "crowded", "one direction", "equal columns"])
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_path_of_positive_weights_is_that_of_nnls(n_features, kind, order):
+    rng = np.random.default_rng(n_features)
+    X = rng.normal(size=(n_features + 40, n_features))
+    if kind == "crowded":
+        X = X @ rng.normal(size=(n_features, n_features))
+    elif kind == "one direction":
+        X += 3 * rng.normal(size=(len(X), 1))
+    elif kind == "equal columns":
+        X[:, 1::2] = X[:, : n_features // 2 * 2 : 2]
+    y = X @ rng.normal(size=n_features) + rng.normal(size=len(X))
+    y -= y.mean()
+    alphas = 10.0 ** np.arange(4, -3, -1)[::order]
+    centred = X - X.mean(axis=0)
+    statistics = Pairgram.from_rows(X, y)
+    path = RankRLSCV(alphas, positive=True, cv=2).fit(X, y).coef_path_
+    for alpha, coef in zip(alphas, path, strict=True):
+        ridge = np.sqrt(alpha / len(X)) * np.eye(n_features)
+        expected = nnls(np.vstack([centred, ridge]), np.append(y, np.zeros(n_features)))[0]
+        np.testing.assert_allclose(coef, expected, atol=1e-8)
+        np.testing.assert_allclose(statistics.solve(alpha, positive=True), expected, atol=1e-8)
+
+
+def test_block_pivoting_ends_where_blocks_alone_would_not():
+    rng = np.random.default_rng(0)
+    for n in np.tile(np.arange(2, 22), 5):
+        B = rng.normal(size=(n, n)) * 10.0 ** rng.uniform(-2, 2, n)
+        A = B @ B.T + 1e-5 * np.eye(n) * np.trace(B @ B.T) / n
+        sizes = np.sqrt(A.diagonal())
+        A /= np.outer(sizes, sizes)
+        g = rng.normal(size=n)
+        R = scipy.linalg.cholesky(A)
+        expected = nnls(R, scipy.linalg.solve_triangular(R, g, trans="T"))[0]
+        for used in (g > 0, np.zeros(n, bool), np.ones(n, bool), rng.random(n) < 0.5):
+            found = constrained._pivoted(A, g, np.ones(n, bool), used)
+            np.testing.assert_allclose(found, expected, atol=1e-8 * max(1.0, expected.max()))
+    both = np.ones(2, bool)
+    assert constrained._pivoted(np.ones((2, 2)), np.ones(2), both, both) is None  # singular
 
 
 @pytest.mark.parametrize("columns", [[0], [1, 2, 5], [6, 3], range(7)])

@@ -178,9 +178,10 @@ class RankRLS(RidgeRanker):
     by up to 1e-7.
 
     `positive`, `l1_ratio` and `n_nonzero_coefs` need the primal form, without a feature map or
-    kernel. They take d³ flops for every alpha besides the Gram matrix: non-negative least squares
-    on a root of it, scikit-learn's coordinate descent followed by an exact solution for the columns
-    that it found, or a Cholesky decomposition with the best column as the next pivot.
+    kernel. They take about d³ flops for every alpha besides the Gram matrix: non-negative least
+    squares by block principal pivoting, scikit-learn's coordinate descent followed by an exact
+    solution for the columns that it found, or a Cholesky decomposition with the best column as the
+    next pivot.
     `n_nonzero_coefs` cannot be combined with the others, and a list of columns in `positive` not
     with `l1_ratio`.
 
