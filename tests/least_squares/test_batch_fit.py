@@ -214,6 +214,8 @@ def test_names_of_columns_reach_constraints(kind, tmp_path):
     assert ranker.positive == batch.models[0].positive == ["size"]
     batch.save(tmp_path / "m")
     assert BatchFit.load(tmp_path / "m").models[1].positive == ["size"]
+    array = fit_many(RankRLS(positive=np.array(["size"])), frame, **COLUMNS)
+    np.testing.assert_array_equal(batch.coef_, array.coef_)
     with pytest.raises(ValueError, match=r"positive has the column 'siz', but X has \['price'"):
         fit_many(RankRLS(positive=["siz"]), frame, **COLUMNS)
     rows = kind(frame[FEATURES])

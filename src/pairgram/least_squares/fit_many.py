@@ -271,9 +271,10 @@ def _with_numbers(estimator: Any, names: NDArray[Any]) -> tuple[Any, dict[str, A
     The problems of a frame are arrays, and their models get the names after the fits.
     """
     positive = getattr(estimator, "positive", False)
-    if not (isinstance(positive, Sequence) and any(isinstance(c, str) for c in positive)):
+    columns = positive.tolist() if isinstance(positive, np.ndarray) else positive
+    if not (isinstance(columns, Sequence) and any(isinstance(c, str) for c in columns)):
         return estimator, {}
-    numbers = numbers_of(positive, list(names))
+    numbers = numbers_of(columns, list(names))
     return clone(estimator).set_params(positive=numbers), {"positive": positive}
 
 
