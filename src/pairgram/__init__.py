@@ -29,6 +29,7 @@ Measure:
 
 Read, write and make data:
     load_letor, load_letor_folds, dump_letor  LETOR (SVMlight) files
+    scan                                      tables larger than memory, for `fit` and `predict`
     make_ranking                              seeded synthetic data
 """
 
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from pairgram.rankers.load import load_model, save_model
     from pairgram.svm.rank_svm import RankSVM
     from pairgram.svm.rank_svm_cv import RankSVMCV
+    from pairgram.tables.table import scan
 
 __all__ = [
     "LSSVR",
@@ -94,6 +96,7 @@ __all__ = [
     "make_scorer",
     "metric_names",
     "save_model",
+    "scan",
 ]
 
 # Names come with their first use: SciPy and scikit-learn take a second to import, which neither
@@ -120,6 +123,7 @@ _NAMES = {
     "feature_maps.random_nodes": ("RandomNodes",),
     "svm.rank_svm": ("RankSVM",),
     "svm.rank_svm_cv": ("RankSVMCV",),
+    "tables.table": ("scan",),
 }
 # Former public names, and what replaces them.
 _FORMER = {

@@ -27,6 +27,12 @@ def column_moments(
 def order_statistics(
     X: NDArray[_T], ranks: NDArray[np.int64], n_threads: int
 ) -> NDArray[np.float64]: ...  # (n_columns, n_ranks)
+def interleave_columns32(
+    columns: list[NDArray[np.float32]], fill: NDArray[np.float32] | None, n_threads: int
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]: ...  # rows, which columns have a NaN
+def interleave_columns64(
+    columns: list[NDArray[np.float64]], fill: NDArray[np.float64] | None, n_threads: int
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]: ...
 
 class _NodeMap(Generic[_T]):
     def __init__(

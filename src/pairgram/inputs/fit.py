@@ -15,7 +15,7 @@ from pairgram._support.types import Vector
 from pairgram._support.words import InputsName, words
 from pairgram.inputs.fitted import FittedInputs, QuantileInputs, ScaledInputs
 
-__all__ = ["check_inputs", "fit_inputs"]
+__all__ = ["check_inputs", "fit_inputs", "inputs_of_moments"]
 
 N_QUANTILES = 100
 # A range below this counts as that of a constant column, as in scikit-learn.
@@ -69,21 +69,46 @@ def fit_inputs(
 def _scaled(kind: str, X: Any, weights: Vector | None, n_threads: int) -> ScaledInputs:
     if scipy.sparse.issparse(X):
         lowest, highest = min_max_axis(X if weights is None else X[weights > 0], axis=0)
-    else:
-        lowest, highest, mean, squares = _core.column_moments(X, weights, n_threads)
-        if not (np.isfinite(mean) & np.isfinite(squares)).all():
-            require_finite(X, "X")
-            raise ValueError(f"X too large: squares of its values overflow, which {kind!r} needs")
+        none = np.zeros(X.shape[1])
+        return inputs_of_moments(kind, lowest, highest, none, none, 1.0)
+    moments = _core.column_moments(X, weights, n_threads)
+    if not np.isfinite(moments[2:]).all():
+        require_finite(X, "X")
+    total = float(X.shape[0] if weights is None else weights.sum())
+    lowest, highest, mean, squares = moments
+    return inputs_of_moments(kind, lowest, highest, mean, squares, total)
+
+
+def inputs_of_moments(
+    kind: str, lowest: Vector, highest: Vector, mean: Vector, squares: Vector, weight: float
+) -> ScaledInputs:
+    """Return scaled inputs, given moments of the columns, (n_features,) each.
+
+    Parameters
+    ----------
+    kind : {"standard", "minmax", "maxabs"}
+    lowest, highest, mean : ndarray
+    squares : ndarray
+        The weighted sums of squared differences from the mean.
+    weight : float
+        The sum of the weights of all rows.
+
+    Raises
+    ------
+    ValueError
+        If a mean or a sum of squares is not finite.
+    """
+    if not (np.isfinite(mean) & np.isfinite(squares)).all():
+        raise ValueError(f"X too large: squares of its values overflow, which {kind!r} needs")
     if kind == "maxabs":
         scale = _without_zeros(np.maximum(np.abs(lowest), np.abs(highest)))
-        return ScaledInputs(kind, np.zeros(X.shape[1]), scale)
+        return ScaledInputs(kind, np.zeros(len(scale)), scale)
     if kind == "minmax":
         return ScaledInputs(kind, lowest, _without_zeros(highest - lowest))
-    total = float(X.shape[0] if weights is None else weights.sum())
-    variance = squares / total
+    variance = squares / weight
     eps = float(np.finfo(np.float64).eps)
     # The bound of scikit-learn for columns that are constant but for rounding errors.
-    constant = variance <= total * eps * variance + (total * mean * eps) ** 2
+    constant = variance <= weight * eps * variance + (weight * mean * eps) ** 2
     return ScaledInputs(kind, mean, np.where(constant, 1.0, np.sqrt(variance)))
 
 

@@ -17,6 +17,7 @@ from pairgram.least_squares.ridge_ranker import RidgeRanker
 from pairgram.problem.data import RankingData, RowInfo
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.queries_and_pairs.queries import check_weights
+from pairgram.tables.table import Table
 
 __all__ = ["LSSVR", "MPRank"]
 
@@ -59,7 +60,7 @@ class _Preset(RidgeRanker):
     def _ridge(self) -> tuple[PairSettings, float, bool]:
         return self._pairs, self._ridge_of(check_C("C", self.C)), False
 
-    def _check(self, X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
+    def _check(self, X: Any, y: ArrayLike | None, info: RowInfo) -> RankingData:
         if info.query_weight is not None:
             raise ValueError(
                 f"query_weight must be None: {type(self).__name__} takes all rows together, "
@@ -178,7 +179,7 @@ uses_offset_ :
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
@@ -202,6 +203,11 @@ uses_offset_ :
         ValueError
             As in `RankRLS.fit`.
         """
+        if isinstance(X, Table):
+            raise ValueError(
+                "LSSVR cannot be fitted to a table: RankRLS(scope='global', weighting='documents') "
+                "has the same weights"
+            )
         X = readable(X, "X")
         super().fit(
             X,

@@ -28,6 +28,13 @@ from pairgram.least_squares.held_out.ties import PathTies
 from pairgram.least_squares.ridge_path import default_alphas
 from pairgram.least_squares.scheduler import Grid, HoldOut, Request, Solve, Steps, Whole, run
 from pairgram.least_squares.statistics import Statistics
+from pairgram.least_squares.table_fit import (
+    TablePath,
+    folds_of,
+    judge_table,
+    statistics_of,
+    table_metric,
+)
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
 from pairgram.model_selection.results import as_list, column_of, search_results
@@ -36,6 +43,8 @@ from pairgram.problem.data import RankingData, RowInfo
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.column_weights import ColumnSums
+from pairgram.rankers.table_rows import BlockReader, begin_fit, block_readers, same_columns
+from pairgram.tables.table import Table, refuse_arguments
 
 __all__ = ["RidgeRanker", "RidgeSearch"]
 
@@ -181,6 +190,27 @@ class _FeaturesOrKernel(LinearRanker):
             n_threads=self.n_threads,
         )
 
+    def _table_coordinates(
+        self, reader: BlockReader, all_settings: list[PairSettings], scale: bool
+    ) -> tuple[BlockReader, Coordinates]:
+        """Return the primal coordinates of a table, and the reader of its rows in them."""
+        if scale or self._constraints() is not None:
+            coordinates = self._coordinates(reader.pattern, all_settings, scale)
+        else:
+            coordinates = Coordinates.of_features(reader.pattern, all_settings)
+        coordinates = coordinates.keeping_statistics()
+        return replace(reader, pattern=coordinates.data), coordinates
+
+    def _refuse_dual(self) -> None:
+        """Raise a ValueError if a fit to a table would need all rows in memory."""
+        if self._has_kernel:
+            raise ValueError(
+                f"kernel={self.kernel!r} needs all rows in memory, so a table cannot be fitted: "
+                "give feature_map=Nystroem(...) or RandomFourier(...) in its place"
+            )
+        if self.form == "dual":
+            raise ValueError("form='dual' needs all rows in memory, so a table cannot be fitted")
+
     @property
     def _is_batched(self) -> bool:
         """Whether compiled code can fit small problems side by side with others."""
@@ -210,7 +240,7 @@ class RidgeRanker(_FeaturesOrKernel):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
@@ -256,11 +286,29 @@ class RidgeRanker(_FeaturesOrKernel):
         """
         self._ridge()  # checks the parameters
         info = RowInfo(qid, group, sample_weight, query_weight, offset)
+        if isinstance(X, Table):
+            refuse_arguments(y=y, **info._asdict())
+            return self._fit_table(X)
         data = self._check(X, y, info)
         self._warn_of_missing_queries(data, info)
         steps = self._steps(data, data.y[:, None], info.has_queries)
         (fitted,) = run(steps, data, self.n_threads)
         self.__dict__.update(fitted)
+        return self
+
+    def _fit_table(self, table: Table) -> Self:
+        """Fit the model to a table, whose rows are read once, and more often for some maps."""
+        settings, alpha, scale = self._ridge()
+        self._refuse_dual()
+        table = begin_fit(self, table)
+        (reader,) = block_readers(self, table)
+        own, coordinates = self._table_coordinates(reader, [settings], scale)
+        totals = statistics_of(table, [own], [settings], scale, None, self.n_threads)
+        total = totals[0, settings, 0].with_pairs(settings)
+        coordinates = replace(coordinates, _known={settings: total})
+        coef, sums = coordinates.solve(settings, alpha, scale=scale, n_threads=self.n_threads)
+        shared = {"form_": "primal", "uses_qid_": table.has_queries, "_column_sums": sums}
+        self.__dict__.update(shared | self._kept(reader.pattern, {"coef_": coef}))
         return self
 
     def _steps(
@@ -302,7 +350,7 @@ class RidgeSearch(_FeaturesOrKernel):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
@@ -334,11 +382,58 @@ class RidgeSearch(_FeaturesOrKernel):
         """
         self._grid()  # checks the parameters
         info = RowInfo(qid, group, sample_weight, query_weight, offset)
+        if isinstance(X, Table):
+            refuse_arguments(y=y, **info._asdict())
+            return self._fit_table(X, validation)
         data = self._check(X, y, info)
         self._warn_of_missing_queries(data, info)
         steps = self._steps(data, data.y[:, None], info.has_queries, validation=validation)
         (fitted,) = run(steps, data, self.n_threads)
         self.__dict__.update(fitted)
+        return self
+
+    def _fit_table(self, table: Table, validation: Any) -> Self:
+        """Score every combination on held-out rows of a table, in a second pass over it."""
+        combinations, given = self._grid()
+        self._refuse_dual()
+        if self.store_held_out:
+            raise ValueError("store_held_out must be False for a table: its rows are not kept")
+        all_settings = [settings for settings, _ in combinations]
+        scaled = any(scale for _, scale in combinations)
+        table = begin_fit(self, table)
+        held = table if validation is None else same_columns(self, table, validation)
+        folds = None
+        if validation is None:
+            folds = folds_of(self.cv, all_settings, self._constraints() is not None)
+        elif self.cv is not None:
+            raise ValueError(f"give cv or validation, not both: got cv={self.cv!r} and a table")
+        readers = block_readers(self, table)
+        pairs = [self._table_coordinates(reader, all_settings, scaled) for reader in readers]
+        own = [reader for reader, _ in pairs]
+        totals = statistics_of(table, own, all_settings, scaled, folds, self.n_threads)
+        paths = [
+            TablePath.of(
+                totals, number, coordinates, settings, scale, given, folds, validation is None
+            )
+            for number, (_, coordinates) in enumerate(pairs)
+            for settings, scale in combinations
+        ]
+        metric = table_metric(held, self.scoring)
+        judged = judge_table(held, own, paths, metric, folds, self.n_threads)
+        candidates = [
+            _Candidate(
+                readers[path.reader].pattern,
+                path.coordinates,
+                path.settings,
+                path.scale,
+                path.alphas,
+                path.solved,
+                found,
+            )
+            for path, found in zip(paths, judged, strict=True)
+        ]
+        fitted = self._chosen(candidates, metric, given)
+        self.__dict__.update(fitted | {"uses_qid_": table.has_queries})
         return self
 
     def _steps(

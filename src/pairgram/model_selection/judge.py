@@ -193,10 +193,32 @@ class Judge:
             The columns are the rows of `scored`, whose offsets are added to the scores here. A
             model with a NaN among its scores gets NaN.
         """
-        data, split_of = self.scored, self._splits_of_queries()
+        values, weights, split_of, queries, seen = self.values(scores)
+        n_splits = 0 if self.splits is None else len(self.splits)
+        judged = Judged(*_core.summarize(values, weights, split_of, n_splits))
+        if not self.store or np.isnan(judged.means).all():
+            return judged
+        best = int(np.argmax(_ordered(judged.means, self.metric)))
+        seen = np.arange(len(scores[best])) if seen is None else seen
+        return judged._replace(stored=self._stored(scores[best], values[best], queries, seen))
+
+    def values(self, scores: Vector) -> tuple[Vector, Vector, Rows | None, Queries, Rows | None]:
+        """Return the metric of scores in every query; see `judge`.
+
+        Returns
+        -------
+        values : ndarray of shape (n_models, n_queries)
+        weights : ndarray of shape (n_queries,)
+        split_of : ndarray of shape (n_queries,), int64, or None
+            The split that holds out each query.
+        queries : Queries
+            The queries of the rows that count.
+        seen : ndarray of int64, or None
+            The numbers of these rows, if they are not all.
+        """
+        data, split_of, seen = self.scored, self._splits_of_queries(), None
         if data.offset is not None:
             scores = scores + data.offset
-        seen, given = None, scores
         if data.row_weights is not None and (data.row_weights == 0).any():
             seen = np.flatnonzero(data.row_weights > 0)  # a row of weight 0 counts as absent
             if split_of is not None:
@@ -214,13 +236,7 @@ class Judge:
         weights = totals / np.maximum(queries.sizes, 1)
         if data.query_weights is not None:
             weights = weights * data.query_weights
-        n_splits = 0 if self.splits is None else len(self.splits)
-        judged = Judged(*_core.summarize(values, weights, split_of, n_splits))
-        if not self.store or np.isnan(judged.means).all():
-            return judged
-        best = int(np.argmax(_ordered(judged.means, self.metric)))
-        seen = np.arange(len(given[best])) if seen is None else seen
-        return judged._replace(stored=self._stored(given[best], values[best], queries, seen))
+        return values, weights, split_of, queries, seen
 
     def _stored(
         self, scores: Vector, values: Vector, queries: Queries, seen: Rows

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pairgram.queries_and_pairs.queries import Queries
 
-__all__ = ["IdSet", "QueryIds", "hash_ids"]
+__all__ = ["IdSet", "QueryIds", "hash_ids", "mix"]
 
 Hashes = NDArray[np.uint64]
 
@@ -244,14 +244,14 @@ def _hashed(
     With `lengths`, only the first values of a row count, and the length is hashed too. A length
     counts values, and a unit holds `per_unit` values.
     """
-    h = _mix(np.full(len(units), kind, dtype=np.uint64))
+    h = mix(np.full(len(units), kind, dtype=np.uint64))
     for k in range(units.shape[1]):
-        mixed = _mix(h ^ units[:, k])
+        mixed = mix(h ^ units[:, k])
         h = mixed if lengths is None else np.where(lengths > k * per_unit, mixed, h)
-    return h if lengths is None else _mix(h ^ lengths.astype(np.uint64))
+    return h if lengths is None else mix(h ^ lengths.astype(np.uint64))
 
 
-def _mix(z: Hashes) -> Hashes:
+def mix(z: Hashes) -> Hashes:
     """Apply the finaliser of SplitMix64 (Steele, Lea, Flood 2014), a bijection of 64 bits."""
     z = z + np.uint64(0x9E3779B97F4A7C15)  # NumPy's arrays add modulo 2^64
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

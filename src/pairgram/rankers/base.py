@@ -45,6 +45,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     coef_: NDArray[np.float64]
     feature_map_: Any
     inputs_: FittedInputs | None = None
+    missing_: NDArray[np.float64] | None = None
     uses_qid_: bool
     uses_offset_: bool = False
     prior_: Any = None
@@ -59,7 +60,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         return tags
 
-    def _check(self, X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
+    def _check(self, X: Any, y: ArrayLike | None, info: RowInfo) -> RankingData:
         data = self._check_rows(X, y, info)
         return self._with_prior(X, data if len(self._kinds()) > 1 else self._mapped(data))
 
@@ -110,13 +111,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """
         if check_inputs(kind) is None:
             return None
-        feature_map = getattr(self, "feature_map", None)
-        for kernel in (getattr(self, "kernel", None), getattr(feature_map, "kernel", None)):
-            if kernel == "precomputed" or callable(kernel):
-                raise ValueError(
-                    f"inputs must be None with kernel={kernel!r}, which takes X as it is: got "
-                    f"{kind!r}"
-                )
+        self._refuse_inputs(kind)
         weights = data.v * data.query_weight_of_rows if data.may_vanish else None
         if weights is not None and not weights.any():
             raise ValueError(
@@ -124,6 +119,16 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             )
         inputs = fit_inputs(str(kind), data.X, weights, self.n_threads)
         return replace(inputs, feature_names_in_=getattr(self, "feature_names_in_", None))
+
+    def _refuse_inputs(self, kind: str | None) -> None:
+        """Raise a ValueError if the kernel takes X as it is."""
+        feature_map = getattr(self, "feature_map", None)
+        for kernel in (getattr(self, "kernel", None), getattr(feature_map, "kernel", None)):
+            if kernel == "precomputed" or callable(kernel):
+                raise ValueError(
+                    f"inputs must be None with kernel={kernel!r}, which takes X as it is: got "
+                    f"{kind!r}"
+                )
 
     def _applies_first(self, data: RankingData, feature_map: Any) -> bool:
         """Whether the inputs are applied to X before the fit, rather than where X is read.
@@ -164,7 +169,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         rows = data.X if inputs is None else inputs.values(sample_of(data.X))
         warn_of_rows(feature_map, rows, names if known is None else known.names(names))
 
-    def _check_rows(self, X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
+    def _check_rows(self, X: Any, y: ArrayLike | None, info: RowInfo) -> RankingData:
         X = readable(X, "X")
         refuse_lossy(y, "y")
         with naming_columns(X, "X"):

@@ -22,16 +22,23 @@ from pairgram.problem.data import RankingData
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 
 __all__ = [
+    "TWO_QUERIES",
     "flops_of_refits",
     "leave_query_out",
     "leave_row_out",
     "refuse_long_refits",
     "require_leave_query_out",
+    "scores_in_primal",
     "split_scores",
 ]
 
 # Refits that would take more flops than this are refused.
 MAX_REFIT_FLOPS = 1e11
+
+TWO_QUERIES = (
+    "leave-query-out needs two queries with pairs, one to fit to and one to hold out; give cv a "
+    "splitter, or fit a validation set"
+)
 
 
 def leave_query_out(
@@ -71,6 +78,20 @@ def leave_query_out(
     if ridge.is_dual:
         folds = data.rows_of_queries()
         return scores_without_folds(data, settings, ridge, folds, alphas, n_threads)
+    return scores_in_primal(data, settings, ridge, alphas, n_threads)
+
+
+def scores_in_primal(
+    data: RankingData,
+    settings: PairSettings,
+    ridge: RidgePath,
+    alphas: Vector,
+    n_threads: int | None = None,
+) -> Vector:
+    """Return `leave_query_out` of some of the queries that `ridge` is the path of.
+
+    `ridge` is in primal form, and pairs are formed within queries.
+    """
     basis = ridge.basis
     nodes = linear_nodes(data.feature_map)
     if nodes is not None and settings.pairs is not None:  # offsets cancel in differences
@@ -103,10 +124,7 @@ def require_leave_query_out(data: RankingData, settings: PairSettings) -> None:
     if settings.joins_all_rows:
         return
     if data.has_pairs(settings).sum() < 2:
-        raise ValueError(
-            "leave-query-out needs two queries with pairs, one to fit to and one to hold out; give "
-            "cv a splitter, or fit a validation set"
-        )
+        raise ValueError(TWO_QUERIES)
 
 
 def leave_row_out(

@@ -16,6 +16,8 @@ from pairgram.queries_and_pairs.queries import Queries
 
 __all__ = [
     "PathTies",
+    "rounding_of",
+    "spread_of",
 ]
 
 # This is four times the largest error that was seen in comparison with refits of 60 digits.
@@ -69,14 +71,19 @@ class PathTies:
         cls, data: RankingData, settings: PairSettings, ridge: RidgePath, alphas: Vector
     ) -> PathTies:
         """Choose the ridges at which rows of `data` are held out, given the requested ones."""
+        return cls.at(ridge, alphas, spread_of(data, settings), rounding_of(data, ridge))
+
+    @classmethod
+    def at(cls, ridge: RidgePath, alphas: Vector, spread: float, rounding: float) -> PathTies:
+        """Choose the ridges, given `spread` and `rounding` of the data; see the attributes."""
         largest = float(ridge.eigenvalues.max(initial=0.0))
         n_added = int(not alphas[0] >= largest)
         return cls(
             np.concatenate(([largest] * n_added, alphas)),
             n_added,
             largest,
-            _spread(data, settings),
-            _rounding(data, ridge),
+            spread,
+            rounding,
         )
 
     @property
@@ -114,13 +121,14 @@ class PathTies:
         return scores[self.n_added :]
 
 
-def _rounding(data: RankingData, ridge: RidgePath) -> float:
+def rounding_of(data: RankingData, ridge: RidgePath) -> float:
     """Return the value of `PathTies.rounding`."""
     single = data.dtype == np.float32 and not ridge.is_dual
     return ROUNDING_OF_FLOAT32 if single else ROUNDING
 
 
-def _spread(data: RankingData, settings: PairSettings) -> float:
+def spread_of(data: RankingData, settings: PairSettings) -> float:
+    """Return the value of `PathTies.spread`."""
     targets = data.target(settings)
     if settings.pairs is None:
         return float(np.abs(targets).max(initial=0.0))

@@ -1,0 +1,453 @@
+"""Fit least-squares rankers to tables: one pass for the statistics, one to hold queries out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pairgram._support.types import Rows, Vector
+from pairgram.least_squares.formulation import Coordinates
+from pairgram.least_squares.gram import Pairgram
+from pairgram.least_squares.held_out.leave_out import TWO_QUERIES, scores_in_primal
+from pairgram.least_squares.held_out.ties import (
+    ROUNDING,
+    ROUNDING_OF_FLOAT32,
+    PathTies,
+    spread_of,
+)
+from pairgram.least_squares.ridge_path import RidgePath
+from pairgram.metrics import Metric
+from pairgram.metrics.metric import check_labels
+from pairgram.model_selection.judge import Judge, Judged, metric_of
+from pairgram.model_selection.splits import N_SPLITS, QueryKFold
+from pairgram.problem.data import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, RankingData
+from pairgram.problem.equal_rows import first_equal_rows
+from pairgram.queries_and_pairs.pair_weights import PairSettings
+from pairgram.queries_and_pairs.query_ids import mix
+from pairgram.rankers.table_rows import BlockReader
+from pairgram.tables.rows import TableRows
+from pairgram.tables.survey import hash_of_runs
+from pairgram.tables.table import Table
+
+__all__ = [
+    "Folds",
+    "TablePath",
+    "Totals",
+    "folds_of",
+    "judge_table",
+    "statistics_of",
+    "table_metric",
+]
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Folds of queries by the hashes of their ids, so that every partition knows them."""
+
+    n: int
+    seed: int = 0
+
+    def of_runs(self, rows: TableRows) -> Rows:
+        """Return the fold of every query, (n_runs,)."""
+        if rows.ids is None:
+            raise ValueError("cv needs query ids to make folds of: give scan qid=")
+        hashes = hash_of_runs(rows)
+        if self.seed:
+            hashes = mix(hashes ^ np.uint64(self.seed))
+        return np.asarray((hashes % np.uint64(self.n)).astype(np.int64))
+
+
+class Totals(NamedTuple):
+    """The statistics of one fold, of the queries of some rows, for one combination of settings.
+
+    Attributes
+    ----------
+    gram : Pairgram
+        Its feature map is None: the reader of the rows has it.
+    spread : float
+        The largest range of the targets of a query; see `PathTies`.
+    n_with_pairs : int
+        The number of queries that have pairs.
+    """
+
+    gram: Pairgram
+    spread: float
+    n_with_pairs: int
+
+    def join(self, other: Totals) -> Totals:
+        """Return the statistics of both."""
+        return Totals(
+            self.gram._combine(other.gram, 1, check_ids=False),
+            max(self.spread, other.spread),
+            self.n_with_pairs + other.n_with_pairs,
+        )
+
+    def with_pairs(self, settings: PairSettings) -> Pairgram:
+        """Return the statistics; it is a ValueError if no pair counts, or if weights overflow."""
+        if self.n_with_pairs == 0:
+            raise ValueError(
+                f"no pair of rows counts, with pairs={settings.pairs!r}: every query has a single "
+                "row, or weight 0, or, where tied pairs do not count, rows of one label"
+            )
+        weight = self.gram.pair_weight
+        if not SMALLEST_PAIR_WEIGHT <= weight <= LARGEST_PAIR_WEIGHT:
+            raise ValueError(
+                f"weight: the weights of all pairs, products of two, add up to {weight:.1g}, want "
+                f"{SMALLEST_PAIR_WEIGHT:g} to {LARGEST_PAIR_WEIGHT:g}"
+            )
+        return self.gram
+
+
+Key = tuple[int, PairSettings, int]  # the number of the reader, the settings, the fold
+
+
+@dataclass(frozen=True, eq=False)
+class StatisticsTask:
+    """Sums the statistics for every reader, all settings of pairs, and every fold."""
+
+    readers: tuple[BlockReader, ...]
+    settings: tuple[PairSettings, ...]
+    counts: bool
+    folds: Folds | None
+    n_threads: int | None
+    reads_features: bool = True
+    needs_queries: bool = True
+
+    def of_rows(self, rows: TableRows) -> dict[Key, Totals]:
+        """Return the statistics of some rows of whole queries."""
+        found: dict[Key, Totals] = {}
+        fold_of_row = None
+        if self.folds is not None:
+            fold_of_row = np.repeat(self.folds.of_runs(rows), rows.sizes)
+        for number, reader in enumerate(self.readers):
+            data = reader.data(rows)
+            for fold, own in _by_fold(data, fold_of_row):
+                for settings in self.settings:
+                    found[number, settings, fold] = self._totals(own, settings)
+        return found
+
+    def _totals(self, data: RankingData, settings: PairSettings) -> Totals:
+        gram = Pairgram.from_data(data, settings, self.n_threads, counts=self.counts)
+        gram.feature_map = None
+        n_with_pairs = int(data.as_scope(settings).has_pairs(settings).sum())
+        return Totals(gram, spread_of(data, settings), n_with_pairs)
+
+    def join(self, first: dict[Key, Totals], second: dict[Key, Totals]) -> dict[Key, Totals]:
+        """Return the statistics of the rows of both."""
+        joined = dict(first)
+        for key, totals in second.items():
+            joined[key] = joined[key].join(totals) if key in joined else totals
+        return joined
+
+
+def _by_fold(data: RankingData, fold_of_row: Rows | None) -> list[tuple[int, RankingData]]:
+    if fold_of_row is None:
+        return [(0, data)]
+    folds = np.unique(fold_of_row).tolist()
+    if len(folds) == 1:
+        return [(folds[0], data)]
+    return [(fold, data.take(np.flatnonzero(fold_of_row == fold))) for fold in folds]
+
+
+def statistics_of(
+    table: Table,
+    readers: Sequence[BlockReader],
+    settings: Sequence[PairSettings],
+    counts: bool,
+    folds: Folds | None,
+    n_threads: int | None,
+) -> dict[Key, Totals]:
+    """Return the statistics of a table, which is read once.
+
+    With `counts`, they count the queries in which each feature varies, as scaling needs.
+    """
+    distinct = tuple(dict.fromkeys(settings))
+    whole = not all(one.joins_all_rows for one in distinct)  # one scope holds for all of them
+    task = StatisticsTask(tuple(readers), distinct, counts, folds, n_threads, needs_queries=whole)
+    return table.run(task)
+
+
+class MetricSums(NamedTuple):
+    """The mean of a metric over queries, and the squared differences from it.
+
+    Attributes
+    ----------
+    weights, means, squares : ndarray of shape (n_models,), float64
+    """
+
+    weights: Vector
+    means: Vector
+    squares: Vector
+
+    @classmethod
+    def of(cls, values: Vector, weights: Vector) -> MetricSums:
+        """Return the sums of values (n_models, n_queries); NaN where the metric is undefined."""
+        known = ~np.isnan(values)
+        own = np.where(known, weights, 0.0)
+        total = own.sum(axis=1)
+        share = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        filled = np.where(known, values, 0.0)
+        means = (own * filled).sum(axis=1) * share
+        return cls(total, means, (own * (filled - means[:, None]) ** 2).sum(axis=1))
+
+    def join(self, other: MetricSums) -> MetricSums:
+        """Return the sums of the queries of both, by Chan's formula."""
+        total = self.weights + other.weights
+        share = np.divide(other.weights, total, out=np.zeros_like(total), where=total > 0)
+        difference = other.means - self.means
+        return MetricSums(
+            total,
+            self.means + share * difference,
+            self.squares + other.squares + self.weights * share * difference**2,
+        )
+
+    @property
+    def defined(self) -> Vector:
+        """The means, NaN where no query has a value."""
+        return np.where(self.weights > 0, self.means, np.nan)
+
+    @property
+    def deviations(self) -> Vector:
+        """The standard deviations over queries."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.sqrt(self.squares / self.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class TablePath:
+    """The models of a path of ridges, and what a pass over the rows needs to judge them.
+
+    Attributes
+    ----------
+    reader : int
+        The number of the reader of the rows.
+    settings : PairSettings
+    scale : bool
+    coordinates : Coordinates
+    alphas : ndarray of shape (n_alphas,), descending
+    solved : ndarray of shape (n_alphas, n_dimensions)
+        The models of all rows, in the coordinates.
+    ties : PathTies or None
+        Where rows are held out by identities that leave rounding errors.
+    ridge : RidgePath or None
+        The path of all rows, if every query is held out in turn.
+    coefs : ndarray of shape (n_folds, n_models, n_dimensions), or None
+        The models without each fold, or the models of all rows for a validation table.
+    """
+
+    reader: int
+    settings: PairSettings
+    scale: bool
+    coordinates: Coordinates
+    alphas: Vector
+    solved: Vector
+    ties: PathTies | None
+    ridge: RidgePath | None
+    coefs: Vector | None
+
+    @classmethod
+    def of(
+        cls,
+        totals: dict[Key, Totals],
+        reader: int,
+        coordinates: Coordinates,
+        settings: PairSettings,
+        scale: bool,
+        given: Vector | None,
+        folds: Folds | None,
+        leaves_out: bool,
+    ) -> TablePath:
+        """Solve one combination of settings.
+
+        Raises
+        ------
+        ValueError
+            If no pair counts, in all rows or without a fold; or if every query is to be held out
+            and fewer than two have pairs.
+        """
+        parts = {key[2]: found for key, found in totals.items() if key[:2] == (reader, settings)}
+        whole = _sum_of(parts)
+        total = whole.with_pairs(settings)
+        coordinates = replace(coordinates, _known={settings: total})
+        alphas = None if given is None else np.sort(given)[::-1].copy()
+        rests = []
+        for fold in range(0 if folds is None else folds.n):
+            rest = {number: part for number, part in parts.items() if number != fold}
+            if not rest or _sum_of(rest).n_with_pairs == 0:
+                raise ValueError(
+                    f"cv: the queries outside fold {fold} of {folds} have no pairs that count: "
+                    "take fewer folds, or give a validation table"
+                )
+            rests.append(_sum_of(rest).gram)
+        if coordinates.constraints is not None:
+            alphas, solved = coordinates.constrained(total, alphas, scale)
+            found = [coordinates.constrained(rest, alphas, scale)[1] for rest in rests]
+            coefs = np.stack(found or [solved])
+            return cls(reader, settings, scale, coordinates, alphas, solved, None, None, coefs)
+        ridge = total.decompose(scale=scale)
+        alphas = ridge.default_alphas() if alphas is None else alphas
+        rounding = ROUNDING_OF_FLOAT32 if coordinates.data.dtype == np.float32 else ROUNDING
+        ties = PathTies.at(ridge, alphas, whole.spread, rounding)
+        solved = ridge.coef(alphas)
+        if leaves_out and folds is None:
+            if whole.n_with_pairs < 2:
+                raise ValueError(TWO_QUERIES)
+            return cls(reader, settings, scale, coordinates, alphas, solved, ties, ridge, None)
+        paths = [rest.decompose(scale=scale) for rest in rests] or [ridge]
+        coefs = np.stack([path.coef(ties.alphas) for path in paths])
+        return cls(reader, settings, scale, coordinates, alphas, solved, ties, None, coefs)
+
+
+def _sum_of(parts: dict[int, Totals]) -> Totals:
+    """Return the statistics of several folds, joined in their order."""
+    return reduce(Totals.join, (parts[fold] for fold in sorted(parts)))
+
+
+def folds_of(cv: Any, settings: Sequence[PairSettings], constrained: bool) -> Folds | None:
+    """Return the folds of queries, or None if every query is held out in turn.
+
+    Raises
+    ------
+    ValueError
+        If `cv` is no number of folds and no `QueryKFold`, or makes folds of pairs of all rows that
+        cannot be subtracted.
+    """
+    if cv is None:
+        exact = not (constrained or any(one.joins_all_rows for one in settings))
+        folds = None if exact else Folds(N_SPLITS)
+    elif isinstance(cv, Integral) and not isinstance(cv, bool) and int(cv) >= 2:
+        folds = Folds(int(cv))
+    elif isinstance(cv, QueryKFold):
+        seed = cv.random_state if cv.shuffle and isinstance(cv.random_state, Integral) else 0
+        folds = Folds(cv.n_splits, int(seed))
+    else:
+        raise ValueError(
+            "cv must be None, a number of folds >= 2 or a QueryKFold for a table, whose folds are "
+            f"made by the hashes of query ids, got {cv!r}"
+        )
+    return folds
+
+
+def table_metric(table: Table, scoring: Any) -> Metric:
+    """Return the metric that judges, by the range of the labels alone.
+
+    Raises
+    ------
+    ValueError
+        If the metric does not take the labels. The message names ``scoring``.
+    """
+    survey = table.survey()
+    labels = np.array([survey.lowest, survey.highest])
+    if not survey.whole:
+        labels = np.append(labels, 0.5)
+    metric = metric_of(scoring, labels, False)
+    try:
+        check_labels((metric,), labels)
+    except ValueError as error:
+        raise ValueError(f"scoring={metric.name!r}: {error}") from None
+    return metric
+
+
+Judgement = dict[tuple[int, int], MetricSums]  # of a candidate and a fold
+
+
+@dataclass(frozen=True, eq=False)
+class JudgeTask:
+    """Scores rows by models that have not seen their queries, and judges the scores."""
+
+    readers: tuple[BlockReader, ...]
+    candidates: tuple[TablePath, ...]
+    metric: Metric
+    folds: Folds | None
+    n_threads: int | None
+    reads_features: bool = True
+    needs_queries: bool = True
+
+    def of_rows(self, rows: TableRows) -> Judgement:
+        """Return the sums of the metric over some whole queries."""
+        fold_of_row = None
+        if self.folds is not None:
+            fold_of_row = np.repeat(self.folds.of_runs(rows), rows.sizes)
+        found: Judgement = {}
+        for number, reader in enumerate(self.readers):
+            mine = [
+                (at, candidate)
+                for at, candidate in enumerate(self.candidates)
+                if candidate.reader == number
+            ]
+            if not mine:
+                continue
+            for fold, data in _by_fold(reader.data(rows), fold_of_row):
+                judge = self._judge(data)
+                for at, candidate in mine:
+                    found[at, fold] = self._sums(candidate, data, judge, fold)
+        return found
+
+    def _judge(self, data: RankingData) -> Judge:
+        index = data.queries.index()
+        first_equal = first_equal_rows(data.X, np.arange(len(data.y)), index, [], self.n_threads)
+        return Judge(data, self.metric, None, None, data, first_equal, self.n_threads)
+
+    def _sums(self, candidate: TablePath, data: RankingData, judge: Judge, fold: int) -> MetricSums:
+        ties = candidate.ties
+        if candidate.coefs is not None:
+            scores = data.scores(slice(None), candidate.coefs[fold], self.n_threads)
+        else:
+            assert candidate.ridge is not None and ties is not None
+            scores = scores_in_primal(
+                data, candidate.settings, candidate.ridge, ties.alphas, self.n_threads
+            )
+        scores = judge.shared(scores)
+        if ties is not None:
+            scores = ties.join(scores, data.queries, self.n_threads)
+        values, weights, *_ = judge.values(scores)
+        return MetricSums.of(values, weights)
+
+    def join(self, first: Judgement, second: Judgement) -> Judgement:
+        """Return the sums of the queries of both."""
+        joined = dict(first)
+        for key, sums in second.items():
+            joined[key] = joined[key].join(sums) if key in joined else sums
+        return joined
+
+
+def judge_table(
+    table: Table,
+    readers: Sequence[BlockReader],
+    paths: Sequence[TablePath],
+    metric: Metric,
+    folds: Folds | None,
+    n_threads: int | None,
+) -> list[Judged]:
+    """Judge the models of all paths by rows that they have not seen, in one pass over a table."""
+    # The pass needs no statistics, which would be sent to every worker.
+    empty = Coordinates(readers[0].pattern)
+    sent = tuple(replace(path, coordinates=empty) for path in paths)
+    task = JudgeTask(tuple(readers), sent, metric, folds, n_threads)
+    found = table.run(task)
+    return [_judged_of(found, at, folds) for at in range(len(paths))]
+
+
+def _judged_of(found: Judgement, at: int, folds: Folds | None) -> Judged:
+    """Return what a pass has found of one candidate."""
+    own = {fold: sums for (number, fold), sums in found.items() if number == at}
+    whole: MetricSums | None = None
+    for fold in sorted(own):
+        whole = own[fold] if whole is None else whole.join(own[fold])
+    assert whole is not None
+    if folds is None:
+        return Judged(whole.defined, whole.deviations)
+    splits = np.full((folds.n, len(whole.means)), np.nan)
+    for fold, sums in own.items():
+        splits[fold] = sums.defined
+    known = ~np.isnan(splits)
+    n_known = known.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(known, splits, 0.0).sum(axis=0) / n_known
+        deviations = np.sqrt((np.where(known, splits - mean, 0.0) ** 2).sum(axis=0) / n_known)
+    return Judged(whole.defined, deviations, splits)

@@ -1,0 +1,163 @@
+"""What a ranker does with a table: it fits inputs and maps to it, and reads its blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pairgram._support.checks import require_finite
+from pairgram.feature_maps.input_map import whole_map
+from pairgram.inputs.fit import check_inputs, inputs_of_moments
+from pairgram.inputs.fitted import FittedInputs
+from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.queries import Queries
+from pairgram.rankers.base import LinearRanker
+from pairgram.rankers.prior import Prior
+from pairgram.tables.means import MomentsTask
+from pairgram.tables.rows import TableRows
+from pairgram.tables.table import Table
+
+__all__ = ["SAMPLE_ROWS", "BlockReader", "begin_fit", "block_readers", "same_columns"]
+
+# Quantiles, landmarks and the widths of kernels are found from at most this many rows.
+SAMPLE_ROWS = 100_000
+QUANTILES = ("quantile", "raw+quantile")
+
+
+@dataclass(frozen=True, eq=False)
+class BlockReader:
+    """Makes blocks of a table into the data that statistics and scores are computed of.
+
+    Attributes
+    ----------
+    pattern : RankingData
+        Some rows, with the fitted inputs and the fitted feature map.
+    prior : Prior or None
+    n_threads : int or None
+    """
+
+    pattern: RankingData
+    prior: Prior | None
+    n_threads: int | None
+
+    @property
+    def feature_map(self) -> Any:
+        """The fitted map of the rows as the table has them, its inputs included."""
+        return whole_map(self.pattern)
+
+    def data(self, rows: TableRows) -> RankingData:
+        """Return the data of some rows of whole queries. Errors name features, not rows."""
+        assert rows.y is not None
+        X = rows.X
+        if self.pattern.applied is not None:
+            X = self.pattern.applied.values(X, self.n_threads)
+        weights = rows.weights
+        if weights is not None:
+            weights = np.where(weights < np.finfo(np.float64).tiny, 0.0, weights)
+        offsets = np.concatenate(([0], np.cumsum(rows.sizes))).astype(np.int64)
+        data = replace(
+            self.pattern,
+            X=X,
+            y=rows.y,
+            queries=Queries(offsets, None, rows.ids),
+            row_weights=weights,
+        )
+        if self.prior is None:
+            return data
+        return data.plus_offset(self.prior.scores(rows.X, data, self.n_threads))
+
+
+def begin_fit(model: LinearRanker, table: Table) -> Table:
+    """Check that a model can be fitted to a table, and return it with its missing values filled.
+
+    Raises
+    ------
+    ValueError
+        If the table has no labels, or no query ids where pairs are formed within queries; or if
+        the rows of a query do not stand together.
+    """
+    name = type(model).__name__
+    if table.layout.features and table.layout.label is None:
+        raise ValueError(f"{name}.fit needs labels: give scan the column, as label=")
+    has_queries = table.has_queries
+    if model._needs_queries and not has_queries:
+        raise ValueError(
+            f"{name}.fit compares rows within queries: give scan the column of their ids, as qid=, "
+            "or give the model scope='global'"
+        )
+    table.survey()
+    table = table.filled()
+    model.n_features_in_ = table.n_features
+    model.__dict__.pop("feature_names_in_", None)
+    if table.feature_names is not None:
+        model.feature_names_in_ = np.array(table.feature_names, dtype=object)
+    model.uses_offset_, model.prior_ = False, None
+    model.missing_ = table.layout.fill
+    return table
+
+
+def same_columns(model: LinearRanker, table: Table, other: Any) -> Table:
+    """Return a validation table, after checking that it has the columns of the table of `fit`.
+
+    Raises
+    ------
+    ValueError
+        If it is no table, or has other features, no labels or no query ids.
+    """
+    if not isinstance(other, Table):
+        raise ValueError(
+            f"validation must be a table, as X is: use scan, got {type(other).__name__}"
+        )
+    if other.feature_names != table.feature_names or other.n_features != table.n_features:
+        raise ValueError(
+            "validation must have the features of the table of fit, "
+            f"{table.feature_names or table.n_features}, got "
+            f"{other.feature_names or other.n_features}"
+        )
+    if other.has_queries != table.has_queries:
+        raise ValueError("validation must have query ids if the table of fit has, and only then")
+    if other.layout.features and other.layout.label is None:
+        raise ValueError("validation needs labels: give scan the column, as label=")
+    other.survey()
+    return other.filling(table.layout.fill)
+
+
+def block_readers(model: LinearRanker, table: Table) -> list[BlockReader]:
+    """Return a reader for each of the inputs that the model chooses from; see `begin_fit`.
+
+    Rows are drawn for what needs them: quantiles, landmarks and the widths of kernels are found
+    from at most `SAMPLE_ROWS` rows, which do not depend on the partitions. Scales are exact.
+    """
+    kinds = [check_inputs(kind) for kind in model._kinds()]
+    feature_map = model._unfitted_map()
+    draws = feature_map is not None or any(kind in QUANTILES for kind in kinds)
+    rows = _sample(table, SAMPLE_ROWS if draws else 1)
+    assert rows.y is not None
+    data = RankingData.delimit(rows.X, rows.y, sample_weight=rows.weights)
+    moments = None
+    readers = []
+    for kind in kinds:
+        inputs: FittedInputs | None = None
+        if kind in QUANTILES:
+            inputs = model._fit_inputs(data, kind)
+        elif kind is not None:
+            model._refuse_inputs(kind)
+            moments = moments or table.run(MomentsTask(model.n_threads))
+            inputs = replace(
+                inputs_of_moments(kind, *moments),
+                feature_names_in_=getattr(model, "feature_names_in_", None),
+            )
+        own = model._with_map(data, feature_map, inputs)
+        prior = model._prior_of(whole_map(own))
+        if prior is not None:
+            model.prior_ = prior.model if prior.coef is None else None
+        readers.append(BlockReader(own, prior, model.n_threads))
+    return readers
+
+
+def _sample(table: Table, size: int) -> TableRows:
+    drawn = table.sample(size).rows
+    require_finite(drawn.X, "X")
+    return drawn

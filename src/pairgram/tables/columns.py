@@ -1,0 +1,258 @@
+"""`Columns`: which columns of a table are labels, query ids, weights and features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairgram import _core
+from pairgram._support.arrays import real_array
+from pairgram._support.threads import resolve_n_threads
+from pairgram._support.types import Vector
+from pairgram.queries_and_pairs.queries import as_ids, check_weights
+from pairgram.tables.rows import TableRows, runs_of
+
+__all__ = ["UNKNOWN_WIDTH", "Columns", "Missing", "Place", "rows_of_arrays"]
+
+Missing = Literal["zero", "mean"]
+# The width of a column of lists that the schema does not tell: that of the first list.
+UNKNOWN_WIDTH = -1
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where rows come from: the name of a partition, its number, and that of the first row."""
+
+    name: str
+    partition: int
+    first: int
+
+    def row(self, number: int) -> str:
+        """Return the place of one of the rows."""
+        return f"{self.name}, row {self.first + number}"
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Which columns of a table are read, and how.
+
+    Attributes
+    ----------
+    features : tuple of str
+        The columns with one feature each, or one column of lists of numbers.
+    label, qid, weight : str or None
+    dtype : float32 or float64
+        The type of the features.
+    width : int or None
+        The length of the lists, if there is one column of lists.
+    fill : ndarray of shape (n_features,), or None
+        What takes the place of missing values. With None they are an error.
+    """
+
+    features: tuple[str, ...]
+    label: str | None
+    qid: str | None
+    weight: str | None
+    dtype: Any
+    width: int | None = None
+    fill: Vector | None = None
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return len(self.features) if self.width is None else self.width
+
+    def names(self, features: bool = True) -> list[str]:
+        """Return the names of the columns that are read, with or without the features."""
+        own = [name for name in (self.label, self.qid, self.weight) if name is not None]
+        return list(dict.fromkeys([*own, *(self.features if features else ())]))
+
+    def without_label(self) -> Columns:
+        """Return the same columns but for the label, the query ids and the weights."""
+        return replace(self, label=None, qid=None, weight=None)
+
+    def rows(self, batch: Any, place: Place, features: bool = True) -> TableRows:
+        """Return the rows of a pyarrow RecordBatch or Table that has these columns.
+
+        Raises
+        ------
+        ValueError
+            If a value is missing or no number, or if a label or weight is not finite. The message
+            names the column, the file and the row.
+        """
+        y = None if self.label is None else self._numbers(batch, self.label, place)
+        weights = None if self.weight is None else self._weights(batch, place)
+        if self.qid is None:
+            sizes, ids = np.array([batch.num_rows], np.int64), None
+        else:
+            sizes, ids = runs_of(_ids(batch, self.qid, place))
+        X = self._features(batch, place) if features else None
+        return TableRows(X, y, weights, sizes, ids, place.first, place.partition)
+
+    def _numbers(self, batch: Any, name: str, place: Place) -> Vector:
+        values = _array(_column(batch, name), np.float64, name, place)
+        if not np.isfinite(values).all():
+            row = int(np.argmin(np.isfinite(values)))
+            found = "a missing value" if np.isnan(values[row]) else values[row]
+            raise _placed(f"{place.row(row)}: column {name!r} must be finite, got {found}")
+        return values
+
+    def _weights(self, batch: Any, place: Place) -> Vector:
+        assert self.weight is not None
+        weights = self._numbers(batch, self.weight, place)
+        if (weights < 0).any():
+            row = int(np.argmax(weights < 0))
+            raise _placed(
+                f"{place.row(row)}: column {self.weight!r} must hold weights >= 0, got "
+                f"{weights[row]}"
+            )
+        return weights
+
+    def _features(self, batch: Any, place: Place) -> NDArray[Any]:
+        if self.width is not None:
+            return self._lists(_column(batch, self.features[0]), place)
+        arrays = [_array(_column(batch, name), self.dtype, name, place) for name in self.features]
+        single = self.dtype == np.float32
+        interleave: Any = _core.interleave_columns32 if single else _core.interleave_columns64
+        fill = None if self.fill is None else np.ascontiguousarray(self.fill, self.dtype)
+        X, missing = interleave(arrays, fill, resolve_n_threads(None))
+        if fill is None and missing.any():
+            at = int(np.argmax(missing))
+            raise self.missing_value(place, int(np.argmax(np.isnan(arrays[at]))), self.features[at])
+        return np.asarray(X)
+
+    def _lists(self, column: Any, place: Place) -> NDArray[Any]:
+        import pyarrow.compute
+
+        assert self.width is not None
+        name, lengths = self.features[0], pyarrow.compute.list_value_length(column)
+        lengths = np.asarray(pyarrow.compute.fill_null(lengths, -1))
+        known = self.width != UNKNOWN_WIDTH
+        width = self.width if known else max(0, int(lengths[0]))
+        if (lengths != width).any():
+            row = int(np.argmax(lengths != width))
+            found = "a missing value" if lengths[row] < 0 else f"{lengths[row]} numbers"
+            raise _placed(
+                f"{place.row(row)}: column {name!r} must hold lists of {width} numbers, got {found}"
+            )
+        flat = _array(pyarrow.compute.list_flatten(column), self.dtype, name, place)
+        X = flat.reshape(len(column), width)
+        missing = np.isnan(X)
+        if known and missing.any():
+            if self.fill is None:
+                row, at = np.argwhere(missing)[0]
+                raise self.missing_value(place, int(row), f"{name}[{at}]")
+            X = np.where(missing, self.fill.astype(X.dtype), X)
+        return np.require(X, None, ["C", "A"])
+
+    def missing_value(self, place: Place, row: int, name: str) -> ValueError:
+        """Return the error for a feature that is missing."""
+        return _placed(
+            f"{place.row(row)}: column {name!r} has a missing value: give missing='zero' or "
+            "missing='mean', or fill it in before"
+        )
+
+
+def rows_of_arrays(
+    X: Any, y: Any, qid: Any, weights: Any, columns: Columns, place: Place, features: bool = True
+) -> TableRows:
+    """Return the rows of arrays, as a LETOR file or a caller's function gives them.
+
+    Arrays of the type of `columns` are not copied.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or if a value is missing or not finite. The message names the place.
+    """
+    n_rows = len(X)
+    try:
+        if X.ndim != 2 or X.shape[1] != columns.n_features:
+            raise ValueError(f"X must have {columns.n_features} columns, got shape {X.shape}")
+        y = real_array(y, "y")
+        if y.shape != (n_rows,) or not np.isfinite(y).all():
+            raise ValueError(f"y must be {n_rows} finite numbers, one for each row of X")
+        weights = None if weights is None else check_weights(weights, n_rows, "weight")
+        sizes, ids = np.array([n_rows], np.int64), None
+        if qid is not None:
+            sizes, ids = runs_of(as_ids(qid, n_rows))
+    except ValueError as error:
+        raise _placed(f"{place.name}, rows from {place.first} on: {error}") from error
+    if not features:
+        return TableRows(None, y, weights, sizes, ids, place.first, place.partition)
+    X = np.require(X, columns.dtype, ["C", "A"])
+    missing = np.isnan(X)
+    if missing.any():
+        if columns.fill is None:
+            row, column = np.argwhere(missing)[0]
+            raise columns.missing_value(place, int(row), str(column))
+        X = np.where(missing, columns.fill.astype(X.dtype), X)
+    return TableRows(X, y, weights, sizes, ids, place.first, place.partition)
+
+
+def _placed(message: str) -> ValueError:
+    error = ValueError(message)
+    error.placed = True  # type: ignore[attr-defined]
+    return error
+
+
+def _column(batch: Any, name: str) -> Any:
+    """Return a column of a pyarrow batch or table as one array without a dictionary."""
+    import pyarrow
+
+    column = batch.column(name)
+    if isinstance(column, pyarrow.ChunkedArray):
+        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if isinstance(column, pyarrow.ChunkedArray):  # of no chunks
+        column = pyarrow.array([], column.type)
+    if pyarrow.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column
+
+
+def _array(column: Any, dtype: Any, name: str, place: Place) -> NDArray[Any]:
+    """Return a column as numbers of a type; missing values become NaN."""
+    import pyarrow
+    import pyarrow.compute
+
+    kind = pyarrow.float32() if np.dtype(dtype) == np.float32 else pyarrow.float64()
+    types = pyarrow.types
+    if column.type != kind:
+        number = (
+            types.is_integer(column.type)
+            or types.is_floating(column.type)
+            or types.is_boolean(column.type)
+            or types.is_decimal(column.type)
+            or types.is_null(column.type)
+        )
+        if not number:
+            raise _placed(
+                f"{place.name}: column {name!r} must hold numbers, got {column.type}: leave it out "
+                "of features=, or encode it before"
+            )
+        if types.is_boolean(column.type):
+            column = column.cast(pyarrow.int8())
+        column = column.cast(kind, safe=False)
+    if column.null_count:
+        column = pyarrow.compute.fill_null(column, float("nan"))
+    return np.require(column.to_numpy(zero_copy_only=False), dtype, ["C", "A"])
+
+
+def _ids(batch: Any, name: str, place: Place) -> NDArray[Any]:
+    """Return the query ids of rows: integers, or objects."""
+    import pyarrow
+
+    column = _column(batch, name)
+    if column.null_count:
+        row = int(np.argmax(np.asarray(column.is_null())))
+        raise _placed(f"{place.row(row)}: column {name!r}, the query id, has a missing value")
+    types = pyarrow.types
+    if types.is_string(column.type) or types.is_large_string(column.type):
+        # Ids of neighbouring rows are mostly equal: each is made a Python string once.
+        encoded = column.dictionary_encode()
+        texts = np.array(encoded.dictionary.to_pylist(), dtype=object)
+        return np.asarray(texts[encoded.indices.to_numpy(zero_copy_only=False)])
+    return np.asarray(column.to_numpy(zero_copy_only=False))

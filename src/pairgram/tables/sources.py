@@ -1,0 +1,387 @@
+"""What a table may be made of: files, frames, Arrow data, LETOR files and iterables."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pairgram._support.files import naming, shown
+from pairgram.datasets.letor_load import count_features, looks_like_letor
+from pairgram.tables.columns import Columns, Place, rows_of_arrays
+from pairgram.tables.letor_source import LetorPartition
+from pairgram.tables.rows import TableRows
+
+__all__ = ["Source", "source_of"]
+
+# Rows are read in batches of about this many, in whatever pieces the source gives them.
+BATCH_ROWS = 1 << 17
+FEWEST_BATCH_ROWS = 1 << 16
+# Row groups of a file form a partition of at most this many rows.
+PARTITION_ROWS = 1 << 20
+
+NEEDS_PYARROW = "pairgram.scan needs pyarrow for {}: pip install 'pairgram[parquet]'"
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Where rows come from.
+
+    Attributes
+    ----------
+    partitions : tuple of Partition
+    schema : pyarrow.Schema or None
+        None for arrays, which have no names of columns.
+    n_features : int or None
+        The number of features of arrays.
+    has_queries : bool
+        Whether arrays come with query ids.
+    """
+
+    partitions: tuple[Any, ...]
+    schema: Any = None
+    n_features: int | None = None
+    has_queries: bool = True
+
+
+def source_of(source: Any) -> Source:
+    """Find out what a source is.
+
+    Raises
+    ------
+    TypeError
+        If it is none of the sources that `scan` describes.
+    ValueError
+        If there is no file, or if a file is of no known kind.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        return _of_paths([source])
+    if (
+        isinstance(source, (list, tuple))
+        and source
+        and all(isinstance(path, (str, os.PathLike)) for path in source)
+    ):
+        return _of_paths(source)
+    module = type(source).__module__.partition(".")[0]
+    if module == "polars" and hasattr(source, "collect_schema") and hasattr(source, "collect"):
+        return _of_lazy_frame(source)
+    if module in ("pandas", "polars", "pyarrow"):
+        return _of_arrow(source)
+    if callable(source):
+        return _of_factory(source)
+    raise TypeError(
+        "source must be a path or a list of paths, a frame of pandas, polars, pyarrow, Dask or "
+        "Spark, a pyarrow dataset, or a function that returns an iterator of batches, got "
+        f"{type(source).__name__}"
+    )
+
+
+def pyarrow_for(what: str) -> Any:
+    """Return pyarrow, or raise an ImportError that says how to install it."""
+    try:
+        import pyarrow.dataset
+    except ImportError as error:
+        raise ImportError(NEEDS_PYARROW.format(what)) from error
+    return pyarrow
+
+
+def _of_paths(paths: Sequence[Any]) -> Source:
+    names = [os.fspath(path) for path in paths]
+    found = [one for name in names for one in _expanded(name)]
+    local = [name for name in found if "://" not in name and os.path.isfile(name)]
+    if len(local) == len(found) and all(map(looks_like_letor, local)):
+        n_features = max(map(count_features, local))
+        return Source(tuple(map(LetorPartition, local)), None, n_features)
+    arrow = pyarrow_for("files of columns")
+    filesystem = None
+    if any("://" in name for name in found):
+        filesystem, found = _remote(found)
+    chosen = found[0] if len(found) == 1 else found
+    kind = _format(found)
+    with naming(shown(names[0])):
+        dataset = arrow.dataset.dataset(
+            chosen, format=kind, filesystem=filesystem, partitioning="hive"
+        )
+    if not dataset.files:
+        raise ValueError(f"{shown(names[0])}: found no file to read")
+    return _of_dataset(dataset)
+
+
+def _expanded(name: str) -> list[str]:
+    if "://" in name or not any(sign in name for sign in "*?["):
+        if "://" not in name and not os.path.exists(name):
+            raise FileNotFoundError(2, "No such file or directory", name)
+        return [name]
+    if found := sorted(glob.glob(name, recursive=True)):
+        return found
+    raise ValueError(f"{shown(name)}: no file has such a name")
+
+
+def _remote(names: Sequence[str]) -> tuple[Any, list[str]]:
+    """Return the file system of addresses, and the paths there; patterns are resolved."""
+    if not any(sign in name for name in names for sign in "*?["):
+        from pyarrow.fs import FileSystem
+
+        try:
+            pairs = [FileSystem.from_uri(name) for name in names]
+            return pairs[0][0], [path for _, path in pairs]
+        except ValueError:  # a kind of address that fsspec may know
+            pass
+    import fsspec
+
+    systems = [fsspec.core.url_to_fs(name) for name in names]
+    found = []
+    for system, path in systems:
+        found += sorted(system.glob(path)) if any(sign in path for sign in "*?[") else [path]
+    if not found:
+        raise ValueError(f"{shown(names[0])}: no file has such a name")
+    return systems[0][0], found
+
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".ipc": "arrow",
+    ".feather": "feather",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+}
+
+
+def _format(names: Sequence[str]) -> str:
+    """Return the format of files, by their names; a folder holds Parquet files."""
+    for name in names:
+        path = name
+        if os.path.isdir(name):
+            inner = (
+                os.path.join(folder, file)
+                for folder, _, files in sorted(os.walk(name))
+                for file in sorted(files)
+                if not file.startswith(("_", "."))
+            )
+            path = next(inner, "")
+        kind = next((FORMATS[end] for end in FORMATS if path.lower().endswith(end)), None)
+        if kind is not None:
+            return kind
+        if os.path.isfile(path):
+            raise ValueError(
+                f"{shown(path)}: found no LETOR file, and a name that does not end with one of "
+                f"{', '.join(FORMATS)}"
+            )
+    return "parquet"
+
+
+def _of_dataset(dataset: Any) -> Source:
+    parts: list[Any] = []
+    for fragment in dataset.get_fragments():
+        pieces = [fragment]
+        if hasattr(fragment, "row_groups"):
+            with naming(shown(fragment.path)):
+                pieces = _groups(fragment)
+        parts += [_FragmentPartition(piece, dataset.schema) for piece in pieces]
+    return Source(tuple(parts), dataset.schema)
+
+
+def _groups(fragment: Any) -> list[Any]:
+    """Return pieces of a Parquet file, of neighbouring row groups."""
+    fragment.ensure_complete_metadata()
+    pieces: list[list[int]] = []
+    n_rows = PARTITION_ROWS
+    for group in fragment.row_groups:
+        n_rows += group.num_rows
+        if n_rows > PARTITION_ROWS:
+            pieces.append([])
+            n_rows = group.num_rows
+        pieces[-1].append(group.id)
+    return [fragment.subset(row_group_ids=ids) for ids in pieces]
+
+
+@dataclass(frozen=True, eq=False)
+class _FragmentPartition:
+    """A file that pyarrow reads, or some row groups of it."""
+
+    fragment: Any
+    schema: Any
+
+    @property
+    def name(self) -> str:
+        """The path."""
+        groups = getattr(self.fragment, "row_groups", None)
+        path = shown(getattr(self.fragment, "path", "the dataset"))
+        if groups and groups[0].id > 0:
+            return f"{path}, from row group {groups[0].id} on"
+        return path
+
+    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
+        """Yield the rows; see `Partition`."""
+        import pyarrow
+
+        try:
+            batches = self.fragment.to_batches(
+                columns=columns.names(features),
+                schema=self.schema,
+                batch_size=BATCH_ROWS,
+                batch_readahead=1,
+                fragment_readahead=1,
+            )
+            yield from rows_of_batches(batches, number, self.name, columns, features)
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, OSError) as error:
+            raise ValueError(f"{self.name}: cannot be read: {error}") from error
+
+
+def rows_of_batches(
+    batches: Iterable[Any], number: int, name: str, columns: Columns, features: bool
+) -> Iterator[TableRows]:
+    """Yield the rows of pyarrow batches or tables; small ones are put together."""
+    import pyarrow
+
+    first, n_waiting = 0, 0
+    waiting: list[Any] = []
+
+    def rows() -> TableRows:
+        table = waiting[0] if len(waiting) == 1 else pyarrow.concat_tables(waiting)
+        return columns.rows(table, Place(name, number, first), features)
+
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        is_batch = isinstance(batch, pyarrow.RecordBatch)
+        waiting.append(pyarrow.Table.from_batches([batch]) if is_batch else batch)
+        n_waiting += batch.num_rows
+        if n_waiting >= FEWEST_BATCH_ROWS:
+            yield rows()
+            first, waiting, n_waiting = first + n_waiting, [], 0
+    if waiting:
+        yield rows()
+
+
+def _of_arrow(frame: Any) -> Source:
+    arrow = pyarrow_for("frames")
+    if isinstance(frame, arrow.dataset.Dataset):
+        if hasattr(frame, "files"):
+            return _of_dataset(frame)
+        return Source((_DatasetPartition(frame),), frame.schema)
+    if isinstance(frame, arrow.RecordBatch):
+        frame = arrow.Table.from_batches([frame])
+    if not isinstance(frame, arrow.Table):
+        frame = to_arrow(frame)
+    starts = range(0, max(1, frame.num_rows), PARTITION_ROWS)
+    parts = [_FramePartition(frame.slice(start, PARTITION_ROWS), start) for start in starts]
+    return Source(tuple(parts), frame.schema)
+
+
+def to_arrow(frame: Any) -> Any:
+    """Return a frame of pandas or polars, or a record batch, as a pyarrow table."""
+    import pyarrow
+
+    if isinstance(frame, pyarrow.Table):
+        return frame
+    if isinstance(frame, pyarrow.RecordBatch):
+        return pyarrow.Table.from_batches([frame])
+    if hasattr(frame, "to_arrow"):
+        return frame.to_arrow()
+    if type(frame).__module__.partition(".")[0] == "pandas":
+        return pyarrow.Table.from_pandas(frame, preserve_index=False)
+    raise TypeError(
+        "batches must be frames of pandas or polars, pyarrow tables or record batches, or tuples "
+        f"(X, y, qid) of arrays, got {type(frame).__name__}"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _FramePartition:
+    """Rows of a pyarrow table in memory."""
+
+    table: Any
+    start: int
+
+    @property
+    def name(self) -> str:
+        """The rows of the table."""
+        return "the table" if self.start == 0 else f"the table from row {self.start} on"
+
+    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
+        """Yield the rows; see `Partition`."""
+        table = self.table.select(columns.names(features))
+        pieces = (table.slice(begin, BATCH_ROWS) for begin in range(0, table.num_rows, BATCH_ROWS))
+        yield from rows_of_batches(pieces, number, self.name, columns, features)
+
+
+@dataclass(frozen=True, eq=False)
+class _DatasetPartition:
+    """A pyarrow dataset without files."""
+
+    dataset: Any
+    name: str = "the dataset"
+
+    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
+        """Yield the rows; see `Partition`."""
+        batches = self.dataset.to_batches(columns=columns.names(features), batch_size=BATCH_ROWS)
+        yield from rows_of_batches(batches, number, self.name, columns, features)
+
+
+def _of_lazy_frame(frame: Any) -> Source:
+    pyarrow_for("polars")
+    schema = frame.head(0).collect().to_arrow().schema
+    return Source((_LazyPartition(frame),), schema)
+
+
+@dataclass(frozen=True, eq=False)
+class _LazyPartition:
+    """A lazy frame of polars, which reads the columns that are needed."""
+
+    frame: Any
+    name: str = "the lazy frame"
+
+    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
+        """Yield the rows; see `Partition`."""
+        frame = self.frame.select(columns.names(features))
+        if hasattr(frame, "collect_batches"):
+            frames = frame.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True)
+        else:
+            frames = [frame.collect()]
+        batches = (one.to_arrow() for one in frames)
+        yield from rows_of_batches(batches, number, self.name, columns, features)
+
+
+def _of_factory(factory: Callable[[], Any]) -> Source:
+    first = next(iter(factory()), None)
+    if first is None:
+        raise ValueError("source must yield batches, got none")
+    part = _FactoryPartition(factory)
+    if isinstance(first, (tuple, list)):
+        if len(first) not in (2, 3, 4):
+            raise ValueError(
+                "batches must be (X, y), (X, y, qid) or (X, y, qid, weight), got a tuple of "
+                f"{len(first)}"
+            )
+        return Source((part,), None, np.shape(first[0])[1], len(first) > 2 and first[2] is not None)
+    pyarrow_for("frames")
+    return Source((part,), to_arrow(first).schema)
+
+
+@dataclass(frozen=True, eq=False)
+class _FactoryPartition:
+    """What a function yields, which is called for every pass over the rows."""
+
+    factory: Callable[[], Any]
+    name: str = "the source"
+
+    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
+        """Yield the rows; see `Partition`."""
+        if columns.features:
+            frames = (to_arrow(frame).select(columns.names(features)) for frame in self.factory())
+            yield from rows_of_batches(frames, number, self.name, columns, features)
+            return
+        first = 0
+        for batch in self.factory():
+            X, y, qid, weights = (*batch, None, None)[:4]
+            place = Place(self.name, number, first)
+            rows = rows_of_arrays(X, y, qid, weights, columns, place, features)
+            yield rows
+            first += rows.n_rows

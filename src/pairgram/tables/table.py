@@ -1,0 +1,265 @@
+"""`scan` and `Table`: rows that are read when they are needed, again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pairgram._support.checks import check_text
+from pairgram._support.types import Vector
+from pairgram._support.words import words
+from pairgram.tables.columns import UNKNOWN_WIDTH, Columns, Missing
+from pairgram.tables.local import Engine, LocalEngine, Progress
+from pairgram.tables.means import MeansTask
+from pairgram.tables.parts import Task
+from pairgram.tables.rows import TableRows
+from pairgram.tables.sample import Drawn, DrawTask
+from pairgram.tables.sources import Source, source_of
+from pairgram.tables.survey import NameOf, Survey, SurveyTask
+
+__all__ = ["Table", "refuse_arguments", "scan"]
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows that are read when they are needed. `scan` makes tables.
+
+    Attributes
+    ----------
+    columns : Columns
+    missing : {"zero", "mean"} or None
+    """
+
+    layout: Columns
+    partitions: tuple[Any, ...]
+    engine: Engine
+    missing: Missing | None = None
+    source_has_queries: bool = False
+    progress: Progress | None = None
+    _known: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The names of the feature columns; None for arrays and for one column of lists."""
+        columns = self.layout
+        return None if columns.width is not None or not columns.features else [*columns.features]
+
+    @property
+    def has_queries(self) -> bool:
+        """Whether rows have query ids."""
+        return self.layout.qid is not None or self.source_has_queries
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return self.layout.n_features
+
+    def run(self, task: Task[S]) -> S:
+        """Return the result of a task for all rows, which are read once.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows; or if the source has other numbers of rows than in an earlier
+            pass.
+        """
+        part = self.engine.run(self.partitions, self.layout, task, self.progress)
+        before = self._known.setdefault("n_rows", part.n_rows)
+        if before != part.n_rows:
+            raise ValueError(
+                f"the table changed while it was read: it had {sum(before)} rows, and has "
+                f"{sum(part.n_rows)}"
+            )
+        result = part.close(task)
+        if result is None:
+            raise ValueError("the table has no rows")
+        return result
+
+    def map(self, function: Callable[[TableRows], Any]) -> Iterator[Any]:
+        """Yield what a function makes of every batch of rows, in the order of the rows."""
+        return self.engine.map(self.partitions, self.layout, function)
+
+    def survey(self) -> Survey:
+        """Return what is known of labels, ids and weights. The first call reads them.
+
+        Raises
+        ------
+        ValueError
+            If the rows of a query do not stand together.
+        """
+        found: Survey | None = self._known.get("survey")
+        if found is not None:
+            return found
+        found = self.run(SurveyTask())
+        if found.scattered is not None:
+            names = self.run(NameOf(found.scattered))
+            raise ValueError(
+                f"the rows of query {names[0]!r} do not stand together: sort the table by "
+                f"{self.layout.qid or 'query id'}, or give group_queries=True"
+            )
+        self._known["survey"] = found
+        return found
+
+    def sample(self, size: int) -> Drawn:
+        """Return at most so many rows, drawn by the hashes of their numbers in the table."""
+        self.survey()
+        before = np.cumsum([0, *self._known["n_rows"]]).tolist()
+        return self.run(DrawTask(size, tuple(before)))
+
+    def filled(self) -> Table:
+        """Return the same table with what takes the place of missing values, as `missing` says.
+
+        The means of columns are taken over the rows that have a value, with their weights. This
+        reads the rows once. The mean of a column without values is 0.
+        """
+        if self.missing is None:
+            return self
+        fill = np.zeros(self.n_features)
+        if self.missing == "mean":
+            fill = self.filling(np.full(self.n_features, np.nan)).run(MeansTask()).means
+        return self.filling(fill)
+
+    def filling(self, fill: Vector | None) -> Table:
+        """Return the same table, with values that take the place of missing ones."""
+        return replace(self, layout=replace(self.layout, fill=fill))
+
+    def watched(self, progress: Progress | None) -> Table:
+        """Return the same table, which tells `progress` how many rows have been worked on."""
+        return replace(self, progress=progress)
+
+    def for_scores(self) -> Table:
+        """Return the same rows without labels, ids and weights."""
+        return replace(self, layout=self.layout.without_label())
+
+
+def scan(
+    source: Any,
+    *,
+    label: str | None = None,
+    qid: str | None = None,
+    features: Sequence[str] | str | None = None,
+    weight: str | None = None,
+    missing: Missing | None = None,
+) -> Table:
+    """Describe a table of rows, which estimators read when they fit to it."""
+    if missing is not None:
+        check_text("missing", missing, words(Missing), "or None")
+    found = source_of(source)
+    columns = _columns(found, label, qid, features, weight)
+    if columns.width == UNKNOWN_WIDTH:
+        columns = replace(columns, width=_width(found, columns))
+    has_queries = found.schema is None and found.has_queries
+    return Table(columns, found.partitions, LocalEngine(), missing, has_queries)
+
+
+def _width(source: Source, columns: Columns) -> int:
+    """Return the length of the first list of a column of lists."""
+    for number, partition in enumerate(source.partitions):
+        for rows in partition.batches(number, columns, True):
+            return int(rows.X.shape[1])
+    raise ValueError("the table has no rows")
+
+
+def refuse_arguments(**arguments: Any) -> None:
+    """Raise a ValueError if `fit` gets more than a table."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} must be None if X is a table: give scan the name of the column"
+            )
+
+
+def _columns(
+    source: Source,
+    label: str | None,
+    qid: str | None,
+    features: Sequence[str] | str | None,
+    weight: str | None,
+) -> Columns:
+    if source.schema is None:
+        for name, value in (
+            ("label", label),
+            ("qid", qid),
+            ("features", features),
+            ("weight", weight),
+        ):
+            if value is not None:
+                raise ValueError(
+                    f"{name} must be None for LETOR files and arrays, whose columns have no names, "
+                    f"got {value!r}"
+                )
+        return Columns((), None, None, None, np.float64, source.n_features)
+    import pyarrow
+
+    schema, types = source.schema, pyarrow.types
+    for name, value in (("label", label), ("qid", qid), ("weight", weight)):
+        if value is not None:
+            _require(schema, [value], name)
+    if isinstance(features, str):
+        features = [features]
+    if features is None:
+        own = {label, qid, weight}
+        features = [field.name for field in schema if field.name not in own]
+    names = [str(name) for name in features]
+    _require(schema, names, "features")
+    if not names:
+        raise ValueError("features must name a column or more")
+    kinds = [_value_type(schema.field(name).type) for name in names]
+    width = None
+    if len(names) == 1 and _is_list(kinds[0]):
+        kind = kinds[0]
+        width = getattr(kind, "list_size", UNKNOWN_WIDTH)
+        kinds = [kind.value_type]
+    for name, kind in zip(names, kinds, strict=True):
+        if not (
+            types.is_integer(kind)
+            or types.is_floating(kind)
+            or types.is_boolean(kind)
+            or types.is_decimal(kind)
+            or types.is_null(kind)
+        ):
+            raise ValueError(
+                f"features: column {name!r} must hold numbers, got {schema.field(name).type}: "
+                "leave it out of features=, or encode it before"
+            )
+    narrow = all(_is_narrow(kind) for kind in kinds)
+    dtype = np.float32 if narrow else np.float64
+    return Columns(tuple(names), label, qid, weight, dtype, width)
+
+
+def _require(schema: Any, names: Sequence[str], what: str) -> None:
+    for name in names:
+        if schema.names.count(name) != 1:
+            known = ", ".join(map(repr, schema.names[:20]))
+            raise ValueError(
+                f"{what}: the table must have one column {name!r}, got "
+                f"{schema.names.count(name)} among {known}"
+            )
+
+
+def _value_type(kind: Any) -> Any:
+    import pyarrow
+
+    return kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+
+
+def _is_list(kind: Any) -> bool:
+    import pyarrow
+
+    types = pyarrow.types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _is_narrow(kind: Any) -> bool:
+    """Tell whether float32 holds every number of a type."""
+    import pyarrow
+
+    types = pyarrow.types
+    if types.is_floating(kind) or types.is_integer(kind):
+        return bool(kind.bit_width <= (32 if types.is_floating(kind) else 16))
+    return bool(types.is_boolean(kind))
