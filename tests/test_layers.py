@@ -19,9 +19,9 @@ GROUND = {"_support"}
 DATA = {"queries_and_pairs"} | GROUND
 MAPS = {"inputs", "kernels"} | GROUND
 PROBLEM = {"feature_maps"} | DATA
-JUDGED = {"problem", "metrics"} | PROBLEM
 TABLES = {"datasets"} | DATA
-RANKERS = {"model_files", "inputs", "tables"} | TABLES | JUDGED
+JUDGED = {"problem", "metrics", "tables"} | TABLES | PROBLEM
+RANKERS = {"model_files", "inputs"} | JUDGED
 SOLVERS = {"rankers", "model_selection", "kernels"} | RANKERS
 MACHINES = {"least_squares"} | SOLVERS
 LAYERS = {
@@ -30,7 +30,7 @@ LAYERS = {
     "kernels": GROUND,
     "datasets": DATA,
     "tables": TABLES,
-    "metrics": DATA,
+    "metrics": {"tables"} | TABLES,
     "feature_maps": MAPS,
     "problem": PROBLEM,
     "inputs": GROUND,

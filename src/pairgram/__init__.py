@@ -29,7 +29,7 @@ Measure:
 
 Read, write and make data:
     load_letor, load_letor_folds, dump_letor  LETOR (SVMlight) files
-    scan                                      tables larger than memory, for `fit` and `predict`
+    scan, predict                             tables larger than memory
     make_ranking                              seeded synthetic data
 """
 
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from pairgram.model_selection.splits import QueryKFold
     from pairgram.queries_and_pairs.queries import MissingQueryWarning
     from pairgram.rankers.load import load_model, save_model
+    from pairgram.rankers.table_scores import predict
     from pairgram.svm.rank_svm import RankSVM
     from pairgram.svm.rank_svm_cv import RankSVMCV
     from pairgram.tables.table import scan
@@ -95,6 +96,7 @@ __all__ = [
     "make_ranking",
     "make_scorer",
     "metric_names",
+    "predict",
     "save_model",
     "scan",
 ]
@@ -115,6 +117,7 @@ _NAMES = {
     "least_squares.rank_rls": ("RankRLS", "RankRLSCV"),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
     "rankers.load": ("load_model", "save_model"),
+    "rankers.table_scores": ("predict",),
     "model_selection.splits": ("QueryKFold",),
     "feature_maps.nystroem": ("Nystroem",),
     "least_squares.presets": ("LSSVR", "MPRank"),

@@ -22,7 +22,7 @@ from pairgram.least_squares.held_out.ties import (
 )
 from pairgram.least_squares.ridge_path import RidgePath
 from pairgram.metrics import Metric
-from pairgram.metrics.metric import check_labels
+from pairgram.metrics.of_tables import MetricSums, checked_metrics
 from pairgram.model_selection.judge import Judge, Judged, metric_of
 from pairgram.model_selection.splits import N_SPLITS, QueryKFold
 from pairgram.problem.data import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, RankingData
@@ -172,52 +172,6 @@ def statistics_of(
     return table.run(task)
 
 
-class MetricSums(NamedTuple):
-    """The mean of a metric over queries, and the squared differences from it.
-
-    Attributes
-    ----------
-    weights, means, squares : ndarray of shape (n_models,), float64
-    """
-
-    weights: Vector
-    means: Vector
-    squares: Vector
-
-    @classmethod
-    def of(cls, values: Vector, weights: Vector) -> MetricSums:
-        """Return the sums of values (n_models, n_queries); NaN where the metric is undefined."""
-        known = ~np.isnan(values)
-        own = np.where(known, weights, 0.0)
-        total = own.sum(axis=1)
-        share = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
-        filled = np.where(known, values, 0.0)
-        means = (own * filled).sum(axis=1) * share
-        return cls(total, means, (own * (filled - means[:, None]) ** 2).sum(axis=1))
-
-    def join(self, other: MetricSums) -> MetricSums:
-        """Return the sums of the queries of both, by Chan's formula."""
-        total = self.weights + other.weights
-        share = np.divide(other.weights, total, out=np.zeros_like(total), where=total > 0)
-        difference = other.means - self.means
-        return MetricSums(
-            total,
-            self.means + share * difference,
-            self.squares + other.squares + self.weights * share * difference**2,
-        )
-
-    @property
-    def defined(self) -> Vector:
-        """The means, NaN where no query has a value."""
-        return np.where(self.weights > 0, self.means, np.nan)
-
-    @property
-    def deviations(self) -> Vector:
-        """The standard deviations over queries."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.sqrt(self.squares / self.weights)
-
-
 @dataclass(frozen=True, eq=False)
 class TablePath:
     """The models of a path of ridges, and what a pass over the rows needs to judge them.
@@ -342,15 +296,12 @@ def table_metric(table: Table, scoring: Any) -> Metric:
         If the metric does not take the labels. The message names ``scoring``.
     """
     survey = table.survey()
-    labels = np.array([survey.lowest, survey.highest])
-    if not survey.whole:
-        labels = np.append(labels, 0.5)
+    labels = np.array([survey.lowest, survey.highest] + [0.5] * (not survey.whole))
     metric = metric_of(scoring, labels, False)
     try:
-        check_labels((metric,), labels)
+        return checked_metrics([metric], table)[0]
     except ValueError as error:
         raise ValueError(f"scoring={metric.name!r}: {error}") from None
-    return metric
 
 
 Judgement = dict[tuple[int, int], MetricSums]  # of a candidate and a fold

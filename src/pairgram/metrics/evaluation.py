@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from pairgram._support.checks import check_text
 from pairgram._support.words import Convention
 from pairgram.metrics.metric import Metric, evaluate_metrics
+from pairgram.metrics.of_tables import evaluate_table
 from pairgram.metrics.options import (
     CONVENTIONS,
     FAMILIES,
@@ -25,6 +26,7 @@ from pairgram.metrics.options import (
 )
 from pairgram.metrics.scorer import RankingScorer
 from pairgram.queries_and_pairs.queries import warn_of_missing_queries
+from pairgram.tables.table import Table, refuse_arguments
 
 __all__ = ["CONVENTIONS", "Metric", "evaluate", "get_metric", "make_scorer", "metric_names"]
 
@@ -190,8 +192,8 @@ def get_metric(
 
 def evaluate(
     metrics: str | Metric | Iterable[str | Metric],
-    y: ArrayLike,
-    score: ArrayLike,
+    y: Any,
+    score: Any,
     qid: ArrayLike | None = None,
     *,
     group: ArrayLike | None = None,
@@ -206,9 +208,10 @@ def evaluate(
     ----------
     metrics : str, Metric, or iterable of them
         The metrics. Names follow `convention`; a `Metric` has its own options.
-    y : array-like of shape (n_rows,), finite
-        Labels. A higher label is more relevant.
-    score : array-like of shape (n_rows,) or (n_scores, n_rows), not NaN
+    y : array-like of shape (n_rows,), finite; or table of `scan`
+        Labels. A higher label is more relevant. A table has labels, query ids and weights itself.
+    score : array-like of shape (n_rows,) or (n_scores, n_rows), not NaN; or fitted model
+        With a table as y, this is a fitted model with `predict`, which scores the rows.
         One or several predictions for the same labels. C-contiguous float64 arrays are used as they
         are; others are copied to float64.
     qid : array-like of shape (n_rows,) or None
@@ -234,7 +237,8 @@ def evaluate(
     -------
     dict
         For the name of every metric, a float, or an array of shape (n_queries,) if `per_query`.
-        With several score vectors, the shape is (n_scores,) or (n_scores, n_queries). NaN marks
+        With several score vectors, the shape is (n_scores,) or (n_scores, n_queries). For a table,
+        `per_query` adds the ids of the queries, as "qid". NaN marks
         queries for which the metric is undefined. The mean leaves them out, and is NaN if no query
         is left.
 
@@ -257,6 +261,9 @@ def evaluate(
     wanted = [
         m if isinstance(m, Metric) else get_metric(m, convention) for m in _metric_list(metrics)
     ]
+    if isinstance(y, Table):
+        refuse_arguments(qid=qid, group=group, sample_weight=sample_weight)
+        return evaluate_table(wanted, y, score, per_query, n_threads)
     if qid is None and group is None:
         # A metric that ranks documents has a rule for ties.
         of_lists = any("ties" in FAMILIES[metric.family].options for metric in wanted)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -21,7 +22,7 @@ from pairgram.feature_maps.input_map import InputMap, whole_map
 from pairgram.feature_maps.known import describe_map
 from pairgram.inputs.fit import check_inputs, fit_inputs
 from pairgram.inputs.fitted import FittedInputs
-from pairgram.metrics import get_metric
+from pairgram.metrics import evaluate, get_metric
 from pairgram.model_files.kinds import PRIOR
 from pairgram.model_files.read_write import write_file
 from pairgram.problem.data import RankingData, RowInfo, check_offset
@@ -29,6 +30,8 @@ from pairgram.queries_and_pairs.queries import refuse_score_without_ids, warn_of
 from pairgram.rankers.column_weights import ColumnSums, contributions_of, names_of, weights_of
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.row_scores import checked_rows, scores_of
+from pairgram.rankers.table_scores import scores_of_table
+from pairgram.tables.table import Table, refuse_arguments
 
 __all__ = ["LinearRanker"]
 
@@ -286,7 +289,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features)
+        X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
             With ``kernel="precomputed"``, the kernel values between every row and the training
             rows.
         offset : array-like of shape (n_rows,) or None
@@ -315,6 +318,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         most 64 MiB. To change a fitted map, assign a new array: a change within an array may not be
         noticed.
         """
+        if isinstance(X, Table):
+            refuse_arguments(offset=offset)
+            return np.concatenate(list(scores_of_table(self, X)))
         rows = self._rows_to_score(X)
         with naming_not_finite(getattr(self, "feature_names_in_", None)):
             scores = scores_of(self, rows)
@@ -333,14 +339,24 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             total += check_offset(offset, len(total))
         return np.asarray(total, dtype=scores.dtype)
 
+    def _without_names(self) -> Self:
+        """Return a copy that takes arrays in place of frames with names."""
+        other = copy.copy(self)
+        other.__dict__.pop("feature_names_in_", None)
+        return other
+
     def _rows_to_score(self, X: Any) -> Any:
-        return checked_rows(self, X)
+        rows = checked_rows(self, X)
+        if self.missing_ is None or scipy.sparse.issparse(rows):
+            return rows
+        missing = np.isnan(rows)
+        return np.where(missing, self.missing_.astype(rows.dtype), rows) if missing.any() else rows
 
     @by_keyword
     def score(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -352,8 +368,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features)
+        X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
         y : array-like of shape (n_rows,), ≥ 0
+            A table has labels, query ids and weights itself.
         qid : array-like of shape (n_rows,) or None
             Query ids. None means that the rows are one query.
         sample_weight : array-like of shape (n_rows,) or None
@@ -376,6 +393,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             error into NaN.
         """
         check_is_fitted(self)
+        if isinstance(X, Table):
+            refuse_arguments(y=y, qid=qid, sample_weight=sample_weight, offset=offset)
+            return float(evaluate("ndcg@10", X, self)["ndcg@10"])
         if qid is None and self.uses_qid_:
             refuse_score_without_ids(self)
         labels = np.asarray(y)
@@ -387,7 +407,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 "labels ('kendall', 'spearman', 'msd', 'm1d')"
             )
         metric = get_metric("ndcg@10")
-        return float(metric(y, self.predict(X, offset=offset), qid, sample_weight=sample_weight))
+        return float(
+            metric(labels, self.predict(X, offset=offset), qid, sample_weight=sample_weight)
+        )
 
     @property
     def column_names_(self) -> NDArray[Any]:

@@ -50,6 +50,8 @@ class Columns:
         The length of the lists, if there is one column of lists.
     fill : ndarray of shape (n_features,), or None
         What takes the place of missing values. With None they are an error.
+    keep : tuple of str
+        Further columns, which are handed through.
     """
 
     features: tuple[str, ...]
@@ -59,6 +61,7 @@ class Columns:
     dtype: Any
     width: int | None = None
     fill: Vector | None = None
+    keep: tuple[str, ...] = ()
 
     @property
     def n_features(self) -> int:
@@ -68,11 +71,12 @@ class Columns:
     def names(self, features: bool = True) -> list[str]:
         """Return the names of the columns that are read, with or without the features."""
         own = [name for name in (self.label, self.qid, self.weight) if name is not None]
+        own += self.keep
         return list(dict.fromkeys([*own, *(self.features if features else ())]))
 
-    def without_label(self) -> Columns:
-        """Return the same columns but for the label, the query ids and the weights."""
-        return replace(self, label=None, qid=None, weight=None)
+    def for_scores(self, keep: tuple[str, ...]) -> Columns:
+        """Return the columns of features alone, and those that are handed through."""
+        return replace(self, label=None, qid=None, weight=None, keep=keep)
 
     def rows(self, batch: Any, place: Place, features: bool = True) -> TableRows:
         """Return the rows of a pyarrow RecordBatch or Table that has these columns.
@@ -90,7 +94,8 @@ class Columns:
         else:
             sizes, ids = runs_of(_ids(batch, self.qid, place))
         X = self._features(batch, place) if features else None
-        return TableRows(X, y, weights, sizes, ids, place.first, place.partition)
+        kept = batch.select(list(self.keep)) if self.keep else None
+        return TableRows(X, y, weights, sizes, ids, place.first, place.partition, kept)
 
     def _numbers(self, batch: Any, name: str, place: Place) -> Vector:
         values = _array(_column(batch, name), np.float64, name, place)

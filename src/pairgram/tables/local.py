@@ -48,8 +48,8 @@ class Engine(Protocol):
 
     def map(
         self, partitions: Sequence[Any], columns: Columns, function: Callable[[TableRows], Any]
-    ) -> Iterator[Any]:
-        """Yield what a function makes of every batch, in the order of the rows."""
+    ) -> Iterator[tuple[Any, int]]:
+        """Yield (what a function makes of a batch, its number of rows), in the order of the rows."""
 
 
 class LocalEngine:
@@ -69,12 +69,12 @@ class LocalEngine:
 
     def map(
         self, partitions: Sequence[Any], columns: Columns, function: Callable[[TableRows], Any]
-    ) -> Iterator[Any]:
+    ) -> Iterator[tuple[Any, int]]:
         """Yield what a function makes of every batch; see `Engine`."""
         with _ReadAhead(partitions, columns, True) as reader:
             for number in range(len(partitions)):
                 for batch in reader.batches(number):
-                    yield function(batch)
+                    yield function(batch), batch.n_rows
 
 
 def _watched(batches: Iterator[TableRows], progress: Progress | None) -> Iterator[TableRows]:

@@ -32,6 +32,8 @@ class TableRows:
         The number of the first row within its partition.
     partition : int
         The number of the partition in the table.
+    kept : pyarrow.Table or None
+        Further columns of a batch, which are handed through.
     """
 
     X: Any
@@ -41,6 +43,7 @@ class TableRows:
     ids: NDArray[Any] | None
     first: int = 0
     partition: int = 0
+    kept: Any = None
 
     @property
     def n_rows(self) -> int:

@@ -36,6 +36,7 @@ class Table:
     """
 
     layout: Columns
+    schema: Any
     partitions: tuple[Any, ...]
     engine: Engine
     missing: Missing | None = None
@@ -48,6 +49,11 @@ class Table:
         """The names of the feature columns; None for arrays and for one column of lists."""
         columns = self.layout
         return None if columns.width is not None or not columns.features else [*columns.features]
+
+    @property
+    def names_of_columns(self) -> list[str]:
+        """The names of all columns of the source; none for arrays."""
+        return [] if self.schema is None else list(self.schema.names)
 
     @property
     def has_queries(self) -> bool:
@@ -82,7 +88,10 @@ class Table:
 
     def map(self, function: Callable[[TableRows], Any]) -> Iterator[Any]:
         """Yield what a function makes of every batch of rows, in the order of the rows."""
-        return self.engine.map(self.partitions, self.layout, function)
+        for result, n_rows in self.engine.map(self.partitions, self.layout, function):
+            if self.progress is not None:
+                self.progress(n_rows)
+            yield result
 
     def survey(self) -> Survey:
         """Return what is known of labels, ids and weights. The first call reads them.
@@ -132,9 +141,9 @@ class Table:
         """Return the same table, which tells `progress` how many rows have been worked on."""
         return replace(self, progress=progress)
 
-    def for_scores(self) -> Table:
-        """Return the same rows without labels, ids and weights."""
-        return replace(self, layout=self.layout.without_label())
+    def for_scores(self, keep: tuple[str, ...] = ()) -> Table:
+        """Return the same rows without labels, ids and weights; `keep` names further columns."""
+        return replace(self, layout=self.layout.for_scores(keep))
 
 
 def scan(
@@ -154,7 +163,7 @@ def scan(
     if columns.width == UNKNOWN_WIDTH:
         columns = replace(columns, width=_width(found, columns))
     has_queries = found.schema is None and found.has_queries
-    return Table(columns, found.partitions, LocalEngine(), missing, has_queries)
+    return Table(columns, found.schema, found.partitions, LocalEngine(), missing, has_queries)
 
 
 def _width(source: Source, columns: Columns) -> int:
