@@ -407,9 +407,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 "labels ('kendall', 'spearman', 'msd', 'm1d')"
             )
         metric = get_metric("ndcg@10")
-        return float(
-            metric(labels, self.predict(X, offset=offset), qid, sample_weight=sample_weight)
-        )
+        scores = self.predict(X, offset=offset)
+        return float(metric(labels, scores, qid, sample_weight=sample_weight))
 
     @property
     def column_names_(self) -> NDArray[Any]:

@@ -49,7 +49,7 @@ class Engine(Protocol):
     def map(
         self, partitions: Sequence[Any], columns: Columns, function: Callable[[TableRows], Any]
     ) -> Iterator[tuple[Any, int]]:
-        """Yield (what a function makes of a batch, its number of rows), in the order of the rows."""
+        """Yield (what a function makes of a batch, its number of rows), in the rows' order."""
 
 
 class LocalEngine:

@@ -23,6 +23,8 @@ BATCH_ROWS = 1 << 17
 FEWEST_BATCH_ROWS = 1 << 16
 # Row groups of a file form a partition of at most this many rows.
 PARTITION_ROWS = 1 << 20
+# Row groups of at most this many rows are read at once.
+MOST_AT_ONCE = 1 << 18
 
 NEEDS_PYARROW = "pairgram.scan needs pyarrow for {}: pip install 'pairgram[parquet]'"
 
@@ -222,16 +224,45 @@ class _FragmentPartition:
         import pyarrow
 
         try:
-            batches = self.fragment.to_batches(
-                columns=columns.names(features),
-                schema=self.schema,
-                batch_size=BATCH_ROWS,
-                batch_readahead=1,
-                fragment_readahead=1,
-            )
+            batches = self._read(columns.names(features))
             yield from rows_of_batches(batches, number, self.name, columns, features)
         except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, OSError) as error:
             raise ValueError(f"{self.name}: cannot be read: {error}") from error
+
+    def _read(self, names: list[str]) -> Iterator[Any]:
+        """Yield batches of the columns with the given names."""
+        if hasattr(self.fragment, "row_groups"):
+            from pyarrow.parquet import ParquetFile
+
+            with self.fragment.filesystem.open_input_file(self.fragment.path) as raw:
+                file = ParquetFile(raw)
+                if all(_same_column(file.schema_arrow, self.schema, name) for name in names):
+                    # Datasets read ahead by many row groups, which takes more memory and time.
+                    for group in self.fragment.row_groups:
+                        yield from _batches_of(file, group, names)
+                    return
+        yield from self.fragment.to_batches(
+            columns=names,
+            schema=self.schema,
+            batch_size=BATCH_ROWS,
+            batch_readahead=1,
+            fragment_readahead=1,
+        )
+
+
+def _same_column(own: Any, schema: Any, name: str) -> bool:
+    index = own.get_field_index(name)
+    return index >= 0 and own.field(index).type == schema.field(name).type
+
+
+def _batches_of(file: Any, group: Any, names: list[str]) -> Iterator[Any]:
+    """Yield the rows of a row group: a small one at once."""
+    if group.num_rows > MOST_AT_ONCE:
+        yield from file.iter_batches(BATCH_ROWS, row_groups=[group.id], columns=names)
+        return
+    table = file.read_row_group(group.id, columns=names)
+    for begin in range(0, table.num_rows, BATCH_ROWS):
+        yield table.slice(begin, BATCH_ROWS)
 
 
 def rows_of_batches(
