@@ -42,7 +42,7 @@ from common import (
 from pairgram import Nystroem, RandomFourier, RankSVM
 from pairgram._support.threads import single_threaded_blas
 from pairgram.problem.data import RankingData
-from pairgram.svm.rank_svm import SolverSettings, Training
+from pairgram.svm.training import SolverSettings, Training
 
 sys.path.insert(0, str(Path(__file__).parent / "papers"))
 

@@ -301,7 +301,7 @@ class RidgeRanker(_FeaturesOrKernel):
         settings, alpha, scale = self._ridge()
         self._refuse_dual()
         table = begin_fit(self, table)
-        (reader,) = block_readers(self, table)
+        (reader,) = block_readers(self, table, self._unfitted_map())
         own, coordinates = self._table_coordinates(reader, [settings], scale)
         totals = statistics_of(table, [own], [settings], scale, None, self.n_threads)
         total = totals[0, settings, 0].with_pairs(settings)
@@ -407,7 +407,7 @@ class RidgeSearch(_FeaturesOrKernel):
             folds = folds_of(self.cv, all_settings, self._constraints() is not None)
         elif self.cv is not None:
             raise ValueError(f"give cv or validation, not both: got cv={self.cv!r} and a table")
-        readers = block_readers(self, table)
+        readers = block_readers(self, table, self._unfitted_map())
         pairs = [self._table_coordinates(reader, all_settings, scaled) for reader in readers]
         own = [reader for reader, _ in pairs]
         totals = statistics_of(table, own, all_settings, scaled, folds, self.n_threads)

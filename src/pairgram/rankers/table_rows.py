@@ -124,14 +124,15 @@ def same_columns(model: LinearRanker, table: Table, other: Any) -> Table:
     return other.filling(table.layout.fill)
 
 
-def block_readers(model: LinearRanker, table: Table) -> list[BlockReader]:
+def block_readers(model: LinearRanker, table: Table, feature_map: Any) -> list[BlockReader]:
     """Return a reader for each of the inputs that the model chooses from; see `begin_fit`.
+
+    A clone of `feature_map` is fitted to what each of them makes.
 
     Rows are drawn for what needs them: quantiles, landmarks and the widths of kernels are found
     from at most `SAMPLE_ROWS` rows, which do not depend on the partitions. Scales are exact.
     """
     kinds = [check_inputs(kind) for kind in model._kinds()]
-    feature_map = model._unfitted_map()
     draws = feature_map is not None or any(kind in QUANTILES for kind in kinds)
     rows = _sample(table, SAMPLE_ROWS if draws else 1)
     assert rows.y is not None

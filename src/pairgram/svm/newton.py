@@ -14,7 +14,14 @@ from pairgram._support.threads import single_threaded_blas
 from pairgram._support.types import Vector
 from pairgram.svm.feature_rows import FeatureRows
 
-__all__ = ["Convergence", "PairSolver", "cholesky_preconditioner", "diagonal_preconditioner"]
+__all__ = [
+    "Convergence",
+    "PairSolver",
+    "Preconditioner",
+    "cholesky_preconditioner",
+    "diagonal_preconditioner",
+    "norm_of",
+]
 
 Preconditioner = Callable[[Vector], Vector]
 
@@ -48,6 +55,8 @@ class Convergence:
         to its norm at w = 0.
     n_hessian_products, step : list of int, list of float
         The number of Hessian products in every step, and the length of the step.
+    n_passes : list of int
+        How often the rows of a table had been read after every step; 0 for rows in memory.
     converged : bool
     """
 
@@ -55,6 +64,7 @@ class Convergence:
     relative_gradient: list[float] = field(default_factory=list)
     n_hessian_products: list[int] = field(default_factory=list)
     step: list[float] = field(default_factory=list)
+    n_passes: list[int] = field(default_factory=list)
     converged: bool = False
 
 
@@ -79,6 +89,8 @@ class PairSolver:
     ----------
     w : ndarray of shape (n_features,)
         The current weights.
+    n_passes : int
+        How often the rows of a table have been read; see `TableSolver`.
 
     Notes
     -----
@@ -93,6 +105,8 @@ class PairSolver:
     Computational Intelligence and Neuroscience, 2017. Algorithm 3 and eq. 23-25.
     """
 
+    n_passes = 0
+
     def __init__(
         self,
         rows: FeatureRows,
@@ -105,7 +119,7 @@ class PairSolver:
         self.w, self._scores = start, offset
         self._loss, self._scores_gradient = pairs.set_scores(offset, n_threads)
         self._pull = rows.sum(self._scores_gradient)  # the gradient of the loss with respect to w
-        self._pull_at_zero = _norm(self._pull)
+        self._pull_at_zero = norm_of(self._pull)
         if start.any():
             self._scores = offset + rows.scores(start)
             self._loss, self._scores_gradient = pairs.set_scores(self._scores, n_threads)
@@ -134,7 +148,7 @@ class PairSolver:
         last = np.inf
         while True:
             gradient = self.w + C * self._pull
-            norm = _norm(gradient)
+            norm = norm_of(gradient)
             reference = C * self._pull_at_zero
             objective = 0.5 * float(self.w @ self.w) + C * self._loss
             if not (history.step or np.isfinite(objective + norm + reference)):
@@ -161,6 +175,7 @@ class PairSolver:
             last = promise
             history.step.append(self._move(C, step, along))
             history.n_hessian_products.append(n_products)
+            history.n_passes.append(self.n_passes)
 
     def _newton_step(
         self, C: float, gradient: Vector, precondition: Preconditioner
@@ -173,7 +188,7 @@ class PairSolver:
         n_products = 0
         while n_products < MAX_CG_STEPS and size > FORCING**2 * first:
             n_products += 1
-            product, scores = self._rows.hessian_product(self._pairs, direction)
+            product, scores = self._product(direction)
             product *= C
             product += direction
             length = size / float(direction @ product)
@@ -184,6 +199,10 @@ class PairSolver:
             before, size = size, float(residual @ preconditioned)
             direction = preconditioned + size / before * direction
         return step, along, n_products
+
+    def _product(self, direction: Vector) -> tuple[Vector, Vector]:
+        """Return the product of the Hessian of the loss with a direction, and H times it."""
+        return self._rows.hessian_product(self._pairs, direction)
 
     def _move(self, C: float, step: Vector, along: Vector) -> float:
         """Move to the minimum along the step, by bracketed Newton steps; return the step length."""
@@ -207,7 +226,7 @@ class PairSolver:
         return t
 
 
-def _norm(x: Vector) -> float:
+def norm_of(x: Vector) -> float:
     """Return the 2-norm; it overflows only if the norm itself is too large for float64."""
     largest = float(np.abs(x).max(initial=0.0))
     scaled = 0 < largest < np.inf

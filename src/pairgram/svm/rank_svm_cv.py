@@ -17,20 +17,25 @@ from pairgram._support.types import Rows, Vector
 from pairgram._support.words import InputsName, Loss, Weighting
 from pairgram.feature_maps.base import is_known
 from pairgram.feature_maps.input_map import parts_of, whole_map
+from pairgram.least_squares.formulation import Coordinates
+from pairgram.least_squares.table_fit import TablePath, judge_table, table_metric
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
 from pairgram.model_selection.results import as_list, column_of, search_results
 from pairgram.model_selection.splits import Splits, default_cv
 from pairgram.problem.data import RankingData, RowInfo
 from pairgram.rankers.base import LinearRanker
+from pairgram.rankers.table_rows import begin_fit, block_readers, same_columns
 from pairgram.svm.newton import Convergence, PairSolver
-from pairgram.svm.rank_svm import (
+from pairgram.svm.table_solver import TableTraining
+from pairgram.svm.training import (
     SolverSettings,
     Training,
     fit_attributes,
     pair_operator,
     warn_if_not_converged,
 )
+from pairgram.tables.table import Table, refuse_arguments
 
 __all__ = ["RankSVMCV"]
 
@@ -161,7 +166,7 @@ uses_offset_ :
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
@@ -193,6 +198,9 @@ uses_offset_ :
         )
         given = None if self.Cs is None else check_alphas(self.Cs, "Cs")
         info = RowInfo(qid, group, sample_weight, query_weight, offset)
+        if isinstance(X, Table):
+            refuse_arguments(y=y, **info._asdict())
+            return self._fit_table(X, validation, settings, given)
         data, fixed = self._check_rows(X, y, info), not self._no_columns
         if fixed:  # the columns that weights of a prior belong to
             data = self._with_map(data, None, self._fit_inputs(data, self._kinds()[0]))
@@ -219,15 +227,88 @@ uses_offset_ :
             candidates.append(_Search(mapped, training, judge, mapped_part).along(given))
         judged = join_judged([c.judged for c in candidates])
         best, ranks = choose(judged.means, judge.metric)
-        Cs = np.concatenate([c.Cs for c in candidates])
-        of_row = np.repeat(np.arange(len(candidates)), [len(c.Cs) for c in candidates])
-        chosen = candidates[int(of_row[best])]
+        number, at = _place(candidates, best)
+        chosen = candidates[number]
         if training is None or chosen is not candidates[-1]:
             training = Training.make(chosen.data, settings, exact=True)
-        solver, C = training.solver(), float(Cs[best])
+        solver, C = training.solver(), float(chosen.Cs[at])
         precondition = training.preconditioner(C)
         with single_threaded_blas():
             history = solver.solve(C, precondition, settings.tol, settings.max_iter)
+        prior = self._prior_of(whole_map(data))
+        origin = 0.0 if prior is None or prior.coef is None else prior.coef
+        self.coef_, self.C_, self.uses_qid_ = origin + solver.w, C, uses_qid
+        self._column_sums = training.column_sums(self.coef_)
+        self.__dict__.update(self._table_of(candidates, judged, ranks, best, judge.metric, given))
+        self.__dict__.update(fit_attributes(history) | dict(chosen.judged.stored))
+        warn_if_not_converged(
+            [*itertools.chain(*(c.histories for c in candidates)), history], settings
+        )
+        return self
+
+    def _fit_table(
+        self, table: Table, validation: Any, settings: SolverSettings, given: Vector | None
+    ) -> Self:
+        """Fit every map and C to a table, and take the best on a validation table."""
+        if validation is None:
+            raise ValueError(
+                "RankSVMCV.fit needs a validation table for a table: give validation=scan(...)"
+            )
+        if self.cv is not None:
+            raise ValueError(f"give cv or validation, not both: got cv={self.cv!r} and a table")
+        if self.store_held_out:
+            raise ValueError("store_held_out must be False for a table: its rows are not kept")
+        table = begin_fit(self, table)
+        held = same_columns(self, table, validation)
+        metric = table_metric(held, self.scoring)
+        candidates, kept = [], []
+        for feature_map in as_list(self.feature_map, "feature_map"):
+            for reader in block_readers(self, table, feature_map):
+                training = TableTraining.make(table, reader, settings)
+                Cs = _default_Cs(training, reader.prior is not None) if given is None else np.sort(given)
+                coefs, histories = _paths(training, [training.solver()], Cs)
+                path = TablePath(
+                    0,
+                    settings.pair_settings,
+                    False,
+                    Coordinates(reader.pattern),
+                    Cs,
+                    coefs[0],
+                    None,
+                    None,
+                    coefs,
+                )
+                (found,) = judge_table(held, [reader], [path], metric, None, self.n_threads)
+                candidates.append(_Candidate(reader.pattern, Cs, found, histories))
+                kept.append((training, coefs[0]))
+        judged = join_judged([c.judged for c in candidates])
+        best, ranks = choose(judged.means, metric)
+        number, at = _place(candidates, best)
+        training, coefs_of_best = kept[number]
+        prior = self._prior_of(whole_map(candidates[number].data))
+        origin = 0.0 if prior is None or prior.coef is None else prior.coef
+        self.coef_, self.uses_qid_ = origin + coefs_of_best[at], table.has_queries
+        self.C_ = float(candidates[number].Cs[at])
+        self._column_sums = training.column_sums(self.coef_)
+        self.__dict__.update(self._table_of(candidates, judged, ranks, best, metric, given))
+        self.__dict__.update(fit_attributes(candidates[number].histories[at]))
+        warn_if_not_converged([*itertools.chain(*(c.histories for c in candidates))], settings)
+        return self
+
+    def _table_of(
+        self,
+        candidates: list[_Candidate],
+        judged: Judged,
+        ranks: Rows,
+        best: int,
+        metric: Metric,
+        given: Vector | None,
+    ) -> dict[str, Any]:
+        """Return the attributes that describe the search, in the caller's order of Cs."""
+        number, _ = _place(candidates, best)
+        chosen = candidates[number]
+        Cs = np.concatenate([c.Cs for c in candidates])
+        of_row = np.repeat(np.arange(len(candidates)), [len(c.Cs) for c in candidates])
         parts = [parts_of(whole_map(c.data)) for c in candidates]
         map_of_row = column_of([feature_map for _, feature_map in parts])[of_row]
         order = np.arange(len(chosen.Cs))
@@ -237,20 +318,17 @@ uses_offset_ :
         columns = {"C": Cs[rows], "feature_map": map_of_row[rows]}
         if self.inputs is not None:
             columns["inputs"] = column_of([own and own.kind for own, _ in parts])[of_row][rows]
-        prior = self._prior_of(whole_map(data))
-        origin = 0.0 if prior is None or prior.coef is None else prior.coef
-        self.coef_, self.C_, self.best_score_ = origin + solver.w, C, float(judged.means[best])
-        self.inputs_, self.feature_map_ = parts_of(whole_map(chosen.data))
-        self.uses_qid_ = uses_qid
-        self.Cs_, self.scores_ = chosen.Cs[order], chosen.judged.means[order]
-        self.scoring_, self.best_index_ = judge.metric, int(np.flatnonzero(rows == best)[0])
-        self.cv_results_ = search_results(columns, judged.take(rows), ranks[rows])
-        self._column_sums = training.column_sums(self.coef_)
-        self.__dict__.update(fit_attributes(history) | dict(chosen.judged.stored))
-        warn_if_not_converged(
-            [*itertools.chain(*(c.histories for c in candidates)), history], settings
-        )
-        return self
+        inputs, feature_map = parts[number]
+        return {
+            "inputs_": inputs,
+            "feature_map_": feature_map,
+            "best_score_": float(judged.means[best]),
+            "Cs_": chosen.Cs[order],
+            "scores_": chosen.judged.means[order],
+            "scoring_": metric,
+            "best_index_": int(np.flatnonzero(rows == best)[0]),
+            "cv_results_": search_results(columns, judged.take(rows), ranks[rows]),
+        }
 
     @property
     def _no_columns(self) -> str:
@@ -318,7 +396,7 @@ class _Search:
         threads = training.settings.n_threads
         if judge.splits is None:
             assert judge.validation is not None
-            coefs, histories = self._paths(training, [training.solver()], Cs)
+            coefs, histories = _paths(training, [training.solver()], Cs)
             validation = replace(judge.validation, feature_map=whole_map(data))
             return [validation.scores(slice(None), coefs[0], threads)], histories
         counts = [
@@ -326,7 +404,7 @@ class _Search:
         ]
         if data.feature_map is None or is_known(data.feature_map):
             solvers = [training.solver(counts=count) for count in counts]
-            coefs, histories = self._paths(training, solvers, Cs)
+            coefs, histories = _paths(training, solvers, Cs)
             scores = [
                 training.data.scores(test, coef, threads)
                 for (_, test), coef in zip(judge.splits, coefs, strict=True)
@@ -336,25 +414,33 @@ class _Search:
         for train, test in judge.splits:  # such maps may use labels, so each split has its own
             part = self.mapped_part(train)
             own = Training.make(part, training.settings, exact=True)
-            coefs, more = self._paths(own, [own.solver()], Cs)
+            coefs, more = _paths(own, [own.solver()], Cs)
             held = replace(data, feature_map=part.feature_map)
             scores.append(held.scores(test, coefs[0], threads))
             histories += more
         return scores, histories
 
-    def _paths(
-        self, training: Training, solvers: list[PairSolver], Cs: Vector
-    ) -> tuple[Vector, list[Convergence]]:
-        """Return the solutions, (n_solvers, n_Cs, n_features), each started from the last C's."""
-        settings = training.settings
-        histories: list[Convergence] = []
-        coefs = np.empty((len(solvers), len(Cs), len(training.curvature)))
-        for i, C in enumerate(Cs.tolist()):
-            precondition = training.preconditioner(C)
-            for solver, coef in zip(solvers, coefs, strict=True):
-                histories.append(solver.solve(C, precondition, settings.tol, settings.max_iter))
-                coef[i] = solver.w
-        return coefs, histories
+
+def _paths(
+    training: Training | TableTraining, solvers: Sequence[PairSolver], Cs: Vector
+) -> tuple[Vector, list[Convergence]]:
+    """Return the solutions, (n_solvers, n_Cs, n_features), each started from the last C's."""
+    settings = training.settings
+    histories: list[Convergence] = []
+    coefs = np.empty((len(solvers), len(Cs), len(training.curvature)))
+    for i, C in enumerate(Cs.tolist()):
+        precondition = training.preconditioner(C)
+        for solver, coef in zip(solvers, coefs, strict=True):
+            histories.append(solver.solve(C, precondition, settings.tol, settings.max_iter))
+            coef[i] = solver.w
+    return coefs, histories
+
+
+def _place(candidates: Sequence[_Candidate], row: int) -> tuple[int, int]:
+    """Return the candidate that a row of all their Cs belongs to, and its place there."""
+    ends = np.cumsum([len(c.Cs) for c in candidates])
+    number = int(np.searchsorted(ends, row, side="right"))
+    return number, row - int(ends[number] - len(candidates[number].Cs))
 
 
 def _counts(data: RankingData, settings: SolverSettings, splits: Splits, number: int) -> Vector:
@@ -368,7 +454,7 @@ def _counts(data: RankingData, settings: SolverSettings, splits: Splits, number:
     return counts
 
 
-def _default_Cs(training: Training, started: bool) -> Vector:
+def _default_Cs(training: Training | TableTraining, started: bool) -> Vector:
     curvature = training.curvature
     trace = float(np.trace(curvature) if curvature.ndim == 2 else curvature.sum())
     if not trace <= LARGEST_TRACE:

@@ -252,7 +252,7 @@ class _FragmentPartition:
 
 def _same_column(own: Any, schema: Any, name: str) -> bool:
     index = own.get_field_index(name)
-    return index >= 0 and own.field(index).type == schema.field(name).type
+    return bool(index >= 0 and own.field(index).type == schema.field(name).type)
 
 
 def _batches_of(file: Any, group: Any, names: list[str]) -> Iterator[Any]:
