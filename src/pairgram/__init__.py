@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from pairgram.rankers.table_scores import predict
     from pairgram.svm.rank_svm import RankSVM
     from pairgram.svm.rank_svm_cv import RankSVMCV
-    from pairgram.tables.table import scan
+    from pairgram.tables.scan import scan
 
 __all__ = [
     "LSSVR",
@@ -126,7 +126,7 @@ _NAMES = {
     "feature_maps.random_nodes": ("RandomNodes",),
     "svm.rank_svm": ("RankSVM",),
     "svm.rank_svm_cv": ("RankSVMCV",),
-    "tables.table": ("scan",),
+    "tables.scan": ("scan",),
 }
 # Former public names, and what replaces them.
 _FORMER = {

@@ -12,7 +12,7 @@ import pytest
 
 from pairgram import Pairgram
 from pairgram.queries_and_pairs import query_ids
-from pairgram.queries_and_pairs.query_ids import IdSet, hash_ids
+from pairgram.queries_and_pairs.id_hashes import IdSet, hash_ids
 
 X, Y = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12.0)
 AGAIN = "came in an earlier update: each call must hold whole queries"
@@ -272,7 +272,7 @@ def test_hashes_are_the_documented_ones():
 def test_hashes_are_the_same_in_every_process():
     """Of this version and of every later one: files hold them."""
     code = (
-        "import numpy as np; from pairgram.queries_and_pairs.query_ids import hash_ids; "
+        "import numpy as np; from pairgram.queries_and_pairs.id_hashes import hash_ids; "
         "print([int(h) for a in ([1, -7], [0.5], ['a', 'query 17'], [b'ab']) "
         "for h in hash_ids(np.array(a))[0]])"
     )

@@ -30,7 +30,7 @@ from pairgram import (
     load_model,
     make_ranking,
 )
-from pairgram.svm import feature_rows, newton, rank_svm
+from pairgram.svm import feature_rows, newton, training
 from problems import problems
 
 LOSSES = ["squared_hinge", "squared"]
@@ -165,7 +165,7 @@ def test_warm_start_needs_the_same_features(data):
 @pytest.mark.parametrize("factor", [1e155, 1e308, 1e-300])
 @pytest.mark.parametrize("widest", [4096, 1])
 def test_only_the_order_of_labels_counts(data, factor, widest, monkeypatch):
-    monkeypatch.setattr(rank_svm, "WIDEST_GRAM", widest)
+    monkeypatch.setattr(training, "WIDEST_GRAM", widest)
     X, y, qid = data
     expected = RankSVM(0.1).fit(X, y, qid=qid)
     y = y / y.max() * factor
@@ -223,9 +223,9 @@ def test_many_features_are_preconditioned_by_the_diagonal(data, kind, short_of_m
     nodes = RandomNodes(20, random_state=0) if kind == "map" else None
     exact = RankSVM(0.1, feature_map=nodes, tol=1e-8).fit(X, y, qid=qid)
     if short_of_memory:
-        monkeypatch.setattr(rank_svm, "available_memory", lambda: 1)
+        monkeypatch.setattr(training, "available_memory", lambda: 1)
     else:
-        monkeypatch.setattr(rank_svm, "WIDEST_GRAM", 1)
+        monkeypatch.setattr(training, "WIDEST_GRAM", 1)
     for memory_limit in (None, 0):
         model = RankSVM(0.1, feature_map=nodes, tol=1e-8, memory_limit=memory_limit)
         model.fit(X, y, qid=qid)
@@ -308,28 +308,28 @@ def test_large_features_are_stored_in_single_precision(data, monkeypatch):
     X, y, qid = data
     nodes = RandomNodes(30, "sine", random_state=0)
     model = RankSVM(0.1, feature_map=nodes).fit(X, y, qid=qid)
-    monkeypatch.setattr(rank_svm, "SMALLEST_SINGLE", 8 * 30 * len(y) - 1)
+    monkeypatch.setattr(training, "SMALLEST_SINGLE", 8 * 30 * len(y) - 1)
     coarse = RankSVM(0.1, feature_map=nodes).fit(X, y, qid=qid)
     fine = RankSVM(0.1, feature_map=nodes, tol=9e-6).fit(X, y, qid=qid)
     assert (coarse.coef_ != model.coef_).all()
     np.testing.assert_allclose(coarse.coef_, model.coef_, rtol=1e-3, atol=1e-5)
-    monkeypatch.setattr(rank_svm, "FINEST_SINGLE", 1e-6)
+    monkeypatch.setattr(training, "FINEST_SINGLE", 1e-6)
     assert (RankSVM(0.1, feature_map=nodes, tol=9e-6).fit(X, y, qid=qid).coef_ != fine.coef_).all()
 
 
 def sampled(monkeypatch, fewest_rows=100):
     """Let few rows of few features be preconditioned by a sample; return the samples' sizes."""
-    monkeypatch.setattr(rank_svm, "FEWEST_SAMPLED_FEATURES", 1)
-    monkeypatch.setattr(rank_svm, "FEWEST_SAMPLE_ROWS", fewest_rows)
-    monkeypatch.setattr(rank_svm, "SAMPLE_ROWS", 0)
-    sizes, draw = [], rank_svm.sample_queries
+    monkeypatch.setattr(training, "FEWEST_SAMPLED_FEATURES", 1)
+    monkeypatch.setattr(training, "FEWEST_SAMPLE_ROWS", fewest_rows)
+    monkeypatch.setattr(training, "SAMPLE_ROWS", 0)
+    sizes, draw = [], training.sample_queries
 
     def watched(*arguments):
         sample = draw(*arguments)
         sizes.append(0 if sample is None else len(sample.y))
         return sample
 
-    monkeypatch.setattr(rank_svm, "sample_queries", watched)
+    monkeypatch.setattr(training, "sample_queries", watched)
     return sizes
 
 
@@ -367,8 +367,8 @@ def test_kernel_values_in_single_precision(monkeypatch):
     fine = RankSVM(10.0, feature_map=nystroem, tol=1e-7).fit(X, y, qid=qid)
     assert np.linalg.norm(fine.feature_map_.whitening_, 2) > 500
     sizes = sampled(monkeypatch)
-    monkeypatch.setattr(rank_svm, "SMALLEST_SINGLE", 0)
-    monkeypatch.setattr(rank_svm, "FINEST_SINGLE", 0)
+    monkeypatch.setattr(training, "SMALLEST_SINGLE", 0)
+    monkeypatch.setattr(training, "FINEST_SINGLE", 0)
     coarse = RankSVM(10.0, feature_map=nystroem, tol=1e-7).fit(X, y, qid=qid)
     assert sizes[-1] > 0
     assert (coarse.coef_ != fine.coef_).any()
@@ -396,7 +396,7 @@ def test_scatter_diagonal(problem, sparse):
             mean = np.average(problem.X[rows], axis=0, weights=v[rows])
             expected += factor[query] * v[rows] @ (problem.X[rows] - mean) ** 2
     X = sp.csr_array(problem.X) if sparse else problem.X
-    made = rank_svm.RankingData.make(X, problem.y, qid=problem.query, sample_weight=problem.v)
+    made = training.RankingData.make(X, problem.y, qid=problem.query, sample_weight=problem.v)
     actual = feature_rows.scatter_diagonal(made, factor[made.queries.ids])
     np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-9)
 
@@ -485,13 +485,13 @@ def test_weights_whose_products_overflow_are_refused(data, weighting):
 
 def test_a_step_that_is_not_a_number_has_not_converged(data):
     X, y, qid = data
-    training = rank_svm.Training.make(
-        rank_svm.RankingData.make(X, y, qid=qid),
-        rank_svm.SolverSettings("squared_hinge", "pairs", 1e-3, 100, None, 1),
+    made = training.Training.make(
+        training.RankingData.make(X, y, qid=qid),
+        training.SolverSettings("squared_hinge", "pairs", 1e-3, 100, None, 1),
         exact=True,
     )
     for factor in (np.nan, 0.0, np.inf):
-        history = training.solver().solve(1.0, lambda r, f=factor: f * r, 1e-3, 100)
+        history = made.solver().solve(1.0, lambda r, f=factor: f * r, 1e-3, 100)
         assert not history.converged
         assert history.step == []
 
@@ -543,7 +543,7 @@ def test_not_finite_features_are_named(data, monkeypatch):
     X = X.copy()
     X[3, 1] = np.nan
     for widest in (4096, 1, 4096):
-        monkeypatch.setattr(rank_svm, "WIDEST_GRAM", widest)
+        monkeypatch.setattr(training, "WIDEST_GRAM", widest)
         for rows in (X, sp.csr_array(X)):
             with pytest.raises(ValueError, match="X contains NaN"):
                 RankSVM().fit(rows, y, qid=qid)

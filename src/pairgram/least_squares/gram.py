@@ -26,8 +26,9 @@ from pairgram.least_squares.constrained import NO_MAP, NO_PRIOR, Constraints
 from pairgram.least_squares.ridge_path import RidgePath, scale_factors, solve_ridge
 from pairgram.model_files.read_write import read_file, write_file
 from pairgram.problem.data import RankingData, names_of
+from pairgram.queries_and_pairs.id_hashes import IdSet
 from pairgram.queries_and_pairs.pair_weights import Pairs, PairSettings
-from pairgram.queries_and_pairs.query_ids import IdSet, QueryIds
+from pairgram.queries_and_pairs.query_ids import QueryIds
 from pairgram.rankers.column_weights import ColumnSums
 
 __all__ = ["Pairgram"]
@@ -102,7 +103,7 @@ class Pairgram:
     is refused. With ``scope="global"``, or if `n_varying` is not known, a share below 1e-13 counts
     as 0.
 
-    Ids are remembered as 64-bit hashes (`queries_and_pairs.query_ids.hash_ids`). A hash depends
+    Ids are remembered as 64-bit hashes (`queries_and_pairs.id_hashes.hash_ids`). A hash depends
     only on the type and the value of an id: equal whole numbers have the same hash in every
     integer type and in every process. Ids of types other than numbers, text, bytes, times, UUID
     and tuples of these are not checked. The probability that two of a million different ids

@@ -27,8 +27,8 @@ from pairgram.model_selection.judge import Judge, Judged, metric_of
 from pairgram.model_selection.splits import N_SPLITS, QueryKFold
 from pairgram.problem.data import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, RankingData
 from pairgram.problem.equal_rows import first_equal_rows
+from pairgram.queries_and_pairs.id_hashes import mix
 from pairgram.queries_and_pairs.pair_weights import PairSettings
-from pairgram.queries_and_pairs.query_ids import mix
 from pairgram.rankers.table_rows import BlockReader
 from pairgram.tables.rows import TableRows
 from pairgram.tables.survey import hash_of_runs

@@ -1,6 +1,6 @@
 """Ranking metrics: their options and conventions, their values in every query, and scorers.
 
-This folder may import `queries_and_pairs` and `_support`.
+This folder may import `tables`, `datasets`, `queries_and_pairs` and `_support`.
 """
 
 from pairgram.metrics.evaluation import evaluate, get_metric, make_scorer

@@ -13,7 +13,6 @@ from pairgram.inputs.fit import check_inputs, inputs_of_moments
 from pairgram.inputs.fitted import FittedInputs
 from pairgram.problem.data import RankingData
 from pairgram.queries_and_pairs.queries import Queries
-from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.prior import Prior
 from pairgram.tables.means import MomentsTask
 from pairgram.tables.rows import TableRows
@@ -69,7 +68,7 @@ class BlockReader:
         return data.plus_offset(self.prior.scores(rows.X, data, self.n_threads))
 
 
-def begin_fit(model: LinearRanker, table: Table) -> Table:
+def begin_fit(model: Any, table: Table) -> Table:
     """Check that a model can be fitted to a table, and return it with its missing values filled.
 
     Raises
@@ -98,7 +97,7 @@ def begin_fit(model: LinearRanker, table: Table) -> Table:
     return table
 
 
-def same_columns(model: LinearRanker, table: Table, other: Any) -> Table:
+def same_columns(model: Any, table: Table, other: Any) -> Table:
     """Return a validation table, after checking that it has the columns of the table of `fit`.
 
     Raises
@@ -124,7 +123,7 @@ def same_columns(model: LinearRanker, table: Table, other: Any) -> Table:
     return other.filling(table.layout.fill)
 
 
-def block_readers(model: LinearRanker, table: Table, feature_map: Any) -> list[BlockReader]:
+def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReader]:
     """Return a reader for each of the inputs that the model chooses from; see `begin_fit`.
 
     A clone of `feature_map` is fitted to what each of them makes.

@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram import _core
-from pairgram._support.arrays import real_array
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Vector
-from pairgram.queries_and_pairs.queries import as_ids, check_weights
 from pairgram.tables.rows import TableRows, runs_of
 
-__all__ = ["UNKNOWN_WIDTH", "Columns", "Missing", "Place", "rows_of_arrays"]
+__all__ = ["UNKNOWN_WIDTH", "Columns", "Missing", "Place", "placed_error"]
 
 Missing = Literal["zero", "mean"]
 # The width of a column of lists that the schema does not tell: that of the first list.
@@ -102,7 +100,7 @@ class Columns:
         if not np.isfinite(values).all():
             row = int(np.argmin(np.isfinite(values)))
             found = "a missing value" if np.isnan(values[row]) else values[row]
-            raise _placed(f"{place.row(row)}: column {name!r} must be finite, got {found}")
+            raise placed_error(f"{place.row(row)}: column {name!r} must be finite, got {found}")
         return values
 
     def _weights(self, batch: Any, place: Place) -> Vector:
@@ -110,7 +108,7 @@ class Columns:
         weights = self._numbers(batch, self.weight, place)
         if (weights < 0).any():
             row = int(np.argmax(weights < 0))
-            raise _placed(
+            raise placed_error(
                 f"{place.row(row)}: column {self.weight!r} must hold weights >= 0, got "
                 f"{weights[row]}"
             )
@@ -140,7 +138,7 @@ class Columns:
         if (lengths != width).any():
             row = int(np.argmax(lengths != width))
             found = "a missing value" if lengths[row] < 0 else f"{lengths[row]} numbers"
-            raise _placed(
+            raise placed_error(
                 f"{place.row(row)}: column {name!r} must hold lists of {width} numbers, got {found}"
             )
         flat = _array(pyarrow.compute.list_flatten(column), self.dtype, name, place)
@@ -155,50 +153,14 @@ class Columns:
 
     def missing_value(self, place: Place, row: int, name: str) -> ValueError:
         """Return the error for a feature that is missing."""
-        return _placed(
+        return placed_error(
             f"{place.row(row)}: column {name!r} has a missing value: give missing='zero' or "
             "missing='mean', or fill it in before"
         )
 
 
-def rows_of_arrays(
-    X: Any, y: Any, qid: Any, weights: Any, columns: Columns, place: Place, features: bool = True
-) -> TableRows:
-    """Return the rows of arrays, as a LETOR file or a caller's function gives them.
-
-    Arrays of the type of `columns` are not copied.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ, or if a value is missing or not finite. The message names the place.
-    """
-    n_rows = len(X)
-    try:
-        if X.ndim != 2 or X.shape[1] != columns.n_features:
-            raise ValueError(f"X must have {columns.n_features} columns, got shape {X.shape}")
-        y = real_array(y, "y")
-        if y.shape != (n_rows,) or not np.isfinite(y).all():
-            raise ValueError(f"y must be {n_rows} finite numbers, one for each row of X")
-        weights = None if weights is None else check_weights(weights, n_rows, "weight")
-        sizes, ids = np.array([n_rows], np.int64), None
-        if qid is not None:
-            sizes, ids = runs_of(as_ids(qid, n_rows))
-    except ValueError as error:
-        raise _placed(f"{place.name}, rows from {place.first} on: {error}") from error
-    if not features:
-        return TableRows(None, y, weights, sizes, ids, place.first, place.partition)
-    X = np.require(X, columns.dtype, ["C", "A"])
-    missing = np.isnan(X)
-    if missing.any():
-        if columns.fill is None:
-            row, column = np.argwhere(missing)[0]
-            raise columns.missing_value(place, int(row), str(column))
-        X = np.where(missing, columns.fill.astype(X.dtype), X)
-    return TableRows(X, y, weights, sizes, ids, place.first, place.partition)
-
-
-def _placed(message: str) -> ValueError:
+def placed_error(message: str) -> ValueError:
+    """Return an error whose message names the place of the rows already."""
     error = ValueError(message)
     error.placed = True  # type: ignore[attr-defined]
     return error
@@ -234,7 +196,7 @@ def _array(column: Any, dtype: Any, name: str, place: Place) -> NDArray[Any]:
             or types.is_null(column.type)
         )
         if not number:
-            raise _placed(
+            raise placed_error(
                 f"{place.name}: column {name!r} must hold numbers, got {column.type}: leave it out "
                 "of features=, or encode it before"
             )
@@ -253,7 +215,7 @@ def _ids(batch: Any, name: str, place: Place) -> NDArray[Any]:
     column = _column(batch, name)
     if column.null_count:
         row = int(np.argmax(np.asarray(column.is_null())))
-        raise _placed(f"{place.row(row)}: column {name!r}, the query id, has a missing value")
+        raise placed_error(f"{place.row(row)}: column {name!r}, the query id, has a missing value")
     types = pyarrow.types
     if types.is_string(column.type) or types.is_large_string(column.type):
         # Ids of neighbouring rows are mostly equal: each is made a Python string once.

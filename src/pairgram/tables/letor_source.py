@@ -12,7 +12,8 @@ from typing import IO
 from pairgram._support.files import naming, shown
 from pairgram.datasets.compressed import DAMAGE, unpacked
 from pairgram.datasets.letor_load import as_text_ids, read_letor
-from pairgram.tables.columns import Columns, Place, rows_of_arrays
+from pairgram.tables.arrays import rows_of_arrays
+from pairgram.tables.columns import Columns, Place
 from pairgram.tables.rows import TableRows
 
 __all__ = ["LetorPartition"]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram.queries_and_pairs.query_ids import mix
+from pairgram.queries_and_pairs.id_hashes import mix
 from pairgram.tables.rows import TableRows
 
 __all__ = ["DrawTask", "Drawn"]

@@ -12,7 +12,8 @@ import numpy as np
 
 from pairgram._support.files import naming, shown
 from pairgram.datasets.letor_load import count_features, looks_like_letor
-from pairgram.tables.columns import Columns, Place, rows_of_arrays
+from pairgram.tables.arrays import rows_of_arrays
+from pairgram.tables.columns import Columns, Place
 from pairgram.tables.letor_source import LetorPartition
 from pairgram.tables.rows import TableRows
 

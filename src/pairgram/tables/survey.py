@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pairgram._support.types import Rows, Vector
-from pairgram.queries_and_pairs.query_ids import IdSet, hash_ids
+from pairgram.queries_and_pairs.id_hashes import IdSet, hash_ids
 from pairgram.tables.rows import TableRows
 
 __all__ = ["MOST_LEVELS", "NameOf", "Survey", "SurveyTask", "hash_of_runs"]

@@ -1,26 +1,23 @@
-"""`scan` and `Table`: rows that are read when they are needed, again and again."""
+"""`Table`: rows that are read when they are needed, again and again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from pairgram._support.checks import check_text
 from pairgram._support.types import Vector
-from pairgram._support.words import words
-from pairgram.tables.columns import UNKNOWN_WIDTH, Columns, Missing
-from pairgram.tables.local import Engine, LocalEngine, Progress
+from pairgram.tables.columns import Columns, Missing
+from pairgram.tables.engine import Engine, Progress
 from pairgram.tables.means import MeansTask
 from pairgram.tables.parts import Task
 from pairgram.tables.rows import TableRows
 from pairgram.tables.sample import Drawn, DrawTask
-from pairgram.tables.sources import Source, source_of
 from pairgram.tables.survey import NameOf, Survey, SurveyTask
 
-__all__ = ["Table", "refuse_arguments", "scan"]
+__all__ = ["Table", "refuse_arguments"]
 
 S = TypeVar("S")
 
@@ -146,34 +143,6 @@ class Table:
         return replace(self, layout=self.layout.for_scores(keep))
 
 
-def scan(
-    source: Any,
-    *,
-    label: str | None = None,
-    qid: str | None = None,
-    features: Sequence[str] | str | None = None,
-    weight: str | None = None,
-    missing: Missing | None = None,
-) -> Table:
-    """Describe a table of rows, which estimators read when they fit to it."""
-    if missing is not None:
-        check_text("missing", missing, words(Missing), "or None")
-    found = source_of(source)
-    columns = _columns(found, label, qid, features, weight)
-    if columns.width == UNKNOWN_WIDTH:
-        columns = replace(columns, width=_width(found, columns))
-    has_queries = found.schema is None and found.has_queries
-    return Table(columns, found.schema, found.partitions, LocalEngine(), missing, has_queries)
-
-
-def _width(source: Source, columns: Columns) -> int:
-    """Return the length of the first list of a column of lists."""
-    for number, partition in enumerate(source.partitions):
-        for rows in partition.batches(number, columns, True):
-            return int(rows.X.shape[1])
-    raise ValueError("the table has no rows")
-
-
 def refuse_arguments(**arguments: Any) -> None:
     """Raise a ValueError if `fit` gets more than a table."""
     for name, value in arguments.items():
@@ -181,94 +150,3 @@ def refuse_arguments(**arguments: Any) -> None:
             raise ValueError(
                 f"{name} must be None if X is a table: give scan the name of the column"
             )
-
-
-def _columns(
-    source: Source,
-    label: str | None,
-    qid: str | None,
-    features: Sequence[str] | str | None,
-    weight: str | None,
-) -> Columns:
-    if source.schema is None:
-        for name, value in (
-            ("label", label),
-            ("qid", qid),
-            ("features", features),
-            ("weight", weight),
-        ):
-            if value is not None:
-                raise ValueError(
-                    f"{name} must be None for LETOR files and arrays, whose columns have no names, "
-                    f"got {value!r}"
-                )
-        return Columns((), None, None, None, np.float64, source.n_features)
-    import pyarrow
-
-    schema, types = source.schema, pyarrow.types
-    for name, value in (("label", label), ("qid", qid), ("weight", weight)):
-        if value is not None:
-            _require(schema, [value], name)
-    if isinstance(features, str):
-        features = [features]
-    if features is None:
-        own = {label, qid, weight}
-        features = [field.name for field in schema if field.name not in own]
-    names = [str(name) for name in features]
-    _require(schema, names, "features")
-    if not names:
-        raise ValueError("features must name a column or more")
-    kinds = [_value_type(schema.field(name).type) for name in names]
-    width = None
-    if len(names) == 1 and _is_list(kinds[0]):
-        kind = kinds[0]
-        width = getattr(kind, "list_size", UNKNOWN_WIDTH)
-        kinds = [kind.value_type]
-    for name, kind in zip(names, kinds, strict=True):
-        if not (
-            types.is_integer(kind)
-            or types.is_floating(kind)
-            or types.is_boolean(kind)
-            or types.is_decimal(kind)
-            or types.is_null(kind)
-        ):
-            raise ValueError(
-                f"features: column {name!r} must hold numbers, got {schema.field(name).type}: "
-                "leave it out of features=, or encode it before"
-            )
-    narrow = all(_is_narrow(kind) for kind in kinds)
-    dtype = np.float32 if narrow else np.float64
-    return Columns(tuple(names), label, qid, weight, dtype, width)
-
-
-def _require(schema: Any, names: Sequence[str], what: str) -> None:
-    for name in names:
-        if schema.names.count(name) != 1:
-            known = ", ".join(map(repr, schema.names[:20]))
-            raise ValueError(
-                f"{what}: the table must have one column {name!r}, got "
-                f"{schema.names.count(name)} among {known}"
-            )
-
-
-def _value_type(kind: Any) -> Any:
-    import pyarrow
-
-    return kind.value_type if pyarrow.types.is_dictionary(kind) else kind
-
-
-def _is_list(kind: Any) -> bool:
-    import pyarrow
-
-    types = pyarrow.types
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
-
-
-def _is_narrow(kind: Any) -> bool:
-    """Tell whether float32 holds every number of a type."""
-    import pyarrow
-
-    types = pyarrow.types
-    if types.is_floating(kind) or types.is_integer(kind):
-        return bool(kind.bit_width <= (32 if types.is_floating(kind) else 16))
-    return bool(types.is_boolean(kind))

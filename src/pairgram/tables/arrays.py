@@ -1,0 +1,51 @@
+"""Rows of a table that come as arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pairgram._support.arrays import real_array
+from pairgram.queries_and_pairs.queries import as_ids, check_weights
+from pairgram.tables.columns import Columns, Place, placed_error
+from pairgram.tables.rows import TableRows, runs_of
+
+__all__ = ["rows_of_arrays"]
+
+
+def rows_of_arrays(
+    X: Any, y: Any, qid: Any, weights: Any, columns: Columns, place: Place, features: bool = True
+) -> TableRows:
+    """Return the rows of arrays, as a LETOR file or a caller's function gives them.
+
+    Arrays of the type of `columns` are not copied.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or if a value is missing or not finite. The message names the place.
+    """
+    n_rows = len(X)
+    try:
+        if X.ndim != 2 or X.shape[1] != columns.n_features:
+            raise ValueError(f"X must have {columns.n_features} columns, got shape {X.shape}")
+        y = real_array(y, "y")
+        if y.shape != (n_rows,) or not np.isfinite(y).all():
+            raise ValueError(f"y must be {n_rows} finite numbers, one for each row of X")
+        weights = None if weights is None else check_weights(weights, n_rows, "weight")
+        sizes, ids = np.array([n_rows], np.int64), None
+        if qid is not None:
+            sizes, ids = runs_of(as_ids(qid, n_rows))
+    except ValueError as error:
+        raise placed_error(f"{place.name}, rows from {place.first} on: {error}") from error
+    if not features:
+        return TableRows(None, y, weights, sizes, ids, place.first, place.partition)
+    X = np.require(X, columns.dtype, ["C", "A"])
+    missing = np.isnan(X)
+    if missing.any():
+        if columns.fill is None:
+            row, column = np.argwhere(missing)[0]
+            raise columns.missing_value(place, int(row), str(column))
+        X = np.where(missing, columns.fill.astype(X.dtype), X)
+    return TableRows(X, y, weights, sizes, ids, place.first, place.partition)

@@ -1,0 +1,203 @@
+"""`scan` describes a table by its source and the names of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pairgram._support.checks import check_text
+from pairgram._support.words import words
+from pairgram.tables.columns import UNKNOWN_WIDTH, Columns, Missing
+from pairgram.tables.local import LocalEngine
+from pairgram.tables.sources import Source, source_of
+from pairgram.tables.table import Table
+
+__all__ = ["scan"]
+
+
+def scan(
+    source: Any,
+    *,
+    label: str | None = None,
+    qid: str | None = None,
+    features: Sequence[str] | str | None = None,
+    weight: str | None = None,
+    missing: Missing | None = None,
+) -> Table:
+    """Describe a table of rows that are read when they are needed.
+
+    The table takes the place of X, y, qid and weights: ``fit(table)``, ``predict(table)``,
+    ``evaluate(metrics, table, model)``. It may be larger than memory. Its rows are read in blocks,
+    once for every pass of an algorithm. The rows of a query must stand together, and may be cut by
+    the end of a file or block.
+
+    Parameters
+    ----------
+    source : path, list of paths, frame, dataset or function
+        - A file, a folder, a pattern such as ``"data/*.parquet"``, or a list of these: Parquet,
+          Arrow and CSV files, and LETOR files, plain or compressed. Addresses such as
+          ``s3://bucket/folder`` are opened by pyarrow or fsspec.
+        - A frame of pandas or polars, lazy or not, a table or record batch of pyarrow, or a
+          ``pyarrow.dataset``.
+        - A function without arguments that returns an iterator of frames or record batches, or of
+          tuples ``(X, y)``, ``(X, y, qid)`` or ``(X, y, qid, weight)`` of arrays. It is called for
+          every pass, and must yield the same rows each time.
+    label : str or None, default=None
+        The column of relevance labels, any real numbers. Only `predict` does without.
+    qid : str or None, default=None
+        The column of query ids: whole numbers, text or times.
+    features : list of str, str or None, default=None
+        The columns of numbers that are features, or one column of lists of numbers. None takes all
+        columns but the label, the query id and the weight. Booleans count as 0 and 1, and
+        dictionaries as their values.
+    weight : str or None, default=None
+        The column of row weights, finite and ≥ 0, as `sample_weight` of `RankRLS.fit`.
+    missing : {"zero", "mean"} or None, default=None
+        What takes the place of missing features, which are null or NaN: 0, or the weighted mean of
+        the column over the rows that have a value. The values become part of the fitted model, as
+        `missing_`. With None, a missing feature is an error.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    ValueError
+        If there is no such file or column, or if a feature is not a number. What is wrong in a row
+        is found when it is read; the message then names the file, the column and the row.
+    TypeError
+        If `source` is none of the sources above.
+    ImportError
+        If pyarrow is missing, without which only LETOR files and tuples of arrays can be read.
+
+    Notes
+    -----
+    A first pass reads labels, query ids and weights alone. It counts rows, and finds out whether
+    the rows of each query stand together. What is drawn from rows, such as landmarks, the width of
+    a kernel, or quantiles of more than 100,000 rows, is drawn by the hashes of row numbers. It
+    therefore depends on the order of the rows alone. Blocks are joined in a fixed tree: the same
+    files give the same bits in every run.
+
+    Features are float32 if every column is float32 or narrower, otherwise float64. LETOR files are
+    read as float64.
+
+    Examples
+    --------
+    >>> import pairgram
+    >>> X, y, qid = pairgram.make_ranking(random_state=0)
+    >>> pairgram.dump_letor("train.txt", X, y, qid=qid)
+    >>> table = pairgram.scan("train.txt")
+    >>> pairgram.RankRLSCV().fit(table).predict(table).shape
+    (2000,)
+    """
+    if missing is not None:
+        check_text("missing", missing, words(Missing), "or None")
+    found = source_of(source)
+    columns = _columns(found, label, qid, features, weight)
+    if columns.width == UNKNOWN_WIDTH:
+        columns = replace(columns, width=_width(found, columns))
+    has_queries = found.schema is None and found.has_queries
+    return Table(columns, found.schema, found.partitions, LocalEngine(), missing, has_queries)
+
+
+def _width(source: Source, columns: Columns) -> int:
+    """Return the length of the first list of a column of lists."""
+    for number, partition in enumerate(source.partitions):
+        for rows in partition.batches(number, columns, True):
+            return int(rows.X.shape[1])
+    raise ValueError("the table has no rows")
+
+
+def _columns(
+    source: Source,
+    label: str | None,
+    qid: str | None,
+    features: Sequence[str] | str | None,
+    weight: str | None,
+) -> Columns:
+    if source.schema is None:
+        for name, value in (
+            ("label", label),
+            ("qid", qid),
+            ("features", features),
+            ("weight", weight),
+        ):
+            if value is not None:
+                raise ValueError(
+                    f"{name} must be None for LETOR files and arrays, whose columns have no names, "
+                    f"got {value!r}"
+                )
+        return Columns((), None, None, None, np.float64, source.n_features)
+    import pyarrow
+
+    schema, types = source.schema, pyarrow.types
+    for name, value in (("label", label), ("qid", qid), ("weight", weight)):
+        if value is not None:
+            _require(schema, [value], name)
+    if isinstance(features, str):
+        features = [features]
+    if features is None:
+        own = {label, qid, weight}
+        features = [field.name for field in schema if field.name not in own]
+    names = [str(name) for name in features]
+    _require(schema, names, "features")
+    if not names:
+        raise ValueError("features must name a column or more")
+    kinds = [_value_type(schema.field(name).type) for name in names]
+    width = None
+    if len(names) == 1 and _is_list(kinds[0]):
+        kind = kinds[0]
+        width = getattr(kind, "list_size", UNKNOWN_WIDTH)
+        kinds = [kind.value_type]
+    for name, kind in zip(names, kinds, strict=True):
+        if not (
+            types.is_integer(kind)
+            or types.is_floating(kind)
+            or types.is_boolean(kind)
+            or types.is_decimal(kind)
+            or types.is_null(kind)
+        ):
+            raise ValueError(
+                f"features: column {name!r} must hold numbers, got {schema.field(name).type}: "
+                "leave it out of features=, or encode it before"
+            )
+    narrow = all(_is_narrow(kind) for kind in kinds)
+    dtype = np.float32 if narrow else np.float64
+    return Columns(tuple(names), label, qid, weight, dtype, width)
+
+
+def _require(schema: Any, names: Sequence[str], what: str) -> None:
+    for name in names:
+        if schema.names.count(name) != 1:
+            known = ", ".join(map(repr, schema.names[:20]))
+            raise ValueError(
+                f"{what}: the table must have one column {name!r}, got "
+                f"{schema.names.count(name)} among {known}"
+            )
+
+
+def _value_type(kind: Any) -> Any:
+    import pyarrow
+
+    return kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+
+
+def _is_list(kind: Any) -> bool:
+    import pyarrow
+
+    types = pyarrow.types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _is_narrow(kind: Any) -> bool:
+    """Tell whether float32 holds every number of a type."""
+    import pyarrow
+
+    types = pyarrow.types
+    if types.is_floating(kind) or types.is_integer(kind):
+        return bool(kind.bit_width <= (32 if types.is_floating(kind) else 16))
+    return bool(types.is_boolean(kind))
