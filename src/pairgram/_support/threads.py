@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from numbers import Integral
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["resolve_n_threads", "single_threaded_blas"]
+__all__ = ["at_most_threads", "resolve_n_threads", "single_threaded_blas"]
 
 
 def resolve_n_threads(n_threads: int | None) -> int:
@@ -20,7 +22,8 @@ def resolve_n_threads(n_threads: int | None) -> int:
     ----------
     n_threads : int or None
         None takes the CPUs that the process may run on, but at most ``OMP_NUM_THREADS`` of them if
-        that is set. A number ≥ 1 is used as it is, up to 1,024.
+        that is set, and at most the threads that a worker of a cluster has. A number ≥ 1 is used
+        as it is, up to 1,024.
 
     Raises
     ------
@@ -36,10 +39,22 @@ def resolve_n_threads(n_threads: int | None) -> int:
     except AttributeError:  # not Linux
         available = os.cpu_count() or 1
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    return min(available, int(first)) if first.isdecimal() and int(first) > 0 else available
+    allowed = min(available, int(first)) if first.isdecimal() and int(first) > 0 else available
+    return min(allowed, _most.get())
 
 
 MAX_THREADS = 1024
+_most: ContextVar[int] = ContextVar("most", default=MAX_THREADS)
+
+
+@contextmanager
+def at_most_threads(n_threads: int) -> Iterator[None]:
+    """Within this context, ``n_threads=None`` takes at most so many threads."""
+    token = _most.set(n_threads)
+    try:
+        yield
+    finally:
+        _most.reset(token)
 
 
 class _BlasGuard:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from pairgram.tables.rows import TableRows
 
-__all__ = ["LARGEST_QUERY", "Part", "Task", "fold", "in_tree"]
+__all__ = ["LARGEST_QUERY", "Part", "Task", "fold", "in_tree", "join_by_id"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -147,6 +147,30 @@ def _placed(name: str, rows: TableRows) -> Iterator[None]:
         placed = ValueError(f"{name}, rows {rows.first} to {last}: {error}")
         placed.placed = True  # type: ignore[attr-defined]
         raise placed from error
+
+
+def join_by_id(parts: list[Part[S]], task: Task[S]) -> Part[S]:
+    """Return the part of all rows, whose partitions have no order: open queries meet by their ids.
+
+    The rows of an open query are put together in the order of the partitions' numbers.
+    """
+    n_rows = tuple(count for part in parts for count in part.n_rows)
+    body: S | None = None
+    if parts:
+        bodies = [part.body for part in parts]
+        body = in_tree(0, len(parts), bodies.__getitem__, lambda a, b: _join(task, a, b))
+    waiting: dict[Any, TableRows] = {}
+    for part in parts:
+        for rows in (part.head, part.tail):
+            if rows is not None:
+                name = None if rows.ids is None else rows.ids[0]
+                known = waiting.get(name)
+                joined = rows if known is None else _open(known.then(rows))
+                assert joined is not None
+                waiting[name] = joined
+    for rows in waiting.values():
+        body = _join(task, body, task.of_rows(rows))
+    return Part(body=body, n_rows=n_rows)
 
 
 def in_tree(first: int, last: int, leaf: Callable[[int], T], join: Callable[[T, T], T]) -> T:

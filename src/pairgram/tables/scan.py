@@ -26,6 +26,7 @@ def scan(
     features: Sequence[str] | str | None = None,
     weight: str | None = None,
     missing: Missing | None = None,
+    client: Any = None,
 ) -> Table:
     """Describe a table of rows that are read when they are needed.
 
@@ -42,6 +43,7 @@ def scan(
           ``s3://bucket/folder`` are opened by pyarrow or fsspec.
         - A frame of pandas or polars, lazy or not, a table or record batch of pyarrow, or a
           ``pyarrow.dataset``.
+        - A dataframe of Dask or Spark. Its partitions are worked on where they are.
         - A function without arguments that returns an iterator of frames or record batches, or of
           tuples ``(X, y)``, ``(X, y, qid)`` or ``(X, y, qid, weight)`` of arrays. It is called for
           every pass, and must yield the same rows each time.
@@ -59,6 +61,9 @@ def scan(
         What takes the place of missing features, which are null or NaN: 0, or the weighted mean of
         the column over the rows that have a value. The values become part of the fitted model, as
         `missing_`. With None, a missing feature is an error.
+
+    client : distributed.Client or None, default=None
+        A Dask cluster that reads the files and works on them. Its workers must see the files.
 
     Returns
     -------
@@ -101,7 +106,20 @@ def scan(
     if columns.width == UNKNOWN_WIDTH:
         columns = replace(columns, width=_width(found, columns))
     has_queries = found.schema is None and found.has_queries
-    return Table(columns, found.schema, found.partitions, LocalEngine(), missing, has_queries)
+    engine = found.engine or LocalEngine()
+    if client is not None:
+        if found.engine is not None:
+            raise ValueError("client must be None for a frame of Dask or Spark, which has its own")
+        engine = _dask_engine(client)
+    return Table(columns, found.schema, found.partitions, engine, missing, has_queries)
+
+
+def _dask_engine(client: Any) -> Any:
+    try:
+        from pairgram.tables.dask import DaskEngine
+    except ImportError as error:
+        raise ImportError("client needs Dask: pip install 'pairgram[dask]'") from error
+    return DaskEngine(client)
 
 
 def _width(source: Source, columns: Columns) -> int:

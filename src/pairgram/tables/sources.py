@@ -43,12 +43,15 @@ class Source:
         The number of features of arrays.
     has_queries : bool
         Whether arrays come with query ids.
+    engine : Engine or None
+        What the source itself is worked on by. With None, that is the caller's choice.
     """
 
     partitions: tuple[Any, ...]
     schema: Any = None
     n_features: int | None = None
     has_queries: bool = True
+    engine: Any = None
 
 
 def source_of(source: Any) -> Source:
@@ -72,6 +75,10 @@ def source_of(source: Any) -> Source:
     module = type(source).__module__.partition(".")[0]
     if module == "polars" and hasattr(source, "collect_schema") and hasattr(source, "collect"):
         return _of_lazy_frame(source)
+    if module in ("dask", "dask_expr") and hasattr(source, "to_delayed"):
+        return _of_dask(source)
+    if module == "pyspark" and hasattr(source, "mapInArrow"):
+        return _of_spark(source)
     if module in ("pandas", "polars", "pyarrow"):
         return _of_arrow(source)
     if callable(source):
@@ -355,6 +362,23 @@ class _DatasetPartition:
         """Yield the rows; see `Partition`."""
         batches = self.dataset.to_batches(columns=columns.names(features), batch_size=BATCH_ROWS)
         yield from rows_of_batches(batches, number, self.name, columns, features)
+
+
+def _of_dask(frame: Any) -> Source:
+    arrow = pyarrow_for("Dask")
+    from pairgram.tables.dask import DaskEngine
+
+    schema = arrow.Schema.from_pandas(frame._meta, preserve_index=False)
+    return Source(tuple(range(frame.npartitions)), schema, engine=DaskEngine(frame=frame))
+
+
+def _of_spark(frame: Any) -> Source:
+    pyarrow_for("Spark")
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from pairgram.tables.spark import SparkEngine
+
+    return Source((), to_arrow_schema(frame.schema), engine=SparkEngine(frame))
 
 
 def _of_lazy_frame(frame: Any) -> Source:

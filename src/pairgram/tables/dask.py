@@ -1,0 +1,143 @@
+"""The engine of a Dask cluster."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import cloudpickle
+from dask.delayed import delayed
+
+from pairgram._support.threads import at_most_threads
+from pairgram.tables.columns import Columns
+from pairgram.tables.engine import Progress
+from pairgram.tables.parts import Part, Task, fold, in_tree
+from pairgram.tables.rows import TableRows
+from pairgram.tables.sources import BATCH_ROWS, rows_of_batches, to_arrow
+
+__all__ = ["DaskEngine"]
+
+S = TypeVar("S")
+
+# So many partitions are scored at a time for every thread of the cluster.
+AHEAD = 2
+
+
+class DaskEngine:
+    """Works on every partition in a task of Dask, and joins the results in a fixed tree of tasks.
+
+    A task works in one thread. It holds no state: if a worker is lost, Dask repeats its tasks
+    elsewhere, with the same bits.
+
+    Parameters
+    ----------
+    client : distributed.Client or None
+        None takes the client that is active, or else the threads of this process.
+    frame : dask.dataframe.DataFrame or None
+        The rows, if the partitions are not files.
+    """
+
+    def __init__(self, client: Any = None, frame: Any = None) -> None:
+        self._client, self._frame = client, frame
+
+    def run(
+        self, partitions: Sequence[Any], columns: Columns, task: Task[S], progress: Progress | None
+    ) -> Part[S]:
+        """Return the part of all rows; see `Engine`."""
+        sources = self._sources(partitions, columns.names(task.reads_features))
+        sent = delayed(_packed(task))
+        read = delayed(columns, traverse=False)
+
+        def leaf(number: int) -> Any:
+            return delayed(_part_of, pure=False)(sources[number], number, read, sent)
+
+        def join(first: Any, second: Any) -> Any:
+            return delayed(_join, pure=False)(first, second, sent)
+
+        part: Part[S] = cloudpickle.loads(self._result(in_tree(0, len(sources), leaf, join)))
+        if progress is not None:
+            progress(sum(part.n_rows))
+        return part
+
+    def map(
+        self, partitions: Sequence[Any], columns: Columns, function: Callable[[TableRows], Any]
+    ) -> Iterator[tuple[Any, int]]:
+        """Yield what a function makes of every batch; see `Engine`."""
+        sources = self._sources(partitions, columns.names())
+        sent = delayed(_packed(function))
+        read = delayed(columns, traverse=False)
+        mapped = [
+            delayed(_map, pure=False)(source, number, read, sent)
+            for number, source in enumerate(sources)
+        ]
+        client = self._known_client()
+        if client is None:
+            for one in mapped:
+                yield from one.compute()
+            return
+        ahead = AHEAD * max(1, sum(client.nthreads().values()))
+        waiting: deque[Any] = deque()
+        for one in mapped:
+            waiting.append(client.compute(one))
+            if len(waiting) > ahead:
+                yield from waiting.popleft().result()
+        while waiting:
+            yield from waiting.popleft().result()
+
+    def _known_client(self) -> Any:
+        if self._client is not None:
+            return self._client
+        try:
+            from distributed import get_client
+
+            return get_client()
+        except (ImportError, ValueError):
+            return None
+
+    def _result(self, root: Any) -> Any:
+        client = self._known_client()
+        return root.compute() if client is None else client.compute(root).result()
+
+    def _sources(self, partitions: Sequence[Any], names: list[str]) -> list[Any]:
+        if self._frame is None:
+            return [delayed(partition, traverse=False) for partition in partitions]
+        return list(self._frame[names].to_delayed())
+
+
+def _packed(value: Any) -> bytes:
+    """Return a task or a result as bytes.
+
+    Dask would send arrays as pieces of a message, where they need not be aligned.
+    """
+    return cloudpickle.dumps(value, protocol=4)  # type: ignore[no-any-return]
+
+
+def _part_of(source: Any, number: int, columns: Columns, packed: bytes) -> bytes:
+    name = source.name if hasattr(source, "batches") else f"partition {number}"
+    task = cloudpickle.loads(packed)
+    with at_most_threads(1):
+        batches = _batches(source, number, columns, task.reads_features)
+        return _packed(fold(batches, task, name))
+
+
+def _map(source: Any, number: int, columns: Columns, packed: bytes) -> list[tuple[Any, int]]:
+    function = cloudpickle.loads(packed)
+    with at_most_threads(1):
+        batches = _batches(source, number, columns, True)
+        return [(function(batch), batch.n_rows) for batch in batches]
+
+
+def _join(first: bytes, second: bytes, packed: bytes) -> bytes:
+    with at_most_threads(1):
+        part: Part[Any] = cloudpickle.loads(first)
+        return _packed(part.join(cloudpickle.loads(second), cloudpickle.loads(packed)))
+
+
+def _batches(source: Any, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
+    if hasattr(source, "batches"):
+        yield from source.batches(number, columns, features)
+        return
+    table = to_arrow(source)
+    pieces = (table.slice(at, BATCH_ROWS) for at in range(0, table.num_rows, BATCH_ROWS))
+    yield from rows_of_batches(pieces, number, f"partition {number}", columns, features)
