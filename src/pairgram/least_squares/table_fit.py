@@ -244,7 +244,8 @@ class TablePath:
             coefs = np.stack(found or [solved])
             return cls(reader, settings, scale, coordinates, alphas, solved, None, None, coefs)
         ridge = total.decompose(scale=scale)
-        alphas = ridge.default_alphas() if alphas is None else alphas
+        started = coordinates.data.offset is not None
+        alphas = ridge.default_alphas(started) if alphas is None else alphas
         rounding = ROUNDING_OF_FLOAT32 if coordinates.data.dtype == np.float32 else ROUNDING
         ties = PathTies.at(ridge, alphas, whole.spread, rounding)
         solved = ridge.coef(alphas)

@@ -62,6 +62,7 @@ class BlockReader:
             y=rows.y,
             queries=Queries(offsets, None, rows.ids),
             row_weights=weights,
+            offset=None,
         )
         if self.prior is None:
             return data
@@ -153,6 +154,7 @@ def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReade
         prior = model._prior_of(whole_map(own))
         if prior is not None:
             model.prior_ = prior.model if prior.coef is None else None
+            own = own.plus_offset(np.zeros(len(own.y)))  # so that it is known to have offsets
         readers.append(BlockReader(own, prior, model.n_threads))
     return readers
 

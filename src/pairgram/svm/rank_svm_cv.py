@@ -265,7 +265,11 @@ uses_offset_ :
         for feature_map in as_list(self.feature_map, "feature_map"):
             for reader in block_readers(self, table, feature_map):
                 training = TableTraining.make(table, reader, settings)
-                Cs = _default_Cs(training, reader.prior is not None) if given is None else np.sort(given)
+                Cs = (
+                    _default_Cs(training, reader.prior is not None)
+                    if given is None
+                    else np.sort(given)
+                )
                 coefs, histories = _paths(training, [training.solver()], Cs)
                 path = TablePath(
                     0,
