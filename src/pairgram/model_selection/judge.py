@@ -200,7 +200,8 @@ class Judge:
             return judged
         best = int(np.argmax(_ordered(judged.means, self.metric)))
         seen = np.arange(len(scores[best])) if seen is None else seen
-        return judged._replace(stored=self._stored(scores[best], values[best], queries, seen))
+        given = scores[best] if self.scored.offset is None else scores[best] + self.scored.offset
+        return judged._replace(stored=self._stored(given, values[best], queries, seen))
 
     def values(self, scores: Vector) -> tuple[Vector, Vector, Rows | None, Queries, Rows | None]:
         """Return the metric of scores in every query; see `judge`.

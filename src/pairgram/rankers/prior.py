@@ -98,6 +98,12 @@ class Prior(NamedTuple):
             )
         return cls(coef, None)
 
+    def without_names(self) -> Prior:
+        """Return a prior that scores arrays whose column names have been checked."""
+        if hasattr(self.model, "_without_names"):
+            return self._replace(model=self.model._without_names())
+        return self
+
     def scores(self, X: Any, data: RankingData, n_threads: int | None) -> Vector:
         """Return the scores of rows, (n_rows,), float64.
 

@@ -155,6 +155,13 @@ def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReade
         if prior is not None:
             model.prior_ = prior.model if prior.coef is None else None
             own = own.plus_offset(np.zeros(len(own.y)))  # so that it is known to have offsets
+            names = getattr(prior.model, "feature_names_in_", None)
+            if names is not None and table.feature_names not in (None, list(names)):
+                raise ValueError(
+                    f"prior: the table must have its features, {list(names)}, got "
+                    f"{table.feature_names}"
+                )
+            prior = prior.without_names()
         readers.append(BlockReader(own, prior, model.n_threads))
     return readers
 
