@@ -44,7 +44,7 @@ def test_all_estimators_are_checked():
         RankRLSCV(kernel="laplacian"),
         RankRLS(inputs="standard"),
         RankRLS(inputs="raw+quantile"),
-        RankRLS(inputs="quantile", kernel="minmax"),
+        RankRLS(inputs="standard", kernel="minmax"),
         RankRLSCV(inputs=[None, "standard"]),
         RankSVM(inputs="maxabs"),
         RankRLSCV(pairs=["kept", "dropped"], scale=[False, True]),

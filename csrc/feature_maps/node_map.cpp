@@ -77,7 +77,8 @@ PAIRGRAM_CLONES void add_scaled_distances(std::ptrdiff_t n_inputs, std::ptrdiff_
     }
 }
 
-// out[j] = Σ_k min(x[k], weights(k, j)) for entries ≥ 0: those of x that are 0 add nothing.
+// out[j] = Σ_k min(|x[k]|, |weights(k, j)|) over the k where both have one sign. Such a minimum is
+// what remains of the weight if it is clamped to the values between 0 and x[k].
 template <class T>
 PAIRGRAM_CLONES void add_minima(std::ptrdiff_t n_inputs, std::ptrdiff_t n, const T* x,
                                 const T* weights, T* out) {
@@ -85,8 +86,12 @@ PAIRGRAM_CLONES void add_minima(std::ptrdiff_t n_inputs, std::ptrdiff_t n, const
     for (std::ptrdiff_t k = 0; k < n_inputs; ++k) {
         const T value = x[k];
         if (value == T{0}) continue;
+        const T low = std::min(value, T{0}), high = std::max(value, T{0});
         const T* const w = weights + k * n;
-        for (std::ptrdiff_t j = 0; j < n; ++j) out[j] += w[j] < value ? w[j] : value;
+        for (std::ptrdiff_t j = 0; j < n; ++j) {
+            const T below = w[j] < high ? w[j] : high;
+            out[j] += std::abs(below < low ? low : below);
+        }
     }
 }
 
@@ -98,6 +103,12 @@ PAIRGRAM_CLONES void divide_by_unions(std::ptrdiff_t n, T square, const T* squar
         const bool empty = size == T{0};
         products[j] = (empty ? T{1} : products[j]) / (empty ? T{1} : size);
     }
+}
+
+// The sum of magnitudes, from left to right as that of a minimum with the row itself.
+template <class T>
+T size_of(std::ptrdiff_t n, const T* x) {
+    return std::accumulate(x, x + n, T{0}, [](T sum, T value) { return sum + std::abs(value); });
 }
 
 template <class T>
@@ -128,7 +139,7 @@ void map_to_minmax_nodes(const node_map<T>& map, std::ptrdiff_t n, const T* rows
         const T* const x = rows + i * ldr;
         T* const row = out + i * ldo;
         add_minima(map.n_inputs, map.n_nodes, x, map.minmax, row);
-        divide_by_unions(map.n_nodes, std::accumulate(x, x + map.n_inputs, T{0}), map.bias, row);
+        divide_by_unions(map.n_nodes, size_of(map.n_inputs, x), map.bias, row);
         activate(map, row);
     }
 }

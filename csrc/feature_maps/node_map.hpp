@@ -37,8 +37,8 @@ struct node_map {
     T scale = 1;                   // s
     int degree = 1;                // power of the linear nodes, ≥ 1
     const T* manhattan = nullptr;  // weights of nodes g_k(c_k ‖x − w_k‖₁ + b_k), or null
-    const T* minmax = nullptr;     // weights of nodes g_k(m / (Σ_i x_i + b_k − m)), x and w ≥ 0,
-                                   // with m = Σ_i min(x_i, w_ki), or null
+    const T* minmax = nullptr;     // weights of nodes g_k(m / (Σ_i |x_i| + b_k − m)), or null, with
+                                   // m = Σ_i min(|x_i|, |w_ki|) over the i of one sign
     bool tanimoto = false;         // g_k(w_kᵀx / (‖x‖² + b_k − w_kᵀx)) instead, of 1 for 0 / 0
     const T* origin = nullptr;     // (n_inputs,) taken from every x first, or null
     bool has_tail = false;

@@ -10,16 +10,18 @@ from pairgram.kernels import matrix
 from pairgram.kernels.nodes import kernel_nodes
 
 
-def counts(n_rows=60, n_features=40, seed=0):
+def counts(n_rows=60, n_features=40, seed=0, signs=(1,)):
     """Rows of small counts, mostly 0, the first all zero, with labels and query ids."""
     rng = np.random.default_rng(seed)
     X = rng.poisson(0.4, (n_rows, n_features)).astype(float)
+    X *= rng.choice(signs, X.shape)
     X[0] = 0
     return X, X @ rng.normal(size=n_features) + rng.normal(size=n_rows), np.arange(n_rows) % 7
 
 
 def minmax(X, Z):
-    """Sum of minima over sum of maxima, by loops."""
+    """Sum of minima over sum of maxima of positive and negative parts, by loops."""
+    X, Z = (np.hstack([np.maximum(rows, 0), np.maximum(-rows, 0)]) for rows in (X, Z))
     K = np.ones((len(X), len(Z)))
     for i, x in enumerate(X):
         for j, z in enumerate(Z):
@@ -32,6 +34,7 @@ def minmax(X, Z):
 def test_by_hand_and_on_bits():
     assert pg.kernel_matrix([[3, 0, 1]], [[1, 2, 1]], "minmax")[0, 0] == 2 / 6
     assert pg.kernel_matrix([[0, 0], [0, 2]], kernel="minmax").tolist() == [[1, 0], [0, 1]]
+    assert pg.kernel_matrix([[3, -2, 1]], [[1, -4, -1]], "minmax")[0, 0] == 3 / 9
     bits = (counts()[0] > 0).astype(float)
     expected = pg.kernel_matrix(bits, kernel="tanimoto")
     np.testing.assert_array_equal(pg.kernel_matrix(bits, kernel="minmax"), expected)
@@ -39,8 +42,9 @@ def test_by_hand_and_on_bits():
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array, sp.coo_array])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
-def test_counts_in_any_container(make, dtype, monkeypatch):
-    X, Z = counts()[0].astype(dtype), counts(31, seed=1)[0].astype(dtype)
+@pytest.mark.parametrize("signs", [(1,), (-1, 1), (-1,)])
+def test_counts_in_any_container(make, dtype, signs, monkeypatch):
+    X, Z = (counts(*size, signs=signs)[0].astype(dtype) for size in ((60,), (31, 40, 1)))
     for widest in (matrix.WIDEST_DENSE, 0):  # wide sparse rows are not made dense
         monkeypatch.setattr(matrix, "WIDEST_DENSE", widest)
         K = pg.kernel_matrix(make(X), make(Z), "minmax")
@@ -50,9 +54,10 @@ def test_counts_in_any_container(make, dtype, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_the_bits_of_a_row_do_not_depend_on_its_company(dtype, monkeypatch):
+@pytest.mark.parametrize("least", [0, -1])
+def test_the_bits_of_a_row_do_not_depend_on_its_company(dtype, least, monkeypatch):
     rng = np.random.default_rng(0)
-    X = (rng.random((150, 37)) * (rng.random((150, 37)) < 0.5)).astype(dtype)
+    X = (rng.uniform(least, 1, (150, 37)) * (rng.random((150, 37)) < 0.5)).astype(dtype)
     K = pg.kernel_matrix(X, kernel="minmax", n_threads=1)
     np.testing.assert_allclose(K, minmax(X.astype(float), X.astype(float)), rtol=1e-14)
     assert (K == K.T).all() and (np.diag(K) == 1).all()
@@ -70,8 +75,8 @@ def test_the_bits_of_a_row_do_not_depend_on_its_company(dtype, monkeypatch):
 
 
 def test_rankers_and_their_files(tmp_path):
-    X, y, qid = counts()
-    new = counts(20, seed=2)[0]
+    X, y, qid = counts(signs=(-1, 1))
+    new = counts(20, seed=2, signs=(-1, 1))[0]
     K, cross = minmax(X, X), minmax(new, X)
     expected = pg.RankRLS(0.3, kernel="precomputed").fit(K, y, qid=qid).predict(cross)
     exact = pg.Nystroem("minmax", n_components=None, tol=0)
@@ -93,27 +98,19 @@ def test_rankers_and_their_files(tmp_path):
     assert svm.predict(new).shape == (20,)
 
 
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
-def test_entries_below_zero_are_refused(make):
-    X, y, qid = counts()
-    below = X.copy()
-    below[7, 3] = -1
-    message = "X must hold entries >= 0 for kernel='minmax', got -1.0 in row 7, column 3"
-    fitted = pg.RankRLS(kernel="minmax").fit(X, y, qid=qid)
-    nystroem = pg.Nystroem("minmax", n_components=9, random_state=0)
-    total = pg.Pairgram.from_rows(X, y, feature_map=nystroem)
-    for call in (
-        lambda: pg.kernel_matrix(make(below), kernel="minmax"),
-        lambda: pg.RankRLS(kernel="minmax").fit(make(below), y, qid=qid),
-        lambda: fitted.predict(make(below)),
-        lambda: pg.RankSVM(feature_map=nystroem).fit(make(below), y, qid=qid),
-        lambda: total.update(make(below), y),
-        lambda: total.feature_map.transform(make(below)),
+def test_a_column_of_both_signs_is_two_columns():
+    X, y, qid = counts(signs=(-1, 1))
+    parts = np.hstack([np.maximum(X, 0), np.maximum(-X, 0)])
+    for make in (
+        lambda: pg.RankRLSCV(kernel="minmax"),
+        lambda: pg.RankSVM(feature_map=pg.Nystroem("minmax", n_components=9, random_state=0)),
+        lambda: pg.RankRLS(feature_map=pg.KernelMap("minmax")),
     ):
-        with pytest.raises(ValueError, match=message):
-            call()
-    with pytest.raises(ValueError, match="Z must hold entries >= 0"):
-        pg.kernel_matrix(X, make(below), "minmax")
+        split = make().fit(parts, y, qid=qid).predict(parts)
+        np.testing.assert_allclose(make().fit(X, y, qid=qid).predict(X), split, rtol=1e-9)
+    scaled = pg.RankRLS(kernel="minmax", inputs="standard").fit(X, y, qid=qid)
+    expected = pg.RankRLS(kernel="minmax").fit((X - X.mean(axis=0)) / X.std(axis=0), y, qid=qid)
+    np.testing.assert_allclose(scaled.coef_, expected.coef_, rtol=1e-9, atol=1e-12)
 
 
 def test_nodes_of_minima_are_no_others():

@@ -81,9 +81,9 @@ def test_the_tables_know_every_parameter():
 # Forged contents
 
 
-def csr_model(kernel="rbf"):
+def csr_model():
     X, y, qid = make_ranking(6, 5, 4, random_state=0)
-    return RankRLS(kernel=kernel).fit(sp.csr_array(X), y, qid=qid)
+    return RankRLS(kernel="rbf").fit(sp.csr_array(X), y, qid=qid)
 
 
 def linear_model():
@@ -102,9 +102,9 @@ def nodes_model(activation="gaussian"):
     return RankSVM(feature_map=nodes).fit(X, y, qid=qid)
 
 
-def nystroem_model(kernel="rbf"):
+def nystroem_model():
     X, y, qid = make_ranking(6, 5, 4, random_state=0)
-    feature_map = pairgram.Nystroem(kernel, n_components=7, random_state=0)
+    feature_map = pairgram.Nystroem(n_components=7, random_state=0)
     return RankRLS(feature_map=feature_map).fit(X, y, qid=qid)
 
 
@@ -251,7 +251,6 @@ FORGED = [
     (csr_model, at("map_support", set_one(2, 99)), "map_support must hold row numbers"),
     (csr_model, at("map_support", set_one(0, -1)), "map_support must hold row numbers"),
     (csr_model, at("map_data", set_one(0, np.inf)), "map_data must be finite"),
-    (lambda: csr_model("minmax"), at("map_data", set_one(3, -1.0)), "map_data must be >= 0 with"),
     # Coefficients
     (linear_model, at("coef_", set_one(1, np.nan)), "coef_ must be finite"),
     (linear_model, instead("coef_", lambda a: a.astype(np.float32)), "coef_ must be of float64"),
@@ -320,11 +319,6 @@ FORGED = [
     (nystroem_model, at("map_indices", set_one(0, -2)), "map_indices must be row numbers >= 0"),
     (nystroem_model, instead("map_indices", lambda a: a[:-1]), "landmarks is 7 elsewhere"),
     (nystroem_model, of_map(kernel="precomputed"), "feature_map.kernel must be 'rbf' or"),
-    (
-        lambda: nystroem_model("minmax"),
-        at("map_components", set_one((1, 1), -0.5)),
-        "map_components must be >= 0 with the kernel 'minmax'",
-    ),
     (nystroem_model, of_map(fitted={}), "feature_map.fitted.gamma is missing"),
     (
         nystroem_model,

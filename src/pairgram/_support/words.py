@@ -50,7 +50,7 @@ KERNEL_PARAMETERS: dict[str, tuple[str, ...]] = {
     "polynomial": ("gamma", "degree", "coef0"),  # (gamma xᵀz + coef0)^degree
     "linear": (),  # xᵀz
     "tanimoto": (),  # xᵀz / (‖x‖² + ‖z‖² − xᵀz), 1 for 0 / 0
-    "minmax": (),  # Σ min(x, z) / Σ max(x, z), 1 for 0 / 0
+    "minmax": (),  # Σ min(x, z) / Σ max(x, z) of both signs, 1 for 0 / 0
 }
 
 

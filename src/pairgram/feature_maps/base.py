@@ -166,7 +166,6 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.positive_only = getattr(self, "kernel", None) == "minmax"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -199,17 +198,12 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def checked(self, X: Any) -> Any:
         """Check the rows and return them. Errors are those of `transform`."""
         check_is_fitted(self)
-        X = finite_rows(self, X, reset=False)
-        self.check_values(X)
-        return X
+        return finite_rows(self, X, reset=False)
 
     @property
     def shows_not_finite(self) -> bool:
         """Whether NaN or infinity in a row gives a feature that is not finite."""
         return False
-
-    def check_values(self, X: Any) -> None:
-        """Raise a ValueError if the map is not defined for a value of finite rows."""
 
     def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
         """Return the features of dense rows that have been checked."""

@@ -145,14 +145,6 @@ class InputMap(FeatureMap):
     def _mapped(self, rows: Any) -> NDArray[Any]:
         return mapped(self.feature_map, rows)
 
-    def check_values(self, X: Any) -> None:
-        """Raise a ValueError if the map is not defined for what the inputs make of finite rows."""
-        own = self.feature_map
-        if not is_known(own) or type(own).check_values is FeatureMap.check_values:
-            return
-        for rows in blocks(X.shape[0], block_rows(self.inputs.n_outputs, X.dtype)):
-            own.check_values(self.inputs.values(X[rows]))
-
     def require_finite_row(self, X: Any, row: int) -> None:
         """Raise a ValueError if the map can say why the only row of X has no finite score."""
         if is_known(self.feature_map):

@@ -16,7 +16,7 @@ from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.types import Vector
 from pairgram.feature_maps.base import FeatureMap, finite_rows
 from pairgram.feature_maps.row_scorer import RowScorer
-from pairgram.kernels.matrix import check_not_negative, check_symmetric, matrix_of
+from pairgram.kernels.matrix import check_symmetric, matrix_of
 from pairgram.kernels.nodes import kernel_nodes
 from pairgram.kernels.settings import Kernel, KernelSettings
 
@@ -92,7 +92,6 @@ class KernelMap(FeatureMap):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.kernel != "precomputed"
         tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.positive_only = self.kernel == "minmax"
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
@@ -211,14 +210,7 @@ class KernelMap(FeatureMap):
     def _validated(self, X: Any, reset: bool) -> Any:
         sparse = "csr" if self.kernel != "precomputed" else False
         X = finite_rows(self, X, reset=reset, sparse=sparse)
-        if self.kernel == "minmax":
-            check_not_negative(X, "X")
         return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
-
-    def check_values(self, X: Any) -> None:
-        """Raise a ValueError if X has an entry below 0 and the kernel does not allow it."""
-        if self._settings.kernel == "minmax":
-            check_not_negative(X, "X")
 
     def node_map(self, dtype: Any) -> None:
         """Return None: compiled least squares does not apply this map."""

@@ -25,7 +25,6 @@ from pairgram.feature_maps.base import (
 )
 from pairgram.feature_maps.landmarks import choose_landmarks
 from pairgram.feature_maps.row_scorer import RowScorer
-from pairgram.kernels.matrix import check_not_negative
 from pairgram.kernels.nodes import dense_blocks, kernel_nodes, kernel_values
 from pairgram.kernels.settings import Kernel, KernelSettings
 
@@ -170,7 +169,6 @@ default="rbf"
         X = finite_rows(self, X, reset=True)
         self.gamma_ = kernel.with_gamma(self.n_features_in_)
         self._kernel = replace(kernel, gamma=self.gamma_)
-        self.check_values(X)
         warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
         n_landmarks = X.shape[0] if exact else min(n_components, X.shape[0])
         memory.require(  # `_whitening` needs room for K and five more matrices of its size
@@ -194,11 +192,6 @@ default="rbf"
             self.whitening_ = _whitening(K, tol, threads)
         self._n_features_out = self.whitening_.shape[1]
         return self
-
-    def check_values(self, X: Any) -> None:
-        """Raise a ValueError if X has an entry below 0 and the kernel does not allow it."""
-        if self._kernel.kernel == "minmax":
-            check_not_negative(X, "X")
 
     @property
     def is_compiled(self) -> bool:

@@ -24,10 +24,9 @@ __all__ = [
     "FLOATS",
     "alternatives",
     "called",
-    "check_not_negative",
     "check_symmetric",
     "matrix_of",
-    "sums_in_order",
+    "sizes_in_order",
 ]
 
 FLOATS = (np.float64, np.float32)
@@ -169,43 +168,27 @@ def _manhattan(x: Any, z: Any) -> NDArray[np.float64]:
 
 
 def _minmax(x: Any, z: Any) -> NDArray[np.float64]:
-    """Return ``Σ min(x, z) / Σ max(x, z)`` for entries ≥ 0, or 1 for two rows of zeros.
+    """Return ``Σ min / Σ max`` of the positive and the negative parts, or 1 for two rows of zeros.
 
-    For wide sparse rows the sums follow from distances: ``Σ max + Σ min = Σ x + Σ z``, and
+    For wide sparse rows the sums follow from distances: ``Σ max + Σ min = ‖x‖₁ + ‖z‖₁``, and
     ``Σ max − Σ min = ‖x − z‖₁``.
     """
     both = scipy.sparse.issparse(x) and scipy.sparse.issparse(z)
     if both and x.shape[1] > WIDEST_DENSE:
-        sizes = np.asarray(x.sum(axis=1)).reshape(-1, 1) + np.asarray(z.sum(axis=1)).ravel()
+        of_x, of_z = (np.asarray(abs(rows).sum(axis=1)).ravel() for rows in (x, z))
+        sizes = of_x[:, None] + of_z
         distances = manhattan_distances(_narrow(x), _narrow(z))
         K, unions = np.maximum(sizes - distances, 0.0), sizes + distances
         return np.asarray(np.divide(K, unions, out=np.ones_like(K), where=unions != 0))
     x, z = (rows.toarray() if scipy.sparse.issparse(rows) else rows for rows in (x, z))
     weights, size = np.ascontiguousarray(z.T), len(z)
-    nodes = _core.NodeMap64(weights, sums_in_order(z), None, [(0, size, "linear")], minmax=True)
+    nodes = _core.NodeMap64(weights, sizes_in_order(z), None, [(0, size, "linear")], minmax=True)
     return nodes.map(np.ascontiguousarray(x), 1)
 
 
-def sums_in_order(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sums of rows, added from left to right as in compiled code."""
-    return np.array([np.cumsum(row)[-1] for row in rows])
-
-
-def check_not_negative(X: Any, name: str) -> None:
-    """Raise a ValueError if dense or CSR X has an entry below 0; it names the row and column."""
-    values = X.data if scipy.sparse.issparse(X) else X
-    if not (values.size and values.min() < 0):
-        return
-    entries = X.tocoo() if scipy.sparse.issparse(X) else None
-    if entries is None:
-        row, column = np.argwhere(X < 0)[0]
-    else:
-        at = int(np.argmax(entries.data < 0))
-        row, column = entries.row[at], entries.col[at]
-    raise ValueError(
-        f"Negative values in data: {name} must hold entries >= 0 for kernel='minmax', got "
-        f"{X[row, column]} in row {row}, column {column}"
-    )
+def sizes_in_order(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ``‖x‖₁`` of every row, added from left to right as in compiled code."""
+    return np.array([np.cumsum(np.abs(row))[-1] for row in rows])
 
 
 def _narrow(rows: Any) -> Any:
@@ -284,9 +267,11 @@ def kernel_matrix(
         - "tanimoto": ``xᵀz / (‖x‖² + ‖z‖² − xᵀz)``. For binary rows, such as fingerprints, this is
           the Jaccard coefficient. It is 1 for two rows of zeros, or of entries whose squares
           underflow;
-        - "minmax": ``Σ_k min(x_k, z_k) / Σ_k max(x_k, z_k)``. For count fingerprints, this is the
-          Tanimoto similarity of RDKit. Entries must be ≥ 0. It is 1 for two rows of zeros. For
-          binary rows it equals "tanimoto";
+        - "minmax": ``Σ_k min(x_k, z_k) / Σ_k max(x_k, z_k)`` for entries ≥ 0. For count
+          fingerprints, this is the Tanimoto similarity of RDKit; for binary rows it equals
+          "tanimoto". A column with entries below 0 counts as two, its positive part ``max(x, 0)``
+          and its negative part ``max(−x, 0)``: this is Li's generalised min-max kernel. It is 1 for
+          two rows of zeros;
         - "precomputed": X is the kernel matrix itself, and Z must be None;
         - a callable: ``kernel(X, Z)`` returns the matrix for all rows of X and all rows of Z. It
           gets them as they are given: arrays or csr_array, of float64 or float32. For objects that
@@ -335,6 +320,10 @@ def kernel_matrix(
     sign, because 1 / (a + b − c) is the integral of exp(−ta) exp(−tb) exp(tc) over t > 0. For a
     callable or a precomputed matrix, the `fit` of a model checks this, as far as it can see it.
 
+    References
+    ----------
+    Li. Linearized GMM kernels and normalized random Fourier features. KDD 2017 ("minmax").
+
     Examples
     --------
     >>> from pairgram import kernel_matrix
@@ -354,9 +343,6 @@ def kernel_matrix(
         Z = _rows(Z, "Z")
         if Z.shape[1] != X.shape[1]:
             raise ValueError(f"Z must have the {X.shape[1]} features of X, got {Z.shape[1]}")
-    for rows, name in ((X, "X"), (Z, "Z")):
-        if settings.kernel == "minmax" and rows is not None:
-            check_not_negative(rows, name)
     warn_of_rows(settings, X)
     return matrix_of(settings, X, Z, n_threads)
 

@@ -10,7 +10,7 @@ import scipy.sparse
 from pairgram._support.blocks import block_rows, blocks
 from pairgram._support.node_map import native_nodes
 from pairgram._support.types import Vector
-from pairgram.kernels.matrix import called, sums_in_order
+from pairgram.kernels.matrix import called, sizes_in_order
 from pairgram.kernels.settings import KernelSettings
 
 __all__ = ["dense_blocks", "diagonal", "kernel_nodes", "kernel_values"]
@@ -41,7 +41,7 @@ def kernel_nodes(
     elif settings.kernel == "tanimoto":
         bias, options["tanimoto"] = np.einsum("ij,ij->i", landmarks, landmarks), True
     elif settings.kernel == "minmax":
-        bias, options["minmax"] = sums_in_order(landmarks), True
+        bias, options["minmax"] = sizes_in_order(landmarks), True
     else:
         activation, square, origin = "gaussian", bias + gamma, landmarks.mean(axis=0)
         weights = (landmarks - origin).T

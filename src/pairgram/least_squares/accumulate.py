@@ -99,7 +99,6 @@ def _sums_of(
     node_map = node_map_of(data.feature_map, data.X.dtype)
     if node_map is not None and not data.feature_map.shows_not_finite:
         require_finite(data.X, "X")
-        data.feature_map.check_values(data.X)
     sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
     if sparse and not worth_densifying(data):
         sums, pair_weight, size = sparse_gram(data, settings, constant=constant, varying=varying)

@@ -63,8 +63,6 @@ class _FeaturesOrKernel(LinearRanker):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse &= self.kernel != "precomputed"
         tags.input_tags.pairwise = self.kernel == "precomputed"
-        ranks = all(kind == "quantile" for kind in self._kinds())  # they are never negative
-        tags.input_tags.positive_only = self.kernel == "minmax" and not ranks
         return tags
 
     @property

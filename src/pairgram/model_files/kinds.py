@@ -152,8 +152,6 @@ def _kernel_map(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
         require(increasing, "map_support must hold row numbers that increase")
     if "map_indptr" in arrays:
         _check_csr(arrays, rows, features, sizes["n_entries"])
-    for name in ("map_rows", "map_data"):
-        _check_sign(settings["kernel"], arrays, name)
 
 
 def _check_csr(arrays: Arrays, n_rows: int, n_features: int, n_entries: int) -> None:
@@ -170,16 +168,10 @@ def _check_csr(arrays: Arrays, n_rows: int, n_features: int, n_entries: int) -> 
         )
 
 
-def _check_sign(kernel: str, arrays: Arrays, name: str) -> None:
-    below = kernel == "minmax" and name in arrays and (arrays[name] < 0).any()
-    require(not below, f"{name} must be >= 0 with the kernel 'minmax'")
-
-
 def _nystroem(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
     require(
         sizes["outputs"] <= sizes["landmarks"], "map_whitening must have no more columns than rows"
     )
-    _check_sign(settings["fitted"]["name"], arrays, "map_components")
     if "map_indices" in arrays:
         rows = arrays["map_indices"]
         require(rows.min() >= 0, "map_indices must be row numbers >= 0")

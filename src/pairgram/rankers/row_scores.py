@@ -103,7 +103,6 @@ def _scores_of(ranker: Any, X: Any) -> Vector:
         return RowScorer([(None, _vector(ranker.coef_))]).scores(X, ranker.n_threads)
     if not is_known(feature_map):
         return _mapped_scores(feature_map, ranker.coef_, X)
-    feature_map.check_values(X)
     compiled = feature_map.scores_sparse or not scipy.sparse.issparse(X)
     scorer = _prepared(ranker, feature_map, X.dtype) if compiled else None
     if scorer is None:
