@@ -20,15 +20,10 @@ def counts(n_rows=60, n_features=40, seed=0, signs=(1,)):
 
 
 def minmax(X, Z):
-    """Sum of minima over sum of maxima of positive and negative parts, by loops."""
+    """Sum of minima over sum of maxima, of positive and negative parts as columns."""
     X, Z = (np.hstack([np.maximum(rows, 0), np.maximum(-rows, 0)]) for rows in (X, Z))
-    K = np.ones((len(X), len(Z)))
-    for i, x in enumerate(X):
-        for j, z in enumerate(Z):
-            most = sum(max(a, b) for a, b in zip(x, z, strict=True))
-            if most:
-                K[i, j] = sum(min(a, b) for a, b in zip(x, z, strict=True)) / most
-    return K
+    least, most = (of(X[:, None], Z).sum(axis=2) for of in (np.minimum, np.maximum))
+    return np.divide(least, most, out=np.ones_like(most), where=most > 0)
 
 
 def test_by_hand_and_on_bits():
