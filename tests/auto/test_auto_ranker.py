@@ -74,17 +74,31 @@ def test_importance_of_columns_is_that_of_the_winner(linear):
     assert np.ptp(total) < 1e-12 * abs(model.predict(X)).max()
 
 
-def test_rows_below_those_of_the_fit_are_scored():
-    """Whatever wins: no model may need values that are not negative."""
+def test_a_minmax_kernel_wins_and_scores_rows_below_those_of_the_fit():
     rng = np.random.default_rng(0)
-    X = rng.gamma(0.3, size=(300, 5))
-    y = np.minimum(X[:, 0], X[:, 1]) + np.minimum(X[:, 2], X[:, 3]) * 3
-    qid = np.repeat(np.arange(30), 10)
-    model = AutoRanker().fit(X, np.digitize(y, np.quantile(y, [0.5, 0.8])), qid=qid)
-    assert "minmax kernel" in model.trials_["features"]
+    X = rng.gamma(1.0, size=(600, 40)) * (rng.random((600, 40)) < 0.2)
+    similarity = [np.minimum(X, x).sum(axis=1) / np.maximum(X, x).sum(axis=1) for x in X[:20]]
+    y = rng.normal(size=20) @ similarity
+    y = np.digitize(y, np.quantile(y, [0.5, 0.8]))
+    model = AutoRanker(budget=2.0).fit(X, y, qid=np.repeat(np.arange(60), 10))
+    assert model.best_estimator_.kernel == "minmax"
     assert np.isfinite(model.predict(X - 1)).all()
-    for row in np.flatnonzero(model.trials_["features"] == "minmax kernel"):
-        assert model.trials_["inputs"][row] == "quantile"
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "sparse", "features"),
+    [
+        (500, False, "minmax kernel"),
+        (500, True, "minmax kernel"),
+        (100_000, False, "500 minmax landmarks"),
+        (100_000, True, "500 minmax landmarks"),
+    ],
+)
+def test_minmax_is_tried_on_the_columns_and_on_scaled_inputs(n_rows, sparse, features):
+    every = trials(Task(n_rows, 20, 6, sparse=sparse), 0)
+    minmax = [trial.inputs for trial in every if trial.features == features]
+    assert minmax == (["maxabs", None] if sparse else ["standard", "quantile", None])
+    assert not any("minmax" in trial.features for trial in every if trial.features != features)
 
 
 def test_every_score_is_that_of_the_search_alone(linear):

@@ -45,9 +45,10 @@ class AutoRanker(LinearRanker):
     """Rank without choosing settings: try several models on held-out queries and keep the best.
 
     The models are `RankRLSCV` searches: of the columns as they are, scaled, replaced by their
-    distribution functions, or both; then of random Fourier or Nyström features; then of kernels, if
-    there are at most 6,000 rows. The cheapest comes first: the linear default. Each chooses its
-    ridge, and the linear ones choose `pairs` and `target`, by exact leave-query-out.
+    distribution functions, or both; then of random Fourier features; then of the kernels "minmax"
+    and "rbf" if there are at most 6,000 rows, or of Nyström features of "minmax" if there are more.
+    The cheapest comes first: the linear default. Each chooses its ridge, and the linear ones choose
+    `pairs` and `target`, by exact leave-query-out.
 
     A model that is linear in the columns replaces the best before it if its mean over the held-out
     queries is higher. Features or a kernel must lead by a standard error of the difference in the

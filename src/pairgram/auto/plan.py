@@ -109,10 +109,9 @@ def trials(task: Task, random_state: Any) -> list[Trial]:
             gamma = _gamma(task, inputs, width)
             found.append(_fourier(task, inputs, gamma, random_state))
     small = task.n_rows <= MOST_KERNEL_ROWS
-    if not task.sparse:  # quantiles are never negative, as this kernel needs
-        found.append(
-            _kernel(task, "quantile", "minmax") if small else _nystroem(task, random_state)
-        )
+    for inputs in (*task.even, None):  # counts need no scale
+        minmax = _kernel(task, inputs, "minmax") if small else _nystroem(task, inputs, random_state)
+        found.append(minmax)
     if small:
         for width in WIDTHS:
             for inputs in task.even:
@@ -157,11 +156,11 @@ def _fourier(task: Task, inputs: InputsName | None, gamma: float, random_state: 
     return Trial(name, inputs, seconds, {"feature_map": feature_map})
 
 
-def _nystroem(task: Task, random_state: Any) -> Trial:
+def _nystroem(task: Task, inputs: InputsName | None, random_state: Any) -> Trial:
     feature_map = Nystroem("minmax", n_components=N_FEATURES, random_state=random_state)
     seconds = _seconds(task, N_FEATURES) + MAPPED * task.n_rows * task.n_columns * N_FEATURES * 4
     name = f"{N_FEATURES} minmax landmarks"
-    return Trial(name, "quantile", seconds, {"feature_map": feature_map})
+    return Trial(name, inputs, seconds, {"feature_map": feature_map})
 
 
 def _kernel(
