@@ -109,9 +109,11 @@ def trials(task: Task, random_state: Any) -> list[Trial]:
             gamma = _gamma(task, inputs, width)
             found.append(_fourier(task, inputs, gamma, random_state))
     small = task.n_rows <= MOST_KERNEL_ROWS
-    for inputs in (*task.even, None):  # counts need no scale
-        minmax = _kernel(task, inputs, "minmax") if small else _nystroem(task, inputs, random_state)
-        found.append(minmax)
+    of_minmax: tuple[InputsName | None, ...] = (*task.even, None)  # counts need no scale
+    found += [
+        _kernel(task, kind, "minmax") if small else _nystroem(task, kind, random_state)
+        for kind in of_minmax
+    ]
     if small:
         for width in WIDTHS:
             for inputs in task.even:
@@ -145,8 +147,13 @@ def _gamma(task: Task, inputs: InputsName | None, width: float) -> float:
 def _seconds(task: Task, n_features: int, n_choices: int = 1) -> float:
     """Return the expected time of a path of ridges by leave-query-out, for every choice."""
     order = min(n_features, task.n_rows)
-    gram = GRAM * task.n_rows * n_features * order + DECOMPOSITION * order**3
-    return n_choices * (gram + HELD_OUT * task.n_rows * order * len(DEFAULT_POWERS))
+    return n_choices * (GRAM * task.n_rows * n_features * order + _path(task, order))
+
+
+def _path(task: Task, order: int) -> float:
+    """Return the expected time of a path from a Gram or kernel matrix of this order."""
+    held_out = HELD_OUT * task.n_rows * order * len(DEFAULT_POWERS)
+    return DECOMPOSITION * order**3 + held_out
 
 
 def _fourier(task: Task, inputs: InputsName | None, gamma: float, random_state: Any) -> Trial:
@@ -166,6 +173,6 @@ def _nystroem(task: Task, inputs: InputsName | None, random_state: Any) -> Trial
 def _kernel(
     task: Task, inputs: InputsName | None, kernel: str, gamma: float | None = None
 ) -> Trial:
-    seconds = _seconds(task, task.n_rows) + MAPPED * task.n_rows**2 * task.n_columns
+    seconds = _path(task, task.n_rows) + MAPPED * task.n_rows**2 * task.n_columns
     name = f"{kernel} kernel" if gamma is None else f"{kernel} kernel, gamma {gamma:.2g}"
     return Trial(name, inputs, seconds, {"kernel": kernel, "gamma": gamma})
