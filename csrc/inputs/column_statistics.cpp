@@ -12,28 +12,70 @@ namespace pairgram {
 namespace {
 
 constexpr std::ptrdiff_t rows_of_task = 4096, rows_of_block = 32;
+constexpr std::ptrdiff_t together = 16;  // columns, whose sums stay in registers
 
-// sum[j] += weight * (x[j] - pivot[j]), and the range of x[j]
+// The rows of a block that count.
 template <class T>
-PAIRGRAM_CLONES void add_row(std::ptrdiff_t d, double weight, const T* x, const T* pivot,
-                             double* sum, double* lowest, double* highest) {
-    for (std::ptrdiff_t j = 0; j < d; ++j) {
-        const double value = static_cast<double>(x[j]);
-        sum[j] += weight * (value - static_cast<double>(pivot[j]));
-        lowest[j] = value < lowest[j] ? value : lowest[j];
-        highest[j] = value > highest[j] ? value : highest[j];
-    }
-}
+struct counted_rows {
+    std::ptrdiff_t n = 0;
+    double total = 0;  // of weights
+    double weight[rows_of_block];
+    const T* row[rows_of_block];
+};
 
+// Of every column of a part of the rows; room for a group of columns or more.
+struct part_of_rows {
+    double weight = 0;
+    buffer<double> mean, squares, lowest, highest;  // mean is from the pivot
+
+    explicit part_of_rows(std::ptrdiff_t size)
+        : mean(size, 0.0),
+          squares(size, 0.0),
+          lowest(size, std::numeric_limits<double>::infinity()),
+          highest(size, -std::numeric_limits<double>::infinity()) {}
+};
+
+// The mean of a block from the pivot, and the squared differences from it, which are set; and the
+// range, which is widened. Columns are taken in groups, the last of which may overlap the one
+// before it. Meanwhile the memory that lies `ahead` is fetched.
 template <class T>
-PAIRGRAM_CLONES void add_squares(std::ptrdiff_t d, double weight, const T* x, const T* pivot,
-                                 const double* mean, double* squares) {
+PAIRGRAM_CLONES void take_block(std::ptrdiff_t size, const counted_rows<T>& rows,
+                                std::ptrdiff_t ahead, const double* pivot, double* mean,
+                                double* squares, double* lowest, double* highest) {
     constexpr auto line = 64 / static_cast<std::ptrdiff_t>(sizeof(T));
-    for (std::ptrdiff_t j = 0; j < d; j += line) prefetch(x + rows_of_block * d + j);
-    for (std::ptrdiff_t j = 0; j < d; ++j) {
-        const double difference =
-            static_cast<double>(x[j]) - static_cast<double>(pivot[j]) - mean[j];
-        squares[j] += weight * (difference * difference);
+    for (std::ptrdiff_t begin = 0; begin < size; begin += together) {
+        const auto j = std::min(begin, size - together);
+        double origin[together], low[together], high[together], sum[together] = {};
+        for (std::ptrdiff_t k = 0; k < together; ++k) {
+            origin[k] = pivot[j + k];
+            low[k] = lowest[j + k];
+            high[k] = highest[j + k];
+        }
+        for (std::ptrdiff_t i = 0; i < rows.n; ++i) {
+            const T* const x = rows.row[i] + j;
+            for (std::ptrdiff_t k = 0; k < together; ++k) {
+                const double value = static_cast<double>(x[k]);
+                sum[k] += rows.weight[i] * (value - origin[k]);
+                low[k] = value < low[k] ? value : low[k];
+                high[k] = value > high[k] ? value : high[k];
+            }
+        }
+        double middle[together];
+        for (std::ptrdiff_t k = 0; k < together; ++k) {
+            lowest[j + k] = low[k];
+            highest[j + k] = high[k];
+            mean[j + k] = middle[k] = sum[k] / rows.total;
+            sum[k] = 0;
+        }
+        for (std::ptrdiff_t i = 0; i < rows.n; ++i) {
+            const T* const x = rows.row[i] + j;
+            for (std::ptrdiff_t k = 0; k < together; k += line) prefetch(x + ahead + k);
+            for (std::ptrdiff_t k = 0; k < together; ++k) {
+                const double difference = static_cast<double>(x[k]) - origin[k] - middle[k];
+                sum[k] += rows.weight[i] * (difference * difference);
+            }
+        }
+        for (std::ptrdiff_t k = 0; k < together; ++k) squares[j + k] = sum[k];
     }
 }
 
@@ -49,43 +91,41 @@ PAIRGRAM_CLONES void join(std::ptrdiff_t d, double weight, double part_weight,
     }
 }
 
-struct part_of_rows {
-    double weight = 0;
-    buffer<double> mean, squares, lowest, highest;  // mean is from the pivot
+// Adds other rows, given their weight; their range has been taken.
+void join_with(std::ptrdiff_t d, double weight, const double* mean, const double* squares,
+               part_of_rows& part) {
+    for (std::ptrdiff_t j = 0; j < d; ++j) part.squares[j] += squares[j];
+    if (part.weight == 0)
+        std::copy_n(mean, d, part.mean.begin());
+    else
+        join(d, part.weight, weight, mean, part.mean.data(), part.squares.data());
+    part.weight += weight;
+}
 
-    explicit part_of_rows(std::ptrdiff_t d)
-        : mean(d, 0.0),
-          squares(d, 0.0),
-          lowest(d, std::numeric_limits<double>::infinity()),
-          highest(d, -std::numeric_limits<double>::infinity()) {}
-
-    void join_with(std::ptrdiff_t d, double other_weight, const double* other_mean) {
-        if (weight == 0)
-            std::copy_n(other_mean, d, mean.begin());
-        else
-            join(d, weight, other_weight, other_mean, mean.data(), squares.data());
-        weight += other_weight;
-    }
-};
-
+// Adds n rows, at most a block.
 template <class T>
-void add_rows(std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t d, const T* X,
-              const T* pivot, const double* weights, buffer<double>& mean, part_of_rows& part) {
-    const auto weight_of = [&](std::ptrdiff_t i) { return weights ? weights[i] : 1.0; };
-    double weight = 0;
-    mean.assign(d, 0.0);
-    for (auto i = begin; i < end; ++i) {
-        const double v = weight_of(i);
+void add_rows(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const double* weights,
+              const double* pivot, buffer<double>& scratch, part_of_rows& part) {
+    counted_rows<T> rows;
+    T narrow[rows_of_block * together];  // rows that are shorter than a group
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        const double v = weights ? weights[i] : 1.0;
         if (v == 0) continue;
-        weight += v;
-        add_row(d, v, X + i * d, pivot, mean.data(), part.lowest.data(), part.highest.data());
+        rows.row[rows.n] = X + i * d;
+        if (d < together) {
+            T* const row = narrow + rows.n * together;
+            std::fill(std::copy_n(X + i * d, d, row), row + together, T{0});
+            rows.row[rows.n] = row;
+        }
+        rows.weight[rows.n++] = v;
+        rows.total += v;
     }
-    if (weight == 0) return;
-    for (std::ptrdiff_t j = 0; j < d; ++j) mean[j] /= weight;
-    for (auto i = begin; i < end; ++i)
-        if (const double v = weight_of(i); v != 0)
-            add_squares(d, v, X + i * d, pivot, mean.data(), part.squares.data());
-    part.join_with(d, weight, mean.data());
+    if (rows.n == 0) return;
+    const auto size = std::max(d, together);
+    double *const mean = scratch.data(), *const squares = mean + size;
+    take_block(size, rows, d < together ? 0 : rows_of_block * d, pivot, mean, squares,
+               part.lowest.data(), part.highest.data());
+    join_with(d, rows.total, mean, squares, part);
 }
 
 }  // namespace
@@ -94,32 +134,32 @@ template <class T>
 void find_moments(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const double* weights,
                   const column_moments& moments, int n_threads) {
     const auto n_tasks = (n + rows_of_task - 1) / rows_of_task;
-    std::ptrdiff_t row = 0;
-    while (weights && row + 1 < n && weights[row] == 0) ++row;
-    const T* const pivot = X + row * d;
-    buffer<part_of_rows> parts(n_tasks, part_of_rows(d));
+    const auto size = std::max(d, together);
+    std::ptrdiff_t first = 0;
+    while (weights && first + 1 < n && weights[first] == 0) ++first;
+    buffer<double> pivot(size, 0.0);
+    for (std::ptrdiff_t j = 0; j < d; ++j) pivot[j] = static_cast<double>(X[first * d + j]);
+    buffer<part_of_rows> parts(n_tasks, part_of_rows(size));
     parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
-        buffer<double> mean;
+        buffer<double> scratch(2 * size);
         const auto last = std::min(n, (task + 1) * rows_of_task);
         for (auto begin = task * rows_of_task; begin < last; begin += rows_of_block)
-            add_rows(begin, std::min(last, begin + rows_of_block), d, X, pivot, weights, mean,
-                     parts[task]);
+            add_rows(std::min(rows_of_block, last - begin), d, X + begin * d,
+                     weights ? weights + begin : nullptr, pivot.data(), scratch, parts[task]);
     });
-    part_of_rows all(d);
+    part_of_rows all(size);
     for (const auto& part : parts) {
         if (part.weight == 0) continue;
         for (std::ptrdiff_t j = 0; j < d; ++j) {
-            all.squares[j] += part.squares[j];
             all.lowest[j] = std::min(all.lowest[j], part.lowest[j]);
             all.highest[j] = std::max(all.highest[j], part.highest[j]);
         }
-        all.join_with(d, part.weight, part.mean.data());
+        join_with(d, part.weight, part.mean.data(), part.squares.data(), all);
     }
-    for (std::ptrdiff_t j = 0; j < d; ++j)
-        moments.mean[j] = static_cast<double>(pivot[j]) + all.mean[j];
-    std::copy(all.squares.begin(), all.squares.end(), moments.squares);
-    std::copy(all.lowest.begin(), all.lowest.end(), moments.lowest);
-    std::copy(all.highest.begin(), all.highest.end(), moments.highest);
+    for (std::ptrdiff_t j = 0; j < d; ++j) moments.mean[j] = pivot[j] + all.mean[j];
+    std::copy_n(all.squares.begin(), d, moments.squares);
+    std::copy_n(all.lowest.begin(), d, moments.lowest);
+    std::copy_n(all.highest.begin(), d, moments.highest);
 }
 
 template void find_moments<double>(std::ptrdiff_t, std::ptrdiff_t, const double*, const double*,
