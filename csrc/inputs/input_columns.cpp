@@ -11,7 +11,7 @@ namespace pairgram {
 namespace {
 
 constexpr std::ptrdiff_t n_cells = 512;
-constexpr std::ptrdiff_t rows_at_once = 64;
+constexpr std::ptrdiff_t rows_at_once = 64, rows_ahead = 8;
 constexpr auto strip_width = function_strip::most;
 
 // The cell of a number between the first knot and the last. It never falls where the number rises.
@@ -51,7 +51,7 @@ PAIRGRAM_CLONES void place(std::ptrdiff_t n, const T* rows, std::ptrdiff_t ld,
     std::copy_n(strip.lowest, strip_width, lowest);
     std::copy_n(strip.highest, strip_width, highest);
     std::copy_n(strip.cells_per_unit, strip_width, cells_per_unit);
-    for (std::ptrdiff_t i = 0; i < n; ++i)
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
         for (std::ptrdiff_t j = 0; j < strip_width; ++j) {
             const double x = static_cast<double>(rows[i * ld + j]);
             const double above = x > lowest[j] ? x : lowest[j];
@@ -61,31 +61,63 @@ PAIRGRAM_CLONES void place(std::ptrdiff_t n, const T* rows, std::ptrdiff_t ld,
                 cell_of(at, lowest[j], cells_per_unit[j]) * static_cast<std::int32_t>(strip_width) +
                 static_cast<std::int32_t>(j);
         }
+    }
 }
 
-// Finds the last knot that is not above each number.
+// Finds a knot at one of whose sides each number lies.
 PAIRGRAM_CLONES void find_knots(std::ptrdiff_t n, const function_strip& strip, strip_rows& found) {
     const std::uint16_t* const first = strip.first.data();
-    const double* const knots = strip.knots.data();
     for (std::ptrdiff_t k = 0; k < n; ++k) found.knot[k] = first[found.cell[k]];
+    const knot* const knots = strip.knots.data();
     for (auto step = static_cast<std::int32_t>(strip.first_step); step > 0; step /= 2)
         for (std::ptrdiff_t k = 0; k < n; ++k)
-            found.knot[k] += knots[found.knot[k] + step] <= found.at[k] ? step : 0;
+            found.knot[k] += knots[found.knot[k] + step].at <= found.at[k] ? step : 0;
 }
 
+#if defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
+#define PAIRGRAM_SHUFFLE __builtin_shufflevector
+// The values at four numbers. Each knot is read as a whole: gathering its parts takes longer.
 template <class T>
-PAIRGRAM_CLONES void interpolate(std::ptrdiff_t n, std::ptrdiff_t width,
-                                 const function_strip& strip, const strip_rows& found, T* out,
-                                 std::ptrdiff_t ld) {
-    const double *const knots = strip.knots.data(), *const values = strip.values.data(),
-                        *const slopes = strip.slopes.data();
-    for (std::ptrdiff_t i = 0; i < n; ++i) {
-        const double* const at = found.at + i * strip_width;
-        const std::int32_t* const knot = found.knot + i * strip_width;
-        for (std::ptrdiff_t j = 0; j < width; ++j)
-            out[i * ld + j] =
-                static_cast<T>(values[knot[j]] + slopes[knot[j]] * (at[j] - knots[knot[j]]));
+inline void four_values(const double* at, const knot* knots, const std::int32_t* nearest, T* out) {
+    using four = pack<double, 4>;
+    static_assert(sizeof(knot) == sizeof(four));
+    four x, a, b, c, d;
+    std::memcpy(&x, at, sizeof x);
+    std::memcpy(&a, knots + nearest[0], sizeof a);
+    std::memcpy(&b, knots + nearest[1], sizeof b);
+    std::memcpy(&c, knots + nearest[2], sizeof c);
+    std::memcpy(&d, knots + nearest[3], sizeof d);
+    const four even_ab = PAIRGRAM_SHUFFLE(a, b, 0, 4, 2, 6);
+    const four even_cd = PAIRGRAM_SHUFFLE(c, d, 0, 4, 2, 6);
+    const four odd_ab = PAIRGRAM_SHUFFLE(a, b, 1, 5, 3, 7);
+    const four odd_cd = PAIRGRAM_SHUFFLE(c, d, 1, 5, 3, 7);
+    const four difference = x - PAIRGRAM_SHUFFLE(even_ab, even_cd, 0, 1, 4, 5);
+    const four before = PAIRGRAM_SHUFFLE(even_ab, even_cd, 2, 3, 6, 7);
+    const four after = PAIRGRAM_SHUFFLE(odd_ab, odd_cd, 2, 3, 6, 7);
+    const four value = PAIRGRAM_SHUFFLE(odd_ab, odd_cd, 0, 1, 4, 5) +
+                       (difference < 0.0 ? before : after) * difference;
+    for (int k = 0; k < 4; ++k) out[k] = static_cast<T>(value[k]);
+}
+#else
+template <class T>
+inline void four_values(const double* at, const knot* knots, const std::int32_t* nearest, T* out) {
+    for (int k = 0; k < 4; ++k) {
+        const knot& it = knots[nearest[k]];
+        const double difference = at[k] - it.at;
+        out[k] = static_cast<T>(it.value + (difference < 0.0 ? it.before : it.after) * difference);
     }
+}
+#endif
+
+template <class T>
+PAIRGRAM_CLONES void interpolate(std::ptrdiff_t n, const function_strip& strip,
+                                 const strip_rows& found, T* out, std::ptrdiff_t ld) {
+    const knot* const knots = strip.knots.data();
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        for (std::ptrdiff_t j = 0; j < strip_width; j += 4) {
+            const auto at = i * strip_width + j;
+            four_values(found.at + at, knots, found.knot + at, out + i * ld + j);
+        }
 }
 
 template <class T>
@@ -102,39 +134,42 @@ void apply(const function_strip& strip, std::ptrdiff_t n, const T* rows, std::pt
     if (strip.width == strip_width) {
         place(n, rows, ldr, strip, found);
         find_knots(n * strip_width, strip, found);
-        interpolate(n, strip_width, strip, found, out, ldo);
+        interpolate(n, strip, found, out, ldo);
     } else {
-        double wide[strip_rows::most];
+        double wide[strip_rows::most], made[strip_rows::most];
         load_rows(n, strip.width, rows, ldr, wide);
         place(n, wide, strip_width, strip, found);
         find_knots(n * strip_width, strip, found);
-        interpolate(n, strip.width, strip, found, out, ldo);
+        interpolate(n, strip, found, made, strip_width);
+        for (std::ptrdiff_t i = 0; i < n; ++i)
+            for (std::ptrdiff_t j = 0; j < strip.width; ++j)
+                out[i * ldo + j] = static_cast<T>(made[i * strip_width + j]);
     }
 }
 
 }  // namespace
 
 piecewise_linear::piecewise_linear(std::ptrdiff_t n, const double* at, const double* value)
-    : knots(at, at + n), values(value, value + n), slopes(n, 0.0), first(n_cells, 0), n_knots(n) {
+    : first(n_cells, 0) {
+    for (std::ptrdiff_t k = 0; k < n; ++k) knots.push_back({at[k], value[k], 0.0, 0.0});
     for (std::ptrdiff_t k = 0; k + 1 < n; ++k) {
         const double slope = (value[k + 1] - value[k]) / (at[k + 1] - at[k]);
-        slopes[k] = std::isfinite(slope) ? slope : 0.0;  // not of two subnormal numbers
+        if (std::isfinite(slope))  // not of two subnormal numbers
+            knots[k].after = knots[k + 1].before = slope;
     }
     const double per_unit = (static_cast<double>(n_cells) - 0.5) / (at[n - 1] - at[0]);
     cells_per_unit = std::isfinite(per_unit) ? per_unit : 0.0;
     std::ptrdiff_t most = 0, before = 0;  // knots of one cell, and of the cells before it
     for (std::ptrdiff_t cell = 0; cell < n_cells; ++cell) {
-        first[cell] = static_cast<std::uint8_t>(std::max<std::ptrdiff_t>(before - 1, 0));
         auto end = before;
         while (end < n && cell_of(at[end], at[0], cells_per_unit) == cell) ++end;
-        most = std::max(most, end - std::max<std::ptrdiff_t>(before, 1));
+        first[cell] = static_cast<std::uint8_t>(end > before ? before : before - 1);
+        most = std::max(most, end - before);
         before = end;
     }
     std::ptrdiff_t power = 1;
-    while (power - 1 < most) power *= 2;
+    while (power < most) power *= 2;
     first_step = power / 2;
-    knots.resize(n + 2 * first_step);
-    std::fill(knots.begin() + n, knots.end(), std::numeric_limits<double>::infinity());
 }
 
 function_strip::function_strip(std::ptrdiff_t n, const piecewise_linear* functions)
@@ -143,18 +178,14 @@ function_strip::function_strip(std::ptrdiff_t n, const piecewise_linear* functio
         first_step = std::max(first_step, functions[j].first_step);
     for (std::ptrdiff_t j = 0; j < n; ++j) {
         const auto& f = functions[j];
-        const auto base = knots.size(), pad = static_cast<std::size_t>(2 * first_step);
-        lowest[j] = f.knots[0];
-        highest[j] = f.knots[f.n_knots - 1];
+        lowest[j] = f.knots.front().at;
+        highest[j] = f.knots.back().at;
         cells_per_unit[j] = f.cells_per_unit;
         for (std::ptrdiff_t cell = 0; cell < n_cells; ++cell)
-            first[cell * most + j] = static_cast<std::uint16_t>(base + f.first[cell]);
-        knots.insert(knots.end(), f.knots.begin(), f.knots.begin() + f.n_knots);
-        values.insert(values.end(), f.values.begin(), f.values.end());
-        slopes.insert(slopes.end(), f.slopes.begin(), f.slopes.end());
-        knots.insert(knots.end(), pad, std::numeric_limits<double>::infinity());
-        values.insert(values.end(), pad, 0.0);
-        slopes.insert(slopes.end(), pad, 0.0);
+            first[cell * most + j] = static_cast<std::uint16_t>(knots.size() + f.first[cell]);
+        knots.insert(knots.end(), f.knots.begin(), f.knots.end());
+        knots.insert(knots.end(), static_cast<std::size_t>(2 * first_step),
+                     {std::numeric_limits<double>::infinity(), 0.0, 0.0, 0.0});
     }
 }
 
@@ -170,11 +201,10 @@ void make_columns(const input_columns& columns, std::ptrdiff_t n, const T* rows,
     for (std::ptrdiff_t begin = 0; begin < n; begin += rows_at_once) {
         const auto size = std::min(rows_at_once, n - begin);
         const T* const block = rows + begin * ldr;
-        for (std::ptrdiff_t i = 0; i < size; ++i)  // also so that memory is read in its order
-            if (columns.keeps_inputs)
-                std::copy_n(block + i * ldr, d, out + (begin + i) * ldo);
-            else
-                prefetch_row(d, block + i * ldr);
+        for (std::ptrdiff_t i = 0; i < size; ++i) {  // so that memory is read in its order
+            prefetch_row(d, block + (i + rows_ahead) * ldr);
+            if (columns.keeps_inputs) std::copy_n(block + i * ldr, d, out + (begin + i) * ldo);
+        }
         for (std::size_t s = 0; s < columns.functions.size(); ++s) {
             const auto j = static_cast<std::ptrdiff_t>(s) * strip_width;
             apply(columns.functions[s], size, block + j, ldr, made + begin * ldo + j, ldo);

@@ -11,14 +11,16 @@
 
 namespace pairgram {
 
+struct knot {
+    double at, value;
+    double before, after;  // the slopes on either side
+};
+
 // A continuous function of one number: linear between knots, constant outside.
 struct piecewise_linear {
-    buffer<double> knots;        // ascending, then infinities, so that a search may look ahead
-    buffer<double> values;       // (n_knots,)
-    buffer<double> slopes;       // (n_knots,) of the piece that begins at a knot; 0 for the last
+    buffer<knot> knots;          // ascending
     buffer<std::uint8_t> first;  // of every cell of a grid over the knots, a knot to search from
     double cells_per_unit = 0;
-    std::ptrdiff_t n_knots = 0;
     std::ptrdiff_t first_step = 0;  // of the search within a cell: 0 or a power of two
 
     piecewise_linear(std::ptrdiff_t n, const double* at, const double* value);
@@ -31,8 +33,7 @@ struct function_strip {
     std::ptrdiff_t width;  // functions, at most 8; the rest of each array is 0
     double lowest[most] = {}, highest[most] = {}, cells_per_unit[most] = {};
     buffer<std::uint16_t> first;    // (cells, 8): of every cell of a function, a knot of knots
-    buffer<double> knots;           // of all functions, infinities after those of each
-    buffer<double> values, slopes;  // as the knots
+    buffer<knot> knots;             // of all functions, some at infinity after those of each
     std::ptrdiff_t first_step = 0;  // of the longest search
 
     function_strip(std::ptrdiff_t n, const piecewise_linear* functions);
