@@ -30,7 +30,7 @@ PAIRGRAM_CLONES void scale_row(std::ptrdiff_t n, const T* x, const double* centr
 struct strip_rows {
     static constexpr auto most = rows_at_once * strip_width;
     double at[most];  // put between the first knot and the last; NaN for what is not finite
-    std::int32_t cell[most], knot[most];
+    std::int32_t cell[most];
 };
 
 // Copies n rows of width numbers to rows of 8, whose others are 0.
@@ -51,7 +51,7 @@ PAIRGRAM_CLONES void place(std::ptrdiff_t n, const T* rows, std::ptrdiff_t ld,
     std::copy_n(strip.lowest, strip_width, lowest);
     std::copy_n(strip.highest, strip_width, highest);
     std::copy_n(strip.cells_per_unit, strip_width, cells_per_unit);
-    for (std::ptrdiff_t i = 0; i < n; ++i) {
+    for (std::ptrdiff_t i = 0; i < n; ++i)
         for (std::ptrdiff_t j = 0; j < strip_width; ++j) {
             const double x = static_cast<double>(rows[i * ld + j]);
             const double above = x > lowest[j] ? x : lowest[j];
@@ -61,32 +61,35 @@ PAIRGRAM_CLONES void place(std::ptrdiff_t n, const T* rows, std::ptrdiff_t ld,
                 cell_of(at, lowest[j], cells_per_unit[j]) * static_cast<std::int32_t>(strip_width) +
                 static_cast<std::int32_t>(j);
         }
-    }
 }
 
-// Finds a knot at one of whose sides each number lies.
-PAIRGRAM_CLONES void find_knots(std::ptrdiff_t n, const function_strip& strip, strip_rows& found) {
+// Where cells hold several knots: a number's cell becomes the last knot of it that is not above.
+PAIRGRAM_CLONES void search(std::ptrdiff_t n, const function_strip& strip, strip_rows& found) {
     const std::uint16_t* const first = strip.first.data();
-    for (std::ptrdiff_t k = 0; k < n; ++k) found.knot[k] = first[found.cell[k]];
     const knot* const knots = strip.knots.data();
+    std::int32_t last[strip_rows::most];
+    for (std::ptrdiff_t k = 0; k < n; ++k) last[k] = first[found.cell[k]];
     for (auto step = static_cast<std::int32_t>(strip.first_step); step > 0; step /= 2)
         for (std::ptrdiff_t k = 0; k < n; ++k)
-            found.knot[k] += knots[found.knot[k] + step].at <= found.at[k] ? step : 0;
+            last[k] += knots[last[k] + step].at <= found.at[k] ? step : 0;
+    for (std::ptrdiff_t k = 0; k < n; ++k)
+        found.cell[k] = static_cast<std::int32_t>(n_cells * strip_width) + last[k];
 }
 
 #if defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
 #define PAIRGRAM_SHUFFLE __builtin_shufflevector
 // The values at four numbers. Each knot is read as a whole: gathering its parts takes longer.
 template <class T>
-inline void four_values(const double* at, const knot* knots, const std::int32_t* nearest, T* out) {
+inline void four_values(const double* at, const std::int32_t* cell, const std::uint16_t* nearest,
+                        const knot* knots, T* out) {
     using four = pack<double, 4>;
     static_assert(sizeof(knot) == sizeof(four));
     four x, a, b, c, d;
     std::memcpy(&x, at, sizeof x);
-    std::memcpy(&a, knots + nearest[0], sizeof a);
-    std::memcpy(&b, knots + nearest[1], sizeof b);
-    std::memcpy(&c, knots + nearest[2], sizeof c);
-    std::memcpy(&d, knots + nearest[3], sizeof d);
+    std::memcpy(&a, knots + nearest[cell[0]], sizeof a);
+    std::memcpy(&b, knots + nearest[cell[1]], sizeof b);
+    std::memcpy(&c, knots + nearest[cell[2]], sizeof c);
+    std::memcpy(&d, knots + nearest[cell[3]], sizeof d);
     const four even_ab = PAIRGRAM_SHUFFLE(a, b, 0, 4, 2, 6);
     const four even_cd = PAIRGRAM_SHUFFLE(c, d, 0, 4, 2, 6);
     const four odd_ab = PAIRGRAM_SHUFFLE(a, b, 1, 5, 3, 7);
@@ -100,9 +103,10 @@ inline void four_values(const double* at, const knot* knots, const std::int32_t*
 }
 #else
 template <class T>
-inline void four_values(const double* at, const knot* knots, const std::int32_t* nearest, T* out) {
+inline void four_values(const double* at, const std::int32_t* cell, const std::uint16_t* nearest,
+                        const knot* knots, T* out) {
     for (int k = 0; k < 4; ++k) {
-        const knot& it = knots[nearest[k]];
+        const knot& it = knots[nearest[cell[k]]];
         const double difference = at[k] - it.at;
         out[k] = static_cast<T>(it.value + (difference < 0.0 ? it.before : it.after) * difference);
     }
@@ -112,11 +116,11 @@ inline void four_values(const double* at, const knot* knots, const std::int32_t*
 template <class T>
 PAIRGRAM_CLONES void interpolate(std::ptrdiff_t n, const function_strip& strip,
                                  const strip_rows& found, T* out, std::ptrdiff_t ld) {
-    const knot* const knots = strip.knots.data();
     for (std::ptrdiff_t i = 0; i < n; ++i)
         for (std::ptrdiff_t j = 0; j < strip_width; j += 4) {
             const auto at = i * strip_width + j;
-            four_values(found.at + at, knots, found.knot + at, out + i * ld + j);
+            four_values(found.at + at, found.cell + at, strip.first.data(), strip.knots.data(),
+                        out + i * ld + j);
         }
 }
 
@@ -133,13 +137,13 @@ void apply(const function_strip& strip, std::ptrdiff_t n, const T* rows, std::pt
     strip_rows found;
     if (strip.width == strip_width) {
         place(n, rows, ldr, strip, found);
-        find_knots(n * strip_width, strip, found);
+        if (strip.first_step > 0) search(n * strip_width, strip, found);
         interpolate(n, strip, found, out, ldo);
     } else {
         double wide[strip_rows::most], made[strip_rows::most];
         load_rows(n, strip.width, rows, ldr, wide);
         place(n, wide, strip_width, strip, found);
-        find_knots(n * strip_width, strip, found);
+        if (strip.first_step > 0) search(n * strip_width, strip, found);
         interpolate(n, strip, found, made, strip_width);
         for (std::ptrdiff_t i = 0; i < n; ++i)
             for (std::ptrdiff_t j = 0; j < strip.width; ++j)
@@ -187,6 +191,7 @@ function_strip::function_strip(std::ptrdiff_t n, const piecewise_linear* functio
         knots.insert(knots.end(), static_cast<std::size_t>(2 * first_step),
                      {std::numeric_limits<double>::infinity(), 0.0, 0.0, 0.0});
     }
+    for (std::size_t k = 0; k < knots.size(); ++k) first.push_back(static_cast<std::uint16_t>(k));
 }
 
 template <class T>

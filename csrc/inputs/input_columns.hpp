@@ -32,7 +32,8 @@ struct function_strip {
 
     std::ptrdiff_t width;  // functions, at most 8; the rest of each array is 0
     double lowest[most] = {}, highest[most] = {}, cells_per_unit[most] = {};
-    buffer<std::uint16_t> first;    // (cells, 8): of every cell of a function, a knot of knots
+    // (cells, 8): of every cell of a function, a knot of knots; then every knot itself.
+    buffer<std::uint16_t> first;
     buffer<knot> knots;             // of all functions, some at infinity after those of each
     std::ptrdiff_t first_step = 0;  // of the longest search
 

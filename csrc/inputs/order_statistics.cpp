@@ -162,7 +162,7 @@ PAIRGRAM_CLONES void find_cells(std::ptrdiff_t n, std::ptrdiff_t width, const T*
                                 std::ptrdiff_t ld, const T* lowest, const T* cells_per_unit, T* odd,
                                 std::int32_t* cells) {
     constexpr T last = static_cast<T>(most_cells - 1);
-    constexpr std::ptrdiff_t rows_ahead = 16;
+    constexpr std::ptrdiff_t rows_ahead = 32;
     constexpr auto line = 64 / static_cast<std::ptrdiff_t>(sizeof(T));
     const auto step = static_cast<std::int32_t>(width);
     T sum[widest];
