@@ -89,12 +89,37 @@ array<double> order_statistics_of(const array<T>& X, const array<std::int64_t>& 
     return out;
 }
 
+// The values below and above places, and the share of the way, (3, n_columns, n_places).
+template <class T>
+array<double> weighted_places_of(const array<T>& X, const array<double>& weights,
+                                 const array<double>& places, int n_threads) {
+    check_matrix(X);
+    check(weights.ndim() == 1 && weights.size() == X.shape(0), "weights must be (n_rows,)");
+    const double* const v = pointer(weights);
+    check(std::any_of(v, v + weights.size(), [](double it) { return it > 0; }),
+          "a weight must be above 0");
+    const double* const at = pointer(places);
+    check(places.ndim() == 1 && std::is_sorted(at, at + places.size()) &&
+              (places.size() == 0 || at[0] >= 0),
+          "places must ascend from 0 or more");
+    const T* const rows = pointer(X);
+    const auto n = X.shape(0), d = X.shape(1), size = d * places.size();
+    array<double> out({py::ssize_t{3}, d, places.size()});
+    double* const data = out.mutable_data();
+    const without_gil release(X.size());
+    find_weighted_places(n, d, rows, v, places.size(), at, {data, data + size, data + 2 * size},
+                         n_threads);
+    return out;
+}
+
 template <class T>
 void bind_statistics(py::module_& m) {
     m.def("column_moments", &moments_of<T>, py::arg("X").noconvert(),
           py::arg("weights").noconvert(), py::arg("n_threads"));
     m.def("order_statistics", &order_statistics_of<T>, py::arg("X").noconvert(),
           py::arg("ranks").noconvert(), py::arg("n_threads"));
+    m.def("weighted_places", &weighted_places_of<T>, py::arg("X").noconvert(),
+          py::arg("weights").noconvert(), py::arg("places").noconvert(), py::arg("n_threads"));
 }
 
 }  // namespace

@@ -34,4 +34,20 @@ template <class T>
 void find_order_statistics(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, std::ptrdiff_t n_ranks,
                            const std::int64_t* ranks, double* out, int n_threads);
 
+// Each array (d, n_places).
+struct weighted_places {
+    double* below;
+    double* above;
+    double* share;  // of the way from below to above
+};
+
+// The same for rows that each stand as often as their weight says, which is 0 or 1 or more, and not
+// 0 for all. A row of the sorted column stands from the place V to the place V + v - 1, where V is
+// the weight before it. A place between two rows has a share of the way; others have share 0.
+// places, at least 0, ascend. X must be finite. Scratch for every thread: 12 n numbers.
+template <class T>
+void find_weighted_places(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const double* weights,
+                          std::ptrdiff_t n_places, const double* places, const weighted_places& out,
+                          int n_threads);
+
 }  // namespace pairgram

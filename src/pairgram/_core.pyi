@@ -27,6 +27,9 @@ def column_moments(
 def order_statistics(
     X: NDArray[_T], ranks: NDArray[np.int64], n_threads: int
 ) -> NDArray[np.float64]: ...  # (n_columns, n_ranks)
+def weighted_places(
+    X: NDArray[_T], weights: NDArray[np.float64], places: NDArray[np.float64], n_threads: int
+) -> NDArray[np.float64]: ...  # values below and above, share: (3, n_columns, n_places)
 def interleave_columns32(
     columns: list[NDArray[np.float32]], fill: NDArray[np.float32] | None, n_threads: int
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]: ...  # rows, which columns have a NaN

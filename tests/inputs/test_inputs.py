@@ -183,6 +183,46 @@ def test_moments_do_not_depend_on_threads():
     assert column_moments(X, weights, 2) == pytest.approx(column_moments(repeated, None, 2))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("d", [1, 15, 16, 17, 40])
+def test_moments_of_any_number_of_columns(dtype, d):
+    rng = np.random.default_rng(d)
+    X = (1e3 + rng.standard_normal((5000, d))).astype(dtype)
+    weights = rng.integers(0, 3, 5000) * 0.5
+    for v in (None, weights):
+        rows = X.astype(np.float64) if v is None else X[v > 0].astype(np.float64)
+        share = None if v is None else v[v > 0]
+        mean = np.average(rows, axis=0, weights=share)
+        squares = np.average((rows - mean) ** 2, axis=0, weights=share)
+        squares *= len(rows) if v is None else v.sum()
+        wanted = [rows.min(axis=0), rows.max(axis=0), mean, squares]
+        assert column_moments(X, v, 2) == pytest.approx(np.stack(wanted), rel=1e-12)
+    X[4321, d - 1] = np.nan
+    assert np.isnan(column_moments(X, None, 1)[2:, d - 1]).all()
+    assert np.isfinite(column_moments(X, None, 1)[2:, : d - 1]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_weighted_quantiles_of_many_rows(dtype):
+    rng = np.random.default_rng(6)
+    X = np.column_stack([skewed(30000), rng.standard_cauchy((30000, 2)), rng.integers(0, 5, 30000)])
+    X = X.astype(dtype)
+    weights = rng.integers(0, 4, 30000).astype(float)
+    repeated = fit_inputs("quantile", np.repeat(X, weights.astype(int), axis=0))
+    for threads in (1, 2):
+        own = fit_inputs("quantile", X, weights, threads)
+        assert own.ends.tolist() == repeated.ends.tolist()
+        assert own.knots == pytest.approx(repeated.knots, rel=1e-12, abs=1e-12)
+    # Weights that are not whole: between rows of weight 1.5, of which each stands for half a row
+    # more than a step, the column is linear.
+    X = np.arange(2000.0)[rng.permutation(2000), None]
+    own = fit_inputs("quantile", X, np.full(2000, 1.5), 1)
+    place = np.linspace(0, 2999, 100)
+    row = np.floor(place / 1.5)
+    wanted = row + np.maximum(place - 1.5 * row - 0.5, 0.0)
+    assert own.knots == pytest.approx(np.minimum(wanted, 1999), rel=1e-12, abs=1e-9)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_weights_are_repeated_rows(kind):
     X = skewed(400)

@@ -127,7 +127,7 @@ def _quantile(kind: str, X: Any, weights: Vector | None, n_threads: int) -> Quan
     if weights is None:
         quantiles = _quantiles(X, levels, n_threads)
     else:
-        quantiles = _weighted_quantiles(X, levels, weights)
+        quantiles = _weighted_quantiles(X, levels, weights, n_threads)
     with np.errstate(over="ignore", invalid="ignore"):
         finite = np.isfinite(quantiles[:, -1] - quantiles[:, 0])
     if not finite.all():
@@ -166,25 +166,11 @@ def _between(low: Vector, high: Vector, share: Vector) -> Vector:
         return np.where(share < 0.5, low + difference * share, high - difference * (1 - share))
 
 
-def _weighted_quantiles(X: Any, levels: Vector, weights: Vector) -> Vector:
+def _weighted_quantiles(X: Any, levels: Vector, weights: Vector, n_threads: int) -> Vector:
     """Return the quantiles of rows that each stand as often as their weight, 0 or ≥ 1, says.
 
     The sorted column is at its row i from place ``V_i`` to ``V_i + v_i − 1``, where V_i is the sum
     of the weights before the row, and is linear in between.
     """
-    rows = np.flatnonzero(weights > 0)
-    v = weights[rows]
-    out = np.empty((X.shape[1], len(levels)))
-    for j in range(X.shape[1]):
-        column = X[rows, j].astype(np.float64)
-        order = np.argsort(column, kind="stable")
-        end = np.cumsum(v[order])
-        start = np.concatenate(([0.0], end[:-1]))
-        places = np.maximum.accumulate(np.column_stack([start, np.maximum(start, end - 1)]).ravel())
-        sorted_twice = np.repeat(column[order], 2)
-        at = (end[-1] - 1) * (levels * 100 / 100)  # rounded as in `_quantiles`
-        right = np.clip(np.searchsorted(places, at, side="left"), 1, len(places) - 1)
-        width = places[right] - places[right - 1]
-        share = np.where(width > 0, (at - places[right - 1]) / np.where(width > 0, width, 1.0), 0.0)
-        out[j] = _between(sorted_twice[right - 1], sorted_twice[right], np.clip(share, 0, 1))
-    return out
+    places = (weights.sum() - 1) * (levels * 100 / 100)  # rounded as in `_quantiles`
+    return _between(*_core.weighted_places(X, weights, np.maximum(places, 0.0), n_threads))
