@@ -10,11 +10,11 @@ import cloudpickle
 from dask.delayed import delayed
 
 from pairgram._support.threads import at_most_threads
+from pairgram.tables.arrow import BATCH_ROWS, rows_of_batches, to_arrow
 from pairgram.tables.columns import Columns
 from pairgram.tables.engine import Progress
 from pairgram.tables.parts import Part, Task, fold, in_tree
 from pairgram.tables.rows import TableRows
-from pairgram.tables.sources import BATCH_ROWS, rows_of_batches, to_arrow
 
 __all__ = ["DaskEngine"]
 

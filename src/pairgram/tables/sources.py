@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +13,13 @@ import numpy as np
 from pairgram._support.files import naming, shown
 from pairgram.datasets.letor_load import count_features, looks_like_letor
 from pairgram.tables.arrays import rows_of_arrays
+from pairgram.tables.arrow import BATCH_ROWS, rows_of_batches, to_arrow
 from pairgram.tables.columns import Columns, Place
 from pairgram.tables.letor_source import LetorPartition
 from pairgram.tables.rows import TableRows
 
 __all__ = ["Source", "source_of"]
 
-# Rows are read in batches of about this many, in whatever pieces the source gives them.
-BATCH_ROWS = 1 << 17
-FEWEST_BATCH_ROWS = 1 << 16
 # Row groups of a file form a partition of at most this many rows.
 PARTITION_ROWS = 1 << 20
 # Row groups of at most this many rows are read at once.
@@ -273,32 +271,6 @@ def _batches_of(file: Any, group: Any, names: list[str]) -> Iterator[Any]:
         yield table.slice(begin, BATCH_ROWS)
 
 
-def rows_of_batches(
-    batches: Iterable[Any], number: int, name: str, columns: Columns, features: bool
-) -> Iterator[TableRows]:
-    """Yield the rows of pyarrow batches or tables; small ones are put together."""
-    import pyarrow
-
-    first, n_waiting = 0, 0
-    waiting: list[Any] = []
-
-    def rows() -> TableRows:
-        table = waiting[0] if len(waiting) == 1 else pyarrow.concat_tables(waiting)
-        return columns.rows(table, Place(name, number, first), features)
-
-    for batch in batches:
-        if batch.num_rows == 0:
-            continue
-        is_batch = isinstance(batch, pyarrow.RecordBatch)
-        waiting.append(pyarrow.Table.from_batches([batch]) if is_batch else batch)
-        n_waiting += batch.num_rows
-        if n_waiting >= FEWEST_BATCH_ROWS:
-            yield rows()
-            first, waiting, n_waiting = first + n_waiting, [], 0
-    if waiting:
-        yield rows()
-
-
 def _of_arrow(frame: Any) -> Source:
     arrow = pyarrow_for("frames")
     if isinstance(frame, arrow.dataset.Dataset):
@@ -312,24 +284,6 @@ def _of_arrow(frame: Any) -> Source:
     starts = range(0, max(1, frame.num_rows), PARTITION_ROWS)
     parts = [_FramePartition(frame.slice(start, PARTITION_ROWS), start) for start in starts]
     return Source(tuple(parts), frame.schema)
-
-
-def to_arrow(frame: Any) -> Any:
-    """Return a frame of pandas or polars, or a record batch, as a pyarrow table."""
-    import pyarrow
-
-    if isinstance(frame, pyarrow.Table):
-        return frame
-    if isinstance(frame, pyarrow.RecordBatch):
-        return pyarrow.Table.from_batches([frame])
-    if hasattr(frame, "to_arrow"):
-        return frame.to_arrow()
-    if type(frame).__module__.partition(".")[0] == "pandas":
-        return pyarrow.Table.from_pandas(frame, preserve_index=False)
-    raise TypeError(
-        "batches must be frames of pandas or polars, pyarrow tables or record batches, or tuples "
-        f"(X, y, qid) of arrays, got {type(frame).__name__}"
-    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pairgram._support.threads import at_most_threads
+from pairgram.tables.arrow import rows_of_batches
 from pairgram.tables.columns import Columns
 from pairgram.tables.engine import Progress
 from pairgram.tables.parts import Part, Task, fold, join_by_id
 from pairgram.tables.rows import TableRows
-from pairgram.tables.sources import rows_of_batches
 
 __all__ = ["SparkEngine"]
 

@@ -1,0 +1,59 @@
+"""Rows of a table that come as batches of pyarrow, or as frames that become such."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pairgram.tables.columns import Columns, Place
+from pairgram.tables.rows import TableRows
+
+__all__ = ["BATCH_ROWS", "rows_of_batches", "to_arrow"]
+
+# Rows are read in batches of about this many, in whatever pieces the source gives them.
+BATCH_ROWS = 1 << 17
+FEWEST_BATCH_ROWS = 1 << 16
+
+
+def rows_of_batches(
+    batches: Iterable[Any], number: int, name: str, columns: Columns, features: bool
+) -> Iterator[TableRows]:
+    """Yield the rows of pyarrow batches or tables; small ones are put together."""
+    import pyarrow
+
+    first, n_waiting = 0, 0
+    waiting: list[Any] = []
+
+    def rows() -> TableRows:
+        table = waiting[0] if len(waiting) == 1 else pyarrow.concat_tables(waiting)
+        return columns.rows(table, Place(name, number, first), features)
+
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        is_batch = isinstance(batch, pyarrow.RecordBatch)
+        waiting.append(pyarrow.Table.from_batches([batch]) if is_batch else batch)
+        n_waiting += batch.num_rows
+        if n_waiting >= FEWEST_BATCH_ROWS:
+            yield rows()
+            first, waiting, n_waiting = first + n_waiting, [], 0
+    if waiting:
+        yield rows()
+
+
+def to_arrow(frame: Any) -> Any:
+    """Return a frame of pandas or polars, or a record batch, as a pyarrow table."""
+    import pyarrow
+
+    if isinstance(frame, pyarrow.Table):
+        return frame
+    if isinstance(frame, pyarrow.RecordBatch):
+        return pyarrow.Table.from_batches([frame])
+    if hasattr(frame, "to_arrow"):
+        return frame.to_arrow()
+    if type(frame).__module__.partition(".")[0] == "pandas":
+        return pyarrow.Table.from_pandas(frame, preserve_index=False)
+    raise TypeError(
+        "batches must be frames of pandas or polars, pyarrow tables or record batches, or tuples "
+        f"(X, y, qid) of arrays, got {type(frame).__name__}"
+    )
