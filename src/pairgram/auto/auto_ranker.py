@@ -131,7 +131,7 @@ class AutoRanker(LinearRanker):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
@@ -270,7 +270,7 @@ class _Rows:
     """The arguments of `fit`."""
 
     X: Any
-    y: ArrayLike
+    y: ArrayLike | None
     named: dict[str, Any]
 
     def fit(self, search: RankRLSCV) -> None:

@@ -17,7 +17,14 @@ from pairgram._support.memory import available_memory
 from pairgram._support.threads import resolve_n_threads
 from pairgram.datasets.compressed import DAMAGE, unpacked
 
-__all__ = ["as_text_ids", "count_features", "load_letor", "looks_like_letor", "read_letor"]
+__all__ = [
+    "as_text_ids",
+    "count_features",
+    "has_ids",
+    "load_letor",
+    "looks_like_letor",
+    "read_letor",
+]
 
 _CHUNK_SIZE = 1 << 22
 # A thread parses this many bytes at a time: they and their numbers fit into its cache.
@@ -184,14 +191,23 @@ def count_features(path: str | os.PathLike[str], *, n_threads: int | None = None
 
 def looks_like_letor(path: str | os.PathLike[str]) -> bool:
     """Tell whether the first line that is not empty looks like one of a LETOR file."""
+    first = _first_line(path)
+    return re.match(rb"[-+.0-9eE]+[ \t]+(qid:[^ \t]+|[0-9]+:[-+.0-9])", first) is not None
+
+
+def has_ids(path: str | os.PathLike[str]) -> bool:
+    """Tell whether the first line that is not empty has a query id."""
+    return b"qid:" in _first_line(path)
+
+
+def _first_line(path: str | os.PathLike[str]) -> bytes:
     try:
         with open(path, "rb") as raw:
             head = unpacked(raw)[1].read(1 << 16)
     except DAMAGE:
-        return False
+        return b""
     lines = (line.partition(b"#")[0].strip() for line in head.splitlines())
-    first = next(filter(None, lines), b"")
-    return re.match(rb"[-+.0-9eE]+[ \t]+(qid:[^ \t]+|[0-9]+:[-+.0-9])", first) is not None
+    return next(filter(None, lines), b"")
 
 
 def _parsed(

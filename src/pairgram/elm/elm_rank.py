@@ -60,7 +60,7 @@ class _ELMRank(LinearRanker):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
@@ -88,7 +88,7 @@ class _ELMRank(LinearRanker):
         """
         return self._fit(X, y, RowInfo(qid, group, sample_weight, query_weight, offset))
 
-    def _fit(self, X: Any, y: ArrayLike, info: RowInfo, **options: Any) -> Self:
+    def _fit(self, X: Any, y: ArrayLike | None, info: RowInfo, **options: Any) -> Self:
         self._check_parameters()
         data = self._check(X, y, info)
         require_finite(data.X, "X")
@@ -466,7 +466,7 @@ feature_names_in_, uses_qid_ :
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,

@@ -402,7 +402,7 @@ class RidgeSearch(_FeaturesOrKernel):
         held = table if validation is None else same_columns(self, table, validation)
         folds = None
         if validation is None:
-            folds = folds_of(self.cv, all_settings, self._constraints() is not None)
+            folds = folds_of(table, self.cv, all_settings, self._constraints() is not None)
         elif self.cv is not None:
             raise ValueError(f"give cv or validation, not both: got cv={self.cv!r} and a table")
         readers = block_readers(self, table, self._unfitted_map())

@@ -72,7 +72,8 @@ class Totals(NamedTuple):
     spread : float
         The largest range of the targets of a query; see `PathTies`.
     n_with_pairs : int
-        The number of queries that have pairs.
+        The number of queries that have pairs. If all rows form pairs with each other, it is the
+        number of rows that have weight.
     """
 
     gram: Pairgram
@@ -87,9 +88,13 @@ class Totals(NamedTuple):
             self.n_with_pairs + other.n_with_pairs,
         )
 
+    def has_pairs(self, settings: PairSettings) -> bool:
+        """Tell whether any pair counts."""
+        return self.n_with_pairs > (1 if settings.joins_all_rows else 0)
+
     def with_pairs(self, settings: PairSettings) -> Pairgram:
         """Return the statistics; it is a ValueError if no pair counts, or if weights overflow."""
-        if self.n_with_pairs == 0:
+        if not self.has_pairs(settings):
             raise ValueError(
                 f"no pair of rows counts, with pairs={settings.pairs!r}: every query has a single "
                 "row, or weight 0, or, where tied pairs do not count, rows of one label"
@@ -134,8 +139,9 @@ class StatisticsTask:
     def _totals(self, data: RankingData, settings: PairSettings) -> Totals:
         gram = Pairgram.from_data(data, settings, self.n_threads, counts=self.counts)
         gram.feature_map = None
-        n_with_pairs = int(data.as_scope(settings).has_pairs(settings).sum())
-        return Totals(gram, spread_of(data, settings), n_with_pairs)
+        # Pairs of all rows may be pairs of rows of different blocks.
+        counted = data.v > 0 if settings.joins_all_rows else data.has_pairs(settings)
+        return Totals(gram, spread_of(data, settings), int(counted.sum()))
 
     def join(self, first: dict[Key, Totals], second: dict[Key, Totals]) -> dict[Key, Totals]:
         """Return the statistics of the rows of both."""
@@ -165,8 +171,19 @@ def statistics_of(
     """Return the statistics of a table, which is read once.
 
     With `counts`, they count the queries in which each feature varies, as scaling needs.
+
+    Raises
+    ------
+    ValueError
+        If pairs of all rows have weights that depend on their labels.
     """
     distinct = tuple(dict.fromkeys(settings))
+    for one in distinct:
+        if one.joins_all_rows and one.kind != "kept":
+            raise ValueError(
+                f"pairs must be 'kept' or None with scope='global' for a table, got {one.pairs!r}: "
+                "its weights need the number of all rows of every label"
+            )
     whole = not all(one.joins_all_rows for one in distinct)  # one scope holds for all of them
     task = StatisticsTask(tuple(readers), distinct, counts, folds, n_threads, needs_queries=whole)
     return table.run(task)
@@ -232,7 +249,7 @@ class TablePath:
         rests = []
         for fold in range(0 if folds is None else folds.n):
             rest = {number: part for number, part in parts.items() if number != fold}
-            if not rest or _sum_of(rest).n_with_pairs == 0:
+            if not rest or not _sum_of(rest).has_pairs(settings):
                 raise ValueError(
                     f"cv: the queries outside fold {fold} of {folds} have no pairs that count: "
                     "take fewer folds, or give a validation table"
@@ -263,14 +280,15 @@ def _sum_of(parts: dict[int, Totals]) -> Totals:
     return reduce(Totals.join, (parts[fold] for fold in sorted(parts)))
 
 
-def folds_of(cv: Any, settings: Sequence[PairSettings], constrained: bool) -> Folds | None:
+def folds_of(
+    table: Table, cv: Any, settings: Sequence[PairSettings], constrained: bool
+) -> Folds | None:
     """Return the folds of queries, or None if every query is held out in turn.
 
     Raises
     ------
     ValueError
-        If `cv` is no number of folds and no `QueryKFold`, or makes folds of pairs of all rows that
-        cannot be subtracted.
+        If `cv` is no number of folds and no `QueryKFold`, or if there are fewer queries than folds.
     """
     if cv is None:
         exact = not (constrained or any(one.joins_all_rows for one in settings))
@@ -285,6 +303,9 @@ def folds_of(cv: Any, settings: Sequence[PairSettings], constrained: bool) -> Fo
             "cv must be None, a number of folds >= 2 or a QueryKFold for a table, whose folds are "
             f"made by the hashes of query ids, got {cv!r}"
         )
+    n_queries = table.survey().n_queries
+    if folds is not None and n_queries < folds.n:
+        raise ValueError(f"cv: {folds.n} folds need as many queries, got {n_queries}")
     return folds
 
 

@@ -337,11 +337,14 @@ def _model(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
     known = {name for name in ("variances", "covariances") if name in arrays}
     require(len(known) != 1, "variances and covariances must be there together")
     require(not known or arrays["variances"].min() >= 0, "variances must be >= 0")
+    n_missing = sizes.get("missing", features)
+    require(n_missing == features, f"missing is of {n_missing} features, but there are {features}")
 
 
 def _kind(settings: Record) -> Kind:
     of_columns = Array(FLOAT64, ("outputs",))
     arrays = {"coef_": of_columns, "variances?": of_columns, "covariances?": of_columns}
+    arrays["missing?"] = Array(FLOAT64, ("missing",))
     return Kind({**settings, "inputs?": INPUTS}, arrays, _model)
 
 

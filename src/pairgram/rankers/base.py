@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pairgram._support.arrays import naming_columns, readable, refuse_lossy
+from pairgram._support.arrays import naming_columns, readable, refuse_lossy, without_names
 from pairgram._support.checks import naming_not_finite, require_finite
 from pairgram._support.row_warnings import sample_of, warn_of_rows, without_row_warnings
 from pairgram._support.whole_fit import WholeFit, by_keyword
@@ -79,7 +79,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     def _with_prior(self, X: Any, data: RankingData) -> RankingData:
         """Add the scores of the prior to the offset of rows; X is as the caller gave it."""
-        self.uses_offset_, self.prior_ = data.offset is not None, None
+        self.uses_offset_, self.prior_, self.missing_ = data.offset is not None, None, None
         prior = self._prior_of(whole_map(data))
         if prior is None:
             return data
@@ -173,6 +173,11 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         warn_of_rows(feature_map, rows, names if known is None else known.names(names))
 
     def _check_rows(self, X: Any, y: ArrayLike | None, info: RowInfo) -> RankingData:
+        if isinstance(X, Table):
+            raise ValueError(
+                f"{type(self).__name__} cannot be fitted to a table, because it needs all rows in "
+                "memory: RankRLSCV, PairwiseELMCV and RankSVM can be"
+            )
         X = readable(X, "X")
         refuse_lossy(y, "y")
         with naming_columns(X, "X"):
@@ -320,7 +325,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """
         if isinstance(X, Table):
             refuse_arguments(offset=offset)
-            return np.concatenate(list(scores_of_table(self, X)))
+            return scores_of_table(self, X)
         rows = self._rows_to_score(X)
         with naming_not_finite(getattr(self, "feature_names_in_", None)):
             scores = scores_of(self, rows)
@@ -334,7 +339,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             )
         total = scores.astype(np.float64)
         if self.prior_ is not None:
-            total += self.prior_.predict(X)
+            filled = self.missing_ is not None
+            total += without_names(self.prior_).predict(rows) if filled else self.prior_.predict(X)
         if offset is not None:
             total += check_offset(offset, len(total))
         return np.asarray(total, dtype=scores.dtype)
@@ -343,6 +349,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """Return a copy that takes arrays in place of frames with names."""
         other = copy.copy(self)
         other.__dict__.pop("feature_names_in_", None)
+        if other.prior_ is not None:
+            other.prior_ = without_names(other.prior_)
         return other
 
     def _rows_to_score(self, X: Any) -> Any:
@@ -516,6 +524,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if self._column_sums is not None:
             squares, products, weight = self._column_sums
             arrays |= {"variances": squares / weight, "covariances": products / weight}
+        if self.missing_ is not None:
+            arrays["missing"] = self.missing_
         if self.inputs_ is not None:
             arrays |= self.inputs_.arrays()
         names = ("uses_qid_", "n_features_in_", "form_", "intercept_")

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from pairgram._support.arrays import real_array
+from pairgram._support.arrays import real_array, without_names
 from pairgram._support.types import Vector
 from pairgram.feature_maps.input_map import after_inputs
 from pairgram.feature_maps.known import same_map
@@ -100,9 +100,7 @@ class Prior(NamedTuple):
 
     def without_names(self) -> Prior:
         """Return a prior that scores arrays whose column names have been checked."""
-        if hasattr(self.model, "_without_names"):
-            return self._replace(model=self.model._without_names())
-        return self
+        return self._replace(model=without_names(self.model))
 
     def scores(self, X: Any, data: RankingData, n_threads: int | None) -> Vector:
         """Return the scores of rows, (n_rows,), float64.

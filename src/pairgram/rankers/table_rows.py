@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from pairgram._support.checks import require_finite
 from pairgram.feature_maps.input_map import whole_map
 from pairgram.inputs.fit import check_inputs, inputs_of_moments
 from pairgram.inputs.fitted import FittedInputs
@@ -79,13 +78,13 @@ def begin_fit(model: Any, table: Table) -> Table:
         the rows of a query do not stand together.
     """
     name = type(model).__name__
-    if table.layout.features and table.layout.label is None:
-        raise ValueError(f"{name}.fit needs labels: give scan the column, as label=")
+    table.require_labels(f"{name}.fit")
     has_queries = table.has_queries
     if model._needs_queries and not has_queries:
+        otherwise = ", or give the model scope='global'" if hasattr(model, "scope") else ""
         raise ValueError(
-            f"{name}.fit compares rows within queries: give scan the column of their ids, as qid=, "
-            "or give the model scope='global'"
+            f"{name}.fit compares rows within queries: give scan the column of their ids, as qid="
+            f"{otherwise}"
         )
     table.survey()
     table = table.filled()
@@ -118,8 +117,7 @@ def same_columns(model: Any, table: Table, other: Any) -> Table:
         )
     if other.has_queries != table.has_queries:
         raise ValueError("validation must have query ids if the table of fit has, and only then")
-    if other.layout.features and other.layout.label is None:
-        raise ValueError("validation needs labels: give scan the column, as label=")
+    other.require_labels("validation")
     other.survey()
     return other.filling(table.layout.fill)
 
@@ -134,9 +132,13 @@ def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReade
     """
     kinds = [check_inputs(kind) for kind in model._kinds()]
     draws = feature_map is not None or any(kind in QUANTILES for kind in kinds)
-    rows = _sample(table, SAMPLE_ROWS if draws else 1)
-    assert rows.y is not None
-    data = RankingData.delimit(rows.X, rows.y, sample_weight=rows.weights)
+    if draws:
+        rows = table.sample(SAMPLE_ROWS).rows
+        assert rows.y is not None
+        data = RankingData.delimit(rows.X, rows.y, sample_weight=rows.weights)
+    else:  # the type and the number of features are enough
+        blank = np.zeros((1, table.n_features), table.layout.dtype)
+        data = RankingData.delimit(blank, np.zeros(1))
     moments = None
     readers = []
     for kind in kinds:
@@ -162,11 +164,6 @@ def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReade
                     f"{table.feature_names}"
                 )
             prior = prior.without_names()
+        own = own.take(np.arange(1))  # which the maps and inputs do not need any more
         readers.append(BlockReader(own, prior, model.n_threads))
     return readers
-
-
-def _sample(table: Table, size: int) -> TableRows:
-    drawn = table.sample(size).rows
-    require_finite(drawn.X, "X")
-    return drawn

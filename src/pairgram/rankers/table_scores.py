@@ -13,9 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.files import replacing
 from pairgram.tables.rows import TableRows
-from pairgram.tables.table import Table
+from pairgram.tables.table import NO_ROWS, Table
 
 __all__ = ["predict", "scores_of_table"]
+
+# The name of the column of scores.
+SCORE = "score"
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,31 +33,16 @@ class _Scores:
 
 def _batches(model: Any, table: Table, keep: tuple[str, ...]) -> Iterator[tuple[Any, Any]]:
     check_is_fitted(model)
-    n_features = getattr(model, "n_features_in_", table.n_features)
-    if table.n_features != n_features:
-        raise ValueError(
-            f"the table must have the {n_features} features of fit, got {table.n_features}: give "
-            "scan their names, as features="
-        )
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None and table.feature_names not in (None, list(names)):
-        raise ValueError(
-            f"the table must have the features of fit, {list(names)}, got {table.feature_names}"
-        )
-    if table.layout.fill is None:
-        table = table.filling(getattr(model, "missing_", None))
-    return table.for_scores(keep).map(_Scores(_without_names(model)))
+    table, model = table.for_model(model)
+    return table.for_scores(keep).map(_Scores(model))
 
 
-def _without_names(model: Any) -> Any:
-    """Return a model that scores arrays whose names have been checked."""
-    return model._without_names() if hasattr(model, "_without_names") else model
-
-
-def scores_of_table(model: Any, table: Table) -> Iterator[NDArray[Any]]:
-    """Yield the scores of the rows of a table, in their order, some at a time."""
-    for scores, _ in _batches(model, table, ()):
-        yield scores
+def scores_of_table(model: Any, table: Table) -> NDArray[Any]:
+    """Return the scores of the rows of a table, in their order."""
+    found = [scores for scores, _ in _batches(model, table, ())]
+    if not found:
+        raise ValueError(NO_ROWS)
+    return np.concatenate(found)
 
 
 def predict(
@@ -109,19 +97,26 @@ def predict(
     for name in keep:
         if name not in names:
             raise ValueError(f"keep: the table must have a column {name!r}, got {names}")
+        if name == SCORE:
+            raise ValueError(f"keep must not name {name!r}, which is the column of the scores")
     batches = _tables(_batches(model, table, tuple(keep)))
     if output is None:
         return batches
     n_rows = 0
     with replacing(output) as file:
         writer = None
-        for batch in batches:
-            writer = writer or pyarrow.parquet.ParquetWriter(file, batch.schema)
-            writer.write_table(batch)
-            n_rows += batch.num_rows
-        if writer is None:
-            raise ValueError("the table has no rows")
-        writer.close()
+        try:
+            for batch in batches:
+                writer = writer or pyarrow.parquet.ParquetWriter(file, batch.schema)
+                writer.write_table(batch)
+                n_rows += batch.num_rows
+            if writer is None:
+                raise ValueError(NO_ROWS)
+            writer.close()
+        except BaseException:
+            if writer is not None:
+                writer.is_open = False  # otherwise its finalizer writes to the closed file
+            raise
     return n_rows
 
 
@@ -131,6 +126,6 @@ def _tables(batches: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
     for scores, kept in batches:
         column = pyarrow.array(np.asarray(scores))
         if kept is None:
-            yield pyarrow.table({"score": column})
+            yield pyarrow.table({SCORE: column})
         else:
-            yield kept.append_column("score", column)
+            yield kept.append_column(SCORE, column)

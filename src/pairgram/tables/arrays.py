@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from pairgram._support.arrays import real_array
 from pairgram.queries_and_pairs.queries import as_ids, check_weights
@@ -19,15 +20,18 @@ def rows_of_arrays(
 ) -> TableRows:
     """Return the rows of arrays, as a LETOR file or a caller's function gives them.
 
-    Arrays of the type of `columns` are not copied.
+    Arrays of the type of `columns` are not copied. There must be a row.
 
     Raises
     ------
     ValueError
         If the shapes differ, or if a value is missing or not finite. The message names the place.
     """
-    n_rows = len(X)
     try:
+        if scipy.sparse.issparse(X):
+            raise ValueError("X must be dense, got a sparse matrix")
+        X = real_array(X, "X", keep_float32=True)
+        n_rows = len(X)
         if X.ndim != 2 or X.shape[1] != columns.n_features:
             raise ValueError(f"X must have {columns.n_features} columns, got shape {X.shape}")
         y = real_array(y, "y")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pairgram.tables.columns import Columns, Place
+from pairgram.tables.columns import Columns, Place, placed_error
 from pairgram.tables.rows import TableRows
 
 __all__ = ["BATCH_ROWS", "rows_of_batches", "to_arrow"]
@@ -25,8 +25,15 @@ def rows_of_batches(
     waiting: list[Any] = []
 
     def rows() -> TableRows:
-        table = waiting[0] if len(waiting) == 1 else pyarrow.concat_tables(waiting)
-        return columns.rows(table, Place(name, number, first), features)
+        table, place = waiting[0], Place(name, number, first)
+        if len(waiting) > 1:
+            try:
+                table = pyarrow.concat_tables(waiting, promote_options="permissive")
+            except pyarrow.ArrowException as error:
+                raise placed_error(
+                    f"{place.row(0)} and on: the types of a column differ: {error}"
+                ) from error
+        return columns.rows(table, place, features)
 
     for batch in batches:
         if batch.num_rows == 0:

@@ -18,6 +18,8 @@ __all__ = ["UNKNOWN_WIDTH", "Columns", "Missing", "Place", "placed_error"]
 Missing = Literal["zero", "mean"]
 # The width of a column of lists that the schema does not tell: that of the first list.
 UNKNOWN_WIDTH = -1
+# A float64 holds every whole number up to this one.
+LARGEST_WHOLE = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -96,11 +98,14 @@ class Columns:
         return TableRows(X, y, weights, sizes, ids, place.first, place.partition, kept)
 
     def _numbers(self, batch: Any, name: str, place: Place) -> Vector:
-        values = _array(_column(batch, name), np.float64, name, place)
+        column = _column(batch, name)
+        values = _array(column, np.float64, name, place)
         if not np.isfinite(values).all():
             row = int(np.argmin(np.isfinite(values)))
             found = "a missing value" if np.isnan(values[row]) else values[row]
             raise placed_error(f"{place.row(row)}: column {name!r} must be finite, got {found}")
+        if getattr(column.type, "bit_width", 0) >= 64 and np.abs(values).max() >= LARGEST_WHOLE:
+            _refuse_rounded(column, values, name, place)
         return values
 
     def _weights(self, batch: Any, place: Place) -> Vector:
@@ -120,7 +125,7 @@ class Columns:
         arrays = [_array(_column(batch, name), self.dtype, name, place) for name in self.features]
         single = self.dtype == np.float32
         interleave: Any = _core.interleave_columns32 if single else _core.interleave_columns64
-        fill = None if self.fill is None else np.ascontiguousarray(self.fill, self.dtype)
+        fill = None if self.fill is None else np.require(self.fill, self.dtype, ["C", "A"])
         X, missing = interleave(arrays, fill, resolve_n_threads(None))
         if fill is None and missing.any():
             at = int(np.argmax(missing))
@@ -156,6 +161,22 @@ class Columns:
         return placed_error(
             f"{place.row(row)}: column {name!r} has a missing value: give missing='zero' or "
             "missing='mean', or fill it in before"
+        )
+
+
+def _refuse_rounded(column: Any, values: Vector, name: str, place: Place) -> None:
+    """Raise a ValueError if different large whole numbers have become equal floats."""
+    import pyarrow
+
+    if not pyarrow.types.is_integer(column.type):
+        return
+    numbers = column.to_numpy(zero_copy_only=False)
+    rounded = values.astype(object) != numbers.astype(object)
+    if rounded.any():
+        row = int(np.argmax(rounded))
+        raise placed_error(
+            f"{place.row(row)}: column {name!r} must hold numbers that a float64 can hold, got "
+            f"{numbers[row]}"
         )
 
 
@@ -213,8 +234,9 @@ def _ids(batch: Any, name: str, place: Place) -> NDArray[Any]:
     import pyarrow
 
     column = _column(batch, name)
-    if column.null_count:
-        row = int(np.argmax(np.asarray(column.is_null())))
+    missing = column.is_null(nan_is_null=pyarrow.types.is_floating(column.type))
+    if missing.true_count:
+        row = int(np.argmax(np.asarray(missing)))
         raise placed_error(f"{place.row(row)}: column {name!r}, the query id, has a missing value")
     types = pyarrow.types
     if types.is_string(column.type) or types.is_large_string(column.type):

@@ -13,7 +13,7 @@ from pairgram._support.threads import at_most_threads
 from pairgram.tables.arrow import BATCH_ROWS, rows_of_batches, to_arrow
 from pairgram.tables.columns import Columns
 from pairgram.tables.engine import Progress
-from pairgram.tables.parts import Part, Task, fold, in_tree
+from pairgram.tables.parts import Part, Task, fold, in_tree, placing
 from pairgram.tables.rows import TableRows
 
 __all__ = ["DaskEngine"]
@@ -114,18 +114,19 @@ def _packed(value: Any) -> bytes:
 
 
 def _part_of(source: Any, number: int, columns: Columns, packed: bytes) -> bytes:
-    name = source.name if hasattr(source, "batches") else f"partition {number}"
     task = cloudpickle.loads(packed)
     with at_most_threads(1):
         batches = _batches(source, number, columns, task.reads_features)
-        return _packed(fold(batches, task, name))
+        return _packed(fold(batches, task, _name(source, number)))
 
 
 def _map(source: Any, number: int, columns: Columns, packed: bytes) -> list[tuple[Any, int]]:
-    function = cloudpickle.loads(packed)
+    function, results = cloudpickle.loads(packed), []
     with at_most_threads(1):
-        batches = _batches(source, number, columns, True)
-        return [(function(batch), batch.n_rows) for batch in batches]
+        for batch in _batches(source, number, columns, True):
+            with placing(_name(source, number), batch):
+                results.append((function(batch), batch.n_rows))
+    return results
 
 
 def _join(first: bytes, second: bytes, packed: bytes) -> bytes:
@@ -134,10 +135,14 @@ def _join(first: bytes, second: bytes, packed: bytes) -> bytes:
         return _packed(part.join(cloudpickle.loads(second), cloudpickle.loads(packed)))
 
 
+def _name(source: Any, number: int) -> str:
+    return source.name if hasattr(source, "batches") else f"partition {number}"
+
+
 def _batches(source: Any, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
     if hasattr(source, "batches"):
         yield from source.batches(number, columns, features)
         return
     table = to_arrow(source)
     pieces = (table.slice(at, BATCH_ROWS) for at in range(0, table.num_rows, BATCH_ROWS))
-    yield from rows_of_batches(pieces, number, f"partition {number}", columns, features)
+    yield from rows_of_batches(pieces, number, _name(source, number), columns, features)

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 
 from pairgram.tables.columns import Columns
 from pairgram.tables.engine import Progress
-from pairgram.tables.parts import Part, Task, fold, in_tree
+from pairgram.tables.parts import Part, Task, fold, in_tree, placing
 from pairgram.tables.rows import TableRows
 
 __all__ = ["LocalEngine"]
@@ -42,9 +42,11 @@ class LocalEngine:
     ) -> Iterator[tuple[Any, int]]:
         """Yield what a function makes of every batch; see `Engine`."""
         with _ReadAhead(partitions, columns, True) as reader:
-            for number in range(len(partitions)):
+            for number, partition in enumerate(partitions):
                 for batch in reader.batches(number):
-                    yield function(batch), batch.n_rows
+                    with placing(partition.name, batch):
+                        result = function(batch)
+                    yield result, batch.n_rows
 
 
 def _watched(batches: Iterator[TableRows], progress: Progress | None) -> Iterator[TableRows]:

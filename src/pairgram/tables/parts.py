@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
-from pairgram.tables.rows import TableRows
+from pairgram.tables.rows import TableRows, shown_id
 
-__all__ = ["LARGEST_QUERY", "Part", "Task", "fold", "in_tree", "join_by_id"]
+__all__ = ["LARGEST_QUERY", "Part", "Task", "fold", "in_tree", "join_by_id", "placing"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -85,7 +85,7 @@ class Part(Generic[S]):
         tail = other.tail
         if tail is None and whole:
             tail = whole.pop()
-        results = [task.of_rows(rows) for rows in whole if rows is not None]
+        results = [_of_query(task, rows) for rows in whole if rows is not None]
         body = self.body
         for result in (*results, other.body):
             body = _join(task, body, result)
@@ -93,8 +93,18 @@ class Part(Generic[S]):
 
     def close(self, task: Task[S]) -> S | None:
         """Return the result of all rows, whose first and last query are whole; None for none."""
-        ends = [None if end is None else task.of_rows(end) for end in (self.head, self.tail)]
+        ends = [None if end is None else _of_query(task, end) for end in (self.head, self.tail)]
         return _join(task, _join(task, ends[0], self.body), ends[1])
+
+
+def _of_query(task: Task[S], rows: TableRows) -> S:
+    """Return the result for the rows of one query, which errors name."""
+    try:
+        return task.of_rows(rows)
+    except ValueError as error:
+        if rows.ids is None:
+            raise
+        raise ValueError(f"query {shown_id(rows.ids)}: {error}") from error
 
 
 def _join(task: Task[S], first: S | None, second: S | None) -> S | None:
@@ -108,7 +118,7 @@ def _open(rows: TableRows | None) -> TableRows | None:
     if rows is None:
         return None
     if rows.n_bytes > LARGEST_QUERY:
-        name = "the table" if rows.ids is None else f"query {rows.ids[0]!r}"
+        name = "the table" if rows.ids is None else f"query {shown_id(rows.ids)}"
         raise ValueError(
             f"{name} has more than {LARGEST_QUERY >> 20} MiB of rows, which must be in memory "
             "together to be compared: give qid= shorter queries, or take fewer columns"
@@ -118,7 +128,7 @@ def _open(rows: TableRows | None) -> TableRows | None:
 
 def _same_query(first: TableRows, second: TableRows) -> bool:
     if first.ids is None or second.ids is None:
-        return True
+        return first.ids is second.ids
     return bool(first.ids[0] == second.ids[0])
 
 
@@ -130,14 +140,15 @@ def fold(batches: Iterable[TableRows], task: Task[S], name: str = "") -> Part[S]
     part: Part[S] = Part()
     n_rows = 0
     for batch in batches:
-        with _placed(name, batch):
+        with placing(name, batch):
             part = part.join(Part.of_rows(batch, task), task)
         n_rows += batch.n_rows
     return replace(part, n_rows=(n_rows,))
 
 
 @contextmanager
-def _placed(name: str, rows: TableRows) -> Iterator[None]:
+def placing(name: str, rows: TableRows) -> Iterator[None]:
+    """Within this context, a ValueError names the place of some rows, if it does not already."""
     try:
         yield
     except ValueError as error:
@@ -169,7 +180,7 @@ def join_by_id(parts: list[Part[S]], task: Task[S]) -> Part[S]:
                 assert joined is not None
                 waiting[name] = joined
     for rows in waiting.values():
-        body = _join(task, body, task.of_rows(rows))
+        body = _join(task, body, _of_query(task, rows))
     return Part(body=body, n_rows=n_rows)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pairgram._support.types import Vector
 
-__all__ = ["TableRows", "runs_of"]
+__all__ = ["TableRows", "runs_of", "shown_id"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +99,14 @@ class TableRows:
 def _of(values: Vector | None) -> Vector:
     assert values is not None
     return values
+
+
+def shown_id(ids: NDArray[Any]) -> str:
+    """Return the first of some query ids for messages."""
+    value = ids[0]
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return str(value)
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def runs_of(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:

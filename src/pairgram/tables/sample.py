@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pairgram._support.checks import require_finite
 from pairgram.queries_and_pairs.id_hashes import mix
 from pairgram.tables.rows import TableRows
 
@@ -48,7 +49,8 @@ class DrawTask:
     needs_queries: bool = False
 
     def of_rows(self, rows: TableRows) -> Drawn:
-        """Return those that were drawn of some rows."""
+        """Return those that were drawn of some rows, whose features must be finite."""
+        require_finite(rows.X, "X")
         numbers = self.before[rows.partition] + rows.first + np.arange(rows.n_rows)
         return self._smallest(numbers, replace(rows, ids=None))
 

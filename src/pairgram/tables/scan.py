@@ -12,8 +12,9 @@ from pairgram._support.checks import check_text
 from pairgram._support.words import words
 from pairgram.tables.columns import UNKNOWN_WIDTH, Columns, Missing
 from pairgram.tables.local import LocalEngine
+from pairgram.tables.rows import TableRows
 from pairgram.tables.sources import Source, source_of
-from pairgram.tables.table import Table
+from pairgram.tables.table import NO_ROWS, Table
 
 __all__ = ["scan"]
 
@@ -87,8 +88,8 @@ def scan(
     therefore depends on the order of the rows alone. Blocks are joined in a fixed tree: the same
     files give the same bits in every run.
 
-    Features are float32 if every column is float32 or narrower, otherwise float64. LETOR files are
-    read as float64.
+    Features are float32 if every column, or the X of the first tuple, is float32 or narrower,
+    otherwise float64. LETOR files are read as float64.
 
     Examples
     --------
@@ -124,10 +125,14 @@ def _dask_engine(client: Any) -> Any:
 
 def _width(source: Source, columns: Columns) -> int:
     """Return the length of the first list of a column of lists."""
-    for number, partition in enumerate(source.partitions):
-        for rows in partition.batches(number, columns, True):
-            return int(rows.X.shape[1])
-    raise ValueError("the table has no rows")
+    engine = source.engine or LocalEngine()
+    for width, _ in engine.map(source.partitions, columns.for_scores(()), _width_of):
+        return int(width)
+    raise ValueError(NO_ROWS)
+
+
+def _width_of(rows: TableRows) -> int:
+    return int(rows.X.shape[1])
 
 
 def _columns(
@@ -149,7 +154,7 @@ def _columns(
                     f"{name} must be None for LETOR files and arrays, whose columns have no names, "
                     f"got {value!r}"
                 )
-        return Columns((), None, None, None, np.float64, source.n_features)
+        return Columns((), None, None, None, source.dtype, source.n_features)
     import pyarrow
 
     schema, types = source.schema, pyarrow.types

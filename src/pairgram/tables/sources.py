@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pairgram._support.files import naming, shown
-from pairgram.datasets.letor_load import count_features, looks_like_letor
+from pairgram.datasets.letor_load import count_features, has_ids, looks_like_letor
 from pairgram.tables.arrays import rows_of_arrays
 from pairgram.tables.arrow import BATCH_ROWS, rows_of_batches, to_arrow
 from pairgram.tables.columns import Columns, Place
@@ -41,6 +41,8 @@ class Source:
         The number of features of arrays.
     has_queries : bool
         Whether arrays come with query ids.
+    dtype : float32 or float64
+        The type of the features of arrays.
     engine : Engine or None
         What the source itself is worked on by. With None, that is the caller's choice.
     """
@@ -49,6 +51,7 @@ class Source:
     schema: Any = None
     n_features: int | None = None
     has_queries: bool = True
+    dtype: Any = np.float64
     engine: Any = None
 
 
@@ -103,7 +106,7 @@ def _of_paths(paths: Sequence[Any]) -> Source:
     local = [name for name in found if "://" not in name and os.path.isfile(name)]
     if len(local) == len(found) and all(map(looks_like_letor, local)):
         n_features = max(map(count_features, local))
-        return Source(tuple(map(LetorPartition, local)), None, n_features)
+        return Source(tuple(map(LetorPartition, local)), None, n_features, has_ids(local[0]))
     arrow = pyarrow_for("files of columns")
     filesystem = None
     if any("://" in name for name in found):
@@ -120,10 +123,10 @@ def _of_paths(paths: Sequence[Any]) -> Source:
 
 
 def _expanded(name: str) -> list[str]:
-    if "://" in name or not any(sign in name for sign in "*?["):
-        if "://" not in name and not os.path.exists(name):
-            raise FileNotFoundError(2, "No such file or directory", name)
+    if "://" in name or os.path.exists(name):
         return [name]
+    if not any(sign in name for sign in "*?["):
+        raise FileNotFoundError(2, "No such file or directory", name)
     if found := sorted(glob.glob(name, recursive=True)):
         return found
     raise ValueError(f"{shown(name)}: no file has such a name")
@@ -192,6 +195,8 @@ def _of_dataset(dataset: Any) -> Source:
             with naming(shown(fragment.path)):
                 pieces = _groups(fragment)
         parts += [_FragmentPartition(piece, dataset.schema) for piece in pieces]
+    if not parts:
+        raise ValueError("source must have rows, got Parquet files without any")
     return Source(tuple(parts), dataset.schema)
 
 
@@ -202,7 +207,7 @@ def _groups(fragment: Any) -> list[Any]:
     n_rows = PARTITION_ROWS
     for group in fragment.row_groups:
         n_rows += group.num_rows
-        if n_rows > PARTITION_ROWS:
+        if n_rows > PARTITION_ROWS or not pieces:
             pieces.append([])
             n_rows = group.num_rows
         pieces[-1].append(group.id)
@@ -232,7 +237,7 @@ class _FragmentPartition:
         try:
             batches = self._read(columns.names(features))
             yield from rows_of_batches(batches, number, self.name, columns, features)
-        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, OSError) as error:
+        except (pyarrow.ArrowException, OSError) as error:
             raise ValueError(f"{self.name}: cannot be read: {error}") from error
 
     def _read(self, names: list[str]) -> Iterator[Any]:
@@ -274,6 +279,10 @@ def _batches_of(file: Any, group: Any, names: list[str]) -> Iterator[Any]:
 def _of_arrow(frame: Any) -> Source:
     arrow = pyarrow_for("frames")
     if isinstance(frame, arrow.dataset.Dataset):
+        try:
+            next(iter(frame.get_fragments()), None)
+        except ValueError:  # a filter, without which fragments would be read
+            return Source((_DatasetPartition(frame),), frame.schema)
         if hasattr(frame, "files"):
             return _of_dataset(frame)
         return Source((_DatasetPartition(frame),), frame.schema)
@@ -370,7 +379,12 @@ def _of_factory(factory: Callable[[], Any]) -> Source:
                 "batches must be (X, y), (X, y, qid) or (X, y, qid, weight), got a tuple of "
                 f"{len(first)}"
             )
-        return Source((part,), None, np.shape(first[0])[1], len(first) > 2 and first[2] is not None)
+        X = first[0]
+        if np.ndim(X) != 2:
+            raise ValueError(f"batches must have X of two dimensions, got {np.ndim(X)}")
+        dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+        has_queries = len(first) > 2 and first[2] is not None
+        return Source((part,), None, X.shape[1], has_queries, dtype)
     pyarrow_for("frames")
     return Source((part,), to_arrow(first).schema)
 
@@ -391,7 +405,8 @@ class _FactoryPartition:
         first = 0
         for batch in self.factory():
             X, y, qid, weights = (*batch, None, None)[:4]
-            place = Place(self.name, number, first)
-            rows = rows_of_arrays(X, y, qid, weights, columns, place, features)
-            yield rows
-            first += rows.n_rows
+            if np.shape(X)[0]:
+                place = Place(self.name, number, first)
+                rows = rows_of_arrays(X, y, qid, weights, columns, place, features)
+                yield rows
+                first += rows.n_rows

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import date
+from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairgram._support.types import Rows, Vector
 from pairgram.queries_and_pairs.id_hashes import IdSet, hash_ids
@@ -15,6 +18,16 @@ __all__ = ["MOST_LEVELS", "NameOf", "Survey", "SurveyTask", "hash_of_runs"]
 
 # Weights of labels are remembered for at most so many different labels.
 MOST_LEVELS = 1024
+# What messages call query ids, by the kind of NumPy's type, or by the type of an object.
+KINDS = {"M": "times", "m": "durations"} | dict.fromkeys("biuf", "numbers")
+KINDS |= dict.fromkeys("UT", "text")
+KINDS_OF_OBJECTS = (
+    (str, "text"),
+    (date, "times"),
+    (np.datetime64, "times"),
+    (np.timedelta64, "durations"),
+    (Real, "numbers"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +51,8 @@ class Survey:
         are more than `MOST_LEVELS`.
     hashes : IdSet
         The hashes of all query ids.
+    kinds : dict of str to int
+        What the query ids are, and the number of a partition that has such ids.
     scattered : int or None
         The hash of a query whose rows do not stand together.
     """
@@ -52,6 +67,7 @@ class Survey:
     levels: Vector | None
     level_weights: Vector | None
     hashes: IdSet
+    kinds: dict[str, int]
     scattered: int | None = None
 
 
@@ -87,6 +103,7 @@ class SurveyTask:
             levels if few else None,
             _sums(numbers, weights, len(levels)) if few else None,
             hashes,
+            dict.fromkeys(kinds_of_ids(rows.ids), rows.partition),
             scattered,
         )
 
@@ -109,6 +126,7 @@ class SurveyTask:
             highest=max(first.highest, second.highest),
             whole=first.whole and second.whole,
             hashes=first.hashes.union(rest),
+            kinds=second.kinds | first.kinds,
             scattered=scattered,
         )
 
@@ -128,6 +146,18 @@ def _with_levels(first: Survey, second: Survey) -> Survey:
 
 def _sums(numbers: Rows, weights: Vector, n_levels: int) -> Vector:
     return np.bincount(numbers, weights, minlength=n_levels).astype(np.float64)
+
+
+def kinds_of_ids(ids: NDArray[Any] | None) -> set[str]:
+    """Return what query ids are. Ids of different kinds are never equal."""
+    if ids is None:
+        return {"absent"}
+    if ids.dtype.kind != "O":
+        return {KINDS.get(ids.dtype.kind, ids.dtype.name)}
+    return {
+        next((name for types, name in KINDS_OF_OBJECTS if issubclass(one, types)), one.__name__)
+        for one in set(map(type, ids))
+    }
 
 
 def hash_of_runs(rows: TableRows) -> Any:
@@ -151,11 +181,10 @@ class NameOf:
     needs_queries: bool = False
 
     def of_rows(self, rows: TableRows) -> Any:
-        """Return the id in a tuple, or an empty one."""
+        """Return the id in an array, or an empty one."""
         assert rows.ids is not None
-        found = np.flatnonzero(hash_of_runs(rows) == np.uint64(self.hash))
-        return tuple(rows.ids[found[:1]].tolist())
+        return rows.ids[hash_of_runs(rows) == np.uint64(self.hash)][:1]
 
     def join(self, first: Any, second: Any) -> Any:
         """Return the first that was found."""
-        return first or second
+        return first if len(first) else second

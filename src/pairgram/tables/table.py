@@ -8,18 +8,21 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from pairgram._support.arrays import without_names
 from pairgram._support.types import Vector
 from pairgram.tables.columns import Columns, Missing
 from pairgram.tables.engine import Engine, Progress
 from pairgram.tables.means import MeansTask
 from pairgram.tables.parts import Task
-from pairgram.tables.rows import TableRows
+from pairgram.tables.rows import TableRows, shown_id
 from pairgram.tables.sample import Drawn, DrawTask
 from pairgram.tables.survey import NameOf, Survey, SurveyTask
 
-__all__ = ["Table", "refuse_arguments"]
+__all__ = ["NO_ROWS", "Table", "refuse_arguments"]
 
 S = TypeVar("S")
+
+NO_ROWS = "the table has no rows"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +43,15 @@ class Table:
     source_has_queries: bool = False
     progress: Progress | None = None
     _known: dict[str, Any] = field(default_factory=dict)
+
+    def __array__(self, *args: Any, **named: Any) -> Any:
+        """Raise a TypeError, because the rows may not fit in memory."""
+        raise TypeError(
+            "a table of pairgram.scan is not an array: rankers take it in fit, predict and score, "
+            "and so do pairgram.evaluate and pairgram.predict"
+        )
+
+    __iter__ = __array__
 
     @property
     def feature_names(self) -> list[str] | None:
@@ -80,7 +92,7 @@ class Table:
             )
         result = part.close(task)
         if result is None:
-            raise ValueError("the table has no rows")
+            raise ValueError(NO_ROWS)
         return result
 
     def map(self, function: Callable[[TableRows], Any]) -> Iterator[Any]:
@@ -101,15 +113,27 @@ class Table:
         found: Survey | None = self._known.get("survey")
         if found is not None:
             return found
-        found = self.run(SurveyTask())
-        if found.scattered is not None:
-            names = self.run(NameOf(found.scattered))
+        found = self.run(SurveyTask(needs_queries=self.has_queries))
+        if len(found.kinds) > 1:
+            kinds = " and ".join(
+                f"{kind} in {self._name_of(number)}" for kind, number in sorted(found.kinds.items())
+            )
             raise ValueError(
-                f"the rows of query {names[0]!r} do not stand together: sort the table by "
-                f"{self.layout.qid or 'query id'}, or give group_queries=True"
+                f"query ids must be of one type, because others are never equal, got {kinds}"
+            )
+        if found.scattered is not None:
+            name = shown_id(self.run(NameOf(found.scattered)))
+            raise ValueError(
+                f"the rows of query {name} do not stand together: sort the table by "
+                f"{self.layout.qid or 'query id'}"
             )
         self._known["survey"] = found
         return found
+
+    def _name_of(self, number: int) -> str:
+        """Return what messages call a partition."""
+        known = number < len(self.partitions) and hasattr(self.partitions[number], "name")
+        return str(self.partitions[number].name) if known else f"partition {number}"
 
     def sample(self, size: int) -> Drawn:
         """Return at most so many rows, drawn by the hashes of their numbers in the table."""
@@ -133,6 +157,39 @@ class Table:
     def filling(self, fill: Vector | None) -> Table:
         """Return the same table, with values that take the place of missing ones."""
         return replace(self, layout=replace(self.layout, fill=fill))
+
+    def for_model(self, model: Any) -> tuple[Table, Any]:
+        """Return the table as a fitted model wants it, and a model that takes its arrays.
+
+        What takes the place of missing values is that of the model. If the model has none, the
+        table's own `missing` says it.
+
+        Raises
+        ------
+        ValueError
+            If the table has other features than the model was fitted to.
+        """
+        n_features = getattr(model, "n_features_in_", self.n_features)
+        if self.n_features != n_features:
+            raise ValueError(
+                f"the table must have the {n_features} features of fit, got {self.n_features}: "
+                "give scan their names, as features="
+            )
+        names = getattr(model, "feature_names_in_", None)
+        if names is not None and self.feature_names not in (None, list(names)):
+            raise ValueError(
+                f"the table must have the features of fit, {list(names)}, got {self.feature_names}"
+            )
+        table = self
+        if self.layout.fill is None:
+            fill = getattr(model, "missing_", None)
+            table = self.filled() if fill is None else self.filling(fill)
+        return table, without_names(model)
+
+    def require_labels(self, what: str) -> None:
+        """Raise a ValueError if there are no labels; `what` begins the message."""
+        if self.layout.features and self.layout.label is None:
+            raise ValueError(f"{what} needs labels: give scan the column, as label=")
 
     def watched(self, progress: Progress | None) -> Table:
         """Return the same table, which tells `progress` how many rows have been worked on."""

@@ -1,0 +1,85 @@
+"""Tables that are cut anywhere, and the arrays that they hold."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pairgram import make_ranking, scan
+from pairgram.tables.columns import Place
+
+
+@dataclass
+class Rows:
+    """The rows of a table as arrays. The rows of a query stand together."""
+
+    X: np.ndarray
+    y: np.ndarray
+    qid: np.ndarray
+    weight: np.ndarray
+
+    @property
+    def frame(self):
+        columns = {f"f{k}": column for k, column in enumerate(self.X.T)}
+        return pa.table(columns | {"label": self.y, "query": self.qid, "w": self.weight})
+
+    @property
+    def names(self):
+        return [f"f{k}" for k in range(self.X.shape[1])]
+
+
+def make_rows(n_queries=40, n_features=4, dtype=np.float64, seed=0, shortest=1, longest=25):
+    """Queries of various sizes, with weights of which some are 0."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(shortest, longest, n_queries)
+    n = int(sizes.sum())
+    X = rng.normal(size=(n, n_features)) * rng.uniform(0.5, 3, n_features) + 1
+    hidden = X @ rng.normal(size=n_features) + rng.normal(size=n)
+    y = np.digitize(hidden, np.quantile(hidden, [0.5, 0.75, 0.9])).astype(float)
+    qid = np.repeat(rng.permutation(n_queries) + 100, sizes)
+    return Rows(X.astype(dtype), y, qid, rng.choice([0.0, 0.5, 1.0, 2.0], n))
+
+
+@dataclass
+class Cut:
+    """A partition of some rows of an Arrow table, in batches that end at the given rows."""
+
+    table: object
+    ends: list
+    name: str = "a part"
+
+    def batches(self, number, columns, features):
+        begin = 0
+        for end in sorted({*self.ends, self.table.num_rows}):
+            if end > begin:
+                place = Place(self.name, number, begin)
+                yield columns.rows(self.table.slice(begin, end - begin), place, features)
+            begin = max(begin, end)
+
+
+def cut_table(frame, borders, batch_ends=(), **names):
+    """Describe a table whose partitions end at the given rows."""
+    borders = [0, *sorted(borders), frame.num_rows]
+    parts = [
+        Cut(frame.slice(a, b - a), [e - a for e in batch_ends if a < e < b], f"part {k}")
+        for k, (a, b) in enumerate(pairwise(borders))
+    ]
+    return replace(scan(frame, **names), partitions=tuple(parts))
+
+
+def write_parts(folder, frame, borders, row_group_size=None):
+    """Write a table into Parquet files that end at the given rows."""
+    borders = [0, *borders, frame.num_rows]
+    paths = []
+    for number, (begin, end) in enumerate(pairwise(borders)):
+        paths.append(folder / f"part-{number:02}.parquet")
+        pq.write_table(frame.slice(begin, end - begin), paths[-1], row_group_size=row_group_size)
+    return paths
+
+
+def ranking_rows(n_queries=30):
+    """Rows of `make_ranking`, as `Rows`."""
+    X, y, qid = make_ranking(n_queries=n_queries, random_state=0)
+    return Rows(X, y.astype(float), qid, np.ones(len(y)))

@@ -1,0 +1,187 @@
+"""Tables on a Dask cluster of two worker processes, beside the local engine."""
+
+import os
+import signal
+import threading
+import time
+from dataclasses import dataclass, replace
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from distributed import Client, LocalCluster
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+
+import pairgram
+from pairgram import (
+    Nystroem,
+    PairwiseELMCV,
+    RandomNodes,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+    evaluate,
+    scan,
+)
+from table_sources import make_rows, write_parts
+
+ROWS = make_rows()
+NAMES = {"label": "label", "qid": "query", "features": ROWS.names, "weight": "w"}
+BORDERS = [100, 101, 101, 300]
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as found,
+    ):
+        yield found
+
+
+@pytest.fixture
+def tables(client, tmp_path):
+    """The same files for the local engine and for the cluster."""
+    write_parts(tmp_path, ROWS.frame, BORDERS)
+    return scan(tmp_path, **NAMES), scan(tmp_path, client=client, **NAMES)
+
+
+PRIOR = FrozenEstimator(LinearRegression().fit(ROWS.X, ROWS.y))
+MODELS = {
+    "RankRLS": RankRLS(inputs="standard", prior=PRIOR),
+    "quantiles": RankRLS(inputs="quantile", scale=True),
+    "global": RankRLS(scope="global"),
+    "RankRLSCV": RankRLSCV(pairs=["kept", "gain"], feature_map=RandomNodes(9, random_state=0)),
+    "folds": RankRLSCV(cv=3, positive=True),
+    "landmarks": RankRLS(feature_map=Nystroem(n_components=9, random_state=0)),
+    "machine": PairwiseELMCV(n_nodes=9, random_state=0),
+    "RankSVM": RankSVM(C=0.1),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_same_bits_as_on_one_machine(tables, name):
+    fits = [clone(MODELS[name]).fit(table) for table in (*tables, tables[1])]
+    for found in fits[1:]:
+        np.testing.assert_array_equal(found.coef_, fits[0].coef_)
+        if hasattr(found, "scores_"):
+            np.testing.assert_array_equal(found.scores_, fits[0].scores_)
+
+
+def test_a_validation_table(tables):
+    Cs = [0.01, 1.0]
+    fits = [RankSVMCV(Cs=Cs).fit(table, validation=tables[0]) for table in tables]
+    np.testing.assert_array_equal(fits[0].scores_, fits[1].scores_)
+    fits = [RankRLSCV().fit(table, validation=tables[1]) for table in tables]
+    np.testing.assert_array_equal(fits[0].scores_, fits[1].scores_)
+
+
+def test_scores_and_metrics(tables, tmp_path):
+    local, remote = tables
+    model = RankRLS(prior=PRIOR).fit(local)
+    np.testing.assert_array_equal(model.predict(remote), model.predict(local))
+    assert evaluate(["ndcg@10", "err"], remote, model) == evaluate(["ndcg@10", "err"], local, model)
+    assert pairgram.predict(model, remote, output=tmp_path / "scores.parquet") == len(ROWS.y)
+    written = pq.read_table(tmp_path / "scores.parquet")
+    np.testing.assert_array_equal(written["query"].to_numpy(), ROWS.qid)
+    np.testing.assert_array_equal(written["score"].to_numpy(), model.predict(local))
+
+
+def test_missing_values_and_progress(client, tmp_path):
+    X = ROWS.X.copy()
+    X[::7, 1] = np.nan
+    write_parts(tmp_path, replace(ROWS, X=X).frame, BORDERS)
+    seen = []
+    fits = [
+        RankRLS().fit(scan(tmp_path, missing="mean", **NAMES, **named).watched(seen.append))
+        for named in ({}, {"client": client})
+    ]
+    np.testing.assert_array_equal(fits[0].missing_, fits[1].missing_)
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+    assert sum(seen) == 2 * 3 * len(ROWS.y)  # labels, means and statistics
+
+
+def test_a_frame_of_dask(client):
+    frame = ROWS.frame.to_pandas()
+    pieces = [frame.iloc[a:b] for a, b in zip([0, *BORDERS], [*BORDERS, len(frame)], strict=True)]
+
+    def piece(number):
+        return pieces[number]
+
+    table = scan(dd.from_map(piece, range(len(pieces)), meta=frame.iloc[:0]), **NAMES)
+    model = RankRLS()
+    wanted = clone(model).fit(ROWS.X, ROWS.y, qid=ROWS.qid, sample_weight=ROWS.weight)
+    found = clone(model).fit(table)
+    np.testing.assert_allclose(found.coef_, wanted.coef_, rtol=1e-9)
+    np.testing.assert_array_equal(
+        found.predict(table), found.predict(pd.DataFrame(ROWS.X, columns=ROWS.names))
+    )
+    assert list(found.feature_names_in_) == ROWS.names
+    with pytest.raises(ValueError, match="client must be None for a frame of Dask"):
+        scan(dd.from_pandas(frame, npartitions=2), client=client, **NAMES)
+    ids = [f"query {k}" for k in ROWS.qid]
+    as_text = dd.from_pandas(frame.assign(query=ids), npartitions=5, sort=False)
+    np.testing.assert_allclose(
+        clone(model).fit(scan(as_text, **NAMES)).coef_, wanted.coef_, rtol=1e-9
+    )
+
+
+def test_errors_reach_the_caller(client, tmp_path):
+    frame = ROWS.frame
+    values = ROWS.X[:, 1].copy()
+    values[150] = np.nan
+    at = frame.schema.get_field_index("f1")
+    write_parts(tmp_path, frame.set_column(at, "f1", pa.array(values)), BORDERS)
+    table = scan(tmp_path, client=client, **NAMES)
+    model = RankRLS()
+    with pytest.raises(ValueError, match=r"part-03\.parquet, row 49: column 'f1' has a missing"):
+        model.fit(table)
+    assert not hasattr(model, "coef_")
+    fitted = RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
+    with pytest.raises(ValueError, match=r"part-03\.parquet, row 49: column 'f1' has a missing"):
+        pairgram.predict(fitted, table, output=tmp_path / "scores.parquet")
+    assert not (tmp_path / "scores.parquet").exists()
+    with pytest.raises(ValueError, match="do not stand together"):
+        double = pa.concat_tables([frame, frame.slice(0, 1)])
+        write_parts(tmp_path, double, [10])
+        RankRLS().fit(scan(sorted(tmp_path.glob("part-0[01]*")), client=client, **NAMES))
+
+
+@dataclass
+class Slow:
+    """A partition that takes its time."""
+
+    own: object
+
+    @property
+    def name(self):
+        return self.own.name
+
+    def batches(self, number, columns, features):
+        time.sleep(0.1)
+        yield from self.own.batches(number, columns, features)
+
+
+def test_a_worker_that_is_killed_costs_its_tasks_alone(client, tmp_path):
+    write_parts(tmp_path, ROWS.frame, range(60, 480, 60))
+    wanted = RankRLSCV().fit(scan(tmp_path, **NAMES))
+    table = scan(tmp_path, client=client, **NAMES)
+    table = replace(table, partitions=tuple(map(Slow, table.partitions)))
+    table.survey()
+    victim = min(client.run(os.getpid).values())
+    timer = threading.Timer(0.25, os.kill, (victim, signal.SIGKILL))
+    timer.start()
+    found = RankRLSCV().fit(table)
+    timer.join()
+    np.testing.assert_array_equal(found.coef_, wanted.coef_)
+    np.testing.assert_array_equal(found.scores_, wanted.scores_)
+    client.wait_for_workers(2, timeout=30)
+    assert victim not in client.run(os.getpid).values()

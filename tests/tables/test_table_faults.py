@@ -1,0 +1,333 @@
+"""What goes wrong with a table is a clear error, and leaves nothing behind."""
+
+import pickle
+import signal
+import threading
+import time
+import warnings
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse
+
+from pairgram import (
+    LSSVR,
+    AutoRanker,
+    ELMRank,
+    ELMRankCV,
+    MPRank,
+    Pairgram,
+    PairwiseELM,
+    QueryKFold,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+    fit_many,
+    scan,
+)
+from pairgram.tables import parts
+from table_sources import cut_table, make_rows, write_parts
+
+ROWS = make_rows()
+NAMES = {"label": "label", "qid": "query", "features": ROWS.names}
+
+
+def cut(**names):
+    return cut_table(ROWS.frame, [3, 3, 60, 300], [1, 59, 100, 301], **NAMES | names)
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left():
+    """Threads that read for a table have ended when a test ends, however it ended."""
+    yield
+    assert [one.name for one in threading.enumerate() if one.name == "pairgram-reader"] == []
+
+
+@pytest.fixture
+def files(tmp_path):
+    return write_parts(tmp_path, ROWS.frame, [100, 101, 300], row_group_size=60)
+
+
+def test_a_file_that_ends_in_the_middle(files, tmp_path):
+    table, whole = scan(tmp_path, **NAMES), files[2].read_bytes()
+    files[2].write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=r"part-02\.parquet: cannot be read"):
+        RankRLS().fit(table)
+    with pytest.raises(ValueError, match=r"part-02\.parquet"):
+        scan(tmp_path, **NAMES)
+    files[2].write_bytes(whole[:200] + bytes(2000) + whole[2200:])
+    with pytest.raises(ValueError, match=r"part-02\.parquet: cannot be read"):
+        RankRLS().fit(scan(tmp_path, **NAMES))
+    files[2].unlink()
+    with pytest.raises(ValueError, match=r"part-02\.parquet: cannot be read"):
+        RankRLS().fit(table)
+
+
+def test_a_file_without_rows(files, tmp_path):
+    wanted = RankRLS().fit(scan(tmp_path, **NAMES))
+    empty = ROWS.frame.slice(0, 0)
+    pq.write_table(empty, tmp_path / "part-00a.parquet")
+    pq.write_table(empty, tmp_path / "part-99.parquet")
+    found = RankRLS().fit(scan(tmp_path, **NAMES))
+    np.testing.assert_allclose(found.coef_, wanted.coef_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["text", "numbers", "real"])
+def test_ids_of_another_type_in_one_file(files, tmp_path, kind):
+    """The number 7 and the text "7" are two ids, so a query that is cut would lose pairs."""
+    frame = pq.read_table(files[2])
+    at = frame.schema.get_field_index("query")
+    ids = frame.column("query").to_numpy()
+    other = {"text": pa.array(ids.astype(str)), "numbers": pa.array(ids.astype(np.int32))}
+    other["real"] = pa.array(ids.astype(np.float64))
+    wanted = RankRLS().fit(scan(tmp_path, **NAMES))
+    pq.write_table(frame.set_column(at, "query", other[kind]), files[2])
+    try:
+        found = RankRLS().fit(scan(tmp_path, **NAMES))
+    except ValueError as error:
+        assert kind == "text" and "part-02.parquet" in str(error)
+    else:
+        np.testing.assert_allclose(found.coef_, wanted.coef_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_ids_of_another_type_in_one_frame(first):
+    as_text = pa.array(ROWS.qid.astype(str))
+    at = ROWS.frame.schema.get_field_index("query")
+    frames = [ROWS.frame, ROWS.frame.set_column(at, "query", as_text)]
+    if first:
+        frames.reverse()
+
+    def factory():
+        yield frames[0].slice(0, 203)
+        yield frames[1].slice(203)
+
+    with pytest.raises(ValueError, match=r"the source, row 0 and on: the types of a column"):
+        RankRLS().fit(scan(factory, **NAMES))
+
+    table = cut_table(ROWS.frame, [203], **NAMES)
+    for part, frame, begin in zip(table.partitions, frames, (0, 203), strict=True):
+        part.table = frame.slice(begin, 203 if begin == 0 else None)
+    with pytest.raises(ValueError, match=r"numbers in part \d and text in part \d"):
+        RankRLS().fit(table)
+
+
+@pytest.mark.parametrize("model", [RankRLS(), RankRLSCV(), RankSVM()])
+def test_a_query_in_two_places_is_refused_by_name(model):
+    frame = pa.concat_tables([ROWS.frame, ROWS.frame.slice(0, 1)])
+    for table in (
+        cut_table(frame, [], **NAMES),
+        cut_table(frame, [50, 200], [70], **NAMES),
+        cut_table(frame, range(1, 300), **NAMES),
+    ):
+        with pytest.raises(ValueError, match=rf"query {ROWS.qid[0]} do not stand together: sort"):
+            model.fit(table)
+
+
+def test_a_query_that_is_too_large_is_refused_by_name(monkeypatch):
+    sizes = np.bincount(ROWS.qid)
+    large = int(sizes.argmax())
+    monkeypatch.setattr(parts, "LARGEST_QUERY", 4 * 8 * (int(sizes.max()) - 1))
+    frame, n_rows = ROWS.frame, len(ROWS.y)
+    table = cut_table(frame, range(5, n_rows, 5), **NAMES)
+    with pytest.raises(ValueError, match=rf"query {large} has more than .* MiB of rows"):
+        RankRLS().fit(table)
+    RankRLS(scope="global").fit(table)
+    monkeypatch.setattr(parts, "LARGEST_QUERY", 4 * 8 * n_rows)
+    RankRLS().fit(table)
+
+
+def test_a_source_that_changes_between_passes():
+    calls = []
+
+    def factory():
+        calls.append(None)
+        n_rows = 300 if len(calls) < 3 else 299
+        yield ROWS.X[:n_rows], ROWS.y[:n_rows], ROWS.qid[:n_rows]
+
+    with pytest.raises(ValueError, match="the table changed while it was read: it had 300 rows"):
+        RankRLS().fit(scan(factory))
+
+
+@pytest.mark.parametrize("n_rows", [10, 200])
+def test_a_file_that_changes_between_passes(files, tmp_path, n_rows):
+    table = scan(tmp_path, **NAMES)
+    table.survey()
+    pq.write_table(ROWS.frame.slice(101, n_rows), files[2], row_group_size=60)
+    with pytest.raises(ValueError, match=r"part-02\.parquet|the table changed while it was read"):
+        RankRLS().fit(table)
+
+
+class Failing:
+    reads_features, needs_queries = True, True
+
+    def __init__(self, error, at=2):
+        self.error, self.left = error, at
+
+    def of_rows(self, rows):
+        self.left -= 1
+        if self.left == 0:
+            raise self.error
+        return 0
+
+    def join(self, first, second):
+        return 0
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, ValueError, KeyboardInterrupt, MemoryError])
+def test_a_task_that_raises(kind):
+    with pytest.raises(kind, match="the task"):
+        cut().run(Failing(kind("the task")))
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])
+def test_a_source_that_raises(kind):
+    def factory():
+        yield ROWS.X, ROWS.y, ROWS.qid
+        if kind is not None:
+            raise kind("the source")
+
+    made = []
+
+    def counted():
+        made.append(None)
+        return factory()
+
+    with pytest.raises(kind, match="the source"):
+        RankRLS().fit(scan(counted))
+
+
+def test_scores_that_nobody_takes_any_more():
+    batches = RankRLS().fit(cut()).predict  # a fitted model
+    assert len(batches(cut())) == len(ROWS.y)
+    from pairgram import predict
+
+    found = predict(RankRLS().fit(cut()), cut())
+    next(found)
+    assert "pairgram-reader" in [one.name for one in threading.enumerate()]
+    found.close()
+
+
+class Slow:
+    """A partition that takes its time."""
+
+    name = "a slow part"
+
+    def batches(self, number, columns, features):
+        for begin in range(0, 400, 20):
+            time.sleep(0.05)
+            from pairgram.tables.columns import Place
+
+            yield columns.rows(
+                ROWS.frame.slice(begin, 20), Place(self.name, number, begin), features
+            )
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers")
+@pytest.mark.skipif(
+    threading.current_thread() is not threading.main_thread(), reason="needs the main thread"
+)
+def test_an_interrupt_ends_the_thread_and_restores_the_model():
+    from dataclasses import replace
+
+    model = RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
+    before = dict(vars(model))
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    handler = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.25)
+        start = time.perf_counter()
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(replace(cut(), partitions=(Slow(),)))
+        assert time.perf_counter() - start < 5
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    assert vars(model) == before
+
+
+@pytest.mark.parametrize("model", [RankRLS(), RankRLSCV(), RankSVM(), PairwiseELM(n_nodes=5)])
+def test_a_fit_that_fails_leaves_the_model_as_it_was(model):
+    model.fit(cut(missing="mean"))
+    before = dict(vars(model))
+    frame = ROWS.frame.set_column(0, "f0", pa.array([1.0] * 399 + [None] * (len(ROWS.y) - 399)))
+    with pytest.raises(ValueError, match="column 'f0' has a missing value"):
+        model.fit(cut_table(frame, [60], [90], **NAMES))
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[name] is value for name, value in before.items())
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(cut()), model.predict(cut()))
+
+
+REFUSED = {
+    "kernel": (RankRLS(kernel="rbf", gamma=1.0), "kernel='rbf' needs all rows in memory"),
+    "kernel of a search": (RankRLSCV(kernel="rbf", gamma=[1.0, 2.0]), "kernel='rbf' needs all"),
+    "precomputed": (RankRLS(kernel="precomputed"), "kernel='precomputed' needs all rows"),
+    "callable": (RankRLS(kernel=np.dot), "needs all rows in memory"),
+    "kernel of a machine": (PairwiseELM(kernel="rbf", gamma=1.0), "kernel='rbf' needs all rows"),
+    "kernel of a preset": (MPRank(kernel="rbf", gamma=1.0), "kernel='rbf' needs all rows"),
+    "dual": (RankRLS(form="dual"), "form='dual' needs all rows in memory"),
+    "dual search": (RankRLSCV(form="dual"), "form='dual' needs all rows in memory"),
+    "stored": (RankRLSCV(store_held_out=True), "store_held_out must be False for a table"),
+    "stored scores of RankSVM": (RankSVMCV(store_held_out=True), "RankSVMCV.* needs a validation"),
+    "LSSVR": (LSSVR(), "LSSVR cannot be fitted to a table"),
+    "ELMRank": (ELMRank(n_nodes=5), "ELMRank cannot be fitted to a table"),
+    "ELMRankCV": (ELMRankCV(n_nodes=5), "ELMRankCV cannot be fitted to a table"),
+    "AutoRanker": (AutoRanker(), "AutoRanker cannot be fitted to a table"),
+    "splitter": (RankRLSCV(cv=[(np.arange(5), np.arange(5, 9))]), "cv must be None, a number"),
+    "pairs out": (RankRLSCV(cv="leave-pair-out"), "cv must be None, a number of folds"),
+    "one fold": (RankRLSCV(cv=1), "cv must be None, a number of folds >= 2"),
+    "too many folds": (RankRLSCV(cv=10**6), "cv: 1000000 folds need as many queries, got 40"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_estimators_that_a_table_cannot_serve(name):
+    model, message = REFUSED[name]
+    with pytest.raises(ValueError, match=message):
+        model.fit(cut())
+
+
+def test_functions_that_a_table_cannot_serve():
+    with pytest.raises((ValueError, TypeError), match="table"):
+        fit_many(RankRLS(), cut())
+    with pytest.raises((ValueError, TypeError), match="table"):
+        Pairgram().update(cut(), ROWS.y)
+    model = RankRLS().fit(cut())
+    for use in (model.contributions, lambda X: model.weights(X, qid=ROWS.qid)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that the table has no names of columns
+            with pytest.raises((ValueError, TypeError), match="table"):
+                use(cut())
+    with pytest.raises((ValueError, TypeError)):
+        scan(scipy.sparse.csr_array(ROWS.X))
+    with pytest.raises(ValueError, match="give cv or validation, not both"):
+        RankRLSCV(cv=3).fit(cut(), validation=cut())
+    with pytest.raises(ValueError, match="give cv or validation, not both"):
+        RankSVMCV(cv=QueryKFold(3)).fit(cut(), validation=cut())
+    with pytest.raises(ValueError, match="store_held_out must be False for a table"):
+        RankSVMCV(store_held_out=True).fit(cut(), validation=cut())
+    with pytest.raises(ValueError, match="query ids to make folds of"):
+        RankRLSCV(scope="global").fit(cut(qid=None))
+
+
+def test_no_pairs():
+    rows = make_rows(shortest=1, longest=2)
+    table = cut_table(rows.frame, [5, 20], **NAMES)
+    for model in (RankRLS(), RankRLSCV(), RankSVM()):
+        with pytest.raises(ValueError, match=r"no .*pair"):
+            model.fit(table)
+    two = make_rows(n_queries=2, shortest=1, longest=5, seed=4)
+    one = two.frame.slice(0, int((two.qid == two.qid[0]).sum()))
+    with pytest.raises(ValueError, match=r"two queries|no pair"):
+        RankRLSCV().fit(scan(one, **NAMES))
+    zero = {"weight": "w"}
+    frame = ROWS.frame.drop_columns("w").append_column("w", pa.array(np.zeros(len(ROWS.y))))
+    with pytest.raises(ValueError, match="no pair"):
+        RankRLS().fit(cut_table(frame, [50], **NAMES | zero))

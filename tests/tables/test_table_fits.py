@@ -1,0 +1,471 @@
+"""Estimators that are fitted to tables, beside the same estimators on arrays."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+
+from pairgram import (
+    MPRank,
+    Nystroem,
+    Pairgram,
+    PairwiseELM,
+    PairwiseELMCV,
+    PointwiseELM,
+    PointwiseELMCV,
+    RandomFourier,
+    RandomNodes,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+    evaluate,
+    get_metric,
+    scan,
+)
+from pairgram.least_squares.table_fit import Folds, statistics_of
+from pairgram.queries_and_pairs.id_hashes import hash_ids, mix
+from pairgram.rankers import table_rows
+from pairgram.rankers.table_rows import block_readers
+from table_sources import cut_table, make_rows
+
+ROWS = make_rows()
+BORDERS = (3, 3, 60, 61, 300)
+ENDS = (1, 2, 59, 100, 200, 299, 301)
+
+
+def tables(rows=ROWS, **names):
+    """The same rows in one block, and cut at many places."""
+    named = {"label": "label", "qid": "query", "features": rows.names} | names
+    named = {name: value for name, value in named.items() if value is not None}
+    frame = rows.frame
+    return cut_table(frame, [], **named), cut_table(frame, BORDERS, ENDS, **named)
+
+
+def close(found, wanted, tolerance):
+    """Compare in the norm, which rounding errors of the solution follow."""
+    assert np.linalg.norm(found - wanted) <= tolerance * np.linalg.norm(wanted)
+
+
+def on_arrays(model, rows=ROWS, weight=False, qid=True):
+    weight = rows.weight if weight else None
+    return clone(model).fit(rows.X, rows.y, qid=rows.qid if qid else None, sample_weight=weight)
+
+
+PRIOR = FrozenEstimator(LinearRegression().fit(ROWS.X, ROWS.y))
+RANK_RLS = {
+    "plain": {},
+    "standard": {"inputs": "standard"},
+    "minmax": {"inputs": "minmax"},
+    "maxabs": {"inputs": "maxabs"},
+    "quantile": {"inputs": "quantile"},
+    "both": {"inputs": "raw+quantile"},
+    "scale": {"scale": True},
+    "dropped": {"pairs": "dropped"},
+    "gain": {"pairs": "gain"},
+    "absdiff": {"pairs": "absdiff"},
+    "queries": {"weighting": "queries"},
+    "queries dropped": {"weighting": "queries", "pairs": "dropped"},
+    "target": {"target": "gain"},
+    "weights of a prior": {"prior": np.arange(4.0)},
+    "prior": {"prior": PRIOR},
+    "prior with inputs": {"prior": PRIOR, "inputs": "standard"},
+    "positive": {"positive": True},
+    "positive scale": {"positive": True, "scale": True, "inputs": "minmax"},
+    "sparse": {"n_nonzero_coefs": 2},
+    "nodes": {"feature_map": RandomNodes(20, random_state=0), "alpha": 10.0},
+    "standard nodes": {
+        "feature_map": RandomNodes(20, random_state=0),
+        "alpha": 10.0,
+        "inputs": "standard",
+        "prior": PRIOR,
+    },
+    "waves": {"feature_map": RandomFourier(20, gamma=0.1, random_state=0), "alpha": 10.0},
+}
+
+
+@pytest.mark.parametrize("name", RANK_RLS)
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
+def test_rank_rls(name, weighted):
+    model = RankRLS(**({"alpha": 3.0} | RANK_RLS[name]))
+    wanted = on_arrays(model, weight=weighted)
+    fits = [clone(model).fit(table) for table in tables(weight="w" if weighted else None)]
+    for fitted in fits:
+        close(fitted.coef_, wanted.coef_, 1e-10)
+        np.testing.assert_allclose(
+            fitted.predict(tables()[0]), wanted.predict(ROWS.X), rtol=1e-9, atol=1e-9
+        )
+        assert fitted.uses_qid_ and fitted.form_ == "primal"
+        assert list(fitted.feature_names_in_) == ROWS.names
+    if "prior" not in name and wanted._column_sums is not None:
+        np.testing.assert_allclose(
+            fits[1].weights()["share"], wanted.weights()["share"], rtol=1e-8, atol=1e-8
+        )
+
+
+@given(
+    st.lists(st.integers(0, len(ROWS.y)), max_size=6),
+    st.sets(st.integers(1, len(ROWS.y) - 1), max_size=6),
+    st.sampled_from(["kept", "dropped", "gain", "absdiff"]),
+    st.sampled_from(["pairs", "queries"]),
+    st.sampled_from([np.float64, np.float32]),
+    st.booleans(),
+)
+@settings(max_examples=40)
+def test_statistics_do_not_depend_on_the_partitions(borders, ends, pairs, weighting, dtype, scale):
+    rows = make_rows(dtype=dtype)
+    model = RankRLS(pairs=pairs, weighting=weighting, scale=scale, alpha=1.0)
+    named = {"label": "label", "qid": "query", "features": rows.names, "weight": "w"}
+    table = cut_table(rows.frame, borders, ends, **named)
+    tolerance = 1e-12 if dtype is np.float64 else 1e-6
+    pair_settings = model._ridge()[0]
+    readers = block_readers(clone(model), table, None)
+    totals = statistics_of(table, readers, [pair_settings], scale, None, None)
+    found = totals[0, pair_settings, 0].gram
+    wanted = Pairgram(pairs=pairs, weighting=weighting)
+    wanted.update(rows.X, rows.y, qid=rows.qid, sample_weight=rows.weight)
+    close(found.G, wanted.G, tolerance)
+    close(found.g, wanted.g, tolerance)
+    assert found.n_rows == len(rows.y) and found.n_queries == len(np.unique(rows.qid))
+    largest = np.linalg.eigvalsh(wanted.G)[-1]
+    coef = clone(model).fit(table).coef_
+    close(coef, on_arrays(model, rows, weight=True).coef_, tolerance * max(10, largest))
+
+
+@pytest.mark.parametrize("pairs", [None, "kept"])
+def test_pairs_of_all_rows(pairs):
+    model = RankRLS(pairs=pairs, scope="global", alpha=2.0)
+    wanted = on_arrays(model, qid=False, weight=True)
+    for names in ({"qid": None}, {}):
+        for table in tables(weight="w", **names):
+            close(clone(model).fit(table).coef_, wanted.coef_, 1e-10)
+
+
+def test_pairs_of_rows_that_are_partitions_of_their_own():
+    rows = make_rows(n_queries=3)
+    model = RankRLS(scope="global")
+    wanted = on_arrays(model, rows, qid=False)
+    frame = rows.frame
+    table = cut_table(frame, range(1, frame.num_rows), label="label", features=rows.names)
+    close(clone(model).fit(table).coef_, wanted.coef_, 1e-10)
+    one = scan(frame.slice(0, 1), label="label", features=rows.names)
+    with pytest.raises(ValueError, match="no pair of rows counts"):
+        clone(model).fit(one)
+
+
+@pytest.mark.parametrize("pairs", ["dropped", "gain", "absdiff"])
+@pytest.mark.parametrize("kind", [RankRLS, RankRLSCV])
+def test_pairs_of_all_rows_that_depend_on_labels_are_refused(kind, pairs):
+    with pytest.raises(ValueError, match=f"'global' for a table, got '{pairs}'"):
+        kind(pairs=pairs, scope="global").fit(tables()[1])
+
+
+SEARCHES = {
+    "plain": {},
+    "alphas": {"alphas": [1e-2, 10.0, 1.0]},
+    "lists": {"pairs": ["kept", "dropped", "gain"], "scale": [False, True]},
+    "list of inputs": {"inputs": [None, "standard", "quantile"]},
+    "metric": {"scoring": "pairwise_accuracy"},
+    "queries": {"weighting": "queries"},
+    "prior": {"prior": PRIOR},
+    "weights of a prior": {"prior": np.arange(4.0), "scale": [False, True]},
+    "targets": {"target": ["label", "gain"]},
+    "nodes": {"feature_map": RandomNodes(20, random_state=0), "inputs": "standard"},
+    "err": {"scoring": "err"},
+}
+
+
+def compare_searches(found, wanted, tolerance=1e-12):
+    np.testing.assert_allclose(found.scores_, wanted.scores_, rtol=0, atol=tolerance)
+    for name in ("alpha_", "pairs_", "target_", "scale_", "best_index_", "form_"):
+        assert getattr(found, name) == getattr(wanted, name) or name == "alpha_"
+    np.testing.assert_allclose(found.alphas_, wanted.alphas_, rtol=1e-10)
+    np.testing.assert_allclose(found.alpha_, wanted.alpha_, rtol=1e-10)
+    assert found.cv_results_.keys() == wanted.cv_results_.keys()
+    for name in ("mean_test_score", "std_test_score", "rank_test_score"):
+        np.testing.assert_allclose(
+            found.cv_results_[name], wanted.cv_results_[name], rtol=0, atol=10 * tolerance
+        )
+    close(found.coef_path_, wanted.coef_path_, 1e-6)
+    close(found.coef_, wanted.coef_, 1e-9)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
+def test_a_search_that_holds_every_query_out(name, weighted):
+    model = RankRLSCV(**SEARCHES[name])
+    wanted = on_arrays(model, weight=weighted)
+    for table in tables(weight="w" if weighted else None):
+        compare_searches(clone(model).fit(table), wanted)
+
+
+@pytest.mark.parametrize("name", [*SEARCHES, "positive"])
+def test_a_search_with_a_validation_table(name):
+    model = RankRLSCV(**(SEARCHES | {"positive": {"positive": True}})[name])
+    held = make_rows(seed=5)
+    wanted = clone(model).fit(ROWS.X, ROWS.y, qid=ROWS.qid, validation=(held.X, held.y, held.qid))
+    for table, validation in zip(tables(), tables(held), strict=True):
+        found = clone(model).fit(table, validation=validation)
+        compare_searches(found, wanted)
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
+def test_folds_are_those_of_the_hashes_of_ids(positive, weighted):
+    alphas = [0.1, 10.0, 1000.0]
+    model = RankRLSCV(alphas=alphas, cv=3, positive=positive)
+    fold_of_row = (hash_ids(ROWS.qid)[0] % np.uint64(3)).astype(int)
+    assert set(fold_of_row) == {0, 1, 2}
+    metric, scores = get_metric("ndcg@10"), np.empty((len(alphas), len(ROWS.y)))
+    weights = ROWS.weight if weighted else np.ones(len(ROWS.y))
+    for fold in range(3):
+        train, test = fold_of_row != fold, fold_of_row == fold
+        for k, alpha in enumerate(alphas):
+            one = RankRLS(alpha=alpha, positive=positive, pairs="kept").fit(
+                ROWS.X[train], ROWS.y[train], qid=ROWS.qid[train], sample_weight=weights[train]
+            )
+            scores[k, test] = one.predict(ROWS.X[test])
+    seen = weights > 0  # a row of weight 0 counts as absent
+    wanted, *of_folds = [
+        [metric(ROWS.y[at], one[at], ROWS.qid[at], sample_weight=weights[at]) for one in scores]
+        for at in (seen, *(seen & (fold_of_row == fold) for fold in range(3)))
+    ]
+    for table in tables(weight="w" if weighted else None):
+        found = clone(model).fit(table)
+        np.testing.assert_allclose(found.scores_, wanted, rtol=1e-10)
+        for fold in range(3):
+            np.testing.assert_allclose(
+                found.cv_results_[f"split{fold}_test_score"], of_folds[fold], rtol=1e-10
+            )
+
+
+def test_folds_by_a_seed():
+    table = tables()[1]
+    seen = []
+    table.run(_Folds(Folds(4, 7), seen))
+    assert len({fold for _, fold in seen}) == 4
+    again = []
+    tables()[0].run(_Folds(Folds(4, 7), again))
+    other = []
+    tables()[0].run(_Folds(Folds(4), other))
+    assert sorted(seen) == sorted(again) != sorted(other)
+
+
+class _Folds:
+    needs_queries, reads_features = True, False
+
+    def __init__(self, folds, seen):
+        self.folds, self.seen = folds, seen
+
+    def of_rows(self, rows):
+        folds = self.folds.of_runs(rows).tolist()
+        self.seen += zip(rows.ids.tolist(), folds, strict=True)
+        return 0
+
+    def join(self, first, second):
+        return 0
+
+
+def test_pairs_of_all_rows_are_judged_by_folds():
+    model = RankRLSCV(scope="global", alphas=[1.0, 100.0], scoring="pairwise_accuracy")
+    found = [clone(model).fit(table) for table in tables()]
+    assert "split4_test_score" in found[0].cv_results_
+    np.testing.assert_allclose(found[0].scores_, found[1].scores_, rtol=1e-10)
+    held = make_rows(seed=5)
+    wanted = clone(model).fit(ROWS.X, ROWS.y, qid=ROWS.qid, validation=(held.X, held.y, held.qid))
+    for table, validation in zip(tables(), tables(held), strict=True):
+        compare_searches(clone(model).fit(table, validation=validation), wanted)
+
+
+MACHINES = [
+    PointwiseELM(n_nodes=20, random_state=0),
+    PairwiseELM(n_nodes=20, random_state=0),
+    PointwiseELMCV(n_nodes=20, random_state=0),
+    PairwiseELMCV(n_nodes=20, random_state=0),
+    MPRank(C=0.5),
+    MPRank(C=0.5, inputs="standard", prior=np.arange(4.0)),
+]
+
+
+@pytest.mark.parametrize("model", MACHINES, ids=lambda model: type(model).__name__)
+def test_machines_on_nodes(model):
+    if isinstance(model, (PointwiseELMCV,)):
+        held = make_rows(seed=5)
+        wanted = clone(model).fit(
+            ROWS.X, ROWS.y, qid=ROWS.qid, validation=(held.X, held.y, held.qid)
+        )
+        fits = [
+            clone(model).fit(table, validation=other)
+            for table, other in zip(tables(), tables(held), strict=True)
+        ]
+    else:
+        wanted = on_arrays(model)
+        fits = [clone(model).fit(table) for table in tables()]
+    for found in fits:
+        if hasattr(wanted, "scores_"):
+            np.testing.assert_allclose(found.scores_, wanted.scores_, atol=1e-12)
+        close(found.coef_, wanted.coef_, 1e-6)
+        close(found.predict(tables()[0]), wanted.predict(ROWS.X), 1e-6)
+
+
+@pytest.mark.parametrize("model", [RankRLS(alpha=1.0), RankRLSCV(alphas=[0.1, 1.0])])
+def test_landmarks_are_drawn_by_the_numbers_of_rows(model):
+    model.set_params(feature_map=Nystroem(n_components=15, random_state=0), inputs="standard")
+    one, cut = [clone(model).fit(table) for table in tables(weight="w")]
+    close(cut.coef_, one.coef_, 1e-8)
+    Z = one.feature_map_.transform(one.inputs_.transform(ROWS.X))
+    linear = clone(model).set_params(feature_map=None, inputs=None)
+    linear.fit(Z, ROWS.y, qid=ROWS.qid, sample_weight=ROWS.weight)
+    close(one.coef_, linear.coef_, 1e-8)
+    close(one.predict(tables()[0]), Z @ linear.coef_, 1e-8)
+
+
+@pytest.mark.parametrize(
+    "named", [{"inputs": "quantile"}, {"feature_map": Nystroem(n_components=15, random_state=0)}]
+)
+def test_rows_are_drawn_by_the_hashes_of_their_numbers(monkeypatch, named):
+    """What is found from a sample does not depend on the partitions."""
+    monkeypatch.setattr(table_rows, "SAMPLE_ROWS", 60)
+    drawn = np.sort(np.argsort(mix(np.arange(len(ROWS.y), dtype=np.uint64)))[:60])
+    for table in tables():
+        numbers, rows = table.sample(60)
+        np.testing.assert_array_equal(numbers, drawn)
+        np.testing.assert_array_equal(rows.X, ROWS.X[drawn])
+        np.testing.assert_array_equal(rows.y, ROWS.y[drawn])
+    one, cut = [RankRLS(**named).fit(table) for table in tables()]
+    close(cut.coef_, one.coef_, 1e-9)
+    if "inputs" in named:
+        np.testing.assert_array_equal(one.inputs_.transform(ROWS.X), cut.inputs_.transform(ROWS.X))
+        sample = RankRLS(**named).fit(ROWS.X[drawn], ROWS.y[drawn], qid=ROWS.qid[drawn])
+        np.testing.assert_array_equal(
+            one.inputs_.transform(ROWS.X), sample.inputs_.transform(ROWS.X)
+        )
+
+
+def objective(model, coef, Z, offset=0.0):
+    """½ ‖w‖² + C Σ v_i v_j max(0, 1 − w·(z_i − z_j))² over the preference pairs."""
+    scores, total = Z @ coef + offset, 0.0
+    for name in np.unique(ROWS.qid):
+        mine = ROWS.qid == name
+        y, s, v = ROWS.y[mine], scores[mine], ROWS.weight[mine]
+        gaps = np.maximum(0, 1 - (s[:, None] - s[None, :]))
+        loss = gaps**2 if model.loss == "squared_hinge" else gaps
+        total += (loss * np.outer(v, v) * (y[:, None] > y[None, :])).sum()
+    return 0.5 * coef @ coef + model.C * total
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {},
+        {"inputs": "standard"},
+        {"feature_map": RandomNodes(20, random_state=0)},
+        {"prior": np.arange(4.0) / 10},
+        {"prior": PRIOR},
+        {"tol": 1e-9},
+    ],
+    ids=["plain", "standard", "nodes", "weights of a prior", "prior", "exact"],
+)
+def test_rank_svm(named):
+    model = RankSVM(**({"C": 0.01, "tol": 1e-6} | named))
+    wanted = on_arrays(model, weight=True)
+    for table in tables(weight="w"):
+        found = clone(model).fit(table)
+        if "prior" not in named:
+            Z = ROWS.X if found.inputs_ is None else found.inputs_.transform(ROWS.X)
+            Z = Z if found.feature_map_ is None else found.feature_map_.transform(Z)
+            mine = objective(found, found.coef_, Z)
+            assert mine == pytest.approx(objective(wanted, wanted.coef_, Z), rel=1e-8)
+        assert found.history_["objective"][-1] == pytest.approx(
+            wanted.history_["objective"][-1], rel=1e-8
+        )
+        close(found.predict(tables()[0]), wanted.predict(ROWS.X), 1e-4)
+
+
+@pytest.mark.parametrize("weighting", ["pairs", "queries"])
+@pytest.mark.parametrize("loss", ["squared_hinge"])
+def test_rank_svm_weighs_queries(weighting, loss):
+    model = RankSVM(C=0.1, tol=1e-7, weighting=weighting, loss=loss)
+    wanted = on_arrays(model)
+    for table in tables():
+        found = clone(model).fit(table)
+        assert found.history_["objective"][-1] == pytest.approx(
+            wanted.history_["objective"][-1], rel=1e-8
+        )
+
+
+def test_rank_svm_starts_from_the_last_solution():
+    table = tables()[1]
+    model = RankSVM(C=0.1, tol=1e-6, warm_start=True).fit(table)
+    first = model.history_["objective"]
+    model.fit(table)
+    assert len(model.history_["objective"]) < len(first)
+    assert model.history_["objective"][-1] == pytest.approx(first[-1], rel=1e-8)
+
+
+@pytest.mark.parametrize("named", [{}, {"inputs": [None, "standard"]}, {"Cs": [1e-3, 1.0, 1e-2]}])
+def test_rank_svm_cv_with_a_validation_table(named):
+    model = RankSVMCV(tol=1e-6, **named)
+    held = make_rows(seed=5)
+    wanted = clone(model).fit(ROWS.X, ROWS.y, qid=ROWS.qid, validation=(held.X, held.y, held.qid))
+    for table, validation in zip(tables(), tables(held), strict=True):
+        found = clone(model).fit(table, validation=validation)
+        np.testing.assert_allclose(found.Cs_, wanted.Cs_, rtol=1e-10)
+        np.testing.assert_allclose(found.scores_, wanted.scores_, atol=2e-3)
+        assert found.cv_results_.keys() == wanted.cv_results_.keys()
+        own = evaluate("ndcg@10", held.y, found.predict(validation), held.qid)["ndcg@10"]
+        assert found.best_score_ == pytest.approx(own, abs=1e-9)
+        assert found.C_ in found.Cs_
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RankRLS(),
+        RankRLSCV(inputs="quantile"),
+        RankSVM(C=0.1),
+        RankRLS(feature_map=Nystroem(n_components=10, random_state=0)),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_the_same_bits_in_every_run_and_for_any_number_of_threads(model):
+    _, table = tables(weight="w")
+    runs = [clone(model).set_params(n_threads=n).fit(table) for n in (1, 2, 2)]
+    for other in runs[1:]:
+        np.testing.assert_array_equal(other.coef_, runs[0].coef_)
+
+
+def test_a_table_of_one_query():
+    rows = make_rows(n_queries=1, shortest=50, longest=51)
+    wanted = on_arrays(RankRLS(), rows)
+    named = {"label": "label", "features": rows.names}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for table in (
+            cut_table(rows.frame, [10, 20], [5, 15], qid="query", **named),
+            cut_table(rows.frame, range(1, 50), qid="query", **named),
+        ):
+            close(clone(wanted).fit(table).coef_, wanted.coef_, 1e-10)
+
+
+def test_row_of_batches_without_weight():
+    """A partition whose rows all have weight 0 adds nothing, not even to scales."""
+    rows = make_rows()
+    rows.weight[:100] = 0
+    rows.X[:100] *= 1e6
+    named = {"label": "label", "qid": "query", "features": rows.names, "weight": "w"}
+    for inputs in ("standard", "minmax", "quantile"):
+        model = RankRLS(inputs=inputs)
+        wanted = on_arrays(model, rows, weight=True)
+        found = clone(model).fit(cut_table(rows.frame, [100, 110], **named))
+        close(found.coef_, wanted.coef_, 1e-9)
+
+
+def test_a_scan_of_a_frame_is_one_partition():
+    table = scan(ROWS.frame, label="label", qid="query", features=ROWS.names)
+    close(RankRLS().fit(table).coef_, on_arrays(RankRLS()).coef_, 1e-12)

@@ -1,0 +1,406 @@
+"""Scores and metrics of tables, and values that take the place of missing ones."""
+
+import errno
+import os
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+
+import pairgram
+from pairgram import (
+    Pairgram,
+    RandomFourier,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    evaluate,
+    get_metric,
+    load_model,
+    scan,
+)
+from pairgram.rankers import table_scores
+from table_sources import cut_table, make_rows, write_parts
+
+ROWS = make_rows()
+NAMES = {"label": "label", "qid": "query", "features": ROWS.names}
+MODEL = RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
+METRICS = ["ndcg@10", "map", "err", "kendall", "mrr", "ndcg"]
+
+
+def cut(rows=ROWS, **names):
+    return cut_table(rows.frame, [3, 3, 60, 300], [1, 59, 100, 301], **NAMES | names)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
+def test_metrics_of_a_table(weighted):
+    table = cut(weight="w" if weighted else None)
+    weight = ROWS.weight if weighted else None
+    scores = MODEL.predict(ROWS.X)
+    wanted = evaluate(METRICS, ROWS.y, scores, ROWS.qid, sample_weight=weight)
+    found = evaluate(METRICS, table, MODEL)
+    assert found.keys() == wanted.keys()
+    for name in METRICS:
+        assert found[name] == pytest.approx(wanted[name], rel=1e-12, nan_ok=True)
+    wanted = evaluate(METRICS, ROWS.y, scores, ROWS.qid, per_query=True)
+    found = evaluate(METRICS, table, MODEL, per_query=True)
+    ids = list(dict.fromkeys(ROWS.qid.tolist()))
+    np.testing.assert_array_equal(found.pop("qid"), ids)
+    for name in METRICS:
+        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-12)
+    if not weighted:
+        assert MODEL.score(table) == pytest.approx(MODEL.score(ROWS.X, ROWS.y, qid=ROWS.qid))
+
+
+def test_the_best_grade_is_that_of_all_rows():
+    """Partitions may have lower labels than the whole table."""
+    scores = MODEL.predict(ROWS.X)
+    wanted = evaluate("err", ROWS.y, scores, ROWS.qid)["err"]
+    order = np.argsort([ROWS.y[ROWS.qid == q].max() for q in ROWS.qid], kind="stable")
+    frame = ROWS.frame.take(order)
+    table = cut_table(frame, range(20, 400, 20), **NAMES)
+    assert evaluate("err", table, MODEL)["err"] == pytest.approx(wanted, rel=1e-12)
+    metric = get_metric("err", max_grade=5)
+    wanted = evaluate(metric, ROWS.y, scores, ROWS.qid)["err"]
+    assert evaluate(metric, table, MODEL)["err"] == pytest.approx(wanted, rel=1e-12)
+
+
+def test_metrics_without_ids():
+    found = evaluate("kendall", cut(qid=None), MODEL, per_query=True)
+    assert found.keys() == {"kendall"} and found["kendall"].shape == (1,)
+    wanted = evaluate("kendall", ROWS.y, MODEL.predict(ROWS.X))["kendall"]
+    assert evaluate("kendall", cut(qid=None), MODEL)["kendall"] == pytest.approx(wanted, rel=1e-12)
+
+
+def test_metrics_that_are_refused():
+    table = cut()
+    with pytest.raises(TypeError, match="score must be a fitted model"):
+        evaluate("map", table, np.zeros(3))
+    with pytest.raises(ValueError, match="qid must be None if X is a table"):
+        evaluate("map", table, MODEL, ROWS.qid)
+    with pytest.raises(ValueError, match="evaluate needs labels"):
+        evaluate("map", cut(label=None), MODEL)
+    with pytest.raises(ValueError, match="evaluate needs labels"):
+        MODEL.score(cut(label=None))
+    rows = make_rows()
+    rows.y[7] = -1.0
+    with pytest.raises(ValueError, match=r"ndcg@10.*-1"):
+        evaluate("ndcg@10", cut(rows), MODEL)
+    rows.y[7] = 0.5
+    with pytest.raises(ValueError, match="err"):
+        evaluate("err", cut(rows), MODEL)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_scores_have_the_bits_of_those_of_arrays(dtype, tmp_path):
+    rows = make_rows(dtype=dtype)
+    scores = MODEL.predict(rows.X)
+    for table in (cut(rows), cut(rows, label=None, qid=None)):
+        found = MODEL.predict(table)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, scores)
+    n_rows = pairgram.predict(MODEL, cut(rows), output=tmp_path / "scores.parquet")
+    assert n_rows == len(rows.y)
+    written = pq.read_table(tmp_path / "scores.parquet")
+    assert written.column_names == ["query", "score"]
+    np.testing.assert_array_equal(written["score"].to_numpy(), scores)
+    np.testing.assert_array_equal(written["query"].to_numpy(), rows.qid)
+
+
+def test_columns_that_are_kept(tmp_path):
+    frame = ROWS.frame.append_column("text", pa.array([f"row {k}" for k in range(len(ROWS.y))]))
+    frame = frame.append_column("many", frame["text"].dictionary_encode())
+    table = cut_table(frame, [3, 70], [1, 50, 90], **NAMES)
+    keep = ["many", "f1", "text", "label"]
+    pairgram.predict(MODEL, table, output=tmp_path / "scores.parquet", keep=keep)
+    written = pq.read_table(tmp_path / "scores.parquet")
+    assert written.column_names == [*keep, "score"]
+    assert written["text"].to_pylist() == frame["text"].to_pylist() == written["many"].to_pylist()
+    np.testing.assert_array_equal(written["f1"].to_numpy(), ROWS.X[:, 1])
+    batches = list(pairgram.predict(MODEL, table, keep=[]))
+    assert {tuple(one.column_names) for one in batches} == {("score",)}
+    assert sum(one.num_rows for one in batches) == len(ROWS.y)
+    with pytest.raises(ValueError, match="keep: the table must have a column 'absent'"):
+        pairgram.predict(MODEL, table, keep=["absent"])
+    with pytest.raises(ValueError, match="keep must not name 'score'"):
+        named = frame.rename_columns(["score", *frame.column_names[1:]])
+        pairgram.predict(MODEL, scan(named, features=["score", *ROWS.names[1:]]), keep=["score"])
+    with pytest.raises(TypeError, match=r"must be a table of pairgram\.scan, got ndarray"):
+        pairgram.predict(MODEL, ROWS.X)
+
+
+def test_every_model_with_predict_scores_a_table():
+    model = LinearRegression().fit(ROWS.X, ROWS.y)
+    batches = list(pairgram.predict(model, cut()))
+    found = np.concatenate([one["score"].to_numpy() for one in batches])
+    np.testing.assert_allclose(found, model.predict(ROWS.X), rtol=1e-12)
+    frame = pd.DataFrame(ROWS.X, columns=ROWS.names)
+    named = LinearRegression().fit(frame, ROWS.y)
+    batches = list(pairgram.predict(named, cut()))
+    again = np.concatenate([one["score"].to_numpy() for one in batches])
+    np.testing.assert_allclose(again, found, rtol=1e-9)
+    prior = RankRLS(prior=FrozenEstimator(named)).fit(cut())
+    np.testing.assert_allclose(prior.predict(cut()), prior.predict(frame), rtol=1e-9)
+    assert prior.score(cut()) == pytest.approx(prior.score(frame, ROWS.y, qid=ROWS.qid))
+    assert hasattr(named, "feature_names_in_")
+
+
+def test_tables_with_other_features_are_refused(tmp_path):
+    model = RankRLS().fit(cut())
+    others = {
+        "order": ["f1", "f0", "f2", "f3"],
+        "number": ["f0", "f1"],
+    }
+    for features in others.values():
+        table = cut(features=features)
+        for use in (
+            model.predict,
+            model.score,
+            lambda one: evaluate("map", one, model),
+            lambda one: pairgram.predict(model, one, output=tmp_path / "scores.parquet"),
+        ):
+            with pytest.raises(ValueError, match=r"the table must have the .*features of fit"):
+                use(table)
+        with pytest.raises(ValueError, match="validation must have the features"):
+            RankRLSCV().fit(cut(), validation=table)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="validation must be a table"):
+        RankRLSCV().fit(cut(), validation=(ROWS.X, ROWS.y, ROWS.qid))
+    with pytest.raises(ValueError, match="validation must have query ids"):
+        RankRLSCV().fit(cut(), validation=cut(qid=None))
+    with pytest.raises(ValueError, match="validation needs labels"):
+        RankRLSCV().fit(cut(), validation=cut(label=None))
+
+
+def test_infinite_features_are_named_by_their_place():
+    rows = make_rows()
+    rows.X[62, 1] = np.inf
+    drawn = RankRLS(feature_map=RandomFourier(10, random_state=0))
+    for use in (MODEL.predict, MODEL.score, RankRLS().fit, RankSVM().fit, drawn.fit):
+        with pytest.raises(ValueError, match=r"(part 3, rows|query \d+:) .* infinity: row"):
+            use(cut(rows))
+
+
+def test_a_full_disk_leaves_no_file(tmp_path, monkeypatch):
+    path = tmp_path / "scores.parquet"
+    path.write_bytes(b"before")
+    table = cut()
+
+    def fill_up(file):
+        return Full(file)
+
+    class Full:
+        def __init__(self, file):
+            self.file, self.closed = file, False
+
+        def write(self, data):
+            if self.file.tell() > 20:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return self.file.write(data)
+
+        def __getattr__(self, name):
+            return getattr(self.file, name)
+
+    replacing = table_scores.replacing
+
+    class Replacing:
+        def __init__(self, path):
+            self.own = replacing(path)
+
+        def __enter__(self):
+            return Full(self.own.__enter__())
+
+        def __exit__(self, *error):
+            return self.own.__exit__(*error)
+
+    monkeypatch.setattr(table_scores, "replacing", Replacing)
+    with pytest.raises(OSError, match="No space left on device"):
+        pairgram.predict(MODEL, table, output=path)
+    assert path.read_bytes() == b"before"
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+def test_scores_are_not_written_to_a_device():
+    with pytest.raises(ValueError, match="a folder or a device"):
+        pairgram.predict(MODEL, cut(), output="/dev/full")
+
+
+def test_an_error_while_scoring_leaves_no_file(tmp_path):
+    frame = ROWS.frame
+    at = frame.schema.get_field_index("f1")
+    values = ROWS.X[:, 1].copy()
+    values[200] = np.nan
+    table = cut_table(frame.set_column(at, "f1", pa.array(values)), [50], [100, 150], **NAMES)
+    with pytest.raises(ValueError, match=r"part 1, row .*: column 'f1' has a missing value"):
+        pairgram.predict(MODEL, table, output=tmp_path / "scores.parquet")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(OSError, match="no/such/folder"):
+        pairgram.predict(MODEL, cut(), output=tmp_path / "no/such/folder/scores.parquet")
+
+
+def test_no_rows(tmp_path):
+    empty = ROWS.frame.slice(0, 0)
+    pq.write_table(empty, tmp_path / "rows.parquet")
+    for table in (scan(empty, **NAMES), scan(tmp_path, **NAMES)):
+        for use in (
+            MODEL.predict,
+            MODEL.score,
+            RankRLS().fit,
+            RankSVM().fit,
+            RankRLSCV(inputs="standard").fit,
+            lambda one: pairgram.predict(MODEL, one, output=tmp_path / "scores.parquet"),
+        ):
+            with pytest.raises(ValueError, match="the table has no rows"):
+                use(table)
+        assert list(pairgram.predict(MODEL, table)) == []
+    assert [one.name for one in tmp_path.iterdir()] == ["rows.parquet"]
+
+
+# Missing values
+
+
+def with_gaps(dtype=np.float64, seed=1):
+    """Rows of which some features are NaN, the same as an Arrow table with null and NaN."""
+    rows = make_rows(dtype=dtype)
+    rng = np.random.default_rng(seed)
+    gaps = rng.random(rows.X.shape) < 0.2
+    gaps[:, 3] = False
+    rows.X[gaps] = np.nan
+    frame = rows.frame
+    at = frame.schema.get_field_index("f1")
+    values = pa.array(rows.X[:, 1], from_pandas=True)
+    assert values.null_count
+    return rows, frame.set_column(at, "f1", values)
+
+
+@pytest.mark.parametrize("missing", ["zero", "mean"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", [RankRLS(inputs="standard"), RankRLSCV(), RankSVM(tol=1e-6)])
+def test_missing_values(missing, dtype, kind):
+    rows, frame = with_gaps(dtype)
+    wanted = np.zeros(4)
+    if missing == "mean":
+        v = rows.weight[:, None] * ~np.isnan(rows.X)
+        wanted = (v * np.nan_to_num(rows.X.astype(float))).sum(axis=0) / v.sum(axis=0)
+    table = cut_table(frame, [3, 99], [50, 60], missing=missing, weight="w", **NAMES)
+    found = clone(kind).fit(table)
+    np.testing.assert_allclose(found.missing_, wanted, rtol=1e-12)
+    X = np.where(np.isnan(rows.X), found.missing_.astype(dtype), rows.X)
+    on_arrays = clone(kind).fit(X, rows.y, qid=rows.qid, sample_weight=rows.weight)
+    tolerance = 1e-3 if isinstance(kind, RankSVM) or dtype is np.float32 else 1e-8
+    np.testing.assert_allclose(found.coef_, on_arrays.coef_, rtol=tolerance, atol=tolerance)
+    scores = found.predict(frame.select(rows.names).to_pandas())
+    np.testing.assert_array_equal(found.predict(table), scores)
+    filled = pd.DataFrame(X, columns=rows.names)
+    np.testing.assert_array_equal(scores, found.predict(filled))
+    again = pickle.loads(pickle.dumps(found))
+    np.testing.assert_array_equal(again.predict(table), scores)
+    wanted = evaluate("ndcg@10", rows.y, scores, rows.qid)["ndcg@10"]
+    unweighted = cut_table(frame, [3], [50], **NAMES)
+    assert evaluate("ndcg@10", unweighted, found)["ndcg@10"] == pytest.approx(wanted, rel=1e-12)
+    whole = make_rows(dtype=dtype)
+    assert clone(found).fit(cut(whole)).missing_ is None
+    assert found.fit(whole.X, whole.y, qid=whole.qid).missing_ is None
+
+
+def test_missing_values_of_a_table_that_is_scored():
+    """The model was fitted to rows that have all values, so the table says what to fill in."""
+    rows, frame = with_gaps()
+    filled = np.nan_to_num(rows.X)
+    table = cut_table(frame, [3], [50], missing="zero", **NAMES)
+    np.testing.assert_array_equal(MODEL.predict(table), MODEL.predict(filled))
+    wanted = evaluate("map", rows.y, MODEL.predict(filled), rows.qid)["map"]
+    assert evaluate("map", table, MODEL)["map"] == pytest.approx(wanted, rel=1e-12)
+    with pytest.raises(ValueError, match="give missing='zero' or missing='mean'"):
+        MODEL.predict(cut_table(frame, [3], [50], **NAMES))
+
+
+def test_missing_values_with_a_prior():
+    rows, frame = with_gaps()
+    prior = FrozenEstimator(LinearRegression().fit(make_rows().X, rows.y))
+    table = cut_table(frame, [3], [50], missing="mean", **NAMES)
+    found = RankRLS(prior=prior).fit(table)
+    filled = np.where(np.isnan(rows.X), found.missing_, rows.X)
+    scores = (filled @ found.coef_) + prior.predict(filled)
+    np.testing.assert_allclose(found.predict(table), scores, rtol=1e-9)
+    frame = pd.DataFrame(rows.X, columns=rows.names)
+    np.testing.assert_allclose(found.predict(frame), scores, rtol=1e-9)
+
+
+def test_missing_values_of_a_validation_table():
+    rows, frame = with_gaps()
+    other, held = with_gaps(seed=2)
+    table = cut_table(frame, [3], [50], missing="mean", **NAMES)
+    found = RankRLSCV().fit(table, validation=cut_table(held, [7], [40], **NAMES))
+    X, held_X = (np.where(np.isnan(one.X), found.missing_, one.X) for one in (rows, other))
+    wanted = RankRLSCV().fit(X, rows.y, qid=rows.qid, validation=(held_X, other.y, other.qid))
+    np.testing.assert_allclose(found.scores_, wanted.scores_, rtol=1e-10)
+
+
+def test_a_column_without_values():
+    _, frame = with_gaps()
+    frame = frame.set_column(0, "f0", pa.nulls(frame.num_rows))
+    for missing in ("zero", "mean"):
+        table = cut_table(frame, [3], [50], missing=missing, **NAMES)
+        found = RankRLS().fit(table)
+        assert found.missing_[0] == 0 and found.coef_[0] == 0
+
+
+def test_missing_values_in_lists():
+    rows, _ = with_gaps()
+    lists = [[None if np.isnan(v) else v for v in row] for row in rows.X.tolist()]
+    frame = rows.frame.append_column("x", pa.array(lists))
+    names = NAMES | {"features": "x", "missing": "mean"}
+    found = RankRLS().fit(cut_table(frame, [50], [20, 99], **names))
+    wanted = RankRLS().fit(cut_table(rows.frame, [50], [20, 99], missing="mean", **NAMES))
+    np.testing.assert_allclose(found.missing_, wanted.missing_, rtol=1e-12)
+    np.testing.assert_allclose(found.coef_, wanted.coef_, rtol=1e-9)
+
+
+def test_progress_counts_every_row_of_every_pass(tmp_path):
+    write_parts(tmp_path, ROWS.frame, [40, 41], row_group_size=30)
+    seen = []
+    table = scan(tmp_path, **NAMES).watched(seen.append)
+    RankRLSCV(inputs="standard").fit(table)
+    # Labels, scales, statistics and held-out scores.
+    assert sum(seen) == 4 * len(ROWS.y)
+    seen.clear()
+    RankRLS(inputs="quantile").fit(table).predict(table)
+    # A sample, statistics and scores: labels are known by now.
+    assert sum(seen) == 3 * len(ROWS.y)
+
+
+def test_a_fitted_model_is_the_same_after_a_copy(tmp_path):
+    model = RankRLS(inputs="standard", prior=np.zeros(4)).fit(cut(missing="mean"))
+    assert clone(model).get_params().keys() == model.get_params().keys()
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(cut()), model.predict(cut()))
+    path = tmp_path / "model.safetensors"
+    RankRLS(inputs="standard").fit(cut()).save(path)
+    loaded = load_model(path)
+    np.testing.assert_array_equal(
+        loaded.predict(cut()), RankRLS(inputs="standard").fit(cut()).predict(cut())
+    )
+
+
+def test_missing_values_are_in_model_files(tmp_path):
+    _, frame = with_gaps()
+    table = cut_table(frame, [3], [50], missing="mean", **NAMES)
+    model = RankRLS().fit(table)
+    model.save(tmp_path / "model.safetensors")
+    loaded = load_model(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(loaded.missing_, model.missing_)
+    np.testing.assert_array_equal(loaded.predict(table), model.predict(table))
+
+
+def test_statistics_of_arrays_are_those_of_the_table():
+    model = RankRLS(alpha=1.0).fit(cut(weight="w"))
+    statistics = Pairgram().update(ROWS.X, ROWS.y, qid=ROWS.qid, sample_weight=ROWS.weight)
+    np.testing.assert_allclose(model.coef_, statistics.solve(1.0), rtol=1e-9)

@@ -1,0 +1,495 @@
+"""What a table may be made of, and how its columns are read."""
+
+import datetime
+import decimal
+import gzip
+from dataclasses import replace
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse
+
+import pairgram
+from pairgram import RankRLS, dump_letor, scan
+from pairgram.tables import arrow, letor_source, sources
+from table_sources import cut_table, make_rows, ranking_rows, write_parts
+
+ROWS = make_rows()
+NAMES = {"label": "label", "qid": "query", "weight": "w", "features": ROWS.names}
+WANTED = RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid, sample_weight=ROWS.weight)
+LETOR = ranking_rows()
+
+
+def check(table, wanted=WANTED, rtol=1e-9):
+    found = RankRLS().fit(table)
+    np.testing.assert_allclose(found.coef_, wanted.coef_, rtol=rtol)
+    return found
+
+
+def read(table):
+    """All rows of a table, as arrays."""
+    rows = list(table.map(lambda rows: rows))
+    return np.concatenate([one.X for one in rows]), np.concatenate([one.y for one in rows])
+
+
+@pytest.fixture(params=[(), (7, 7, 300)], ids=["one file", "files"])
+def folder(request, tmp_path):
+    write_parts(tmp_path, ROWS.frame, request.param, row_group_size=50)
+    return tmp_path
+
+
+def test_parquet_files(folder):
+    check(scan(folder, **NAMES))
+    check(scan(str(folder), **NAMES))
+    check(scan(folder / "*.parquet", **NAMES))
+    check(scan(sorted(folder.iterdir()), **NAMES))
+    check(scan(f"file://{folder}", **NAMES))
+    check(scan(pyarrow.dataset.dataset(folder), **NAMES))
+
+
+def test_row_groups_are_partitions(folder, monkeypatch):
+    monkeypatch.setattr(sources, "PARTITION_ROWS", 100)
+    table = scan(folder, **NAMES)
+    assert len(table.partitions) >= 5
+    assert "from row group 2 on" in table.partitions[1].name or len(list(folder.iterdir())) > 1
+    check(table)
+    monkeypatch.setattr(sources, "MOST_AT_ONCE", 10)
+    monkeypatch.setattr(sources, "BATCH_ROWS", 7)
+    monkeypatch.setattr(arrow, "FEWEST_BATCH_ROWS", 5)
+    check(scan(folder, **NAMES))
+
+
+def test_a_name_with_brackets(tmp_path):
+    pq.write_table(ROWS.frame, tmp_path / "part[1].parquet")
+    check(scan(tmp_path / "part[1].parquet", **NAMES))
+
+
+def test_no_files(tmp_path):
+    with pytest.raises(FileNotFoundError, match="absent"):
+        scan(tmp_path / "absent.parquet")
+    with pytest.raises(ValueError, match=r"absent\*.*no file"):
+        scan(tmp_path / "absent*.parquet")
+    with pytest.raises(ValueError, match="no file"):
+        scan(tmp_path)
+    (tmp_path / "notes.doc").write_text("some words\n")
+    with pytest.raises(ValueError, match=r"notes\.doc: found no LETOR file"):
+        scan(tmp_path / "notes.doc")
+    with pytest.raises(TypeError, match="got int"):
+        scan(3)
+    with pytest.raises(TypeError, match="got list"):
+        scan([])
+
+
+def test_hive_partitions(tmp_path):
+    frame = ROWS.frame
+    year = pa.array(np.arange(frame.num_rows) // 200 + 2020)
+    pyarrow.dataset.write_dataset(
+        frame.append_column("year", year),
+        tmp_path,
+        format="parquet",
+        partitioning=pyarrow.dataset.partitioning(pa.schema([("year", pa.int64())]), flavor="hive"),
+    )
+    check(scan(tmp_path, **NAMES))
+    X, _ = read(scan(tmp_path, **NAMES | {"features": ["f0", "year"]}))
+    np.testing.assert_array_equal(X[:, 1], year)
+    np.testing.assert_array_equal(X[:, 0], ROWS.X[:, 0])
+
+
+def test_csv_and_arrow_files(tmp_path):
+    pyarrow.csv.write_csv(ROWS.frame, tmp_path / "rows.csv")
+    check(scan(tmp_path / "rows.csv", **NAMES))
+    with gzip.open(tmp_path / "rows.csv.gz", "wb") as file:
+        pyarrow.csv.write_csv(ROWS.frame, file)
+    check(scan(tmp_path / "rows.csv.gz", **NAMES))
+    pyarrow.feather.write_feather(ROWS.frame, tmp_path / "rows.feather")
+    check(scan(tmp_path / "rows.feather", **NAMES))
+    with pa.ipc.new_file(tmp_path / "rows.arrow", ROWS.frame.schema) as file:
+        file.write_table(ROWS.frame, max_chunksize=100)
+    check(scan(tmp_path / "rows.arrow", **NAMES))
+
+
+def test_addresses_that_fsspec_knows():
+    import fsspec
+
+    system = fsspec.filesystem("memory")
+    for number, frame in enumerate((ROWS.frame.slice(0, 99), ROWS.frame.slice(99))):
+        with system.open(f"/rows/part-{number}.parquet", "wb") as file:
+            pq.write_table(frame, file)
+    try:
+        check(scan("memory://rows/part-*.parquet", **NAMES))
+        check(scan("memory://rows", **NAMES))
+        with pytest.raises(ValueError, match="no file"):
+            scan("memory://rows/other-*.parquet", **NAMES)
+    finally:
+        system.rm("/rows", recursive=True)
+
+
+FRAMES = {
+    "pandas": lambda frame: frame.to_pandas(),
+    "polars": pl.from_arrow,
+    "lazy": lambda frame: pl.from_arrow(frame).lazy(),
+    "arrow": lambda frame: frame,
+    "batch": lambda frame: frame.combine_chunks().to_batches()[0],
+    "dataset": pyarrow.dataset.dataset,
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_frames(kind):
+    check(scan(FRAMES[kind](ROWS.frame), **NAMES))
+
+
+def test_a_frame_of_dask_without_a_cluster():
+    """It is worked on in the threads of this process."""
+    frame = dd.from_pandas(ROWS.frame.to_pandas(), npartitions=3, sort=False)
+    found = check(scan(frame, **NAMES))
+    np.testing.assert_allclose(found.predict(scan(frame, **NAMES)), WANTED.predict(ROWS.X))
+
+
+def test_a_filtered_dataset(tmp_path):
+    pq.write_table(ROWS.frame, tmp_path / "rows.parquet")
+    kept = ROWS.y < 3
+    wanted = RankRLS().fit(ROWS.X[kept], ROWS.y[kept], qid=ROWS.qid[kept])
+    names = NAMES | {"weight": None}
+    dataset = pyarrow.dataset.dataset(tmp_path).filter(pc.field("label") < 3)
+    check(scan(dataset, **names), wanted)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "batch"])
+def test_a_function_that_returns_frames(kind):
+    frame = ROWS.frame
+
+    def factory():
+        for begin in range(0, frame.num_rows, 90):
+            yield FRAMES[kind](frame.slice(begin, 90))
+            yield (
+                FRAMES[kind](frame.slice(0, 0))
+                if kind != "batch"
+                else FRAMES[kind](frame.slice(begin, 1)).slice(0, 0)
+            )
+
+    check(scan(factory, **NAMES))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_function_that_returns_tuples(dtype):
+    rows = replace(ROWS, X=ROWS.X.astype(dtype))
+
+    def factory(weights=True):
+        for at in np.array_split(np.arange(len(rows.y)), 7):
+            yield rows.X[at], rows.y[at], rows.qid[at], rows.weight[at]
+            yield rows.X[:0], rows.y[:0], rows.qid[:0], rows.weight[:0]
+
+    table = scan(factory)
+    assert table.has_queries and table.layout.dtype == dtype
+    check(table, rtol=1e-9 if dtype is np.float64 else 1e-4)
+    assert pairgram.predict(WANTED, table, output=None) is not None
+    scores = WANTED.predict(table)
+    np.testing.assert_allclose(scores, WANTED.predict(rows.X), rtol=1e-6)
+    assert scores.dtype == dtype
+    with pytest.raises(ValueError, match="label must be None"):
+        scan(factory, label="label")
+
+
+BAD_TUPLES = {
+    "a vector": ((ROWS.y, ROWS.y), "two dimensions"),
+    "a sparse matrix": (
+        (scipy.sparse.csr_array(ROWS.X), ROWS.y, ROWS.qid),
+        "the source, rows from 0 on: X must be dense",
+    ),
+    "one array": ((ROWS.X,), "tuple of 1"),
+    "short labels": ((ROWS.X, ROWS.y[1:], ROWS.qid), "y must be"),
+    "labels of text": ((ROWS.X, ["a"] * len(ROWS.y), ROWS.qid), "y must be real numbers: got 'a'"),
+    "short ids": ((ROWS.X, ROWS.y, ROWS.qid[1:]), "qid must have shape"),
+    "a missing id": ((ROWS.X, ROWS.y, np.where(ROWS.y > 2, np.nan, ROWS.qid)), "qid must not be"),
+    "text": ((ROWS.X.astype(object).astype(str), ROWS.y, ROWS.qid), "X must be real numbers"),
+    "a negative weight": (
+        (ROWS.X, ROWS.y, ROWS.qid, -1 - ROWS.weight),
+        "weight must be finite and >= 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TUPLES)
+def test_tuples_that_are_refused(name):
+    batch, message = BAD_TUPLES[name]
+    with pytest.raises(ValueError, match=message):
+        RankRLS().fit(scan(lambda: iter([batch])))
+
+
+def test_a_later_batch_that_is_wrong():
+    good = (ROWS.X, ROWS.y, ROWS.qid)
+    for bad, message in (
+        ((ROWS.X[:, :2], ROWS.y, ROWS.qid + 1000), "rows from .* on: X must have 4 columns"),
+        ((ROWS.X, ROWS.y), "absent in the source and numbers in the source"),
+        ((ROWS.X, ROWS.y, ROWS.qid.astype(str)), "numbers in the source and text"),
+    ):
+        table = scan(lambda bad=bad: iter([good, bad]))
+        with pytest.raises(ValueError, match=message):
+            RankRLS().fit(table)
+    with pytest.raises(ValueError, match="none"):
+        scan(lambda: iter(()))
+    with pytest.raises(TypeError, match="batches must be frames"):
+        scan(lambda: iter([3]), label="y")
+
+
+def dump(path, rows=LETOR, **named):
+    dump_letor(path, rows.X, rows.y, qid=rows.qid, **named)
+    return path
+
+
+@pytest.mark.parametrize("end", ["txt", "txt.gz"])
+@pytest.mark.parametrize("piece", [1 << 20, 997, 61])
+def test_letor_files_in_pieces(tmp_path, monkeypatch, end, piece):
+    path = dump(tmp_path / "rows.txt")
+    if end == "txt.gz":
+        (tmp_path / "rows.txt.gz").write_bytes(gzip.compress(path.read_bytes()))
+    monkeypatch.setattr(letor_source, "PIECE_BYTES", piece)
+    rows = LETOR
+    if piece < 100:
+        rows = replace(LETOR, X=LETOR.X[:300], y=LETOR.y[:300], qid=LETOR.qid[:300])
+        dump(path, rows)
+        (tmp_path / "rows.txt.gz").write_bytes(gzip.compress(path.read_bytes()))
+    wanted = RankRLS().fit(rows.X, rows.y, qid=rows.qid)
+    table = scan(tmp_path / f"rows.{end}")
+    check(table, wanted)
+    X, y = read(table)
+    np.testing.assert_array_equal(X, rows.X)
+    np.testing.assert_array_equal(y, rows.y)
+
+
+def test_several_letor_files_that_cut_a_query(tmp_path):
+    paths = []
+    for number, at in enumerate(np.array_split(np.arange(len(LETOR.y)), 3)):
+        paths.append(tmp_path / f"part-{number}.txt")
+        dump_letor(paths[-1], LETOR.X[at], LETOR.y[at], qid=LETOR.qid[at])
+    check(scan(paths), RankRLS().fit(LETOR.X, LETOR.y, qid=LETOR.qid))
+    check(scan(tmp_path / "part-*.txt"), RankRLS().fit(LETOR.X, LETOR.y, qid=LETOR.qid))
+
+
+@pytest.mark.parametrize("piece", [1 << 20, 64])
+def test_errors_of_letor_files_name_the_line(tmp_path, monkeypatch, piece):
+    path = tmp_path / "rows.txt"
+    lines = [f"{k % 2} qid:{k // 5} 1:{k} 2:0.5" for k in range(40)]
+    lines[3] = "# a comment"
+    lines[7] = ""
+    lines[30] = "1 qid:6 1:three 2:4"
+    path.write_text("\n".join(lines[:5]) + "\n")
+    monkeypatch.setattr(letor_source, "PIECE_BYTES", piece)
+    table = scan(path)
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(ValueError, match=r"rows\.txt:31:"):
+        RankRLS().fit(table)
+
+
+def test_ids_of_letor_files_are_text(tmp_path, monkeypatch):
+    """One piece has numbers alone, and another has words."""
+    lines = [f"{k % 3} qid:{name} 1:{k}" for name in ("007", "a", "7") for k in range(4)]
+    (tmp_path / "rows.txt").write_text("\n".join(lines) + "\n")
+    for piece in (1 << 20, 30, 45):
+        monkeypatch.setattr(letor_source, "PIECE_BYTES", piece)
+        assert scan(tmp_path / "rows.txt").survey().n_queries == 3
+
+
+def test_letor_files_without_ids(tmp_path):
+    rows = LETOR
+    dump_letor(tmp_path / "none.txt", rows.X, rows.y)
+    table = scan(tmp_path / "none.txt")
+    assert not table.has_queries
+    with pytest.raises(ValueError, match="compares rows within queries"):
+        RankRLS().fit(table)
+    wanted = RankRLS(pairs=None).fit(rows.X, rows.y)
+    np.testing.assert_allclose(RankRLS(pairs=None).fit(table).coef_, wanted.coef_, rtol=1e-9)
+    dump(tmp_path / "some.txt")
+    with pytest.raises(ValueError, match=r"absent in .*none\.txt and text in .*some\.txt"):
+        RankRLS().fit(scan([tmp_path / "some.txt", tmp_path / "none.txt"]))
+
+
+def test_a_letor_file_that_is_cut(tmp_path):
+    whole = gzip.compress(dump(tmp_path / "rows.txt").read_bytes())
+    path = tmp_path / "rows.txt.gz"
+    path.write_bytes(whole)
+    table = scan(path)
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=r"rows\.txt\.gz: found a damaged or cut-off"):
+        RankRLS().fit(table)
+
+
+# Columns
+
+
+@pytest.mark.parametrize("kind", ["list", "large", "fixed", "dictionary"])
+@pytest.mark.parametrize("dtype", [pa.float32(), pa.float64()])
+def test_a_column_of_lists(tmp_path, kind, dtype):
+    lists = pa.array(ROWS.X.tolist(), pa.list_(dtype))
+    if kind == "large":
+        lists = lists.cast(pa.large_list(dtype))
+    if kind == "fixed":
+        lists = lists.cast(pa.list_(dtype, 4))
+    frame = ROWS.frame.append_column("x", lists)
+    names = NAMES | {"features": "x"}
+    table = scan(frame, **names)
+    assert table.n_features == 4 and table.feature_names is None
+    assert table.layout.dtype == (np.float32 if dtype == pa.float32() else np.float64)
+    check(table, rtol=1e-4 if dtype == pa.float32() else 1e-9)
+    check(cut_table(frame, [50, 51], [20, 400], **names), rtol=1e-4)
+    write_parts(tmp_path, frame, [77])
+    check(scan(tmp_path, **names), rtol=1e-4)
+
+
+def test_lists_that_are_refused():
+    rows = ROWS.X.tolist()
+    for at, bad, message in (
+        (5, rows[5][:3], "the table, row 5: column 'x' must hold lists of 4 numbers, got 3"),
+        (9, None, "row 9: column 'x' .* got a missing value"),
+        (7, [1.0, None, 2.0, 3.0], r"row 7: column 'x\[1\]' has a missing value"),
+        (7, [1.0, 3.0, 2.0, float("nan")], r"row 7: column 'x\[3\]' has a missing value"),
+    ):
+        lists = pa.array([*rows[:at], bad, *rows[at + 1 :]], pa.list_(pa.float64()))
+        frame = ROWS.frame.append_column("x", lists)
+        with pytest.raises(ValueError, match=message):
+            RankRLS().fit(scan(frame, **NAMES | {"features": "x"}))
+    lists = pa.array([["a"]] * len(ROWS.y))
+    with pytest.raises(ValueError, match="features: column 'x' must hold numbers"):
+        scan(ROWS.frame.append_column("x", lists), **NAMES | {"features": ["x"]})
+
+
+def test_columns_of_other_types():
+    rng = np.random.default_rng(0)
+    n = len(ROWS.y)
+    whole, flags = rng.integers(0, 9, n), rng.random(n) < 0.5
+    columns = {
+        "flag": pa.array(flags),
+        "int8": pa.array(whole.astype(np.int8)),
+        "uint64": pa.array(whole.astype(np.uint64)),
+        "nullable": pa.array(whole, pa.int64()),
+        "half": pa.array(whole.astype(np.float16)),
+        "decimal": pa.array([decimal.Decimal(int(k)) / 4 for k in whole], pa.decimal128(10, 2)),
+        "dictionary": pa.array(whole * 0.5).dictionary_encode(),
+    }
+    frame = pa.table(columns | {"label": ROWS.y, "query": ROWS.qid})
+    table = scan(frame, label="label", qid="query")
+    X, _ = read(table)
+    wanted = np.column_stack([flags, whole, whole, whole, whole, whole / 4, whole * 0.5])
+    np.testing.assert_array_equal(X, wanted)
+    assert table.feature_names == list(columns)
+    narrow = scan(frame, label="label", qid="query", features=["flag", "int8", "half"])
+    assert narrow.layout.dtype == np.float32
+    np.testing.assert_array_equal(read(narrow)[0], wanted[:, [0, 1, 4]])
+
+
+def test_pandas_with_nullable_columns():
+    frame = pd.DataFrame(
+        {
+            "a": pd.array([1, None, 3], "Int64"),
+            "b": pd.array([True, False, None], "boolean"),
+            "c": pd.Categorical([2.0, 4.0, 2.0]),
+            "y": pd.array([0, 1, 2], "Int32"),
+            "q": pd.array(["u", "u", "u"], "string"),
+        }
+    )
+    table = scan(frame, label="y", qid="q", missing="zero").filled()
+    X, y = read(table)
+    np.testing.assert_array_equal(X, [[1, 1, 2], [0, 0, 4], [3, 0, 2]])
+    np.testing.assert_array_equal(y, [0, 1, 2])
+
+
+IDS = {
+    "int8": lambda q: q.astype(np.int16),
+    "uint64": lambda q: q.astype(np.uint64) + np.uint64(2**63),
+    "float": lambda q: q + 0.5,
+    "text": lambda q: [f"query {k}" for k in q],
+    "large text": lambda q: pa.array([f"query {k}" for k in q], pa.large_string()),
+    "dictionary": lambda q: pa.array([f"query {k}" for k in q]).dictionary_encode(),
+    "bytes": lambda q: [b"query %d" % k for k in q],
+    "dates": lambda q: [datetime.date(2020, 1, 1) + datetime.timedelta(int(k)) for k in q],
+    "times": lambda q: pa.array(q.astype("datetime64[s]")),
+    "zoned times": lambda q: pa.array(q.astype("datetime64[s]"), pa.timestamp("us", tz="UTC")),
+    "views": lambda q: pa.array([f"query {k}" for k in q], pa.string_view()),
+}
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_query_ids_of_every_type(tmp_path, kind):
+    frame = ROWS.frame
+    at = frame.schema.get_field_index("query")
+    frame = frame.set_column(at, "query", pa.chunked_array([pa.array(IDS[kind](ROWS.qid))]))
+    check(cut_table(frame, [33, 34], [5, 100], **NAMES))
+    write_parts(tmp_path, frame, [70])
+    table = scan(tmp_path, **NAMES)
+    check(table)
+    assert table.survey().n_queries == len(np.unique(ROWS.qid))
+    cut = int(np.flatnonzero(ROWS.qid[1:] == ROWS.qid[:-1])[40]) + 1
+    shuffled = pa.concat_tables([frame.slice(cut), frame.slice(0, cut)])
+    with pytest.raises(ValueError, match=r"the rows of query .* do not stand together") as error:
+        RankRLS().fit(scan(shuffled, **NAMES))
+    if kind not in ("dates", "times", "zoned times"):
+        assert f"query {frame.column('query')[cut].as_py()!r} do" in str(error.value)
+
+
+def test_columns_that_are_refused():
+    frame = ROWS.frame.append_column("text", pa.array(["a"] * len(ROWS.y)))
+    for names, message in (
+        ({"label": "absent"}, "label: the table must have one column 'absent', got 0 among 'f0'"),
+        ({"qid": "absent"}, "qid: the table"),
+        ({"weight": "absent"}, "weight: the table"),
+        ({"features": ["f0", "absent"]}, "features: the table"),
+        ({"features": []}, "features must name a column"),
+        ({"features": None}, "features: column 'text' must hold numbers, got string"),
+        ({"missing": "median"}, "missing must be one of"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            scan(frame, **NAMES | names)
+    with pytest.raises(ValueError, match="column 'text' must hold numbers, got string"):
+        RankRLS().fit(scan(frame, **NAMES | {"label": "text"}))
+    with pytest.raises(ValueError, match=r"RankRLS\.fit needs labels"):
+        RankRLS().fit(scan(ROWS.frame, **NAMES | {"label": None}))
+    with pytest.raises(ValueError, match=r"RankRLS\.fit compares rows .* or give the model scope"):
+        RankRLS().fit(scan(ROWS.frame, **NAMES | {"qid": None}))
+    with pytest.raises(ValueError, match=r"compares rows .* as qid=$"):
+        pairgram.RankSVM().fit(scan(ROWS.frame, **NAMES | {"qid": None}))
+    with pytest.raises(ValueError, match="y must be None if X is a table"):
+        RankRLS().fit(scan(ROWS.frame, **NAMES), ROWS.y)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("label", float("nan"), "row 12: column 'label' must be finite, got a missing value"),
+        ("label", None, "row 12: column 'label' must be finite, got a missing value"),
+        ("label", float("inf"), "row 12: column 'label' must be finite, got inf"),
+        ("label", 2**53 + 1, "row 12: column 'label' must hold numbers that a float64 can hold"),
+        ("w", -1.0, r"row 12: column 'w' must hold weights >= 0, got -1\.0"),
+        ("w", None, "row 12: column 'w' must be finite"),
+        ("query", None, "row 12: column 'query', the query id, has a missing value"),
+        ("query", float("nan"), "row 12: column 'query', the query id, has a missing value"),
+        ("f1", None, "row 12: column 'f1' has a missing value: give missing="),
+        ("f1", float("nan"), "row 12: column 'f1' has a missing value: give missing="),
+        ("f2", float("inf"), "infinity"),
+    ],
+)
+def test_values_that_are_refused_are_named(tmp_path, column, value, message):
+    frame = ROWS.frame
+    at = frame.schema.get_field_index(column)
+    values = frame.column(column).to_pylist()
+    if isinstance(value, int):
+        values = list(map(int, values))
+    elif value is not None:
+        values = list(map(float, values))
+    values[82] = value
+    frame = frame.set_column(at, column, pa.array(values, from_pandas=False))
+    write_parts(tmp_path, frame, [70])
+    with pytest.raises(ValueError, match=message) as error:
+        RankRLS().fit(scan(tmp_path, **NAMES))
+    assert "part-01.parquet" in str(error.value)
+    with pytest.raises(ValueError, match=message):
+        RankRLS().fit(cut_table(frame, [70], **NAMES))
