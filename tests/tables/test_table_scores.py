@@ -15,6 +15,8 @@ from sklearn.linear_model import LinearRegression
 
 import pairgram
 from pairgram import (
+    LSSVR,
+    ELMRank,
     Pairgram,
     RandomFourier,
     RankRLS,
@@ -149,6 +151,24 @@ def test_every_model_with_predict_scores_a_table():
     np.testing.assert_allclose(prior.predict(cut()), prior.predict(frame), rtol=1e-9)
     assert prior.score(cut()) == pytest.approx(prior.score(frame, ROWS.y, qid=ROWS.qid))
     assert hasattr(named, "feature_names_in_")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LSSVR(),
+        ELMRank(n_nodes=5, n_estimators=2, random_state=0),
+        RankRLS(kernel="rbf", gamma=0.1),
+        RankSVM(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_models_that_were_fitted_to_arrays(model):
+    model.fit(ROWS.X, ROWS.y, qid=ROWS.qid)
+    np.testing.assert_array_equal(model.predict(cut()), model.predict(ROWS.X))
+    assert model.score(cut()) == pytest.approx(model.score(ROWS.X, ROWS.y, qid=ROWS.qid))
+    with pytest.raises(ValueError, match="offset must be None if X is a table: a table has none"):
+        model.predict(cut(), offset=ROWS.y)
 
 
 def test_tables_with_other_features_are_refused(tmp_path):

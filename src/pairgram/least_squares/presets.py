@@ -241,4 +241,6 @@ uses_offset_ :
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> NDArray[Any]:
         """Return ``wᵀφ(x) + b`` for the rows of X. Arguments and errors are those of `RankRLS`."""
         scores = super().predict(X, offset=offset)
+        if isinstance(X, Table):  # its blocks have been here
+            return scores
         return np.asarray(scores + self.intercept_, dtype=scores.dtype)

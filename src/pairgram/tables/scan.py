@@ -61,7 +61,8 @@ def scan(
     missing : {"zero", "mean"} or None, default=None
         What takes the place of missing features, which are null or NaN: 0, or the weighted mean of
         the column over the rows that have a value. The values become part of the fitted model, as
-        `missing_`. With None, a missing feature is an error.
+        `missing_`. A model that has such values uses them for every table that it scores. With
+        None, a missing feature is an error.
 
     client : distributed.Client or None, default=None
         A Dask cluster that reads the files and works on them. Its workers must see the files.

@@ -22,6 +22,8 @@ __all__ = ["NO_ROWS", "Table", "refuse_arguments"]
 
 S = TypeVar("S")
 
+# What scan calls the columns that take the place of arguments of `fit`.
+COLUMNS = {"y": "label", "qid": "qid", "sample_weight": "weight"}
 NO_ROWS = "the table has no rows"
 
 
@@ -204,6 +206,6 @@ def refuse_arguments(**arguments: Any) -> None:
     """Raise a ValueError if `fit` gets more than a table."""
     for name, value in arguments.items():
         if value is not None:
-            raise ValueError(
-                f"{name} must be None if X is a table: give scan the name of the column"
-            )
+            column = COLUMNS.get(name)
+            instead = f"give scan the column, as {column}=" if column else "a table has none"
+            raise ValueError(f"{name} must be None if X is a table: {instead}")
