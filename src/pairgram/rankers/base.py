@@ -175,6 +175,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     def _check_rows(self, X: Any, y: ArrayLike | None, info: RowInfo) -> RankingData:
         X = readable(X, "X")
         refuse_lossy(y, "y")
+        self.missing_ = None
         with naming_columns(X, "X"):
             X, y = validate_data(
                 self,
@@ -333,8 +334,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} {wanted} of the rows to score: it was fitted {how}"
             )
         total = scores.astype(np.float64)
-        if self.prior_ is not None:
+        if self.prior_ is not None and self.missing_ is None:
             total += self.prior_.predict(X)
+        elif self.prior_ is not None:  # which may not take missing values
+            total += Prior(None, self.prior_).without_names().model.predict(rows)
         if offset is not None:
             total += check_offset(offset, len(total))
         return np.asarray(total, dtype=scores.dtype)
@@ -518,6 +521,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             arrays |= {"variances": squares / weight, "covariances": products / weight}
         if self.inputs_ is not None:
             arrays |= self.inputs_.arrays()
+        if self.missing_ is not None:
+            arrays["missing"] = self.missing_
         names = ("uses_qid_", "n_features_in_", "form_", "intercept_")
         settings = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if hasattr(self, "feature_names_in_"):
