@@ -30,7 +30,7 @@ from pairgram.queries_and_pairs.id_hashes import IdSet
 from pairgram.queries_and_pairs.pair_weights import Pairs, PairSettings
 from pairgram.queries_and_pairs.query_ids import QueryIds
 from pairgram.rankers.column_weights import ColumnSums
-from pairgram.rankers.table_blocks import SAMPLE_ROWS, data_of_block, require_columns
+from pairgram.rankers.table_blocks import SAMPLE_ROWS, data_of_block, one_row, require_columns
 from pairgram.tables.rows import TableRows
 from pairgram.tables.table import Table, refuse_arguments
 
@@ -296,8 +296,7 @@ class Pairgram:
         empty._ids = QueryIds(None if self.ids is None else IdSet())
         if empty.feature_map is not None and self._sums is None:
             empty.feature_map = self._fitted_map(table.sample(SAMPLE_ROWS).rows.X)
-        one = np.zeros((1, table.n_features), table.layout.dtype)
-        pattern = replace(RankingData.delimit(one, [0.0]), feature_map=empty.feature_map)
+        pattern = replace(one_row(table), feature_map=empty.feature_map)
         added = table.run(_TableTask(empty, pattern, needs_queries=not self._global))
         self.__dict__.update((added if self._sums is None else self + added).__dict__)
         return self

@@ -11,7 +11,7 @@ from pairgram.queries_and_pairs.queries import Queries
 from pairgram.tables.rows import TableRows
 from pairgram.tables.table import Table
 
-__all__ = ["SAMPLE_ROWS", "data_of_block", "require_columns"]
+__all__ = ["SAMPLE_ROWS", "data_of_block", "one_row", "require_columns"]
 
 # Quantiles, landmarks and the widths of kernels are found from at most this many rows.
 SAMPLE_ROWS = 100_000
@@ -26,6 +26,11 @@ def require_columns(name: str, table: Table, needs_queries: bool) -> None:
             f"{name} compares rows within queries: give scan the column of their ids, as qid=, "
             "or use scope='global'"
         )
+
+
+def one_row(table: Table) -> RankingData:
+    """Return data of the shape and type of a table, without reading it: one row of zeros."""
+    return RankingData.delimit(np.zeros((1, table.n_features), table.layout.dtype), [0.0])
 
 
 def data_of_block(pattern: RankingData, rows: TableRows, n_threads: int | None) -> RankingData:

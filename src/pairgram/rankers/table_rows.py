@@ -13,7 +13,7 @@ from pairgram.inputs.fit import check_inputs, inputs_of_moments
 from pairgram.inputs.fitted import FittedInputs
 from pairgram.problem.data import RankingData
 from pairgram.rankers.prior import Prior
-from pairgram.rankers.table_blocks import SAMPLE_ROWS, data_of_block, require_columns
+from pairgram.rankers.table_blocks import SAMPLE_ROWS, data_of_block, one_row, require_columns
 from pairgram.tables.means import MomentsTask
 from pairgram.tables.rows import TableRows
 from pairgram.tables.table import Table
@@ -109,9 +109,7 @@ def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReade
     """
     kinds = [check_inputs(kind) for kind in model._kinds()]
     draws = feature_map is not None or any(kind in QUANTILES for kind in kinds)
-    rows = _sample(table, SAMPLE_ROWS if draws else 1)
-    assert rows.y is not None
-    data = RankingData.delimit(rows.X, rows.y, sample_weight=rows.weights)
+    data = _sample(table) if draws else one_row(table)
     moments = None
     readers = []
     for kind in kinds:
@@ -141,7 +139,8 @@ def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReade
     return readers
 
 
-def _sample(table: Table, size: int) -> TableRows:
-    drawn = table.sample(size).rows
-    require_finite(drawn.X, "X")
-    return drawn
+def _sample(table: Table) -> RankingData:
+    rows = table.sample(SAMPLE_ROWS).rows
+    assert rows.y is not None
+    require_finite(rows.X, "X")
+    return RankingData.delimit(rows.X, rows.y, sample_weight=rows.weights)
