@@ -220,6 +220,14 @@ def test_options_of_columns_are_named(folder, model_file, tmp_path):
     assert "no file has such a name" in error("predict", model_file, tmp_path / "none*")
 
 
+def test_queries_that_are_scattered_are_refused(tmp_path, data):
+    X, y, qid = data
+    order = np.argsort(qid % 2, kind="stable")
+    write(tmp_path / "a.parquet", X[order], y[order], qid[order] // 2)
+    told = error("train", tmp_path / "a.parquet", *COLUMNS, *FEATURES, "--pairs", "kept", "-o", "m")
+    assert told.endswith("do not stand together: sort the table by query_id")
+
+
 def test_an_extra_that_is_missing_is_named(folder, model_file, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     told = error("predict", model_file, folder / "data", "--dask", "tcp://127.0.0.1:1")

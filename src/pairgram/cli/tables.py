@@ -209,4 +209,6 @@ def _naming_options() -> Iterator[None]:
         if name is not None and name[0] in _PREFIXES:
             text = _PREFIXES[name[0]] + text[name.end() :]
         text = _KEYWORDS.sub(lambda found: f"--{found[1]} {found[3]}".rstrip(), text)
-        raise ValueError(text.replace("give scan the", "give the")) from None
+        for words, instead in (("give scan the", "give the"), (", or give group_queries=True", "")):
+            text = text.replace(words, instead)
+        raise ValueError(text) from None
