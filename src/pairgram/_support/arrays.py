@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +21,7 @@ __all__ = [
     "real_array",
     "refuse_lossy",
     "select_columns",
+    "without_names",
 ]
 
 _COMPLEX = "Complex data not supported"  # scikit-learn uses these words
@@ -190,6 +192,17 @@ def _wrong_entry(values: Any) -> str | None:
             plain = value.item() if isinstance(value, np.generic) else value
             return f"got {plain!r} in row {row}"
     return None
+
+
+def without_names(model: Any) -> Any:
+    """Return a fitted model that scores arrays whose column names have been checked."""
+    if hasattr(model, "_without_names"):
+        return model._without_names()
+    if "feature_names_in_" not in getattr(model, "__dict__", ()):
+        return model
+    other = copy.copy(model)
+    del other.feature_names_in_
+    return other
 
 
 def check_alphas(alphas: ArrayLike, name: str = "alphas", *, zero: bool = False) -> Vector:

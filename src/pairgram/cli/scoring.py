@@ -80,8 +80,9 @@ def predict(
             if is_parquet:
                 table_scores.predict(loaded, watch(table, False), output=output, keep=kept)
             else:
-                chunks = table_scores.scores_of_table(loaded, watch(table, False))
-                _write(output, chain.from_iterable(chunks))
+                batches = table_scores.predict(loaded, watch(table, False), keep=[])
+                scored = (batch["score"].to_numpy() for batch in batches)
+                _write(output, chain.from_iterable(scored))
         return
     try:
         _, scores = opt.predict_file(

@@ -130,7 +130,8 @@ def evaluate_table(
             f"{type(model).__name__}"
         )
     names = [metric.name for metric in metrics]
-    table = table.filled(getattr(model, "missing_", None))
+    if table.layout.fill is None:
+        table = table.filling(getattr(model, "missing_", None))
     if hasattr(model, "_without_names"):
         model = model._without_names()
     task = EvaluateTask(model, tuple(checked_metrics(metrics, table)), per_query, n_threads)

@@ -334,19 +334,17 @@ def _model(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
     )
     names = fitted.get("feature_names_in_")
     require(names is None or len(names) == features, f"want {features} names of features")
-    if "missing" in arrays:
-        found = len(arrays["missing"])
-        require(found == features, f"missing has length {found}, but the features are {features}")
-        require(settings.get("kernel") in (None, "linear"), "a kernel must have no missing")
     known = {name for name in ("variances", "covariances") if name in arrays}
     require(len(known) != 1, "variances and covariances must be there together")
     require(not known or arrays["variances"].min() >= 0, "variances must be >= 0")
+    n_missing = sizes.get("missing", features)
+    require(n_missing == features, f"missing is of {n_missing} features, but there are {features}")
 
 
 def _kind(settings: Record) -> Kind:
     of_columns = Array(FLOAT64, ("outputs",))
     arrays = {"coef_": of_columns, "variances?": of_columns, "covariances?": of_columns}
-    arrays["missing?"] = Array(FLOAT64, ("columns",))
+    arrays["missing?"] = Array(FLOAT64, ("missing",))
     return Kind({**settings, "inputs?": INPUTS}, arrays, _model)
 
 

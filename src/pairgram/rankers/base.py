@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pairgram._support.arrays import naming_columns, readable, refuse_lossy
+from pairgram._support.arrays import naming_columns, readable, refuse_lossy, without_names
 from pairgram._support.checks import naming_not_finite, require_finite
 from pairgram._support.row_warnings import sample_of, warn_of_rows, without_row_warnings
 from pairgram._support.whole_fit import WholeFit, by_keyword
@@ -79,7 +79,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     def _with_prior(self, X: Any, data: RankingData) -> RankingData:
         """Add the scores of the prior to the offset of rows; X is as the caller gave it."""
-        self.uses_offset_, self.prior_ = data.offset is not None, None
+        self.uses_offset_, self.prior_, self.missing_ = data.offset is not None, None, None
         prior = self._prior_of(whole_map(data))
         if prior is None:
             return data
@@ -175,7 +175,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     def _check_rows(self, X: Any, y: ArrayLike | None, info: RowInfo) -> RankingData:
         X = readable(X, "X")
         refuse_lossy(y, "y")
-        self.missing_ = None
         with naming_columns(X, "X"):
             X, y = validate_data(
                 self,
@@ -334,10 +333,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} {wanted} of the rows to score: it was fitted {how}"
             )
         total = scores.astype(np.float64)
-        if self.prior_ is not None and self.missing_ is None:
-            total += self.prior_.predict(X)
-        elif self.prior_ is not None:  # which may not take missing values
-            total += Prior(None, self.prior_).without_names().model.predict(rows)
+        if self.prior_ is not None:
+            filled = self.missing_ is not None
+            total += without_names(self.prior_).predict(rows) if filled else self.prior_.predict(X)
         if offset is not None:
             total += check_offset(offset, len(total))
         return np.asarray(total, dtype=scores.dtype)
@@ -519,10 +517,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if self._column_sums is not None:
             squares, products, weight = self._column_sums
             arrays |= {"variances": squares / weight, "covariances": products / weight}
-        if self.inputs_ is not None:
-            arrays |= self.inputs_.arrays()
         if self.missing_ is not None:
             arrays["missing"] = self.missing_
+        if self.inputs_ is not None:
+            arrays |= self.inputs_.arrays()
         names = ("uses_qid_", "n_features_in_", "form_", "intercept_")
         settings = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if hasattr(self, "feature_names_in_"):

@@ -41,7 +41,8 @@ def _batches(model: Any, table: Table, keep: tuple[str, ...]) -> Iterator[tuple[
         raise ValueError(
             f"the table must have the features of fit, {list(names)}, got {table.feature_names}"
         )
-    table = table.filled(getattr(model, "missing_", None))
+    if table.layout.fill is None:
+        table = table.filling(getattr(model, "missing_", None))
     return table.for_scores(keep).map(_Scores(_without_names(model)))
 
 

@@ -117,17 +117,14 @@ class Table:
         before = np.cumsum([0, *self._known["n_rows"]]).tolist()
         return self.run(DrawTask(size, tuple(before)))
 
-    def filled(self, stored: Vector | None = None) -> Table:
-        """Return the same table with what takes the place of missing values.
+    def filled(self) -> Table:
+        """Return the same table with what takes the place of missing values, as `missing` says.
 
-        That is `stored`, the values of a fitted model, or else what `missing` says. The means of
-        columns are taken over the rows that have a value, with their weights. This reads the rows
-        once. The mean of a column without values is 0. Values that have been set before stay.
+        The means of columns are taken over the rows that have a value, with their weights. This
+        reads the rows once. The mean of a column without values is 0.
         """
-        if self.layout.fill is not None:
+        if self.missing is None:
             return self
-        if stored is not None or self.missing is None:
-            return self.filling(stored)
         fill = np.zeros(self.n_features)
         if self.missing == "mean":
             fill = self.filling(np.full(self.n_features, np.nan)).run(MeansTask()).means
