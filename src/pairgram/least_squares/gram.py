@@ -30,7 +30,7 @@ from pairgram.queries_and_pairs.id_hashes import IdSet
 from pairgram.queries_and_pairs.pair_weights import Pairs, PairSettings
 from pairgram.queries_and_pairs.query_ids import QueryIds
 from pairgram.rankers.column_weights import ColumnSums
-from pairgram.rankers.table_blocks import SAMPLE_ROWS, data_of_block, one_row, require_columns
+from pairgram.rankers.table_blocks import SAMPLE_ROWS, data_of_block, one_row
 from pairgram.tables.rows import TableRows
 from pairgram.tables.table import Table, refuse_arguments
 
@@ -286,8 +286,13 @@ class Pairgram:
                 "missing must be 'zero' or None: statistics do not hold the means that would take "
                 "the place of missing values"
             )
-        pairs_in_queries = self.settings.pairs is not None and not self._global
-        require_columns("Pairgram", table, pairs_in_queries)
+        if table.layout.features and table.layout.label is None:
+            raise ValueError("Pairgram needs labels: give scan the column, as label=")
+        if not (table.has_queries or self._global or self.settings.pairs is None):
+            raise ValueError(
+                "Pairgram compares rows within queries: give scan the column of their ids, as "
+                "qid=, or the statistics scope='global'"
+            )
         self._require_names(table.feature_names)
         table.survey()
         table = table.filled()

@@ -11,21 +11,10 @@ from pairgram.queries_and_pairs.queries import Queries
 from pairgram.tables.rows import TableRows
 from pairgram.tables.table import Table
 
-__all__ = ["SAMPLE_ROWS", "data_of_block", "one_row", "require_columns"]
+__all__ = ["SAMPLE_ROWS", "data_of_block", "one_row"]
 
 # Quantiles, landmarks and the widths of kernels are found from at most this many rows.
 SAMPLE_ROWS = 100_000
-
-
-def require_columns(name: str, table: Table, needs_queries: bool) -> None:
-    """Raise a ValueError if a table has no labels, or no query ids and pairs are within queries."""
-    if table.layout.features and table.layout.label is None:
-        raise ValueError(f"{name} needs labels: give scan the column, as label=")
-    if needs_queries and not table.has_queries:
-        raise ValueError(
-            f"{name} compares rows within queries: give scan the column of their ids, as qid=, "
-            "or use scope='global'"
-        )
 
 
 def one_row(table: Table) -> RankingData:

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from pairgram._support.checks import require_finite
 from pairgram.feature_maps.input_map import whole_map
 from pairgram.inputs.fit import check_inputs, inputs_of_moments
 from pairgram.inputs.fitted import FittedInputs
 from pairgram.problem.data import RankingData
 from pairgram.rankers.prior import Prior
-from pairgram.rankers.table_blocks import SAMPLE_ROWS, data_of_block, one_row, require_columns
+from pairgram.rankers.table_blocks import SAMPLE_ROWS, data_of_block
 from pairgram.tables.means import MomentsTask
 from pairgram.tables.rows import TableRows
 from pairgram.tables.table import Table
@@ -61,7 +60,15 @@ def begin_fit(model: Any, table: Table) -> Table:
         If the table has no labels, or no query ids where pairs are formed within queries; or if
         the rows of a query do not stand together.
     """
-    require_columns(f"{type(model).__name__}.fit", table, model._needs_queries)
+    name = type(model).__name__
+    if table.layout.features and table.layout.label is None:
+        raise ValueError(f"{name}.fit needs labels: give scan the column, as label=")
+    has_queries = table.has_queries
+    if model._needs_queries and not has_queries:
+        raise ValueError(
+            f"{name}.fit compares rows within queries: give scan the column of their ids, as qid=, "
+            "or give the model scope='global'"
+        )
     table.survey()
     table = table.filled()
     model.n_features_in_ = table.n_features
@@ -109,7 +116,13 @@ def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReade
     """
     kinds = [check_inputs(kind) for kind in model._kinds()]
     draws = feature_map is not None or any(kind in QUANTILES for kind in kinds)
-    data = _sample(table) if draws else one_row(table)
+    if draws:
+        rows = table.sample(SAMPLE_ROWS).rows
+        assert rows.y is not None
+        data = RankingData.delimit(rows.X, rows.y, sample_weight=rows.weights)
+    else:  # the type and the number of features are enough
+        blank = np.zeros((1, table.n_features), table.layout.dtype)
+        data = RankingData.delimit(blank, np.zeros(1))
     moments = None
     readers = []
     for kind in kinds:
@@ -135,12 +148,6 @@ def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReade
                     f"{table.feature_names}"
                 )
             prior = prior.without_names()
+        own = own.take(np.arange(1))  # which the maps and inputs do not need any more
         readers.append(BlockReader(own, prior, model.n_threads))
     return readers
-
-
-def _sample(table: Table) -> RankingData:
-    rows = table.sample(SAMPLE_ROWS).rows
-    assert rows.y is not None
-    require_finite(rows.X, "X")
-    return RankingData.delimit(rows.X, rows.y, sample_weight=rows.weights)
