@@ -279,11 +279,16 @@ def test_passes_are_shown_on_a_terminal(folder, monkeypatch):
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is POSIX")
 def test_interrupting_leaves_no_file(tmp_path, model_file, data):
     X, y, qid = data
-    for i in range(100):  # rows enough to be interrupted
-        write(tmp_path / f"{i:03}.parquet", X, y, qid + 100 * i)
+    for i in range(9):
+        write(tmp_path / f"{i}.parquet", X, y, qid + 100 * i)
     output = tmp_path / "out"
     output.mkdir()
-    code = "import sys; from pairgram.cli import main; sys.argv[0] = 'pairgram'; main()"
+    code = (  # every batch takes so long that there is time to interrupt the command
+        "import time; from pairgram.rankers import table_scores; scores = table_scores._Scores\n"
+        "class Slow(scores):\n"
+        "    def __call__(self, rows): time.sleep(1); return super().__call__(rows)\n"
+        "table_scores._Scores = Slow; from pairgram.cli import main; main()"
+    )
     command = ("-c", code, "predict", model_file, tmp_path / "*.parquet")
     with subprocess.Popen(
         [sys.executable, *map(str, command), "-o", str(output / "s.parquet")],
