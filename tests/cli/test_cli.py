@@ -1610,13 +1610,13 @@ def test_a_broken_pipe_is_quiet(model_file, tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="named pipes and SIGINT are POSIX")
-def test_interrupting_is_quiet(tmp_path):
+def test_interrupting_is_told_in_a_word(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with start("cv", pipe) as process, open(pipe, "w"):  # opens once the command reads
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        assert process.communicate() == ("", "")
+        assert process.communicate() == ("", "pairgram: interrupted\n")
     assert process.returncode == 130
 
 

@@ -396,7 +396,7 @@ def test_files_of_other_versions_are_refused(data, tmp_path):
     for change, message in (
         ({"feature_map": {**of_map, "kind": "Fourier"}}, "kind 'Fourier' is not known"),
         ({"feature_map": {**of_map, "speed": 3}}, "'feature_map.speed' is no setting that this"),
-        ({"future": 1}, "'future' is no setting that this version knows .the file says it is of"),
+        ({"future": 1}, "'future' is no setting that this version knows .written by pairgram"),
     ):
         path.write_bytes(pack(replace(saved, settings={**saved.settings, **change})))
         with pytest.raises(ValueError, match=message):

@@ -27,6 +27,7 @@ from pairgram import (
     RankRLSCV,
     RankSVM,
     RankSVMCV,
+    scan,
 )
 
 N_FEATURES = 4
@@ -121,8 +122,17 @@ def models():
     half = np.where(np.arange(len(y)) < 6, 0.0, 1.0)
     few = partial(_fit, RankRLS(kernel="rbf"), S, y, qid, X[:5], sample_weight=half)
     yield "RankRLS rbf of some rows, CSR", few
+    yield "RankRLS of a table", partial(_fit_table, RankRLS(inputs="raw+quantile"))
     frame = _frame(X, ["a", "b b", "ç", "d\n"])
     yield "RankRLS, named columns", partial(_fit, RankRLS(), frame, y, qid)
+
+
+def _fit_table(estimator):
+    """Return an estimator fitted to a table with missing values, and rows to predict."""
+    X, y, qid = rows()
+    X[1, 1] = X[4, 2] = np.nan
+    qid = np.sort(qid)
+    return estimator.fit(scan(lambda: iter([(X, y, qid)]), missing="mean")), X[:5]
 
 
 def statistics():

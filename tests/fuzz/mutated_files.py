@@ -62,7 +62,20 @@ class _Files:
         self.work = folder / f"work {os.getpid()}"
 
     def load(self, number: int) -> Any:
-        return Pairgram.load(self.work) if self.made[number][1] else load_model(self.work)
+        if not self.made[number][1]:
+            return load_model(self.work)
+        try:
+            return Pairgram.load(self.work)
+        except ValueError as error:
+            told = str(error).replace(f"{self.work}: ", "the bytes: ")
+            try:
+                Pairgram.from_bytes(self.work.read_bytes())
+            except ValueError as of_bytes:
+                if str(of_bytes) != told:
+                    raise AssertionError(f"{of_bytes}, want {told}") from None
+            else:
+                raise AssertionError("the bytes were accepted") from None
+            raise
 
     def judge(self, error: BaseException, what: str) -> Outcome:
         """Return whether an error of loading is the documented one."""

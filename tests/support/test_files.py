@@ -23,6 +23,17 @@ def test_replacing(tmp_path):
     assert os.listdir(tmp_path) == ["file"]
 
 
+def test_an_interrupt_while_the_file_is_made_leaves_none(tmp_path, monkeypatch):
+    def interrupted(*arguments):
+        open(*arguments).close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pairgram._support.files.open", interrupted, raising=False)
+    with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "file"):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
 def test_replacing_nothing_on_errors(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"old")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 __all__ = ["kind_of_binary", "naming", "printable", "replacing", "shown"]
@@ -72,17 +72,18 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(8)}.tmp")
     with naming(path, temporary):
-        try:
-            raw = open(temporary, "xb")  # noqa: SIM115  (closed below, before it is renamed)
-        except (FileNotFoundError, NotADirectoryError) as error:
-            missing = f"path must be in a folder that exists, and {shown(folder)} is none"
-            raise OSError(error.errno, missing, os.fspath(path)) from None
-        try:
+        try:  # Ctrl-C may come as early as within open
+            try:
+                raw = open(temporary, "xb")  # noqa: SIM115  (closed below, before it is renamed)
+            except (FileNotFoundError, NotADirectoryError) as error:
+                missing = f"path must be in a folder that exists, and {shown(folder)} is none"
+                raise OSError(error.errno, missing, os.fspath(path)) from None
             with raw:
                 yield raw
                 raw.flush()
                 os.fsync(raw.fileno())
             os.replace(temporary, target)
         except BaseException:
-            os.unlink(temporary)
+            with suppress(FileNotFoundError, NotADirectoryError):
+                os.unlink(temporary)
             raise

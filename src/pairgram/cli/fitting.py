@@ -8,16 +8,34 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from pairgram._support.files import shown
 from pairgram.cli import options as opt
 from pairgram.cli.model_options import ModelName, ModelOrAuto, with_settings
-from pairgram.cli.models import Model, chosen, default_model, get_model, trials, tried
-from pairgram.cli.report import count, print_json, print_table, show_rows, show_settings, working
+from pairgram.cli.models import (
+    Model,
+    chosen,
+    default_model,
+    get_model,
+    require_table,
+    trials,
+    tried,
+)
+from pairgram.cli.report import (
+    count,
+    passes,
+    print_json,
+    print_table,
+    show_rows,
+    show_settings,
+    warn,
+    working,
+)
 from pairgram.cli.settings import Settings
+from pairgram.cli.tables import Columns, refuse_with_table, widened, with_columns
 
 if TYPE_CHECKING:
     from pairgram.datasets import LetorData
@@ -26,8 +44,9 @@ __all__ = ["cv", "train"]
 
 
 @with_settings
+@with_columns
 def train(
-    file: opt.File,
+    file: opt.Rows,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="MODEL", help="Model file to write.")
     ],
@@ -38,10 +57,10 @@ def train(
         typer.Option(metavar="X", help="Ridge >= 0, in place of a choice among --alphas."),
     ] = None,
     valid: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             metavar="FILE",
-            help="File to choose by. [default: leave-query-out, or folds]",
+            help="File to choose by; a table if FILE is one. [default: leave-query-out, or folds]",
             show_default=False,
         ),
     ] = None,
@@ -49,6 +68,7 @@ def train(
         bool, typer.Option("--one-query", help="Take a file without qids as one query.")
     ] = False,
     settings: Settings,
+    columns: Columns,
     offset: opt.Offset = None,
     metric: opt.ChoiceMetric = None,
     convention: opt.Convention = "default",
@@ -67,9 +87,15 @@ def train(
     choosing. A file without qids is refused unless --one-query is given. It is accepted for models
     that do not compare rows within queries (rls, elm-pointwise, elmrank).
 
+    A table may be larger than memory. Its rows are read in blocks: once for labels and query ids,
+    once to fit, and once more to score held-out queries. Without --model, rankrls is fitted to it.
+    RankSVMs take --valid, and a pass or more for every step. Models that need all rows in memory
+    (auto, elmrank, kernels) cannot be fitted to it.
+
     \b
     Examples:
       pairgram train train.txt -o model.safetensors
+      pairgram train 'data/*.parquet' --label relevance --qid query_id -o model.safetensors
       pairgram train train.txt -o model.safetensors --budget 5
       pairgram train train.txt -o model.safetensors --valid vali.txt --metric map
       pairgram train train.txt -o model.safetensors --alpha 100 --pairs dropped
@@ -78,11 +104,11 @@ def train(
       pairgram train train.txt -o model.safetensors --model elm-pairwise --activation sigmoid
       pairgram train train.txt -o model.safetensors --model rank-fourier --gamma 2^-9:2^0:3
     """
-    from pairgram.datasets.letor_folds import padded
     from pairgram.queries_and_pairs.queries import one_query_meant
 
-    opt.check_one_stdin(FILE=file, **{"--valid": valid, "--offset": offset})
-    opt.check_output(output, input=file, validation=valid, prior=settings.prior, offset=offset)
+    path, valid_path = Path(file), None if valid is None else Path(valid)
+    opt.check_one_stdin(FILE=path, **{"--valid": valid_path, "--offset": offset})
+    opt.check_output(output, input=path, validation=valid_path, prior=settings.prior, offset=offset)
     if opt.is_stream(output):
         raise ValueError(
             f"--output {shown(output)}: a model goes to a file, not to a device or pipe"
@@ -95,31 +121,31 @@ def train(
         if not (math.isfinite(alpha) and alpha >= 0):
             raise ValueError(f"--alpha must be finite and >= 0, got {alpha:g}")
         settings = replace(settings, alphas=[alpha])
-    model = default_model(settings) if model is None else model
+    on_table = columns.make_table(file, valid)
+    is_replaced = model is None and default_model(settings, False) != "rankrls"
+    model = default_model(settings, on_table) if model is None else model
     entry = get_model(model, settings)
+    if on_table:
+        require_table(model, settings, valid is not None)
+        refuse_with_table(offset=offset, float32=float32, sparse=sparse, one_query=one_query)
     settings = entry.with_inputs(settings, sparse)
     scoring = opt.choice_metric(metric, convention, entry.metric)
-    entry.search(settings, scoring)  # refuses what it cannot take, before reading
-    data = _load(file, entry, settings, float32, sparse)
-    held_out = None
-    if valid is not None:
-        held_out = _load(valid, entry, settings, float32, sparse)
-        data, held_out = padded([data, held_out])
-        if (data.qid is None) != (held_out.qid is None):
-            without, other = (file, valid) if data.qid is None else (valid, file)
-            names = (opt.name_of(without), opt.name_of(other))
-            raise ValueError("{}: found no qid, want ids as in {}".format(*names))
-        opt.warn_of_no_ids(valid, held_out)
-    search = entry.search(settings, scoring)
-    opt.require_ids(file, data, search, one_query)
-    opt.warn_of_no_ids(file, data)
-    given = {} if offset is None else {"offset": opt.load_scores(offset, len(data.y))}
+    search = entry.search(settings, scoring)  # refuses what it cannot take, before reading
     start = time.perf_counter()
-    with opt.warnings_as_notes(), working("fitting"), one_query_meant(), _naming_options():
-        search.fit(data.X, data.y, qid=data.qid, validation=held_out, **given)
+    if on_table:
+        size = _fit_table(search, columns, settings, file, valid, is_replaced)
+    else:
+        data, held_out = _load_both(path, valid_path, entry, settings, float32, sparse)
+        opt.require_ids(path, data, search, one_query)
+        opt.warn_of_no_ids(path, data)
+        given = {} if offset is None else {"offset": opt.load_scores(offset, len(data.y))}
+        size = _Size(len(data.y), opt.n_queries(data))
+        start = time.perf_counter()
+        with opt.warnings_as_notes(), working("fitting"), one_query_meant(), _naming_options():
+            search.fit(data.X, data.y, qid=data.qid, validation=held_out, **given)
     seconds = time.perf_counter() - start
     search.save(output)
-    held_by = _held_out(entry, search) if valid is None else opt.name_of(valid)
+    held_by = _held_out(entry, search) if valid_path is None else opt.name_of(valid_path)
     report: dict[str, Any] = {
         "model": model,
         "params": chosen(search),
@@ -127,8 +153,7 @@ def train(
         "convention": convention,
         "held_out": held_by,
         "score": float(search.best_score_),
-        "n_rows": len(data.y),
-        "n_queries": opt.n_queries(data),
+        **size._asdict(),
         "n_features": int(search.n_features_in_),
         "seconds": seconds,
         "output": str(output),
@@ -140,11 +165,11 @@ def train(
         return
     params, made = show_settings(report.pop("params")), report.pop("trials", None)
     lower = "" if search.scoring_.greater_is_better else " (lower is better)"
-    size = f"{opt.size_of(data)}, {count(report['n_features'], 'feature')}"
+    shape = f"{opt.size_of(*size)}, {count(report['n_features'], 'feature')}"
     print_table(
         (),
         [
-            ("model", f"{model} of {opt.name_of(file)}: {size}"),
+            ("model", f"{model} of {opt.name_of(path)}: {shape}"),
             *params.items(),
             (f"held-out {search.scoring_.name}", f"{search.best_score_:.4f}{lower}, {held_by}"),
             ("seconds", f"{seconds:.2f}"),
@@ -158,6 +183,60 @@ def train(
             title="what was tried; features and kernels must lead by a standard error",
             marked=[row["outcome"] for row in made].index("best"),
         )
+
+
+class _Size(NamedTuple):
+    n_rows: int
+    n_queries: int
+
+
+def _fit_table(
+    search: Any,
+    columns: Columns,
+    settings: Settings,
+    file: str,
+    valid: str | None,
+    is_replaced: bool,
+) -> _Size:
+    """Fit a search to a table. A note says it if the search `is_replaced` by one for tables."""
+    from pairgram._support.threads import at_most_threads, resolve_n_threads
+
+    reading = at_most_threads(resolve_n_threads(settings.n_threads))
+    with reading, opt.warnings_as_notes(), columns.cluster() as client, passes() as watch:
+        table = columns.scan(file, client)
+        _require_positive(settings, table.n_features, opt.name_of(Path(file)))
+        held_out = None
+        if valid is not None:
+            held_out = columns.scan(valid, client, [*table.layout.features], table.n_features)
+            table = widened(table, held_out.n_features)
+            columns.require(valid, held_out, search._needs_queries)
+            held_out = watch(held_out)
+        columns.require(file, table, search._needs_queries)
+        if is_replaced:
+            warn("note: the model is rankrls, because auto would need all rows in memory")
+        table = watch(table)
+        search.fit(table, validation=held_out)
+        survey = table.survey()
+    return _Size(survey.n_rows, survey.n_queries)
+
+
+def _load_both(
+    file: Path, valid: Path | None, entry: Model, settings: Settings, float32: bool, sparse: bool
+) -> tuple[LetorData, LetorData | None]:
+    """Read the LETOR files to fit to and to choose by."""
+    from pairgram.datasets.letor_folds import padded
+
+    data = _load(file, entry, settings, float32, sparse)
+    if valid is None:
+        return data, None
+    held_out = _load(valid, entry, settings, float32, sparse)
+    data, held_out = padded([data, held_out])
+    if (data.qid is None) != (held_out.qid is None):
+        without, other = (file, valid) if data.qid is None else (valid, file)
+        names = (opt.name_of(without), opt.name_of(other))
+        raise ValueError("{}: found no qid, want ids as in {}".format(*names))
+    opt.warn_of_no_ids(valid, held_out)
+    return data, held_out
 
 
 def _load(path: Path, entry: Model, settings: Settings, float32: bool, sparse: bool) -> LetorData:
@@ -174,13 +253,17 @@ def _load(path: Path, entry: Model, settings: Settings, float32: bool, sparse: b
         width = opt.width_of(entry.search(settings, None).prior.estimator)
         return opt.load_data_of(settings.prior, width, path, **options)
     data = opt.load_data(path, **options)
-    last = 0 if isinstance(settings.positive, bool) else max(settings.positive) + 1
-    if last > data.X.shape[1]:
-        raise ValueError(
-            f"--positive: found feature {last}, but {opt.name_of(path)} has "
-            f"{count(data.X.shape[1], 'feature')}"
-        )
+    _require_positive(settings, data.X.shape[1], opt.name_of(path))
     return data
+
+
+def _require_positive(settings: Settings, n_features: int, name: str) -> None:
+    """Raise a ValueError if a file lacks a feature of --positive."""
+    last = 0 if isinstance(settings.positive, bool) else max(settings.positive) + 1
+    if last > n_features:
+        raise ValueError(
+            f"--positive: found feature {last}, but {name} has {count(n_features, 'feature')}"
+        )
 
 
 @contextmanager

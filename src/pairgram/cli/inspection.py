@@ -78,6 +78,9 @@ def _model(file: Path, top: int | None) -> dict[str, Any]:
     }
     if model.uses_offset_:
         report["needs_offset"] = True
+    if model.missing_ is not None:
+        values = "values that the file holds" if model.missing_.any() else "0"
+        report["missing_features"] = f"take {values}"
     if parameters.get("prior") is not None:
         parameters["prior"] = str(parameters["prior"])
     feature_map = model.feature_map_

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from pairgram.cli import settings as known
 from pairgram.cli.models import MODELS
-from pairgram.cli.options import Threads
+from pairgram.cli.options import Threads, sharing
 from pairgram.cli.settings import (
     Settings,
     parse_activation,
@@ -47,7 +44,7 @@ ModelOrAuto = Annotated[
         *("--model", "-m"),
         metavar="NAME",
         help="; ".join(f"{name}: {m.summary}" for name, m in MODELS.items())
-        + ". [default: auto, or rankrls if options are given that auto does not take]",
+        + ". [default: auto; rankrls for tables, or if options are given that auto does not take]",
         show_default=False,
     ),
 ]
@@ -284,21 +281,4 @@ def _settings(
     )
 
 
-def with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options above in place of its keyword ``settings``."""
-    shared = inspect.signature(_settings, eval_str=True).parameters
-    own = inspect.signature(command, eval_str=True)
-    parameters: list[inspect.Parameter] = []
-    for name, parameter in own.parameters.items():
-        replaced = shared.values() if name == "settings" else [parameter]
-        parameters.extend(p.replace(kind=parameter.kind) for p in replaced)
-
-    @functools.wraps(command)
-    def with_options(**options: Any) -> None:
-        settings = _settings(**{name: options.pop(name) for name in shared})
-        command(**options, settings=settings)
-
-    # Depending on its version, typer reads one or the other.
-    with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    with_options.__annotations__ = {p.name: p.annotation for p in parameters}
-    return with_options
+with_settings = sharing("settings", _settings)

@@ -17,7 +17,16 @@ from pairgram.kernels import settings
 if TYPE_CHECKING:
     from pairgram.metrics import Metric
 
-__all__ = ["MODELS", "Model", "chosen", "default_model", "get_model", "trials", "tried"]
+__all__ = [
+    "MODELS",
+    "Model",
+    "chosen",
+    "default_model",
+    "get_model",
+    "require_table",
+    "trials",
+    "tried",
+]
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,8 @@ class Model:
         models have no default kernel.
     metric : str or None
         The default metric to choose by. None depends on the labels.
+    in_memory : bool
+        Whether the model needs all rows in memory, so that it cannot be fitted to a table.
     """
 
     summary: str
@@ -52,6 +63,7 @@ class Model:
     held_out: str = "leave-query-out"
     kernels: tuple[str, ...] = ()
     metric: str | None = None
+    in_memory: bool = False
 
     def with_inputs(self, settings: Settings, sparse: bool) -> Settings:
         """Return the settings with the default inputs of the model, if none are given.
@@ -267,6 +279,7 @@ MODELS: Mapping[str, Model] = {
         "tries linear models of the features and of their quantiles, then Fourier features and "
         "kernels, and keeps the best",
         *(_auto, frozenset({"budget", "random_state"})),
+        in_memory=True,
     ),
     "rankrls": Model(
         "linear, or with --kernel, least squares on pairs; tries tied pairs kept and dropped",
@@ -290,6 +303,7 @@ MODELS: Mapping[str, Model] = {
         "two regularisers on 100 sigmoid nodes, pairs of all rows or --scope query",
         *(_elmrank, _NODES | {"alphas", "pairs", "scope", "n_estimators", "inputs"}),
         metric="msd",
+        in_memory=True,
     ),
     "ranksvm": Model(
         "linear, squared hinge loss on preference pairs",
@@ -308,10 +322,28 @@ MODELS: Mapping[str, Model] = {
 }
 
 
-def default_model(settings: Settings) -> str:
+def default_model(settings: Settings, on_table: bool) -> str:
     """Return the model of ``pairgram train`` without --model: the one that takes the options."""
     others = set(given(settings)) - MODELS["auto"].takes
-    return "rankrls" if others and settings.budget is None else "auto"
+    return "rankrls" if (others or on_table) and settings.budget is None else "auto"
+
+
+def require_table(name: str, settings: Settings, has_valid: bool) -> None:
+    """Raise a ValueError unless a model with these settings can be fitted to a table."""
+    entry = MODELS[name]
+    if entry.in_memory:
+        others = ", ".join(other for other, known in MODELS.items() if not known.in_memory)
+        raise ValueError(
+            f"--model {name} needs all rows in memory, so it cannot be fitted to a table: take one "
+            f"of {others}"
+        )
+    if settings.kernel not in (None, "linear") and "n_components" not in entry.takes:
+        raise ValueError(
+            f"--kernel {settings.kernel} of --model {name} needs all rows in memory, so it cannot "
+            "be fitted to a table: take --model rank-nystroem, which approximates kernels"
+        )
+    if "tol" in entry.takes and not has_valid:
+        raise ValueError(f"--model {name} needs --valid, to choose its settings, for a table")
 
 
 def get_model(name: str, settings: Settings) -> Model:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -22,18 +24,21 @@ if TYPE_CHECKING:
     from pairgram.metrics import Metric
 
 __all__ = [
+    "Given",
     "check_one_stdin",
     "check_output",
     "choice_metric",
     "is_stream",
     "load_data",
     "load_data_of",
+    "load_model_file",
     "load_scores",
     "metric_of",
     "n_queries",
     "name_of",
     "predict_file",
     "require_ids",
+    "sharing",
     "size_of",
     "warn_of_no_ids",
     "warnings_as_notes",
@@ -47,6 +52,15 @@ File = Annotated[
     typer.Argument(
         metavar="FILE",
         help="LETOR (SVMlight) file, plain, .gz, .xz or .bz2; - stands for standard input.",
+    ),
+]
+Rows = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="LETOR (SVMlight) file, plain, .gz, .xz or .bz2; - stands for standard input. Or a "
+        "table: Parquet, Arrow or CSV files, a folder, a pattern in quotes such as "
+        "'data/*.parquet', or an address such as s3://bucket/folder.",
     ),
 ]
 ModelFile = Annotated[
@@ -87,6 +101,34 @@ Sparse = Annotated[
     bool, typer.Option("--sparse", help="Store features sparsely, for files with many zeros.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Given = Path | bool | None  # the value of an option that may be left out
+
+
+def sharing(keyword: str, make: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a decorator that gives a command the options of `make` in place of its `keyword`.
+
+    The command gets what `make` returns for their values.
+    """
+
+    def with_options_of_make(command: Callable[..., None]) -> Callable[..., None]:
+        shared = inspect.signature(make, eval_str=True).parameters
+        own = inspect.signature(command, eval_str=True)
+        parameters: list[inspect.Parameter] = []
+        for name, parameter in own.parameters.items():
+            replaced = shared.values() if name == keyword else [parameter]
+            parameters.extend(p.replace(kind=parameter.kind) for p in replaced)
+
+        @functools.wraps(command)
+        def with_options(**options: Any) -> None:
+            made = make(**{name: options.pop(name) for name in shared})
+            command(**options, **{keyword: made})
+
+        # Depending on its version, typer reads one or the other.
+        with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        with_options.__annotations__ = {p.name: p.annotation for p in parameters}
+        return with_options
+
+    return with_options_of_make
 
 
 @contextmanager
@@ -203,17 +245,8 @@ def predict_file(
         is none, or the other way round.
     """
     from pairgram.cli.report import warn
-    from pairgram.datasets.letor_load import looks_like_letor
-    from pairgram.rankers.load import load_model
 
-    if is_stdin(model_path):
-        raise ValueError("MODEL must be a file, got -: a model does not come by standard input")
-    try:
-        model = load_model(model_path)
-    except ValueError as error:
-        if not looks_like_letor(model_path):
-            raise
-        raise ValueError(f"{error}, but looks like a LETOR file{hint}") from None
+    model = load_model_file(model_path, hint)
     width = width_of(model)
     data = load_data_of(model_path, width, path, n_threads=n_threads, **options)
     named = _largest_feature(path, data.X, n_threads)
@@ -230,6 +263,21 @@ def predict_file(
         if not hasattr(model, "steps"):
             raise
         raise ValueError(f"{shown(model_path)}: cannot score rows of numbers: {error}") from None
+
+
+def load_model_file(path: Path, hint: str = "") -> Any:
+    """Return the model of a file; the message for a LETOR file ends with `hint`."""
+    from pairgram.datasets.letor_load import looks_like_letor
+    from pairgram.rankers.load import load_model
+
+    if is_stdin(path):
+        raise ValueError("MODEL must be a file, got -: a model does not come by standard input")
+    try:
+        return load_model(path)
+    except ValueError as error:
+        if not looks_like_letor(path):
+            raise
+        raise ValueError(f"{error}, but looks like a LETOR file{hint}") from None
 
 
 def load_data_of(model_path: Path, width: int, path: Path, **options: Any) -> LetorData:
@@ -286,8 +334,8 @@ def n_queries(data: LetorData) -> int:
     return 1 if data.qid is None else len(set(data.qid.tolist()))
 
 
-def size_of(data: LetorData) -> str:
+def size_of(n_rows: int, n_queries: int) -> str:
     """Return the size of data as text, such as ``9 rows, 2 queries``."""
     from pairgram.cli.report import count
 
-    return f"{count(len(data.y), 'row')}, {count(n_queries(data), 'query', 'queries')}"
+    return f"{count(n_rows, 'row')}, {count(n_queries, 'query', 'queries')}"

@@ -20,6 +20,7 @@ __all__ = [
     "Command",
     "Commands",
     "count",
+    "passes",
     "print_json",
     "print_lines",
     "print_table",
@@ -32,6 +33,8 @@ __all__ = [
 
 # typer does not export the base class of its usage errors. Its package depends on the version.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+# The exit code after Ctrl-C, which typer returns itself.
+INTERRUPTED = 130
 
 
 class Command(TyperCommand):
@@ -60,7 +63,7 @@ class Commands(TyperGroup):
         except _UsageError as error:
             _fail(error.format_message())  # type: ignore[attr-defined]
         except (KeyboardInterrupt, typer.Abort):
-            sys.exit(130)
+            status = INTERRUPTED
         except BrokenPipeError:  # the reader has stopped reading
             _give_up_stdout()
             sys.exit(1)
@@ -72,6 +75,12 @@ class Commands(TyperGroup):
             _fail(f"not enough memory: {error}" if str(error) else "not enough memory")
         except ValueError as error:
             _fail(str(error))
+        except ImportError as error:
+            if "pip install 'pairgram[" not in str(error):
+                raise
+            _fail(str(error))
+        if status == INTERRUPTED:
+            warn("interrupted")
         sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -251,3 +260,53 @@ def progress(items: Iterable[Any], what: str, total: int) -> Iterator[Any]:
     from rich.progress import track
 
     yield from track(items, what, total=total, console=Console(stderr=True), transient=True)
+
+
+@contextmanager
+def passes() -> Iterator[Callable[..., Any]]:
+    """Yield a function that returns a table whose passes are shown on standard error.
+
+    With ``counts=True`` that function makes a first pass, which counts the rows. Nothing is shown,
+    and no pass is made, unless standard error is a terminal.
+    """
+    if not sys.stderr.isatty():
+        yield lambda table, counts=True: table
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Speed(ProgressColumn):
+        def render(self, task: Any) -> Text:
+            return Text("" if task.speed is None else f"{task.speed:,.0f} rows/s")
+
+    columns = (
+        TextColumn("pass {task.fields[number]}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} rows"),
+        Speed(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task, number = bar.add_task("", total=None, number=1), 0
+
+        def watch(table: Any, counts: bool = True) -> Any:
+            n_rows: int | None = None
+            done = 0
+
+            def advance(n: int) -> None:
+                nonlocal done, number
+                if done == 0:
+                    number += 1
+                    bar.reset(task, total=n_rows, number=number)
+                done += n
+                bar.advance(task, n)
+                if done == n_rows:
+                    done = 0
+
+            table = table.watched(advance)
+            if counts:
+                n_rows, done = table.survey().n_rows, 0
+            return table
+
+        yield watch

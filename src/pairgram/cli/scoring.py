@@ -3,57 +3,91 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, Annotated, Any
 
 import typer
 
 from pairgram._support.files import naming, replacing
 from pairgram.cli import options as opt
-from pairgram.cli.report import print_json, print_lines, print_table
+from pairgram.cli.report import passes, print_json, print_lines, print_table
+from pairgram.cli.tables import Columns, parse_names, refuse_with_table, with_columns
 
 __all__ = ["evaluate", "predict"]
 
+HINT = ": the order is MODEL FILE"
 EVALUATED = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 
 
+@with_columns
 def predict(
     model: opt.ModelFile,
-    file: opt.File,
+    file: opt.Rows,
     output: Annotated[
         Path,
         typer.Option(
             "--output",
             "-o",
             metavar="FILE",
-            help="File, device or pipe to write to; - stands for standard output.",
+            help="File, device or pipe to write to; - stands for standard output. A name that ends "
+            "with .parquet makes a Parquet file, with a column score.",
         ),
     ] = Path("-"),
+    *,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,...",
+            help="Columns of a table that stand before the scores in a Parquet file. "
+            "[default: that of --qid]",
+            show_default=False,
+        ),
+    ] = None,
+    columns: Columns,
     offset: opt.Offset = None,
     threads: opt.Threads = None,
     float32: opt.Float32 = False,
     sparse: opt.Sparse = False,
 ) -> None:
-    """Score the documents of a file, one number per line.
+    """Score the documents of a file, one number per line, or in a Parquet file.
 
     Scores stand in the order of the rows of the file. A higher score is better. Each number is the
     shortest text that reads back to exactly the score. Labels are not used, but a LETOR line must
     have one; write 0 if there is none. A model that was trained with --offset needs the offsets of
-    these rows.
+    these rows. A table may be larger than memory, and needs no labels. It is read once. A model
+    that was trained on named columns finds them by their names.
 
     \b
     Examples:
       pairgram predict model.safetensors test.txt --output scores.txt
       pairgram predict model.safetensors test.txt | pairgram evaluate test.txt --scores -
+      pairgram predict model.safetensors 'new/*.parquet' --keep doc_id --output scores.parquet
     """
-    opt.check_one_stdin(FILE=file, **{"--offset": offset})
-    opt.check_output(output, input=file, model=model, offset=offset)
+    path, is_parquet = Path(file), output.suffix.lower() in (".parquet", ".pq")
+    opt.check_one_stdin(FILE=path, **{"--offset": offset})
+    opt.check_output(output, input=path, model=model, offset=offset)
+    if keep is not None and not is_parquet:
+        raise ValueError("--keep needs an --output whose name ends with .parquet")
+    if columns.make_table(file) or is_parquet:
+        from pairgram.rankers import table_scores
+
+        refuse_with_table(offset=offset, float32=float32, sparse=sparse)
+        kept = None if keep is None else parse_names(keep, "--keep")
+        with _scored(model, file, columns, threads) as (loaded, table, watch):
+            if is_parquet:
+                table_scores.predict(loaded, watch(table, False), output=output, keep=kept)
+            else:
+                batches = table_scores.predict(loaded, watch(table, False), keep=[])
+                scored = (batch["score"].to_numpy() for batch in batches)
+                _write(output, chain.from_iterable(scored))
+        return
     try:
         _, scores = opt.predict_file(
-            *(model, file),
-            hint=": the order is MODEL FILE",
+            *(model, path),
+            hint=HINT,
             offset=offset,
             float32=float32,
             sparse=sparse,
@@ -63,6 +97,26 @@ def predict(
         if "want a label" not in str(error):
             raise
         raise ValueError(f"{error}: write 0 where there is none") from None
+    _write(output, scores)
+
+
+@contextmanager
+def _scored(
+    model_path: Path, file: str, columns: Columns, threads: int | None
+) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield a model, the table of a file with its features, and what shows the passes over it."""
+    from pairgram._support.threads import at_most_threads, resolve_n_threads
+
+    model = opt.load_model_file(model_path, HINT)
+    names = getattr(model, "feature_names_in_", None)
+    reading = at_most_threads(resolve_n_threads(threads))
+    with reading, opt.warnings_as_notes(), columns.cluster() as client, passes() as watch:
+        names = None if names is None else list(names)
+        yield model, columns.scan(file, client, names, opt.width_of(model)), watch
+
+
+def _write(output: Path, scores: Iterable[Any]) -> None:
+    """Write a score per line."""
     if str(output) in ("-", "/dev/stdout"):
         print_lines(map(str, scores))
         return
@@ -85,8 +139,9 @@ def _opened(path: Path) -> AbstractContextManager[IO[bytes]]:
     return open(path, "ab")  # /dev/stderr may lead to a file
 
 
+@with_columns
 def evaluate(
-    file: opt.File,
+    file: opt.Rows,
     scores: Annotated[
         Path | None,
         typer.Option(
@@ -105,6 +160,8 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
+    *,
+    columns: Columns,
     convention: opt.Convention = "default",
     offset: opt.Offset = None,
     threads: opt.Threads = None,
@@ -118,12 +175,14 @@ def evaluate(
     without relevant documents, so numbers of different conventions are not comparable. "letor" is
     the convention of LETOR's evaluation tools. The published NDCG@k of MQ2007 and MQ2008 (LETOR
     4.0) is 0 for a list shorter than k. No convention here does this, so it is not comparable.
+    A table, with --model, may be larger than memory. Its labels and query ids are read once more.
 
     \b
     Examples:
       pairgram evaluate test.txt --scores scores.txt
       pairgram evaluate test.txt --model model.safetensors --metric map --convention letor
       pairgram evaluate test.txt --model model.safetensors --json | jq .metrics.map
+      pairgram evaluate 'test/*.parquet' --model model.safetensors --label relevance --qid query_id
     """
     from pairgram import metrics
     from pairgram.queries_and_pairs.queries import one_query_meant
@@ -136,32 +195,44 @@ def evaluate(
         if "," in name:
             raise ValueError(f"--metric takes one name, got {name!r}: repeat --metric for several")
     wanted = [opt.metric_of(name, convention) for name in metric or EVALUATED]
-    opt.check_one_stdin(FILE=file, **{"--scores": scores, "--offset": offset})
-    if model is not None:
-        data, values = opt.predict_file(
-            *(model, file),
-            offset=offset,
-            float32=float32,
-            sparse=sparse,
-            n_threads=threads,
-        )
+    path = Path(file)
+    opt.check_one_stdin(FILE=path, **{"--scores": scores, "--offset": offset})
+    if columns.make_table(file):
+        refuse_with_table(scores=scores, offset=offset, float32=float32, sparse=sparse)
+        assert model is not None
+        with _scored(model, file, columns, threads) as (loaded, table, watch):
+            columns.require(file, table, True)
+            table = watch(table)
+            results: Any = metrics.evaluate(wanted, table, loaded, n_threads=threads)
+            survey = table.survey()
+        n_rows, n_queries = survey.n_rows, survey.n_queries
     else:
-        assert scores is not None
-        data = opt.load_data(file, float32=float32, sparse=sparse, n_threads=threads)
-        values = opt.load_scores(scores, len(data.y))
-    opt.warn_of_no_ids(file, data)
-    with one_query_meant():  # a note has already been given
-        results = metrics.evaluate(wanted, data.y, values, data.qid, n_threads=threads)
+        if model is not None:
+            data, values = opt.predict_file(
+                *(model, path),
+                offset=offset,
+                float32=float32,
+                sparse=sparse,
+                n_threads=threads,
+            )
+        else:
+            assert scores is not None
+            data = opt.load_data(path, float32=float32, sparse=sparse, n_threads=threads)
+            values = opt.load_scores(scores, len(data.y))
+        opt.warn_of_no_ids(path, data)
+        with one_query_meant():  # a note has already been given
+            results = metrics.evaluate(wanted, data.y, values, data.qid, n_threads=threads)
+        n_rows, n_queries = len(data.y), opt.n_queries(data)
     if as_json:
         print_json(
             {
-                "file": str(file),
+                "file": file,
                 "convention": convention,
-                "n_rows": len(data.y),
-                "n_queries": opt.n_queries(data),
+                "n_rows": n_rows,
+                "n_queries": n_queries,
                 "metrics": results,
             }
         )
         return
-    title = f"{opt.name_of(file)}: {opt.size_of(data)}, convention {convention}"
+    title = f"{opt.name_of(path)}: {opt.size_of(n_rows, n_queries)}, convention {convention}"
     print_table(("metric", "mean"), results.items(), title=title)

@@ -124,7 +124,7 @@ callable or None, default=None
         with ``inputs_.transform(X)`` in place of X if there are `inputs`.
     form_ : {"primal", "dual"}
         The form that was solved.
-    n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
+    missing_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
         As in `RankRLS`.
 
     See Also
@@ -208,8 +208,8 @@ random_state, prior, inputs, n_threads :
 
     Attributes
     ----------
-    coef_, inputs_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_, prior_, \
-uses_offset_ :
+    coef_, inputs_, feature_map_, form_, missing_, n_features_in_, feature_names_in_, uses_qid_, \
+prior_, uses_offset_ :
         As in `PointwiseELM`.
 
     See Also
@@ -361,8 +361,8 @@ prior, n_threads :
         The metric that judged the held-out scores.
     held_out_, per_query_ :
         As in `RankRLSCV`.
-    coef_, inputs_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_, prior_, \
-uses_offset_ :
+    coef_, inputs_, feature_map_, form_, missing_, n_features_in_, feature_names_in_, uses_qid_, \
+prior_, uses_offset_ :
         As in `PointwiseELM`.
 
     Notes
@@ -443,8 +443,8 @@ prior, n_threads :
     pairs_ : str or callable
         The chosen pairs. `cv_results_` has the additional column ``param_pairs``.
     C_, gamma_, best_score_, best_index_, Cs_, scores_, coef_path_, cv_results_, scoring_, coef_, \
-held_out_, per_query_, inputs_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_, \
-prior_, uses_offset_ :
+held_out_, per_query_, inputs_, feature_map_, form_, missing_, n_features_in_, feature_names_in_, \
+uses_qid_, prior_, uses_offset_ :
         As in `PointwiseELMCV`.
 
     Notes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from math import isfinite
 from typing import Any, Literal, Self
 
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import check_alphas, real_array
 from pairgram._support.checks import check_alpha, check_text, naming_not_finite
-from pairgram._support.files import shown
+from pairgram._support.files import replacing, shown
 from pairgram._support.threads import single_threaded_blas
 from pairgram._support.types import Rows, Vector
 from pairgram._support.words import Scope, Target, Weighting
@@ -24,12 +24,15 @@ from pairgram.feature_maps.known import describe_map, restore_map, same_map
 from pairgram.least_squares.accumulate import NOISE, SMALLEST_SQUARES, clear_noise, mean_of, sums_of
 from pairgram.least_squares.constrained import NO_MAP, NO_PRIOR, Constraints
 from pairgram.least_squares.ridge_path import RidgePath, scale_factors, solve_ridge
-from pairgram.model_files.read_write import read_file, write_file
+from pairgram.model_files.read_write import pack, read_file, unpack
 from pairgram.problem.data import RankingData, names_of
 from pairgram.queries_and_pairs.id_hashes import IdSet
 from pairgram.queries_and_pairs.pair_weights import Pairs, PairSettings
 from pairgram.queries_and_pairs.query_ids import QueryIds
 from pairgram.rankers.column_weights import ColumnSums
+from pairgram.rankers.table_blocks import SAMPLE_ROWS, data_of_block, one_row
+from pairgram.tables.rows import TableRows
+from pairgram.tables.table import Table, refuse_arguments
 
 __all__ = ["Pairgram"]
 
@@ -168,7 +171,7 @@ class Pairgram:
     def from_rows(
         cls,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
@@ -182,7 +185,7 @@ class Pairgram:
         n_threads: int | None = None,
         ids: Literal["check"] | None = "check",
     ) -> Self:
-        """Build the statistics of one data set.
+        """Build the statistics of one data set: of arrays, or of a table of `scan`.
 
         The parameters are those of the class and of `update`.
         """
@@ -220,7 +223,7 @@ class Pairgram:
     def update(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
@@ -231,10 +234,13 @@ class Pairgram:
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features), float64 or float32
-            C-contiguous arrays of either type are not copied; everything else becomes float64.
+        X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
+            C-contiguous arrays of float64 or float32 are not copied; everything else becomes
+            float64. A table has labels, query ids and weights itself, so the other arguments must
+            be left out. Its features are read once, or twice if a feature map must be fitted. Its
+            ``missing`` may be "zero", but not "mean", because statistics do not hold the means.
         y : array-like of shape (n_rows,)
-            Relevance labels, any real numbers.
+            Relevance labels, any real numbers. Only a table does without.
         qid : array-like of shape (n_rows,), any hashable type, or None
             Query ids; the rows may come in any order. With neither `qid` nor `group`, all rows are
             one query.
@@ -255,20 +261,61 @@ class Pairgram:
             ``scope="global"`` and pairs other than "kept", on a second call. The statistics are
             then left as they were.
         """
-        names = names_of(X)
-        if self._sums is not None and names != self.feature_names_in_:
-            raise ValueError(
-                f"X must have the columns of the rows before, {self.feature_names_in_}, got {names}"
+        if isinstance(X, Table):
+            refuse_arguments(
+                y=y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
             )
+            return self._update_table(X)
+        if y is None:
+            raise ValueError("y must be the labels of the rows of X, got None")
+        names = names_of(X)
+        self._require_names(names)
         data = RankingData.make(
             X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
         )
-        checked = data.queries.ids is not None and self.settings.scope != "global"
-        ids = self._ids.of_rows(data.queries) if checked else self._ids
+        ids = self._ids_with(data)
         with naming_not_finite(names):
             self._add(data, counts=True)
         self.feature_names_in_, self._ids = names, ids
         return self
+
+    def _update_table(self, table: Table) -> Self:
+        """Add the rows of a table, in one pass over its features."""
+        if table.missing == "mean":
+            raise ValueError(
+                "missing must be 'zero' or None: statistics do not hold the means that would take "
+                "the place of missing values"
+            )
+        if table.layout.features and table.layout.label is None:
+            raise ValueError("Pairgram needs labels: give scan the column, as label=")
+        if not (table.has_queries or self._global or self.settings.pairs is None):
+            raise ValueError(
+                "Pairgram compares rows within queries: give scan the column of their ids, as "
+                "qid=, or the statistics scope='global'"
+            )
+        self._require_names(table.feature_names)
+        table.survey()
+        table = table.filled()
+        empty = self._like()
+        empty.feature_names_in_ = table.feature_names
+        empty._ids = QueryIds(None if self.ids is None else IdSet())
+        if empty.feature_map is not None and self._sums is None:
+            empty.feature_map = self._fitted_map(table.sample(SAMPLE_ROWS).rows.X)
+        pattern = replace(one_row(table), feature_map=empty.feature_map)
+        added = table.run(_TableTask(empty, pattern, needs_queries=not self._global))
+        self.__dict__.update((added if self._sums is None else self + added).__dict__)
+        return self
+
+    def _require_names(self, names: list[str] | None) -> None:
+        if self._sums is not None and names != self.feature_names_in_:
+            raise ValueError(
+                f"X must have the columns of the rows before, {self.feature_names_in_}, got {names}"
+            )
+
+    def _ids_with(self, data: RankingData) -> QueryIds:
+        """Return the ids together with those of further rows; an id that is there is an error."""
+        checked = data.queries.ids is not None and self.settings.scope != "global"
+        return self._ids.of_rows(data.queries) if checked else self._ids
 
     def _add(self, data: RankingData, *, counts: bool = False) -> None:
         """Add checked rows. With `counts`, count the queries in which each feature varies."""
@@ -666,6 +713,31 @@ class Pairgram:
         ------
         ValueError
             If `pairs` is a Python callable, which a file cannot hold.
+        OSError
+            If the file cannot be written. An existing file is then unchanged.
+        """
+        contents = self.to_bytes()
+        with replacing(path) as file:
+            file.write(contents)
+
+    def to_bytes(self) -> bytes:
+        """Return the bytes of the file that `save` writes, to be sent or stored elsewhere.
+
+        Raises
+        ------
+        ValueError
+            If `pairs` is a Python callable, which a file cannot hold.
+
+        Examples
+        --------
+        >>> from pairgram import Pairgram, make_ranking
+        >>> X, y, qid = make_ranking(random_state=0)
+        >>> sent = [
+        ...     Pairgram.from_rows(X[part], y[part], qid=qid[part]).to_bytes()
+        ...     for part in (qid < 50, qid >= 50)
+        ... ]
+        >>> sum(map(Pairgram.from_bytes, sent)).n_queries
+        100
         """
         arrays: dict[str, NDArray[Any]] = {"sums": self._require()}
         map_arrays, map_settings = describe_map(self.feature_map)
@@ -684,9 +756,7 @@ class Pairgram:
         settings = {
             field.name: getattr(self.settings, field.name) for field in fields(PairSettings)
         }
-        write_file(
-            path, "Pairgram", arrays, {**settings, "feature_map": map_settings, "state": state}
-        )
+        return pack("Pairgram", arrays, {**settings, "feature_map": map_settings, "state": state})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -700,7 +770,28 @@ class Pairgram:
         OSError
             If the file cannot be read.
         """
-        _, arrays, settings = read_file(path, ("Pairgram",))
+        return cls._restored(*read_file(path, ("Pairgram",)), shown(path))
+
+    @classmethod
+    def from_bytes(cls, data: bytes | bytearray | memoryview) -> Self:
+        """Read what `to_bytes` returned, or the bytes of a file that `save` wrote.
+
+        Raises
+        ------
+        TypeError
+            If `data` is not bytes, a bytearray or a memoryview.
+        ValueError
+            As in `load`. The message names "the bytes".
+        """
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise TypeError(f"data must be bytes, got {type(data).__name__}")
+        return cls._restored(*unpack(bytes(data), ("Pairgram",)), "the bytes")
+
+    @classmethod
+    def _restored(
+        cls, kind: str, arrays: dict[str, NDArray[Any]], settings: dict[str, Any], name: str
+    ) -> Self:
+        """Make the statistics that a file holds, whose contents have been checked."""
         state = settings.pop("state")
         self = cls(**{**settings, "feature_map": restore_map(arrays, settings["feature_map"])})
         ends = [state.pop(name, None) for name in ("_first_id", "_last_id")]
@@ -713,12 +804,35 @@ class Pairgram:
         self._origin = arrays.get("origin")
         with np.errstate(over="ignore"):
             if not (np.isfinite(self.G).all() and np.isfinite([*self.g, self.yy]).all()):
-                raise ValueError(f"{shown(path)}: the sums overflow with the weight of the rows")
+                raise ValueError(f"{name}: the sums overflow with the weight of the rows")
         return self
 
     def __repr__(self) -> str:
         size = "no rows" if self._sums is None else f"{self.n_rows} rows, {self.n_queries} queries"
         return f"<Pairgram of {size}, ids={self.ids!r}: {self.settings}>"
+
+
+@dataclass(frozen=True, eq=False)
+class _TableTask:
+    """Sums the statistics of a table, with the settings of statistics that have no rows."""
+
+    empty: Pairgram
+    pattern: RankingData
+    needs_queries: bool
+    reads_features: bool = True
+
+    def of_rows(self, rows: TableRows) -> Pairgram:
+        """Return the statistics of some rows of whole queries."""
+        own = copy.copy(self.empty)
+        data = data_of_block(self.pattern, rows, own.n_threads)
+        ids = own._ids_with(data)
+        own._add(data, counts=True)
+        own._ids = ids
+        return own
+
+    def join(self, first: Pairgram, second: Pairgram) -> Pairgram:
+        """Return the statistics of the rows of both."""
+        return first + second
 
 
 def _join_means(result: Pairgram, a: Pairgram, b: Pairgram, sign: int) -> None:

@@ -92,7 +92,7 @@ class MPRank(_Preset):
     coef_ : ndarray of shape (n_coefficients,), float64
         Weights of the inputs (``kernel="linear"``), or dual coefficients of the support rows.
     feature_map_ : KernelMap or None
-    form_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
+    form_, missing_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
         As in `RankRLS`.
 
     See Also
@@ -140,8 +140,8 @@ class LSSVR(_Preset):
 
     Attributes
     ----------
-    coef_, inputs_, feature_map_, form_, n_features_in_, feature_names_in_, uses_qid_, prior_, \
-uses_offset_ :
+    coef_, inputs_, feature_map_, form_, missing_, n_features_in_, feature_names_in_, uses_qid_, \
+prior_, uses_offset_ :
         As in `MPRank`.
     intercept_ : float
         The bias b.

@@ -126,6 +126,9 @@ class RankRLS(RidgeRanker):
     inputs_ : object or None
         The fitted inputs. ``inputs_.transform(X)`` returns the columns that `feature_map_` maps, or
         that `coef_` belongs to; ``inputs_.kind`` is the word. None if there are none.
+    missing_ : ndarray of shape (n_features,), float64, or None
+        What takes the place of missing values of X in `predict`, if the model was fitted to a table
+        with ``missing=``. CSR rows are taken as they are.
     feature_map_ : fitted transformer or None
         With a kernel, this is a `KernelMap` that holds the training rows whose dual coefficients
         are not 0; its ``support_`` gives their row numbers. It holds all rows if all coefficients
@@ -355,6 +358,11 @@ class RankRLSCV(RidgeSearch):
         - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows);
         - "leave-pair-out": every two rows with different labels. It needs a single query or
           ``scope="global"``, and suits estimates from few rows.
+
+        For a table of `scan`, None holds every query out in turn, with exact scores, in a second
+        pass over its features; where that would need refits, as for constrained weights, it stands
+        for five folds. An int or a `QueryKFold` makes folds of queries by the hashes of their ids,
+        which do not depend on the order of the rows. Others are refused.
     scoring : str, Metric, scorer or None, default=None
         A name that `get_metric` knows, or the result of `get_metric` or `make_scorer`. None stands
         for ``"ndcg@10"``. It stands for ``"pairwise_accuracy"`` if a label is negative or not a
@@ -409,7 +417,7 @@ class RankRLSCV(RidgeSearch):
         neither is `held_out_`.
     scoring_ : Metric
         The metric that judged the held-out scores.
-    form_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
+    form_, missing_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
         As in `RankRLS`.
 
     Notes

@@ -250,10 +250,14 @@ class RidgeRanker(_FeaturesOrKernel):
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features), float64 or float32
-            C-contiguous arrays of either type are not copied.
+        X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
+            C-contiguous arrays of float64 or float32 are not copied. A table has labels, query ids
+            and weights of rows itself, so all other arguments must be left out. A first pass reads
+            these columns alone. Its features are read once, and once more for each of: scales of
+            `inputs`, what is drawn from rows (quantiles, landmarks, the width of a kernel), and
+            ``missing="mean"``. Kernels other than "linear" and the dual form take no table.
         y : array-like of shape (n_rows,)
-            Relevance labels, any real numbers.
+            Relevance labels, any real numbers. Only a table does without.
         qid : array-like of shape (n_rows,), any hashable type, or None
             Query ids; the rows may come in any order. With neither `qid` nor `group`, all rows are
             one query. A `MissingQueryWarning` warns of this if there are more than 1,000 rows and
@@ -362,11 +366,13 @@ class RidgeSearch(_FeaturesOrKernel):
         Parameters
         ----------
         X, y, qid, group, sample_weight, query_weight, offset :
-            As in `RankRLS.fit`.
-        validation : (X, y), (X, y, qid) or (X, y, qid, offset), or None
+            As in `RankRLS.fit`. The features of a table are read once more, to score the rows that
+            are held out; `cv` says how.
+        validation : (X, y), (X, y, qid) or (X, y, qid, offset), table of `scan`, or None
             A validation set, such as a `LetorData` of `load_letor_folds`. Its rows are held out,
             and `cv` must then be None. It needs query ids if `fit` gets `qid` or `group`, and
-            offsets if `fit` gets `offset`. All its rows have weight 1.
+            offsets if `fit` gets `offset`. All its rows have weight 1. If X is a table, it is a
+            table with the same features.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Read and write model files: safetensors with JSON metadata. Loading runs no code."""
+"""Read and write model files, or their bytes: safetensors with JSON metadata. No code is run."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 import safetensors
 from numpy.typing import NDArray
-from safetensors.numpy import save
+from safetensors.numpy import load, save
 
 from pairgram._core import __version__
 from pairgram._support.files import replacing, shown
 from pairgram.model_files.kinds import BATCHES, MODELS, PIPELINES, STATISTICS, check_contents
 from pairgram.model_files.schema import brief
 
-__all__ = ["check_setting", "read_file", "write_file", "written_by"]
+__all__ = ["check_setting", "pack", "read_file", "unpack", "write_file", "written_by"]
 
 FORMAT = "pairgram-1"
 Settings = dict[str, Any]
+Contents = tuple[str, dict[str, NDArray[Any]], Settings]  # kind, arrays, settings
 
 
 def write_file(
@@ -30,11 +31,25 @@ def write_file(
     arrays: Mapping[str, NDArray[Any]],
     settings: Settings,
 ) -> None:
-    """Write arrays and settings to a safetensors file, completely or not at all.
+    """Write what `pack` returns to a file, completely or not at all.
+
+    Raises
+    ------
+    ValueError
+        As in `pack`.
+    OSError
+        If the file cannot be written. An existing file is then unchanged.
+    """
+    contents = pack(kind, arrays, settings)
+    with replacing(path) as file:
+        file.write(contents)
+
+
+def pack(kind: str, arrays: Mapping[str, NDArray[Any]], settings: Settings) -> bytes:
+    """Return arrays and settings as the bytes of a safetensors file.
 
     Parameters
     ----------
-    path : str or path-like
     kind : str
         The kind of file: a class name in the tables of `pairgram.model_files.kinds`.
     arrays : mapping of str to ndarray
@@ -46,8 +61,6 @@ def write_file(
     ValueError
         If a setting is a Python callable or of another type that JSON does not know; or if a
         setting or an array is not as the tables say, so that the file could not be read again.
-    OSError
-        If the file cannot be written. An existing file is then unchanged.
     """
     for name, value in settings.items():
         check_setting(name, value)
@@ -64,14 +77,10 @@ def write_file(
         "settings": text,
         "sha256": _digest(kind, text, arrays),
     }
-    contents = save(dict(arrays), metadata)
-    with replacing(path) as file:
-        file.write(contents)
+    return save(dict(arrays), metadata)
 
 
-def read_file(
-    path: str | os.PathLike[str], kinds: tuple[str, ...] | None = None
-) -> tuple[str, dict[str, NDArray[Any]], Settings]:
+def read_file(path: str | os.PathLike[str], kinds: tuple[str, ...] | None = None) -> Contents:
     """Read a file that `write_file` wrote, and return (kind, arrays, settings).
 
     The contents are checked against the tables of `pairgram.model_files.kinds`.
@@ -87,8 +96,39 @@ def read_file(
     """
     with open(path, "rb"):  # for a missing file, this raises the system's error with its name
         pass
-    name = shown(path)
-    metadata, arrays = _contents(path, kinds)
+    try:
+        with safetensors.safe_open(path, framework="numpy") as file:
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            metadata = file.metadata() or {}
+    except MemoryError:
+        raise
+    except Exception:  # safetensors may raise anything for bytes of another format
+        with open(path, "rb") as file:
+            raise _foreign(file.read(10), shown(path), kinds) from None
+    return _checked(metadata, arrays, shown(path), kinds)
+
+
+def unpack(contents: bytes, kinds: tuple[str, ...]) -> Contents:
+    """Return what `pack` got; see `read_file`. Errors name "the bytes"."""
+    name = "the bytes"
+    try:
+        arrays = {key: array.copy() for key, array in load(contents).items()}
+        length = int.from_bytes(contents[:8], "little")
+        metadata = json.loads(contents[8 : 8 + length]).get("__metadata__", {})
+    except MemoryError:
+        raise
+    except Exception:
+        raise _foreign(contents[:10], name, kinds) from None
+    return _checked(metadata, arrays, name, kinds)
+
+
+def _checked(
+    metadata: dict[str, str],
+    arrays: dict[str, NDArray[Any]],
+    name: str,
+    kinds: tuple[str, ...] | None,
+) -> Contents:
+    """Return the contents of a safetensors file after all checks; `name` is for messages."""
     if metadata.get("format") != FORMAT:
         raise ValueError(
             f"{name}: a safetensors file, but its format is {brief(metadata.get('format'))} and "
@@ -107,7 +147,7 @@ def read_file(
     except ValueError as error:
         version = brief(metadata.get("version"))
         raise ValueError(
-            f"{name}: {error} (the file says it is of pairgram {version}, this is {__version__})"
+            f"{name}: {error} (written by pairgram {version}, this is {__version__})"
         ) from None
     return kind, arrays, settings
 
@@ -123,29 +163,12 @@ def _of_other_kind(kind: str, kinds: tuple[str, ...]) -> str:
     return f"holds {brief(kind)}, want {' or '.join(map(repr, kinds))}"
 
 
-def _contents(
-    path: str | os.PathLike[str], kinds: tuple[str, ...] | None
-) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
-    """Return the metadata and arrays of a safetensors file."""
-    try:
-        with safetensors.safe_open(path, framework="numpy") as file:
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            return file.metadata() or {}, arrays
-    except MemoryError:
-        raise
-    except Exception:  # safetensors may raise anything for bytes of another format
-        if _begins_like_ours(path):
-            raise ValueError(f"{shown(path)}: damaged or cut off") from None
-        what = "model" if kinds is not None and "Pairgram" not in kinds else "file"
-        raise ValueError(
-            f"{shown(path)}: not a {what} that pairgram wrote (a safetensors file)"
-        ) from None
-
-
-def _begins_like_ours(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a file begins like safetensors: a length, then a JSON header."""
-    with open(path, "rb") as file:
-        return file.read(10)[8:] == b'{"'
+def _foreign(head: bytes, name: str, kinds: tuple[str, ...] | None) -> ValueError:
+    """Return the error for what cannot be read; its first bytes are a length and a JSON header."""
+    if head[8:] == b'{"':
+        return ValueError(f"{name}: damaged or cut off")
+    what = "model" if kinds is not None and "Pairgram" not in kinds else "file"
+    return ValueError(f"{name}: not a {what} that pairgram wrote (a safetensors file)")
 
 
 def written_by(path: str | os.PathLike[str]) -> str | None:

@@ -11,16 +11,14 @@ from pairgram.feature_maps.input_map import whole_map
 from pairgram.inputs.fit import check_inputs, inputs_of_moments
 from pairgram.inputs.fitted import FittedInputs
 from pairgram.problem.data import RankingData
-from pairgram.queries_and_pairs.queries import Queries
 from pairgram.rankers.prior import Prior
+from pairgram.rankers.table_blocks import SAMPLE_ROWS, data_of_block
 from pairgram.tables.means import MomentsTask
 from pairgram.tables.rows import TableRows
 from pairgram.tables.table import Table
 
-__all__ = ["SAMPLE_ROWS", "BlockReader", "begin_fit", "block_readers", "same_columns"]
+__all__ = ["BlockReader", "begin_fit", "block_readers", "same_columns"]
 
-# Quantiles, landmarks and the widths of kernels are found from at most this many rows.
-SAMPLE_ROWS = 100_000
 QUANTILES = ("quantile", "raw+quantile")
 
 
@@ -47,22 +45,7 @@ class BlockReader:
 
     def data(self, rows: TableRows) -> RankingData:
         """Return the data of some rows of whole queries. Errors name features, not rows."""
-        assert rows.y is not None
-        X = rows.X
-        if self.pattern.applied is not None:
-            X = self.pattern.applied.values(X, self.n_threads)
-        weights = rows.weights
-        if weights is not None:
-            weights = np.where(weights < np.finfo(np.float64).tiny, 0.0, weights)
-        offsets = np.concatenate(([0], np.cumsum(rows.sizes))).astype(np.int64)
-        data = replace(
-            self.pattern,
-            X=X,
-            y=rows.y,
-            queries=Queries(offsets, None, rows.ids),
-            row_weights=weights,
-            offset=None,
-        )
+        data = data_of_block(self.pattern, rows, self.n_threads)
         if self.prior is None:
             return data
         return data.plus_offset(self.prior.scores(rows.X, data, self.n_threads))

@@ -87,8 +87,11 @@ def predict(
     >>> pairgram.predict(model, table, output="scores.parquet")
     2000
     """
-    import pyarrow.parquet
-
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        message = "pairgram.predict needs pyarrow: pip install 'pairgram[parquet]'"
+        raise ImportError(message) from error
     if not isinstance(table, Table):
         raise TypeError(f"table must be a table of pairgram.scan, got {type(table).__name__}")
     if keep is None:

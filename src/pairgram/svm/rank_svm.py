@@ -78,9 +78,12 @@ class RankSVM(LinearRanker):
     inputs_ : object or None
         As in `RankRLS`.
     feature_map_ : fitted transformer or None
+    missing_ : ndarray of shape (n_features,), float64, or None
+        As in `RankRLS`.
     history_ : dict of str to ndarray
         ``objective`` and ``relative_gradient`` hold a value before the first Newton step and after
         every step. ``n_hessian_products`` and ``step`` (its length) hold a value for every step.
+        For a table, so does ``n_passes``: how often the solver has read the rows until then.
         The objective is exact to about 1e-16 ``C Σ W_ij (1 + f_i² + f_j²)``. If mapped features are
         stored in single precision (see the notes), it is the objective of the rounded features,
         with a relative error of about 1e-9. Model files do not hold `history_`, `n_iter_` and
@@ -198,11 +201,15 @@ class RankSVM(LinearRanker):
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features), float64 or float32
-            C-contiguous arrays of either type are not copied.
+        X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
+            C-contiguous arrays of float64 or float32 are not copied. A table has labels, query ids
+            and weights of rows itself, so all other arguments must be left out. Its features are
+            read once for the preconditioner. Every Newton step reads them once for the loss and the
+            gradient, once for every Hessian product, and once or more for the length of the step.
+            What is fitted to the rows takes passes as in `RankRLS.fit`.
         y : array-like of shape (n_rows,)
             Relevance labels, any numbers that are finite as float64. Only their order within a
-            query counts.
+            query counts. Only a table does without.
         qid : array-like of shape (n_rows,), any hashable type, or None
             Query ids; the rows may come in any order. With neither `qid` nor `group`, all rows are
             one query. A `MissingQueryWarning` warns of this if there are more than 1,000 rows.

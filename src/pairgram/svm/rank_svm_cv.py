@@ -106,8 +106,8 @@ class RankSVMCV(LinearRanker):
         The metric that judged the held-out scores.
     held_out_, per_query_ :
         As in `RankRLSCV`.
-    history_, n_iter_, n_hessian_products_, n_features_in_, feature_names_in_, uses_qid_, prior_, \
-uses_offset_ :
+    history_, n_iter_, n_hessian_products_, missing_, n_features_in_, feature_names_in_, \
+uses_qid_, prior_, uses_offset_ :
         As in `RankSVM`, for the final fit.
 
     Notes
@@ -180,9 +180,9 @@ uses_offset_ :
         Parameters
         ----------
         X, y, qid, group, sample_weight, query_weight, offset :
-            As in `RankSVM.fit`.
-        validation : (X, y), (X, y, qid) or (X, y, qid, offset), or None
-            A validation set, as in `RankRLSCV.fit`.
+            As in `RankSVM.fit`. Every map and C reads the rows of a table anew.
+        validation : (X, y), (X, y, qid) or (X, y, qid, offset), table of `scan`, or None
+            A validation set, as in `RankRLSCV.fit`. If X is a table, it must be given, as a table.
 
         Returns
         -------

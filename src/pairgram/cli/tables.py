@@ -1,0 +1,214 @@
+"""Tables as the input of commands: their options, and how they are opened."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pairgram._support.files import printable
+from pairgram.cli.options import Given, sharing
+
+if TYPE_CHECKING:
+    from pairgram.tables.table import Table
+
+__all__ = ["Columns", "parse_names", "refuse_with_table", "widened", "with_columns"]
+
+# Files with these names are tables, unless they are LETOR text.
+ENDS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".csv.gz")
+_PREFIXES = {
+    **{name: f"--{name}" for name in ("label", "qid", "features", "weight", "missing", "keep")},
+    "prior": "--prior",
+    "validation": "--valid",
+}
+_KEYWORDS = re.compile(r"(?<=[ (])(label|qid|features|weight|missing|keep|scope)=('?)(\w*)\2")
+
+Label = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column of the labels of a table. Predict leaves it out."),
+]
+Qid = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of the query ids of a table. Rows of a query must stand together.",
+    ),
+]
+Features = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,...",
+        help="Columns of a table that are features, or one column of lists of numbers. [default: "
+        "those that the model was fitted to, or all columns that no other option names]",
+        show_default=False,
+    ),
+]
+Weight = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column of the weights of a table's rows.")
+]
+MissingName = Annotated[
+    str | None,
+    typer.Option(
+        "--missing",
+        metavar="NAME",
+        help="What takes the place of missing features of a table: zero, or mean, the mean of the "
+        "column. The model file holds it, and predict uses it. [default: they are an error]",
+        show_default=False,
+    ),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Scheduler of a Dask cluster, such as tcp://host:8786, that reads the table and works "
+        "on it. [default: this machine]",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The values of the options of tables."""
+
+    label: str | None = None
+    qid: str | None = None
+    features: list[str] | None = None
+    weight: str | None = None
+    missing: str | None = None
+    dask: str | None = None
+
+    def make_table(self, *files: str | None) -> bool:
+        """Tell whether one of the files is a table, by its name or because of these options."""
+        return self != Columns() or any(file is not None and _is_table(file) for file in files)
+
+    @contextmanager
+    def cluster(self) -> Iterator[Any]:
+        """Yield the client of --dask, or None. Within, errors name options, not arguments."""
+        with _naming_options():
+            if self.dask is None:
+                yield None
+                return
+            try:
+                from distributed import Client
+
+                connect: Any = Client
+            except ImportError as error:
+                raise ImportError("--dask needs Dask: pip install 'pairgram[dask]'") from error
+            try:
+                client = connect(self.dask, timeout=10)
+            except (OSError, TypeError, ValueError) as error:
+                raise ValueError(f"--dask {self.dask}: found no cluster there: {error}") from None
+            with client:
+                yield client
+
+    def scan(
+        self, file: str, client: Any, features: list[str] | None = None, width: int = 0
+    ) -> Table:
+        """Return the table of a file.
+
+        Parameters
+        ----------
+        file : str
+        client : distributed.Client or None
+        features : list of str or None
+            The columns of features if --features does not name them.
+        width : int
+            LETOR files have at least so many features: they leave out zeros.
+        """
+        from pairgram.tables.scan import scan
+
+        if file == "-":
+            raise ValueError("FILE must not be -, standard input, if it is a table")
+        try:
+            table = scan(
+                file,
+                label=self.label,
+                qid=self.qid,
+                features=self.features or features or None,
+                weight=self.weight,
+                missing=self.missing,  # type: ignore[arg-type]
+                client=client,
+            )
+        except ValueError as error:
+            raise ValueError(str(error).replace("the table", printable(file))) from None
+        return widened(table, width)
+
+    def require(self, file: str, table: Table, needs_queries: bool) -> None:
+        """Raise a ValueError if a table lacks labels, or query ids where they are needed."""
+        missing = table.schema is not None and self.label is None
+        if missing or (needs_queries and not table.has_queries):
+            option, what = ("--label", "labels") if missing else ("--qid", "query ids")
+            raise ValueError(
+                f"{printable(file)}: found a table, want {option}, its column of {what}"
+            )
+
+
+def _columns(
+    label: Label = None,
+    qid: Qid = None,
+    features: Features = None,
+    weight: Weight = None,
+    missing: MissingName = None,
+    dask: Dask = None,
+) -> Columns:
+    names = None if features is None else parse_names(features, "--features")
+    return Columns(label, qid, names, weight, missing, dask)
+
+
+with_columns = sharing("columns", _columns)
+
+
+def widened(table: Table, width: int) -> Table:
+    """Return a table of LETOR files with at least so many features: the files leave zeros out."""
+    if table.schema is not None or table.n_features >= width:
+        return table
+    return replace(table, layout=replace(table.layout, width=width))
+
+
+def parse_names(text: str, option: str) -> list[str]:
+    """Return the names in a text such as ``a,b``."""
+    names = [name.strip() for name in text.split(",")]
+    if "" in names or len(set(names)) < len(names):
+        raise ValueError(f"{option} takes different names such as a,b,c; got {text!r}")
+    return names
+
+
+def refuse_with_table(**options: Given) -> None:
+    """Raise a ValueError if an option is given that only LETOR files in memory take."""
+    for name, value in options.items():
+        if value:
+            option = "--" + name.replace("_", "-")
+            raise ValueError(f"{option} is for LETOR files that are held in memory, not for tables")
+
+
+def _is_table(file: str) -> bool:
+    """Tell whether a file is a table: an address, a folder, a pattern, or a file of columns."""
+    from pairgram.datasets.letor_load import looks_like_letor
+
+    if "://" in file or os.path.isdir(file):
+        return True
+    if not os.path.exists(file):
+        return any(sign in file for sign in "*?[") or file.lower().endswith(ENDS)
+    return file.lower().endswith(ENDS) and not looks_like_letor(file)
+
+
+@contextmanager
+def _naming_options() -> Iterator[None]:
+    """Within this context, errors name the options in place of the library's arguments."""
+    try:
+        yield
+    except ValueError as error:
+        text = str(error)
+        name = re.match(r"\w*", text)
+        if name is not None and name[0] in _PREFIXES:
+            text = _PREFIXES[name[0]] + text[name.end() :]
+        text = _KEYWORDS.sub(lambda found: f"--{found[1]} {found[3]}".rstrip(), text)
+        for words, instead in (("give scan the", "give the"), (", or give group_queries=True", "")):
+            text = text.replace(words, instead)
+        raise ValueError(text) from None

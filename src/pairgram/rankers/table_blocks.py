@@ -1,0 +1,51 @@
+"""Blocks of a table as the data that statistics and scores are computed of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pairgram.problem.data import RankingData
+from pairgram.queries_and_pairs.queries import Queries
+from pairgram.tables.rows import TableRows
+from pairgram.tables.table import Table
+
+__all__ = ["SAMPLE_ROWS", "data_of_block", "one_row"]
+
+# Quantiles, landmarks and the widths of kernels are found from at most this many rows.
+SAMPLE_ROWS = 100_000
+
+
+def one_row(table: Table) -> RankingData:
+    """Return data of the shape and type of a table, without reading it: one row of zeros."""
+    return RankingData.delimit(np.zeros((1, table.n_features), table.layout.dtype), [0.0])
+
+
+def data_of_block(pattern: RankingData, rows: TableRows, n_threads: int | None) -> RankingData:
+    """Return the data of some rows of whole queries. Errors name features, not rows.
+
+    Parameters
+    ----------
+    pattern : RankingData
+        Some rows, with the fitted inputs and the fitted feature map.
+    rows : TableRows
+        With labels.
+    n_threads : int or None
+    """
+    assert rows.y is not None
+    X = rows.X
+    if pattern.applied is not None:
+        X = pattern.applied.values(X, n_threads)
+    weights = rows.weights
+    if weights is not None:
+        weights = np.where(weights < np.finfo(np.float64).tiny, 0.0, weights)
+    offsets = np.concatenate(([0], np.cumsum(rows.sizes))).astype(np.int64)
+    return replace(
+        pattern,
+        X=X,
+        y=rows.y,
+        queries=Queries(offsets, None, rows.ids),
+        row_weights=weights,
+        offset=None,
+    )

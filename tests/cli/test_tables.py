@@ -1,0 +1,315 @@
+"""The command line on tables: Parquet files, patterns of LETOR files, and a Dask cluster."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from pairgram import (
+    PairwiseELMCV,
+    RankRLS,
+    RankRLSCV,
+    RankSVMCV,
+    dump_letor,
+    evaluate,
+    load_model,
+    make_ranking,
+    predict,
+    scan,
+)
+from pairgram.cli import report
+from pairgram.cli.app import app
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+NAMES = ["b", "a", "c", "d"]
+COLUMNS = ("--label", "relevance", "--qid", "query_id")
+FEATURES = ("--features", ",".join(NAMES))
+
+
+def run(*arguments):
+    """Run a command that must succeed; return its output and what it says besides."""
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout, result.stderr
+
+
+def error(*arguments):
+    """Run a command that must fail; return its message of one line."""
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("pairgram: error: ") and result.stderr.count("\n") == 1
+    return result.stderr.removeprefix("pairgram: error: ").removesuffix("\n")
+
+
+def write(path, X, y, qid, first=0):
+    columns = {name: X[:, i] for i, name in enumerate(NAMES)}
+    documents = [f"d{first + i}" for i in range(len(y))]
+    pq.write_table(pa.table(columns | {"relevance": y, "query_id": qid, "doc": documents}), path)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ranking(40, (4, 9), 4, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, data):
+    """Two files, cut in the middle of a query, and a validation file."""
+    folder = tmp_path_factory.mktemp("tables")
+    X, y, qid = data
+    (folder / "data").mkdir()
+    cut = int(np.searchsorted(qid, 13)) + 2
+    for name, rows in (("1", slice(0, cut)), ("2", slice(cut, None))):
+        write(folder / "data" / f"{name}.parquet", X[rows], y[rows], qid[rows], rows.start)
+    write(folder / "vali.parquet", *make_ranking(20, 6, 4, random_state=1))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model_file(folder):
+    path = folder / "m.safetensors"
+    RankRLS(2.0).fit(table_of(folder)).save(path)
+    return path
+
+
+def table_of(folder, name="data", **options):
+    return scan(folder / name, label="relevance", qid="query_id", features=NAMES, **options)
+
+
+@pytest.mark.parametrize("name", ["data", "data/*.parquet"])
+def test_train_fits_what_the_library_does(folder, data, tmp_path, name):
+    output, notes = run("train", folder / name, *COLUMNS, *FEATURES, "-o", tmp_path / "m", "--json")
+    want = RankRLSCV(pairs=["kept", "dropped"]).fit(table_of(folder))
+    model, found = load_model(tmp_path / "m"), json.loads(output)
+    np.testing.assert_array_equal(model.coef_, want.coef_)
+    assert model.feature_names_in_.tolist() == NAMES
+    assert (found["n_rows"], found["n_queries"], found["model"]) == (len(data[1]), 40, "rankrls")
+    assert (found["score"], found["held_out"]) == (want.best_score_, "leave-query-out")
+    note = "pairgram: note: the model is rankrls, because auto would need all rows in memory\n"
+    assert notes == note
+
+
+@pytest.mark.parametrize(
+    ("options", "make"),
+    [
+        (("--model", "ranksvm"), lambda: RankSVMCV()),
+        (("--pairs", "kept"), lambda: RankRLSCV(pairs=["kept"])),
+        (
+            ("--model", "elm-pairwise", "--nodes", "9", "--inputs", "minmax"),
+            lambda: PairwiseELMCV(n_nodes=9, random_state=0, inputs=["minmax"]),
+        ),
+    ],
+)
+def test_train_with_a_validation_table(folder, tmp_path, options, make):
+    valid = ("--valid", folder / "vali.parquet")
+    _, notes = run(
+        *("train", folder / "data", *COLUMNS, *FEATURES, *valid, *options, "-o", tmp_path / "m")
+    )
+    want = make().fit(table_of(folder), validation=table_of(folder, "vali.parquet"))
+    np.testing.assert_array_equal(load_model(tmp_path / "m").coef_, want.coef_)
+    assert notes == ""
+
+
+def test_missing_features_take_the_mean_that_the_model_keeps(tmp_path, data):
+    X, y, qid = data
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    write(tmp_path / "a.parquet", X, y, qid)
+    given = ("train", tmp_path / "a.parquet", *COLUMNS, *FEATURES, "-o", tmp_path / "m")
+    told = error(*given, "--model", "rankrls")
+    assert told.startswith(f"{tmp_path / 'a.parquet'}, row ")
+    assert "has a missing value: give --missing zero or --missing mean, or fill" in told
+    run(*given, "--missing", "mean")
+    means = np.nanmean(X, axis=0)
+    np.testing.assert_allclose(load_model(tmp_path / "m").missing_, means, rtol=1e-13)
+    output, _ = run("predict", tmp_path / "m", tmp_path / "a.parquet")
+    want = np.where(np.isnan(X), means, X) @ load_model(tmp_path / "m").coef_
+    np.testing.assert_allclose(np.array(output.split(), float), want, rtol=1e-12, atol=1e-14)
+    shown = json.loads(run("inspect", tmp_path / "m", "--json")[0])
+    assert shown["missing_features"] == "take values that the file holds"
+
+
+def test_predict_writes_parquet_with_columns_of_the_table(folder, model_file, tmp_path):
+    want = load_model(model_file).predict(table_of(folder))
+    for options, columns in (
+        ((), ["score"]),
+        (("--qid", "query_id"), ["query_id", "score"]),
+        (("--keep", "doc,query_id"), ["doc", "query_id", "score"]),
+    ):
+        run("predict", model_file, folder / "data", "-o", tmp_path / "s.parquet", *options)
+        scores = pq.read_table(tmp_path / "s.parquet")
+        assert scores.column_names == columns
+        np.testing.assert_array_equal(scores["score"].to_numpy(), want)
+    assert scores["doc"].to_pylist() == [f"d{i}" for i in range(len(want))]
+    run("predict", model_file, folder / "data", "--output", tmp_path / "s.txt")
+    np.testing.assert_array_equal(np.loadtxt(tmp_path / "s.txt"), want)
+
+
+def test_evaluate(folder, model_file):
+    output, _ = run("evaluate", folder / "data", "--model", model_file, *COLUMNS, "--json")
+    found = json.loads(output)
+    names = ["ndcg@10", "map"]
+    want = evaluate(names, table_of(folder), load_model(model_file))
+    assert {name: found["metrics"][name] for name in names} == want
+    assert found["n_queries"] == 40
+    assert "40 queries" in run("evaluate", folder / "data", "--model", model_file, *COLUMNS)[0]
+
+
+def test_patterns_of_letor_files_are_tables(tmp_path, data):
+    X, y, qid = data
+    X = X.copy()
+    X[qid >= 20, 3] = 0.0  # which the second file does not name
+    for name, rows in (("1", qid < 20), ("2", qid >= 20)):
+        dump_letor(tmp_path / f"{name}.txt", X[rows], y[rows], qid=qid[rows])
+    pattern, valid = tmp_path / "[1-2].txt", ("--valid", tmp_path / "2.txt")
+    run("train", pattern, "-o", tmp_path / "m", "--pairs", "kept", *valid)
+    model = load_model(tmp_path / "m")
+    held = (X[qid >= 20], y[qid >= 20], qid[qid >= 20])
+    want = RankRLSCV(pairs=["kept"]).fit(X, y, qid=qid, validation=held)
+    np.testing.assert_allclose(model.coef_, want.coef_, rtol=1e-9)
+    output, _ = run("predict", tmp_path / "m", tmp_path / "[2].txt")
+    np.testing.assert_array_equal(np.array(output.split(), float), model.predict(X[qid >= 20]))
+    run("predict", tmp_path / "m", tmp_path / "2.txt", "-o", tmp_path / "s.parquet")
+    assert pq.read_table(tmp_path / "s.parquet").column_names == ["score"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--model", "auto"), "--model auto needs all rows in memory, so it cannot be fitted to a"),
+        (("--model", "elmrank"), "take one of rankrls, rls, elm-pairwise, elm-pointwise, ranksvm"),
+        (("--kernel", "rbf"), "take --model rank-nystroem, which approximates kernels"),
+        (("--model", "ranksvm"), "--model ranksvm needs --valid, to choose its settings, for a ta"),
+        (("--sparse",), "--sparse is for LETOR files that are held in memory, not for tables"),
+        (("--positive", "5"), "--positive: found feature 5, but {data} has 4 features"),
+        (("--missing", "none"), "--missing must be one of 'zero', 'mean', or None, got 'none'"),
+        (("--weight", "w"), "--weight: {data} must have one column 'w', got 0 among 'b', 'a', "),
+    ],
+)
+def test_what_train_refuses(folder, tmp_path, options, message):
+    given = ("train", folder / "data", *COLUMNS, *FEATURES, "-o", tmp_path / "m", *options)
+    assert message.format(data=folder / "data") in error(*given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_options_of_columns_are_named(folder, model_file, tmp_path):
+    data, to = folder / "data", ("-o", tmp_path / "m")
+    named = f"{data}: found a table, want"
+    assert error("train", data, *FEATURES, *to) == f"{named} --label, its column of labels"
+    label = COLUMNS[:2]
+    wanted = f"{named} --qid, its column of query ids"
+    assert error("train", data, *label, *FEATURES, *to) == wanted
+    assert error("evaluate", data, "--model", model_file, *label, *FEATURES) == wanted
+    assert "--features: column 'doc' must hold numbers" in error("train", data, *COLUMNS, *to)
+    assert "takes different names" in error("train", data, *COLUMNS, "--features", "a,a", *to)
+    assert error(
+        "predict", model_file, data, "--keep", "x", "-o", tmp_path / "s.parquet"
+    ).startswith("--keep: ")
+    assert "--keep needs an --output" in error("predict", model_file, data, "--keep", "doc")
+    assert error("evaluate", data, "--scores", model_file).startswith("--scores is for LETOR")
+    assert "must not be -" in error("train", "-", *COLUMNS, *to)
+    assert "No such file" in error("predict", model_file, tmp_path / "none.parquet")
+    assert "no file has such a name" in error("predict", model_file, tmp_path / "none*")
+
+
+def test_queries_that_are_scattered_are_refused(tmp_path, data):
+    X, y, qid = data
+    order = np.argsort(qid % 2, kind="stable")
+    write(tmp_path / "a.parquet", X[order], y[order], qid[order] // 2)
+    told = error("train", tmp_path / "a.parquet", *COLUMNS, *FEATURES, "--pairs", "kept", "-o", "m")
+    assert told.endswith("do not stand together: sort the table by query_id")
+
+
+def test_an_extra_that_is_missing_is_named(folder, model_file, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    told = error("predict", model_file, folder / "data", "--dask", "tcp://127.0.0.1:1")
+    assert told == "--dask needs Dask: pip install 'pairgram[dask]'"
+    monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
+    assert "pip install 'pairgram[parquet]'" in error("predict", model_file, folder / "data")
+    dump_letor(tmp_path / "a.txt", *make_ranking(3, 3, 4, random_state=0)[:2])
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    model = RankRLS().fit(np.eye(4), np.arange(4.0))
+    with pytest.raises(ImportError, match=r"pairgram\[parquet\]"):
+        predict(model, scan(tmp_path / "a.txt"), output=tmp_path / "s.parquet")
+
+
+def test_a_cluster_gives_the_bits_of_this_machine(folder, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    given = ("train", folder / "data", *COLUMNS, *FEATURES, "--pairs", "kept")
+    run(*given, "-o", tmp_path / "here")
+    local = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**local) as cluster:
+        address = cluster.scheduler_address
+        run(*given, "-o", tmp_path / "there", "--dask", address)
+        run(*("predict", tmp_path / "there", folder / "data", "--dask", address))
+    coefs = [load_model(tmp_path / name).coef_ for name in ("here", "there")]
+    np.testing.assert_array_equal(*coefs)
+
+
+def test_passes_are_shown_on_a_terminal(folder, monkeypatch):
+    shown = []
+
+    class Terminal:
+        def isatty(self):
+            return True
+
+        def write(self, text):
+            shown.append(text)
+
+        def flush(self):
+            pass
+
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with report.passes() as watch:
+        RankRLSCV().fit(watch(table_of(folder)))
+    text = "".join(shown)
+    assert "pass 3" in text and "rows" in text and "pass 4" not in text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is POSIX")
+def test_interrupting_leaves_no_file(tmp_path, model_file, data):
+    X, y, qid = data
+    for i in range(9):
+        write(tmp_path / f"{i}.parquet", X, y, qid + 100 * i)
+    output = tmp_path / "out"
+    output.mkdir()
+    code = (  # every batch takes so long that there is time to interrupt the command
+        "import time; from pairgram.rankers import table_scores; scores = table_scores._Scores\n"
+        "class Slow(scores):\n"
+        "    def __call__(self, rows): time.sleep(1); return super().__call__(rows)\n"
+        "table_scores._Scores = Slow; from pairgram.cli import main; main()"
+    )
+    command = ("-c", code, "predict", model_file, tmp_path / "*.parquet")
+    with subprocess.Popen(
+        [sys.executable, *map(str, command), "-o", str(output / "s.parquet")],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        deadline = time.monotonic() + 30
+        while not os.listdir(output) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        told = process.communicate()[1]
+    assert (process.returncode, told) == (130, "pairgram: interrupted\n")
+    assert os.listdir(output) == []
+
+
+def test_help_names_the_columns():
+    for command in ("train", "predict", "evaluate"):
+        output = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80"}).stdout
+        for option in ("--label", "--qid", "--features", "--weight", "--missing", "--dask"):
+            assert option in output
+        assert max(map(len, output.splitlines())) <= 100
+    assert "rankrls for tables" in " ".join(
+        CliRunner().invoke(app, ["train", "--help"]).stdout.split()
+    )
