@@ -392,6 +392,6 @@ class _FactoryPartition:
         for batch in self.factory():
             X, y, qid, weights = (*batch, None, None)[:4]
             place = Place(self.name, number, first)
-            rows = rows_of_arrays(X, y, qid, weights, columns, place, features)
-            yield rows
-            first += rows.n_rows
+            if len(X):
+                yield rows_of_arrays(X, y, qid, weights, columns, place, features)
+            first += len(X)
