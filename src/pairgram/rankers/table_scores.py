@@ -30,6 +30,7 @@ class _Scores:
 
 def _batches(model: Any, table: Table, keep: tuple[str, ...]) -> Iterator[tuple[Any, Any]]:
     check_is_fitted(model)
+    table = table.in_order()
     n_features = getattr(model, "n_features_in_", table.n_features)
     if table.n_features != n_features:
         raise ValueError(
@@ -70,7 +71,8 @@ def predict(
     ----------
     model : fitted model with `predict`
     table : table of `scan`
-        Its label is not read.
+        Its label is not read. The scores have the order of the source, also for a table with
+        ``group_queries=True``.
     output : path of a Parquet file, or None, default=None
         Where to write. The file is written completely or not at all.
     keep : list of str or None, default=None
@@ -103,6 +105,7 @@ def predict(
 
     if not isinstance(table, Table):
         raise TypeError(f"table must be a table of pairgram.scan, got {type(table).__name__}")
+    table = table.in_order()
     if keep is None:
         keep = [] if table.layout.qid is None else [table.layout.qid]
     names = table.names_of_columns

@@ -11,6 +11,7 @@ import numpy as np
 from pairgram._support.checks import check_text
 from pairgram._support.words import words
 from pairgram.tables.columns import UNKNOWN_WIDTH, Columns, Missing
+from pairgram.tables.grouping import grouped
 from pairgram.tables.local import LocalEngine
 from pairgram.tables.sources import Source, source_of
 from pairgram.tables.table import Table
@@ -26,6 +27,7 @@ def scan(
     features: Sequence[str] | str | None = None,
     weight: str | None = None,
     missing: Missing | None = None,
+    group_queries: bool = False,
     client: Any = None,
 ) -> Table:
     """Describe a table of rows that are read when they are needed.
@@ -61,7 +63,13 @@ def scan(
         What takes the place of missing features, which are null or NaN: 0, or the weighted mean of
         the column over the rows that have a value. The values become part of the fitted model, as
         `missing_`. With None, a missing feature is an error.
-
+    group_queries : bool, default=False
+        Whether to bring the rows of every query together, which may then stand anywhere. Rows of a
+        query keep their order. Files, frames and functions are read once by `scan`; if the rows
+        take more than 128 MiB, they are kept in a temporary folder (see `tempfile`), which is
+        removed with the table. Frames of Dask and Spark are shuffled in every pass: shuffle and
+        persist a frame yourself if many passes follow. `predict` needs no queries: its scores have
+        the order of the source.
     client : distributed.Client or None, default=None
         A Dask cluster that reads the files and works on them. Its workers must see the files.
 
@@ -73,7 +81,8 @@ def scan(
     ------
     ValueError
         If there is no such file or column, or if a feature is not a number. What is wrong in a row
-        is found when it is read; the message then names the file, the column and the row.
+        is found when it is read; the message then names the file, the column and the row. If
+        `group_queries` is True and there are no query ids, or a `client` that reads files.
     TypeError
         If `source` is none of the sources above.
     ImportError
@@ -84,7 +93,8 @@ def scan(
     A first pass reads labels, query ids and weights alone. It counts rows, and finds out whether
     the rows of each query stand together. What is drawn from rows, such as landmarks, the width of
     a kernel, or quantiles of more than 100,000 rows, is drawn by the hashes of row numbers. It
-    therefore depends on the order of the rows alone. Blocks are joined in a fixed tree: the same
+    therefore depends on the order of the rows alone. With ``scope="global"``, pairs other than
+    "kept" take at most 1,024 different labels. Blocks are joined in a fixed tree: the same
     files give the same bits in every run.
 
     Features are float32 if every column is float32 or narrower, otherwise float64. LETOR files are
@@ -111,7 +121,8 @@ def scan(
         if found.engine is not None:
             raise ValueError("client must be None for a frame of Dask or Spark, which has its own")
         engine = _dask_engine(client)
-    return Table(columns, found.schema, found.partitions, engine, missing, has_queries)
+    table = Table(columns, found.schema, found.partitions, engine, missing, has_queries)
+    return grouped(table) if group_queries else table
 
 
 def _dask_engine(client: Any) -> Any:
