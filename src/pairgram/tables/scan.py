@@ -13,6 +13,7 @@ from pairgram._support.words import words
 from pairgram.tables.columns import UNKNOWN_WIDTH, Columns, Missing
 from pairgram.tables.grouping import grouped
 from pairgram.tables.local import LocalEngine
+from pairgram.tables.rows import TableRows
 from pairgram.tables.sources import Source, source_of
 from pairgram.tables.table import Table
 
@@ -113,14 +114,14 @@ def scan(
         check_text("missing", missing, words(Missing), "or None")
     found = source_of(source)
     columns = _columns(found, label, qid, features, weight)
-    if columns.width == UNKNOWN_WIDTH:
-        columns = replace(columns, width=_width(found, columns))
     has_queries = found.schema is None and found.has_queries
     engine = found.engine or LocalEngine()
     if client is not None:
         if found.engine is not None:
             raise ValueError("client must be None for a frame of Dask or Spark, which has its own")
         engine = _dask_engine(client)
+    if columns.width == UNKNOWN_WIDTH:
+        columns = replace(columns, width=_width(engine, found, columns))
     table = Table(columns, found.schema, found.partitions, engine, missing, has_queries)
     return grouped(table) if group_queries else table
 
@@ -133,12 +134,15 @@ def _dask_engine(client: Any) -> Any:
     return DaskEngine(client)
 
 
-def _width(source: Source, columns: Columns) -> int:
+def _width(engine: Any, source: Source, columns: Columns) -> int:
     """Return the length of the first list of a column of lists."""
-    for number, partition in enumerate(source.partitions):
-        for rows in partition.batches(number, columns, True):
-            return int(rows.X.shape[1])
+    for width, _ in engine.map(source.partitions, columns, _n_columns):
+        return int(width)
     raise ValueError("the table has no rows")
+
+
+def _n_columns(rows: TableRows) -> int:
+    return int(rows.X.shape[1])
 
 
 def _columns(

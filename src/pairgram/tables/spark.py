@@ -139,9 +139,10 @@ def _packed(results: Iterable[Any]) -> Iterator[Any]:
     from pyspark import cloudpickle
 
     number = pyarrow.array([_number()], pyarrow.int32())
+    dumps: Any = cloudpickle.dumps
 
     def packed(result: Any) -> Any:
-        data = pyarrow.array([cloudpickle.dumps(result, protocol=4)], pyarrow.binary())
+        data = pyarrow.array([dumps(result, protocol=4)], pyarrow.binary())
         return pyarrow.RecordBatch.from_arrays([number, data], ["number", "result"])
 
     try:
