@@ -138,7 +138,7 @@ class StatisticsTask:
                     found[number, at, fold] = (
                         self._totals(own, settings)
                         if levels is None
-                        else levels.sums(own, reader.pattern, self.n_threads)
+                        else levels.sums(own, self.n_threads)
                     )
         return found
 
@@ -161,7 +161,7 @@ class StatisticsTask:
         for (number, at, fold), one in found.items():
             settings, levels = self.settings[at], self.levels[at]
             if levels is not None:
-                gram = levels.gram(one, self.readers[number].pattern, self.counts)
+                gram = levels.gram(one, self.counts)
                 one = Totals(gram, one.spread, int(levels.has_pairs))
             one.gram.settings = settings
             totals[number, settings, fold] = one

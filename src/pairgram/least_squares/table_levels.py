@@ -36,10 +36,14 @@ class LevelSums(NamedTuple):
     degrees : ndarray of shape (n_levels,)
         ``D_l``.
     weights : ndarray of shape (n_levels,)
+    origin : ndarray of shape (n_features + 1,)
+        One of the rows of [H, y], so that a large common offset costs no digits.
     means : ndarray of shape (n_levels, n_features + 1)
-        The means of [H, y] over the rows of every label, less the origin of `LevelPairs.sums`.
+        The means of [H, y] over the rows of every label, less the origin.
     sums : ndarray of shape (n_features + 1, n_features + 1)
         ``Σ_l D_l S_l``.
+    rounding : ndarray of shape (n_features,)
+        The size of the rounding errors of H, if compiled code makes it, otherwise 0.
     n_rows : int
     spread : float
         The largest range of the targets of a block; see `PathTies`.
@@ -47,8 +51,10 @@ class LevelSums(NamedTuple):
 
     degrees: Vector
     weights: Vector
+    origin: Vector
     means: Vector
     sums: Vector
+    rounding: Vector
     n_rows: int
     spread: float
 
@@ -56,13 +62,19 @@ class LevelSums(NamedTuple):
         """Return the statistics of the rows of both, by Chan's formula for every label."""
         weights = self.weights + other.weights
         share = np.divide(other.weights, weights, out=np.zeros_like(weights), where=weights > 0)
-        difference = other.means - self.means
+        difference = (other.origin - self.origin) + other.means - self.means
         between = self.degrees * self.weights * share
         with single_threaded_blas():
             sums = self.sums + other.sums + difference.T @ (between[:, None] * difference)
         means = self.means + share[:, None] * difference
-        n_rows, spread = self.n_rows + other.n_rows, max(self.spread, other.spread)
-        return LevelSums(self.degrees, weights, means, sums, n_rows, spread)
+        return self._replace(
+            weights=weights,
+            means=means,
+            sums=sums,
+            rounding=np.maximum(self.rounding, other.rounding),
+            n_rows=self.n_rows + other.n_rows,
+            spread=max(self.spread, other.spread),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,32 +140,38 @@ class LevelPairs:
         """Whether rows of two labels count."""
         return bool(np.count_nonzero(self.pair_weights.any(axis=1)) > 1)
 
-    def sums(self, data: RankingData, pattern: RankingData, n_threads: int | None) -> LevelSums:
-        """Return the statistics of some rows.
-
-        The first row of `pattern` is the origin of the means. It is the same for all rows of a
-        table, so that a large common offset costs no digits.
-        """
-        first = pattern.features(slice(0, 1))[0]
-        origin = np.append(first, pattern.target(self.within)[0]).astype(np.float64)
+    def sums(self, data: RankingData, n_threads: int | None) -> LevelSums:
+        """Return the statistics of some rows."""
         numbers = self._numbers(data.y)
         queries = Queries.make(len(numbers), qid=numbers)
         assert queries.ids is not None
         labelled = replace(data, queries=queries, query_weights=self.degrees[queries.ids])
         sums, _ = sums_of(labelled, self.within, n_threads)
         n_levels = len(self.levels)
+        targets = data.target(self.within)
+        origin = np.append(data.features(slice(0, 1))[0], targets[0]).astype(np.float64)
         weights = np.bincount(numbers, data.v, minlength=n_levels).astype(np.float64)
         means = np.zeros((n_levels, len(origin)))
         share = data.v / np.where(weights > 0, weights, 1.0)[numbers]
-        targets = data.target(self.within)
         with single_threaded_blas():
             for rows in blocks(len(numbers), BLOCK_ROWS):
                 values = np.column_stack([data.features(rows), targets[rows]]) - origin
                 places = (numbers[rows], np.arange(len(values)))
                 shape = (n_levels, len(values))
                 means += scipy.sparse.csr_array((share[rows], places), shape) @ values
-        spread = float(np.ptp(targets))
-        return LevelSums(self.degrees, weights, means, sums, len(numbers), spread)
+        rounding = np.zeros(len(origin) - 1)
+        if node_map_of(data.feature_map, data.X.dtype) is not None:
+            rounding = data.feature_map._rounding(data.X[:256])
+        return LevelSums(
+            self.degrees,
+            weights,
+            origin,
+            means,
+            sums,
+            rounding,
+            len(numbers),
+            float(np.ptp(targets)),
+        )
 
     def _numbers(self, y: Vector) -> Rows:
         numbers = np.searchsorted(self.levels, y)
@@ -165,11 +183,8 @@ class LevelPairs:
             )
         return numbers
 
-    def gram(self, found: LevelSums, pattern: RankingData, counts: bool) -> Pairgram:
-        """Return the statistics of all pairs.
-
-        `pattern` has some of the rows, and their feature map.
-        """
+    def gram(self, found: LevelSums, counts: bool) -> Pairgram:
+        """Return the statistics of all pairs."""
         known = self.pair_weights.any(axis=1)
         means = found.means - found.means[known].mean(axis=0) if known.any() else found.means
         off = self.pair_weights - np.diag(np.diag(self.pair_weights))
@@ -177,7 +192,6 @@ class LevelPairs:
             laplacian = np.diag(off.sum(axis=1)) - off
             sums = self.factor * (found.sums + means.T @ laplacian @ means)
         sums = np.asarray((sums + sums.T) / 2)
-        if node_map_of(pattern.feature_map, pattern.X.dtype) is not None:
-            rounding = pattern.feature_map._rounding(pattern.X[:256])
-            clear_noise(sums, np.append(self.pair_weight * rounding**2, 0.0), 1.0)
+        if found.rounding.any():  # outputs that differ only by rounding do not differ
+            clear_noise(sums, np.append(self.pair_weight * found.rounding**2, 0.0), 1.0)
         return Pairgram.of_sums(sums, self.pair_weight, found.n_rows, self.settings, counts=counts)

@@ -22,8 +22,6 @@ __all__ = ["SAMPLE_ROWS", "BlockReader", "begin_fit", "block_readers", "same_col
 
 # Quantiles, landmarks and the widths of kernels are found from at most this many rows.
 SAMPLE_ROWS = 100_000
-# So many rows stay in a reader, to tell the size of rounding errors.
-PATTERN_ROWS = 256
 QUANTILES = ("quantile", "raw+quantile")
 
 
@@ -164,7 +162,7 @@ def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReade
                     f"{table.feature_names}"
                 )
             prior = prior.without_names()
-        own = own.take(np.arange(min(len(own.y), PATTERN_ROWS)))  # which every task is sent
+        own = own.take(np.arange(1))  # which the maps and inputs do not need any more
         readers.append(BlockReader(own, prior, model.n_threads))
     return readers
 
