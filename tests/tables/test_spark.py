@@ -22,7 +22,6 @@ import pairgram
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # sockets that pyspark leaves open
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
 REQUIRED = os.environ.get("PAIRGRAM_REQUIRE_SPARK") == "1"
