@@ -220,6 +220,35 @@ class Pairgram:
         self._add(data, counts=counts)
         return self
 
+    @classmethod
+    def of_sums(
+        cls,
+        sums: NDArray[np.float64],
+        pair_weight: float,
+        n_rows: int,
+        settings: PairSettings,
+        *,
+        counts: bool = False,
+    ) -> Self:
+        """Build the statistics of pairs of all rows, other than "kept", from what they sum to.
+
+        Parameters
+        ----------
+        sums : ndarray of shape (n_features + 1, n_features + 1), float64
+            The sums over [X, y].
+        pair_weight : float
+        n_rows : int
+        settings : PairSettings
+        counts : bool
+            Whether `n_varying` is known.
+        """
+        self = cls.__new__(cls)
+        self._start(settings, None)
+        self._sums, self._pair_weight = sums, pair_weight
+        self.n_rows, self.n_queries = n_rows, 1
+        self._varying = np.zeros(len(sums) - 1, dtype=np.int64) if counts else None
+        return self
+
     def update(
         self,
         X: Any,

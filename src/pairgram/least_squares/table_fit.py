@@ -21,6 +21,7 @@ from pairgram.least_squares.held_out.ties import (
     spread_of,
 )
 from pairgram.least_squares.ridge_path import RidgePath
+from pairgram.least_squares.table_levels import LevelPairs
 from pairgram.metrics import Metric
 from pairgram.metrics.of_tables import MetricSums, checked_metrics
 from pairgram.model_selection.judge import Judge, Judged, metric_of
@@ -82,6 +83,7 @@ class Totals(NamedTuple):
 
     def join(self, other: Totals) -> Totals:
         """Return the statistics of both."""
+        other.gram.settings = self.gram.settings  # an ω that was sent is another object
         return Totals(
             self.gram._combine(other.gram, 1, check_ids=False),
             max(self.spread, other.spread),
@@ -109,6 +111,8 @@ class Totals(NamedTuple):
 
 
 Key = tuple[int, PairSettings, int]  # the number of the reader, the settings, the fold
+# The same by the number of the settings, because an ω that was sent elsewhere is another object.
+Found = dict[tuple[int, int, int], Any]  # of Totals and of LevelSums
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,23 +121,30 @@ class StatisticsTask:
 
     readers: tuple[BlockReader, ...]
     settings: tuple[PairSettings, ...]
+    levels: tuple[LevelPairs | None, ...]
     counts: bool
     folds: Folds | None
     n_threads: int | None
     reads_features: bool = True
     needs_queries: bool = True
 
-    def of_rows(self, rows: TableRows) -> dict[Key, Totals]:
+    def of_rows(self, rows: TableRows) -> Found:
         """Return the statistics of some rows of whole queries."""
-        found: dict[Key, Totals] = {}
+        found: Found = {}
         fold_of_row = None
         if self.folds is not None:
             fold_of_row = np.repeat(self.folds.of_runs(rows), rows.sizes)
         for number, reader in enumerate(self.readers):
             data = reader.data(rows)
             for fold, own in _by_fold(data, fold_of_row):
-                for settings in self.settings:
-                    found[number, settings, fold] = self._totals(own, settings)
+                for at, (settings, levels) in enumerate(
+                    zip(self.settings, self.levels, strict=True)
+                ):
+                    found[number, at, fold] = (
+                        self._totals(own, settings)
+                        if levels is None
+                        else levels.sums(own, self.n_threads)
+                    )
         return found
 
     def _totals(self, data: RankingData, settings: PairSettings) -> Totals:
@@ -143,12 +154,24 @@ class StatisticsTask:
         counted = data.v > 0 if settings.joins_all_rows else data.has_pairs(settings)
         return Totals(gram, spread_of(data, settings), int(counted.sum()))
 
-    def join(self, first: dict[Key, Totals], second: dict[Key, Totals]) -> dict[Key, Totals]:
+    def join(self, first: Found, second: Found) -> Found:
         """Return the statistics of the rows of both."""
         joined = dict(first)
         for key, totals in second.items():
             joined[key] = joined[key].join(totals) if key in joined else totals
         return joined
+
+    def totals(self, found: Found) -> dict[Key, Totals]:
+        """Return the statistics of all rows."""
+        totals = {}
+        for (number, at, fold), one in found.items():
+            settings, levels = self.settings[at], self.levels[at]
+            if levels is not None:
+                gram = levels.gram(one, self.counts)
+                one = Totals(gram, one.spread, int(levels.has_pairs))
+            one.gram.settings = settings
+            totals[number, settings, fold] = one
+        return totals
 
 
 def _by_fold(data: RankingData, fold_of_row: Rows | None) -> list[tuple[int, RankingData]]:
@@ -175,18 +198,21 @@ def statistics_of(
     Raises
     ------
     ValueError
-        If pairs of all rows have weights that depend on their labels.
+        If the pairs of all rows need the weight of every label, and there are too many labels.
     """
     distinct = tuple(dict.fromkeys(settings))
-    for one in distinct:
-        if one.joins_all_rows and one.kind != "kept":
-            raise ValueError(
-                f"pairs must be 'kept' or None with scope='global' for a table, got {one.pairs!r}: "
-                "its weights need the number of all rows of every label"
-            )
     whole = not all(one.joins_all_rows for one in distinct)  # one scope holds for all of them
-    task = StatisticsTask(tuple(readers), distinct, counts, folds, n_threads, needs_queries=whole)
-    return table.run(task)
+    survey = table.survey()
+    task = StatisticsTask(
+        tuple(readers),
+        distinct,
+        tuple(LevelPairs.of(one, survey) for one in distinct),
+        counts,
+        folds,
+        n_threads,
+        needs_queries=whole,
+    )
+    return task.totals(table.run(task))
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,6 +332,13 @@ def folds_of(
     n_queries = table.survey().n_queries
     if folds is not None and n_queries < folds.n:
         raise ValueError(f"cv: {folds.n} folds need as many queries, got {n_queries}")
+    for one in settings:
+        if folds is not None and one.joins_all_rows and one.kind != "kept":
+            raise ValueError(
+                f"cv: pairs={one.pairs!r} with scope='global' cannot be held out of a table in "
+                "folds, because the weight of every label is that of all rows: give validation= "
+                "another table, or pairs='kept'"
+            )
     return folds
 
 

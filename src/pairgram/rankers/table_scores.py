@@ -33,7 +33,7 @@ class _Scores:
 
 def _batches(model: Any, table: Table, keep: tuple[str, ...]) -> Iterator[tuple[Any, Any]]:
     check_is_fitted(model)
-    table, model = table.for_model(model)
+    table, model = table.in_order().for_model(model)
     return table.for_scores(keep).map(_Scores(model))
 
 
@@ -58,7 +58,8 @@ def predict(
     ----------
     model : fitted model with `predict`
     table : table of `scan`
-        Its label is not read.
+        Its label is not read. The scores have the order of the source, also for a table with
+        ``group_queries=True``.
     output : path of a Parquet file, or None, default=None
         Where to write. The file is written completely or not at all.
     keep : list of str or None, default=None
@@ -94,6 +95,7 @@ def predict(
         raise ImportError(message) from error
     if not isinstance(table, Table):
         raise TypeError(f"table must be a table of pairgram.scan, got {type(table).__name__}")
+    table = table.in_order()
     if keep is None:
         keep = [] if table.layout.qid is None else [table.layout.qid]
     names = table.names_of_columns

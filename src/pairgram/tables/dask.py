@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import cloudpickle
+import numpy as np
 from dask.delayed import delayed
 
 from pairgram._support.threads import at_most_threads
@@ -22,6 +23,8 @@ S = TypeVar("S")
 
 # So many partitions are scored at a time for every thread of the cluster.
 AHEAD = 2
+# The column of the places of rows, while they are shuffled.
+PLACE = "__pairgram_place__"
 
 
 class DaskEngine:
@@ -85,6 +88,23 @@ class DaskEngine:
         while waiting:
             yield from waiting.popleft().result()
 
+    def grouped(self, qid: str) -> DaskEngine:
+        """Return the engine of a frame that has the rows of every query in one partition."""
+        if self._frame is None:
+            raise ValueError(
+                "group_queries must be False if client= is given, because files are not sorted on "
+                "the cluster: scan a frame of dask.dataframe.read_parquet in their place"
+            )
+        from dask.dataframe import from_delayed
+
+        frame = self._frame
+        numbered = [
+            delayed(_numbered)(part, number) for number, part in enumerate(frame.to_delayed())
+        ]
+        meta = _numbered(frame._meta, 0)
+        shuffled = from_delayed(numbered, meta=meta, verify_meta=False).shuffle(on=qid)
+        return DaskEngine(self._client, shuffled.map_partitions(_together, qid, meta=frame._meta))
+
     def _known_client(self) -> Any:
         if self._client is not None:
             return self._client
@@ -103,6 +123,18 @@ class DaskEngine:
         if self._frame is None:
             return [delayed(partition, traverse=False) for partition in partitions]
         return list(self._frame[names].to_delayed())
+
+
+def _numbered(part: Any, number: int) -> Any:
+    """Return a partition with a column of the places of its rows in the source."""
+    return part.assign(**{PLACE: (np.int64(number) << 40) + np.arange(len(part))})
+
+
+def _together(part: Any, qid: str) -> Any:
+    """Return a partition with the rows of every query together, in their order in the source."""
+    part = part.sort_values(PLACE)
+    queries, _ = part[qid].factorize()
+    return part.iloc[np.argsort(queries, kind="stable")].drop(columns=PLACE)
 
 
 def _packed(value: Any) -> bytes:

@@ -11,6 +11,7 @@ import numpy as np
 from pairgram._support.checks import check_text
 from pairgram._support.words import words
 from pairgram.tables.columns import UNKNOWN_WIDTH, Columns, Missing
+from pairgram.tables.grouping import grouped
 from pairgram.tables.local import LocalEngine
 from pairgram.tables.rows import TableRows
 from pairgram.tables.sources import Source, source_of
@@ -27,6 +28,7 @@ def scan(
     features: Sequence[str] | str | None = None,
     weight: str | None = None,
     missing: Missing | None = None,
+    group_queries: bool = False,
     client: Any = None,
 ) -> Table:
     """Describe a table of rows that are read when they are needed.
@@ -63,7 +65,13 @@ def scan(
         the column over the rows that have a value. The values become part of the fitted model, as
         `missing_`. A model that has such values uses them for every table that it scores. With
         None, a missing feature is an error.
-
+    group_queries : bool, default=False
+        Whether to bring the rows of every query together, which may then stand anywhere. Rows of a
+        query keep their order. Files, frames and functions are read once by `scan`; if the rows
+        take more than 128 MiB, they are kept in a temporary folder (see `tempfile`), which is
+        removed with the table. Frames of Dask and Spark are shuffled in every pass: shuffle and
+        persist a frame yourself if many passes follow. `predict` needs no queries: its scores have
+        the order of the source.
     client : distributed.Client or None, default=None
         A Dask cluster that reads the files and works on them. Its workers must see the files.
 
@@ -75,7 +83,8 @@ def scan(
     ------
     ValueError
         If there is no such file or column, or if a feature is not a number. What is wrong in a row
-        is found when it is read; the message then names the file, the column and the row.
+        is found when it is read; the message then names the file, the column and the row. If
+        `group_queries` is True and there are no query ids, or a `client` that reads files.
     TypeError
         If `source` is none of the sources above.
     ImportError
@@ -86,7 +95,8 @@ def scan(
     A first pass reads labels, query ids and weights alone. It counts rows, and finds out whether
     the rows of each query stand together. What is drawn from rows, such as landmarks, the width of
     a kernel, or quantiles of more than 100,000 rows, is drawn by the hashes of row numbers. It
-    therefore depends on the order of the rows alone. Blocks are joined in a fixed tree: the same
+    therefore depends on the order of the rows alone. With ``scope="global"``, pairs other than
+    "kept" take at most 1,024 different labels. Blocks are joined in a fixed tree: the same
     files give the same bits in every run.
 
     Features are float32 if every column, or the X of the first tuple, is float32 or narrower,
@@ -105,15 +115,16 @@ def scan(
         check_text("missing", missing, words(Missing), "or None")
     found = source_of(source)
     columns = _columns(found, label, qid, features, weight)
-    if columns.width == UNKNOWN_WIDTH:
-        columns = replace(columns, width=_width(found, columns))
     has_queries = found.schema is None and found.has_queries
     engine = found.engine or LocalEngine()
     if client is not None:
         if found.engine is not None:
             raise ValueError("client must be None for a frame of Dask or Spark, which has its own")
         engine = _dask_engine(client)
-    return Table(columns, found.schema, found.partitions, engine, missing, has_queries)
+    if columns.width == UNKNOWN_WIDTH:
+        columns = replace(columns, width=_width(engine, found, columns))
+    table = Table(columns, found.schema, found.partitions, engine, missing, has_queries)
+    return grouped(table) if group_queries else table
 
 
 def _dask_engine(client: Any) -> Any:
@@ -124,15 +135,14 @@ def _dask_engine(client: Any) -> Any:
     return DaskEngine(client)
 
 
-def _width(source: Source, columns: Columns) -> int:
+def _width(engine: Any, source: Source, columns: Columns) -> int:
     """Return the length of the first list of a column of lists."""
-    engine = source.engine or LocalEngine()
-    for width, _ in engine.map(source.partitions, columns.for_scores(()), _width_of):
+    for width, _ in engine.map(source.partitions, columns.for_scores(()), _n_columns):
         return int(width)
     raise ValueError(NO_ROWS)
 
 
-def _width_of(rows: TableRows) -> int:
+def _n_columns(rows: TableRows) -> int:
     return int(rows.X.shape[1])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -17,6 +18,13 @@ from pairgram.tables.rows import TableRows
 __all__ = ["SparkEngine"]
 
 S = TypeVar("S")
+
+# The column of the places of rows, while they are shuffled.
+PLACE = "__pairgram_place__"
+# What a worker returns: the number of a partition, and an object as bytes.
+SCHEMA = "number int, result binary"
+# The setting of the size of all results that the driver takes.
+LIMIT = "spark.driver.maxResultSize"
 
 
 class SparkEngine:
@@ -38,9 +46,16 @@ class SparkEngine:
     ) -> Part[S]:
         """Return the part of all rows; see `Engine`."""
         frame = self._frame.select(_quoted(columns.names(task.reads_features)))
-        rows = frame.mapInArrow(_PartOf(columns, task), "number int, result binary").collect()
-        found = {row["number"]: pickle.loads(row["result"]) for row in rows}
-        part: Part[S] = join_by_id([found[number] for number in sorted(found)], task)
+        mapped = frame.mapInArrow(_PartOf(columns, task), SCHEMA)
+        with _fixed_partitions(frame), _naming_the_limit():
+            rows = mapped.collect()
+        found = {row["number"]: row["result"] for row in rows}
+        # A partition without rows keeps its number.
+        parts: list[Part[S]] = [
+            _unpacked(found[number]) if number in found else Part(n_rows=(0,))
+            for number in range(max(found, default=-1) + 1)
+        ]
+        part = join_by_id(parts, task)
         if progress is not None:
             progress(sum(part.n_rows))
         return part
@@ -50,9 +65,28 @@ class SparkEngine:
     ) -> Iterator[tuple[Any, int]]:
         """Yield what a function makes of every batch; see `Engine`."""
         frame = self._frame.select(_quoted(columns.names()))
-        rows = frame.mapInArrow(_Map(columns, function), "number int, result binary")
-        for row in rows.toLocalIterator():
-            yield pickle.loads(row["result"])
+        with _naming_the_limit():
+            for row in frame.mapInArrow(_Map(columns, function), SCHEMA).toLocalIterator():
+                yield _unpacked(row["result"])
+
+    def grouped(self, qid: str) -> SparkEngine:
+        """Return the engine of a frame that has the rows of every query in one partition."""
+        from pyspark.sql import functions
+
+        frame, (name,) = self._frame, _quoted([qid])
+        numbered = frame.withColumn(PLACE, functions.monotonically_increasing_id())
+        shuffled = numbered.repartition(_n_partitions(frame), name)
+        return SparkEngine(shuffled.sortWithinPartitions(name, PLACE).drop(PLACE))
+
+
+def _n_partitions(frame: Any) -> int:
+    """Return the number of partitions; of a frame of Spark Connect, that of shuffled frames."""
+    try:
+        return int(frame.rdd.getNumPartitions())
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "pyspark":
+            raise
+        return int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
 
 
 def _quoted(names: list[str]) -> list[str]:
@@ -67,18 +101,63 @@ def _number() -> int:
     return int(context.partitionId())
 
 
-def _packed(results: Iterable[Any]) -> Iterator[Any]:
-    import pyarrow
+@contextmanager
+def _fixed_partitions(frame: Any) -> Iterator[None]:
+    """Keep Spark from merging shuffled partitions by their sizes.
 
-    number = _number()
-    for result in results:
-        yield pyarrow.RecordBatch.from_arrays(
-            [
-                pyarrow.array([number], pyarrow.int32()),
-                pyarrow.array([pickle.dumps(result, protocol=4)], pyarrow.binary()),
-            ],
-            ["number", "result"],
-        )
+    These depend on the columns that are read, but the partitions of all passes must be the same.
+    """
+    settings, name = frame.sparkSession.conf, "spark.sql.adaptive.enabled"
+    before = settings.get(name)
+    settings.set(name, "false")
+    try:
+        yield
+    finally:
+        settings.set(name, before)
+
+
+@contextmanager
+def _naming_the_limit() -> Iterator[None]:
+    """Say what to do if results are larger than Spark allows."""
+    try:
+        yield
+    except Exception as error:
+        if LIMIT not in str(error):
+            raise
+        raise RuntimeError(
+            f"the results of all partitions are larger than {LIMIT}, which Spark allows: start "
+            "Spark with a larger one, or scan a frame of fewer partitions, frame.coalesce(n)"
+        ) from error
+
+
+def _packed(results: Iterable[Any]) -> Iterator[Any]:
+    """Yield results as rows of `SCHEMA`. An error that the data have caused is the last result.
+
+    Spark would try again what raises, and wrap the error.
+    """
+    import pyarrow
+    from pyspark import cloudpickle
+
+    number = pyarrow.array([_number()], pyarrow.int32())
+    dumps: Any = cloudpickle.dumps
+
+    def packed(result: Any) -> Any:
+        data = pyarrow.array([dumps(result, protocol=4)], pyarrow.binary())
+        return pyarrow.RecordBatch.from_arrays([number, data], ["number", "result"])
+
+    try:
+        for result in results:
+            yield packed(result)
+    except (ValueError, TypeError) as error:
+        yield packed(error)
+
+
+def _unpacked(result: bytes) -> Any:
+    """Return a result, or raise the error that it is."""
+    found = pickle.loads(result)
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +168,14 @@ class _PartOf:
     task: Any
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        number, name = _number(), f"partition {_number()}"
+        def parts() -> Iterator[Any]:
+            number, name = _number(), f"partition {_number()}"
+            features = self.task.reads_features
+            rows = rows_of_batches(batches, number, name, self.columns, features)
+            yield fold(rows, self.task, name)
+
         with at_most_threads(1):
-            rows = rows_of_batches(batches, number, name, self.columns, self.task.reads_features)
-            yield from _packed([fold(rows, self.task, name)])
+            yield from _packed(parts())
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,6 +35,8 @@ class Table:
     ----------
     columns : Columns
     missing : {"zero", "mean"} or None
+    ungrouped : Table or None
+        The rows as the source has them, if those of every query were brought together.
     """
 
     layout: Columns
@@ -44,6 +46,7 @@ class Table:
     missing: Missing | None = None
     source_has_queries: bool = False
     progress: Progress | None = None
+    ungrouped: Table | None = None
     _known: dict[str, Any] = field(default_factory=dict)
 
     def __array__(self, *args: Any, **named: Any) -> Any:
@@ -196,6 +199,12 @@ class Table:
     def watched(self, progress: Progress | None) -> Table:
         """Return the same table, which tells `progress` how many rows have been worked on."""
         return replace(self, progress=progress)
+
+    def in_order(self) -> Table:
+        """Return the rows in the order of the source, where those of a query may be apart."""
+        if self.ungrouped is None:
+            return self
+        return self.ungrouped.filling(self.layout.fill).watched(self.progress)
 
     def for_scores(self, keep: tuple[str, ...] = ()) -> Table:
         """Return the same rows without labels, ids and weights; `keep` names further columns."""

