@@ -134,7 +134,7 @@ _FORMER = {
     "RankRandomFourier": "RankSVM(feature_map=RandomFourier(...))",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
-_ROOMS = {module.partition(".")[0] for module in _NAMES}
+_ROOMS = {module.partition(".")[0] for module in _NAMES} | {"export"}
 
 
 def __getattr__(name: str) -> Any:
