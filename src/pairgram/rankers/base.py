@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -30,6 +30,7 @@ from pairgram.queries_and_pairs.queries import refuse_score_without_ids, warn_of
 from pairgram.rankers.column_weights import ColumnSums, contributions_of, names_of, weights_of
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.row_scores import checked_rows, scores_of
+from pairgram.rankers.serving import Scorer
 from pairgram.rankers.table_scores import scores_of_table
 from pairgram.tables.table import Table, refuse_arguments
 
@@ -486,6 +487,39 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return contributions_of(self, X)
+
+    def scorer(self, dtype: DTypeLike = np.float64) -> Scorer:
+        """Return a frozen function that scores rows without checking them, for serving.
+
+        It takes C-contiguous rows of one type, and gives the bits of `predict`, in one thread of
+        its own. Threads may share it. For 100 rows of 50 columns it takes about 3 µs.
+
+        Parameters
+        ----------
+        dtype : float64 or float32, default=float64
+            The type of the rows.
+
+        Returns
+        -------
+        callable
+            ``scorer(X) -> ndarray of shape (n_rows,), float64``.
+
+        Raises
+        ------
+        ValueError
+            If only Python can score rows, as for callables; or if the model adds offsets or the
+            scores of a prior.
+
+        Examples
+        --------
+        >>> from pairgram import RankRLS, make_ranking
+        >>> X, y, qid = make_ranking(random_state=0)
+        >>> scorer = RankRLS().fit(X, y, qid=qid).scorer()
+        >>> scorer(X[:100]).shape
+        (100,)
+        """
+        check_is_fitted(self)
+        return Scorer(self, dtype)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a safetensors file, which holds no code.
