@@ -18,6 +18,9 @@ Map features:
     RandomNodes, RandomFourier, Nystroem      the ``feature_map`` of RankRLS or RankSVM
     KernelMap, kernel_matrix                  kernels
 
+Send a model elsewhere:
+    export                                    to search engines, ONNX, SQL and Python
+
 Stream, merge and subtract data:
     Pairgram                                  the sufficient statistics
 

@@ -18,6 +18,7 @@ from sklearn.preprocessing import (
 )
 
 from pairgram import (
+    AutoRanker,
     ELMRank,
     Nystroem,
     RandomFourier,
@@ -331,6 +332,38 @@ def test_check_finds_a_wrong_model(data):
     assert re.match("largest error .* order changed in", str(parity))
     with pytest.raises(TypeError, match="exported must be"):
         export.check({"class": "x"}, model, X)
+
+
+@pytest.mark.parametrize(
+    ("engine", "function"),
+    [
+        ("solr", lambda m: export.to_solr(m, "m", features=NAMES)),
+        ("ltr_plugin", lambda m: export.to_ltr_plugin(m, "m", features=NAMES)),
+        ("ranklib", lambda m: export.to_ranklib(m, features=NAMES)),
+        ("vespa", lambda m: export.to_vespa(m, "m", features=VESPA)),
+        ("onnx", lambda m: export.to_onnx(m, features=NAMES)),
+        ("sql", lambda m: export.to_sql(m, features=NAMES, dialect="sqlite")),
+        ("python", lambda m: export.to_python(m, features=NAMES)),
+    ],
+)
+def test_the_automatic_ranker_tries_what_an_engine_can_express(data, engine, function):
+    X, _, qid = data
+    rows = slice(300)
+    curved = np.floor(3 * ((X[:, 3] - 3.5) ** 2 + (X[:, 4] - 0.5) ** 2)) % 4  # for a kernel
+    model = AutoRanker(exportable_to=engine, budget=3.0).fit(X[rows], curved[rows], qid=qid[rows])
+    tried = {
+        (f, i) for f, i in zip(model.trials_["features"], model.trials_["inputs"], strict=True)
+    }
+    assert export.check(function(model), model, X, qid).n_reordered == 0
+    if engine in ("ltr_plugin", "ranklib"):
+        assert tried == {("columns", None), ("columns", "standard")}
+    assert all(features == "columns" for features, _ in tried) == (engine not in ("vespa", "onnx"))
+
+
+def test_an_unknown_engine_is_refused(data):
+    X, y, qid = data
+    with pytest.raises(ValueError, match="exportable_to must be one of"):
+        AutoRanker(exportable_to="lucene").fit(X, y, qid=qid)
 
 
 def test_skeletons():
