@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ def to_onnx(
     features: Sequence[str] | None = None,
     input: str = "features",
     output: str = "score",
+    precision: Literal["float32", "float64"] | None = None,
 ) -> OnnxModel:
     """Return the bytes of an ONNX file that scores rows. Needs the extra ``onnx``.
 
@@ -47,6 +48,11 @@ def to_onnx(
         The names of the input, float32 of shape (batch, n_features), and of the output, float32 of
         shape (batch, 1).
 
+    precision : {"float32", "float64"} or None, default=None
+        How the runtime computes. None takes float64 for kernels and Nyström maps, whose weights may
+        be so large that float32 loses digits, and float32 for all others. Runtimes may lack cosines
+        in float64.
+
     Returns
     -------
     OnnxModel
@@ -61,14 +67,17 @@ def to_onnx(
 
     Notes
     -----
-    The runtime computes in float32. `check` measures what that changes.
+    Input and output are float32 in any case. `check` measures what rounding changes.
     """
     try:
         import onnx
     except ImportError as error:
         raise ImportError("to_onnx needs onnx: pip install 'pairgram[onnx]'") from error
     form = form_of(model, features)
-    graph = _Graph(input, output, len(form.names))
+    if precision not in (None, "float32", "float64"):
+        raise ValueError(f"precision must be None, 'float32' or 'float64', got {precision!r}")
+    wide = bool(form.kernels) if precision is None else precision == "float64"
+    graph = _Graph(input, output, len(form.names), np.float64 if wide else np.float32)
     made = graph.finish(form)
     made.ir_version = IR_VERSION
     entries = {
@@ -83,7 +92,8 @@ def to_onnx(
 class _Graph:
     """A graph to which nodes are added; values are called by their names."""
 
-    def __init__(self, name: str, output: str, n_features: int) -> None:
+    def __init__(self, name: str, output: str, n_features: int, dtype: Any) -> None:
+        self._dtype = dtype
         self._input, self._output, self._n_features = name, output, n_features
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
@@ -96,19 +106,27 @@ class _Graph:
         self._nodes.append(onnx.helper.make_node(operation, [*inputs], [name], **attributes))
         return name
 
-    def constant(self, values: Any, dtype: Any = np.float32) -> str:
-        """Add an array, and return its name."""
+    def cast(self, name: str, dtype: Any) -> str:
+        """Add a conversion to a type."""
+        import onnx
+
+        return self.add("Cast", name, to=onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+    def constant(self, values: Any, dtype: Any = None) -> str:
+        """Add an array, of the type that is computed in unless another is given."""
         import onnx
 
         name = f"constant{len(self._constants)}"
-        self._constants.append(onnx.numpy_helper.from_array(np.asarray(values, dtype), name))
+        array = np.asarray(values, dtype or self._dtype)
+        self._constants.append(onnx.numpy_helper.from_array(array, name))
         return name
 
     def finish(self, form: Form) -> Any:
         """Return the model of a form."""
         import onnx
 
-        rows = self._input
+        wide = self._dtype is not np.float32
+        rows = self.cast(self._input, self._dtype) if wide else self._input
         if form.missing is not None:
             rows = self.add("Where", self.add("IsNaN", rows), self.constant(form.missing), rows)
         terms = self._terms(form, rows)
@@ -116,6 +134,7 @@ class _Graph:
         for term in terms[1:]:
             total = self.add("Add", total, term)
         total = self.add("Add", total, self.constant([form.constant + self._offset]))
+        total = self.cast(total, np.float32) if wide else total
         self._nodes.append(onnx.helper.make_node("Identity", [total], [self._output]))
         float32 = onnx.TensorProto.FLOAT
         graph = onnx.helper.make_graph(
@@ -184,7 +203,7 @@ class _Graph:
         if activation in OPERATIONS:
             return self.add(OPERATIONS[activation], values)
         above = self.add("GreaterOrEqual", values, self.constant(0.0))  # hardlim
-        return self.add("Cast", above, to=1)
+        return self.cast(above, self._dtype)
 
     def _columns(self, form: Form, rows: str) -> str:
         """Return the columns, of which some are linear between knots: Gather, Clip and MatMul."""
@@ -234,7 +253,7 @@ class _Graph:
         equal = self.add("Equal", picked, self.constant([[column.value]]))
         place = np.zeros((1, n_columns))
         place[0, at] = 1.0
-        return self.add("MatMul", self.add("Cast", equal, to=1), self.constant(place))
+        return self.add("MatMul", self.cast(equal, self._dtype), self.constant(place))
 
     def _gaussian(self, part: Hidden, columns: str) -> str:
         squares = self._distances(columns, part.matrix.T)

@@ -52,13 +52,17 @@ def expression(
             terms.append(f"{_number(weight * column.factor)} * {name}")
         elif isinstance(column, Piecewise):
             constant += weight * float(column.values[0])
+            ramps: list[str] = []  # in brackets, as parsers refuse a sum of thousands of terms
             pairs = zip(column.knots[:-1].tolist(), column.knots[1:].tolist(), strict=True)
             steps = [float(b - a) for a, b in zip(column.values, column.values[1:], strict=False)]
             for (knot, following), step in zip(pairs, steps, strict=True):
                 if step == 0:
                     continue
                 share = f"({name} - {_number(knot)}) / {_number(following - knot)}"
-                terms.append(f"{_number(weight * step)} * {least}({greatest}({share}, 0.0), 1.0)")
+                ramp = f"{least}({greatest}({share}, 0.0), 1.0)"
+                ramps.append(f"{_number(weight * step)} * {ramp}")
+            if ramps:
+                terms.append(f"({' + '.join(ramps)})")
         else:
             terms.append(f"{_number(weight)} * {test.format(name, _number(column.value))}")
     return " + ".join([_number(constant), *terms])
@@ -150,14 +154,9 @@ def to_python(
             f"    missing = {form.missing.tolist()!r}",
             "    x = [m if v is None or v != v else v for v, m in zip(x, missing)]",
         ]
-    lines += ["    return (", *(f"        {line}" for line in _wrapped(text)), "    )", ""]
+    lines += [f"    return {text}", ""]
     return PythonFunction("\n".join(lines)).named(form.names)  # type: ignore[no-any-return]
 
 
 def _documented(names: Sequence[str]) -> str:
     return f"Return the score of one row x, the columns {', '.join(names)}."
-
-
-def _wrapped(text: str) -> list[str]:
-    first, *rest = text.split(" + ")
-    return [first, *(f"+ {term}" for term in rest)]
