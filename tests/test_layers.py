@@ -53,7 +53,8 @@ LAYERS |= {
 LAYERS["cli"] |= {"export", "trec", "compare", "plots"}
 # Modules that may import only some modules of a folder, or more than their folder may.
 NARROWER = {"problem": {"feature_maps": {"feature_maps.base"}}}
-WIDER = {"rankers.load": {PUBLIC}}  # which finds the classes of models by their public names
+# They find the classes of models by their public names.
+WIDER = {"rankers.load": {PUBLIC}, "rankers.compress": {PUBLIC}}
 OF_THE_COMMAND_LINE = {"typer", "rich", "click"}
 
 PATHS = sorted(SOURCE.rglob("*.py"))
