@@ -44,7 +44,7 @@ def test_the_agreement_is_that_of_the_training_rows(data):
         assert other.agreement_ == pytest.approx(expected["pairwise_accuracy"], abs=1e-3)
         shares.append(other.agreement_)
     assert shares == sorted(shares)
-    assert shares[0] < 0.9 < shares[2]
+    assert shares[0] < 0.95 < shares[2]
 
 
 def test_what_cannot_be_compressed(data):
