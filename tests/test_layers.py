@@ -53,7 +53,8 @@ LAYERS |= {
 LAYERS["cli"] |= {"export", "trec", "compare", "plots"}
 # Modules that may import only some modules of a folder, or more than their folder may.
 NARROWER = {"problem": {"feature_maps": {"feature_maps.base"}}}
-WIDER = {"rankers.load": {PUBLIC}}  # which finds the classes of models by their public names
+# They find the classes of models by their public names.
+WIDER = {"rankers.load": {PUBLIC}, "rankers.compress": {PUBLIC}}
 OF_THE_COMMAND_LINE = {"typer", "rich", "click"}
 
 PATHS = sorted(SOURCE.rglob("*.py"))
@@ -186,7 +187,7 @@ def test_every_folder_says_what_it_holds_and_imports(folder):
     words = ast.get_docstring(tree)
     assert words and len(re.findall(r"\.(?=\s|$)", words)) >= 2
     name = folder.relative_to(SOURCE).as_posix()
-    if name not in ("metrics", "datasets", "cli"):
+    if name not in ("metrics", "datasets", "export", "cli"):
         assert len(tree.body) == 1
     if name == "cli" or "/" in name:
         return
@@ -196,4 +197,4 @@ def test_every_folder_says_what_it_holds_and_imports(folder):
         said |= LAYERS["least_squares"]
     for other in re.findall(r"not `(\w+)`", words):
         said.remove(other)
-    assert said == LAYERS[name]
+    assert said == LAYERS[name] - {PUBLIC}

@@ -18,6 +18,9 @@ Map features:
     RandomNodes, RandomFourier, Nystroem      the ``feature_map`` of RankRLS or RankSVM
     KernelMap, kernel_matrix                  kernels
 
+Send a model elsewhere:
+    export                                    to search engines, ONNX, SQL and Python
+
 Stream, merge and subtract data:
     Pairgram                                  the sufficient statistics
 
@@ -134,7 +137,7 @@ _FORMER = {
     "RankRandomFourier": "RankSVM(feature_map=RandomFourier(...))",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
-_ROOMS = {module.partition(".")[0] for module in _NAMES}
+_ROOMS = {module.partition(".")[0] for module in _NAMES} | {"export"}
 
 
 def __getattr__(name: str) -> Any:

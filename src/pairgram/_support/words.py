@@ -39,6 +39,7 @@ KernelName = Literal[
 FourierKernel = Literal["rbf", "laplacian", "cauchy"]
 InputsName = Literal["standard", "minmax", "maxabs", "quantile", "raw+quantile"]
 Landmarks = Literal["uniform", "kmeans", "rpcholesky"]
+EngineName = Literal["solr", "ltr_plugin", "vespa", "onnx", "ranklib", "sql", "python"]
 Convention = Literal["default", "letor", "trec", "lightgbm", "sklearn"]
 
 # These kernels mix all columns in one number.

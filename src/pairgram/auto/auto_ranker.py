@@ -11,8 +11,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairgram._support.checks import check_positive
+from pairgram._support.checks import check_positive, check_text
 from pairgram._support.row_warnings import without_row_warnings
+from pairgram._support.words import EngineName, words
 from pairgram.auto.plan import Task, Trial, planned, trials
 from pairgram.least_squares.rank_rls import RankRLSCV
 from pairgram.metrics import Metric
@@ -66,6 +67,11 @@ class AutoRanker(LinearRanker):
         As in `RankRLSCV`. All trials use the same splits.
     scoring : str, Metric, scorer or None, default=None
         The metric that judges, as in `RankRLSCV`.
+    exportable_to : str or None, default=None
+        An engine that the model must fit: "solr", "ltr_plugin", "vespa", "onnx", "ranklib", "sql"
+        or "python", which are functions of `pairgram.export`. Models that it cannot express are
+        not tried. Search plugins take weights of columns alone, Solr, SQL and Python quantiles too,
+        and Vespa and ONNX every model.
     verbose : bool, default=False
         Whether to print a line for every trial on standard error.
     random_state : int, RandomState instance, Generator or None, default=0
@@ -117,6 +123,7 @@ class AutoRanker(LinearRanker):
         *,
         cv: Any = None,
         scoring: str | Metric | None = None,
+        exportable_to: EngineName | None = None,
         verbose: bool = False,
         random_state: Any = 0,
         n_threads: int | None = None,
@@ -124,6 +131,7 @@ class AutoRanker(LinearRanker):
         self.budget = budget
         self.cv = cv
         self.scoring = scoring
+        self.exportable_to = exportable_to
         self.verbose = verbose
         self.random_state = random_state
         self.n_threads = n_threads
@@ -154,7 +162,8 @@ class AutoRanker(LinearRanker):
         Raises
         ------
         ValueError
-            The errors of `RankRLSCV.fit`, and if `budget` is not positive.
+            The errors of `RankRLSCV.fit`; and if `budget` is not positive, or `exportable_to` is
+            unknown.
 
         Warns
         -----
@@ -162,12 +171,15 @@ class AutoRanker(LinearRanker):
             If the clock ended the trials.
         """
         budget = check_positive("budget", self.budget)
+        engine = self.exportable_to
+        if engine is not None:
+            check_text("exportable_to", engine, words(EngineName), "or None")
         info = RowInfo(qid, group, sample_weight, query_weight, offset)
         data = self._check_rows(X, y, info)
         self._warn_of_missing_queries(data, info)
         choices = _choices(data)
         task = Task.of(data.X, len(choices["pairs"]) * len(choices["target"]))
-        every = trials(task, self.random_state)
+        every = trials(task, self.random_state, engine)
         common: dict[str, Any] = {"scoring": self.scoring, "n_threads": self.n_threads}
         common["cv"] = None if self.cv is None else list(make_splits(self.cv, data))
         rows = _Rows(X, y, {**info._asdict(), "validation": validation})

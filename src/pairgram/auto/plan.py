@@ -8,7 +8,7 @@ from typing import Any
 
 import scipy.sparse
 
-from pairgram._support.words import InputsName
+from pairgram._support.words import EngineName, InputsName
 from pairgram.feature_maps.nystroem import Nystroem
 from pairgram.feature_maps.random_fourier import RandomFourier
 from pairgram.least_squares.ridge_path import DEFAULT_POWERS
@@ -21,6 +21,10 @@ GRAM = 3e-11  # a product and a sum of the Gram matrix
 DECOMPOSITION = 1e-10  # times n_features³
 HELD_OUT = 3e-9  # a feature of a row at one ridge
 MAPPED = 2e-10  # a product and a sum of a feature map
+
+# Engines that take weights of columns alone, and those that take quantiles too.
+LINEAR_ENGINES, ENGINES_OF_COLUMNS = ("ltr_plugin", "ranklib"), ("solr", "sql", "python")
+COLUMNS, QUANTILES = "columns", ("quantile", "raw+quantile")
 
 N_FEATURES = 500
 MOST_KERNEL_ROWS = 6_000
@@ -94,14 +98,26 @@ class Trial:
         return self.features if self.inputs is None else f"{self.features} of {self.inputs} inputs"
 
 
-def trials(task: Task, random_state: Any) -> list[Trial]:
-    """Return all trials for a task, in the order in which they are made."""
+def trials(task: Task, random_state: Any, engine: EngineName | None = None) -> list[Trial]:
+    """Return all trials for a task, in the order in which they are made.
+
+    With an `engine`, those whose models it cannot express are left out; see `pairgram.export`.
+    """
+    every = _all_trials(task, random_state)
+    if engine in LINEAR_ENGINES:
+        return [one for one in every if one.features == COLUMNS and one.inputs not in QUANTILES]
+    if engine in ENGINES_OF_COLUMNS:
+        return [one for one in every if one.features == COLUMNS]
+    return every
+
+
+def _all_trials(task: Task, random_state: Any) -> list[Trial]:
     linear: list[InputsName | None] = [None, task.scaled]
     if not task.sparse:
         linear += ["quantile", "raw+quantile"]
-    found = [Trial("columns", None, _seconds(task, task.n_columns))]
+    found = [Trial(COLUMNS, None, _seconds(task, task.n_columns))]
     found += [
-        Trial("columns", inputs, _seconds(task, _width(task, inputs), task.n_choices), {}, True)
+        Trial(COLUMNS, inputs, _seconds(task, _width(task, inputs), task.n_choices), {}, True)
         for inputs in linear[task.n_choices == 1 :]
     ]
     for width in WIDTHS:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from pairgram.cli.demo import demo
+from pairgram.cli.export import export
 from pairgram.cli.fitting import cv, train
 from pairgram.cli.inspection import inspect
 from pairgram.cli.protocol import letor
@@ -26,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (train, predict, evaluate, cv, letor, inspect, demo):
+for command in (train, predict, evaluate, cv, letor, inspect, export, demo):
     app.command(cls=Command)(command)
 
 

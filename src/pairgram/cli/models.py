@@ -105,7 +105,7 @@ def _prior(settings: Settings) -> Any:
 def _auto(settings: Settings, scoring: Metric | None) -> Any:
     from pairgram.auto.auto_ranker import AutoRanker
 
-    said = {"budget": settings.budget, "random_state": settings.random_state}
+    said: dict[str, Any] = {"budget": settings.budget, "random_state": settings.random_state}
     return AutoRanker(
         scoring=scoring,
         verbose=sys.stderr.isatty(),

@@ -166,6 +166,11 @@ class RandomNodes(FeatureMap):
         return values
 
     @property
+    def segments_(self) -> list[tuple[int, int, Any]]:
+        """The (first node, last node + 1, activation) of the nodes of each activation."""
+        return self._segments
+
+    @property
     def is_compiled(self) -> bool:
         """Whether no activation is a Python callable."""
         return not any(callable(kind) for _, _, kind in self._segments)

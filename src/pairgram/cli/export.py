@@ -1,0 +1,167 @@
+"""``pairgram export`` writes a model in the form of a search engine, of ONNX, SQL or Python."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pairgram._support.files import replacing, shown
+from pairgram.cli import options as opt
+from pairgram.cli.report import print_lines, warn
+
+__all__ = ["export"]
+
+
+class Engine(StrEnum):
+    """Where a model goes."""
+
+    solr = "solr"
+    ltr_plugin = "ltr-plugin"
+    vespa = "vespa"
+    onnx = "onnx"
+    ranklib = "ranklib"
+    sql = "sql"
+    python = "python"
+
+
+class Normalizers(StrEnum):
+    """Who scales columns."""
+
+    fold = "fold"
+    engine = "engine"
+
+
+NAMED = (Engine.solr, Engine.ltr_plugin, Engine.vespa)
+
+
+def export(
+    model: opt.ModelFile,
+    to: Annotated[Engine, typer.Option("--to", help="The engine or language.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="File to write to; - prints it.")
+    ] = Path("-"),
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="Name of the model, rank profile or function.")
+    ] = "model",
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Names of the columns, one per line, in the order of the features. "
+            "[default: those of the model]",
+            show_default=False,
+        ),
+    ] = None,
+    store: Annotated[str | None, typer.Option(metavar="NAME", help="Solr's feature store.")] = None,
+    normalizers: Annotated[
+        Normalizers,
+        typer.Option(
+            help="Multiply scales into the weights, or let the engine scale (solr, ltr-plugin)."
+        ),
+    ] = Normalizers.fold,
+    shift: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A feature that is always 1, whose weight makes the scores of --check positive "
+            "(ltr-plugin).",
+        ),
+    ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="LETOR file: score it as the engine would, and print how scores differ.",
+        ),
+    ] = None,
+) -> None:
+    """Write a model for a search engine, an ONNX runtime, SQL or plain Python.
+
+    Scales and whitening become part of the weights. What an engine cannot express is an error that
+    names an alternative. For Vespa, models that are no expression need an ONNX file, which is
+    written beside the profile as NAME.onnx.
+
+    \b
+    Examples:
+      pairgram export model.safetensors --to solr --name m1 --store s1 --output m1.json
+      pairgram export model.safetensors --to onnx --check test.txt --output m1.onnx
+      pairgram export model.safetensors --to sql --features names.txt
+    """
+    from pairgram import export as engines
+    from pairgram import load_model
+
+    opt.check_output(output, model=model, features=features, check=check)
+    if shift is not None and (to is not Engine.ltr_plugin or check is None):
+        raise ValueError("--shift is for --to ltr-plugin, and needs the scores of --check FILE")
+    if store is not None and to is not Engine.solr:
+        raise ValueError("--store is for --to solr")
+    ranker = load_model(model)
+    names = _names(features, ranker)
+    own: dict[str, Any] = {"features": names}
+    data = None if check is None else opt.load_data(check)
+    if to in (Engine.solr, Engine.ltr_plugin):
+        own["normalizers"] = normalizers.value
+    elif normalizers is Normalizers.engine:
+        raise ValueError("--normalizers engine is for --to solr and --to ltr-plugin")
+    if store is not None:
+        own["store"] = store
+    if shift is not None:
+        assert data is not None
+        own |= {"shift": shift, "lowest": float(ranker.predict(data.X).min())}
+    function = getattr(engines, f"to_{to.value.replace('-', '_')}")
+    if to is Engine.python:
+        own["name"] = name
+    exported = function(ranker, name, **own) if to in NAMED else function(ranker, **own)
+    _write(exported, output)
+    if getattr(exported, "onnx", None) is not None:
+        _write(exported.onnx, _beside(output, name))
+    if data is not None:
+        if to is Engine.sql:
+            exported = engines.to_sql(ranker, features=names, dialect="sqlite")
+        parity = engines.check(exported, ranker, data.X, data.qid)
+        warn(f"{check}: {parity}")
+
+
+def _names(features: Path | None, ranker: Any) -> list[str] | None:
+    if features is None:
+        steps = getattr(ranker, "steps", None)
+        known = hasattr(steps[0][1] if steps else ranker, "feature_names_in_")
+        if known:
+            return None
+        return [f"f{number}" for number in range(1, int(ranker.n_features_in_) + 1)]
+    lines = features.read_text(encoding="utf-8").splitlines()
+    names = [line.strip() for line in lines if line.strip()]
+    if len(names) != ranker.n_features_in_:
+        raise ValueError(
+            f"--features: {shown(features)} has {len(names)} names, want the "
+            f"{ranker.n_features_in_} of the model's features, one per line"
+        )
+    return names
+
+
+def _write(exported: Any, output: Path) -> None:
+    if isinstance(exported, bytes):
+        if str(output) == "-":
+            raise ValueError("--to onnx needs --output FILE: its bytes are no text")
+        content = bytes(exported)
+    else:
+        text = str(exported)
+        if isinstance(exported, dict):
+            text = json.dumps(exported, ensure_ascii=False, indent=1)
+        if str(output) == "-":
+            print_lines([text])
+            return
+        content = (text.rstrip("\n") + "\n").encode()
+    with replacing(output) as file:
+        file.write(content)
+
+
+def _beside(output: Path, name: str) -> Path:
+    """Return the path of the ONNX file of a Vespa profile."""
+    if str(output) == "-":
+        raise ValueError("--to vespa needs --output FILE for a model that is no expression")
+    return output.with_name(f"{name}.onnx")

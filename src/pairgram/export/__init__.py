@@ -1,0 +1,24 @@
+"""Models as other systems read them: search engines, ONNX runtimes, SQL and plain Python.
+
+This folder may import the package's public names alone. The functions are `to_solr`,
+`to_ltr_plugin`, `to_vespa`, `to_onnx`, `to_ranklib`, `to_sql`, `to_python`, `features_skeleton` and
+`check`.
+"""
+
+from pairgram.export.check import Parity, check
+from pairgram.export.onnx import to_onnx
+from pairgram.export.search import features_skeleton, to_ltr_plugin, to_ranklib, to_solr, to_vespa
+from pairgram.export.text import to_python, to_sql
+
+__all__ = [
+    "Parity",
+    "check",
+    "features_skeleton",
+    "to_ltr_plugin",
+    "to_onnx",
+    "to_python",
+    "to_ranklib",
+    "to_solr",
+    "to_sql",
+    "to_vespa",
+]

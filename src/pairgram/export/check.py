@@ -1,0 +1,252 @@
+"""Compare an exported model with the model that it came from, in the engine's own arithmetic."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairgram.export.artefacts import (
+    LtrPluginModel,
+    OnnxModel,
+    PythonFunction,
+    RanklibModel,
+    SolrModel,
+    SqlExpression,
+    VespaProfile,
+)
+from pairgram.export.form import form_of
+
+__all__ = ["Parity", "check"]
+
+Vector = NDArray[Any]
+# Sums of float32 numbers have errors of at most about this share of the sum of their sizes.
+FLOAT32_SHARE = 8 * 2.0**-24
+
+
+@dataclass(frozen=True)
+class Parity:
+    """How an exported model differs from the model that it came from.
+
+    Attributes
+    ----------
+    max_error : float
+        The largest difference of scores, after the median difference has been taken away: a
+        constant changes no ranking.
+    spread : float
+        The standard deviation of the model's scores, within queries if there are ids.
+    bound : float
+        The largest error that float32 may make: ``8 · 2⁻²⁴`` times the sum of the sizes of the
+        terms of a score and of what enters them, at most over the rows.
+    n_queries : int
+    n_reordered : int
+        The number of queries in which the order of two rows differs whose scores differ by more
+        than the bound.
+    n_close : int
+        The number of queries in which only rows change places whose scores are closer than that.
+    """
+
+    max_error: float
+    spread: float
+    bound: float
+    n_queries: int
+    n_reordered: int
+    n_close: int
+
+    def __str__(self) -> str:
+        share = self.max_error / self.spread if self.spread > 0 else float("nan")
+        return (
+            f"largest error {self.max_error:.2g}, {share:.1g} of the scores' spread "
+            f"{self.spread:.3g} (float32 may make {self.bound:.2g}); order changed in "
+            f"{self.n_reordered} of {self.n_queries} queries, and in {self.n_close} more between "
+            "scores that are closer than that"
+        )
+
+
+def check(exported: Any, model: Any, X: Any, qid: ArrayLike | None = None) -> Parity:
+    """Score rows by an exported model, as its engine would, and compare with the model.
+
+    Parameters
+    ----------
+    exported : what a function of this folder returned
+        It is read and evaluated itself: JSON in float32, in the order of the engine's sums; ONNX by
+        onnxruntime; SQL by SQLite (give ``dialect="sqlite"`` to `to_sql`); Python by Python.
+    model : the model that it came from
+    X : array-like of shape (n_rows, n_features)
+    qid : array-like of shape (n_rows,) or None
+        Query ids. None means that all rows are one query.
+
+    Returns
+    -------
+    Parity
+        ``print(parity)`` says it in words.
+
+    Raises
+    ------
+    TypeError
+        If `exported` is none of the exported models.
+    """
+    rows = np.asarray(X, np.float64)
+    theirs = np.asarray(_scores(exported, rows), np.float64)
+    given = X if hasattr(X, "columns") or hasattr(X, "column_names") else rows
+    own = np.asarray(model.predict(given), np.float64)
+    _, sizes = form_of(model, list(exported.feature_names)).terms(rows)
+    bound = float(FLOAT32_SHARE * sizes.max())
+    difference = theirs - own
+    error = float(np.abs(difference - np.median(difference)).max())
+    ids = np.zeros(len(own)) if qid is None else np.asarray(qid)
+    _, index = np.unique(ids, return_inverse=True)
+    n_queries, n_reordered, n_close = int(index.max()) + 1, 0, 0
+    order = np.argsort(index, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(index[order]) > 0])
+    squares = 0.0
+    for members in np.split(order, starts[1:]):
+        squares += float(((own[members] - own[members].mean()) ** 2).sum())
+        place = members[np.argsort(-own[members], kind="stable")]
+        ascents = np.maximum.accumulate(theirs[place][::-1])[::-1]  # the best of those below
+        wrong = np.flatnonzero(ascents[1:] > theirs[place][:-1])
+        if not len(wrong):
+            continue
+        if _is_reordered(own[place], theirs[place], bound):
+            n_reordered += 1
+        else:
+            n_close += 1
+    return Parity(error, (squares / len(own)) ** 0.5, bound, n_queries, n_reordered, n_close)
+
+
+def _is_reordered(own: Vector, theirs: Vector, bound: float) -> bool:
+    """Tell whether two rows change places whose scores, which descend, are further apart."""
+    wrong = theirs[None, :] > theirs[:, None]
+    apart = own[:, None] - own[None, :] > bound
+    return bool((wrong & apart).any())
+
+
+def _scores(exported: Any, X: Vector) -> Vector:
+    """Return the scores of rows by an exported model, as its engine computes them."""
+    if isinstance(exported, SolrModel):
+        return _of_solr(exported, X.astype(np.float32))
+    if isinstance(exported, LtrPluginModel):
+        return _of_plugin(exported, X.astype(np.float32))
+    if isinstance(exported, OnnxModel):
+        return _of_onnx(exported, X.astype(np.float32))
+    if isinstance(exported, VespaProfile):
+        if exported.onnx is not None:
+            return _of_onnx(exported.onnx, X.astype(np.float32))
+        return _of_vespa(exported, X)
+    if isinstance(exported, RanklibModel):
+        return _of_ranklib(exported, X.astype(np.float32))
+    if isinstance(exported, SqlExpression):
+        return _of_sql(exported, X)
+    if isinstance(exported, PythonFunction):
+        space: dict[str, Any] = {}
+        exec(str(exported), space)
+        function = next(value for key, value in space.items() if key != "__builtins__")
+        return np.array([function(row) for row in X.tolist()])
+    raise TypeError(
+        "exported must be what a function of pairgram.export returned, got "
+        f"{type(exported).__name__}"
+    )
+
+
+def _added(terms: Any) -> Vector:
+    """Add float32 terms one after the other, as the loops of engines do."""
+    total = np.float32(0.0)
+    for term in terms:
+        total = total + term
+    return np.asarray(total)
+
+
+def _of_solr(body: Any, X: Vector) -> Vector:
+    body = json.loads(json.dumps(body))  # as it is sent
+    columns = []
+    for j, feature in enumerate(body["features"]):
+        values = X[:, j]
+        if "norm" in feature:
+            params = feature["norm"]["params"]
+            avg, std = np.float32(params["avg"]), np.float32(params["std"])
+            values = (values - avg) / std
+        columns.append(values)
+    if body["class"].endswith("LinearModel"):
+        weights = body["params"]["weights"]
+        names = [feature["name"] for feature in body["features"]]
+        return _added(
+            column * np.float32(weights[name]) for name, column in zip(names, columns, strict=True)
+        )
+    values = np.column_stack(columns)
+    for layer in body["params"]["layers"]:
+        matrix = np.asarray(layer["matrix"], np.float32)
+        bias = np.asarray(layer["bias"], np.float32)
+        values = _activated(layer["activation"], values @ matrix.T + bias)
+    return np.asarray(values[:, 0])
+
+
+def _activated(name: str, values: Vector) -> Vector:
+    if name == "relu":
+        return np.maximum(values, np.float32(0))
+    if name == "sigmoid":  # Solr computes it in double precision
+        return (1 / (1 + np.exp(-values.astype(np.float64)))).astype(np.float32)
+    return np.tanh(values) if name == "tanh" else values
+
+
+def _of_plugin(body: Any, X: Vector) -> Vector:
+    model = json.loads(json.dumps(body))["model"]["model"]
+    weights = json.loads(model["definition"])
+    norms = model.get("feature_normalizers", {})
+    terms = []
+    for j, name in enumerate(body.feature_names):
+        values = X[:, j]
+        if name in norms:
+            norm = norms[name]["standard"]
+            values = (values - np.float32(norm["mean"])) / np.float32(norm["standard_deviation"])
+        terms.append(values * np.float32(weights[name]))
+    extra = [weight for name, weight in weights.items() if name not in body.feature_names]
+    return _added([*terms, *(np.float32(weight) for weight in extra)])
+
+
+def _of_ranklib(text: str, X: Vector) -> Vector:
+    pairs = [entry.split(":") for entry in str(text).splitlines()[-1].split()]
+    return _added(X[:, int(number) - 1] * np.float32(weight) for number, weight in pairs)
+
+
+def _of_onnx(file: bytes, X: Vector) -> Vector:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise ImportError(
+            "check of ONNX needs onnxruntime: pip install 'pairgram[onnx]'"
+        ) from error
+    session = onnxruntime.InferenceSession(bytes(file), providers=["CPUExecutionProvider"])
+    (name,) = (one.name for one in session.get_inputs())
+    return np.asarray(session.run(None, {name: X})[0][:, 0])
+
+
+def _of_vespa(profile: VespaProfile, X: Vector) -> Vector:
+    """Evaluate the expression; Vespa's attributes are read in float32, and sums are in double."""
+    (text,) = re.findall(r"^        expression: (.*)$", str(profile), re.MULTILINE)
+    X = X.astype(np.float32).astype(np.float64)
+    for name in sorted(profile.feature_names, key=len, reverse=True):
+        text = text.replace(name, f"\0{profile.feature_names.index(name)}\0")
+    text = re.sub("\0([0-9]+)\0", r"x[\1]", text)
+    space = {"min": np.minimum, "max": np.maximum, "x": X.T, "__builtins__": {}}
+    return np.asarray(eval(text, space)) + np.zeros(len(X))
+
+
+def _of_sql(text: str, X: Vector) -> Vector:
+    names = [f'"{name.replace(chr(34), 2 * chr(34))}"' for name in text.feature_names]  # type: ignore[attr-defined]
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute(
+            f"CREATE TABLE rows (id INTEGER, {', '.join(f'{n} REAL' for n in names)})"
+        )
+        marks = ", ".join("?" * (len(names) + 1))
+        cells = ([k, *(None if v != v else v for v in row)] for k, row in enumerate(X.tolist()))
+        connection.executemany(f"INSERT INTO rows VALUES ({marks})", cells)
+        found = connection.execute(f"SELECT {text} FROM rows ORDER BY id").fetchall()
+    finally:
+        connection.close()
+    return np.array([value for (value,) in found], np.float64)

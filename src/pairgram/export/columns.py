@@ -1,0 +1,108 @@
+"""The columns that a model reads, as functions of one column of the caller each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Affine", "Column", "Indicator", "Piecewise", "clipped", "scaled", "through"]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Affine:
+    """``factor · x + offset`` of the source column x."""
+
+    source: int
+    factor: float = 1.0
+    offset: float = 0.0
+
+    def of(self, x: Vector) -> Vector:
+        """Return the values for values of the source column."""
+        return self.factor * x + self.offset
+
+    def size(self, x: Vector) -> Vector:
+        """Return the size of what is rounded on the way to the values."""
+        return np.asarray(np.abs(self.factor * x) + abs(self.offset))
+
+
+@dataclass(frozen=True, eq=False)
+class Piecewise:
+    """A function of the source column that is linear between knots and constant outside.
+
+    Attributes
+    ----------
+    source : int
+    knots : ndarray of shape (n_knots,), ascending
+    values : ndarray of shape (n_knots,)
+    """
+
+    source: int
+    knots: Vector
+    values: Vector
+
+    def of(self, x: Vector) -> Vector:
+        """Return the values for values of the source column."""
+        return np.asarray(np.interp(x, self.knots, self.values))
+
+    def size(self, x: Vector) -> Vector:
+        """Return the size of what is rounded on the way to the values."""
+        at = np.clip(np.searchsorted(self.knots, x), 1, len(self.knots) - 1)
+        slopes = np.abs(np.diff(self.values) / np.diff(self.knots))[at - 1]
+        inside = (x >= self.knots[0]) & (x <= self.knots[-1])
+        return np.asarray(np.abs(self.of(x)) + np.where(inside, 2 * slopes * np.abs(x), 0.0))
+
+
+@dataclass(frozen=True)
+class Indicator:
+    """1 where the source column has a value, else 0."""
+
+    source: int
+    value: float
+
+    def of(self, x: Vector) -> Vector:
+        """Return the values for values of the source column."""
+        return np.asarray(x == self.value, np.float64)
+
+    def size(self, x: Vector) -> Vector:
+        """Return the size of what is rounded on the way to the values."""
+        return self.of(x)
+
+
+Column = Affine | Piecewise | Indicator
+
+
+def scaled(column: Column, factor: float, offset: float) -> Column:
+    """Return ``factor · column + offset``."""
+    if isinstance(column, Affine):
+        return Affine(column.source, factor * column.factor, factor * column.offset + offset)
+    if isinstance(column, Piecewise):
+        return Piecewise(column.source, column.knots, factor * column.values + offset)
+    raise ValueError(
+        "a scaler after OneHotEncoder cannot be exported: put the encoder after the scalers"
+    )
+
+
+def clipped(column: Column, low: float, high: float) -> Column:
+    """Return a column that is held within two bounds."""
+    return through(column, np.array([low, high]), np.array([low, high]))
+
+
+def through(column: Column, knots: Any, values: Any) -> Column:
+    """Return a function, linear between knots and constant outside, of an affine column."""
+    if not isinstance(column, Affine):
+        raise ValueError(
+            "quantile inputs, or a clip, of a column that is not a scaled column of X cannot be "
+            "exported"
+        )
+    knots, values = np.asarray(knots, np.float64), np.asarray(values, np.float64)
+    if column.factor == 0 or len(knots) == 1:
+        constant = float(np.interp(column.offset, knots, values))
+        return Affine(column.source, 0.0, constant)
+    own = (knots - column.offset) / column.factor
+    order = slice(None) if column.factor > 0 else slice(None, None, -1)
+    return Piecewise(column.source, own[order].copy(), values[order].copy())

@@ -1,0 +1,446 @@
+"""`Form`: the score of a model as a sum of parts that other systems can compute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    RobustScaler,
+    StandardScaler,
+)
+from sklearn.utils.validation import check_is_fitted
+
+import pairgram
+from pairgram.export.columns import Affine, Column, Indicator, clipped, scaled, through
+
+__all__ = ["Form", "Hidden", "Kernel", "form_of"]
+
+Vector = NDArray[np.float64]
+KNOWN = "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder, ColumnTransformer"
+
+
+@dataclass(frozen=True, eq=False)
+class Hidden:
+    """Hidden nodes ``weights · act(columns @ matrix + bias)``.
+
+    Attributes
+    ----------
+    activation : {"sigmoid", "tanh", "relu", "hardlim", "sin", "cos", "gaussian"}
+        Gaussian nodes are ``exp(−bias ‖columns − matrix column‖²)``.
+    matrix : ndarray of shape (n_columns, n_nodes)
+    bias, weights : ndarray of shape (n_nodes,)
+    """
+
+    activation: str
+    matrix: Vector
+    bias: Vector
+    weights: Vector
+
+    def values(self, C: Vector) -> Vector:
+        """Return the nodes of columns (n_rows, n_columns)."""
+        if self.activation == "gaussian":
+            squares = ((C[:, :, None] - self.matrix) ** 2).sum(axis=1)
+            return np.asarray(np.exp(-self.bias * squares))
+        Z = C @ self.matrix + self.bias
+        return np.asarray(ACTIVATIONS[self.activation](Z))
+
+    def change(self, sizes: Vector) -> Vector:
+        """Return how much the nodes change at most if columns change by these sizes."""
+        if self.activation == "gaussian":
+            fastest = np.sqrt(2 * self.bias / np.e)
+            return np.asarray(fastest * np.linalg.norm(sizes, axis=1)[:, None])
+        steepest = 0.25 if self.activation == "sigmoid" else 1.0
+        return np.asarray(steepest * (sizes @ np.abs(self.matrix) + np.abs(self.bias)))
+
+
+ACTIVATIONS: dict[str, Any] = {
+    "sigmoid": lambda z: 0.5 * (1 + np.tanh(z / 2)),
+    "tanh": np.tanh,
+    "relu": lambda z: np.maximum(z, 0.0),
+    "hardlim": lambda z: (z >= 0).astype(np.float64),
+    "sin": np.sin,
+    "cos": np.cos,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """Kernel values with rows, times weights.
+
+    Attributes
+    ----------
+    kernel : {"rbf", "laplacian", "polynomial", "tanimoto", "minmax"}
+    rows : ndarray of shape (n_kernel_rows, n_columns)
+    weights : ndarray of shape (n_kernel_rows,)
+    gamma, degree, coef0 : float
+    """
+
+    kernel: Any
+    rows: Vector
+    weights: Vector
+    gamma: float
+    degree: float
+    coef0: float
+
+    def values(self, C: Vector) -> Vector:
+        """Return the kernel values of columns (n_rows, n_columns) with the rows."""
+        return np.asarray(
+            pairgram.kernel_matrix(
+                C,
+                self.rows,
+                self.kernel,
+                gamma=self.gamma,
+                degree=int(self.degree),
+                coef0=self.coef0,
+            )
+        )
+
+    def change(self, sizes: Vector) -> Vector:
+        """Return how much the kernel values change, about, if columns change by these sizes."""
+        if self.kernel == "rbf":
+            steepest = (2 * self.gamma / np.e) ** 0.5 * np.linalg.norm(sizes, axis=1)
+        elif self.kernel == "laplacian":
+            steepest = self.gamma * sizes.sum(axis=1)
+        else:  # both kinds of shares are at most 1, and powers are scored by their own size
+            steepest = np.ones(len(sizes))
+        return np.repeat(steepest[:, None], len(self.rows), axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """``constant + weights · columns + Σ hidden nodes + Σ kernels``.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The names of the caller's columns.
+    columns : tuple of Column
+    weights : ndarray of shape (n_columns,)
+    hidden : tuple of Hidden
+    kernels : tuple of Kernel
+    constant : float
+    missing : ndarray of shape (n_names,), or None
+        What takes the place of missing values.
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[Column, ...]
+    weights: Vector
+    hidden: tuple[Hidden, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
+    constant: float = 0.0
+    missing: Vector | None = field(default=None)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the score is a weighted sum of the caller's columns and a constant."""
+        return not (self.hidden or self.kernels) and self.is_affine
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether every column is a scaled column of the caller."""
+        return all(isinstance(column, Affine) for column in self.columns)
+
+    def folded(self) -> tuple[Vector, float]:
+        """Return (weights of the caller's columns, constant) of a linear form."""
+        weights, constant = np.zeros(len(self.names)), self.constant
+        for column, weight in zip(self.columns, self.weights.tolist(), strict=True):
+            assert isinstance(column, Affine)
+            weights[column.source] += weight * column.factor
+            constant += weight * column.offset
+        return weights, constant
+
+    def values(self, X: Vector) -> Vector:
+        """Return the values of the columns, (n_rows, n_columns), for the caller's rows."""
+        return np.column_stack([column.of(X[:, column.source]) for column in self.columns])
+
+    def scores(self, X: Any) -> Vector:
+        """Return the scores of the caller's rows, (n_rows,), in float64."""
+        return self.terms(X)[0]
+
+    def terms(self, X: Any) -> tuple[Vector, Vector]:
+        """Return (scores, sums of the sizes of what rounding acts on), both (n_rows,).
+
+        A term ``w h`` of the score has the size ``|w h|``. What enters a column is rounded before:
+        ``|factor x| + |offset|``, times how fast the score changes with the column at most.
+        """
+        X = np.asarray(X, np.float64)
+        if self.missing is not None:
+            X = np.where(np.isnan(X), self.missing, X)
+        C = self.values(X)
+        rounded = np.column_stack([column.size(X[:, column.source]) for column in self.columns])
+        scores = self.constant + C @ self.weights
+        sizes = rounded @ np.abs(self.weights)
+        parts: list[Hidden | Kernel] = [*self.hidden, *self.kernels]
+        for part in parts:
+            H = part.values(C)
+            scores = scores + H @ part.weights
+            sizes = sizes + (np.abs(H) + part.change(rounded)) @ np.abs(part.weights)
+        return scores, sizes
+
+
+def form_of(model: Any, features: Sequence[str] | None = None) -> Form:
+    """Return the form of a fitted ranker, or of a pipeline that ends in one.
+
+    Parameters
+    ----------
+    model : fitted ranker or sklearn.pipeline.Pipeline
+    features : list of str or None
+        The names of the columns of X. None takes those that the model was fitted with.
+
+    Raises
+    ------
+    ValueError
+        If there are no names, or if a part of the model has no such form. The message names it.
+    """
+    steps: list[tuple[str, Any]] = []
+    ranker = model
+    if isinstance(model, Pipeline):
+        steps, ranker = list(model.steps[:-1]), model.steps[-1][1]
+    check_is_fitted(ranker)
+    if not hasattr(ranker, "coef_") or not hasattr(ranker, "feature_map_"):
+        raise ValueError(f"model must be a ranker of pairgram, got {type(ranker).__name__}")
+    names = _names(model, ranker, steps, features)
+    columns: list[Column] = [Affine(j) for j in range(len(names))]
+    known: list[str] | None = list(names)
+    for name, step in steps:
+        columns, known = _transformed(step, columns, known, f"step {name!r}")
+    return _of_ranker(ranker, tuple(names), columns)
+
+
+def _names(
+    model: Any, ranker: Any, steps: list[tuple[str, Any]], features: Sequence[str] | None
+) -> list[str]:
+    first = steps[0][1] if steps else ranker
+    known = getattr(first, "feature_names_in_", None)
+    n_features = int(getattr(model, "n_features_in_", getattr(first, "n_features_in_", 0)))
+    if features is None:
+        if known is None:
+            raise ValueError(
+                f"features must name the {n_features} columns of X, in their order, because the "
+                "model was fitted to columns without names"
+            )
+        return [str(name) for name in known]
+    names = [str(name) for name in features]
+    if len(names) != n_features:
+        raise ValueError(f"features must name the {n_features} columns of X, got {len(names)}")
+    doubled = next((name for name in names if names.count(name) > 1), None)
+    if doubled is not None:
+        raise ValueError(f"features must have different names, got {doubled!r} more than once")
+    return names
+
+
+def _transformed(
+    step: Any, columns: list[Column], names: list[str] | None, place: str
+) -> tuple[list[Column], list[str] | None]:
+    """Return the columns, and their names if known, after a transformer of scikit-learn."""
+    if step is None or isinstance(step, str) or _is_identity(step):  # "passthrough"
+        return columns, names
+    if isinstance(step, Pipeline):
+        for name, part in step.steps:
+            columns, names = _transformed(part, columns, names, f"{place}, step {name!r}")
+        return columns, names
+    if isinstance(step, ColumnTransformer):
+        return _of_column_transformer(step, columns, names, place), None
+    if type(step) is OneHotEncoder:
+        return _indicators(step, columns, place), None
+    found = _affine(step)
+    if found is None:
+        raise ValueError(
+            f"{place} is a {type(step).__name__}, which cannot be exported: the known transformers "
+            f"are {KNOWN} and Pipelines of these"
+        )
+    factors, offsets = found
+    changed = [
+        scaled(column, float(factor), float(offset))
+        for column, factor, offset in zip(columns, factors, offsets, strict=True)
+    ]
+    if type(step) is MinMaxScaler and step.clip:
+        changed = [clipped(column, *step.feature_range) for column in changed]
+    return changed, names
+
+
+def _is_identity(step: Any) -> bool:
+    """Tell whether a step is what a fitted ColumnTransformer has in place of "passthrough"."""
+    return type(step) is FunctionTransformer and step.func is None
+
+
+def _affine(step: Any) -> tuple[Vector, Vector] | None:
+    """Return the (factors, offsets) of a scaler, or None."""
+    n = getattr(step, "n_features_in_", 0)
+    if type(step) is StandardScaler:
+        scale = np.ones(n) if step.scale_ is None else step.scale_
+        mean = np.zeros(n) if not step.with_mean or step.mean_ is None else step.mean_
+        return 1 / scale, -mean / scale
+    if type(step) is MinMaxScaler:
+        return step.scale_, step.min_
+    if type(step) is MaxAbsScaler:
+        return 1 / step.scale_, np.zeros(n)
+    if type(step) is RobustScaler:
+        scale = step.scale_ if step.with_scaling else np.ones(n)
+        centre = step.center_ if step.with_centering else np.zeros(n)
+        return 1 / scale, -centre / scale
+    return None
+
+
+def _indicators(step: Any, columns: list[Column], place: str) -> list[Column]:
+    made: list[Column] = []
+    drop = getattr(step, "drop_idx_", None)
+    for number, (column, categories) in enumerate(zip(columns, step.categories_, strict=True)):
+        if not (isinstance(column, Affine) and column.factor == 1 and column.offset == 0):
+            raise ValueError(f"{place}: OneHotEncoder after a scaler cannot be exported")
+        if categories.dtype.kind not in "biuf":
+            raise ValueError(
+                f"{place}: OneHotEncoder has categories that are no numbers, such as "
+                f"{categories[0]!r}, which engines do not take as features: encode them before"
+            )
+        left_out = None if drop is None else drop[number]
+        made += [
+            Indicator(column.source, float(value))
+            for k, value in enumerate(categories)
+            if k != left_out
+        ]
+    return made
+
+
+def _of_column_transformer(
+    step: Any, columns: list[Column], names: list[str] | None, place: str
+) -> list[Column]:
+    made: list[Column] = []
+    for name, part, chosen in step.transformers_:
+        if isinstance(part, str) and part == "drop":
+            continue
+        mine = [columns[j] for j in _numbers(chosen, names, len(columns), place)]
+        if not mine:
+            continue
+        if not (isinstance(part, str) or part is None):
+            mine, _ = _transformed(part, mine, None, f"{place}, {name!r}")
+        made += mine
+    return made
+
+
+def _numbers(chosen: Any, names: list[str] | None, n_columns: int, place: str) -> list[int]:
+    if isinstance(chosen, slice) and not isinstance(chosen.start or chosen.stop, str):
+        return list(range(n_columns))[chosen]
+    several = [chosen] if isinstance(chosen, (str, int)) else list(np.asarray(chosen).tolist())
+    if several and all(isinstance(one, bool) for one in several):
+        return [j for j, one in enumerate(several) if one]
+    if any(isinstance(one, str) for one in several):
+        if names is None:
+            raise ValueError(f"{place}: columns are chosen by names that are not known here")
+        return [names.index(str(one)) for one in several]
+    return [int(one) % n_columns for one in several]
+
+
+def _of_ranker(ranker: Any, names: tuple[str, ...], columns: list[Column]) -> Form:
+    if getattr(ranker, "uses_offset_", False):
+        raise ValueError(
+            f"the {type(ranker).__name__} was fitted with offsets, which an exported model cannot "
+            "read: fit without, or add them in the engine"
+        )
+    columns = _of_inputs(getattr(ranker, "inputs_", None), columns)
+    coef = np.asarray(ranker.coef_, np.float64)
+    constant = float(getattr(ranker, "intercept_", 0.0))
+    empty = Form(names, tuple(columns), np.zeros(len(columns)), constant=constant)
+    form = _of_map(ranker.feature_map_, coef, empty)
+    missing = getattr(ranker, "missing_", None)
+    form = replace(form, missing=None if missing is None else np.asarray(missing))
+    prior = getattr(ranker, "prior_", None)
+    if prior is None:
+        return form
+    if not hasattr(prior, "feature_map_"):
+        raise ValueError(f"prior is a {type(prior).__name__}, which cannot be exported")
+    raise ValueError(
+        "the scores of the prior are added to the model, and the prior has other columns: export "
+        "both, and add their scores; or give the prior as weights"
+    )
+
+
+def _of_inputs(inputs: Any, columns: list[Column]) -> list[Column]:
+    if inputs is None:
+        return columns
+    if hasattr(inputs, "centre"):
+        factors = 1 / inputs.scale
+        return [
+            scaled(column, float(factor), float(-centre * factor))
+            for column, factor, centre in zip(columns, factors, inputs.centre, strict=True)
+        ]
+    made: list[Column] = list(columns) if inputs.kind == "raw+quantile" else []
+    begin = 0
+    for column, end in zip(columns, inputs.ends.tolist(), strict=True):
+        knots, values = inputs.knots[begin:end], inputs.values_at_knots[begin:end]
+        made.append(through(column, knots, values))
+        begin = end
+    return made
+
+
+def _of_map(feature_map: Any, coef: Vector, empty: Form) -> Form:
+    if feature_map is None:
+        return replace(empty, weights=coef)
+    kind = type(feature_map)
+    if kind is pairgram.RandomFourier:
+        root = (2 / len(feature_map.bias_)) ** 0.5
+        nodes = Hidden("cos", feature_map.weights_, feature_map.bias_, root * coef)
+        return replace(empty, hidden=(nodes,))
+    if kind is pairgram.RandomNodes:
+        return _of_nodes(feature_map, coef, empty)
+    if kind is pairgram.Nystroem:
+        rows, weights = feature_map.components_, feature_map.whitening_ @ coef
+        return _of_kernel(feature_map, rows, weights, empty)
+    if kind is pairgram.KernelMap:
+        if feature_map.support_rows_ is None:
+            raise ValueError(
+                "kernel='precomputed' needs kernel values with the training rows, which an engine "
+                "does not have: fit with a named kernel, or Nystroem"
+            )
+        rows = feature_map.support_rows_
+        rows = rows.toarray() if hasattr(rows, "toarray") else rows
+        return _of_kernel(feature_map, np.asarray(rows, np.float64), coef, empty)
+    raise ValueError(
+        f"feature_map is a {kind.__name__}, which cannot be exported: RandomNodes, RandomFourier, "
+        "Nystroem and named kernels can"
+    )
+
+
+def _of_nodes(feature_map: Any, coef: Vector, empty: Form) -> Form:
+    weights, constant = np.zeros(len(empty.columns)), empty.constant
+    hidden = []
+    for begin, end, activation in feature_map.segments_:
+        matrix, bias = feature_map.weights_[:, begin:end], feature_map.bias_[begin:end]
+        if activation == "linear":
+            weights = weights + matrix @ coef[begin:end]
+            constant += float(bias @ coef[begin:end])
+        elif isinstance(activation, str):
+            name = "sin" if activation == "sine" else activation
+            hidden.append(Hidden(name, matrix, bias, coef[begin:end]))
+        else:
+            raise ValueError("activation is a Python callable, which cannot be exported")
+    return replace(empty, weights=weights, constant=constant, hidden=tuple(hidden))
+
+
+def _of_kernel(feature_map: Any, rows: Vector, weights: Vector, empty: Form) -> Form:
+    name = feature_map.kernel
+    if callable(name):
+        raise ValueError("kernel is a Python callable, which cannot be exported")
+    if name == "linear":
+        return replace(empty, weights=rows.T @ weights)
+    gamma = getattr(feature_map, "gamma_", None)
+    part = Kernel(
+        name,
+        rows,
+        weights,
+        1.0 if gamma is None else float(gamma),
+        float(feature_map.degree),
+        float(feature_map.coef0),
+    )
+    return replace(empty, kernels=(part,))

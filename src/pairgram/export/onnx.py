@@ -1,0 +1,316 @@
+"""Models as ONNX files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+import pairgram
+from pairgram.export.artefacts import OnnxModel
+from pairgram.export.columns import Affine, Indicator, Piecewise
+from pairgram.export.form import Form, Hidden, Kernel, form_of
+
+__all__ = ["to_onnx"]
+
+Vector = NDArray[np.float64]
+OPSET, IR_VERSION = 17, 8
+OPERATIONS = {
+    "sigmoid": "Sigmoid",
+    "tanh": "Tanh",
+    "relu": "Relu",
+    "sin": "Sin",
+    "cos": "Cos",
+}
+
+
+def to_onnx(
+    model: Any,
+    *,
+    features: Sequence[str] | None = None,
+    input: str = "features",
+    output: str = "score",
+    precision: Literal["float32", "float64"] | None = None,
+) -> OnnxModel:
+    """Return the bytes of an ONNX file that scores rows. Needs the extra ``onnx``.
+
+    Parameters
+    ----------
+    model : fitted ranker, or Pipeline that ends in one
+        Any model of this package without Python callables: linear, nodes, Fourier, Nyström and
+        kernel models, with inputs. Scales and the whitening of a Nyström map are part of the
+        weights.
+    features : list of str or None, default=None
+        The names of the columns of X, which the file holds as ``feature_names``.
+    input, output : str
+        The names of the input, float32 of shape (batch, n_features), and of the output, float32 of
+        shape (batch, 1).
+
+    precision : {"float32", "float64"} or None, default=None
+        How the runtime computes. None takes float64 for kernels and Nyström maps, whose weights may
+        be so large that float32 loses digits, and float32 for all others. Runtimes may lack cosines
+        in float64.
+
+    Returns
+    -------
+    OnnxModel
+        Bytes, ready to be written to a file: opset 17.
+
+    Raises
+    ------
+    ValueError
+        If the model cannot be expressed. The message names the part.
+    ImportError
+        If the package onnx is missing.
+
+    Notes
+    -----
+    Input and output are float32 in any case. `check` measures what rounding changes.
+    """
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError("to_onnx needs onnx: pip install 'pairgram[onnx]'") from error
+    form = form_of(model, features)
+    if precision not in (None, "float32", "float64"):
+        raise ValueError(f"precision must be None, 'float32' or 'float64', got {precision!r}")
+    wide = bool(form.kernels) if precision is None else precision == "float64"
+    graph = _Graph(input, output, len(form.names), np.float64 if wide else np.float32)
+    made = graph.finish(form)
+    made.ir_version = IR_VERSION
+    entries = {
+        "feature_names": "\n".join(form.names),
+        "pairgram_version": pairgram.__version__,
+    }
+    onnx.helper.set_model_props(made, entries)
+    onnx.checker.check_model(made, full_check=True)
+    return OnnxModel(made.SerializeToString()).named(form.names)  # type: ignore[no-any-return]
+
+
+class _Graph:
+    """A graph to which nodes are added; values are called by their names."""
+
+    def __init__(self, name: str, output: str, n_features: int, dtype: Any) -> None:
+        self._dtype = dtype
+        self._input, self._output, self._n_features = name, output, n_features
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+
+    def add(self, operation: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node, and return the name of its value."""
+        import onnx
+
+        name = f"value{len(self._nodes)}"
+        self._nodes.append(onnx.helper.make_node(operation, [*inputs], [name], **attributes))
+        return name
+
+    def cast(self, name: str, dtype: Any) -> str:
+        """Add a conversion to a type."""
+        import onnx
+
+        return self.add("Cast", name, to=onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+    def constant(self, values: Any, dtype: Any = None) -> str:
+        """Add an array, of the type that is computed in unless another is given."""
+        import onnx
+
+        name = f"constant{len(self._constants)}"
+        array = np.asarray(values, dtype or self._dtype)
+        self._constants.append(onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def finish(self, form: Form) -> Any:
+        """Return the model of a form."""
+        import onnx
+
+        wide = self._dtype is not np.float32
+        rows = self.cast(self._input, self._dtype) if wide else self._input
+        if form.missing is not None:
+            rows = self.add("Where", self.add("IsNaN", rows), self.constant(form.missing), rows)
+        terms = self._terms(form, rows)
+        total = terms[0] if terms else self.add("MatMul", rows, self.constant(_zeros(form)))
+        for term in terms[1:]:
+            total = self.add("Add", total, term)
+        total = self.add("Add", total, self.constant([form.constant + self._offset]))
+        total = self.cast(total, np.float32) if wide else total
+        self._nodes.append(onnx.helper.make_node("Identity", [total], [self._output]))
+        float32 = onnx.TensorProto.FLOAT
+        graph = onnx.helper.make_graph(
+            self._nodes,
+            "ranker",
+            [onnx.helper.make_tensor_value_info(self._input, float32, ["batch", self._n_features])],
+            [onnx.helper.make_tensor_value_info(self._output, float32, ["batch", 1])],
+            self._constants,
+        )
+        return onnx.helper.make_model(
+            graph,
+            producer_name="pairgram",
+            producer_version=pairgram.__version__,
+            opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+        )
+
+    _offset = 0.0
+
+    def _terms(self, form: Form, rows: str) -> list[str]:
+        """Return the names of the terms of the score, and set the constant that goes with them."""
+        if form.is_affine:  # scales are folded into what follows
+            matrix, offset = np.zeros((len(form.columns), len(form.names))), []
+            for row, column in enumerate(form.columns):
+                assert isinstance(column, Affine)
+                matrix[row, column.source] = column.factor
+                offset.append(column.offset)
+            return self._parts(form, rows, matrix.T, np.array(offset))
+        columns = self._columns(form, rows)
+        return self._parts(form, columns, np.eye(len(form.columns)), np.zeros(len(form.columns)))
+
+    def _parts(self, form: Form, rows: str, matrix: Vector, offset: Vector) -> list[str]:
+        """Return the terms of columns ``rows @ matrix + offset``."""
+        terms = []
+        if form.weights.any():
+            terms.append(self.add("MatMul", rows, self.constant((matrix @ form.weights)[:, None])))
+            self._offset += float(offset @ form.weights)
+        for part in form.hidden:
+            if part.activation == "gaussian":
+                values = self._gaussian(part, self._columns_of(rows, matrix, offset))
+            else:
+                # The means of nodes' inputs are in the bias, so large offsets cancel in float64.
+                weights = self.constant(matrix @ part.matrix)
+                bias = self.constant(offset @ part.matrix + part.bias)
+                values = self.add("Add", self.add("MatMul", rows, weights), bias)
+                values = self._activated(part.activation, values)
+            terms.append(self.add("MatMul", values, self.constant(part.weights[:, None])))
+        for kernel in form.kernels:
+            values = self._kernel(kernel, self._columns_of(rows, matrix, offset))
+            terms.append(self.add("MatMul", values, self.constant(kernel.weights[:, None])))
+        return terms
+
+    def _columns_of(self, rows: str, matrix: Vector, offset: Vector) -> str:
+        identity = matrix.shape[0] == matrix.shape[1] and (matrix == np.eye(len(matrix))).all()
+        if identity and not offset.any():
+            return rows
+        if matrix.shape[0] == matrix.shape[1] and (matrix == np.diag(np.diag(matrix))).all():
+            factors = np.diag(matrix)  # (x + offset / factor) · factor cancels before it rounds
+            safe = np.where(factors == 0, 1.0, factors)
+            moved = self.add("Add", rows, self.constant(offset / safe))
+            return self.add("Mul", moved, self.constant(factors))
+        return self.add(
+            "Add", self.add("MatMul", rows, self.constant(matrix)), self.constant(offset)
+        )
+
+    def _activated(self, activation: str, values: str) -> str:
+        if activation in OPERATIONS:
+            return self.add(OPERATIONS[activation], values)
+        above = self.add("GreaterOrEqual", values, self.constant(0.0))  # hardlim
+        return self.cast(above, self._dtype)
+
+    def _columns(self, form: Form, rows: str) -> str:
+        """Return the columns, of which some are linear between knots: Gather, Clip and MatMul."""
+        sources: list[int] = []
+        knots: list[float] = []
+        inverse: list[float] = []
+        entries: list[tuple[int, int, float]] = []
+        offset = np.zeros(len(form.columns))
+        affine = np.zeros((len(form.names), len(form.columns)))
+        tests: list[str] = []
+        for at, column in enumerate(form.columns):
+            if isinstance(column, Affine):
+                affine[column.source, at] = column.factor
+                offset[at] = column.offset
+            elif isinstance(column, Piecewise):
+                offset[at] = column.values[0]
+                for knot, width, step in zip(
+                    column.knots.tolist(),
+                    np.diff(column.knots).tolist(),
+                    np.diff(column.values).tolist(),
+                    strict=False,
+                ):
+                    entries.append((len(sources), at, step))
+                    sources.append(column.source)
+                    knots.append(knot)
+                    inverse.append(1 / width)
+            else:
+                tests.append(self._indicator(column, at, len(form.columns), rows))
+        total = self.constant(offset[None])
+        if affine.any():
+            total = self.add("Add", self.add("MatMul", rows, self.constant(affine)), total)
+        if sources:
+            spread = np.zeros((len(sources), len(form.columns)))
+            for row, at, step in entries:
+                spread[row, at] = step
+            picked = self.add("Gather", rows, self.constant(sources, np.int64), axis=1)
+            moved = self.add("Sub", picked, self.constant(knots))
+            share = self.add("Mul", moved, self.constant(inverse))
+            ramp = self.add("Clip", share, self.constant(0.0), self.constant(1.0))
+            total = self.add("Add", self.add("MatMul", ramp, self.constant(spread)), total)
+        for test in tests:
+            total = self.add("Add", total, test)
+        return total
+
+    def _indicator(self, column: Indicator, at: int, n_columns: int, rows: str) -> str:
+        picked = self.add("Gather", rows, self.constant([column.source], np.int64), axis=1)
+        equal = self.add("Equal", picked, self.constant([[column.value]]))
+        place = np.zeros((1, n_columns))
+        place[0, at] = 1.0
+        return self.add("MatMul", self.cast(equal, self._dtype), self.constant(place))
+
+    def _gaussian(self, part: Hidden, columns: str) -> str:
+        squares = self._distances(columns, part.matrix.T)
+        return self.add("Exp", self.add("Mul", squares, self.constant(-part.bias)))
+
+    def _distances(self, columns: str, rows: Vector) -> str:
+        """Return squared distances from rows; both are moved by the mean of the rows before."""
+        mean = rows.mean(axis=0)
+        moved, own = self.add("Sub", columns, self.constant(mean)), rows - mean
+        axes = self.constant([1], np.int64)
+        norms = self.add("ReduceSum", self.add("Mul", moved, moved), axes, keepdims=1)
+        products = self.add("MatMul", moved, self.constant(-2 * own.T))
+        total = self.add("Add", self.add("Add", products, norms), self.constant((own**2).sum(1)))
+        return self.add("Max", total, self.constant(0.0))
+
+    def _kernel(self, kernel: Kernel, columns: str) -> str:
+        rows = kernel.rows
+        if kernel.kernel == "rbf":
+            squares = self._distances(columns, rows)
+            return self.add("Exp", self.add("Mul", squares, self.constant(-kernel.gamma)))
+        if kernel.kernel == "polynomial":
+            products = self.add("MatMul", columns, self.constant(kernel.gamma * rows.T))
+            moved = self.add("Add", products, self.constant(kernel.coef0))
+            return self.add("Pow", moved, self.constant(kernel.degree))
+        if kernel.kernel == "laplacian":
+            sums = self._apart(columns, rows)
+            return self.add("Exp", self.add("Mul", sums, self.constant(-kernel.gamma)))
+        if kernel.kernel == "minmax":
+            sums = self._sizes(columns)
+            apart = self._apart(columns, rows)
+            both = self.add("Add", sums, self.constant(np.abs(rows).sum(axis=1)))
+            return self._share(self.add("Sub", both, apart), self.add("Add", both, apart))
+        if kernel.kernel == "tanimoto":
+            axes = self.constant([1], np.int64)
+            norms = self.add("ReduceSum", self.add("Mul", columns, columns), axes, keepdims=1)
+            both = self.add("Add", norms, self.constant((rows**2).sum(axis=1)))
+            products = self.add("MatMul", columns, self.constant(rows.T))
+            return self._share(products, self.add("Sub", both, products))
+        raise ValueError(f"kernel={kernel.kernel!r} cannot be exported")
+
+    def _apart(self, columns: str, rows: Vector) -> str:
+        """Return the sums of absolute differences from rows."""
+        wide = self.add("Unsqueeze", columns, self.constant([1], np.int64))
+        size = self.add("Abs", self.add("Sub", wide, self.constant(rows[None])))
+        return self.add("ReduceSum", size, self.constant([2], np.int64), keepdims=0)
+
+    def _sizes(self, columns: str) -> str:
+        axes = self.constant([1], np.int64)
+        return self.add("ReduceSum", self.add("Abs", columns), axes, keepdims=1)
+
+    def _share(self, part: str, whole: str) -> str:
+        """Return part / whole, and 1 where both are 0."""
+        empty = self.add("Equal", whole, self.constant(0.0))
+        one = self.constant(1.0)
+        share = self.add("Div", part, self.add("Where", empty, one, whole))
+        return self.add("Where", empty, one, share)
+
+
+def _zeros(form: Form) -> Vector:
+    return np.zeros((len(form.names), 1))

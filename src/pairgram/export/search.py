@@ -1,0 +1,487 @@
+"""Models for search engines: Solr, Elasticsearch, OpenSearch, Vespa, and linear ones of RankLib."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairgram.export.artefacts import LtrPluginModel, RanklibModel, SolrModel, VespaProfile
+from pairgram.export.columns import Affine, Piecewise
+from pairgram.export.form import Form, form_of
+from pairgram.export.onnx import to_onnx
+from pairgram.export.text import expression
+
+__all__ = ["features_skeleton", "to_ltr_plugin", "to_ranklib", "to_solr", "to_vespa"]
+
+Vector = NDArray[np.float64]
+Normalizers = Literal["fold", "engine"]
+
+# ZooKeeper, which keeps Solr's models, refuses more bytes than this by default.
+SOLR_LIMIT = 1 << 20
+# Knots of a group are at least this share of its range apart.
+GROUP_RANGE = 1e3
+IN_SOLR = ("sigmoid", "tanh", "relu")
+ELASTIC = (
+    "Elastic's own learning to rank, without the plugin, takes trees of XGBoost, LightGBM and "
+    "scikit-learn alone"
+)
+
+
+def to_solr(
+    model: Any,
+    name: str,
+    *,
+    store: str | None = None,
+    features: Sequence[str] | None = None,
+    normalizers: Normalizers = "fold",
+) -> SolrModel:
+    """Return a model for Solr's learning-to-rank module, as the body of a request.
+
+    Linear models become a ``LinearModel``. Sigmoid, tanh and relu nodes, and quantile inputs,
+    become a ``NeuralNetworkModel``. Send it by ``PUT /solr/COLLECTION/schema/model-store``.
+
+    Parameters
+    ----------
+    model : fitted ranker, or Pipeline that ends in one
+    name : str
+        The name of the model in the store.
+    store : str or None, default=None
+        The feature store; None leaves it out, and Solr takes its default store.
+    features : list of str or None, default=None
+        The names of Solr's features, in the order of the columns of X. None takes the column names
+        that the model was fitted with.
+    normalizers : {"fold", "engine"}, default="fold"
+        "fold" multiplies scales into the weights. "engine" writes scaled columns as Solr's
+        normalizers, so that its weights are those of the scaled columns.
+
+    Returns
+    -------
+    SolrModel
+        A dict, ready for ``json.dump``.
+
+    Raises
+    ------
+    ValueError
+        If Solr cannot express the model, such as Fourier features and kernels. The message names
+        the alternative.
+
+    Warns
+    -----
+    UserWarning
+        If the body is larger than 1 MiB, which ZooKeeper refuses.
+
+    Notes
+    -----
+    Solr computes in float32. It has no constant in linear models, so constants, which change no
+    ranking, are left out. A missing feature counts as its default value, 0 if none is set.
+    """
+    form = form_of(model, features)
+    _check_normalizers(normalizers)
+    listed: list[dict[str, Any]] = [{"name": one} for one in form.names]
+    if form.is_linear:
+        weights, norms = _linear(form, normalizers)
+        for feature, norm in zip(listed, norms, strict=True):
+            if norm is not None:
+                avg, std = norm
+                feature["norm"] = {
+                    "class": "org.apache.solr.ltr.norm.StandardNormalizer",
+                    "params": {"avg": repr(avg), "std": repr(std)},
+                }
+        params: dict[str, Any] = {"weights": dict(zip(form.names, weights, strict=True))}
+        kind = "LinearModel"
+    else:
+        if normalizers == "engine":
+            raise ValueError(
+                "normalizers='engine' is for linear models: nodes and quantiles take scales into "
+                "their weights, normalizers='fold'"
+            )
+        kind, params = "NeuralNetworkModel", {"layers": _layers(form)}
+    body = {
+        "class": f"org.apache.solr.ltr.model.{kind}",
+        "name": name,
+        "features": listed,
+        "params": params,
+    }
+    if store is not None:
+        body = {"store": store, **body}
+    size = len(json.dumps(body, separators=(",", ":")))
+    if size > SOLR_LIMIT:
+        warnings.warn(
+            f"the model takes {size / 2**20:.1f} MiB of JSON, and ZooKeeper refuses more than 1 "
+            "MiB unless jute.maxbuffer is raised: put it in a file that Solr's "
+            "DefaultWrapperModel reads, or fit fewer nodes",
+            UserWarning,
+            stacklevel=2,
+        )
+    return SolrModel(body).named(form.names)  # type: ignore[no-any-return]
+
+
+def _check_normalizers(value: Any) -> None:
+    if value not in ("fold", "engine"):
+        raise ValueError(f"normalizers must be 'fold' or 'engine', got {value!r}")
+
+
+def _linear(
+    form: Form, normalizers: Normalizers
+) -> tuple[list[float], list[tuple[float, float] | None]]:
+    """Return the weights of the names, and the (centre, scale) of each, if the engine scales."""
+    if normalizers == "fold":
+        weights, _ = form.folded()
+        return weights.tolist(), [None] * len(form.names)
+    by_source: dict[int, tuple[Affine, float]] = {}
+    for column, weight in zip(form.columns, form.weights.tolist(), strict=True):
+        assert isinstance(column, Affine)
+        if column.source in by_source:
+            raise ValueError(
+                f"normalizers='engine' needs every column once, but {form.names[column.source]!r} "
+                "is used twice: take normalizers='fold'"
+            )
+        by_source[column.source] = (column, weight)
+    own: list[float] = []
+    norms: list[tuple[float, float] | None] = []
+    for source in range(len(form.names)):
+        column, weight = by_source.get(source, (Affine(source), 0.0))
+        plain = column.factor == 1 and column.offset == 0
+        if plain or column.factor == 0:
+            own.append(weight * column.factor)
+            norms.append(None)
+        else:  # (x − centre) / scale
+            own.append(weight * float(np.sign(column.factor)))
+            scale = 1 / abs(column.factor)
+            norms.append((-column.offset / column.factor, scale))
+    return own, norms
+
+
+def _layers(form: Form) -> list[dict[str, Any]]:
+    """Return the layers of a neural network with the same scores, up to a constant."""
+    if form.kernels or any(part.activation not in IN_SOLR for part in form.hidden):
+        found = "kernels" if form.kernels else f"{_foreign(form)} nodes"
+        raise ValueError(
+            f"Solr's NeuralNetworkModel has no {found}: take to_onnx, for an engine such as "
+            "Vespa that reads ONNX, or sigmoid, tanh or relu nodes"
+        )
+    if len(form.hidden) > 1 or (form.hidden and form.weights.any()):
+        raise ValueError(
+            "Solr's NeuralNetworkModel has one activation in a layer: fit nodes of one activation"
+        )
+    layers, matrix, offset = _columns_as_layers(form)
+    if form.hidden:
+        (part,) = form.hidden
+        layers.append(
+            _layer(part.matrix.T @ matrix, part.matrix.T @ offset + part.bias, part.activation)
+        )
+        layers.append(_layer(part.weights[None], np.zeros(1), "identity"))
+    else:
+        layers.append(_layer(form.weights[None] @ matrix, np.zeros(1), "identity"))
+    return layers
+
+
+def _foreign(form: Form) -> str:
+    """Return an activation that Solr does not have."""
+    return next(part.activation for part in form.hidden if part.activation not in IN_SOLR)
+
+
+def _columns_as_layers(form: Form) -> tuple[list[dict[str, Any]], Vector, Vector]:
+    """Return (layers, matrix, offset): the columns are ``matrix @ last layer + offset``.
+
+    A function that is linear between knots is cut in groups of knots of a similar distance. Of each
+    group, two layers make ``r = 1 − min(max((x − first knot) / range, 0), 1)``, and a third layer
+    bends it at the knots. Values far away from a group therefore cost no digits of float32.
+    """
+    n_names, n_columns = len(form.names), len(form.columns)
+    if form.is_affine:
+        matrix, offset = np.zeros((n_columns, n_names)), np.zeros(n_columns)
+        for row, column in enumerate(form.columns):
+            assert isinstance(column, Affine)
+            matrix[row, column.source], offset[row] = column.factor, column.offset
+        return [], matrix, offset
+    first, second, third = _Nodes(n_names), _Nodes(), _Nodes()
+    entries: list[tuple[int, int, float]] = []  # column, node of the third layer, weight
+    offset = np.zeros(n_columns)
+    for row, column in enumerate(form.columns):
+        if isinstance(column, Affine):  # x = max(x, 0) − max(−x, 0), handed through
+            offset[row] += column.offset
+            for sign in (1.0, -1.0):
+                node = third.add(second.add(first.add(column.source, sign, 0.0), 1.0, 0.0), 1.0, 0)
+                entries.append((row, node, sign * column.factor))
+        elif isinstance(column, Piecewise):
+            offset[row] += column.values[-1]
+            for knots, values in _groups(column):
+                width = float(knots[-1] - knots[0])
+                ramp = first.add(column.source, 1 / width, float(-knots[0]) / width)
+                rest = second.add(ramp, -1.0, 1.0)
+                places = (knots[-1] - knots)[::-1] / width
+                slopes = np.diff(values)[::-1] / np.diff(knots)[::-1] * width
+                bends = np.diff(slopes, prepend=0.0)
+                for place, bend in zip(places[:-1].tolist(), bends.tolist(), strict=True):
+                    if bend != 0:
+                        entries.append((row, third.add(rest, 1.0, -place), -bend))
+        else:
+            raise ValueError(
+                "Solr has no test for equal values, which OneHotEncoder needs: encode the column "
+                "before, as a feature for every category"
+            )
+    matrix = np.zeros((n_columns, len(third.entries)))
+    for row, node, weight in entries:
+        matrix[row, node] = weight
+    return [first.layer(), second.layer(), third.layer()], matrix, offset
+
+
+class _Nodes:
+    """Nodes ``max(factor · value + bias, 0)`` of a layer; each reads one value before it."""
+
+    def __init__(self, n_inputs: int | None = None) -> None:
+        self.entries: list[tuple[int, float, float]] = []
+        self._n_inputs = n_inputs
+
+    def add(self, value: int, factor: float, bias: float) -> int:
+        """Add a node, and return its number."""
+        self.entries.append((value, factor, bias))
+        return len(self.entries) - 1
+
+    def layer(self) -> dict[str, Any]:
+        """Return the layer."""
+        width = self._n_inputs or 1 + max(value for value, *_ in self.entries)
+        matrix = np.zeros((len(self.entries), width))
+        for row, (value, factor, _) in enumerate(self.entries):
+            matrix[row, value] = factor
+        return _layer(matrix, np.array([bias for *_, bias in self.entries]), "relu")
+
+
+def _groups(column: Piecewise) -> Iterator[tuple[Vector, Vector]]:
+    """Yield the (knots, values) of neighbouring segments whose lengths are not too different."""
+    widths = np.diff(column.knots)
+    begin = 0
+    while begin < len(widths):
+        end = begin + 1
+        while end < len(widths):
+            whole = column.knots[end + 1] - column.knots[begin]
+            if whole > GROUP_RANGE * widths[begin : end + 1].min():
+                break
+            end += 1
+        yield column.knots[begin : end + 1], column.values[begin : end + 1]
+        begin = end
+
+
+def _layer(matrix: Vector, bias: Vector, activation: str) -> dict[str, Any]:
+    return {"matrix": matrix.tolist(), "bias": bias.tolist(), "activation": activation}
+
+
+def to_ltr_plugin(
+    model: Any,
+    name: str,
+    *,
+    features: Sequence[str] | None = None,
+    normalizers: Normalizers = "fold",
+    shift: str | None = None,
+    lowest: float | None = None,
+) -> LtrPluginModel:
+    """Return a linear model for the learning-to-rank plugin of Elasticsearch and OpenSearch.
+
+    Send it by ``POST _ltr/_featureset/FEATURESET/_createmodel``.
+
+    Parameters
+    ----------
+    model, name, features, normalizers :
+        As in `to_solr`.
+    shift : str or None, default=None
+        The name of a feature that is always 1. It gets a weight that makes scores positive, because
+        the engine refuses scores below 0, and the format has no constant.
+    lowest : float or None, default=None
+        The lowest score that the model gives, such as ``model.predict(X).min()`` on the training
+        rows. With `shift`, the weight of that feature is its negative, if it is below 0. It must be
+        given then.
+
+    Returns
+    -------
+    LtrPluginModel
+        A dict, ready for ``json.dump``. Its definition is text that holds JSON, as the plugin
+        wants.
+
+    Raises
+    ------
+    ValueError
+        If the model is not a weighted sum of columns.
+
+    Notes
+    -----
+    The plugin computes in float32. A feature that is missing in a document weighs 0. Elastic's own
+    learning to rank, without the plugin, takes trees alone.
+    """
+    form = form_of(model, features)
+    _check_normalizers(normalizers)
+    _require_linear(form, "the plugin's model/linear")
+    weights, norms = _linear(form, normalizers)
+    own = dict(zip(form.names, weights, strict=True))
+    if shift is not None:
+        if lowest is None:
+            raise ValueError("shift needs lowest, the lowest score that the model gives")
+        if shift in own:
+            raise ValueError(f"shift must be no feature of the model, got {shift!r}")
+        _, constant = form.folded() if normalizers == "fold" else (None, form.constant)
+        own[shift] = max(0.0, constant - float(lowest))
+    definition: dict[str, Any] = {
+        "type": "model/linear",
+        "definition": json.dumps(own, ensure_ascii=False),
+    }
+    found = {
+        one: {"standard": {"mean": norm[0], "standard_deviation": norm[1]}}
+        for one, norm in zip(form.names, norms, strict=True)
+        if norm is not None
+    }
+    if found:
+        definition["feature_normalizers"] = found
+    body = {"model": {"name": name, "model": definition}}
+    return LtrPluginModel(body).named(form.names)  # type: ignore[no-any-return]
+
+
+def _require_linear(form: Form, what: str) -> None:
+    if form.is_linear:
+        return
+    if form.is_affine:
+        found = "hidden nodes" if form.hidden else "a kernel"
+        raise ValueError(
+            f"{what} takes linear models, and this has {found}: take a model of columns, such as "
+            f"RankRLSCV(inputs='standard'), or another engine. {ELASTIC}"
+        )
+    raise ValueError(
+        f"{what} takes linear models, and the quantile or clipped inputs of this one are linear "
+        f"only between knots: fit with inputs='standard', or take another engine. {ELASTIC}"
+    )
+
+
+def to_ranklib(model: Any, *, features: Sequence[str] | None = None) -> RanklibModel:
+    """Return a linear model as RankLib writes it, for RankLib and for ``model/ranklib``.
+
+    Columns are numbered from 1, in the order of X. Parameters and errors are those of
+    `to_ltr_plugin`.
+    """
+    form = form_of(model, features)
+    _require_linear(form, "RankLib's format")
+    weights, _ = form.folded()
+    terms = " ".join(f"{number}:{weight!r}" for number, weight in enumerate(weights.tolist(), 1))
+    return RanklibModel(f"## Coordinate Ascent\n{terms}\n").named(form.names)  # type: ignore[no-any-return]
+
+
+def to_vespa(
+    model: Any,
+    name: str,
+    *,
+    features: Sequence[str] | None = None,
+    inherits: str = "default",
+    phase: Literal["first", "second"] = "second",
+    onnx: str | None = None,
+) -> VespaProfile:
+    """Return a rank profile of Vespa.
+
+    Linear models and quantile inputs are an expression. Other models are read from an ONNX file,
+    which is the attribute `onnx` of the profile; write it to ``files/`` of the application.
+
+    Parameters
+    ----------
+    model : fitted ranker, or Pipeline that ends in one
+    name : str
+        The name of the profile.
+    features : list of str or None, default=None
+        Vespa's rank features, in the order of the columns of X, such as ``bm25(title)`` and
+        ``attribute(price)``. They stand in the expression as they are.
+    inherits : str, default="default"
+    phase : {"first", "second"}, default="second"
+        In which phase of ranking the model is computed.
+    onnx : str or None, default=None
+        The name of the ONNX file. None takes ``name.onnx``.
+
+    Raises
+    ------
+    ValueError
+        If the model cannot be expressed.
+    """
+    form = form_of(model, features)
+    if phase not in ("first", "second"):
+        raise ValueError(f"phase must be 'first' or 'second', got {phase!r}")
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError(f"name must be letters, digits and underscores, got {name!r}")
+    file = None
+    if form.hidden or form.kernels:
+        file = to_onnx(model, features=features)
+        path = onnx or f"{name}.onnx"
+        listed = ", ".join(form.names)
+        lines = [
+            f"    function {name}_in() {{",
+            f"        expression: tensor<float>(d0[1],d1[{len(form.names)}]):[[{listed}]]",
+            "    }",
+            f"    onnx-model {name} {{",
+            f"        file: files/{path}",
+            f'        input "features": {name}_in',
+            '        output "score": score',
+            "    }",
+        ]
+        rank = f"onnx({name}).score{{d0:0,d1:0}}"
+    else:
+        lines, rank = [], expression(form, list(form.names), "min", "max")
+    text = "\n".join(
+        [
+            f"rank-profile {name} inherits {inherits} {{",
+            *lines,
+            f"    {phase}-phase {{",
+            f"        expression: {rank}",
+            "    }",
+            "}",
+            "",
+        ]
+    )
+    profile: VespaProfile = VespaProfile(text).named(form.names)
+    profile.onnx = file
+    return profile
+
+
+def features_skeleton(
+    engine: Literal["solr", "ltr_plugin"], names: Sequence[str], *, store: str | None = None
+) -> Any:
+    """Return the features of a store, to be completed: what to compute is marked by TODO.
+
+    Parameters
+    ----------
+    engine : {"solr", "ltr_plugin"}
+    names : list of str
+    store : str or None, default=None
+        The name of Solr's feature store.
+
+    Returns
+    -------
+    list or dict
+        The body of ``PUT /solr/COLLECTION/schema/feature-store``, or of
+        ``POST _ltr/_featureset/NAME``.
+    """
+    if engine == "solr":
+        own = {} if store is None else {"store": store}
+        return [
+            {
+                **own,
+                "name": name,
+                "class": "org.apache.solr.ltr.feature.FieldValueFeature",
+                "params": {"field": "TODO"},
+            }
+            for name in names
+        ]
+    if engine == "ltr_plugin":
+        return {
+            "featureset": {
+                "features": [
+                    {
+                        "name": name,
+                        "params": ["keywords"],
+                        "template_language": "mustache",
+                        "template": {"match": {"TODO": "{{keywords}}"}},
+                    }
+                    for name in names
+                ]
+            }
+        }
+    raise ValueError(f"engine must be 'solr' or 'ltr_plugin', got {engine!r}")

@@ -1,0 +1,66 @@
+"""Replace a kernel and its training rows by a Nyström map of a few of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pairgram
+from pairgram._support.checks import check_size
+from pairgram._support.threads import single_threaded_blas
+
+__all__ = ["compressed"]
+
+
+def compressed(model: Any, n_landmarks: int, random_state: Any) -> Any:
+    """Return a `RankRLS` with a Nyström map; see `LinearRanker.compress`."""
+    check_size("n_landmarks", n_landmarks)
+    kernel_map = model.feature_map_
+    name = type(model).__name__
+    if type(kernel_map) is not pairgram.KernelMap:
+        raise ValueError(f"compress is for models with a kernel, and this {name} has none")
+    rows = kernel_map.support_rows_
+    if rows is None or callable(kernel_map.kernel):
+        raise ValueError(
+            f"compress needs a named kernel and its training rows, got kernel={kernel_map.kernel!r}"
+        )
+    if getattr(model, "uses_offset_", False) or getattr(model, "prior_", None) is not None:
+        raise ValueError(f"compress is not for a {name} with offsets or a prior that is a model")
+    n_rows = rows.shape[0]
+    if n_landmarks > n_rows:
+        raise ValueError(f"n_landmarks must be at most {n_rows}, the rows of the model")
+    kernel: dict[str, Any] = {
+        "gamma": kernel_map.gamma_,
+        "degree": kernel_map.degree,
+        "coef0": kernel_map.coef0,
+    }
+    nystroem = pairgram.Nystroem(
+        kernel_map.kernel,
+        n_components=n_landmarks,
+        landmarks="rpcholesky",
+        random_state=random_state,
+        n_threads=model.n_threads,
+        **kernel,
+    )
+    other = pairgram.RankRLS(
+        getattr(model, "alpha_", getattr(model, "alpha", 1.0)),
+        feature_map=nystroem,
+        n_threads=model.n_threads,
+    )
+    nystroem = nystroem.fit_checked(rows)
+    with single_threaded_blas():
+        between = pairgram.kernel_matrix(
+            rows, nystroem.components_, kernel_map.kernel, n_threads=model.n_threads, **kernel
+        )
+        coef = np.asarray(nystroem.whitening_).T @ (between.T @ np.asarray(model.coef_))
+        own = kernel_map.between(rows) @ np.asarray(model.coef_)
+        theirs = between @ (np.asarray(nystroem.whitening_) @ coef)
+    names = ("n_features_in_", "feature_names_in_", "uses_qid_", "inputs_", "missing_")
+    known = {name: getattr(model, name) for name in names if hasattr(model, name)}
+    other.__dict__.update(known, coef_=coef, feature_map_=nystroem, form_="primal")
+    if model.inputs_ is not None:
+        other.inputs = model.inputs_.kind
+    found = pairgram.evaluate("pairwise_accuracy", own, theirs)["pairwise_accuracy"]
+    other.agreement_ = 1.0 if np.isnan(found) else float(found)
+    return other

@@ -1,0 +1,89 @@
+"""`Scorer`: a frozen model for serving, which scores rows without checking them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from pairgram import _core
+from pairgram.feature_maps.base import is_known
+from pairgram.feature_maps.input_map import after_inputs
+
+__all__ = ["Scorer"]
+
+
+class Scorer:
+    """Scores C-contiguous rows of one type, in one thread and without checks.
+
+    Scores have the same bits as those of `predict`. Any number of threads may call it at the same
+    time. It does not change when the model is fitted again.
+
+    Parameters
+    ----------
+    model : fitted ranker of this package
+    dtype : float64 or float32
+        The type of the rows.
+    """
+
+    __slots__ = ("_coef", "_constant", "_dtype", "_missing", "_parts")
+
+    def __init__(self, model: Any, dtype: DTypeLike = np.float64) -> None:
+        self._dtype = np.dtype(dtype)
+        if self._dtype not in (np.float64, np.float32):
+            raise ValueError(f"dtype must be float64 or float32, got {self._dtype}")
+        name = type(model).__name__
+        if getattr(model, "uses_offset_", False) or getattr(model, "prior_", None) is not None:
+            raise ValueError(
+                f"the {name} adds offsets or the scores of a prior, which a scorer does not: "
+                "use predict"
+            )
+        feature_map = after_inputs(model.inputs_, model.feature_map_)
+        coef = np.array(model.coef_, np.float64, order="C")
+        coef.flags.writeable = False
+        self._constant = float(getattr(model, "intercept_", 0.0))
+        self._coef, self._parts = coef, None
+        self._missing = None
+        if model.missing_ is not None:
+            self._missing = np.array(model.missing_, self._dtype)
+        if feature_map is None:
+            return
+        found = feature_map.scorer(coef, self._dtype) if is_known(feature_map) else None
+        if found is None:
+            raise ValueError(
+                f"the {name} has a feature map or a kernel of Python's, which only predict scores"
+            )
+        parts = list(found.parts)
+        self._constant += found.offset
+        if len(parts) == 1 and parts[0][0] is None:  # nodes that are linear
+            self._coef = parts[0][1]
+        else:
+            self._parts = parts
+
+    def __call__(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return the scores of rows, (n_rows,).
+
+        Parameters
+        ----------
+        X : C-contiguous ndarray of shape (n_rows, n_features), of the scorer's type
+            Nothing is checked but the type and the shape. A row with NaN or infinity has no
+            meaningful score.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+        """
+        if self._missing is not None:
+            X = np.where(np.isnan(X), self._missing, X)
+        if self._parts is None:
+            scores = _core.score_rows(X, self._coef)
+        else:
+            node_map, coef = self._parts[0]
+            scores = node_map.score(X, coef, 1)
+            for node_map, coef in self._parts[1:]:
+                scores = scores + node_map.score(X, coef, 1)
+        return scores + self._constant if self._constant else scores
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a scorer cannot be pickled: pickle or save the model, and make another")

@@ -1,0 +1,385 @@
+"""Exported models, evaluated as their engines do, give the scores of the models they came from."""
+
+import json
+import re
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    RobustScaler,
+    StandardScaler,
+)
+
+from pairgram import (
+    AutoRanker,
+    ELMRank,
+    Nystroem,
+    RandomFourier,
+    RandomNodes,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    export,
+    make_ranking,
+)
+
+NAMES = ["title bm25", 'the "price"', "größe", "a", "b", "c", "d`e", "f"]
+VESPA = [f"attribute(f{j})" for j in range(8)]
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y, qid = make_ranking(100, 10, 8, random_state=0)
+    scales, offsets = np.array([1, 10, 0.1, 1, 1, 5, 1, 1]), np.array([0, 5, 0, 3, 0, 0, -1, 0])
+    return X * scales + offsets, y, qid
+
+
+ENGINES = {
+    "solr": lambda m: export.to_solr(m, "m", store="s", features=NAMES),
+    "solr, normalizers": lambda m: export.to_solr(m, "m", features=NAMES, normalizers="engine"),
+    "plugin": lambda m: export.to_ltr_plugin(m, "m", features=NAMES),
+    "plugin, normalizers": lambda m: export.to_ltr_plugin(
+        m, "m", features=NAMES, normalizers="engine"
+    ),
+    "ranklib": lambda m: export.to_ranklib(m, features=NAMES),
+    "vespa": lambda m: export.to_vespa(m, "m", features=VESPA),
+    "onnx": lambda m: export.to_onnx(m, features=NAMES),
+    "sql": lambda m: export.to_sql(m, features=NAMES, dialect="sqlite"),
+    "python": lambda m: export.to_python(m, features=NAMES),
+}
+LINEAR = {*ENGINES}
+PIECEWISE = {"solr", "vespa", "onnx", "sql", "python"}
+NODES = {"solr", "vespa", "onnx"}
+ONNX = {"vespa", "onnx"}
+
+
+def nodes(activation):
+    return RandomNodes(30, activation=activation, random_state=0)
+
+
+MODELS = {
+    "linear": (lambda: RankRLS(), LINEAR),
+    "standard": (lambda: RankRLS(inputs="standard"), LINEAR),
+    "minmax": (lambda: RankSVM(inputs="minmax"), LINEAR),
+    "linear kernel": (lambda: RankRLS(kernel="linear", inputs="maxabs"), LINEAR),
+    "linear nodes": (lambda: RankRLS(feature_map=nodes("linear")), LINEAR),
+    "quantile": (lambda: RankRLS(inputs="quantile"), PIECEWISE),
+    "raw+quantile": (lambda: RankRLS(inputs="raw+quantile"), PIECEWISE),
+    "sigmoid": (lambda: RankRLS(feature_map=nodes("sigmoid"), inputs="standard"), NODES),
+    "tanh": (lambda: RankRLS(feature_map=nodes("tanh"), inputs="quantile"), NODES),
+    "relu": (lambda: RankRLS(feature_map=nodes("relu"), inputs="raw+quantile"), NODES),
+    "elm": (lambda: ELMRank(n_nodes=20, inputs="standard", random_state=0), NODES),
+    "several": (
+        lambda: RankRLS(
+            feature_map=nodes(["tanh", "gaussian", "hardlim", "sine", "linear"]),
+            inputs="standard",
+        ),
+        ONNX,
+    ),
+    "fourier": (
+        lambda: RankRLS(feature_map=RandomFourier(50, random_state=0), inputs="standard"),
+        ONNX,
+    ),
+    "nystroem": (
+        lambda: RankRLS(feature_map=Nystroem(n_components=40, random_state=0), inputs="standard"),
+        ONNX,
+    ),
+} | {
+    f"{kernel} kernel": (lambda k=kernel: RankRLS(kernel=k, inputs="minmax"), ONNX)
+    for kernel in ("rbf", "laplacian", "polynomial", "minmax", "tanimoto")
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_in_every_engine(data, name, engine):
+    X, y, qid = data
+    make, engines = MODELS[name]
+    model = make().fit(X, y, qid=qid)
+    if engine not in engines:
+        with pytest.raises(ValueError, match=r"take|fit|normalizers"):
+            ENGINES[engine](model)
+        return
+    parity = export.check(ENGINES[engine](model), model, X, qid)
+    linear = engines is LINEAR
+    assert parity.max_error <= (1e-5 if linear else 1e-3) * parity.spread
+    assert parity.max_error <= parity.bound
+    assert parity.n_queries == 100
+    assert parity.n_reordered == 0
+    if engine in ("sql", "python"):
+        assert parity.max_error <= 1e-10 * parity.spread
+
+
+def test_linear_models_of_columns_in_the_unit_interval_are_exact_to_a_millionth(data):
+    X, y, qid = data
+    X = MinMaxScaler().fit_transform(X)
+    model = RankRLSCV().fit(X, y, qid=qid)
+    for engine in ENGINES:
+        parity = export.check(ENGINES[engine](model), model, X, qid)
+        assert parity.max_error <= 1e-6 * parity.spread
+
+
+PIPELINES = {
+    "standard": lambda: make_pipeline(StandardScaler(), RankRLS()),
+    "no mean": lambda: make_pipeline(StandardScaler(with_mean=False), RankRLS()),
+    "minmax": lambda: make_pipeline(MinMaxScaler((-1, 2)), RankRLS()),
+    "clip": lambda: make_pipeline(MinMaxScaler(clip=True), RankRLS()),
+    "maxabs": lambda: make_pipeline(MaxAbsScaler(), RankRLS()),
+    "robust": lambda: make_pipeline(RobustScaler(), RankRLS()),
+    "columns": lambda: make_pipeline(
+        ColumnTransformer(
+            [
+                ("a", StandardScaler(), [3, 1]),
+                ("b", make_pipeline(MinMaxScaler(), StandardScaler()), slice(4, 6)),
+                ("c", "passthrough", [7]),
+                ("d", "drop", [2]),
+            ]
+        ),
+        RankRLS(inputs="standard"),
+    ),
+    "quantiles of scaled columns": lambda: make_pipeline(
+        RobustScaler(), RankRLS(inputs="quantile")
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_pipelines(data, name):
+    X, y, qid = data
+    model = PIPELINES[name]().fit(X, y, rankrls__qid=qid)
+    engines = PIECEWISE if name in ("clip", "quantiles of scaled columns") else LINEAR
+    outside = np.vstack([X, 3 * X])
+    for engine in sorted(engines):
+        parity = export.check(ENGINES[engine](model), model, outside, np.tile(qid, 2))
+        assert parity.max_error <= 1e-4 * parity.spread
+        assert parity.n_reordered == 0
+
+
+def test_one_hot_columns_of_numbers(data):
+    X, y, qid = data
+    X = np.column_stack([np.round(X[:, 0]), X[:, 1:]])
+    columns = ColumnTransformer(
+        [("one", OneHotEncoder(handle_unknown="ignore"), [0]), ("rest", StandardScaler(), [1, 2])],
+        sparse_threshold=0,
+    )
+    model = make_pipeline(columns, RankRLS()).fit(X, y, rankrls__qid=qid)
+    for engine in ("vespa", "onnx", "sql", "python"):
+        assert export.check(ENGINES[engine](model), model, X, qid).n_reordered == 0
+    with pytest.raises(ValueError, match="OneHotEncoder"):
+        ENGINES["solr"](model)
+
+
+def test_other_transformers_are_refused_by_name(data):
+    X, y, qid = data
+    model = make_pipeline(PCA(3), RankRLS()).fit(X, y, rankrls__qid=qid)
+    with pytest.raises(ValueError, match="step 'pca' is a PCA, which cannot be exported"):
+        ENGINES["solr"](model)
+
+
+def test_solr_has_the_keys_and_numbers_that_it_wants(data):
+    X, y, qid = data
+    linear = RankRLS(inputs="standard").fit(X, y, qid=qid)
+    body = json.loads(json.dumps(export.to_solr(linear, "m1", store="s1", features=NAMES)))
+    assert [*body] == ["store", "class", "name", "features", "params"]
+    assert body["class"] == "org.apache.solr.ltr.model.LinearModel"
+    assert [one["name"] for one in body["features"]] == NAMES
+    assert body["params"]["weights"].keys() == {*NAMES}
+    scaled = export.to_solr(linear, "m1", features=NAMES, normalizers="engine")
+    for feature in scaled["features"]:
+        assert feature["norm"]["class"] == "org.apache.solr.ltr.norm.StandardNormalizer"
+        assert all(isinstance(value, str) for value in feature["norm"]["params"].values())
+        assert {*feature["norm"]["params"]} == {"avg", "std"}
+    hidden = RankRLS(feature_map=nodes("sigmoid")).fit(X, y, qid=qid)
+    body = json.dumps(export.to_solr(hidden, "m1", features=NAMES))
+    layers = json.loads(body)["params"]["layers"]
+    assert [layer["activation"] for layer in layers] == ["sigmoid", "identity"]
+    assert np.shape(layers[0]["matrix"]) == (30, 8)
+    assert np.shape(layers[0]["bias"]) == (30,)
+    assert np.shape(layers[1]["matrix"]) == (1, 30)
+    assert not re.search(r"[\[,] ?-?\d+[,\]]", body)  # numbers have a decimal point
+
+
+def test_a_large_model_warns_of_zookeeper(data):
+    X, y, qid = data
+    wide = np.tile(X, 17)
+    model = RankRLS(feature_map=RandomNodes(1000, random_state=0)).fit(wide, y, qid=qid)
+    with pytest.warns(UserWarning, match=r"MiB of JSON, and ZooKeeper refuses more than 1 MiB"):
+        export.to_solr(model, "m", features=[f"f{j}" for j in range(136)])
+
+
+def test_the_plugins_definition_is_text_and_scores_can_be_shifted(data):
+    X, y, qid = data
+    model = RankRLS().fit(X, y, qid=qid)
+    lowest = model.predict(X).min()
+    body = export.to_ltr_plugin(model, "m", features=NAMES, shift="one", lowest=lowest)
+    inner = body["model"]["model"]
+    assert inner["type"] == "model/linear"
+    weights = json.loads(inner["definition"])
+    assert [*weights] == [*NAMES, "one"]
+    scores = X @ [weights[name] for name in NAMES] + weights["one"]
+    assert scores.min() == pytest.approx(0, abs=1e-9)
+    assert export.check(body, model, X, qid).n_reordered == 0
+    with pytest.raises(ValueError, match="shift needs lowest"):
+        export.to_ltr_plugin(model, "m", features=NAMES, shift="one")
+    with pytest.raises(ValueError, match="shift must be no feature"):
+        export.to_ltr_plugin(model, "m", features=NAMES, shift="a", lowest=lowest)
+    engine = export.to_ltr_plugin(
+        RankRLS(inputs="minmax").fit(X, y, qid=qid), "m", features=NAMES, normalizers="engine"
+    )
+    norms = engine["model"]["model"]["feature_normalizers"]
+    assert {*norms["a"]["standard"]} == {"mean", "standard_deviation"}
+
+
+def test_elastics_own_learning_to_rank_is_named(data):
+    X, y, qid = data
+    model = RankRLS(kernel="rbf", inputs="standard").fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match=r"Elastic's own learning to rank.*trees"):
+        export.to_ltr_plugin(model, "m", features=NAMES)
+    model = RankRLS(inputs="quantile").fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="inputs='standard'"):
+        export.to_ranklib(model, features=NAMES)
+
+
+def test_vespa_reads_an_onnx_file(data):
+    X, y, qid = data
+    model = RankRLS(feature_map=nodes("sigmoid")).fit(X, y, qid=qid)
+    profile = export.to_vespa(model, "ltr", features=VESPA)
+    assert "file: files/ltr.onnx" in profile
+    assert 'input "features": ltr_in' in profile
+    assert "tensor<float>(d0[1],d1[8]):[[attribute(f0), attribute(f1)" in profile
+    assert "expression: onnx(ltr).score{d0:0,d1:0}" in profile
+    assert profile.count("{") == profile.count("}")
+    with pytest.raises(ValueError, match="name must be letters"):
+        export.to_vespa(model, "a b", features=VESPA)
+
+
+def test_onnx_files_say_what_they_are(data):
+    import onnx
+
+    X, y, qid = data
+    model = RankRLS().fit(X, y, qid=qid)
+    loaded = onnx.load_from_string(export.to_onnx(model, features=NAMES))
+    assert loaded.opset_import[0].version == 17
+    assert loaded.ir_version == 8
+    assert {p.key: p.value for p in loaded.metadata_props}["feature_names"] == "\n".join(NAMES)
+
+
+def test_missing_values_are_filled_in(data):
+    pandas = pytest.importorskip("pandas")
+    from pairgram import scan
+
+    X, y, qid = data
+    frame = pandas.DataFrame(X, columns=list("abcdefgh")).assign(y=y, qid=qid)
+    frame.loc[::7, "c"] = np.nan
+    model = RankRLS().fit(scan(frame, label="y", qid="qid", missing="mean"))
+    rows = frame[list("abcdefgh")].to_numpy()
+    for exported in (
+        export.to_onnx(model),
+        export.to_sql(model, dialect="sqlite"),
+        export.to_python(model),
+    ):
+        assert export.check(exported, model._without_names(), rows, qid).n_reordered == 0
+
+
+def test_names(data):
+    X, y, qid = data
+    model = RankRLS().fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="features must name the 8 columns of X"):
+        export.to_solr(model, "m")
+    with pytest.raises(ValueError, match="features must name the 8 columns of X, got 2"):
+        export.to_solr(model, "m", features=["a", "b"])
+    with pytest.raises(ValueError, match="different names, got 'a'"):
+        export.to_solr(model, "m", features=["a"] * 8)
+
+
+def test_a_feature_of_weight_0_is_listed(data):
+    X, y, qid = data
+    model = RankRLS(n_nonzero_coefs=3).fit(X, y, qid=qid)
+    assert len(export.to_solr(model, "m", features=NAMES)["params"]["weights"]) == 8
+    assert export.check(export.to_sql(model, features=NAMES, dialect="sqlite"), model, X, qid)
+
+
+def test_what_cannot_be_exported(data):
+    X, y, qid = data
+    with pytest.raises(ValueError, match="offsets"):
+        ENGINES["solr"](RankRLS().fit(X, y, qid=qid, offset=np.zeros(len(y))))
+    with pytest.raises(ValueError, match="Python callable"):
+        ENGINES["onnx"](RankRLS(feature_map=nodes(np.abs)).fit(X, y, qid=qid))
+    with pytest.raises(ValueError, match="precomputed"):
+        export.to_onnx(
+            RankRLS(kernel="precomputed").fit(X @ X.T, y, qid=qid),
+            features=[f"f{j}" for j in range(len(X))],
+        )
+    with pytest.raises(ValueError, match="must be a ranker of pairgram"):
+        ENGINES["onnx"](StandardScaler().fit(X))
+
+
+def test_check_finds_a_wrong_model(data):
+    X, y, qid = data
+    model = RankRLS().fit(X, y, qid=qid)
+    other = RankRLS(pairs="dropped").fit(X[:500], y[:500], qid=qid[:500])
+    for engine in ENGINES:
+        parity = export.check(ENGINES[engine](other), model, X, qid)
+        assert parity.n_reordered > 0
+        assert parity.max_error > parity.bound
+    assert re.match("largest error .* order changed in", str(parity))
+    with pytest.raises(TypeError, match="exported must be"):
+        export.check({"class": "x"}, model, X)
+
+
+@pytest.mark.parametrize(
+    ("engine", "function"),
+    [
+        ("solr", lambda m: export.to_solr(m, "m", features=NAMES)),
+        ("ltr_plugin", lambda m: export.to_ltr_plugin(m, "m", features=NAMES)),
+        ("ranklib", lambda m: export.to_ranklib(m, features=NAMES)),
+        ("vespa", lambda m: export.to_vespa(m, "m", features=VESPA)),
+        ("onnx", lambda m: export.to_onnx(m, features=NAMES)),
+        ("sql", lambda m: export.to_sql(m, features=NAMES, dialect="sqlite")),
+        ("python", lambda m: export.to_python(m, features=NAMES)),
+    ],
+)
+def test_the_automatic_ranker_tries_what_an_engine_can_express(data, engine, function):
+    X, _, qid = data
+    rows = slice(300)
+    curved = np.floor(3 * ((X[:, 3] - 3.5) ** 2 + (X[:, 4] - 0.5) ** 2)) % 4  # for a kernel
+    model = AutoRanker(exportable_to=engine, budget=3.0).fit(X[rows], curved[rows], qid=qid[rows])
+    tried = {
+        (f, i) for f, i in zip(model.trials_["features"], model.trials_["inputs"], strict=True)
+    }
+    assert export.check(function(model), model, X, qid).n_reordered == 0
+    if engine in ("ltr_plugin", "ranklib"):
+        assert tried == {("columns", None), ("columns", "standard")}
+    assert all(features == "columns" for features, _ in tried) == (engine not in ("vespa", "onnx"))
+
+
+def test_an_unknown_engine_is_refused(data):
+    X, y, qid = data
+    with pytest.raises(ValueError, match="exportable_to must be one of"):
+        AutoRanker(exportable_to="lucene").fit(X, y, qid=qid)
+
+
+def test_skeletons():
+    body = export.features_skeleton("solr", ["a", "b"], store="s")
+    assert [one["name"] for one in body] == ["a", "b"]
+    body = export.features_skeleton("ltr_plugin", ["a"])
+    assert body["featureset"]["features"][0]["name"] == "a"
+    with pytest.raises(ValueError, match="engine must be"):
+        export.features_skeleton("lucene", ["a"])
+
+
+def test_no_warnings_of_the_runtime(data, capfd):
+    X, y, qid = data
+    for kernel in ("tanimoto", "minmax", "rbf"):
+        model = RankRLS(kernel=kernel, inputs="minmax").fit(X, y, qid=qid)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            export.check(ENGINES["onnx"](model), model, X, qid)
+    assert capfd.readouterr().err == ""

@@ -1,0 +1,71 @@
+"""A scorer gives the bits of `predict`, to any number of threads, and does not change."""
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sklearn.frozen import FrozenEstimator
+
+from pairgram import (
+    LSSVR,
+    ELMRank,
+    Nystroem,
+    RandomFourier,
+    RandomNodes,
+    RankRLS,
+    RankSVM,
+    make_ranking,
+    scan,
+)
+
+MODELS = [
+    RankRLS(),
+    RankRLS(inputs="standard"),
+    RankRLS(inputs="raw+quantile"),
+    RankRLS(feature_map=RandomNodes(20, activation="linear", random_state=0)),
+    RankRLS(feature_map=RandomNodes(20, activation=["tanh", "gaussian"], random_state=0)),
+    RankRLS(feature_map=RandomFourier(20, random_state=0), inputs="minmax"),
+    RankRLS(feature_map=Nystroem(n_components=20, random_state=0)),
+    RankRLS(kernel="rbf", gamma=0.1),
+    RankSVM(C=0.1),
+    LSSVR(),
+    ELMRank(n_nodes=10, random_state=0),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_the_bits_of_predict_in_every_thread(model, dtype):
+    X, y, qid = make_ranking(40, 10, 6, random_state=0)
+    X = X.astype(dtype)
+    if isinstance(model, LSSVR) and dtype == np.float32:
+        pytest.skip("predict rounds to float32 before it adds the bias")
+    model.fit(X, y, qid=qid)
+    scorer, expected = model.scorer(dtype), model.predict(X)
+    with ThreadPoolExecutor(8) as pool:
+        for scores in pool.map(lambda _: scorer(X), range(64)):
+            np.testing.assert_array_equal(scores.astype(dtype), expected)
+    model.fit(X, -y, qid=qid)
+    np.testing.assert_array_equal(scorer(X).astype(dtype), expected)
+
+
+def test_missing_values():
+    X, y, qid = make_ranking(40, 10, 6, random_state=0)
+    holes = X.copy()
+    holes[::7, 2] = np.nan
+    model = RankRLS().fit(scan(lambda: iter([(holes, y, qid)]), missing="mean"))
+    np.testing.assert_array_equal(model.scorer()(holes), model.predict(holes))
+
+
+def test_what_a_scorer_cannot_do():
+    X, y, qid = make_ranking(20, 10, 6, random_state=0)
+    first = RankRLS(kernel="rbf", gamma=0.1).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="scores of a prior"):
+        RankRLS(prior=FrozenEstimator(first)).fit(X, y, qid=qid).scorer()
+    with pytest.raises(ValueError, match="only predict scores"):
+        RankRLS(kernel=lambda X, Z: X @ Z.T).fit(X, y, qid=qid).scorer()
+    with pytest.raises(ValueError, match="dtype must be"):
+        first.scorer(np.int64)
+    with pytest.raises(TypeError, match="save the model"):
+        pickle.dumps(first.scorer())
