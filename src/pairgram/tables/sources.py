@@ -247,7 +247,8 @@ class _FragmentPartition:
 
             with self.fragment.filesystem.open_input_file(self.fragment.path) as raw:
                 file = ParquetFile(raw)
-                if all(_same_column(file.schema_arrow, self.schema, name) for name in names):
+                own = file.schema_arrow
+                if all(_same_column(own, self.schema, name) for name in names):
                     # Datasets read ahead by many row groups, which takes more memory and time.
                     for group in self.fragment.row_groups:
                         yield from _batches_of(file, group, names)
