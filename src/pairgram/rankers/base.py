@@ -399,6 +399,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             return float(evaluate("ndcg@10", X, self)["ndcg@10"])
         if qid is None and self.uses_qid_:
             refuse_score_without_ids(self)
+        refuse_lossy(y, "y")
         labels = np.asarray(y)
         if labels.size and labels.dtype.kind in "iuf" and (labels < 0).any():
             row = int(np.argmax(labels.ravel() < 0))
