@@ -73,7 +73,8 @@ class Totals(NamedTuple):
     spread : float
         The largest range of the targets of a query; see `PathTies`.
     n_with_pairs : int
-        The number of queries that have pairs.
+        The number of queries that have pairs. If weights of pairs of all rows depend on two
+        labels, it is the number of labels whose rows have pairs.
     """
 
     gram: Pairgram
@@ -162,7 +163,7 @@ class StatisticsTask:
             settings, levels = self.settings[at], self.levels[at]
             if levels is not None:
                 gram = levels.gram(one, self.counts)
-                one = Totals(gram, one.spread, int(levels.has_pairs))
+                one = Totals(gram, one.spread, levels.n_with_pairs)
             one.gram.settings = settings
             totals[number, settings, fold] = one
         return totals
