@@ -74,7 +74,8 @@ class Totals(NamedTuple):
         The largest range of the targets of a query; see `PathTies`.
     n_with_pairs : int
         The number of queries that have pairs. If all rows form pairs with each other, it is the
-        number of rows that have weight.
+        number of rows that have weight, or, where weights depend on two labels, of labels whose
+        rows have pairs.
     """
 
     gram: Pairgram
@@ -168,7 +169,7 @@ class StatisticsTask:
             settings, levels = self.settings[at], self.levels[at]
             if levels is not None:
                 gram = levels.gram(one, self.counts)
-                one = Totals(gram, one.spread, int(levels.has_pairs))
+                one = Totals(gram, one.spread, levels.n_with_pairs)
             one.gram.settings = settings
             totals[number, settings, fold] = one
         return totals

@@ -136,9 +136,10 @@ class LevelPairs:
         return float(self.factor * self.pair_weights.sum())
 
     @property
-    def has_pairs(self) -> bool:
-        """Whether rows of two labels count."""
-        return bool(np.count_nonzero(self.pair_weights.any(axis=1)) > 1)
+    def n_with_pairs(self) -> int:
+        """The number of labels whose rows form pairs; 0 unless rows of two labels count."""
+        n_levels = int(np.count_nonzero(self.pair_weights.any(axis=1)))
+        return n_levels if n_levels > 1 else 0
 
     def sums(self, data: RankingData, n_threads: int | None) -> LevelSums:
         """Return the statistics of some rows."""

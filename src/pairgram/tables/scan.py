@@ -97,7 +97,8 @@ def scan(
     a kernel, or quantiles of more than 100,000 rows, is drawn by the hashes of row numbers. It
     therefore depends on the order of the rows alone. With ``scope="global"``, pairs other than
     "kept" take at most 1,024 different labels. Blocks are joined in a fixed tree: the same
-    files give the same bits in every run.
+    files give the same bits in every run. Spark may put the rows of a shuffled frame in another
+    order in every pass: persist such a frame if the bits matter.
 
     Features are float32 if every column, or the X of the first tuple, is float32 or narrower,
     otherwise float64. LETOR files are read as float64.
