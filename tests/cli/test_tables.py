@@ -225,7 +225,13 @@ def test_queries_that_are_scattered_are_refused(tmp_path, data):
     order = np.argsort(qid % 2, kind="stable")
     write(tmp_path / "a.parquet", X[order], y[order], qid[order] // 2)
     told = error("train", tmp_path / "a.parquet", *COLUMNS, *FEATURES, "--pairs", "kept", "-o", "m")
-    assert told.endswith("do not stand together: sort the table by query_id")
+    assert told.endswith("stand together: sort the table by query_id, or --group-queries")
+    model = tmp_path / "m.safetensors"
+    given = (*COLUMNS, *FEATURES, "--pairs", "kept", "--group-queries", "-o", model)
+    run("train", tmp_path / "a.parquet", *given)
+    together = np.argsort(qid // 2, kind="stable")
+    expected = RankRLSCV(pairs="kept").fit(X[together], y[together], qid=qid[together] // 2)
+    np.testing.assert_allclose(load_model(model).coef_, expected.coef_, rtol=1e-9)
 
 
 def test_an_extra_that_is_missing_is_named(folder, model_file, tmp_path, monkeypatch):

@@ -158,13 +158,6 @@ def test_pairs_of_rows_that_are_partitions_of_their_own():
         clone(model).fit(one)
 
 
-@pytest.mark.parametrize("pairs", ["dropped", "gain", "absdiff"])
-@pytest.mark.parametrize("kind", [RankRLS, RankRLSCV])
-def test_pairs_of_all_rows_that_depend_on_labels_are_refused(kind, pairs):
-    with pytest.raises(ValueError, match=f"'global' for a table, got '{pairs}'"):
-        kind(pairs=pairs, scope="global").fit(tables()[1])
-
-
 SEARCHES = {
     "plain": {},
     "alphas": {"alphas": [1e-2, 10.0, 1.0]},

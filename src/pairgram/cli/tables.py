@@ -36,7 +36,16 @@ Qid = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of the query ids of a table. Rows of a query must stand together.",
+        help="Column of the query ids of a table. Rows of a query must stand together; see "
+        "--group-queries.",
+    ),
+]
+Group = Annotated[
+    bool,
+    typer.Option(
+        "--group-queries",
+        help="Bring the rows of every query together first; for more than 128 MiB of rows this "
+        "takes a temporary folder of their size.",
     ),
 ]
 Features = Annotated[
@@ -82,6 +91,7 @@ class Columns:
     weight: str | None = None
     missing: str | None = None
     dask: str | None = None
+    group: bool = False
 
     def make_table(self, *files: str | None) -> bool:
         """Tell whether one of the files is a table, by its name or because of these options."""
@@ -133,6 +143,7 @@ class Columns:
                 features=self.features or features or None,
                 weight=self.weight,
                 missing=self.missing,  # type: ignore[arg-type]
+                group_queries=self.group,
                 client=client,
             )
         except ValueError as error:
@@ -156,9 +167,10 @@ def _columns(
     weight: Weight = None,
     missing: MissingName = None,
     dask: Dask = None,
+    group_queries: Group = False,
 ) -> Columns:
     names = None if features is None else parse_names(features, "--features")
-    return Columns(label, qid, names, weight, missing, dask)
+    return Columns(label, qid, names, weight, missing, dask, group_queries)
 
 
 with_columns = sharing("columns", _columns)
@@ -209,6 +221,10 @@ def _naming_options() -> Iterator[None]:
         if name is not None and name[0] in _PREFIXES:
             text = _PREFIXES[name[0]] + text[name.end() :]
         text = _KEYWORDS.sub(lambda found: f"--{found[1]} {found[3]}".rstrip(), text)
-        for words, instead in (("give scan the", "give the"), (", or give group_queries=True", "")):
+        for words, instead in (
+            ("give scan the", "give the"),
+            ("give group_queries=True", "--group-queries"),
+            ("group_queries", "--group-queries"),
+        ):
             text = text.replace(words, instead)
         raise ValueError(text) from None

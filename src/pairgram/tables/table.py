@@ -130,7 +130,7 @@ class Table:
             name = shown_id(self.run(NameOf(found.scattered)))
             raise ValueError(
                 f"the rows of query {name} do not stand together: sort the table by "
-                f"{self.layout.qid or 'query id'}"
+                f"{self.layout.qid or 'query id'}, or give group_queries=True"
             )
         self._known["survey"] = found
         return found
