@@ -21,6 +21,7 @@ FLOORS = {
     "svm": 3,
     "feature_maps": 3,
     "inputs": 2,
+    "tables": 2,
     "problem": 2,
     "linear_algebra": 2,
     "metrics": 2,

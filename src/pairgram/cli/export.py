@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -111,7 +114,8 @@ def export(
         own["store"] = store
     if shift is not None:
         assert data is not None
-        own |= {"shift": shift, "lowest": float(ranker.predict(data.X).min())}
+        with _names_are_known():
+            own |= {"shift": shift, "lowest": float(ranker.predict(data.X).min())}
     function = getattr(engines, f"to_{to.value.replace('-', '_')}")
     if to is Engine.python:
         own["name"] = name
@@ -122,8 +126,17 @@ def export(
     if data is not None:
         if to is Engine.sql:
             exported = engines.to_sql(ranker, features=names, dialect="sqlite")
-        parity = engines.check(exported, ranker, data.X, data.qid)
+        with _names_are_known():
+            parity = engines.check(exported, ranker, data.X, data.qid)
         warn(f"{check}: {parity}")
+
+
+@contextmanager
+def _names_are_known() -> Iterator[None]:
+    """Within this context, scikit-learn does not warn that rows of a file have no names."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        yield
 
 
 def _names(features: Path | None, ranker: Any) -> list[str] | None:

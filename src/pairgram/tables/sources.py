@@ -142,7 +142,13 @@ def _remote(names: Sequence[str]) -> tuple[Any, list[str]]:
             return pairs[0][0], [path for _, path in pairs]
         except ValueError:  # a kind of address that fsspec may know
             pass
-    import fsspec
+    try:
+        import fsspec
+    except ImportError as error:
+        raise ImportError(
+            f"{shown(names[0])}: pyarrow does not know such addresses or patterns, and fsspec is "
+            "missing: pip install fsspec"
+        ) from error
 
     systems = [fsspec.core.url_to_fs(name) for name in names]
     found = []
