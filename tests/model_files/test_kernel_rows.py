@@ -15,7 +15,7 @@ BITS = (RNG.random((200, 1001)) < 0.1) * 1.0
 ROWS = {
     "bits": (BITS, 200 * 126),
     "bits of float32": (BITS.astype(np.float32), 200 * 126),
-    "counts": (np.floor(BITS * 50 * RNG.random(BITS.shape)), 200 * 1001),
+    "counts": (np.floor(BITS * 9 * RNG.random(BITS.shape)), 200 * 1001),
     "float32": (RNG.random((200, 100)).astype(np.float32), 4 * 200 * 100),
     "float32 as float64": (RNG.random((200, 100)).astype(np.float32) * 1.0, 4 * 200 * 100),
     "float64": (RNG.random((200, 100)), 8 * 200 * 100),
