@@ -333,14 +333,7 @@ def _item(part: tuple[Any, ...], number: int) -> Any:
 
 
 def _resident(client: Any) -> str:
-    return mebibytes(max(client.run(_highest).values()))
-
-
-def _highest() -> float:
-    from pathlib import Path as OfWorker  # a worker does not know this script
-
-    status = OfWorker("/proc/self/status").read_text()
-    return 1024.0 * int(status.partition("VmHWM:")[2].split()[0])
+    return mebibytes(max(client.run(highest_resident).values()))
 
 
 def arithmetic(options: Options) -> Iterator[str]:
