@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from common import (
-    PeakMemory,
     in_fresh_process,
     markdown_table,
     mebibytes,
@@ -123,13 +122,14 @@ def statistics_alone(n_rows: int, threads: int) -> float:
 
 def fit_out_of_core(paths: list[str], threads: int) -> tuple[float, float]:
     """Return (seconds, highest resident bytes) of one fit in this process."""
-    with PeakMemory() as peak:
-        time_taken, _ = stopwatch(lambda: RankRLS(n_threads=threads).fit(table_of(paths)))
-    import resource
+    taken, _ = stopwatch(lambda: RankRLS(n_threads=threads).fit(table_of(paths)))
+    return taken, highest_resident()
 
-    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    del peak
-    return time_taken, float(resident)
+
+def highest_resident() -> float:
+    """Return the largest resident memory that this process has had, in bytes; Linux only."""
+    status = Path("/proc/self/status").read_text()
+    return 1024.0 * int(status.partition("VmHWM:")[2].split()[0])
 
 
 def out_of_core(options: Options) -> Iterator[str]:
@@ -333,12 +333,7 @@ def _item(part: tuple[Any, ...], number: int) -> Any:
 
 
 def _resident(client: Any) -> str:
-    def peak() -> int:
-        import resource
-
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-    return mebibytes(max(client.run(peak).values()))
+    return mebibytes(max(client.run(highest_resident).values()))
 
 
 def arithmetic(options: Options) -> Iterator[str]:

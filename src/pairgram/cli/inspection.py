@@ -87,6 +87,9 @@ def _model(file: Path, top: int | None) -> dict[str, Any]:
     if feature_map is not None:
         parameters["feature_map"] = _map_parameters(feature_map)
         report["n_coefficients"] = len(model.coef_)
+        rows = getattr(feature_map, "support_rows_", None)
+        if rows is not None:
+            report["training_rows"] = f"{rows.shape[0]} are in the file"
     if model.prior_ is not None:
         report["adds_scores_of"] = type(model.prior_).__name__
         return report

@@ -222,14 +222,14 @@ class KernelMap(FeatureMap):
                 "kernel is a Python callable, which a file cannot hold without running code when "
                 "it is loaded; use a named kernel, or kernel='precomputed', or pickle"
             )
-        rows: Any = self.support_rows_
+        settings = {**asdict(self._settings), "n_threads": self.n_threads}
+        settings["shape"] = list(self._shape)
         arrays: dict[str, NDArray[Any]] = {"map_support": self.support_}
-        if scipy.sparse.issparse(rows):
-            arrays |= {f"map_{part}": getattr(rows, part) for part in ("data", "indices", "indptr")}
-        elif rows is not None:
-            arrays["map_rows"] = rows
-        shape = list(self._shape)
-        return arrays, {**asdict(self._settings), "n_threads": self.n_threads, "shape": shape}
+        rows: Any = self.support_rows_
+        if rows is not None:
+            arrays |= _packed(rows)
+            settings |= {"training_rows": rows.shape[0], "rows_dtype": str(rows.dtype)}
+        return arrays, settings
 
     def _same(self, other: KernelMap) -> bool:
         """Tell whether another fitted map makes the same features."""
@@ -250,10 +250,43 @@ class KernelMap(FeatureMap):
         """Make the fitted map that `_describe` described."""
         settings = dict(settings)
         shape = tuple(settings.pop("shape"))
+        dtype = settings.pop("rows_dtype", None)  # files of older versions do not say
+        settings.pop("training_rows", None)
         self = cls(**settings)
         settings.pop("n_threads")
-        rows: Any = arrays.get("map_rows")
-        if "map_indptr" in arrays:
-            parts = tuple(arrays[f"map_{part}"] for part in ("data", "indices", "indptr"))
-            rows = scipy.sparse.csr_array(parts, shape=shape)
+        rows = _unpacked(arrays, shape)
+        if rows is not None and dtype is not None:
+            rows = rows.astype(dtype, copy=False)
         return self._set(KernelSettings(**settings), rows, shape, arrays.get("map_support"))
+
+
+def _packed(rows: Any) -> dict[str, NDArray[Any]]:
+    """Return rows as arrays of a file: bits as bits, and numbers as float32 if nothing is lost."""
+    if not scipy.sparse.issparse(rows):
+        if ((rows == 0) | (rows == 1)).all():
+            return {"map_bits": np.packbits(rows != 0, axis=1)}
+        return {"map_rows": _narrow(rows)}
+    arrays = {"map_indices": rows.indices, "map_indptr": rows.indptr}
+    return arrays if (rows.data == 1).all() else {**arrays, "map_data": _narrow(rows.data)}
+
+
+def _narrow(values: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers as small integers or in single precision if nothing is lost."""
+    with np.errstate(invalid="ignore"):
+        small = values.astype(np.uint8)
+    if (small == values).all():
+        return small
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32)
+    return single if (single == values).all() else values
+
+
+def _unpacked(arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]) -> Any:
+    """Return the rows that `_packed` packed, or None if the file has none."""
+    if "map_bits" in arrays:
+        return np.unpackbits(arrays["map_bits"], axis=1, count=shape[1]).astype(np.float64)
+    if "map_indptr" not in arrays:
+        return arrays.get("map_rows")
+    indices, indptr = arrays["map_indices"], arrays["map_indptr"]
+    data = arrays.get("map_data", np.ones(len(indices)))
+    return scipy.sparse.csr_array((data, indices, indptr), shape=shape)

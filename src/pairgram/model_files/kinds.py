@@ -134,15 +134,22 @@ def _nodes(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
 
 def _kernel_map(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
     rows, features = settings["shape"]
-    given = {
-        name for name in ("map_rows", "map_data", "map_indices", "map_indptr") if name in arrays
-    }
-    wanted: set[str] = {"map_rows"} & given or {"map_data", "map_indices", "map_indptr"}
+    of_rows = ("map_rows", "map_bits", "map_data", "map_indices", "map_indptr")
+    given = {name for name in of_rows if name in arrays}
+    sparse = {"map_indices", "map_indptr"} | {"map_data"} & given
+    wanted: set[str] = {"map_rows"} & given or {"map_bits"} & given or sparse
+    known = settings.get("training_rows", rows if given else 0)
+    require(known == (rows if given else 0), f"training_rows must be {rows if given else 0}")
+    if "map_bits" in arrays:
+        width = -(-features // 8)
+        found = arrays["map_bits"].shape[1]
+        require(found == width, f"map_bits must have {width} bytes a row, got {found}")
     if settings["kernel"] == "precomputed":
         require(not given, "a precomputed kernel must have no support rows")
         require(rows == features, f"shape must be square, got {settings['shape']}")
     else:
-        require(given == wanted, "the support rows must be map_rows, or the three arrays of CSR")
+        named = "map_rows, map_bits, or the arrays of CSR"
+        require(given == wanted, f"the support rows must be {named}")
     for dimension, length in (("outputs", rows), ("features", features)):
         found = sizes.setdefault(dimension, length)
         require(found == length, f"shape is {settings['shape']}, but {dimension} is {found}")
@@ -184,11 +191,14 @@ MAPS: Mapping[str, Kind] = {
             **OF_KERNEL,
             "n_threads": THREADS,
             "shape": list_of(COUNT, "two integers from 1 to 2^63 - 1", 2),
+            "training_rows?": COUNT,
+            "rows_dtype?": choice("float64", "float32"),
         },
         {
             "map_support?": Array(INT64, ("outputs",)),
-            "map_rows?": Array(FLOATS, ("outputs", "features")),
-            "map_data?": Array(FLOATS, ("n_entries",)),
+            "map_rows?": Array(("uint8", *FLOATS), ("outputs", "features")),
+            "map_bits?": Array(("uint8",), ("outputs", "bytes")),
+            "map_data?": Array(("uint8", *FLOATS), ("n_entries",)),
             "map_indices?": Array(INDICES, ("n_entries",)),
             "map_indptr?": Array(INDICES, ("ends",)),
         },
