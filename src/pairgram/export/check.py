@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import sqlite3
@@ -228,12 +229,38 @@ def _of_onnx(file: bytes, X: Vector) -> Vector:
 def _of_vespa(profile: VespaProfile, X: Vector) -> Vector:
     """Evaluate the expression; Vespa's attributes are read in float32, and sums are in double."""
     (text,) = re.findall(r"^        expression: (.*)$", str(profile), re.MULTILINE)
+    names = profile.feature_names
+    if re.sub(r"x\[([0-9]+)\]", lambda one: names[int(one[1])], profile.template) != text:
+        raise ValueError("exported is a profile whose expression was changed after the export")
     X = X.astype(np.float32).astype(np.float64)
-    for name in sorted(profile.feature_names, key=len, reverse=True):
-        text = text.replace(name, f"\0{profile.feature_names.index(name)}\0")
-    text = re.sub("\0([0-9]+)\0", r"x[\1]", text)
-    space = {"min": np.minimum, "max": np.maximum, "x": X.T, "__builtins__": {}}
-    return np.asarray(eval(text, space)) + np.zeros(len(X))
+    return _evaluated(ast.parse(profile.template, mode="eval").body, X) + np.zeros(len(X))
+
+
+OPERATIONS = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide}
+FUNCTIONS = {"min": np.minimum, "max": np.maximum}
+
+
+def _evaluated(node: ast.expr, X: Vector) -> Any:
+    """Return the value of arithmetic on ``x[j]``, the columns of X. Nothing else is evaluated."""
+    above = []
+    while isinstance(node, ast.BinOp):  # a loop, because sums have thousands of terms
+        above.append(node)
+        node = node.left
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        value: Any = node.value
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = -_evaluated(node.operand, X)
+    elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        value = X[:, int(str(node.slice.value))]
+    elif isinstance(node, ast.Compare) and [type(one) for one in node.ops] == [ast.Eq]:
+        value = _evaluated(node.left, X) == _evaluated(node.comparators[0], X)
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", None) in FUNCTIONS:
+        value = FUNCTIONS[node.func.id](*(_evaluated(one, X) for one in node.args))  # type: ignore[attr-defined]
+    else:
+        raise ValueError(f"exported has an expression with {ast.unparse(node)!r}, which is unknown")
+    for one in reversed(above):
+        value = OPERATIONS[type(one.op)](value, _evaluated(one.right, X))  # type: ignore[index]
+    return value
 
 
 def _of_sql(text: str, X: Vector) -> Vector:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
@@ -224,19 +225,24 @@ def _names(
     first = steps[0][1] if steps else ranker
     known = getattr(first, "feature_names_in_", None)
     n_features = int(getattr(model, "n_features_in_", getattr(first, "n_features_in_", 0)))
-    if features is None:
-        if known is None:
-            raise ValueError(
-                f"features must name the {n_features} columns of X, in their order, because the "
-                "model was fitted to columns without names"
-            )
-        return [str(name) for name in known]
-    names = [str(name) for name in features]
+    if features is None and known is None:
+        raise ValueError(
+            f"features must name the {n_features} columns of X, in their order, because the "
+            "model was fitted to columns without names"
+        )
+    names = [str(name) for name in (known if features is None else features)]
     if len(names) != n_features:
         raise ValueError(f"features must name the {n_features} columns of X, got {len(names)}")
     doubled = next((name for name in names if names.count(name) > 1), None)
     if doubled is not None:
         raise ValueError(f"features must have different names, got {doubled!r} more than once")
+    # A line break in a name would end a line of an exported text, and start one of its own.
+    broken = next((n for n in names if any(category(c) in ("Cc", "Zl", "Zp") for c in n)), None)
+    if broken is not None:
+        raise ValueError(
+            f"names of columns must have no line breaks and control characters, got {broken!r}: "
+            "give other names by features"
+        )
     return names
 
 

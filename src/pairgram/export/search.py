@@ -407,7 +407,7 @@ def to_vespa(
         raise ValueError(f"phase must be 'first' or 'second', got {phase!r}")
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError(f"name must be letters, digits and underscores, got {name!r}")
-    file = None
+    file, template = None, ""
     if form.hidden or form.kernels:
         file = to_onnx(model, features=features)
         path = onnx or f"{name}.onnx"
@@ -424,6 +424,8 @@ def to_vespa(
         ]
         rank = f"onnx({name}).score{{d0:0,d1:0}}"
     else:
+        places = [f"x[{number}]" for number in range(len(form.names))]
+        template = expression(form, places, "min", "max")
         lines, rank = [], expression(form, list(form.names), "min", "max")
     text = "\n".join(
         [
@@ -437,7 +439,7 @@ def to_vespa(
         ]
     )
     profile: VespaProfile = VespaProfile(text).named(form.names)
-    profile.onnx = file
+    profile.onnx, profile.template = file, template
     return profile
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from keyword import iskeyword
 from typing import Any
 
 from pairgram.export.artefacts import PythonFunction, SqlExpression
@@ -142,7 +143,7 @@ def to_python(
     ValueError
         If the model has hidden nodes or a kernel, or if `name` is no name of Python.
     """
-    if not name.isidentifier():
+    if not name.isidentifier() or iskeyword(name):
         raise ValueError(f"name must be a name of Python, got {name!r}")
     form = form_of(model, features)
     _require_expression(form, "a function")
