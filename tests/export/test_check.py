@@ -1,5 +1,7 @@
 """`check` runs no foreign text, and says the truth about scores that are wrong or missing."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -139,3 +141,27 @@ def test_default_values_that_an_engine_must_be_told(data, write):
     assert export.check(exported, model, filled, qid).n_reordered == 0
     model = RankRLS().fit(scan(lambda: iter([(holes, y, qid)]), missing="zero"))
     assert export.check(write(model), model, holes, qid).n_reordered == 0
+
+
+def test_a_shift_has_a_margin_for_float32(data):
+    X, y, qid = data
+    X = X - 1000.0
+    model = RankRLS(inputs="standard").fit(X, y, qid=qid)
+    lowest = model.predict(X).min()
+    body = export.to_ltr_plugin(model, "m", features=list("abcd"), shift="one", lowest=lowest)
+    weights = json.loads(body["model"]["model"]["definition"])
+    exact = model.predict(np.zeros((1, 4)))[0] - lowest
+    assert 5e-7 < weights["one"] / exact - 1 < 1e-5
+    scores = np.zeros(len(X), np.float32)
+    for name, column in zip("abcd", X.astype(np.float32).T, strict=True):
+        scores += np.float32(weights[name]) * column
+    scores += np.float32(weights["one"])
+    assert 0 <= scores.min() < 1e-2
+
+
+def test_knots_that_float32_cannot_divide_by(data):
+    X, y, qid = data
+    tiny = X * [1, 1, 1e-42, 1]
+    model = RankRLS(inputs="quantile").fit(tiny, y, qid=qid)
+    with pytest.raises(ValueError, match="column 2 of X has knots so close"):
+        export.to_solr(model, "m", features=list("abcd"))

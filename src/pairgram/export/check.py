@@ -307,17 +307,28 @@ def _evaluated(node: ast.expr, X: Vector) -> Any:
     return value
 
 
-def _of_sql(text: str, X: Vector) -> Vector:
-    names = [f'"{name.replace(chr(34), 2 * chr(34))}"' for name in text.feature_names]  # type: ignore[attr-defined]
+def _of_sql(exported: SqlExpression, X: Vector) -> Vector:
+    """Evaluate in SQLite, with columns c0, c1 …, as its names ignore case."""
+    numbers = {name: f"c{j}" for j, name in enumerate(exported.feature_names)}
+
+    def column(quoted: re.Match[str]) -> str:
+        mark = quoted[0][0]
+        return numbers[quoted[0][1:-1].replace(2 * mark, mark)]
+
+    text = re.sub(r'"(?:[^"]|"")*"|`(?:[^`]|``)*`', column, str(exported))
+    if "LEAST(" in text:
+        raise ValueError(
+            "exported has LEAST and GREATEST, and check evaluates SQL in SQLite, which has MIN and "
+            "MAX: check the model by to_sql(..., dialect='sqlite')"
+        )
+    columns = [*numbers.values()]
     connection = sqlite3.connect(":memory:")
     try:
-        connection.execute(
-            f"CREATE TABLE rows (id INTEGER, {', '.join(f'{n} REAL' for n in names)})"
-        )
-        marks = ", ".join("?" * (len(names) + 1))
-        cells = ([k, *(None if v != v else v for v in row)] for k, row in enumerate(X.tolist()))
+        connection.execute(f"CREATE TABLE rows ({', '.join(f'{one} REAL' for one in columns)})")
+        cells = ([None if v != v else v for v in row] for row in X.tolist())
+        marks = ", ".join("?" * len(columns))
         connection.executemany(f"INSERT INTO rows VALUES ({marks})", cells)
-        found = connection.execute(f"SELECT {text} FROM rows ORDER BY id").fetchall()
+        found = connection.execute(f"SELECT {text} FROM rows ORDER BY rowid").fetchall()
     finally:
         connection.close()
     return np.array([value for (value,) in found], np.float64)

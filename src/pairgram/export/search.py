@@ -319,8 +319,9 @@ def to_ltr_plugin(
         the engine refuses scores below 0, and the format has no constant.
     lowest : float or None, default=None
         The lowest score that the model gives, such as ``model.predict(X).min()`` on the training
-        rows. With `shift`, the weight of that feature is its negative, if it is below 0. It must be
-        given then.
+        rows. It must be given with `shift`, whose weight brings it to 0, and a millionth of the
+        sizes in it higher, because the plugin rounds to float32. Rows with a score below `lowest`
+        may still get a negative score, so take it from many rows, or lower.
 
     Returns
     -------
@@ -356,7 +357,10 @@ def to_ltr_plugin(
         if shift in own:
             raise ValueError(f"shift must be no feature of the model, got {shift!r}")
         _, constant = form.folded() if normalizers == "fold" else (None, form.constant)
-        own[shift] = max(0.0, constant - float(lowest))
+        # Rounding in float32 must not make the lowest score negative.
+        offsets = (abs(column.offset) for column in form.columns if isinstance(column, Affine))
+        sizes = float(np.abs(form.weights) @ [*offsets]) + abs(form.constant) + abs(float(lowest))
+        own[shift] = max(0.0, constant - float(lowest) + 1e-6 * sizes)
     definition: dict[str, Any] = {
         "type": "model/linear",
         "definition": json.dumps(own, ensure_ascii=False),

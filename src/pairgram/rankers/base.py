@@ -551,7 +551,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If the model has no named kernel, fewer rows than `n_landmarks`, or offsets.
+            If the model has no named kernel, fewer rows than `n_landmarks`, offsets, or an
+            intercept.
 
         Notes
         -----
