@@ -66,9 +66,13 @@ class Parity:
 
     def __str__(self) -> str:
         share = self.max_error / self.spread if self.spread > 0 else float("nan")
-        blind = "" if self.bound < self.spread else (
-            "; the bound of float32 is not below the spread, so that this shows nothing about the "
-            "order: scale the columns"
+        blind = (
+            ""
+            if self.bound < self.spread
+            else (
+                "; the bound of float32 is not below the spread, so that this shows nothing about the "
+                "order: scale the columns"
+            )
         )
         return (
             f"largest error {self.max_error:.2g}, {share:.1g} of the scores' spread "
