@@ -1,6 +1,5 @@
 """Expressions of SQL in their dialects, with names that SQLite takes as one."""
 
-import numpy as np
 import pytest
 
 from pairgram import RankRLS, export, make_ranking

@@ -70,8 +70,8 @@ class Parity:
             ""
             if self.bound < self.spread
             else (
-                "; the bound of float32 is not below the spread, so that this shows nothing about the "
-                "order: scale the columns"
+                "; the bound of float32 is not below the spread, so that this shows nothing about "
+                "the order: scale the columns"
             )
         )
         return (
@@ -281,7 +281,8 @@ def _of_vespa(profile: VespaProfile, X: Vector) -> Vector:
     if re.sub(r"x\[([0-9]+)\]", lambda one: names[int(one[1])], profile.template) != text:
         raise ValueError("exported is a profile whose expression was changed after the export")
     X = X.astype(np.float32).astype(np.float64)
-    return _evaluated(ast.parse(profile.template, mode="eval").body, X) + np.zeros(len(X))
+    scores = _evaluated(ast.parse(profile.template, mode="eval").body, X)
+    return np.asarray(scores + np.zeros(len(X)))
 
 
 OPERATIONS = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide}
@@ -307,7 +308,7 @@ def _evaluated(node: ast.expr, X: Vector) -> Any:
     else:
         raise ValueError(f"exported has an expression with {ast.unparse(node)!r}, which is unknown")
     for one in reversed(above):
-        value = OPERATIONS[type(one.op)](value, _evaluated(one.right, X))  # type: ignore[index]
+        value = OPERATIONS[type(one.op)](value, _evaluated(one.right, X))
     return value
 
 

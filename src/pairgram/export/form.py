@@ -229,12 +229,13 @@ def _names(
     first = steps[0][1] if steps else ranker
     known = getattr(first, "feature_names_in_", None)
     n_features = int(getattr(model, "n_features_in_", getattr(first, "n_features_in_", 0)))
-    if features is None and known is None:
+    given = known if features is None else features
+    if given is None:
         raise ValueError(
             f"features must name the {n_features} columns of X, in their order, because the "
             "model was fitted to columns without names"
         )
-    names = [str(name) for name in (known if features is None else features)]
+    names = [str(name) for name in given]
     if len(names) != n_features:
         raise ValueError(f"features must name the {n_features} columns of X, got {len(names)}")
     doubled = next((name for name in names if names.count(name) > 1), None)

@@ -501,7 +501,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """Return a frozen function that scores rows without checking them, for serving.
 
         It takes C-contiguous rows of one type, in one thread of its own. Its scores are float64,
-        and for float64 rows they have the bits of `predict`. Threads may share it. For 100 rows of 50 columns it takes about 3 µs.
+        and for float64 rows they have the bits of `predict`. Threads may share it. For
+        100 rows of 50 columns it takes about 3 µs.
 
         Parameters
         ----------
