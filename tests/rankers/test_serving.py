@@ -69,3 +69,32 @@ def test_what_a_scorer_cannot_do():
         first.scorer(np.int64)
     with pytest.raises(TypeError, match="save the model"):
         pickle.dumps(first.scorer())
+
+
+@pytest.mark.parametrize("inputs", [None, "quantile"])
+@pytest.mark.parametrize("missing", [None, "mean"])
+def test_rows_that_a_scorer_does_not_take(inputs, missing):
+    pandas = pytest.importorskip("pandas")
+    X, y, qid = make_ranking(40, 10, 6, random_state=0)
+    holes = X.copy()
+    if missing:
+        holes[::7, 2] = np.nan
+    blocks = scan(lambda: iter([(holes, y, qid)]), missing=missing)
+    model = RankRLS().fit(blocks) if inputs is None else RankRLS(inputs=inputs).fit(X, y, qid=qid)
+    scorer = model.scorer()
+    for rows, error, match in (
+        (X.astype(np.float32), TypeError, "got float32: convert"),
+        (X.astype(int), TypeError, "got int64"),
+        (X.tolist(), TypeError, "got list"),
+        (pandas.DataFrame(X), TypeError, "got DataFrame"),
+        (X[:, :5].copy(), ValueError, r"\(n, 6\), got shape \(400, 5\)"),
+        (X[:, :1].copy(), ValueError, r"got shape \(400, 1\)"),
+        (X[0], ValueError, r"got shape \(6,\)"),
+    ):
+        with pytest.raises(error, match=match):
+            scorer(rows)
+    if missing is None or inputs:
+        for rows in (np.asfortranarray(X), X[::2]):
+            with pytest.raises(ValueError, match="ascontiguousarray"):
+                scorer(rows)
+    np.testing.assert_array_equal(scorer(X), model.predict(X))

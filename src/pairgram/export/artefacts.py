@@ -31,6 +31,7 @@ class VespaProfile(_Named, str):
     """A rank profile of a Vespa schema."""
 
     onnx: Any = None  # the OnnxModel that it reads, if it reads one
+    template: str = ""  # the expression, with x[j] in the place of the name of column j
 
 
 class RanklibModel(_Named, str):

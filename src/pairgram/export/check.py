@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import sqlite3
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +29,9 @@ __all__ = ["Parity", "check"]
 Vector = NDArray[Any]
 # Sums of float32 numbers have errors of at most about this share of the sum of their sizes.
 FLOAT32_SHARE = 8 * 2.0**-24
+KINDS = (LtrPluginModel, OnnxModel, PythonFunction, RanklibModel)
+KINDS += (SolrModel, SqlExpression, VespaProfile)  # type: ignore[assignment]
+BLOCK = 256  # rows whose hidden nodes and kernel values are in memory at once
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,8 @@ class Parity:
     ----------
     max_error : float
         The largest difference of scores, after the median difference has been taken away: a
-        constant changes no ranking.
+        constant changes no ranking. Infinity if a score of the exported model is missing or not
+        finite.
     spread : float
         The standard deviation of the model's scores, within queries if there are ids.
     bound : float
@@ -46,7 +52,7 @@ class Parity:
     n_queries : int
     n_reordered : int
         The number of queries in which the order of two rows differs whose scores differ by more
-        than the bound.
+        than the bound, or in which a score of the exported model is missing or not finite.
     n_close : int
         The number of queries in which only rows change places whose scores are closer than that.
     """
@@ -60,11 +66,19 @@ class Parity:
 
     def __str__(self) -> str:
         share = self.max_error / self.spread if self.spread > 0 else float("nan")
+        blind = (
+            ""
+            if self.bound < self.spread
+            else (
+                "; the bound of float32 is not below the spread, so that this shows nothing about "
+                "the order: scale the columns"
+            )
+        )
         return (
             f"largest error {self.max_error:.2g}, {share:.1g} of the scores' spread "
             f"{self.spread:.3g} (float32 may make {self.bound:.2g}); order changed in "
             f"{self.n_reordered} of {self.n_queries} queries, and in {self.n_close} more between "
-            "scores that are closer than that"
+            f"scores that are closer than that{blind}"
         )
 
 
@@ -77,7 +91,10 @@ def check(exported: Any, model: Any, X: Any, qid: ArrayLike | None = None) -> Pa
         It is read and evaluated itself: JSON in float32, in the order of the engine's sums; ONNX by
         onnxruntime; SQL by SQLite (give ``dialect="sqlite"`` to `to_sql`); Python by Python.
     model : the model that it came from
-    X : array-like of shape (n_rows, n_features)
+    X : array-like of shape (n_rows, n_features), data frame or sparse matrix
+        A frame's columns are taken by the exported model's names if it has them all, else by the
+        names that the model was fitted with, else by their place. Sparse rows are made dense.
+        Missing values count as 0 in Solr, the plugin, RankLib and Vespa, as in the engine.
     qid : array-like of shape (n_rows,) or None
         Query ids. None means that all rows are one query.
 
@@ -90,44 +107,81 @@ def check(exported: Any, model: Any, X: Any, qid: ArrayLike | None = None) -> Pa
     ------
     TypeError
         If `exported` is none of the exported models.
+    ValueError
+        If X has no rows, or not the columns of the exported model.
     """
-    rows = np.asarray(X, np.float64)
+    if not isinstance(exported, KINDS):
+        raise TypeError(
+            "exported must be what a function of pairgram.export returned, got "
+            f"{type(exported).__name__}"
+        )
+    rows, given = _rows(exported, model, X)
+    form = form_of(model, list(exported.feature_names))
     theirs = np.asarray(_scores(exported, rows), np.float64)
-    given = X if hasattr(X, "columns") or hasattr(X, "column_names") else rows
-    own = np.asarray(model.predict(given), np.float64)
-    _, sizes = form_of(model, list(exported.feature_names)).terms(rows)
-    bound = float(FLOAT32_SHARE * sizes.max())
+    with warnings.catch_warnings():  # rows without names are taken in their order
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        own = np.asarray(model.predict(given), np.float64)
+    starts = range(0, len(rows), BLOCK)
+    bound = max(float(form.terms(rows[k : k + BLOCK])[1].max()) for k in starts) * FLOAT32_SHARE
+    finite = np.isfinite(theirs)
     difference = theirs - own
-    error = float(np.abs(difference - np.median(difference)).max())
+    centre = np.median(difference[finite]) if finite.any() else 0.0
+    error = float(np.abs(difference - centre).max()) if finite.all() else float("inf")
     ids = np.zeros(len(own)) if qid is None else np.asarray(qid)
     _, index = np.unique(ids, return_inverse=True)
     n_queries, n_reordered, n_close = int(index.max()) + 1, 0, 0
     order = np.argsort(index, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(index[order]) > 0])
+    begins = np.flatnonzero(np.r_[True, np.diff(index[order]) > 0])
     squares = 0.0
-    for members in np.split(order, starts[1:]):
+    for members in np.split(order, begins[1:]):
         squares += float(((own[members] - own[members].mean()) ** 2).sum())
         place = members[np.argsort(-own[members], kind="stable")]
-        ascents = np.maximum.accumulate(theirs[place][::-1])[::-1]  # the best of those below
-        wrong = np.flatnonzero(ascents[1:] > theirs[place][:-1])
-        if not len(wrong):
-            continue
-        if _is_reordered(own[place], theirs[place], bound):
+        if not finite[members].all() or _is_reordered(own[place], theirs[place], bound):
             n_reordered += 1
-        else:
+        elif (np.diff(theirs[place]) > 0).any():
             n_close += 1
     return Parity(error, (squares / len(own)) ** 0.5, bound, n_queries, n_reordered, n_close)
 
 
+def _rows(exported: Any, model: Any, X: Any) -> tuple[Vector, Any]:
+    """Return (rows in the order of the exported names, rows for the model's `predict`)."""
+    if hasattr(X, "toarray"):
+        X = X.toarray()
+    names = list(exported.feature_names)
+    fitted = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    given = X
+    listed = getattr(X, "column_names", None)  # of pyarrow, whose `columns` are no names
+    listed = [*(getattr(X, "columns", ()) if listed is None else listed)]
+    for wanted in (names, fitted):
+        if wanted and set(wanted) <= set(listed):
+            X = X.select(wanted) if hasattr(X, "select") else X[wanted]
+            break
+    if hasattr(X, "column_names"):
+        X = np.column_stack([column.to_numpy() for column in X.columns])
+    rows = np.asarray(X, np.float64)
+    if rows.ndim != 2 or rows.shape[1] != len(names) or not len(rows):
+        raise ValueError(
+            f"X must have rows of the {len(names)} columns of the exported model, got shape "
+            f"{rows.shape}"
+        )
+    if not fitted or not listed:
+        return rows, rows
+    if set(fitted) <= set(listed):
+        given = given.select(fitted) if hasattr(given, "select") else given[fitted]
+    return rows, given
+
+
 def _is_reordered(own: Vector, theirs: Vector, bound: float) -> bool:
     """Tell whether two rows change places whose scores, which descend, are further apart."""
-    wrong = theirs[None, :] > theirs[:, None]
-    apart = own[:, None] - own[None, :] > bound
-    return bool((wrong & apart).any())
+    n_above = np.searchsorted(-own, -(own + bound))  # the rows that are further up than the bound
+    lowest = np.r_[np.inf, np.minimum.accumulate(theirs)]
+    return bool((theirs > lowest[n_above]).any())
 
 
 def _scores(exported: Any, X: Vector) -> Vector:
     """Return the scores of rows by an exported model, as its engine computes them."""
+    if isinstance(exported, (SolrModel, LtrPluginModel, RanklibModel, VespaProfile)):
+        X = np.where(np.isnan(X), 0.0, X)  # what these engines take for a missing value
     if isinstance(exported, SolrModel):
         return _of_solr(exported, X.astype(np.float32))
     if isinstance(exported, LtrPluginModel):
@@ -142,15 +196,10 @@ def _scores(exported: Any, X: Vector) -> Vector:
         return _of_ranklib(exported, X.astype(np.float32))
     if isinstance(exported, SqlExpression):
         return _of_sql(exported, X)
-    if isinstance(exported, PythonFunction):
-        space: dict[str, Any] = {}
-        exec(str(exported), space)
-        function = next(value for key, value in space.items() if key != "__builtins__")
-        return np.array([function(row) for row in X.tolist()])
-    raise TypeError(
-        "exported must be what a function of pairgram.export returned, got "
-        f"{type(exported).__name__}"
-    )
+    space: dict[str, Any] = {}
+    exec(str(exported), space)
+    function = next(value for key, value in space.items() if key != "__builtins__")
+    return np.array([function(row) for row in X.tolist()])
 
 
 def _added(terms: Any) -> Vector:
@@ -228,25 +277,63 @@ def _of_onnx(file: bytes, X: Vector) -> Vector:
 def _of_vespa(profile: VespaProfile, X: Vector) -> Vector:
     """Evaluate the expression; Vespa's attributes are read in float32, and sums are in double."""
     (text,) = re.findall(r"^        expression: (.*)$", str(profile), re.MULTILINE)
+    names = profile.feature_names
+    if re.sub(r"x\[([0-9]+)\]", lambda one: names[int(one[1])], profile.template) != text:
+        raise ValueError("exported is a profile whose expression was changed after the export")
     X = X.astype(np.float32).astype(np.float64)
-    for name in sorted(profile.feature_names, key=len, reverse=True):
-        text = text.replace(name, f"\0{profile.feature_names.index(name)}\0")
-    text = re.sub("\0([0-9]+)\0", r"x[\1]", text)
-    space = {"min": np.minimum, "max": np.maximum, "x": X.T, "__builtins__": {}}
-    return np.asarray(eval(text, space)) + np.zeros(len(X))
+    scores = _evaluated(ast.parse(profile.template, mode="eval").body, X)
+    return np.asarray(scores + np.zeros(len(X)))
 
 
-def _of_sql(text: str, X: Vector) -> Vector:
-    names = [f'"{name.replace(chr(34), 2 * chr(34))}"' for name in text.feature_names]  # type: ignore[attr-defined]
+OPERATIONS = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide}
+FUNCTIONS = {"min": np.minimum, "max": np.maximum}
+
+
+def _evaluated(node: ast.expr, X: Vector) -> Any:
+    """Return the value of arithmetic on ``x[j]``, the columns of X. Nothing else is evaluated."""
+    above = []
+    while isinstance(node, ast.BinOp):  # a loop, because sums have thousands of terms
+        above.append(node)
+        node = node.left
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        value: Any = node.value
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = -_evaluated(node.operand, X)
+    elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        value = X[:, int(str(node.slice.value))]
+    elif isinstance(node, ast.Compare) and [type(one) for one in node.ops] == [ast.Eq]:
+        value = _evaluated(node.left, X) == _evaluated(node.comparators[0], X)
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", None) in FUNCTIONS:
+        value = FUNCTIONS[node.func.id](*(_evaluated(one, X) for one in node.args))  # type: ignore[attr-defined]
+    else:
+        raise ValueError(f"exported has an expression with {ast.unparse(node)!r}, which is unknown")
+    for one in reversed(above):
+        value = OPERATIONS[type(one.op)](value, _evaluated(one.right, X))
+    return value
+
+
+def _of_sql(exported: SqlExpression, X: Vector) -> Vector:
+    """Evaluate in SQLite, with columns c0, c1 …, as its names ignore case."""
+    numbers = {name: f"c{j}" for j, name in enumerate(exported.feature_names)}
+
+    def column(quoted: re.Match[str]) -> str:
+        mark = quoted[0][0]
+        return numbers[quoted[0][1:-1].replace(2 * mark, mark)]
+
+    text = re.sub(r'"(?:[^"]|"")*"|`(?:[^`]|``)*`', column, str(exported))
+    if "LEAST(" in text:
+        raise ValueError(
+            "exported has LEAST and GREATEST, and check evaluates SQL in SQLite, which has MIN and "
+            "MAX: check the model by to_sql(..., dialect='sqlite')"
+        )
+    columns = [*numbers.values()]
     connection = sqlite3.connect(":memory:")
     try:
-        connection.execute(
-            f"CREATE TABLE rows (id INTEGER, {', '.join(f'{n} REAL' for n in names)})"
-        )
-        marks = ", ".join("?" * (len(names) + 1))
-        cells = ([k, *(None if v != v else v for v in row)] for k, row in enumerate(X.tolist()))
+        connection.execute(f"CREATE TABLE rows ({', '.join(f'{one} REAL' for one in columns)})")
+        cells = ([None if v != v else v for v in row] for row in X.tolist())
+        marks = ", ".join("?" * len(columns))
         connection.executemany(f"INSERT INTO rows VALUES ({marks})", cells)
-        found = connection.execute(f"SELECT {text} FROM rows ORDER BY id").fetchall()
+        found = connection.execute(f"SELECT {text} FROM rows ORDER BY rowid").fetchall()
     finally:
         connection.close()
     return np.array([value for (value,) in found], np.float64)

@@ -104,5 +104,10 @@ def through(column: Column, knots: Any, values: Any) -> Column:
         constant = float(np.interp(column.offset, knots, values))
         return Affine(column.source, 0.0, constant)
     own = (knots - column.offset) / column.factor
+    if np.abs(np.diff(own)).min() * np.finfo(np.float32).max < 1:
+        raise ValueError(
+            f"column {column.source} of X has knots so close that engines, which compute in "
+            "float32, cannot divide by their distance: multiply the column by a large number"
+        )
     order = slice(None) if column.factor > 0 else slice(None, None, -1)
     return Piecewise(column.source, own[order].copy(), values[order].copy())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,9 +213,13 @@ def form_of(model: Any, features: Sequence[str] | None = None) -> Form:
         raise ValueError(f"model must be a ranker of pairgram, got {type(ranker).__name__}")
     names = _names(model, ranker, steps, features)
     columns: list[Column] = [Affine(j) for j in range(len(names))]
-    known: list[str] | None = list(names)
     for name, step in steps:
-        columns, known = _transformed(step, columns, known, f"step {name!r}")
+        columns = _transformed(step, columns, f"step {name!r}")
+    if len(columns) != int(ranker.n_features_in_):
+        raise ValueError(
+            f"the {type(ranker).__name__} was fitted to {ranker.n_features_in_} columns, and the "
+            f"{'steps before it give' if steps else 'model has'} {len(columns)}"
+        )
     return _of_ranker(ranker, tuple(names), columns)
 
 
@@ -224,36 +229,40 @@ def _names(
     first = steps[0][1] if steps else ranker
     known = getattr(first, "feature_names_in_", None)
     n_features = int(getattr(model, "n_features_in_", getattr(first, "n_features_in_", 0)))
-    if features is None:
-        if known is None:
-            raise ValueError(
-                f"features must name the {n_features} columns of X, in their order, because the "
-                "model was fitted to columns without names"
-            )
-        return [str(name) for name in known]
-    names = [str(name) for name in features]
+    given = known if features is None else features
+    if given is None:
+        raise ValueError(
+            f"features must name the {n_features} columns of X, in their order, because the "
+            "model was fitted to columns without names"
+        )
+    names = [str(name) for name in given]
     if len(names) != n_features:
         raise ValueError(f"features must name the {n_features} columns of X, got {len(names)}")
     doubled = next((name for name in names if names.count(name) > 1), None)
     if doubled is not None:
         raise ValueError(f"features must have different names, got {doubled!r} more than once")
+    # A line break in a name would end a line of an exported text, and start one of its own.
+    broken = next((n for n in names if any(category(c) in ("Cc", "Zl", "Zp") for c in n)), None)
+    if broken is not None:
+        raise ValueError(
+            f"names of columns must have no line breaks and control characters, got {broken!r}: "
+            "give other names by features"
+        )
     return names
 
 
-def _transformed(
-    step: Any, columns: list[Column], names: list[str] | None, place: str
-) -> tuple[list[Column], list[str] | None]:
-    """Return the columns, and their names if known, after a transformer of scikit-learn."""
+def _transformed(step: Any, columns: list[Column], place: str) -> list[Column]:
+    """Return the columns after a transformer of scikit-learn."""
     if step is None or isinstance(step, str) or _is_identity(step):  # "passthrough"
-        return columns, names
+        return columns
     if isinstance(step, Pipeline):
         for name, part in step.steps:
-            columns, names = _transformed(part, columns, names, f"{place}, step {name!r}")
-        return columns, names
+            columns = _transformed(part, columns, f"{place}, step {name!r}")
+        return columns
     if isinstance(step, ColumnTransformer):
-        return _of_column_transformer(step, columns, names, place), None
+        return _of_column_transformer(step, columns, place)
     if type(step) is OneHotEncoder:
-        return _indicators(step, columns, place), None
+        return _indicators(step, columns, place)
     found = _affine(step)
     if found is None:
         raise ValueError(
@@ -267,7 +276,7 @@ def _transformed(
     ]
     if type(step) is MinMaxScaler and step.clip:
         changed = [clipped(column, *step.feature_range) for column in changed]
-    return changed, names
+    return changed
 
 
 def _is_identity(step: Any) -> bool:
@@ -296,6 +305,12 @@ def _affine(step: Any) -> tuple[Vector, Vector] | None:
 def _indicators(step: Any, columns: list[Column], place: str) -> list[Column]:
     made: list[Column] = []
     drop = getattr(step, "drop_idx_", None)
+    limits = (getattr(step, "min_frequency", None), getattr(step, "max_categories", None))
+    if limits != (None, None) and any(one is not None for one in step.infrequent_categories_):
+        raise ValueError(
+            f"{place}: OneHotEncoder has infrequent categories, which share a column and cannot be "
+            "exported: fit it without min_frequency and max_categories"
+        )
     for number, (column, categories) in enumerate(zip(columns, step.categories_, strict=True)):
         if not (isinstance(column, Affine) and column.factor == 1 and column.offset == 0):
             raise ValueError(f"{place}: OneHotEncoder after a scaler cannot be exported")
@@ -303,6 +318,16 @@ def _indicators(step: Any, columns: list[Column], place: str) -> list[Column]:
             raise ValueError(
                 f"{place}: OneHotEncoder has categories that are no numbers, such as "
                 f"{categories[0]!r}, which engines do not take as features: encode them before"
+            )
+        if np.isnan(categories.astype(np.float64)).any():
+            raise ValueError(
+                f"{place}: OneHotEncoder has a category for missing values (NaN), which cannot be "
+                "exported: fill them in before"
+            )
+        if np.abs(categories.astype(np.float64)).max(initial=0.0) > 2**24:
+            raise ValueError(
+                f"{place}: OneHotEncoder has the category {categories[-1]!r}, and engines compute "
+                "in float32, which tells integers apart up to 2**24: number the categories anew"
             )
         left_out = None if drop is None else drop[number]
         made += [
@@ -313,33 +338,39 @@ def _indicators(step: Any, columns: list[Column], place: str) -> list[Column]:
     return made
 
 
-def _of_column_transformer(
-    step: Any, columns: list[Column], names: list[str] | None, place: str
-) -> list[Column]:
+def _of_column_transformer(step: Any, columns: list[Column], place: str) -> list[Column]:
+    names = [str(name) for name in getattr(step, "feature_names_in_", ())]
     made: list[Column] = []
     for name, part, chosen in step.transformers_:
         if isinstance(part, str) and part == "drop":
             continue
         mine = [columns[j] for j in _numbers(chosen, names, len(columns), place)]
-        if not mine:
-            continue
-        if not (isinstance(part, str) or part is None):
-            mine, _ = _transformed(part, mine, None, f"{place}, {name!r}")
-        made += mine
+        if mine:
+            made += _transformed(part, mine, f"{place}, {name!r}")
     return made
 
 
-def _numbers(chosen: Any, names: list[str] | None, n_columns: int, place: str) -> list[int]:
-    if isinstance(chosen, slice) and not isinstance(chosen.start or chosen.stop, str):
-        return list(range(n_columns))[chosen]
+def _numbers(chosen: Any, names: list[str], n_columns: int, place: str) -> list[int]:
+    """Return the numbers of chosen columns. Names are those that the step was fitted with."""
+
+    def number(one: Any) -> int:
+        if not isinstance(one, str):
+            return int(one) % n_columns
+        if one not in names:
+            raise ValueError(f"{place}: the column {one!r} is not known here")
+        return names.index(one)
+
+    if isinstance(chosen, slice):
+        start, stop = chosen.start, chosen.stop
+        if isinstance(start, str):
+            start = number(start)
+        if isinstance(stop, str):  # slices of names have their end in them
+            stop = number(stop) + 1
+        return list(range(n_columns))[start : stop : chosen.step]
     several = [chosen] if isinstance(chosen, (str, int)) else list(np.asarray(chosen).tolist())
     if several and all(isinstance(one, bool) for one in several):
         return [j for j, one in enumerate(several) if one]
-    if any(isinstance(one, str) for one in several):
-        if names is None:
-            raise ValueError(f"{place}: columns are chosen by names that are not known here")
-        return [names.index(str(one)) for one in several]
-    return [int(one) % n_columns for one in several]
+    return [number(one) for one in several]
 
 
 def _of_ranker(ranker: Any, names: tuple[str, ...], columns: list[Column]) -> Form:

@@ -75,6 +75,9 @@ def to_solr(
     -----
     UserWarning
         If the body is larger than 1 MiB, which ZooKeeper refuses.
+    UserWarning
+        If the model fills missing values by others than 0: the message lists the default values
+        that features must get in the engine.
 
     Notes
     -----
@@ -82,6 +85,7 @@ def to_solr(
     ranking, are left out. A missing feature counts as its default value, 0 if none is set.
     """
     form = form_of(model, features)
+    _warn_missing(form, "Solr")
     _check_normalizers(normalizers)
     listed: list[dict[str, Any]] = [{"name": one} for one in form.names]
     if form.is_linear:
@@ -120,6 +124,26 @@ def to_solr(
             stacklevel=2,
         )
     return SolrModel(body).named(form.names)  # type: ignore[no-any-return]
+
+
+def _warn_missing(form: Form, engine: str) -> None:
+    """Warn if the model fills missing values by others than the engine's 0."""
+    if form.missing is None or not form.missing.any():
+        return
+    found = {
+        name: value
+        for name, value in zip(form.names, form.missing.tolist(), strict=True)
+        if value != 0
+    }
+    listed = ", ".join(f"{name!r}: {value!r}" for name, value in [*found.items()][:20])
+    more = ", and so on: see missing_ of the model" if len(found) > 20 else ""
+    warnings.warn(
+        f"{engine} counts a missing value as 0, and the model was fitted with other values in the "
+        f"place of missing ones for {len(found)} features: give these features these default "
+        f"values in the engine: {listed}{more}",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def _check_normalizers(value: Any) -> None:
@@ -295,8 +319,9 @@ def to_ltr_plugin(
         the engine refuses scores below 0, and the format has no constant.
     lowest : float or None, default=None
         The lowest score that the model gives, such as ``model.predict(X).min()`` on the training
-        rows. With `shift`, the weight of that feature is its negative, if it is below 0. It must be
-        given then.
+        rows. It must be given with `shift`, whose weight brings it to 0, and a millionth of the
+        sizes in it higher, because the plugin rounds to float32. Rows with a score below `lowest`
+        may still get a negative score, so take it from many rows, or lower.
 
     Returns
     -------
@@ -309,12 +334,19 @@ def to_ltr_plugin(
     ValueError
         If the model is not a weighted sum of columns.
 
+    Warns
+    -----
+    UserWarning
+        If the model fills missing values by others than 0: the message lists the default values
+        that features must get in the engine.
+
     Notes
     -----
     The plugin computes in float32. A feature that is missing in a document weighs 0. Elastic's own
     learning to rank, without the plugin, takes trees alone.
     """
     form = form_of(model, features)
+    _warn_missing(form, "the plugin")
     _check_normalizers(normalizers)
     _require_linear(form, "the plugin's model/linear")
     weights, norms = _linear(form, normalizers)
@@ -325,7 +357,10 @@ def to_ltr_plugin(
         if shift in own:
             raise ValueError(f"shift must be no feature of the model, got {shift!r}")
         _, constant = form.folded() if normalizers == "fold" else (None, form.constant)
-        own[shift] = max(0.0, constant - float(lowest))
+        # Rounding in float32 must not make the lowest score negative.
+        offsets = (abs(column.offset) for column in form.columns if isinstance(column, Affine))
+        sizes = float(np.abs(form.weights) @ [*offsets]) + abs(form.constant) + abs(float(lowest))
+        own[shift] = max(0.0, constant - float(lowest) + 1e-6 * sizes)
     definition: dict[str, Any] = {
         "type": "model/linear",
         "definition": json.dumps(own, ensure_ascii=False),
@@ -359,10 +394,11 @@ def _require_linear(form: Form, what: str) -> None:
 def to_ranklib(model: Any, *, features: Sequence[str] | None = None) -> RanklibModel:
     """Return a linear model as RankLib writes it, for RankLib and for ``model/ranklib``.
 
-    Columns are numbered from 1, in the order of X. Parameters and errors are those of
-    `to_ltr_plugin`.
+    Columns are numbered from 1, in the order of X. Parameters, errors and
+    warnings are those of `to_ltr_plugin`.
     """
     form = form_of(model, features)
+    _warn_missing(form, "RankLib")
     _require_linear(form, "RankLib's format")
     weights, _ = form.folded()
     terms = " ".join(f"{number}:{weight!r}" for number, weight in enumerate(weights.tolist(), 1))
@@ -401,13 +437,20 @@ def to_vespa(
     ------
     ValueError
         If the model cannot be expressed.
+
+    Warns
+    -----
+    UserWarning
+        If the model fills missing values by others than 0: the message lists the default values
+        that features must get in the engine.
     """
     form = form_of(model, features)
+    _warn_missing(form, "Vespa")
     if phase not in ("first", "second"):
         raise ValueError(f"phase must be 'first' or 'second', got {phase!r}")
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError(f"name must be letters, digits and underscores, got {name!r}")
-    file = None
+    file, template = None, ""
     if form.hidden or form.kernels:
         file = to_onnx(model, features=features)
         path = onnx or f"{name}.onnx"
@@ -424,6 +467,8 @@ def to_vespa(
         ]
         rank = f"onnx({name}).score{{d0:0,d1:0}}"
     else:
+        places = [f"x[{number}]" for number in range(len(form.names))]
+        template = expression(form, places, "min", "max")
         lines, rank = [], expression(form, list(form.names), "min", "max")
     text = "\n".join(
         [
@@ -437,7 +482,7 @@ def to_vespa(
         ]
     )
     profile: VespaProfile = VespaProfile(text).named(form.names)
-    profile.onnx = file
+    profile.onnx, profile.template = file, template
     return profile
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from keyword import iskeyword
 from typing import Any
 
 from pairgram.export.artefacts import PythonFunction, SqlExpression
@@ -89,26 +90,38 @@ def to_sql(
     model : fitted ranker, or Pipeline that ends in one
     features : list of str or None, default=None
         The names of the columns of the table, in the order of the columns of X. They are quoted.
-    dialect : {"standard", "sqlite", "mysql"}, default="standard"
-        "standard" serves PostgreSQL, DuckDB, Snowflake and BigQuery. The dialects differ in the
-        quotes of names and in the names of the smaller and the larger of two numbers.
+    dialect : {"standard", "sqlite", "mysql", "bigquery"}, default="standard"
+        "standard" serves PostgreSQL, DuckDB and Snowflake. The dialects differ in the quotes of
+        names and in the names of the smaller and the larger of two numbers.
 
     Returns
     -------
     SqlExpression
-        A str. Missing values count as the model's `missing_`; without that they make the score
-        NULL.
+        A str.
 
     Raises
     ------
     ValueError
-        If the model has hidden nodes or a kernel.
+        If the model has hidden nodes or a kernel, or if BigQuery cannot quote a name.
+
+    Notes
+    -----
+    A NULL counts as the model's `missing_`, in every dialect. A model without `missing_` makes the
+    score of a row with a NULL in a weighted column NULL, in every dialect. Quantile and clipped
+    inputs differ: LEAST and GREATEST ignore a NULL in PostgreSQL and DuckDB, so that it counts as
+    the lowest value, and give NULL in Snowflake, MySQL, BigQuery and SQLite (there MIN and MAX). A
+    NULL in a column of categories counts as none of them.
     """
-    if dialect not in ("standard", "sqlite", "mysql"):
-        raise ValueError(f"dialect must be 'standard', 'sqlite' or 'mysql', got {dialect!r}")
+    if dialect not in ("standard", "sqlite", "mysql", "bigquery"):
+        raise ValueError(
+            f"dialect must be 'standard', 'sqlite', 'mysql' or 'bigquery', got {dialect!r}"
+        )
     form = form_of(model, features)
     _require_expression(form, "an expression of SQL")
-    mark = "`" if dialect == "mysql" else '"'
+    mark = "`" if dialect in ("mysql", "bigquery") else '"'
+    refused = next((name for name in form.names if "`" in name or "\\" in name), None)
+    if dialect == "bigquery" and refused is not None:
+        raise ValueError(f"BigQuery has no columns with backticks or backslashes, got {refused!r}")
     columns = [mark + name.replace(mark, 2 * mark) + mark for name in form.names]
     if form.missing is not None:
         filled = zip(columns, form.missing.tolist(), strict=True)
@@ -142,7 +155,7 @@ def to_python(
     ValueError
         If the model has hidden nodes or a kernel, or if `name` is no name of Python.
     """
-    if not name.isidentifier():
+    if not name.isidentifier() or iskeyword(name):
         raise ValueError(f"name must be a name of Python, got {name!r}")
     form = form_of(model, features)
     _require_expression(form, "a function")

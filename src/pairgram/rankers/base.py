@@ -500,8 +500,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     def scorer(self, dtype: DTypeLike = np.float64) -> Scorer:
         """Return a frozen function that scores rows without checking them, for serving.
 
-        It takes C-contiguous rows of one type, and gives the bits of `predict`, in one thread of
-        its own. Threads may share it. For 100 rows of 50 columns it takes about 3 µs.
+        It takes C-contiguous rows of one type, in one thread of its own. Its scores are float64,
+        and for float64 rows they have the bits of `predict`. Threads may share it. For
+        100 rows of 50 columns it takes about 3 µs.
 
         Parameters
         ----------
@@ -551,7 +552,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If the model has no named kernel, fewer rows than `n_landmarks`, or offsets.
+            If the model has no named kernel, fewer rows than `n_landmarks`, offsets, or an
+            intercept.
 
         Notes
         -----

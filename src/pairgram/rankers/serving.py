@@ -17,7 +17,8 @@ __all__ = ["Scorer"]
 class Scorer:
     """Scores C-contiguous rows of one type, in one thread and without checks.
 
-    Scores have the same bits as those of `predict`. Any number of threads may call it at the same
+    Scores are float64. For float64 rows they have the same bits as those of `predict`, which rounds
+    the scores of float32 rows to float32. Any number of threads may call it at the same
     time. It does not change when the model is fitted again.
 
     Parameters
@@ -27,7 +28,7 @@ class Scorer:
         The type of the rows.
     """
 
-    __slots__ = ("_coef", "_constant", "_dtype", "_missing", "_parts")
+    __slots__ = ("_coef", "_constant", "_dtype", "_missing", "_n_features", "_parts")
 
     def __init__(self, model: Any, dtype: DTypeLike = np.float64) -> None:
         self._dtype = np.dtype(dtype)
@@ -44,7 +45,7 @@ class Scorer:
         coef.flags.writeable = False
         self._constant = float(getattr(model, "intercept_", 0.0))
         self._coef, self._parts = coef, None
-        self._missing = None
+        self._missing, self._n_features = None, int(model.n_features_in_)
         if model.missing_ is not None:
             self._missing = np.array(model.missing_, self._dtype)
         if feature_map is None:
@@ -73,8 +74,26 @@ class Scorer:
         Returns
         -------
         ndarray of shape (n_rows,), float64
+
+        Raises
+        ------
+        TypeError
+            If X is no ndarray, or has another type.
+        ValueError
+            If X has another shape, or is not C-contiguous.
         """
+        try:
+            if X.dtype is not self._dtype and X.dtype != self._dtype:
+                raise TypeError("the rows have another type")
+            return self._scores(X)
+        except (AttributeError, TypeError, ValueError) as error:  # checked when it is too late,
+            self._refuse(X, error)  # because checks take time
+            raise
+
+    def _scores(self, X: NDArray[Any]) -> NDArray[Any]:
         if self._missing is not None:
+            if X.shape[1:] != self._missing.shape:  # it could be broadcast
+                raise ValueError("the rows have another shape")
             X = np.where(np.isnan(X), self._missing, X)
         if self._parts is None:
             scores = _core.score_rows(X, self._coef)
@@ -84,6 +103,24 @@ class Scorer:
             for node_map, coef in self._parts[1:]:
                 scores = scores + node_map.score(X, coef, 1)
         return scores + self._constant if self._constant else scores
+
+    def _refuse(self, X: Any, error: Exception) -> None:
+        """Raise an error that says what is wrong with the rows, if it is their form."""
+        wanted = f"a scorer takes a C-contiguous ndarray of {self._dtype}, (n, {self._n_features})"
+        if not isinstance(X, np.ndarray):
+            raise TypeError(
+                f"{wanted}, got {type(X).__name__}: take predict, or convert"
+            ) from error
+        if X.dtype != self._dtype:
+            raise TypeError(
+                f"{wanted}, got {X.dtype}: convert the rows, or make a scorer of that type"
+            ) from error
+        if X.ndim != 2 or X.shape[1] != self._n_features:
+            raise ValueError(f"{wanted}, got shape {X.shape}") from error
+        if not X.flags.c_contiguous:
+            raise ValueError(
+                f"{wanted}, got rows in another order: take numpy.ascontiguousarray(X)"
+            ) from error
 
     def __reduce__(self) -> Any:
         raise TypeError("a scorer cannot be pickled: pickle or save the model, and make another")

@@ -1,0 +1,167 @@
+"""`check` runs no foreign text, and says the truth about scores that are wrong or missing."""
+
+import json
+
+import numpy as np
+import pytest
+
+from pairgram import RankRLS, export, make_ranking, scan
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ranking(30, 10, 4, random_state=0)
+
+
+def test_names_of_a_model_run_no_code(data, tmp_path):
+    X, y, qid = data
+    target = tmp_path / "made"
+    model = RankRLS().fit(X, y, qid=qid)
+    call = (
+        "[c for c in ().__class__.__base__.__subclasses__() if c.__name__ == '_wrap_close']"
+        f"[0].__init__.__globals__['system']('touch {target}')"
+    )
+    for names in (["a", "b", "c", call], ["a", "b", "c", "x[0]"]):
+        parity = export.check(export.to_vespa(model, "m", features=names), model, X)
+        assert parity.n_reordered == 0
+        assert not target.exists()
+    for broken in (f"{call}\nrest", "a\x00", "a\u2028b"):
+        with pytest.raises(ValueError, match="line breaks"):
+            export.to_vespa(model, "m", features=["a", "b", "c", broken])
+    profile = export.to_vespa(model, "m", features=list("abcd"))
+    profile.template = call
+    with pytest.raises(ValueError, match="changed"):
+        export.check(profile, model, X)
+
+
+@pytest.mark.parametrize("inputs", [None, "quantile"])
+def test_names_that_look_like_parts_of_an_expression(data, inputs):
+    X, y, qid = data
+    model = RankRLS(inputs=inputs).fit(X, y, qid=qid)
+    for names in (["a", "e", "min", "1"], ["max", "0", "x", "."]):
+        parity = export.check(export.to_vespa(model, "m", features=names), model, X, qid)
+        assert parity.max_error <= parity.bound
+        assert parity.n_reordered == 0
+
+
+def test_a_keyword_is_no_name_of_a_function(data):
+    X, y, qid = data
+    with pytest.raises(ValueError, match="name of Python"):
+        export.to_python(RankRLS().fit(X, y, qid=qid), features=list("abcd"), name="class")
+
+
+def test_scores_that_are_not_finite_count_as_wrong(data):
+    X, y, qid = data
+    model = RankRLS().fit(X, y, qid=qid)
+    body = export.to_solr(model, "m", features=list("abcd"))
+    for weight in (float("nan"), 1e300):
+        body["params"]["weights"]["b"] = weight
+        with np.errstate(over="ignore", invalid="ignore"):
+            parity = export.check(body, model, X, qid)
+        assert parity.n_reordered == parity.n_queries == 30
+        assert parity.max_error == np.inf
+
+
+def test_reordered_pairs_are_those_of_all_pairs():
+    from pairgram.export.check import _is_reordered
+
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(300):
+        own = -np.sort(-rng.integers(0, 12, 6).astype(float))
+        theirs = own + rng.integers(-3, 4, 6)
+        pairs = [(i, j) for i in range(6) for j in range(6) if own[i] - own[j] > 2]
+        expected = any(theirs[j] > theirs[i] for i, j in pairs)
+        assert _is_reordered(own, theirs, 2.0) == expected
+        found.append(expected)
+    assert 10 < sum(found) < 290
+
+
+def test_many_rows_without_ids():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100_000, 4))
+    model = RankRLS().fit(X[:500], X[:500, 0])
+    body = export.to_solr(model, "m", features=list("abcd"))
+    assert export.check(body, model, X).n_reordered == 0
+    body["params"]["weights"]["a"] *= -1
+    assert export.check(body, model, X).n_reordered == 1
+
+
+def test_a_bound_that_is_not_below_the_spread_is_said(data):
+    X, y, qid = data
+    for offset, expected in ((0.0, False), (1e9, True)):
+        model = RankRLS().fit(X + offset, y, qid=qid)
+        parity = export.check(
+            export.to_solr(model, "m", features=list("abcd")), model, X + offset, qid
+        )
+        assert ("not below the spread" in str(parity)) == expected
+
+
+def test_rows_of_frames_and_sparse_rows(data):
+    pandas, sparse = pytest.importorskip("pandas"), pytest.importorskip("scipy.sparse")
+    X, y, qid = data
+    frame = pandas.DataFrame(X, columns=list("abcd"))
+    turned = frame[["d", "c", "b", "a"]]
+    by_place = RankRLS().fit(X, y, qid=qid)
+    by_name = RankRLS().fit(frame, y, qid=qid)
+    for model in (by_place, by_name):
+        for features in (list("abcd"), list("stuv")):
+            exported = export.to_solr(model, "m", features=features)
+            rows = [frame, X, sparse.csr_matrix(X)]
+            if model is by_name or features == list("abcd"):
+                rows.append(turned)
+            for given in rows:
+                parity = export.check(exported, model, given, qid)
+                assert parity.max_error <= parity.bound
+        with pytest.raises(ValueError, match="4 columns"):
+            export.check(exported, model, X[:, :3])
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda m: export.to_solr(m, "m", features=list("abcd")),
+        lambda m: export.to_ltr_plugin(m, "m", features=list("abcd")),
+        lambda m: export.to_ranklib(m, features=list("abcd")),
+        lambda m: export.to_vespa(m, "m", features=list("abcd")),
+    ],
+)
+def test_default_values_that_an_engine_must_be_told(data, write):
+    X, y, qid = data
+    holes = X + np.array([0, 0, 50, 0])
+    holes[::7, 2] = np.nan
+    model = RankRLS().fit(scan(lambda: iter([(holes, y, qid)]), missing="mean"))
+    with pytest.warns(UserWarning, match=r"for 4 features: .* engine: 'a': .*'c': 50\.\d"):
+        exported = write(model)
+    full = ~np.isnan(holes[:, 2])
+    assert export.check(exported, model, holes[full], qid[full]).n_reordered == 0
+    parity = export.check(exported, model, holes, qid)
+    assert parity.max_error > 0.1 * parity.spread
+    filled = np.where(np.isnan(holes), model.missing_, holes)
+    assert export.check(exported, model, filled, qid).n_reordered == 0
+    model = RankRLS().fit(scan(lambda: iter([(holes, y, qid)]), missing="zero"))
+    assert export.check(write(model), model, holes, qid).n_reordered == 0
+
+
+def test_a_shift_has_a_margin_for_float32(data):
+    X, y, qid = data
+    X = X - 1000.0
+    model = RankRLS(inputs="standard").fit(X, y, qid=qid)
+    lowest = model.predict(X).min()
+    body = export.to_ltr_plugin(model, "m", features=list("abcd"), shift="one", lowest=lowest)
+    weights = json.loads(body["model"]["model"]["definition"])
+    exact = model.predict(np.zeros((1, 4)))[0] - lowest
+    assert 5e-7 < weights["one"] / exact - 1 < 1e-5
+    scores = np.zeros(len(X), np.float32)
+    for name, column in zip("abcd", X.astype(np.float32).T, strict=True):
+        scores += np.float32(weights[name]) * column
+    scores += np.float32(weights["one"])
+    assert 0 <= scores.min() < 1e-2
+
+
+def test_knots_that_float32_cannot_divide_by(data):
+    X, y, qid = data
+    tiny = X * [1, 1, 1e-42, 1]
+    model = RankRLS(inputs="quantile").fit(tiny, y, qid=qid)
+    with pytest.raises(ValueError, match="column 2 of X has knots so close"):
+        export.to_solr(model, "m", features=list("abcd"))
