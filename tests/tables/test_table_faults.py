@@ -8,6 +8,8 @@ import warnings
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
@@ -26,12 +28,14 @@ from pairgram import (
     RankSVM,
     RankSVMCV,
     fit_many,
+    predict,
     scan,
 )
 from pairgram.tables import parts
 from table_sources import cut_table, make_rows, write_parts
 
 ROWS = make_rows()
+FIRST = pc.field("label") >= -1
 NAMES = {"label": "label", "qid": "query", "features": ROWS.names}
 
 
@@ -331,3 +335,22 @@ def test_no_pairs():
     frame = ROWS.frame.drop_columns("w").append_column("w", pa.array(np.zeros(len(ROWS.y))))
     with pytest.raises(ValueError, match="no pair"):
         RankRLS().fit(cut_table(frame, [50], **NAMES | zero))
+
+
+@pytest.mark.parametrize("make", [str, lambda folder: pa.dataset.dataset(folder).filter(FIRST)])
+def test_an_output_that_the_table_reads(files, tmp_path, make):
+    """It stays as it was. A new file in the folder is none that the table reads."""
+    table = scan(make(tmp_path), **NAMES)
+    model, before = RankRLS().fit(table), files[0].read_bytes()
+    (tmp_path / "link").symlink_to(files[0])
+    for output in (files[0], tmp_path / "link"):
+        with pytest.raises(ValueError, match=r"output must not be a file.*part-00\.parquet"):
+            predict(model, table, output=output)
+    assert files[0].read_bytes() == before
+    predict(model, table, output=tmp_path / "scores.parquet")
+
+
+def test_an_output_that_a_grouped_table_reads(files, tmp_path):
+    table = scan(tmp_path, group_queries=True, **NAMES)
+    with pytest.raises(ValueError, match=r"output must not be a file.*part-01\.parquet"):
+        predict(RankRLS().fit(table), table, output=files[1])

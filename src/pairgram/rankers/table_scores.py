@@ -74,7 +74,8 @@ def predict(
     Raises
     ------
     ValueError
-        If the table has other features than the model, or lacks a column of `keep`.
+        If the table has other features than the model, or lacks a column of `keep`. If `output` is
+        a file that the table reads.
     OSError
         If the file cannot be written. There is then no new file, and an old one is unchanged.
 
@@ -95,6 +96,8 @@ def predict(
         raise ImportError(message) from error
     if not isinstance(table, Table):
         raise TypeError(f"table must be a table of pairgram.scan, got {type(table).__name__}")
+    if output is not None:
+        table.refuse_output(output)
     table = table.in_order()
     if keep is None:
         keep = [] if table.layout.qid is None else [table.layout.qid]

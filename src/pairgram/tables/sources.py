@@ -222,6 +222,14 @@ class _FragmentPartition:
     schema: Any
 
     @property
+    def path(self) -> str | None:
+        """The path of a file on this machine; None for others."""
+        from pyarrow.fs import LocalFileSystem
+
+        local = isinstance(getattr(self.fragment, "filesystem", None), LocalFileSystem)
+        return str(self.fragment.path) if local else None
+
+    @property
     def name(self) -> str:
         """The path."""
         groups = getattr(self.fragment, "row_groups", None)
@@ -321,6 +329,11 @@ class _DatasetPartition:
 
     dataset: Any
     name: str = "the dataset"
+
+    @property
+    def files(self) -> list[str]:
+        """The paths of the files, if the dataset has any."""
+        return list(getattr(self.dataset, "files", ()))
 
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
         """Yield the rows; see `Partition`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -9,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pairgram._support.arrays import without_names
+from pairgram._support.files import shown
 from pairgram._support.types import Vector
 from pairgram.tables.columns import Columns, Missing
 from pairgram.tables.engine import Engine, Progress
@@ -195,6 +197,24 @@ class Table:
         """Raise a ValueError if there are no labels; `what` begins the message."""
         if self.layout.features and self.layout.label is None:
             raise ValueError(f"{what} needs labels: give scan the column, as label=")
+
+    def refuse_output(self, output: str | os.PathLike[str], name: str = "output") -> None:
+        """Raise a ValueError if a file to write is one that rows are read from.
+
+        Parameters
+        ----------
+        output : path
+        name : str
+            What the message calls it.
+        """
+        target = os.path.realpath(os.fspath(output))
+        for part in (self if self.ungrouped is None else self.ungrouped).partitions:
+            path = getattr(part, "path", None)
+            for file in [path] if path is not None else getattr(part, "files", ()):
+                if os.path.realpath(file) == target:
+                    raise ValueError(
+                        f"{name} must not be a file that the table reads, got {shown(file)}"
+                    )
 
     def watched(self, progress: Progress | None) -> Table:
         """Return the same table, which tells `progress` how many rows have been worked on."""
