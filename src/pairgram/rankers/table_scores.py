@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.files import replacing
+from pairgram.tables.columns import refuse_repeated
 from pairgram.tables.rows import TableRows
 from pairgram.tables.table import NO_ROWS, Table
 
@@ -50,7 +51,7 @@ def predict(
     table: Table,
     *,
     output: str | os.PathLike[str] | None = None,
-    keep: Sequence[str] | None = None,
+    keep: Sequence[str] | str | None = None,
 ) -> Any:
     """Score the rows of a table that may be larger than memory.
 
@@ -62,8 +63,8 @@ def predict(
         ``group_queries=True``.
     output : path of a Parquet file, or None, default=None
         Where to write. The file is written completely or not at all.
-    keep : list of str or None, default=None
-        Columns of the table that stand before the scores. None takes the query id.
+    keep : list of str, str or None, default=None
+        Columns, or one column, of the table that stand before the scores. None takes the query id.
 
     Returns
     -------
@@ -101,6 +102,8 @@ def predict(
     table = table.in_order()
     if keep is None:
         keep = [] if table.layout.qid is None else [table.layout.qid]
+    keep = [keep] if isinstance(keep, str) else list(keep)
+    refuse_repeated(keep, "keep")
     names = table.names_of_columns
     for name in keep:
         if name not in names:

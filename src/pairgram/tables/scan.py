@@ -10,7 +10,7 @@ import numpy as np
 
 from pairgram._support.checks import check_text
 from pairgram._support.words import words
-from pairgram.tables.columns import UNKNOWN_WIDTH, Columns, Missing
+from pairgram.tables.columns import UNKNOWN_WIDTH, Columns, Missing, refuse_repeated
 from pairgram.tables.grouping import grouped
 from pairgram.tables.local import LocalEngine
 from pairgram.tables.rows import TableRows
@@ -180,6 +180,10 @@ def _columns(
         features = [field.name for field in schema if field.name not in own]
     names = [str(name) for name in features]
     _require(schema, names, "features")
+    refuse_repeated(names, "features")
+    for name, value in (("label", label), ("qid", qid), ("weight", weight)):
+        if value in names:
+            raise ValueError(f"features must not name {value!r}, which is the column of {name}=")
     if not names:
         raise ValueError("features must name a column or more")
     kinds = [_value_type(schema.field(name).type) for name in names]

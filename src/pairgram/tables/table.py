@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from pairgram._support.files import shown
 from pairgram._support.types import Vector
 from pairgram.tables.columns import Columns, Missing
 from pairgram.tables.engine import Engine, Progress
+from pairgram.tables.finite import FiniteTask
 from pairgram.tables.means import MeansTask
 from pairgram.tables.parts import Task
 from pairgram.tables.rows import TableRows, shown_id
@@ -90,13 +92,23 @@ class Table:
             If there are no rows; or if the source has other numbers of rows than in an earlier
             pass.
         """
+        with self._naming_infinity():
+            return self._run(task)
+
+    def _run(self, task: Task[S]) -> S:
         part = self.engine.run(self.partitions, self.layout, task, self.progress)
         before = self._known.setdefault("n_rows", part.n_rows)
-        if before != part.n_rows:
+        if len(before) != len(part.n_rows):
             raise ValueError(
-                f"the table changed while it was read: it had {sum(before)} rows, and has "
-                f"{sum(part.n_rows)}"
+                f"the table changed while it was read: it had {len(before)} partitions, and has "
+                f"{len(part.n_rows)}"
             )
+        for number, (old, new) in enumerate(zip(before, part.n_rows, strict=True)):
+            if old != new:
+                raise ValueError(
+                    f"the table changed while it was read: {self._name_of(number)} had {old} rows, "
+                    f"and has {new}"
+                )
         result = part.close(task)
         if result is None:
             raise ValueError(NO_ROWS)
@@ -104,10 +116,27 @@ class Table:
 
     def map(self, function: Callable[[TableRows], Any]) -> Iterator[Any]:
         """Yield what a function makes of every batch of rows, in the order of the rows."""
-        for result, n_rows in self.engine.map(self.partitions, self.layout, function):
-            if self.progress is not None:
-                self.progress(n_rows)
-            yield result
+        with self._naming_infinity():
+            for result, n_rows in self.engine.map(self.partitions, self.layout, function):
+                if self.progress is not None:
+                    self.progress(n_rows)
+                yield result
+
+    @contextmanager
+    def _naming_infinity(self) -> Iterator[None]:
+        """Within this context, an error because of infinity names the row and the column.
+
+        Rows are read again for that, because looking at every value takes time in every pass.
+        """
+        try:
+            yield
+        except ValueError as error:
+            if "infinity" in str(error):
+                rows = self.for_scores()
+                names = tuple(map(self._name_of, range(len(self.partitions))))
+                task = FiniteTask(rows.layout, names)
+                rows.engine.run(rows.partitions, rows.layout, task, None)
+            raise
 
     def survey(self) -> Survey:
         """Return what is known of labels, ids and weights. The first call reads them.
