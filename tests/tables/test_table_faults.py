@@ -30,6 +30,7 @@ from pairgram import (
     RankRLSCV,
     RankSVM,
     RankSVMCV,
+    dump_letor,
     evaluate,
     fit_many,
     predict,
@@ -463,3 +464,39 @@ def test_a_feature_that_is_infinite(tmp_path, act, row):
     place = rf"part-0{number}\.parquet, row {row - [0, 100, 300][number]}: column 'f2' must be"
     with pytest.raises(ValueError, match=place):
         act(scan(tmp_path, **NAMES))
+
+
+def test_letor_files_that_leave_the_last_columns_out(tmp_path):
+    """Validation tables and those that are scored are as wide as the table of fit."""
+    X = ROWS.X.copy()
+    dump_letor(tmp_path / "train.txt", X, ROWS.y, qid=ROWS.qid)
+    X[:, -1] = 0
+    dump_letor(tmp_path / "test.txt", X[:, :3], ROWS.y, qid=ROWS.qid)
+    train, test = scan(tmp_path / "train.txt"), scan(tmp_path / "test.txt")
+    assert test.n_features == 3 and scan(tmp_path / "test.txt", n_features=6).n_features == 6
+    model = RankRLSCV().fit(train, validation=test)
+    expected = RankRLSCV().fit(ROWS.X, ROWS.y, qid=ROWS.qid, validation=(X, ROWS.y, ROWS.qid))
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-8)
+    np.testing.assert_array_equal(model.predict(test), model.predict(X))
+    for source, number in ((tmp_path / "train.txt", 3), (ROWS.frame, 4)):
+        names = {} if number == 3 else NAMES
+        with pytest.raises(
+            ValueError, match="n_features must be None, or for LETOR files at least"
+        ):
+            scan(source, n_features=number, **names)
+
+
+def test_a_validation_table_fills_its_own_missing_values():
+    X = ROWS.X.copy()
+    X[5, 1] = np.nan
+    train = scan(ROWS.frame, **NAMES)
+    held = scan(replace(ROWS, X=X).frame, missing="zero", **NAMES)
+    X[5, 1] = 0
+    model = RankRLSCV().fit(train, validation=held)
+    expected = RankRLSCV().fit(train, validation=scan(replace(ROWS, X=X).frame, **NAMES))
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+
+
+def test_folds_of_a_seed_that_scikit_learn_refuses():
+    with pytest.raises(ValueError, match=r"cv: random_state must be between 0 and .* got -1"):
+        RankRLSCV(cv=QueryKFold(3, shuffle=True, random_state=-1)).fit(scan(ROWS.frame, **NAMES))

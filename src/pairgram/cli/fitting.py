@@ -35,7 +35,7 @@ from pairgram.cli.report import (
     working,
 )
 from pairgram.cli.settings import Settings
-from pairgram.cli.tables import Columns, refuse_with_table, widened, with_columns
+from pairgram.cli.tables import Columns, refuse_with_table, with_columns
 
 if TYPE_CHECKING:
     from pairgram.datasets import LetorData
@@ -211,7 +211,7 @@ def _fit_table(
         if valid is not None:
             held_out = columns.scan(valid, client, [*table.layout.features], table.n_features)
             held_out.refuse_output(output, "--output")
-            table = widened(table, held_out.n_features)
+            table = table.widened(held_out.n_features)
             columns.require(valid, held_out, search._needs_queries)
             held_out = watch(held_out)
         columns.require(file, table, search._needs_queries)

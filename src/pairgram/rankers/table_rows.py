@@ -92,6 +92,7 @@ def same_columns(model: Any, table: Table, other: Any) -> Table:
         raise ValueError(
             f"validation must be a table, as X is: use scan, got {type(other).__name__}"
         )
+    other = other.widened(table.n_features)
     if other.feature_names != table.feature_names or other.n_features != table.n_features:
         raise ValueError(
             "validation must have the features of the table of fit, "
@@ -102,7 +103,8 @@ def same_columns(model: Any, table: Table, other: Any) -> Table:
         raise ValueError("validation must have query ids if the table of fit has, and only then")
     other.require_labels("validation")
     other.survey()
-    return other.filling(table.layout.fill)
+    fill = table.layout.fill
+    return other.filled() if fill is None else other.filling(fill)
 
 
 def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReader]:

@@ -198,7 +198,7 @@ class Table:
         """Return the table as a fitted model wants it, and a model that takes its arrays.
 
         What takes the place of missing values is that of the model. If the model has none, the
-        table's own `missing` says it.
+        table's own `missing` says it. LETOR files get the features of the model that they leave out.
 
         Raises
         ------
@@ -206,7 +206,8 @@ class Table:
             If the table has other features than the model was fitted to.
         """
         n_features = getattr(model, "n_features_in_", self.n_features)
-        if self.n_features != n_features:
+        table = self.widened(n_features)
+        if table.n_features != n_features:
             raise ValueError(
                 f"the table must have the {n_features} features of fit, got {self.n_features}: "
                 "give scan their names, as features="
@@ -216,11 +217,20 @@ class Table:
             raise ValueError(
                 f"the table must have the features of fit, {list(names)}, got {self.feature_names}"
             )
-        table = self
-        if self.layout.fill is None:
+        if table.layout.fill is None:
             fill = getattr(model, "missing_", None)
-            table = self.filled() if fill is None else self.filling(fill)
+            table = table.filled() if fill is None else table.filling(fill)
         return table, without_names(model)
+
+    def widened(self, width: int) -> Table:
+        """Return a table of LETOR files with at least so many features: the files leave zeros out.
+
+        Other tables are returned as they are.
+        """
+        files = all(getattr(part, "leaves_zeros_out", False) for part in self.partitions)
+        if self.schema is not None or not files or self.n_features >= width:
+            return self
+        return replace(self, layout=replace(self.layout, width=width))
 
     def require_labels(self, what: str) -> None:
         """Raise a ValueError if there are no labels; `what` begins the message."""
