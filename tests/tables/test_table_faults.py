@@ -500,3 +500,17 @@ def test_a_validation_table_fills_its_own_missing_values():
 def test_folds_of_a_seed_that_scikit_learn_refuses():
     with pytest.raises(ValueError, match=r"cv: random_state must be between 0 and .* got -1"):
         RankRLSCV(cv=QueryKFold(3, shuffle=True, random_state=-1)).fit(scan(ROWS.frame, **NAMES))
+
+
+def test_rank_svm_takes_labels_of_any_size():
+    """Only their order counts, also where the Gram matrix of the pairs is computed."""
+    table = scan(replace(ROWS, y=ROWS.y * 1e160).frame, **NAMES)
+    expected = RankSVM().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
+    np.testing.assert_allclose(RankSVM().fit(table).coef_, expected.coef_, rtol=1e-2, atol=1e-3)
+
+
+def test_wide_rank_svm_without_a_pair(monkeypatch):
+    monkeypatch.setattr("pairgram.svm.table_solver.WIDEST_GRAM", 2)
+    table = scan(replace(ROWS, y=np.ones_like(ROWS.y)).frame, **NAMES)
+    with pytest.raises(ValueError, match="no preference pair counts"):
+        RankSVM().fit(table)

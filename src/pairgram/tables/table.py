@@ -198,7 +198,7 @@ class Table:
         """Return the table as a fitted model wants it, and a model that takes its arrays.
 
         What takes the place of missing values is that of the model. If the model has none, the
-        table's own `missing` says it. LETOR files get the features of the model that they leave out.
+        table's own `missing` says it. LETOR files get the features that they leave out.
 
         Raises
         ------
