@@ -319,3 +319,15 @@ def test_help_names_the_columns():
     assert "rankrls for tables" in " ".join(
         CliRunner().invoke(app, ["train", "--help"]).stdout.split()
     )
+
+
+@pytest.mark.parametrize("command", ["train", "predict"])
+def test_an_output_that_the_table_reads(tmp_path, data, model_file, command):
+    (tmp_path / "data").mkdir()
+    path = tmp_path / "data" / "p0.parquet"
+    write(path, *data)
+    before = path.read_bytes()
+    model = [model_file] if command == "predict" else []
+    said = error(command, *model, tmp_path / "data", *COLUMNS, *FEATURES, "-o", path)
+    assert said.startswith("--output must not be a file that the table reads")
+    assert str(path) in said and path.read_bytes() == before

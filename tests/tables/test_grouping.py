@@ -120,7 +120,7 @@ def test_the_model_is_that_of_sorted_rows(
 @pytest.mark.parametrize("bucket_bytes", [1 << 27, 4000], ids=["memory", "files"])
 def test_rows_of_a_query_keep_their_order(rows, frame, bucket_bytes, folders, monkeypatch):
     monkeypatch.setattr(grouping, "BUCKET_BYTES", bucket_bytes)
-    table = pairgram.scan(frame, group_queries=True, label="row", qid="q", features=["row"])
+    table = pairgram.scan(frame, group_queries=True, label="row", qid="q", features=["x0"])
     found = []
 
     def keep(batch):

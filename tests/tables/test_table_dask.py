@@ -185,3 +185,16 @@ def test_a_worker_that_is_killed_costs_its_tasks_alone(client, tmp_path):
     np.testing.assert_array_equal(found.scores_, wanted.scores_)
     client.wait_for_workers(2, timeout=30)
     assert victim not in client.run(os.getpid).values()
+
+
+def test_frames_whose_partitions_dask_would_fuse(tmp_path):
+    """Of files with many other columns, Dask reads several into a partition."""
+    X, y, qid = pairgram.make_ranking(40, 50, 12, random_state=0)
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(12)]).assign(y=y, q=qid)
+    for number in range(4):
+        frame[500 * number : 500 * (number + 1)].to_parquet(tmp_path / f"p{number}.parquet")
+    names = {"label": "y", "qid": "q", "features": ["f0", "f1"]}
+    table = scan(dd.read_parquet(tmp_path), **names)
+    model = RankRLS().fit(table)
+    np.testing.assert_allclose(model.coef_, RankRLS().fit(scan(frame, **names)).coef_, rtol=1e-9)
+    assert np.array_equal(model.predict(table), model.predict(frame[["f0", "f1"]]))

@@ -5,9 +5,13 @@ import signal
 import threading
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
@@ -17,6 +21,7 @@ from pairgram import (
     AutoRanker,
     ELMRank,
     ELMRankCV,
+    MissingQueryWarning,
     MPRank,
     Pairgram,
     PairwiseELM,
@@ -25,13 +30,17 @@ from pairgram import (
     RankRLSCV,
     RankSVM,
     RankSVMCV,
+    dump_letor,
+    evaluate,
     fit_many,
+    predict,
     scan,
 )
 from pairgram.tables import parts
 from table_sources import cut_table, make_rows, write_parts
 
 ROWS = make_rows()
+FIRST = pc.field("label") >= -1
 NAMES = {"label": "label", "qid": "query", "features": ROWS.names}
 
 
@@ -148,7 +157,9 @@ def test_a_source_that_changes_between_passes():
         n_rows = 300 if len(calls) < 3 else 299
         yield ROWS.X[:n_rows], ROWS.y[:n_rows], ROWS.qid[:n_rows]
 
-    with pytest.raises(ValueError, match="the table changed while it was read: it had 300 rows"):
+    with pytest.raises(
+        ValueError, match="the table changed while it was read: the source had 300 rows, and has"
+    ):
         RankRLS().fit(scan(factory))
 
 
@@ -331,3 +342,175 @@ def test_no_pairs():
     frame = ROWS.frame.drop_columns("w").append_column("w", pa.array(np.zeros(len(ROWS.y))))
     with pytest.raises(ValueError, match="no pair"):
         RankRLS().fit(cut_table(frame, [50], **NAMES | zero))
+
+
+@pytest.mark.parametrize("make", [str, lambda folder: pa.dataset.dataset(folder).filter(FIRST)])
+def test_an_output_that_the_table_reads(files, tmp_path, make):
+    """It stays as it was. A new file in the folder is none that the table reads."""
+    table = scan(make(tmp_path), **NAMES)
+    model, before = RankRLS().fit(table), files[0].read_bytes()
+    (tmp_path / "link").symlink_to(files[0])
+    for output in (files[0], tmp_path / "link"):
+        with pytest.raises(ValueError, match=r"output must not be a file.*part-00\.parquet"):
+            predict(model, table, output=output)
+    assert files[0].read_bytes() == before
+    predict(model, table, output=tmp_path / "scores.parquet")
+
+
+def test_an_output_that_a_grouped_table_reads(files, tmp_path):
+    table = scan(tmp_path, group_queries=True, **NAMES)
+    with pytest.raises(ValueError, match=r"output must not be a file.*part-01\.parquet"):
+        predict(RankRLS().fit(table), table, output=files[1])
+
+
+@pytest.mark.parametrize("missing", [None, "zero"])
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_column_that_a_file_lacks(tmp_path, kind, missing):
+    write = {"parquet": pq.write_table, "csv": pyarrow.csv.write_csv}[kind]
+    write(ROWS.frame.slice(0, 100), tmp_path / f"a.{kind}")
+    write(ROWS.frame.slice(100).drop(["f2"]), tmp_path / f"b.{kind}")
+    with pytest.raises(ValueError, match=rf"b\.{kind}: the file has no column 'f2'$"):
+        RankRLS().fit(scan(tmp_path, missing=missing, **NAMES))
+
+
+def test_values_in_the_names_of_folders_are_no_missing_columns(tmp_path):
+    for half in (0, 1):
+        (tmp_path / f"half={half}").mkdir()
+        write_parts(tmp_path / f"half={half}", ROWS.frame.slice(200 * half, 200), [])
+    table = scan(tmp_path, **NAMES | {"features": ["f0", "half"]})
+    assert RankRLS().fit(table).coef_.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (["f0", "label"], "features must not name 'label', which is the column of label="),
+        (["query", "f0"], "features must not name 'query', which is the column of qid="),
+        (["f0", "f1", "f0"], "features must name every column once, got 'f0' twice"),
+    ],
+)
+def test_features_that_are_no_features(features, message):
+    with pytest.raises(ValueError, match=message):
+        scan(ROWS.frame, **NAMES | {"features": features})
+
+
+def test_columns_that_are_kept():
+    """One name is one column, not the letters of it."""
+    table = scan(ROWS.frame, **NAMES)
+    model = RankRLS().fit(table)
+    assert next(predict(model, table, keep="label")).column_names == ["label", "score"]
+    with pytest.raises(ValueError, match="keep must name every column once, got 'w' twice"):
+        predict(model, table, keep=["w", "label", "w"])
+
+
+def test_a_table_without_queries_is_no_result_list():
+    frame = pa.concat_tables([ROWS.frame] * 3)
+    table = scan(frame, label="label", features=ROWS.names)
+    model = RankRLS(scope="global").fit(table)
+    with pytest.warns(MissingQueryWarning, match=rf"{frame.num_rows} rows.*Give scan qid="):
+        evaluate("ndcg@10", table, model)
+    evaluate("pearson", table, model)
+
+
+@pytest.mark.parametrize("length", [0, 3, 100])
+@pytest.mark.parametrize("number", [0, 2])
+def test_files_of_columns_that_are_cut_off(files, tmp_path, number, length):
+    files[number].write_bytes(files[number].read_bytes()[:length])
+    for source in (tmp_path, files, files[number]):
+        with pytest.raises(
+            ValueError, match=rf"^\S*part-0{number}\.parquet: cannot be read"
+        ) as found:
+            scan(source, **NAMES)
+        assert type(found.value) is ValueError
+
+
+@pytest.mark.parametrize(("what", "n_parts"), [("weights", 3), ("query ids", 2)])
+@pytest.mark.parametrize("order", [1, -1])
+def test_tuples_that_differ_in_what_they_have(what, n_parts, order):
+    whole = (ROWS.X, ROWS.y, ROWS.qid, ROWS.weight)
+    batches = [tuple(one[:99] for one in whole), tuple(one[99:] for one in whole)[:n_parts]]
+    if what == "query ids":
+        batches[0] = batches[0][:3]
+    table = scan(lambda: iter(batches[::order]))
+    with pytest.raises(ValueError, match=f"rows from .* on: batches must all have {what} or none"):
+        RankRLS(scope="global").fit(table)
+
+
+def test_a_function_that_returns_the_same_iterator():
+    shared = iter([(ROWS.X, ROWS.y, ROWS.qid)])
+    with pytest.raises(ValueError, match="source must return a new iterator for every pass"):
+        scan(lambda: shared)
+
+
+@pytest.mark.parametrize("row", [0, 250, len(ROWS.y) - 1])
+@pytest.mark.parametrize(
+    "act",
+    [
+        RankRLS().fit,
+        RankRLS(inputs="standard").fit,
+        RankRLS(inputs="quantile").fit,
+        RankSVM().fit,
+        lambda table: list(predict(RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid), table)),
+        lambda table: evaluate("ndcg@10", table, RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid)),
+    ],
+    ids=["fit", "standard", "quantile", "svm", "predict", "evaluate"],
+)
+def test_a_feature_that_is_infinite(tmp_path, act, row):
+    """The message names the row of the file and the column, wherever queries are cut."""
+    X = ROWS.X.copy()
+    X[row, 2] = -np.inf
+    write_parts(tmp_path, replace(ROWS, X=X).frame, [100, 300], row_group_size=60)
+    number = np.searchsorted([100, 300], row, side="right")
+    place = rf"part-0{number}\.parquet, row {row - [0, 100, 300][number]}: column 'f2' must be"
+    with pytest.raises(ValueError, match=place):
+        act(scan(tmp_path, **NAMES))
+
+
+def test_letor_files_that_leave_the_last_columns_out(tmp_path):
+    """Validation tables and those that are scored are as wide as the table of fit."""
+    X = ROWS.X.copy()
+    dump_letor(tmp_path / "train.txt", X, ROWS.y, qid=ROWS.qid)
+    X[:, -1] = 0
+    dump_letor(tmp_path / "test.txt", X[:, :3], ROWS.y, qid=ROWS.qid)
+    train, test = scan(tmp_path / "train.txt"), scan(tmp_path / "test.txt")
+    assert test.n_features == 3 and scan(tmp_path / "test.txt", n_features=6).n_features == 6
+    model = RankRLSCV().fit(train, validation=test)
+    expected = RankRLSCV().fit(ROWS.X, ROWS.y, qid=ROWS.qid, validation=(X, ROWS.y, ROWS.qid))
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-8)
+    np.testing.assert_array_equal(model.predict(test), model.predict(X))
+    for source, number in ((tmp_path / "train.txt", 3), (ROWS.frame, 4)):
+        names = {} if number == 3 else NAMES
+        with pytest.raises(
+            ValueError, match="n_features must be None, or for LETOR files at least"
+        ):
+            scan(source, n_features=number, **names)
+
+
+def test_a_validation_table_fills_its_own_missing_values():
+    X = ROWS.X.copy()
+    X[5, 1] = np.nan
+    train = scan(ROWS.frame, **NAMES)
+    held = scan(replace(ROWS, X=X).frame, missing="zero", **NAMES)
+    X[5, 1] = 0
+    model = RankRLSCV().fit(train, validation=held)
+    expected = RankRLSCV().fit(train, validation=scan(replace(ROWS, X=X).frame, **NAMES))
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+
+
+def test_folds_of_a_seed_that_scikit_learn_refuses():
+    with pytest.raises(ValueError, match=r"cv: random_state must be between 0 and .* got -1"):
+        RankRLSCV(cv=QueryKFold(3, shuffle=True, random_state=-1)).fit(scan(ROWS.frame, **NAMES))
+
+
+def test_rank_svm_takes_labels_of_any_size():
+    """Only their order counts, also where the Gram matrix of the pairs is computed."""
+    table = scan(replace(ROWS, y=ROWS.y * 1e160).frame, **NAMES)
+    expected = RankSVM().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
+    np.testing.assert_allclose(RankSVM().fit(table).coef_, expected.coef_, rtol=1e-2, atol=1e-3)
+
+
+def test_wide_rank_svm_without_a_pair(monkeypatch):
+    monkeypatch.setattr("pairgram.svm.table_solver.WIDEST_GRAM", 2)
+    table = scan(replace(ROWS, y=np.ones_like(ROWS.y)).frame, **NAMES)
+    with pytest.raises(ValueError, match="no preference pair counts"):
+        RankSVM().fit(table)

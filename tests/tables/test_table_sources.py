@@ -230,7 +230,7 @@ def test_a_later_batch_that_is_wrong():
     good = (ROWS.X, ROWS.y, ROWS.qid)
     for bad, message in (
         ((ROWS.X[:, :2], ROWS.y, ROWS.qid + 1000), "rows from .* on: X must have 4 columns"),
-        ((ROWS.X, ROWS.y), "absent in the source and numbers in the source"),
+        ((ROWS.X, ROWS.y), "batches must all have query ids or none, got a batch without"),
         ((ROWS.X, ROWS.y, ROWS.qid.astype(str)), "numbers in the source and text"),
     ):
         table = scan(lambda bad=bad: iter([good, bad]))
@@ -474,7 +474,7 @@ def test_columns_that_are_refused():
         ("query", float("nan"), "row 12: column 'query', the query id, has a missing value"),
         ("f1", None, "row 12: column 'f1' has a missing value: give missing="),
         ("f1", float("nan"), "row 12: column 'f1' has a missing value: give missing="),
-        ("f2", float("inf"), "infinity"),
+        ("f2", float("inf"), "row 12: column 'f2' must be finite, got infinity"),
     ],
 )
 def test_values_that_are_refused_are_named(tmp_path, column, value, message):

@@ -35,7 +35,7 @@ from pairgram.cli.report import (
     working,
 )
 from pairgram.cli.settings import Settings
-from pairgram.cli.tables import Columns, refuse_with_table, widened, with_columns
+from pairgram.cli.tables import Columns, refuse_with_table, with_columns
 
 if TYPE_CHECKING:
     from pairgram.datasets import LetorData
@@ -133,7 +133,7 @@ def train(
     search = entry.search(settings, scoring)  # refuses what it cannot take, before reading
     start = time.perf_counter()
     if on_table:
-        size = _fit_table(search, columns, settings, file, valid, is_replaced)
+        size = _fit_table(search, columns, settings, file, valid, is_replaced, output)
     else:
         data, held_out = _load_both(path, valid_path, entry, settings, float32, sparse)
         opt.require_ids(path, data, search, one_query)
@@ -197,6 +197,7 @@ def _fit_table(
     file: str,
     valid: str | None,
     is_replaced: bool,
+    output: Path,
 ) -> _Size:
     """Fit a search to a table. A note says it if the search `is_replaced` by one for tables."""
     from pairgram._support.threads import at_most_threads, resolve_n_threads
@@ -204,11 +205,13 @@ def _fit_table(
     reading = at_most_threads(resolve_n_threads(settings.n_threads))
     with reading, opt.warnings_as_notes(), columns.cluster() as client, passes() as watch:
         table = columns.scan(file, client)
+        table.refuse_output(output, "--output")
         _require_positive(settings, table.n_features, opt.name_of(Path(file)))
         held_out = None
         if valid is not None:
             held_out = columns.scan(valid, client, [*table.layout.features], table.n_features)
-            table = widened(table, held_out.n_features)
+            held_out.refuse_output(output, "--output")
+            table = table.widened(held_out.n_features)
             columns.require(valid, held_out, search._needs_queries)
             held_out = watch(held_out)
         columns.require(file, table, search._needs_queries)

@@ -77,6 +77,7 @@ def predict(
         refuse_with_table(offset=offset, float32=float32, sparse=sparse)
         kept = None if keep is None else parse_names(keep, "--keep")
         with _scored(model, file, columns, threads) as (loaded, table, watch):
+            table.refuse_output(output, "--output")
             if is_parquet:
                 table_scores.predict(loaded, watch(table, False), output=output, keep=kept)
             else:

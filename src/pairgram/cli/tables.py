@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +17,7 @@ from pairgram.cli.options import Given, sharing
 if TYPE_CHECKING:
     from pairgram.tables.table import Table
 
-__all__ = ["Columns", "parse_names", "refuse_with_table", "widened", "with_columns"]
+__all__ = ["Columns", "parse_names", "refuse_with_table", "with_columns"]
 
 # Files with these names are tables, unless they are LETOR text.
 ENDS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".csv.gz")
@@ -148,7 +148,7 @@ class Columns:
             )
         except ValueError as error:
             raise ValueError(str(error).replace("the table", printable(file))) from None
-        return widened(table, width)
+        return table.widened(width)
 
     def require(self, file: str, table: Table, needs_queries: bool) -> None:
         """Raise a ValueError if a table lacks labels, or query ids where they are needed."""
@@ -174,13 +174,6 @@ def _columns(
 
 
 with_columns = sharing("columns", _columns)
-
-
-def widened(table: Table, width: int) -> Table:
-    """Return a table of LETOR files with at least so many features: the files leave zeros out."""
-    if table.schema is not None or table.n_features >= width:
-        return table
-    return replace(table, layout=replace(table.layout, width=width))
 
 
 def parse_names(text: str, option: str) -> list[str]:

@@ -324,7 +324,10 @@ def folds_of(
         folds = Folds(int(cv))
     elif isinstance(cv, QueryKFold):
         seed = cv.random_state if cv.shuffle and isinstance(cv.random_state, Integral) else 0
-        folds = Folds(cv.n_splits, int(seed))
+        seed = int(seed)
+        if not 0 <= seed < 1 << 32:  # as scikit-learn's check_random_state
+            raise ValueError(f"cv: random_state must be between 0 and 2**32 - 1, got {seed}")
+        folds = Folds(cv.n_splits, seed)
     else:
         raise ValueError(
             "cv must be None, a number of folds >= 2 or a QueryKFold for a table, whose folds are "

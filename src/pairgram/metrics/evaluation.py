@@ -261,14 +261,16 @@ def evaluate(
     wanted = [
         m if isinstance(m, Metric) else get_metric(m, convention) for m in _metric_list(metrics)
     ]
+    # A metric that ranks documents has a rule for ties.
+    of_lists = any("ties" in FAMILIES[metric.family].options for metric in wanted)
     if isinstance(y, Table):
         refuse_arguments(qid=qid, group=group, sample_weight=sample_weight)
+        if of_lists and not y.has_queries and y.layout.label is not None:
+            n_rows = y.survey().n_rows
+            warn_of_missing_queries("evaluate", n_rows, "one result list", of_table=True)
         return evaluate_table(wanted, y, score, per_query, n_threads)
-    if qid is None and group is None:
-        # A metric that ranks documents has a rule for ties.
-        of_lists = any("ties" in FAMILIES[metric.family].options for metric in wanted)
-        if of_lists and np.ndim(y) == 1:
-            warn_of_missing_queries("evaluate", len(np.asarray(y)), "one result list")
+    if qid is None and group is None and of_lists and np.ndim(y) == 1:
+        warn_of_missing_queries("evaluate", len(np.asarray(y)), "one result list")
     return evaluate_metrics(
         wanted,
         y,

@@ -55,7 +55,9 @@ def one_query_meant() -> Iterator[None]:
         _one_query_meant.reset(token)
 
 
-def warn_of_missing_queries(caller: str, n_rows: int, what: str = "all compared") -> None:
+def warn_of_missing_queries(
+    caller: str, n_rows: int, what: str = "all compared", *, of_table: bool = False
+) -> None:
     """Warn if rows without ids and sizes are too many to be meant as one query.
 
     Parameters
@@ -65,11 +67,16 @@ def warn_of_missing_queries(caller: str, n_rows: int, what: str = "all compared"
     n_rows : int
     what : str
         What the function does with the rows of a query, for the message.
+    of_table : bool
+        Whether the rows are those of a table.
     """
     if n_rows > MANY_ROWS and not _one_query_meant.get():
+        instead = f"Pass qid, or group=[{n_rows}] if that is meant"
+        if of_table:
+            instead = "Give scan qid=, or a column of equal ids if that is meant"
         warn_caller(
             f"{caller} got {n_rows} rows without qid and group: they are one query, whose rows are "
-            f"{what}. Pass qid, or group=[{n_rows}] if that is meant",
+            f"{what}. {instead}",
             MissingQueryWarning,
         )
 

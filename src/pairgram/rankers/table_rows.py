@@ -32,11 +32,14 @@ class BlockReader:
         Some rows, with the fitted inputs and the fitted feature map.
     prior : Prior or None
     n_threads : int or None
+    exponent : int
+        Labels are divided by two to this power, for what depends on their order alone.
     """
 
     pattern: RankingData
     prior: Prior | None
     n_threads: int | None
+    exponent: int = 0
 
     @property
     def feature_map(self) -> Any:
@@ -45,6 +48,8 @@ class BlockReader:
 
     def data(self, rows: TableRows) -> RankingData:
         """Return the data of some rows of whole queries. Errors name features, not rows."""
+        if self.exponent and rows.y is not None:
+            rows = replace(rows, y=np.ldexp(rows.y, -self.exponent))
         data = data_of_block(self.pattern, rows, self.n_threads)
         if self.prior is None:
             return data
@@ -92,6 +97,7 @@ def same_columns(model: Any, table: Table, other: Any) -> Table:
         raise ValueError(
             f"validation must be a table, as X is: use scan, got {type(other).__name__}"
         )
+    other = other.widened(table.n_features)
     if other.feature_names != table.feature_names or other.n_features != table.n_features:
         raise ValueError(
             "validation must have the features of the table of fit, "
@@ -102,7 +108,9 @@ def same_columns(model: Any, table: Table, other: Any) -> Table:
         raise ValueError("validation must have query ids if the table of fit has, and only then")
     other.require_labels("validation")
     other.survey()
-    return other.filling(table.layout.fill)
+    fill = table.layout.fill
+    filled: Table = other.filled() if fill is None else other.filling(fill)
+    return filled
 
 
 def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReader]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.files import replacing
+from pairgram.tables.columns import refuse_repeated
 from pairgram.tables.rows import TableRows
 from pairgram.tables.table import NO_ROWS, Table
 
@@ -50,7 +51,7 @@ def predict(
     table: Table,
     *,
     output: str | os.PathLike[str] | None = None,
-    keep: Sequence[str] | None = None,
+    keep: Sequence[str] | str | None = None,
 ) -> Any:
     """Score the rows of a table that may be larger than memory.
 
@@ -62,8 +63,8 @@ def predict(
         ``group_queries=True``.
     output : path of a Parquet file, or None, default=None
         Where to write. The file is written completely or not at all.
-    keep : list of str or None, default=None
-        Columns of the table that stand before the scores. None takes the query id.
+    keep : list of str, str or None, default=None
+        Columns, or one column, of the table that stand before the scores. None takes the query id.
 
     Returns
     -------
@@ -74,7 +75,8 @@ def predict(
     Raises
     ------
     ValueError
-        If the table has other features than the model, or lacks a column of `keep`.
+        If the table has other features than the model, or lacks a column of `keep`. If `output` is
+        a file that the table reads.
     OSError
         If the file cannot be written. There is then no new file, and an old one is unchanged.
 
@@ -95,9 +97,13 @@ def predict(
         raise ImportError(message) from error
     if not isinstance(table, Table):
         raise TypeError(f"table must be a table of pairgram.scan, got {type(table).__name__}")
+    if output is not None:
+        table.refuse_output(output)
     table = table.in_order()
     if keep is None:
         keep = [] if table.layout.qid is None else [table.layout.qid]
+    keep = [keep] if isinstance(keep, str) else list(keep)
+    refuse_repeated(keep, "keep")
     names = table.names_of_columns
     for name in keep:
         if name not in names:

@@ -291,8 +291,15 @@ class TableTraining:
         n_features = reader.pattern.n_features
         if n_features > WIDEST_GRAM or GRAM_COPIES * 8 * n_features**2 > available_memory():
             diagonal = table.run(_DiagonalTask(maker, pairs))
-            return cls(table, maker, diagonal, None)
-        labelled = replace(reader, prior=None)  # G does not depend on what is fitted
+            if not diagonal[-1] > 0:
+                raise ValueError(
+                    f"no preference pair counts, with n_samples={survey.n_rows}: every query has a "
+                    "single row, rows of one label, or weight 0"
+                )
+            return cls(table, maker, diagonal[:-1], None)
+        labelled = replace(
+            reader, prior=None, exponent=int(exponent)
+        )  # G does not depend on what is fitted
         totals = statistics_of(table, [labelled], [pairs], False, None, settings.n_threads)
         gram: Pairgram = totals[0, pairs, 0].with_pairs(pairs)
         known = parts_of(reader.feature_map)[1] is None
@@ -323,7 +330,10 @@ class TableTraining:
 
 @dataclass(frozen=True, eq=False)
 class _DiagonalTask:
-    """Finds the diagonal of the Gram matrix of the preference pairs, approximately."""
+    """Finds the diagonal of the Gram matrix of the preference pairs, approximately.
+
+    The last value is the weight of all pairs.
+    """
 
     maker: BlockMaker
     pairs: PairSettings
@@ -333,10 +343,11 @@ class _DiagonalTask:
     def of_rows(self, rows: TableRows) -> Vector:
         """Return the diagonal for some queries."""
         data = self.maker.reader.data(rows)
+        data = replace(data, y=np.ldexp(data.y, -self.maker.exponent))
         weights = pair_operator(data, self.maker.settings).pair_weights
         total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
         factor = np.divide(2 * weights, total, out=np.zeros_like(weights), where=total > 0)
-        return scatter_diagonal(data, factor)
+        return np.append(scatter_diagonal(data, factor), weights.sum())
 
     def join(self, first: Vector, second: Vector) -> Vector:
         """Return the diagonal for the queries of both."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Vector
 from pairgram.tables.rows import TableRows, runs_of
 
-__all__ = ["UNKNOWN_WIDTH", "Columns", "Missing", "Place", "placed_error"]
+__all__ = ["UNKNOWN_WIDTH", "Columns", "Missing", "Place", "placed_error", "refuse_repeated"]
 
 Missing = Literal["zero", "mean"]
 # The width of a column of lists that the schema does not tell: that of the first list.
@@ -73,6 +74,12 @@ class Columns:
         own = [name for name in (self.label, self.qid, self.weight) if name is not None]
         own += self.keep
         return list(dict.fromkeys([*own, *(self.features if features else ())]))
+
+    def name_of(self, feature: int) -> str:
+        """Return what messages call a feature."""
+        if self.width is None:
+            return repr(self.features[feature])
+        return repr(f"{self.features[0]}[{feature}]") if self.features else str(feature)
 
     def for_scores(self, keep: tuple[str, ...]) -> Columns:
         """Return the columns of features alone, and those that are handed through."""
@@ -178,6 +185,13 @@ def _refuse_rounded(column: Any, values: Vector, name: str, place: Place) -> Non
             f"{place.row(row)}: column {name!r} must hold numbers that a float64 can hold, got "
             f"{numbers[row]}"
         )
+
+
+def refuse_repeated(names: Sequence[str], what: str) -> None:
+    """Raise a ValueError if a list of columns names one twice."""
+    if len(set(names)) < len(names):
+        name = next(name for name in names if list(names).count(name) > 1)
+        raise ValueError(f"{what} must name every column once, got {name!r} twice")
 
 
 def placed_error(message: str) -> ValueError:

@@ -48,7 +48,9 @@ class DaskEngine:
         self, partitions: Sequence[Any], columns: Columns, task: Task[S], progress: Progress | None
     ) -> Part[S]:
         """Return the part of all rows; see `Engine`."""
-        sources = self._sources(partitions, columns.names(task.reads_features))
+        # Dask fuses small partitions, differently for every choice of columns. All passes ask for
+        # the same ones, so that their partitions are the same.
+        sources = self._sources(partitions, columns.names())
         sent = delayed(_packed(task))
         read = delayed(columns, traverse=False)
 
@@ -175,6 +177,6 @@ def _batches(source: Any, number: int, columns: Columns, features: bool) -> Iter
     if hasattr(source, "batches"):
         yield from source.batches(number, columns, features)
         return
-    table = to_arrow(source)
+    table = to_arrow(source[columns.names(features)])
     pieces = (table.slice(at, BATCH_ROWS) for at in range(0, table.num_rows, BATCH_ROWS))
     yield from rows_of_batches(pieces, number, _name(source, number), columns, features)

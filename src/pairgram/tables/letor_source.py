@@ -30,6 +30,7 @@ class LetorPartition:
     """
 
     path: str
+    leaves_zeros_out = True  # so that the last columns may be absent
 
     @property
     def name(self) -> str:

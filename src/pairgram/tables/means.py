@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairgram import _core
+from pairgram._support.checks import require_finite
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Vector
 from pairgram.tables.rows import TableRows
@@ -70,6 +71,8 @@ class MomentsTask:
         found: Any = _core.column_moments(rows.X, rows.weights, resolve_n_threads(self.n_threads))
         weight = float(rows.n_rows if rows.weights is None else rows.weights.sum())
         lowest, highest, mean, squares = found
+        if not np.isfinite(squares).all():
+            require_finite(rows.X, "X")
         return Moments(lowest, highest, mean, squares, weight)
 
     def join(self, first: Moments, second: Moments) -> Moments:

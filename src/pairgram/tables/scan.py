@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pairgram._support.checks import check_text
+from pairgram._support.checks import check_size, check_text
 from pairgram._support.words import words
-from pairgram.tables.columns import UNKNOWN_WIDTH, Columns, Missing
+from pairgram.tables.columns import UNKNOWN_WIDTH, Columns, Missing, refuse_repeated
 from pairgram.tables.grouping import grouped
 from pairgram.tables.local import LocalEngine
 from pairgram.tables.rows import TableRows
@@ -29,6 +29,7 @@ def scan(
     weight: str | None = None,
     missing: Missing | None = None,
     group_queries: bool = False,
+    n_features: int | None = None,
     client: Any = None,
 ) -> Table:
     """Describe a table of rows that are read when they are needed.
@@ -72,6 +73,10 @@ def scan(
         removed with the table. Frames of Dask and Spark are shuffled in every pass: shuffle and
         persist a frame yourself if many passes follow. `predict` needs no queries: its scores have
         the order of the source.
+    n_features : int or None, default=None
+        The number of features of LETOR files, which leave zeros out. None takes the largest number
+        that they name. Validation tables, and tables that a model scores, get the features of the
+        table of `fit` in any case. For other sources it must be None.
     client : distributed.Client or None, default=None
         A Dask cluster that reads the files and works on them. Its workers must see the files.
 
@@ -125,6 +130,14 @@ def scan(
     if columns.width == UNKNOWN_WIDTH:
         columns = replace(columns, width=_width(engine, found, columns))
     table = Table(columns, found.schema, found.partitions, engine, missing, has_queries)
+    if n_features is not None:
+        check_size("n_features", n_features)
+        table = table.widened(n_features)
+        if found.schema is not None or table.n_features != n_features:
+            raise ValueError(
+                f"n_features must be None, or for LETOR files at least the {table.n_features} "
+                f"features of the source, got {n_features}"
+            )
     return grouped(table) if group_queries else table
 
 
@@ -180,6 +193,10 @@ def _columns(
         features = [field.name for field in schema if field.name not in own]
     names = [str(name) for name in features]
     _require(schema, names, "features")
+    refuse_repeated(names, "features")
+    for name, value in (("label", label), ("qid", qid), ("weight", weight)):
+        if value in names:
+            raise ValueError(f"features must not name {value!r}, which is the column of {name}=")
     if not names:
         raise ValueError("features must name a column or more")
     kinds = [_value_type(schema.field(name).type) for name in names]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +16,7 @@ from pairgram._support.files import naming, shown
 from pairgram.datasets.letor_load import count_features, has_ids, looks_like_letor
 from pairgram.tables.arrays import rows_of_arrays
 from pairgram.tables.arrow import BATCH_ROWS, rows_of_batches, to_arrow
-from pairgram.tables.columns import Columns, Place
+from pairgram.tables.columns import Columns, Place, placed_error
 from pairgram.tables.letor_source import LetorPartition
 from pairgram.tables.rows import TableRows
 
@@ -113,7 +115,7 @@ def _of_paths(paths: Sequence[Any]) -> Source:
         filesystem, found = _remote(found)
     chosen = found[0] if len(found) == 1 else found
     kind = _format(found)
-    with naming(shown(names[0])):
+    with naming(shown(names[0])), _readable(found[0]):
         dataset = arrow.dataset.dataset(
             chosen, format=kind, filesystem=filesystem, partitioning="hive"
         )
@@ -197,13 +199,28 @@ def _of_dataset(dataset: Any) -> Source:
     parts: list[Any] = []
     for fragment in dataset.get_fragments():
         pieces = [fragment]
-        if hasattr(fragment, "row_groups"):
-            with naming(shown(fragment.path)):
+        path = getattr(fragment, "path", "the dataset")
+        with naming(shown(path)), _readable(path):
+            if hasattr(fragment, "row_groups"):  # which reads the end of the file
                 pieces = _groups(fragment)
         parts += [_FragmentPartition(piece, dataset.schema) for piece in pieces]
     if not parts:
         raise ValueError("source must have rows, got Parquet files without any")
     return Source(tuple(parts), dataset.schema)
+
+
+@contextmanager
+def _readable(path: str) -> Iterator[None]:
+    """Within this context, pyarrow's errors are ValueErrors that name a file."""
+    import pyarrow
+
+    try:
+        yield
+    except pyarrow.ArrowException as error:
+        # An error of a folder names the file in it.
+        named = re.search(r"'([^']*)'", str(error)) if os.path.isdir(path) else None
+        file = named[1] if named is not None and os.path.isfile(named[1]) else path
+        raise ValueError(f"{shown(file)}: cannot be read: {error}") from error
 
 
 def _groups(fragment: Any) -> list[Any]:
@@ -226,6 +243,14 @@ class _FragmentPartition:
 
     fragment: Any
     schema: Any
+
+    @property
+    def path(self) -> str | None:
+        """The path of a file on this machine; None for others."""
+        from pyarrow.fs import LocalFileSystem
+
+        local = isinstance(getattr(self.fragment, "filesystem", None), LocalFileSystem)
+        return str(self.fragment.path) if local else None
 
     @property
     def name(self) -> str:
@@ -254,11 +279,13 @@ class _FragmentPartition:
             with self.fragment.filesystem.open_input_file(self.fragment.path) as raw:
                 file = ParquetFile(raw)
                 own = file.schema_arrow
+                self._require(own, names)
                 if all(_same_column(own, self.schema, name) for name in names):
                     # Datasets read ahead by many row groups, which takes more memory and time.
                     for group in self.fragment.row_groups:
                         yield from _batches_of(file, group, names)
                     return
+        self._require(self.fragment.physical_schema, names)
         yield from self.fragment.to_batches(
             columns=names,
             schema=self.schema,
@@ -266,6 +293,17 @@ class _FragmentPartition:
             batch_readahead=1,
             fragment_readahead=1,
         )
+
+    def _require(self, own: Any, names: list[str]) -> None:
+        """Raise a ValueError if the file lacks a column, which pyarrow would fill with nulls."""
+        from pyarrow.dataset import get_partition_keys
+
+        absent = [name for name in names if name not in own.names]
+        if absent:  # the names of folders may hold the values
+            known = get_partition_keys(self.fragment.partition_expression)
+            for name in absent:
+                if name not in known:
+                    raise placed_error(f"{self.name}: the file has no column {name!r}")
 
 
 def _same_column(own: Any, schema: Any, name: str) -> bool:
@@ -328,6 +366,11 @@ class _DatasetPartition:
     dataset: Any
     name: str = "the dataset"
 
+    @property
+    def files(self) -> list[str]:
+        """The paths of the files, if the dataset has any."""
+        return list(getattr(self.dataset, "files", ()))
+
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
         """Yield the rows; see `Partition`."""
         batches = self.dataset.to_batches(columns=columns.names(features), batch_size=BATCH_ROWS)
@@ -376,7 +419,13 @@ class _LazyPartition:
 
 
 def _of_factory(factory: Callable[[], Any]) -> Source:
-    first = next(iter(factory()), None)
+    iterators = factory(), factory()
+    if iterators[0] is iterators[1] and isinstance(iterators[0], Iterator):
+        raise ValueError(
+            "source must return a new iterator for every pass, got the same one twice: make it "
+            "within the function"
+        )
+    first = next(iter(iterators[0]), None)
     if first is None:
         raise ValueError("source must yield batches, got none")
     part = _FactoryPartition(factory)
@@ -409,11 +458,19 @@ class _FactoryPartition:
             frames = (to_arrow(frame).select(columns.names(features)) for frame in self.factory())
             yield from rows_of_batches(frames, number, self.name, columns, features)
             return
-        first = 0
+        first, before = 0, None
         for batch in self.factory():
             X, y, qid, weights = (*batch, None, None)[:4]
             if np.shape(X)[0]:
                 place = Place(self.name, number, first)
+                own = (qid is not None, weights is not None)
+                before = before or own
+                for what, had, has in zip(("query ids", "weights"), before, own, strict=True):
+                    if had != has:
+                        raise placed_error(
+                            f"{self.name}, rows from {first} on: batches must all have {what} or "
+                            f"none, got a batch {'with' if has else 'without'}"
+                        )
                 rows = rows_of_arrays(X, y, qid, weights, columns, place, features)
                 yield rows
                 first += rows.n_rows

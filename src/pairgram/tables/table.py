@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from pairgram._support.arrays import without_names
+from pairgram._support.files import shown
 from pairgram._support.types import Vector
 from pairgram.tables.columns import Columns, Missing
 from pairgram.tables.engine import Engine, Progress
+from pairgram.tables.finite import FiniteTask
 from pairgram.tables.means import MeansTask
 from pairgram.tables.parts import Task
 from pairgram.tables.rows import TableRows, shown_id
@@ -88,13 +92,23 @@ class Table:
             If there are no rows; or if the source has other numbers of rows than in an earlier
             pass.
         """
+        with self._naming_infinity():
+            return self._run(task)
+
+    def _run(self, task: Task[S]) -> S:
         part = self.engine.run(self.partitions, self.layout, task, self.progress)
         before = self._known.setdefault("n_rows", part.n_rows)
-        if before != part.n_rows:
+        if len(before) != len(part.n_rows):
             raise ValueError(
-                f"the table changed while it was read: it had {sum(before)} rows, and has "
-                f"{sum(part.n_rows)}"
+                f"the table changed while it was read: it had {len(before)} partitions, and has "
+                f"{len(part.n_rows)}"
             )
+        for number, (old, new) in enumerate(zip(before, part.n_rows, strict=True)):
+            if old != new:
+                raise ValueError(
+                    f"the table changed while it was read: {self._name_of(number)} had {old} rows, "
+                    f"and has {new}"
+                )
         result = part.close(task)
         if result is None:
             raise ValueError(NO_ROWS)
@@ -102,10 +116,27 @@ class Table:
 
     def map(self, function: Callable[[TableRows], Any]) -> Iterator[Any]:
         """Yield what a function makes of every batch of rows, in the order of the rows."""
-        for result, n_rows in self.engine.map(self.partitions, self.layout, function):
-            if self.progress is not None:
-                self.progress(n_rows)
-            yield result
+        with self._naming_infinity():
+            for result, n_rows in self.engine.map(self.partitions, self.layout, function):
+                if self.progress is not None:
+                    self.progress(n_rows)
+                yield result
+
+    @contextmanager
+    def _naming_infinity(self) -> Iterator[None]:
+        """Within this context, an error because of infinity names the row and the column.
+
+        Rows are read again for that, because looking at every value takes time in every pass.
+        """
+        try:
+            yield
+        except ValueError as error:
+            if "infinity" in str(error):
+                rows = self.for_scores()
+                names = tuple(map(self._name_of, range(len(self.partitions))))
+                task = FiniteTask(rows.layout, names)
+                rows.engine.run(rows.partitions, rows.layout, task, None)
+            raise
 
     def survey(self) -> Survey:
         """Return what is known of labels, ids and weights. The first call reads them.
@@ -167,7 +198,7 @@ class Table:
         """Return the table as a fitted model wants it, and a model that takes its arrays.
 
         What takes the place of missing values is that of the model. If the model has none, the
-        table's own `missing` says it.
+        table's own `missing` says it. LETOR files get the features that they leave out.
 
         Raises
         ------
@@ -175,7 +206,8 @@ class Table:
             If the table has other features than the model was fitted to.
         """
         n_features = getattr(model, "n_features_in_", self.n_features)
-        if self.n_features != n_features:
+        table = self.widened(n_features)
+        if table.n_features != n_features:
             raise ValueError(
                 f"the table must have the {n_features} features of fit, got {self.n_features}: "
                 "give scan their names, as features="
@@ -185,16 +217,43 @@ class Table:
             raise ValueError(
                 f"the table must have the features of fit, {list(names)}, got {self.feature_names}"
             )
-        table = self
-        if self.layout.fill is None:
+        if table.layout.fill is None:
             fill = getattr(model, "missing_", None)
-            table = self.filled() if fill is None else self.filling(fill)
+            table = table.filled() if fill is None else table.filling(fill)
         return table, without_names(model)
+
+    def widened(self, width: int) -> Table:
+        """Return a table of LETOR files with at least so many features: the files leave zeros out.
+
+        Other tables are returned as they are.
+        """
+        files = all(getattr(part, "leaves_zeros_out", False) for part in self.partitions)
+        if self.schema is not None or not files or self.n_features >= width:
+            return self
+        return replace(self, layout=replace(self.layout, width=width))
 
     def require_labels(self, what: str) -> None:
         """Raise a ValueError if there are no labels; `what` begins the message."""
         if self.layout.features and self.layout.label is None:
             raise ValueError(f"{what} needs labels: give scan the column, as label=")
+
+    def refuse_output(self, output: str | os.PathLike[str], name: str = "output") -> None:
+        """Raise a ValueError if a file to write is one that rows are read from.
+
+        Parameters
+        ----------
+        output : path
+        name : str
+            What the message calls it.
+        """
+        target = os.path.realpath(os.fspath(output))
+        for part in (self if self.ungrouped is None else self.ungrouped).partitions:
+            path = getattr(part, "path", None)
+            for file in [path] if path is not None else getattr(part, "files", ()):
+                if os.path.realpath(file) == target:
+                    raise ValueError(
+                        f"{name} must not be a file that the table reads, got {shown(file)}"
+                    )
 
     def watched(self, progress: Progress | None) -> Table:
         """Return the same table, which tells `progress` how many rows have been worked on."""
