@@ -188,7 +188,7 @@ def second_pass(options: Options) -> Iterator[str]:
 def _cluster(n_workers: int) -> Any:
     from distributed import LocalCluster
 
-    return LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None)
+    return LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
 
 
 def dask(options: Options) -> Iterator[str]:

@@ -251,7 +251,7 @@ def test_a_cluster_gives_the_bits_of_this_machine(folder, tmp_path):
     distributed = pytest.importorskip("distributed")
     given = ("train", folder / "data", *COLUMNS, *FEATURES, "--pairs", "kept")
     run(*given, "-o", tmp_path / "here")
-    local = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": None}
+    local = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": ":0"}
     with distributed.LocalCluster(**local) as cluster:
         address = cluster.scheduler_address
         run(*given, "-o", tmp_path / "there", "--dask", address)

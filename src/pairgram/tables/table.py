@@ -62,6 +62,20 @@ class Table:
 
     __iter__ = __array__
 
+    def __repr__(self) -> str:
+        layout = self.layout
+        named = [
+            f"{word} {name!r}"
+            for word, name in (
+                ("label", layout.label),
+                ("qid", layout.qid),
+                ("weight", layout.weight),
+            )
+            if name is not None
+        ]
+        parts = f"{len(self.partitions)} partitions" if self.partitions else "a frame of Spark"
+        return f"<Table of {', '.join([f'{self.n_features} features', *named, parts])}>"
+
     @property
     def feature_names(self) -> list[str] | None:
         """The names of the feature columns; None for arrays and for one column of lists."""
