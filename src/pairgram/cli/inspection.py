@@ -159,7 +159,8 @@ def _map_parameters(feature_map: Any) -> dict[str, Any]:
     fitted = settings.pop("fitted", {})
     if hasattr(feature_map, "gamma_"):
         fitted["gamma"] = feature_map.gamma_
-    parameters = {name: settings[name] for name in settings if name not in ("n_threads", "shape")}
+    of_file = ("n_threads", "shape", "training_rows", "rows_dtype", "bits")
+    parameters = {name: settings[name] for name in settings if name not in of_file}
     return {name: fitted.get(name, value) for name, value in parameters.items()}
 
 

@@ -227,8 +227,10 @@ class KernelMap(FeatureMap):
         arrays: dict[str, NDArray[Any]] = {"map_support": self.support_}
         rows: Any = self.support_rows_
         if rows is not None:
-            arrays |= _packed(rows)
+            packed = _packed(rows)
+            arrays |= packed
             settings |= {"training_rows": rows.shape[0], "rows_dtype": str(rows.dtype)}
+            settings["bits"] = not packed.keys() & {"map_rows", "map_data"}
         return arrays, settings
 
     def _same(self, other: KernelMap) -> bool:
@@ -251,7 +253,8 @@ class KernelMap(FeatureMap):
         settings = dict(settings)
         shape = tuple(settings.pop("shape"))
         dtype = settings.pop("rows_dtype", None)  # files of older versions do not say
-        settings.pop("training_rows", None)
+        for name in ("training_rows", "bits"):
+            settings.pop(name, None)
         self = cls(**settings)
         settings.pop("n_threads")
         rows = _unpacked(arrays, shape)

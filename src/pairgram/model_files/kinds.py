@@ -136,23 +136,22 @@ def _kernel_map(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
     rows, features = settings["shape"]
     of_rows = ("map_rows", "map_bits", "map_data", "map_indices", "map_indptr")
     given = {name for name in of_rows if name in arrays}
-    sparse = {"map_indices", "map_indptr"} | {"map_data"} & given
-    wanted: set[str] = {"map_rows"} & given or {"map_bits"} & given or sparse
-    known = settings.get("training_rows", rows if given else 0)
-    require(known == (rows if given else 0), f"training_rows must be {rows if given else 0}")
-    if "map_bits" in arrays:
-        width = -(-features // 8)
-        found = arrays["map_bits"].shape[1]
-        require(found == width, f"map_bits must have {width} bytes a row, got {found}")
+    bits = settings.get("bits", False)
+    dense, values = ({"map_bits"}, set()) if bits else ({"map_rows"}, {"map_data"})
+    wanted: set[str] = dense & given or {"map_indices", "map_indptr", *values}
     if settings["kernel"] == "precomputed":
         require(not given, "a precomputed kernel must have no support rows")
         require(rows == features, f"shape must be square, got {settings['shape']}")
     else:
-        named = "map_rows, map_bits, or the arrays of CSR"
-        require(given == wanted, f"the support rows must be {named}")
+        require(given == wanted, "the support rows must be map_rows, or the three arrays of CSR")
     for dimension, length in (("outputs", rows), ("features", features)):
         found = sizes.setdefault(dimension, length)
         require(found == length, f"shape is {settings['shape']}, but {dimension} is {found}")
+    known = settings.get("training_rows", rows if given else 0)
+    require(known == (rows if given else 0), f"training_rows must be {rows if given else 0}")
+    if "map_bits" in arrays:
+        width, found = -(-features // 8), arrays["map_bits"].shape[1]
+        require(found == width, f"map_bits must have {width} bytes a row, got {found}")
     if "map_support" in arrays:
         support = arrays["map_support"]
         increasing = support[0] >= 0 and (np.diff(support) > 0).all()
@@ -192,6 +191,7 @@ MAPS: Mapping[str, Kind] = {
             "n_threads": THREADS,
             "shape": list_of(COUNT, "two integers from 1 to 2^63 - 1", 2),
             "training_rows?": COUNT,
+            "bits?": FLAG,
             "rows_dtype?": choice("float64", "float32"),
         },
         {
