@@ -250,7 +250,7 @@ def test_scattered_queries_are_named_or_grouped(spark, rows):
     def order(batch):
         return batch.ids.repeat(batch.sizes), batch.y
 
-    numbered = pairgram.scan(scattered, group_queries=True, label="row", qid="q", features=["row"])
+    numbered = pairgram.scan(scattered, group_queries=True, label="row", qid="q", features=["x0"])
     place = {row: at for at, row in enumerate(mixed.tolist())}
     for ids, numbers in numbered.map(order):
         places = np.array([place[int(number)] for number in numbers])
