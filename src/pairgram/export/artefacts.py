@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
-__all__ = ["LtrPluginModel", "OnnxModel", "PythonFunction", "RanklibModel", "SolrModel"]
-__all__ += ["SqlExpression", "VespaProfile"]
+__all__ = [
+    "LtrPluginModel",
+    "OnnxModel",
+    "PythonFunction",
+    "RanklibModel",
+    "SolrModel",
+    "SqlExpression",
+    "VespaProfile",
+]
 
 
 class _Named:
@@ -13,7 +20,7 @@ class _Named:
 
     feature_names: tuple[str, ...] = ()
 
-    def named(self, names: tuple[str, ...]) -> Any:
+    def named(self, names: tuple[str, ...]) -> Self:
         """Return the model with its names set."""
         self.feature_names = names
         return self

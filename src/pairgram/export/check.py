@@ -29,8 +29,15 @@ __all__ = ["Parity", "check"]
 Vector = NDArray[Any]
 # Sums of float32 numbers have errors of at most about this share of the sum of their sizes.
 FLOAT32_SHARE = 8 * 2.0**-24
-KINDS = (LtrPluginModel, OnnxModel, PythonFunction, RanklibModel)
-KINDS += (SolrModel, SqlExpression, VespaProfile)  # type: ignore[assignment]
+KINDS = (
+    LtrPluginModel,
+    OnnxModel,
+    PythonFunction,
+    RanklibModel,
+    SolrModel,
+    SqlExpression,
+    VespaProfile,
+)
 BLOCK = 256  # rows whose hidden nodes and kernel values are in memory at once
 
 
@@ -303,8 +310,14 @@ def _evaluated(node: ast.expr, X: Vector) -> Any:
         value = X[:, int(str(node.slice.value))]
     elif isinstance(node, ast.Compare) and [type(one) for one in node.ops] == [ast.Eq]:
         value = _evaluated(node.left, X) == _evaluated(node.comparators[0], X)
-    elif isinstance(node, ast.Call) and getattr(node.func, "id", None) in FUNCTIONS:
-        value = FUNCTIONS[node.func.id](*(_evaluated(one, X) for one in node.args))  # type: ignore[attr-defined]
+    elif (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in FUNCTIONS
+        and len(node.args) == 2
+    ):
+        first, second = node.args
+        value = FUNCTIONS[node.func.id](_evaluated(first, X), _evaluated(second, X))
     else:
         raise ValueError(f"exported has an expression with {ast.unparse(node)!r}, which is unknown")
     for one in reversed(above):

@@ -86,7 +86,7 @@ def to_onnx(
     }
     onnx.helper.set_model_props(made, entries)
     onnx.checker.check_model(made, full_check=True)
-    return OnnxModel(made.SerializeToString()).named(form.names)  # type: ignore[no-any-return]
+    return OnnxModel(made.SerializeToString()).named(form.names)
 
 
 class _Graph:

@@ -123,7 +123,7 @@ def to_solr(
             UserWarning,
             stacklevel=2,
         )
-    return SolrModel(body).named(form.names)  # type: ignore[no-any-return]
+    return SolrModel(body).named(form.names)
 
 
 def _warn_missing(form: Form, engine: str) -> None:
@@ -373,7 +373,7 @@ def to_ltr_plugin(
     if found:
         definition["feature_normalizers"] = found
     body = {"model": {"name": name, "model": definition}}
-    return LtrPluginModel(body).named(form.names)  # type: ignore[no-any-return]
+    return LtrPluginModel(body).named(form.names)
 
 
 def _require_linear(form: Form, what: str) -> None:
@@ -394,15 +394,15 @@ def _require_linear(form: Form, what: str) -> None:
 def to_ranklib(model: Any, *, features: Sequence[str] | None = None) -> RanklibModel:
     """Return a linear model as RankLib writes it, for RankLib and for ``model/ranklib``.
 
-    Columns are numbered from 1, in the order of X. Parameters, errors and
-    warnings are those of `to_ltr_plugin`.
+    Columns are numbered from 1, in the order of X. Parameters, errors and warnings are those of
+    `to_ltr_plugin`.
     """
     form = form_of(model, features)
     _warn_missing(form, "RankLib")
     _require_linear(form, "RankLib's format")
     weights, _ = form.folded()
     terms = " ".join(f"{number}:{weight!r}" for number, weight in enumerate(weights.tolist(), 1))
-    return RanklibModel(f"## Coordinate Ascent\n{terms}\n").named(form.names)  # type: ignore[no-any-return]
+    return RanklibModel(f"## Coordinate Ascent\n{terms}\n").named(form.names)
 
 
 def to_vespa(

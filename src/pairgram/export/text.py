@@ -129,7 +129,7 @@ def to_sql(
     least, greatest = ("MIN", "MAX") if dialect == "sqlite" else ("LEAST", "GREATEST")
     test = "CASE WHEN {0} = {1} THEN 1.0 ELSE 0.0 END"
     text = expression(form, columns, least, greatest, test)
-    return SqlExpression(text).named(form.names)  # type: ignore[no-any-return]
+    return SqlExpression(text).named(form.names)
 
 
 def to_python(
@@ -168,7 +168,7 @@ def to_python(
             "    x = [m if v is None or v != v else v for v, m in zip(x, missing)]",
         ]
     lines += [f"    return {text}", ""]
-    return PythonFunction("\n".join(lines)).named(form.names)  # type: ignore[no-any-return]
+    return PythonFunction("\n".join(lines)).named(form.names)
 
 
 def _documented(names: Sequence[str]) -> str:

@@ -132,12 +132,8 @@ class StatisticsTask:
     def of_rows(self, rows: TableRows) -> Found:
         """Return the statistics of some rows of whole queries."""
         found: Found = {}
-        fold_of_row = None
-        if self.folds is not None:
-            fold_of_row = np.repeat(self.folds.of_runs(rows), rows.sizes)
         for number, reader in enumerate(self.readers):
-            data = reader.data(rows)
-            for fold, own in _by_fold(data, fold_of_row):
+            for fold, own in _by_fold(reader.data(rows), rows, self.folds):
                 for at, (settings, levels) in enumerate(
                     zip(self.settings, self.levels, strict=True)
                 ):
@@ -175,13 +171,17 @@ class StatisticsTask:
         return totals
 
 
-def _by_fold(data: RankingData, fold_of_row: Rows | None) -> list[tuple[int, RankingData]]:
-    if fold_of_row is None:
+def _by_fold(
+    data: RankingData, rows: TableRows, folds: Folds | None
+) -> list[tuple[int, RankingData]]:
+    """Return (fold, its data) for the data of some rows."""
+    if folds is None:
         return [(0, data)]
-    folds = np.unique(fold_of_row).tolist()
-    if len(folds) == 1:
-        return [(folds[0], data)]
-    return [(fold, data.take(np.flatnonzero(fold_of_row == fold))) for fold in folds]
+    fold_of_row = np.repeat(folds.of_runs(rows), rows.sizes)
+    present = np.unique(fold_of_row).tolist()
+    if len(present) == 1:
+        return [(present[0], data)]
+    return [(fold, data.take(np.flatnonzero(fold_of_row == fold))) for fold in present]
 
 
 def statistics_of(
@@ -354,9 +354,7 @@ def table_metric(table: Table, scoring: Any) -> Metric:
     ValueError
         If the metric does not take the labels. The message names ``scoring``.
     """
-    survey = table.survey()
-    labels = np.array([survey.lowest, survey.highest] + [0.5] * (not survey.whole))
-    metric = metric_of(scoring, labels, False)
+    metric = metric_of(scoring, table.survey().labels, False)
     try:
         return checked_metrics([metric], table)[0]
     except ValueError as error:
@@ -380,9 +378,6 @@ class JudgeTask:
 
     def of_rows(self, rows: TableRows) -> Judgement:
         """Return the sums of the metric over some whole queries."""
-        fold_of_row = None
-        if self.folds is not None:
-            fold_of_row = np.repeat(self.folds.of_runs(rows), rows.sizes)
         found: Judgement = {}
         for number, reader in enumerate(self.readers):
             mine = [
@@ -392,7 +387,7 @@ class JudgeTask:
             ]
             if not mine:
                 continue
-            for fold, data in _by_fold(reader.data(rows), fold_of_row):
+            for fold, data in _by_fold(reader.data(rows), rows, self.folds):
                 judge = self._judge(data)
                 for at, candidate in mine:
                     found[at, fold] = self._sums(candidate, data, judge, fold)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -73,8 +74,10 @@ def checked_metrics(metrics: Sequence[Metric], table: Table) -> list[Metric]:
         If a metric does not take the labels of the table.
     """
     survey = table.survey()
-    labels = np.array([survey.lowest, survey.highest] + [0.5] * (not survey.whole))
-    check_labels(metrics, labels)
+    try:
+        check_labels(metrics, survey.labels)
+    except ValueError as error:  # it names a row of these few labels
+        raise ValueError(re.sub(r" in row \d+", " in the table", str(error))) from None
     return [
         replace(metric, max_grade=survey.highest)
         if metric.family == "err" and metric.max_grade is None
@@ -98,14 +101,13 @@ class EvaluateTask:
         """Return the values (n_metrics, n_queries) of some queries, or their `MetricSums`."""
         assert rows.y is not None
         scores = np.asarray(self.model.predict(rows.X), np.float64)
-        offsets = np.concatenate(([0], np.cumsum(rows.sizes))).astype(np.int64)
-        queries = Queries(offsets, None, rows.ids)
+        queries = Queries.of_sizes(rows.sizes, rows.ids)
         values = per_query_scores(self.metrics, rows.y, scores[None], queries, self.n_threads)[:, 0]
         if self.per_query:
             return values, rows.ids
         weights = np.ones(len(rows.sizes))
         if rows.weights is not None:
-            weights = np.add.reduceat(rows.weights, offsets[:-1]) / rows.sizes
+            weights = np.add.reduceat(rows.weights, queries.offsets[:-1]) / rows.sizes
         return MetricSums.of(values, weights)
 
     def join(self, first: Any, second: Any) -> Any:

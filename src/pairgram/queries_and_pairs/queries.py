@@ -154,6 +154,11 @@ class Queries:
         return cls._from_ids(as_ids(qid, n_rows))
 
     @classmethod
+    def of_sizes(cls, sizes: NDArray[np.int64], ids: NDArray[Any] | None = None) -> Queries:
+        """Group rows by sizes of which nothing is wrong, with the ids of the queries if any."""
+        return cls(_offsets(sizes), None, ids)
+
+    @classmethod
     def _from_ids(cls, ids: NDArray[Any]) -> Queries:
         n_rows = len(ids)
         if n_rows == 0:
@@ -174,7 +179,7 @@ class Queries:
         rank = np.argsort(by_first_row)
         query_of_row = np.repeat(rank[inverse], np.diff(bounds))
         sizes = np.bincount(query_of_row, minlength=len(first))
-        offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        offsets = _offsets(sizes)
         # NumPy sorts short integers by radix, which takes a tenth of the time.
         numbers = query_of_row.astype(np.uint16) if len(first) <= 1 << 16 else query_of_row
         order = np.argsort(numbers, kind="stable").astype(np.int64, copy=False)
@@ -356,6 +361,10 @@ def _is_hashable(value: Any) -> bool:
     return True
 
 
+def _offsets(sizes: NDArray[Any]) -> NDArray[np.int64]:
+    return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))).astype(np.int64)
+
+
 def _offsets_from_sizes(group: ArrayLike, n_rows: int) -> NDArray[np.int64]:
     refuse_lossy(group, "group")
     sizes = np.asarray(group)
@@ -372,7 +381,7 @@ def _offsets_from_sizes(group: ArrayLike, n_rows: int) -> NDArray[np.int64]:
             f"group must hold sizes >= 0 that add up to the {n_rows} rows, got {sizes[query]} for "
             f"query #{query}{hint}"
         )
-    offsets = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))).astype(np.int64)
+    offsets = _offsets(sizes)
     if offsets[-1] != n_rows:
         raise ValueError(
             f"group must add up to the {n_rows} rows, got {sizes.size} sizes that add up to "

@@ -40,12 +40,11 @@ def data_of_block(pattern: RankingData, rows: TableRows, n_threads: int | None) 
     weights = rows.weights
     if weights is not None:
         weights = np.where(weights < np.finfo(np.float64).tiny, 0.0, weights)
-    offsets = np.concatenate(([0], np.cumsum(rows.sizes))).astype(np.int64)
     return replace(
         pattern,
         X=X,
         y=rows.y,
-        queries=Queries(offsets, None, rows.ids),
+        queries=Queries.of_sizes(rows.sizes, rows.ids),
         row_weights=weights,
         offset=None,
     )

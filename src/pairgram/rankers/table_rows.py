@@ -12,7 +12,7 @@ from pairgram.inputs.fit import check_inputs, inputs_of_moments
 from pairgram.inputs.fitted import FittedInputs
 from pairgram.problem.data import RankingData
 from pairgram.rankers.prior import Prior
-from pairgram.rankers.table_blocks import SAMPLE_ROWS, data_of_block
+from pairgram.rankers.table_blocks import SAMPLE_ROWS, data_of_block, one_row
 from pairgram.tables.means import MomentsTask
 from pairgram.tables.rows import TableRows
 from pairgram.tables.table import Table
@@ -128,8 +128,7 @@ def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReade
         assert rows.y is not None
         data = RankingData.delimit(rows.X, rows.y, sample_weight=rows.weights)
     else:  # the type and the number of features are enough
-        blank = np.zeros((1, table.n_features), table.layout.dtype)
-        data = RankingData.delimit(blank, np.zeros(1))
+        data = one_row(table)
     moments = None
     readers = []
     for kind in kinds:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram.tables.arrow import BATCH_ROWS
+from pairgram.tables.arrow import BATCH_ROWS, value_type
 from pairgram.tables.columns import Columns
 from pairgram.tables.local import LocalEngine
 from pairgram.tables.rows import TableRows
@@ -107,18 +107,12 @@ def _checked(table: Table) -> Iterator[Any]:
         columns = replace(columns, fill=np.full(columns.n_features, np.nan))
     if schema is not None:
         columns = replace(columns, keep=tuple(schema.names))
-        schema = pyarrow.schema([(field.name, _plain(field.type)) for field in schema])
+        schema = pyarrow.schema([(field.name, value_type(field.type)) for field in schema])
     for number, partition in enumerate(table.partitions):
         for rows in partition.batches(number, columns, True):
             piece = _of_arrays(rows) if schema is None else rows.kept.cast(schema)
             hashes = np.repeat(hash_of_runs(rows), rows.sizes)
             yield piece.append_column(HASH, pyarrow.array(hashes))
-
-
-def _plain(kind: Any) -> Any:
-    import pyarrow
-
-    return kind.value_type if pyarrow.types.is_dictionary(kind) else kind
 
 
 def _of_arrays(rows: TableRows) -> Any:

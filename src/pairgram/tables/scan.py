@@ -10,6 +10,7 @@ import numpy as np
 
 from pairgram._support.checks import check_size, check_text
 from pairgram._support.words import words
+from pairgram.tables.arrow import value_type
 from pairgram.tables.columns import UNKNOWN_WIDTH, Columns, Missing, refuse_repeated
 from pairgram.tables.grouping import grouped
 from pairgram.tables.local import LocalEngine
@@ -97,13 +98,14 @@ def scan(
 
     Notes
     -----
-    A first pass reads labels, query ids and weights alone. It counts rows, and finds out whether
-    the rows of each query stand together. What is drawn from rows, such as landmarks, the width of
-    a kernel, or quantiles of more than 100,000 rows, is drawn by the hashes of row numbers. It
-    therefore depends on the order of the rows alone. With ``scope="global"``, pairs other than
-    "kept" take at most 1,024 different labels. Blocks are joined in a fixed tree: the same
-    files give the same bits in every run. Spark may put the rows of a shuffled frame in another
-    order in every pass: persist such a frame if the bits matter.
+    A first pass reads labels, query ids and weights alone. Of Dask's frames it reads all columns,
+    as every pass does, because Dask cuts other partitions for other columns. The pass counts rows,
+    and finds out whether the rows of each query stand together. What is drawn from rows, such as
+    landmarks, the width of a kernel, or quantiles of more than 100,000 rows, is drawn by the hashes
+    of row numbers. It therefore depends on the order of the rows alone. With ``scope="global"``,
+    pairs other than "kept" take at most 1,024 different labels. Blocks are joined in a fixed tree:
+    the same files give the same bits in every run. Spark may put the rows of a shuffled frame in
+    another order in every pass: persist such a frame if the bits matter.
 
     Features are float32 if every column, or the X of the first tuple, is float32 or narrower,
     otherwise float64. LETOR files are read as float64.
@@ -199,7 +201,7 @@ def _columns(
             raise ValueError(f"features must not name {value!r}, which is the column of {name}=")
     if not names:
         raise ValueError("features must name a column or more")
-    kinds = [_value_type(schema.field(name).type) for name in names]
+    kinds = [value_type(schema.field(name).type) for name in names]
     width = None
     if len(names) == 1 and _is_list(kinds[0]):
         kind = kinds[0]
@@ -230,12 +232,6 @@ def _require(schema: Any, names: Sequence[str], what: str) -> None:
                 f"{what}: the table must have one column {name!r}, got "
                 f"{schema.names.count(name)} among {known}"
             )
-
-
-def _value_type(kind: Any) -> Any:
-    import pyarrow
-
-    return kind.value_type if pyarrow.types.is_dictionary(kind) else kind
 
 
 def _is_list(kind: Any) -> bool:

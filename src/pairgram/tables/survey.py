@@ -38,14 +38,10 @@ class Survey:
     ----------
     n_rows : int
     n_queries : int
-    largest : int
-        The number of rows of the largest query.
-    weight : float
-        The sum of the weights of all rows.
     lowest, highest : float
         The range of the labels.
-    whole : bool
-        Whether all labels are whole numbers.
+    fraction : float or None
+        A label that is no whole number; None if there is none.
     levels, level_weights : ndarray of shape (n_levels,), or None
         The different labels, ascending, and the sum of the weights of their rows. None if there
         are more than `MOST_LEVELS`.
@@ -59,16 +55,20 @@ class Survey:
 
     n_rows: int
     n_queries: int
-    largest: int
-    weight: float
     lowest: float
     highest: float
-    whole: bool
+    fraction: float | None
     levels: Vector | None
     level_weights: Vector | None
     hashes: IdSet
     kinds: dict[str, int]
     scattered: int | None = None
+
+    @property
+    def labels(self) -> Vector:
+        """A few labels that a metric accepts only if it accepts all of the table."""
+        ends = [self.lowest, self.highest]
+        return np.array(ends if self.fraction is None else [*ends, self.fraction])
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,13 @@ class SurveyTask:
             hashes = IdSet.of(distinct)
             if (counts > 1).any():
                 scattered = int(distinct[np.argmax(counts > 1)])
+        fractions = levels[levels != np.rint(levels)]
         return Survey(
             n_rows,
             len(rows.sizes),
-            int(rows.sizes.max()),
-            float(weights.sum()),
             float(y.min()),
             float(y.max()),
-            bool((y == np.rint(y)).all()),
+            float(fractions[0]) if len(fractions) else None,
             levels if few else None,
             _sums(numbers, weights, len(levels)) if few else None,
             hashes,
@@ -120,11 +119,9 @@ class SurveyTask:
             _with_levels(first, second),
             n_rows=first.n_rows + second.n_rows,
             n_queries=first.n_queries + second.n_queries,
-            largest=max(first.largest, second.largest),
-            weight=first.weight + second.weight,
             lowest=min(first.lowest, second.lowest),
             highest=max(first.highest, second.highest),
-            whole=first.whole and second.whole,
+            fraction=second.fraction if first.fraction is None else first.fraction,
             hashes=first.hashes.union(rest),
             kinds=second.kinds | first.kinds,
             scattered=scattered,

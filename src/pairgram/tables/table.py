@@ -37,8 +37,19 @@ class Table:
 
     Attributes
     ----------
-    columns : Columns
+    layout : Columns
+        Which columns are labels, query ids, weights and features.
+    schema : pyarrow.Schema or None
+        The columns of the source; None for LETOR files and arrays.
+    partitions : tuple of Partition
+        Consecutive rows, in the order of the source. It is empty for a frame of Spark.
+    engine : Engine
+        Where the rows are worked on.
     missing : {"zero", "mean"} or None
+    source_has_queries : bool
+        Whether LETOR files or arrays come with query ids.
+    progress : callable or None
+        Is told how many rows have been worked on since its last call.
     ungrouped : Table or None
         The rows as the source has them, if those of every query were brought together.
     """
