@@ -44,6 +44,44 @@ def test_names_that_look_like_parts_of_an_expression(data, inputs):
         assert parity.n_reordered == 0
 
 
+@pytest.mark.parametrize("shift", [None, "one"])
+def test_what_was_written_to_files(data, tmp_path, shift):
+    X, y, qid = data
+    model = RankRLS(inputs="standard").fit(X, y, qid=qid)
+    names = ["a", "b 2", "ç", "d"]
+    bodies = [
+        export.to_solr(model, "m", features=names),
+        export.to_ltr_plugin(model, "m", features=names, shift=shift, lowest=-9.0),
+    ]
+    for body in bodies:
+        (tmp_path / "m.json").write_text(json.dumps(body, indent=1))
+        found = json.loads((tmp_path / "m.json").read_text())
+        assert export.check(found, model, X, qid) == export.check(body, model, X, qid)
+    exported = export.to_onnx(model, features=names)
+    (tmp_path / "m.onnx").write_bytes(exported)
+    found = (tmp_path / "m.onnx").read_bytes()
+    assert export.check(found, model, X, qid) == export.check(exported, model, X, qid)
+    for other in ("text", {"class": "m"}, 3):
+        with pytest.raises(TypeError, match=r"exported must be what .* got (str|dict|int)"):
+            export.check(other, model, X, qid)
+
+
+def test_rows_of_a_table(data):
+    X, y, qid = data
+    model = RankRLS().fit(X, y, qid=qid)
+    exported = export.to_solr(model, "m", features=list("abcd"))
+    whole = export.check(exported, model, X, qid)
+    cuts = np.array_split(np.arange(len(y)), 7)  # in the middle of queries
+    table = scan(lambda: ((X[rows], y[rows], qid[rows]) for rows in cuts))
+    assert export.check(exported, model, table) == whole
+    body = json.loads(json.dumps(exported))
+    body["params"]["weights"]["b"] *= -1
+    assert export.check(body, model, table) == export.check(body, model, X, qid)
+    assert export.check(body, model, table).n_reordered > 20
+    with pytest.raises(ValueError, match="qid must be None if X is a table"):
+        export.check(exported, model, table, qid)
+
+
 def test_a_keyword_is_no_name_of_a_function(data):
     X, y, qid = data
     with pytest.raises(ValueError, match="name of Python"):

@@ -4,6 +4,7 @@ import json
 import re
 import warnings
 
+import jsonschema
 import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
@@ -17,6 +18,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from export import schemas
 from pairgram import (
     AutoRanker,
     ELMRank,
@@ -235,6 +237,59 @@ def test_the_plugins_definition_is_text_and_scores_can_be_shifted(data):
     )
     norms = engine["model"]["model"]["feature_normalizers"]
     assert {*norms["a"]["standard"]} == {"mean", "standard_deviation"}
+
+
+@pytest.mark.parametrize("engine", ["solr", "solr, normalizers", "plugin", "plugin, normalizers"])
+@pytest.mark.parametrize("name", MODELS)
+def test_bodies_are_as_the_engines_describe_them(data, name, engine):
+    X, y, qid = data
+    make, engines = MODELS[name]
+    if engine not in engines:
+        return
+    model = make().fit(X, y, qid=qid)
+    body = json.loads(json.dumps(ENGINES[engine](model), allow_nan=False))
+    if engine.startswith("plugin"):
+        jsonschema.validate(body, schemas.PLUGIN)
+        definition = json.loads(body["model"]["model"]["definition"])
+        jsonschema.validate(definition, schemas.PLUGIN_DEFINITION)
+        assert definition.keys() == {*NAMES}
+        norms = body["model"]["model"].get("feature_normalizers", {})
+        assert norms.keys() <= {*NAMES}
+    elif engines is LINEAR:
+        jsonschema.validate(body, schemas.SOLR_LINEAR)
+        assert body["params"]["weights"].keys() == {one["name"] for one in body["features"]}
+    else:
+        jsonschema.validate(body, schemas.SOLR_NETWORK)
+        width = len(body["features"])
+        for layer in body["params"]["layers"]:
+            assert {len(row) for row in layer["matrix"]} == {width}
+            width = len(layer["matrix"])
+            assert len(layer["bias"]) == width
+        assert width == 1
+        assert not re.search(r"[\[,] ?-?\d+[,\]]", json.dumps(body["params"]))  # Solr wants doubles
+
+
+def test_schemas_refuse_what_engines_refuse(data):
+    X, y, qid = data
+    body = ENGINES["solr, normalizers"](RankRLS(inputs="standard").fit(X, y, qid=qid))
+    jsonschema.validate(body, schemas.SOLR_LINEAR)
+    for feature in body["features"]:
+        params = feature["norm"]["params"]
+        params["avg"] = float(params["avg"])
+    with pytest.raises(jsonschema.ValidationError, match="is not of type 'string'"):
+        jsonschema.validate(body, schemas.SOLR_LINEAR)
+    body = ENGINES["plugin"](RankRLS().fit(X, y, qid=qid))
+    inner = body["model"]["model"]
+    inner["definition"] = json.loads(inner["definition"])
+    with pytest.raises(jsonschema.ValidationError, match="is not of type 'string'"):
+        jsonschema.validate(body, schemas.PLUGIN)
+
+
+def test_stubs_of_features_are_as_the_engines_describe_them():
+    for own in ({}, {"store": "s1"}):
+        stubs = export.features_skeleton("solr", NAMES, **own)
+        jsonschema.validate(stubs, schemas.SOLR_SKELETON)
+    jsonschema.validate(export.features_skeleton("ltr_plugin", NAMES), schemas.PLUGIN_SKELETON)
 
 
 def test_elastics_own_learning_to_rank_is_named(data):

@@ -1,5 +1,7 @@
 """A model for every key of a frame, predictions by key, and the file of a batch."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -187,6 +189,10 @@ def test_a_batch_has_a_fallback_without_a_prior(tmp_path):
     batch.save(tmp_path / "m")
     np.testing.assert_array_equal(BatchFit.load(tmp_path / "m").predict(other, "user"), scores)
     both = fit_many(RankRLS(), frame, **COLUMNS, prior=everybody, fallback=0.5)
+    for number in (0.5, -1, float("nan")):
+        replace(both, fallback=number).save(tmp_path / "number.safetensors")
+        loaded = BatchFit.load(tmp_path / "number.safetensors")
+        np.testing.assert_equal(loaded.fallback, float(number))
     assert (both.predict(other, "user")[unknown] == 0.5).all()
     assert both.models[0].prior is not None
     trees = DecisionTreeRegressor(max_depth=2).fit(frame[FEATURES], frame["rating"])
@@ -403,6 +409,8 @@ def setting(*path, value):
         (setting("errors", value=["x"] * 7), "errors must leave a model"),
         (setting("errors", value=[None]), "want 7 errors"),
         (setting("more", value=1), "'more' is no setting"),
+        (setting("fallback_score", value="half"), "fallback_score must be a number as text"),
+        (setting("fallback_score", value=0.5), "fallback_score must be a number as text"),
     ],
 )
 def test_forged_files_are_refused(tmp_path, change, message):

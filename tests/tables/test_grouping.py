@@ -153,6 +153,11 @@ def test_letor_files_and_arrays(rows, bucket_bytes, tmp_path, folders, monkeypat
     written = pyarrow.parquet.read_table(tmp_path / "scores.parquet")
     same(written["score"].to_numpy(), expected.predict(X))
 
+    X_wide = np.hstack([X, np.ones((len(X), 2))])
+    wide = pairgram.RankRLS().fit(X_wide, y, qid=qid)
+    X_wide[:, -2:] = 0.0
+    same(wide.predict(table), wide.predict(X_wide))
+
     def arrays():
         for piece in np.array_split(np.arange(len(y)), 7):
             yield X[piece].astype(np.float32), y[piece], qid[piece], weights[piece]

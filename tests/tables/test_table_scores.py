@@ -9,9 +9,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import pairgram
 from pairgram import (
@@ -139,13 +143,11 @@ def test_columns_that_are_kept(tmp_path):
 
 def test_every_model_with_predict_scores_a_table():
     model = LinearRegression().fit(ROWS.X, ROWS.y)
-    batches = list(pairgram.predict(model, cut()))
-    found = np.concatenate([one["score"].to_numpy() for one in batches])
+    found = scores_of(model, cut())
     np.testing.assert_allclose(found, model.predict(ROWS.X), rtol=1e-12)
     frame = pd.DataFrame(ROWS.X, columns=ROWS.names)
     named = LinearRegression().fit(frame, ROWS.y)
-    batches = list(pairgram.predict(named, cut()))
-    again = np.concatenate([one["score"].to_numpy() for one in batches])
+    again = scores_of(named, cut())
     np.testing.assert_allclose(again, found, rtol=1e-9)
     prior = RankRLS(prior=FrozenEstimator(named)).fit(cut())
     np.testing.assert_allclose(prior.predict(cut()), prior.predict(frame), rtol=1e-9)
@@ -173,11 +175,7 @@ def test_models_that_were_fitted_to_arrays(model):
 
 def test_tables_with_other_features_are_refused(tmp_path):
     model = RankRLS().fit(cut())
-    others = {
-        "order": ["f1", "f0", "f2", "f3"],
-        "number": ["f0", "f1"],
-    }
-    for features in others.values():
+    for features in (["f0", "f1"], ["f0", "f1", "f2", "w"]):
         table = cut(features=features)
         for use in (
             model.predict,
@@ -196,6 +194,35 @@ def test_tables_with_other_features_are_refused(tmp_path):
         RankRLSCV().fit(cut(), validation=cut(qid=None))
     with pytest.raises(ValueError, match="validation needs labels"):
         RankRLSCV().fit(cut(), validation=cut(label=None))
+
+
+def test_features_are_found_by_their_names(tmp_path):
+    model = RankRLSCV(alphas=[1.0, 10.0]).fit(cut(), validation=cut())
+    turned = cut(features=["f3", "w", "f1", "f0", "f2"])
+    np.testing.assert_array_equal(model.predict(turned), model.predict(cut()))
+    assert model.score(turned) == model.score(cut())
+    again = RankRLSCV(alphas=[1.0, 10.0]).fit(cut(), validation=turned)
+    np.testing.assert_array_equal(again.scores_, model.scores_)
+    assert turned.feature_names == ["f3", "w", "f1", "f0", "f2"]
+
+
+def test_pipelines_that_choose_columns_by_name():
+    frame = pd.DataFrame(ROWS.X, columns=ROWS.names)
+    chosen = ColumnTransformer([("scaled", StandardScaler(), ["f2", "f0"])], remainder="drop")
+    with config_context(enable_metadata_routing=True):
+        model = make_pipeline(chosen, RankRLS()).fit(frame, ROWS.y, qid=ROWS.qid)
+    np.testing.assert_allclose(scores_of(model, cut()), model.predict(frame), rtol=1e-12)
+
+
+def scores_of(model, table):
+    return np.concatenate([one["score"].to_numpy() for one in pairgram.predict(model, table)])
+
+
+@pytest.mark.parametrize("name", ["scores.csv", "scores.txt", "scores.arrow"])
+def test_scores_are_written_as_parquet_alone(name, tmp_path):
+    with pytest.raises(ValueError, match=r"output is written as Parquet: want .*, got \.\w+"):
+        pairgram.predict(MODEL, cut(), output=tmp_path / name)
+    assert not list(tmp_path.iterdir())
 
 
 def test_infinite_features_are_named_by_their_place():

@@ -199,10 +199,23 @@ def without_names(model: Any) -> Any:
     if hasattr(model, "_without_names"):
         return model._without_names()
     if "feature_names_in_" not in getattr(model, "__dict__", ()):
-        return model
+        return _OfFrames(model) if hasattr(model, "feature_names_in_") else model
     other = copy.copy(model)
     del other.feature_names_in_
     return other
+
+
+class _OfFrames:
+    """Scores arrays by a pipeline, whose steps may choose the columns of frames by their names."""
+
+    def __init__(self, pipeline: Any) -> None:
+        self.pipeline = pipeline
+
+    def predict(self, X: Any) -> Any:
+        """Return the scores of rows; the pipeline was fitted to frames of pandas or the like."""
+        import pandas
+
+        return self.pipeline.predict(pandas.DataFrame(X, columns=self.pipeline.feature_names_in_))
 
 
 def check_alphas(alphas: ArrayLike, name: str = "alphas", *, zero: bool = False) -> Vector:

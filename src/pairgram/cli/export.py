@@ -15,6 +15,7 @@ import typer
 from pairgram._support.files import replacing, shown
 from pairgram.cli import options as opt
 from pairgram.cli.report import print_lines, warn
+from pairgram.cli.tables import Columns
 
 __all__ = ["export"]
 
@@ -75,11 +76,15 @@ def export(
         ),
     ] = None,
     check: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             metavar="FILE",
-            help="LETOR file: score it as the engine would, and print how scores differ.",
+            help="LETOR file or table: score it as the engine would, and print how scores differ.",
         ),
+    ] = None,
+    qid: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of the query ids of a table of --check."),
     ] = None,
 ) -> None:
     """Write a model for a search engine, an ONNX runtime, SQL or plain Python.
@@ -97,7 +102,10 @@ def export(
     from pairgram import export as engines
     from pairgram import load_model
 
-    opt.check_output(output, model=model, features=features, check=check)
+    read = None if check is None else Path(check)
+    opt.check_output(output, model=model, features=features, check=read)
+    if qid is not None and check is None:
+        raise ValueError("--qid is for a table of --check")
     if shift is not None and (to is not Engine.ltr_plugin or check is None):
         raise ValueError("--shift is for --to ltr-plugin, and needs the scores of --check FILE")
     if store is not None and to is not Engine.solr:
@@ -105,7 +113,7 @@ def export(
     ranker = load_model(model)
     names = _names(features, ranker)
     own: dict[str, Any] = {"features": names}
-    data = None if check is None else opt.load_data(check)
+    rows, ids = (None, None) if check is None else _rows_of(check, qid, ranker)
     if to in (Engine.solr, Engine.ltr_plugin):
         own["normalizers"] = normalizers.value
     elif normalizers is Normalizers.engine:
@@ -113,9 +121,8 @@ def export(
     if store is not None:
         own["store"] = store
     if shift is not None:
-        assert data is not None
         with _names_are_known():
-            own |= {"shift": shift, "lowest": float(ranker.predict(data.X).min())}
+            own |= {"shift": shift, "lowest": _lowest_score(ranker, rows)}
     function = getattr(engines, f"to_{to.value.replace('-', '_')}")
     if to is Engine.python:
         own["name"] = name
@@ -123,11 +130,11 @@ def export(
     _write(exported, output)
     if getattr(exported, "onnx", None) is not None:
         _write(exported.onnx, _beside(output, name))
-    if data is not None:
+    if check is not None:
         if to is Engine.sql:
             exported = engines.to_sql(ranker, features=names, dialect="sqlite")
         with _names_are_known():
-            parity = engines.check(exported, ranker, data.X, data.qid)
+            parity = engines.check(exported, ranker, rows, ids)
         warn(f"{check}: {parity}")
 
 
@@ -137,6 +144,25 @@ def _names_are_known() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         yield
+
+
+def _rows_of(file: str, qid: str | None, ranker: Any) -> tuple[Any, Any]:
+    """Return the rows of a LETOR file, or a table, and the query ids that belong to them."""
+    columns = Columns(qid=qid)
+    if not columns.make_table(file):
+        data = opt.load_data(Path(file), n_features=int(ranker.n_features_in_))
+        return data.X, data.qid
+    names = getattr(ranker, "feature_names_in_", None)
+    with columns.cluster() as client:
+        return columns.scan(file, client, None if names is None else list(names)), None
+
+
+def _lowest_score(ranker: Any, rows: Any) -> float:
+    from pairgram.rankers.table_scores import scores_of_table
+    from pairgram.tables.table import Table
+
+    scores = scores_of_table(ranker, rows) if isinstance(rows, Table) else ranker.predict(rows)
+    return float(scores.min())
 
 
 def _names(features: Path | None, ranker: Any) -> list[str] | None:

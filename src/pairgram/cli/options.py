@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from pairgram._support import words as vocabulary
+from pairgram._support.arrays import without_names
 from pairgram._support.files import shown
 from pairgram.cli.inputs import is_stdin, load_scores, name_of, opened, same_file
 
@@ -255,6 +256,8 @@ def predict_file(
         known = f"the model has {width}, {others} as 0"
         warn(f"note: {name_of(path)} names features up to {named}; {known}")
     given = {} if offset is None else {"offset": load_scores(offset, len(data.y))}
+    if hasattr(model, "steps"):  # whose steps may choose columns by their names
+        model = without_names(model)
     try:
         return data, model.predict(data.X, **given)
     except ValueError as error:

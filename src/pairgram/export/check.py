@@ -7,7 +7,7 @@ import json
 import re
 import sqlite3
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -96,14 +96,17 @@ def check(exported: Any, model: Any, X: Any, qid: ArrayLike | None = None) -> Pa
     ----------
     exported : what a function of this folder returned
         It is read and evaluated itself: JSON in float32, in the order of the engine's sums; ONNX by
-        onnxruntime; SQL by SQLite (give ``dialect="sqlite"`` to `to_sql`); Python by Python.
+        onnxruntime; SQL by SQLite (give ``dialect="sqlite"`` to `to_sql`); Python by Python. A body
+        for Solr or the plugin may also be the dict that ``json.load`` reads from a file, and a
+        model of ONNX the bytes of a file.
     model : the model that it came from
-    X : array-like of shape (n_rows, n_features), data frame or sparse matrix
+    X : array-like of shape (n_rows, n_features), data frame, sparse matrix, or table of `scan`
         A frame's columns are taken by the exported model's names if it has them all, else by the
-        names that the model was fitted with, else by their place. Sparse rows are made dense.
-        Missing values count as 0 in Solr, the plugin, RankLib and Vespa, as in the engine.
+        names that the model was fitted with, else by their place. A table is read in batches.
+        Sparse rows are made dense. Missing values count as 0 in Solr, the plugin, RankLib and
+        Vespa, as in the engine.
     qid : array-like of shape (n_rows,) or None
-        Query ids. None means that all rows are one query.
+        Query ids. None means that all rows are one query. A table has ids itself.
 
     Returns
     -------
@@ -117,11 +120,50 @@ def check(exported: Any, model: Any, X: Any, qid: ArrayLike | None = None) -> Pa
     ValueError
         If X has no rows, or not the columns of the exported model.
     """
-    if not isinstance(exported, KINDS):
-        raise TypeError(
-            "exported must be what a function of pairgram.export returned, got "
-            f"{type(exported).__name__}"
-        )
+    exported = _recognised(exported, model)
+    if not hasattr(X, "for_model"):
+        theirs, own, bound = _both(exported, model, X)
+        return _parity(theirs, own, bound, np.zeros(len(own)) if qid is None else np.asarray(qid))
+    if qid is not None:
+        raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
+    table, model = X.for_model(model)
+    layout = replace(table.layout, label=None, weight=None)
+    found = []
+    for rows, ids in replace(table, layout=layout).map(_rows_and_ids):
+        found.append((*_both(exported, model, rows), ids))
+    if not found:
+        raise ValueError("X must have rows, got a table without any")
+    theirs, own, all_ids = (np.concatenate([one[k] for one in found]) for k in (0, 1, 3))
+    return _parity(theirs, own, max(one[2] for one in found), all_ids)
+
+
+def _recognised(exported: Any, model: Any) -> Any:
+    """Return an exported model; what was read back from a file gets its names again."""
+    if isinstance(exported, KINDS):
+        return exported
+    if isinstance(exported, bytes):
+        metadata = _session(exported).get_modelmeta().custom_metadata_map
+        if "feature_names" in metadata:
+            return OnnxModel(exported).named(tuple(metadata["feature_names"].split("\n")))
+    if isinstance(exported, dict) and "features" in exported:
+        return SolrModel(exported).named(tuple(one["name"] for one in exported["features"]))
+    if isinstance(exported, dict) and "model" in exported:
+        names = json.loads(exported["model"]["model"]["definition"])
+        return LtrPluginModel(exported).named(tuple(names)[: model.n_features_in_])
+    raise TypeError(
+        "exported must be what a function of pairgram.export returned, or a body or an ONNX model "
+        f"of theirs from a file, got {type(exported).__name__}"
+    )
+
+
+def _rows_and_ids(rows: Any) -> tuple[Vector, Vector]:
+    """Return the features and the query id of every row of a batch of a table."""
+    ids = np.zeros(len(rows.sizes)) if rows.ids is None else rows.ids
+    return rows.X, np.repeat(ids, rows.sizes)
+
+
+def _both(exported: Any, model: Any, X: Any) -> tuple[Vector, Vector, float]:
+    """Return the scores of the exported model, those of the model, and the bound of float32."""
     rows, given = _rows(exported, model, X)
     form = form_of(model, list(exported.feature_names))
     theirs = np.asarray(_scores(exported, rows), np.float64)
@@ -130,11 +172,15 @@ def check(exported: Any, model: Any, X: Any, qid: ArrayLike | None = None) -> Pa
         own = np.asarray(model.predict(given), np.float64)
     starts = range(0, len(rows), BLOCK)
     bound = max(float(form.terms(rows[k : k + BLOCK])[1].max()) for k in starts) * FLOAT32_SHARE
+    return theirs, own, bound
+
+
+def _parity(theirs: Vector, own: Vector, bound: float, ids: Vector) -> Parity:
+    """Compare the scores of all rows."""
     finite = np.isfinite(theirs)
     difference = theirs - own
     centre = np.median(difference[finite]) if finite.any() else 0.0
     error = float(np.abs(difference - centre).max()) if finite.all() else float("inf")
-    ids = np.zeros(len(own)) if qid is None else np.asarray(qid)
     _, index = np.unique(ids, return_inverse=True)
     n_queries, n_reordered, n_close = int(index.max()) + 1, 0, 0
     order = np.argsort(index, kind="stable")
@@ -172,10 +218,17 @@ def _rows(exported: Any, model: Any, X: Any) -> tuple[Vector, Any]:
             f"{rows.shape}"
         )
     if not fitted or not listed:
-        return rows, rows
+        return rows, _frame(rows, fitted) if hasattr(model, "steps") and fitted else rows
     if set(fitted) <= set(listed):
         given = given.select(fitted) if hasattr(given, "select") else given[fitted]
     return rows, given
+
+
+def _frame(rows: Vector, names: list[str]) -> Any:
+    """Return rows for a pipeline, whose steps may choose the columns of frames by their names."""
+    import pandas
+
+    return pandas.DataFrame(rows, columns=names)
 
 
 def _is_reordered(own: Vector, theirs: Vector, bound: float) -> bool:
@@ -269,14 +322,19 @@ def _of_ranklib(text: str, X: Vector) -> Vector:
     return _added(X[:, int(number) - 1] * np.float32(weight) for number, weight in pairs)
 
 
-def _of_onnx(file: bytes, X: Vector) -> Vector:
+def _session(file: bytes) -> Any:
+    """Return onnxruntime's session of a model."""
     try:
         import onnxruntime
     except ImportError as error:
         raise ImportError(
             "check of ONNX needs onnxruntime: pip install 'pairgram[onnx]'"
         ) from error
-    session = onnxruntime.InferenceSession(bytes(file), providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(bytes(file), providers=["CPUExecutionProvider"])
+
+
+def _of_onnx(file: bytes, X: Vector) -> Vector:
+    session = _session(file)
     (name,) = (one.name for one in session.get_inputs())
     return np.asarray(session.run(None, {name: X})[0][:, 0])
 

@@ -218,7 +218,10 @@ class BatchFit:
         fitted = np.array([model is not None for model in self.models])
         arrays: dict[str, NDArray[Any]] = {"coefs": np.where(fitted[:, None], coefs, 0.0)}
         settings: dict[str, Any] = {"feature_map": None, "keys": None, "fallback": None}
-        for name, model in (("model", first), ("fallback", self.fallback)):
+        fallback = self.fallback
+        if isinstance(fallback, Real):  # as text, because JSON has no NaN
+            settings["fallback_score"], fallback = repr(float(fallback)), None
+        for name, model in (("model", first), ("fallback", fallback)):
             if model is not None:
                 kind, contents, record = _contents(model, name)
                 settings[name] = {"kind": kind, "settings": record}
@@ -296,7 +299,8 @@ class BatchFit:
         table["error"][:] = errors
         if len(set(keys.tolist())) < len(keys):
             raise ValueError(f"{shown(path)}: two models have the same key")
-        return cls(models, table, keys, made.get("fallback"))
+        score = settings.get("fallback_score")
+        return cls(models, table, keys, made.get("fallback") if score is None else float(score))
 
 
 def _map_of(model: Any) -> Any:

@@ -455,6 +455,18 @@ STATISTICS: Mapping[str, Kind] = {
 
 PARTS = ("model", "fallback")
 PART = Setting("an object of JSON with kind and settings", lambda value: isinstance(value, dict))
+NUMBER_AS_TEXT = Setting(
+    "a number as text, such as '0.5' or 'nan'",
+    lambda value: isinstance(value, str) and value == _number(value),
+)
+
+
+def _number(text: str) -> str | None:
+    """Return the text that Python writes for the number in a text; None if it holds none."""
+    try:
+        return repr(float(text))
+    except ValueError:
+        return None
 
 
 def _batch(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
@@ -471,6 +483,7 @@ BATCHES: Mapping[str, Kind] = {
         {
             "model": PART,
             "fallback": optional(PART),
+            "fallback_score?": NUMBER_AS_TEXT,
             "keys": optional(NAMES),
             "errors": list_of(optional(TEXT), "a list of texts and None"),
         },

@@ -97,7 +97,7 @@ def same_columns(model: Any, table: Table, other: Any) -> Table:
         raise ValueError(
             f"validation must be a table, as X is: use scan, got {type(other).__name__}"
         )
-    other = other.widened(table.n_features)
+    other = other.widened(table.n_features).with_features(table.feature_names)
     if other.feature_names != table.feature_names or other.n_features != table.n_features:
         raise ValueError(
             "validation must have the features of the table of fit, "

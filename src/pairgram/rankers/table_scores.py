@@ -20,6 +20,8 @@ __all__ = ["predict", "scores_of_table"]
 
 # The name of the column of scores.
 SCORE = "score"
+# What the name of a Parquet file may end with.
+ENDINGS = (".parquet", ".pq")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,7 @@ def predict(
     ------
     ValueError
         If the table has other features than the model, or lacks a column of `keep`. If `output` is
-        a file that the table reads.
+        a file that the table reads, or its name has another ending than .parquet or .pq.
     OSError
         If the file cannot be written. There is then no new file, and an old one is unchanged.
 
@@ -98,6 +100,11 @@ def predict(
     if not isinstance(table, Table):
         raise TypeError(f"table must be a table of pairgram.scan, got {type(table).__name__}")
     if output is not None:
+        ending = os.path.splitext(os.fspath(output))[1]
+        if ending.lower() not in ("", *ENDINGS):
+            raise ValueError(
+                f"output is written as Parquet: want a name that ends with .parquet, got {ending}"
+            )
         table.refuse_output(output)
     table = table.in_order()
     if keep is None:

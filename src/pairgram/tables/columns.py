@@ -49,6 +49,8 @@ class Columns:
         The type of the features.
     width : int or None
         The length of the lists, if there is one column of lists.
+    padded : bool
+        Whether all lists may be shorter than `width`: zeros take the place of the last features.
     fill : ndarray of shape (n_features,), or None
         What takes the place of missing values. With None they are an error.
     keep : tuple of str
@@ -63,6 +65,7 @@ class Columns:
     width: int | None = None
     fill: Vector | None = None
     keep: tuple[str, ...] = ()
+    padded: bool = False
 
     @property
     def n_features(self) -> int:
@@ -147,6 +150,8 @@ class Columns:
         lengths = np.asarray(pyarrow.compute.fill_null(lengths, -1))
         known = self.width != UNKNOWN_WIDTH
         width = self.width if known else max(0, int(lengths[0]))
+        if self.padded and len(lengths):
+            width = int(lengths[0])
         if (lengths != width).any():
             row = int(np.argmax(lengths != width))
             found = "a missing value" if lengths[row] < 0 else f"{lengths[row]} numbers"
@@ -160,7 +165,9 @@ class Columns:
             if self.fill is None:
                 row, at = np.argwhere(missing)[0]
                 raise self.missing_value(place, int(row), f"{name}[{at}]")
-            X = np.where(missing, self.fill.astype(X.dtype), X)
+            X = np.where(missing, self.fill[:width].astype(X.dtype), X)
+        if self.padded and width < self.width:
+            X = np.pad(X, ((0, 0), (0, self.width - width)))
         return np.require(X, None, ["C", "A"])
 
     def missing_value(self, place: Place, row: int, name: str) -> ValueError:

@@ -137,6 +137,7 @@ def _array_columns(table: Table, schema: Any) -> Columns:
         features=("features",),
         label="label",
         qid="qid",
+        padded=table.leaves_zeros_out,
         weight="weight" if "weight" in schema.names else None,
     )
 

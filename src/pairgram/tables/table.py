@@ -94,6 +94,12 @@ class Table:
         return None if columns.width is not None or not columns.features else [*columns.features]
 
     @property
+    def leaves_zeros_out(self) -> bool:
+        """Whether the rows come from LETOR files, in which the last features may be absent."""
+        parts = self.partitions if self.ungrouped is None else self.ungrouped.partitions
+        return bool(parts) and all(getattr(part, "leaves_zeros_out", False) for part in parts)
+
+    @property
     def names_of_columns(self) -> list[str]:
         """The names of all columns of the source; none for arrays."""
         return [] if self.schema is None else list(self.schema.names)
@@ -223,7 +229,9 @@ class Table:
         """Return the table as a fitted model wants it, and a model that takes its arrays.
 
         What takes the place of missing values is that of the model. If the model has none, the
-        table's own `missing` says it. LETOR files get the features that they leave out.
+        table's own `missing` says it. LETOR files get the features that they leave out. Of a table
+        that has the features of the model by their names and others, or in another order, these
+        are read.
 
         Raises
         ------
@@ -231,14 +239,14 @@ class Table:
             If the table has other features than the model was fitted to.
         """
         n_features = getattr(model, "n_features_in_", self.n_features)
-        table = self.widened(n_features)
+        names = getattr(model, "feature_names_in_", None)
+        table = self.widened(n_features).with_features(names)
         if table.n_features != n_features:
             raise ValueError(
                 f"the table must have the {n_features} features of fit, got {self.n_features}: "
                 "give scan their names, as features="
             )
-        names = getattr(model, "feature_names_in_", None)
-        if names is not None and self.feature_names not in (None, list(names)):
+        if names is not None and table.feature_names not in (None, list(names)):
             raise ValueError(
                 f"the table must have the features of fit, {list(names)}, got {self.feature_names}"
             )
@@ -247,13 +255,18 @@ class Table:
             table = table.filled() if fill is None else table.filling(fill)
         return table, without_names(model)
 
+    def with_features(self, names: Any) -> Table:
+        """Return the same table with the features of these names, if it has them all."""
+        if names is None or not set(self.feature_names or ()) >= set(names):
+            return self
+        return replace(self, layout=replace(self.layout, features=tuple(names)))
+
     def widened(self, width: int) -> Table:
         """Return a table of LETOR files with at least so many features: the files leave zeros out.
 
         Other tables are returned as they are.
         """
-        files = all(getattr(part, "leaves_zeros_out", False) for part in self.partitions)
-        if self.schema is not None or not files or self.n_features >= width:
+        if not self.leaves_zeros_out or self.n_features >= width:
             return self
         return replace(self, layout=replace(self.layout, width=width))
 

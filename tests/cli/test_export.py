@@ -1,0 +1,153 @@
+"""``pairgram export`` writes what the functions of `pairgram.export` return, and checks it."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from typer.testing import CliRunner
+
+import pairgram
+from pairgram import Nystroem, RankRLS, dump_letor, export, make_ranking
+from pairgram.cli.app import app
+
+NAMES = ["title", "body", "price"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A model of named columns, a model of columns without names, and rows in two forms."""
+    X, y, qid = make_ranking(30, 10, 3, random_state=0)
+    frame = pd.DataFrame(X, columns=NAMES)
+    named, plain = RankRLS().fit(frame, y, qid=qid), RankRLS().fit(X, y, qid=qid)
+    named.save(tmp_path / "named.safetensors")
+    plain.save(tmp_path / "plain.safetensors")
+    dump_letor(tmp_path / "rows.txt", X, y, qid=qid)
+    frame.assign(grade=y, query=qid)[["query", *NAMES[::-1], "grade"]].to_parquet(
+        tmp_path / "rows.parquet"
+    )
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["export", *map(str, arguments)])
+
+
+ENGINES = {
+    "solr": lambda m, **own: export.to_solr(m, "m1", **own),
+    "ltr-plugin": lambda m, **own: export.to_ltr_plugin(m, "m1", **own),
+    "vespa": lambda m, **own: export.to_vespa(m, "m1", **own),
+    "ranklib": export.to_ranklib,
+    "sql": export.to_sql,
+    "python": lambda m, **own: export.to_python(m, name="m1", **own),
+    "onnx": export.to_onnx,
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("model", ["named", "plain"])
+def test_every_engine(files, engine, model):
+    path = files / f"{model}.safetensors"
+    output = files / "out"
+    checked = run(path, "--to", engine, "--name", "m1", "--check", files / "rows.txt", "-o", output)
+    assert checked.exit_code == 0, checked.output
+    assert "order changed in 0 of 30 queries" in checked.output
+    own = {} if model == "named" else {"features": ["f1", "f2", "f3"]}
+    wanted = ENGINES[engine](pairgram.load_model(path), **own)
+    if isinstance(wanted, bytes):
+        assert output.read_bytes() == wanted
+    elif isinstance(wanted, dict):
+        assert json.loads(output.read_text()) == wanted
+    else:
+        assert output.read_text() == wanted.rstrip("\n") + "\n"
+
+
+def test_rows_of_a_table(files):
+    model, rows = files / "named.safetensors", files / "rows.parquet"
+    found = run(model, "--to", "solr", "--check", rows, "--qid", "query", "-o", files / "out")
+    assert found.exit_code == 0, found.output
+    assert "order changed in 0 of 30 queries" in found.output
+    found = run(model, "--to", "sql", "--check", rows, "-o", files / "out")
+    assert "order changed in 0 of 1 queries" in found.output
+
+
+def test_names_of_a_file_and_a_store(files):
+    (files / "names.txt").write_text("a\nb\n\nc d\n")
+    arguments = (files / "plain.safetensors", "--to", "solr", "--store", "s1")
+    found = run(*arguments, "--features", files / "names.txt")
+    assert found.exit_code == 0, found.output
+    body = json.loads(found.output)
+    assert [one["name"] for one in body["features"]] == ["a", "b", "c d"]
+    assert body["store"] == "s1"
+    (files / "names.txt").write_text("a\nb\n")
+    found = run(*arguments, "--features", files / "names.txt")
+    assert found.exit_code == 2
+    assert "2 names, want the 3 of the model's features" in found.output.replace("\n", " ")
+
+
+@pytest.mark.parametrize("rows", ["rows.txt", "rows.parquet"])
+def test_a_shift_makes_the_scores_of_the_rows_positive(files, rows):
+    model = files / "named.safetensors"
+    arguments = ("--to", "ltr-plugin", "--shift", "one", "--check", files / rows)
+    found = run(model, *arguments, "--output", files / "out")
+    assert found.exit_code == 0, found.output
+    body = json.loads((files / "out").read_text())
+    weights = json.loads(body["model"]["model"]["definition"])
+    X = pd.read_parquet(files / "rows.parquet")
+    scores = sum(weights[name] * X[name] for name in NAMES) + weights["one"]
+    assert 0 <= scores.min() < 1e-3
+
+
+def test_a_profile_and_its_onnx_file_stand_side_by_side(files):
+    X, y, qid = make_ranking(30, 10, 3, random_state=0)
+    model = RankRLS(feature_map=Nystroem(n_components=8, random_state=0)).fit(X, y, qid=qid)
+    model.save(files / "curved.safetensors")
+    arguments = (files / "curved.safetensors", "--to", "vespa", "--name", "m1")
+    found = run(*arguments, "-o", files / "m1.profile", "--check", files / "rows.txt")
+    assert found.exit_code == 0, found.output
+    assert "files/m1.onnx" in (files / "m1.profile").read_text()
+    assert (files / "m1.onnx").stat().st_size > 100
+    found = run(*arguments)
+    assert found.exit_code == 2
+    assert "--to vespa needs --output FILE" in found.output.replace("\n", " ")
+
+
+def test_a_pipeline_that_chooses_columns_by_name(files):
+    frame = pd.read_parquet(files / "rows.parquet")
+    chosen = ColumnTransformer([("scaled", StandardScaler(), ["price", "title"])])
+    with config_context(enable_metadata_routing=True):
+        model = make_pipeline(chosen, RankRLS())
+        model.fit(frame[NAMES], frame["grade"], qid=frame["query"])
+    pairgram.save_model(model, files / "steps.safetensors")
+    found = run(
+        *(files / "steps.safetensors", "--to", "solr", "--output", files / "out"),
+        *("--check", files / "rows.txt"),
+    )
+    assert found.exit_code == 0, found.output
+    assert "order changed in 0 of 30 queries" in found.output
+    scored = CliRunner().invoke(
+        app, ["predict", str(files / "steps.safetensors"), str(files / "rows.txt")]
+    )
+    assert scored.exit_code == 0, scored.output
+    scores = np.array(scored.output.split(), float)
+    np.testing.assert_allclose(scores, model.predict(frame[NAMES]), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--to", "sql", "--store", "s"), "--store is for --to solr"),
+        (("--to", "sql", "--normalizers", "engine"), "--normalizers engine is for --to solr"),
+        (("--to", "ltr-plugin", "--shift", "one"), "needs the scores of --check FILE"),
+        (("--to", "solr", "--qid", "query"), "--qid is for a table of --check"),
+        (("--to", "onnx"), "--to onnx needs --output FILE"),
+    ],
+)
+def test_options_that_do_not_fit(files, arguments, message):
+    found = run(files / "plain.safetensors", *arguments)
+    assert found.exit_code == 2
+    assert message in found.output.replace("\n", " ")
