@@ -412,6 +412,22 @@ def test_a_table_without_queries_is_no_result_list():
     evaluate("pearson", table, model)
 
 
+def test_columns_of_other_types_are_named(tmp_path):
+    lines = [f"{k % 3},{k // 10},{k % 5}\n" for k in range(200_000)]
+    (tmp_path / "a.csv").write_text("y,q,size\n" + "".join(lines) + "1,20001,1.5\n")
+    with pytest.raises(
+        ValueError, match=r"a\.csv: cannot be read: column 'size': Row #200002: .*'1"
+    ):
+        RankRLS().fit(scan(tmp_path / "a.csv", label="y", qid="q"))
+    plain = {"y": [0.0, 1.0], "q": [1, 1]}
+    pq.write_table(pa.table(plain | {"size": [1, 2]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table(plain | {"size": [1.5, 2.0]}), tmp_path / "b.parquet")
+    table = scan(tmp_path / "*.parquet", label="y", qid="q")
+    message = r"b\.parquet: cannot be read: column 'size' holds double, but in the first file int64"
+    with pytest.raises(ValueError, match=message):
+        RankRLS().fit(table)
+
+
 @pytest.mark.parametrize("length", [0, 3, 100])
 @pytest.mark.parametrize("number", [0, 2])
 def test_files_of_columns_that_are_cut_off(files, tmp_path, number, length):

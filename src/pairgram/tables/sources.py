@@ -265,11 +265,32 @@ class _FragmentPartition:
         """Yield the rows; see `Partition`."""
         import pyarrow
 
+        names = columns.names(features)
         try:
-            batches = self._read(columns.names(features))
-            yield from rows_of_batches(batches, number, self.name, columns, features)
+            yield from rows_of_batches(self._read(names), number, self.name, columns, features)
         except (pyarrow.ArrowException, OSError) as error:
-            raise ValueError(f"{self.name}: cannot be read: {error}") from error
+            message = f"{self.name}: cannot be read: {self._cause(error, names)}"
+            raise ValueError(message) from error
+
+    def _cause(self, error: Exception, names: list[str]) -> str:
+        """Return an error of pyarrow in words that name the column, where there is one."""
+        import pyarrow
+
+        if not isinstance(error, pyarrow.ArrowInvalid | pyarrow.ArrowNotImplementedError):
+            return str(error)
+        own = self.fragment.physical_schema
+        cause = re.sub(
+            r"In CSV column #([0-9]+)", lambda one: f"column {own.names[int(one[1])]!r}", str(error)
+        )
+        others = [name for name in names if not _same_column(own, self.schema, name)]
+        others = [name for name in others if own.get_field_index(name) >= 0]
+        if not others:
+            return cause
+        name = others[0]
+        return (
+            f"column {name!r} holds {own.field(name).type}, but in the first file "
+            f"{self.schema.field(name).type}: {cause}"
+        )
 
     def _read(self, names: list[str]) -> Iterator[Any]:
         """Yield batches of the columns with the given names."""
