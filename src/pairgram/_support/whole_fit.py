@@ -16,12 +16,18 @@ __all__ = [
 
 
 class WholeFit:
-    """If `fit` raises, this class restores the estimator's attributes from before the call."""
+    """If `fit` raises, this class restores the estimator's attributes from before the call.
+
+    A subclass may give arguments of `fit` other names, by `_arguments_of_fit`.
+    """
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "fit" in vars(cls):
             cls.fit = _whole(cls.fit)  # type: ignore[attr-defined]
+
+    def _arguments_of_fit(self, named: dict[str, Any]) -> dict[str, Any]:
+        return named
 
 
 def by_keyword(method: Any) -> Any:
@@ -63,6 +69,7 @@ def _whole(fit: Any) -> Any:
     @functools.wraps(fit)
     def fit_or_restore(self: Any, *args: Any, **named: Any) -> Any:
         check(self, args)
+        named = self._arguments_of_fit(named)
         before = dict(vars(self))
         try:
             with naming_not_finite(column_names(args[0] if args else named.get("X"))):

@@ -372,7 +372,9 @@ class RidgeSearch(_FeaturesOrKernel):
             A validation set, such as a `LetorData` of `load_letor_folds`. Its rows are held out,
             and `cv` must then be None. It needs query ids if `fit` gets `qid` or `group`, and
             offsets if `fit` gets `offset`. All its rows have weight 1. If X is a table, it is a
-            table with the same features, whose weights count in the mean over queries.
+            table with the same features, whose weights count in the mean over queries. It may also
+            be spelled as for LightGBM and XGBoost: ``eval_set=[(X, y)]`` with
+            ``eval_group=[sizes]`` or ``eval_qid=[ids]``.
 
         Returns
         -------

@@ -28,6 +28,7 @@ from pairgram.model_files.read_write import write_file
 from pairgram.problem.data import RankingData, RowInfo, check_offset
 from pairgram.queries_and_pairs.queries import refuse_score_without_ids, warn_of_missing_queries
 from pairgram.rankers.column_weights import ColumnSums, contributions_of, names_of, weights_of
+from pairgram.rankers.eval_sets import with_validation
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.row_scores import checked_rows, scores_of
 from pairgram.rankers.serving import Scorer
@@ -216,6 +217,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """Warn in `fit` if query ids seem to have been forgotten."""
         if self._needs_queries and not info.has_queries:
             warn_of_missing_queries(f"{type(self).__name__}.fit", len(data.y))
+
+    def _arguments_of_fit(self, named: dict[str, Any]) -> dict[str, Any]:
+        return with_validation(self, named)
 
     def _unfitted_map(self) -> Any:
         """Return the feature map; `fit` fits a clone of it."""

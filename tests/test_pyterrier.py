@@ -1,0 +1,123 @@
+"""Rankers in pipelines of PyTerrier, with a retriever in memory."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from pairgram import RankRLS, RankRLSCV, evaluate, make_ranking
+
+pt = pytest.importorskip("pyterrier")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+
+N_QUERIES, N_DOCUMENTS = 40, 12
+X, Y, QID = make_ranking(N_QUERIES, N_DOCUMENTS, 5, random_state=0)
+RESULTS = pd.DataFrame(
+    {
+        "qid": [f"q{number}" for number in QID],
+        "query": [f"words {number}" for number in QID],
+        "docno": [f"d{number}" for number in range(len(Y))],
+        "score": X[:, 0],
+        "features": list(X),
+    }
+)
+QRELS = RESULTS[["qid", "docno"]].assign(label=Y.astype(int))[Y > 0]  # the others are not judged
+TOPICS = RESULTS[["qid", "query"]].drop_duplicates()
+
+
+class Retriever(pt.Transformer):
+    """Returns the results of the topics, in an order of its own."""
+
+    def transform(self, topics):
+        found = RESULTS[RESULTS["qid"].isin(topics["qid"])].sample(frac=1, random_state=1)
+        return pt.model.add_ranks(found)
+
+
+def split():
+    return TOPICS.iloc[:24], TOPICS.iloc[24:32], TOPICS.iloc[32:]
+
+
+def ranked(pipeline, topics):
+    found = pipeline.transform(topics).merge(QRELS, on=["qid", "docno"], how="left").fillna(0)
+    return found, evaluate("ndcg@10", found["label"], found["score"], found["qid"])["ndcg@10"]
+
+
+def test_the_pipeline_of_its_documentation():
+    """``pt.ltr.apply_learned_model`` hands over groups and a validation set of its own."""
+    train, valid, test = split()
+    rows = np.isin(RESULTS["qid"], train["qid"])
+    held = np.isin(RESULTS["qid"], valid["qid"])
+    own = RankRLSCV().fit(X[rows], Y[rows], qid=QID[rows], validation=(X[held], Y[held], QID[held]))
+    model = RankRLSCV()
+    pipeline = Retriever() >> pt.ltr.apply_learned_model(model, form="ltr")
+    pipeline.fit(train, QRELS, valid, QRELS)
+    assert model.alpha_ == pytest.approx(own.alpha_)
+    np.testing.assert_allclose(model.coef_, own.coef_, rtol=1e-9)
+    found, quality = ranked(pipeline, test)
+    assert quality > ranked(Retriever(), test)[1] + 0.05
+    assert set(found["qid"]) == set(test["qid"])
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_ranker_without_settings_to_choose_warns_once():
+    train, valid, _ = split()
+    pipeline = Retriever() >> pt.ltr.apply_learned_model(RankRLS(), form="ltr")
+    with pytest.warns(UserWarning, match="RankRLS has no settings to choose") as caught:
+        pipeline.fit(train, QRELS, valid, QRELS)
+    assert sum("no settings to choose" in str(one.message) for one in caught) == 1
+
+
+def test_a_ranker_uses_the_column_of_ids():
+    from pairgram.pyterrier import Ranker
+
+    train, valid, test = split()
+    rows = np.isin(RESULTS["qid"], train["qid"])
+    held = np.isin(RESULTS["qid"], valid["qid"])
+    own = RankRLSCV().fit(X[rows], Y[rows], qid=QID[rows])
+    ranker = Ranker(RankRLSCV())
+    pipeline = Retriever() >> ranker
+    pipeline.fit(train, QRELS, None, None)
+    np.testing.assert_allclose(ranker.estimator_.coef_, own.coef_, rtol=1e-9)
+    assert not hasattr(ranker.estimator, "coef_")
+    found, quality = ranked(pipeline, test)
+    assert quality > ranked(Retriever(), test)[1] + 0.05
+    best = found[found["rank"] == 0]
+    assert (best["score"] == found.groupby("qid")["score"].max()[best["qid"]].to_numpy()).all()
+    pipeline.fit(train, QRELS, valid, QRELS)
+    own.fit(X[rows], Y[rows], qid=QID[rows], validation=(X[held], Y[held], QID[held]))
+    np.testing.assert_allclose(ranker.estimator_.coef_, own.coef_, rtol=1e-9)
+
+
+def test_an_experiment_and_a_pipeline_of_scikit_learn():
+    from pairgram.pyterrier import Ranker
+
+    train, valid, test = split()
+    ranker = Ranker(make_pipeline(StandardScaler(), RankRLS()))
+    pipeline = Retriever() >> ranker
+    with pytest.warns(UserWarning, match="the validation results are not used"):
+        pipeline.fit(train, QRELS, valid, QRELS)
+    table = pt.Experiment(
+        [Retriever(), pipeline], test, QRELS, ["map", "ndcg_cut_10"], names=["first", "pairgram"]
+    )
+    assert table["map"][1] > table["map"][0] + 0.05
+
+
+def test_results_that_do_not_fit():
+    from pairgram.pyterrier import Ranker
+
+    with pytest.raises(NotFittedError, match="this Ranker is not fitted"):
+        Ranker(RankRLS()).transform(RESULTS)
+    ranker = Ranker(RankRLS()).fit(RESULTS, QRELS)
+    narrow = RESULTS.assign(features=list(X[:, :3]))
+    with pytest.raises(ValueError, match=r"3 features.* expecting 5"):
+        ranker.transform(narrow)
+    with pytest.raises(ValueError, match="qrels must judge a document once"):
+        ranker.fit(RESULTS, pd.concat([QRELS, QRELS[:1]]))
+    with pytest.raises(ValueError, match="qrels must have the columns"):
+        ranker.fit(RESULTS, QRELS[["qid", "docno"]])
+    with pytest.raises(ValueError, match="must have results"):
+        ranker.fit(RESULTS[:0], QRELS)
+    assert ranker.transform_outputs(["qid", "docno", "score"]) == ["qid", "docno", "score", "rank"]
+    assert len(ranker.transform(RESULTS[:0])) == 0
