@@ -46,6 +46,7 @@ LAYERS = {
 # Folders that do not exist yet, with their place.
 LAYERS |= {
     "export": {PUBLIC},
+    "inspection": {PUBLIC},
     "pyterrier": {PUBLIC},
     "trec": {PUBLIC},
     "compare": {PUBLIC},

@@ -30,6 +30,11 @@ Measure:
     QueryKFold                                folds of whole queries
     MissingQueryWarning                       query ids that an estimator does not see
 
+Understand a ranker:
+    learning_curve                            how good it is after so many queries
+    query_permutation_importance              what each column is worth
+    as_regressor                              a ranker for tools that take regressors
+
 Read, write and make data:
     load_letor, load_letor_folds, dump_letor  LETOR (SVMlight) files
     scan, predict                             tables larger than memory
@@ -49,6 +54,9 @@ if TYPE_CHECKING:
     from pairgram.feature_maps.nystroem import Nystroem
     from pairgram.feature_maps.random_fourier import RandomFourier
     from pairgram.feature_maps.random_nodes import RandomNodes
+    from pairgram.inspection.importance import query_permutation_importance
+    from pairgram.inspection.learning_curve import learning_curve
+    from pairgram.inspection.regressor import as_regressor
     from pairgram.kernels.matrix import kernel_matrix
     from pairgram.least_squares.batch_fit import BatchFit
     from pairgram.least_squares.fit_many import fit_many
@@ -88,11 +96,13 @@ __all__ = [
     "RankSVM",
     "RankSVMCV",
     "__version__",
+    "as_regressor",
     "dump_letor",
     "evaluate",
     "fit_many",
     "get_metric",
     "kernel_matrix",
+    "learning_curve",
     "load_letor",
     "load_letor_folds",
     "load_model",
@@ -100,6 +110,7 @@ __all__ = [
     "make_scorer",
     "metric_names",
     "predict",
+    "query_permutation_importance",
     "save_model",
     "scan",
 ]
@@ -118,6 +129,9 @@ _NAMES = {
     "feature_maps.kernel_map": ("KernelMap",),
     "kernels.matrix": ("kernel_matrix",),
     "least_squares.rank_rls": ("RankRLS", "RankRLSCV"),
+    "inspection.importance": ("query_permutation_importance",),
+    "inspection.learning_curve": ("learning_curve",),
+    "inspection.regressor": ("as_regressor",),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
     "rankers.load": ("load_model", "save_model"),
     "rankers.table_scores": ("predict",),

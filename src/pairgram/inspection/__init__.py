@@ -1,0 +1,4 @@
+"""What a ranker has learnt, and from how much: learning curves, importances, a regressor's face.
+
+This folder may import the package's public names alone.
+"""

@@ -1,0 +1,141 @@
+"""`query_permutation_importance`: how much a metric falls when a column is shuffled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Bunch, check_random_state
+
+import pairgram
+
+__all__ = ["query_permutation_importance"]
+
+
+def query_permutation_importance(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    qid: ArrayLike,
+    scoring: Any = "ndcg@10",
+    n_repeats: int = 5,
+    across: bool = False,
+    random_state: Any = None,
+    n_threads: int | None = None,
+) -> Bunch:
+    """Measure how much a metric falls when the values of one column are shuffled.
+
+    Values are shuffled within every query, so that a column that only tells queries apart, which
+    cannot change a ranking, has the importance 0. scikit-learn's `permutation_importance` shuffles
+    over all rows, and cannot hand query ids to a metric.
+
+    Parameters
+    ----------
+    model : fitted model with `predict`
+        A ranker of this package, or any other. A linear ranker needs no prediction for each
+        shuffled column.
+    X : array-like of shape (n_rows, n_features) or data frame
+        Rows that the model was not fitted to.
+    y : array-like of shape (n_rows,)
+        Relevance labels.
+    qid : array-like of shape (n_rows,)
+        Query ids.
+    scoring : str or Metric, default="ndcg@10"
+        As in `evaluate`.
+    n_repeats : int, default=5
+        How often each column is shuffled.
+    across : bool, default=False
+        Whether values are shuffled over all rows, in place of within queries.
+    random_state : int, RandomState or None, default=None
+    n_threads : int or None, default=None
+
+    Returns
+    -------
+    Bunch
+        As of scikit-learn: ``importances`` of shape (n_features, n_repeats), the falls of the
+        metric (rises, for a metric of which less is better); ``importances_mean`` and
+        ``importances_std`` of shape (n_features,). Besides, ``score``, the metric of the rows as
+        they are, and ``feature_names``, a list of str or None.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described, or if the metric does not take the labels.
+
+    References
+    ----------
+    Breiman. Random forests. Machine Learning 45, 2001. §10.
+
+    Examples
+    --------
+    >>> from pairgram import RankRLS, make_ranking, query_permutation_importance
+    >>> X, y, qid = make_ranking(n_features=5, random_state=0)
+    >>> model = RankRLS().fit(X, y, qid=qid)
+    >>> found = query_permutation_importance(model, X, y, qid=qid, random_state=0)
+    >>> found.importances.shape
+    (5, 5)
+    """
+    if not isinstance(n_repeats, int) or isinstance(n_repeats, bool) or n_repeats < 1:
+        raise ValueError(f"n_repeats must be an integer >= 1, got {n_repeats!r}")
+    metric = pairgram.get_metric(scoring) if isinstance(scoring, str) else scoring
+    sign = 1.0 if metric.greater_is_better else -1.0
+    rng = check_random_state(random_state)
+    rows = X.copy() if hasattr(X, "iloc") else np.array(X)
+    if rows.ndim != 2:
+        raise ValueError(f"X must have rows of columns, got shape {rows.shape}")
+    n_rows, n_features = rows.shape
+    _, query = np.unique(np.zeros(n_rows) if across else np.asarray(qid), return_inverse=True)
+    if len(query) != n_rows:
+        raise ValueError(f"qid must have an id for each of the {n_rows} rows, got {len(query)}")
+    together = np.argsort(query, kind="stable")
+
+    def mean(scores: NDArray[Any]) -> float:
+        found = pairgram.evaluate(metric, y, scores, qid, n_threads=n_threads)
+        return float(next(iter(found.values())))
+
+    own = np.asarray(model.predict(rows), np.float64)
+    baseline, weights = mean(own), _weights(model, n_features)
+    importances = np.empty((n_features, n_repeats))
+    for j in range(n_features):
+        before = np.array(rows.iloc[:, j] if hasattr(rows, "iloc") else rows[:, j])
+        for repeat in range(n_repeats):
+            shuffled = before.copy()
+            shuffled[together] = before[np.lexsort((rng.random_sample(n_rows), query))]
+            if weights is not None:
+                scores = own + weights[j] * (shuffled.astype(np.float64) - before)
+            else:
+                _set_column(rows, j, shuffled)
+                scores = model.predict(rows)
+            importances[j, repeat] = sign * (baseline - mean(scores))
+        if weights is None:
+            _set_column(rows, j, before)
+    names = [str(name) for name in X.columns] if hasattr(X, "iloc") else None
+    return Bunch(
+        importances=importances,
+        importances_mean=importances.mean(axis=1),
+        importances_std=importances.std(axis=1),
+        score=baseline,
+        feature_names=names,
+    )
+
+
+def _weights(model: Any, n_features: int) -> NDArray[np.float64] | None:
+    """Return the weights of the columns of a linear ranker; None if predictions are needed."""
+    plain = (
+        hasattr(model, "_file_kind")
+        and model.feature_map_ is None
+        and model.inputs_ is None
+        and model.missing_ is None
+        and getattr(model, "prior_", None) is None
+    )
+    weights = np.asarray(model.coef_, np.float64) if plain else None
+    return weights if weights is not None and weights.shape == (n_features,) else None
+
+
+def _set_column(rows: Any, j: int, values: NDArray[Any]) -> None:
+    if hasattr(rows, "iloc"):
+        rows.isetitem(j, values)
+    else:
+        rows[:, j] = values

@@ -1,0 +1,224 @@
+"""`learning_curve`: how good a ranker is after so many queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+import pairgram
+
+__all__ = ["LearningCurve", "learning_curve"]
+
+Numbers = NDArray[np.int64]
+# With these parameters of RankRLS, statistics of rows are not enough.
+NEED_ROWS = ("feature_map", "kernel", "inputs", "prior")
+CONSTRAINTS = ("scale", "positive", "l1_ratio", "n_nonzero_coefs")
+
+
+@dataclass(frozen=True, eq=False)
+class LearningCurve:
+    """What `learning_curve` measured.
+
+    Attributes
+    ----------
+    n_queries : ndarray of shape (n_sizes,), int64
+        How many queries the models were fitted to, ascending.
+    scores : ndarray of shape (n_sizes, n_folds)
+        The metric on the queries of each fold, by a model that was fitted to others.
+    metric : str
+        The name of the metric.
+    """
+
+    n_queries: Numbers
+    scores: NDArray[np.float64]
+    metric: str
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """The means over folds, shape (n_sizes,)."""
+        return np.asarray(self.scores.mean(axis=1))
+
+    @property
+    def standard_error(self) -> NDArray[np.float64]:
+        """The standard errors of the means, shape (n_sizes,); NaN for one fold."""
+        n_folds = self.scores.shape[1]
+        if n_folds < 2:
+            return np.full(len(self.scores), np.nan)
+        return np.asarray(self.scores.std(axis=1, ddof=1) / n_folds**0.5)
+
+    def __str__(self) -> str:
+        lines = [f"queries  {self.metric}"]
+        for size, mean, error in zip(self.n_queries, self.mean, self.standard_error, strict=True):
+            lines.append(f"{size:>7}  {mean:.4f}" + ("" if np.isnan(error) else f" ± {error:.4f}"))
+        return "\n".join(lines)
+
+
+def learning_curve(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    qid: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    sizes: ArrayLike | None = None,
+    cv: Any = None,
+    scoring: Any = "ndcg@10",
+    random_state: Any = None,
+    n_threads: int | None = None,
+) -> LearningCurve:
+    """Measure how good a ranker is after so many queries.
+
+    Queries come one after the other, in a random order, and are never cut. scikit-learn's
+    `learning_curve` counts rows, and cuts the last query.
+
+    Parameters
+    ----------
+    estimator : ranker of this package
+        `RankRLS` on the columns themselves needs no rows again: the statistics of further queries
+        are added to those before. Every other ranker is fitted anew for every size.
+    X : array-like or CSR matrix of shape (n_rows, n_features), or data frame
+    y : array-like of shape (n_rows,)
+    qid : array-like of shape (n_rows,)
+        Query ids.
+    sample_weight : array-like of shape (n_rows,) or None
+    sizes : array-like of int ≥ 1, or of float in (0, 1], or None
+        Numbers of queries, or shares of those that a fold leaves. None stands for ten equal steps.
+    cv : splitter of rows, or None
+        None stands for ``QueryKFold(5, shuffle=True)``.
+    scoring : str or Metric, default="ndcg@10"
+        As in `evaluate`.
+    random_state : int, RandomState or None, default=None
+        Draws the order of the queries, and the folds if `cv` is None.
+    n_threads : int or None, default=None
+
+    Returns
+    -------
+    LearningCurve
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described.
+
+    Notes
+    -----
+    The curve of `RankRLS` takes one pass over the rows of a fold, and O(n_features³) for each size.
+
+    Examples
+    --------
+    >>> from pairgram import RankRLS, learning_curve, make_ranking
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> curve = learning_curve(RankRLS(), X, y, qid=qid, sizes=[5, 20, 80], random_state=0)
+    >>> curve.n_queries.tolist(), curve.scores.shape
+    ([5, 20, 80], (3, 5))
+    """
+    rng = check_random_state(random_state)
+    metric = pairgram.get_metric(scoring) if isinstance(scoring, str) else scoring
+    ids, query = np.unique(np.asarray(qid), return_inverse=True)
+    labels = np.asarray(y)
+    if len(query) != len(labels):
+        raise ValueError(
+            f"qid must have an id for each of the {len(labels)} rows, got {len(query)}"
+        )
+    if cv is None:
+        seed = int(rng.randint(2**31 - 1))
+        cv = pairgram.QueryKFold(5, shuffle=True, random_state=seed)
+    splits = list(cv.split(X, labels, groups=query))
+    fewest = min(len(np.unique(query[train])) for train, _ in splits)
+    numbers = _sizes(sizes, fewest)
+    scores = np.empty((len(numbers), len(splits)))
+    rows = _Rows(X, labels, query, None if sample_weight is None else np.asarray(sample_weight))
+    for fold, (train, test) in enumerate(splits):
+        place = np.zeros(len(ids), np.int64)
+        place[rng.permutation(len(ids))] = np.arange(len(ids))
+        train = train[np.argsort(place[query[train]], kind="stable")]
+        held = rows.features(test)
+        for number, model in enumerate(_models(estimator, rows, train, numbers)):
+            found = pairgram.evaluate(
+                metric, labels[test], model.predict(held), query[test], n_threads=n_threads
+            )
+            scores[number, fold] = next(iter(found.values()))
+    return LearningCurve(numbers, scores, metric.name)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """All rows; those of a query have the same number as their query."""
+
+    X: Any
+    y: NDArray[Any]
+    query: Numbers
+    weights: NDArray[Any] | None
+
+    def features(self, rows: Numbers) -> Any:
+        if hasattr(self.X, "iloc"):
+            return self.X.iloc[rows]
+        return (self.X if hasattr(self.X, "tocsr") else np.asarray(self.X))[rows]
+
+    def take(self, rows: Numbers) -> tuple[Any, NDArray[Any], dict[str, Any]]:
+        """Return the arguments of `fit` for some rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        return (
+            self.features(rows),
+            self.y[rows],
+            {"qid": self.query[rows], "sample_weight": weights},
+        )
+
+
+def _sizes(sizes: ArrayLike | None, n_queries: int) -> Numbers:
+    """Return numbers of queries, ascending and each once."""
+    found = np.asarray(np.linspace(0.1, 1.0, 10) if sizes is None else sizes)
+    if found.ndim != 1 or not len(found) or found.dtype.kind not in "iuf":
+        raise ValueError(f"sizes must be a list of numbers, got {sizes!r}")
+    if found.dtype.kind == "f":
+        wrong = ~((found > 0) & (found <= 1))
+        wanted = "shares in (0, 1]"
+        numbers = np.maximum(1, np.rint(found * n_queries))
+    else:
+        wrong = (found < 1) | (found > n_queries)
+        wanted = f"from 1 to the {n_queries} queries that a fold leaves"
+        numbers = found
+    if wrong.any():
+        raise ValueError(f"sizes must be {wanted}, got {found[np.argmax(wrong)]}")
+    return np.unique(numbers).astype(np.int64)
+
+
+def _models(estimator: Any, rows: _Rows, train: Numbers, sizes: Numbers) -> Iterator[Any]:
+    """Yield a model of the first queries of `train`, whose rows stand together, for each size."""
+    begins = np.flatnonzero(np.r_[True, np.diff(rows.query[train]) != 0, True])
+    if not _is_plain(estimator):
+        for size in sizes.tolist():
+            X, y, named = rows.take(train[: begins[size]])
+            yield clone(estimator).fit(X, y, **named)
+        return
+    total = pairgram.Pairgram(
+        pairs=estimator.pairs,
+        scope=estimator.scope,
+        weighting=estimator.weighting,
+        target=estimator.target,
+        n_threads=estimator.n_threads,
+    )
+    for first, size in zip([0, *sizes.tolist()], sizes.tolist(), strict=False):
+        X, y, named = rows.take(train[begins[first] : begins[size]])
+        total.update(X, y, **named)
+        yield pairgram.RankRLS.from_pairgram(
+            total,
+            estimator.alpha,
+            **{name: getattr(estimator, name) for name in CONSTRAINTS},
+        )
+
+
+def _is_plain(estimator: Any) -> bool:
+    """Tell whether statistics of rows are all that a ranker is fitted to."""
+    return (
+        type(estimator) is pairgram.RankRLS
+        and all(getattr(estimator, name) is None for name in NEED_ROWS)
+        and estimator.form != "dual"
+        and (estimator.scope == "query" or estimator.pairs == "kept")
+    )
