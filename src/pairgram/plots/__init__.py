@@ -1,0 +1,21 @@
+"""Pictures of searches, models and comparisons, drawn by matplotlib.
+
+This folder may import the package's public names alone, and matplotlib. Every function takes an
+axes, or makes one, and returns a `Plot`: the axes, and the numbers that are drawn in it.
+"""
+
+from pairgram.plots.axes import Plot
+from pairgram.plots.models import coefficients, convergence, importances
+from pairgram.plots.queries import differences, learning_curve
+from pairgram.plots.searches import alphas, settings
+
+__all__ = [
+    "Plot",
+    "alphas",
+    "coefficients",
+    "convergence",
+    "differences",
+    "importances",
+    "learning_curve",
+    "settings",
+]

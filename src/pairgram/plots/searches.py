@@ -1,0 +1,190 @@
+"""Pictures of a search: its scores along alpha, and over two of its settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairgram.plots.axes import BLUE, ORANGE, Plot, axes_of, require, shortened
+
+__all__ = ["alphas", "settings"]
+
+
+def alphas(search: Any, ax: Any = None) -> Plot:
+    """Draw the held-out score along alpha, its standard error, and the choice.
+
+    Parameters
+    ----------
+    search : fitted ranker with `alphas_` and `scores_`, such as `RankRLSCV`
+        The standard error is drawn if the search has splits, or was made with
+        ``store_held_out=True``; it is then that of the mean over splits, or over queries.
+    ax : matplotlib.axes.Axes or None
+
+    Returns
+    -------
+    Plot
+        The data are ``alpha`` and ``score``, in ascending order of alpha, ``standard_error`` (NaN
+        where it is not known) and ``chosen``, the chosen alpha.
+
+    Raises
+    ------
+    ValueError
+        If the model has chosen no alpha.
+    """
+    tried = np.asarray(require(search, "alphas_", "a fitted search over alphas"), np.float64)
+    scores = np.asarray(require(search, "scores_", "a fitted search over alphas"), np.float64)
+    order = np.argsort(tried)
+    errors = _standard_errors(search, len(tried))[order]
+    tried, scores = tried[order], scores[order]
+    ax = axes_of(ax)
+    if np.isfinite(errors).any():
+        ax.fill_between(tried, scores - errors, scores + errors, color=BLUE, alpha=0.2, lw=0)
+        ax.plot([], [], color=BLUE, alpha=0.3, lw=8, label="± standard error")
+    ax.plot(tried, scores, color=BLUE, marker="o", ms=3.5, label="held-out mean")
+    chosen = float(search.alpha_)
+    ax.axvline(chosen, color=ORANGE, ls="--", label=f"chosen: {chosen:.3g}")
+    ax.set(xscale="log", xlabel="alpha", ylabel=_metric_name(search))
+    ax.legend(frameon=False)
+    return Plot(
+        ax,
+        {
+            "alpha": tried,
+            "score": scores,
+            "standard_error": errors,
+            "chosen": np.array([chosen]),
+        },
+    )
+
+
+def _standard_errors(search: Any, n_alphas: int) -> NDArray[np.float64]:
+    """Return the standard errors of the scores of the chosen settings, NaN if not known."""
+    unknown = np.full(n_alphas, np.nan)
+    results = getattr(search, "cv_results_", None)
+    if results is None:
+        return unknown
+    best = results["params"][search.best_index_]
+    same = [
+        number
+        for number, params in enumerate(results["params"])
+        if all(_equal(params[key], value) for key, value in best.items() if key != "alpha")
+    ]
+    by_alpha = {float(results["params"][number]["alpha"]): number for number in same}
+    rows = [by_alpha.get(float(alpha)) for alpha in search.alphas_]
+    splits = [name for name in results if name.startswith("split")]
+    per_query = getattr(search, "per_query_", None)
+    size = len(splits) or (0 if per_query is None else len(per_query["qid"]))
+    if size < 2 or None in rows:
+        return unknown
+    deviations = np.asarray(results["std_test_score"], np.float64)[np.array(rows, np.int64)]
+    return np.asarray(deviations / size**0.5)
+
+
+def _equal(first: Any, second: Any) -> bool:
+    return first is second or bool(np.all(first == second))
+
+
+def _metric_name(search: Any) -> str:
+    metric = getattr(search, "scoring_", None)
+    return str(getattr(metric, "name", "score"))
+
+
+def settings(search: Any, rows: str = "gamma", columns: str = "alpha", ax: Any = None) -> Plot:
+    """Draw a heat map of the held-out scores over two settings; the best of the others is taken.
+
+    Parameters
+    ----------
+    search : fitted ranker with `cv_results_`
+    rows, columns : str
+        Settings of ``cv_results_["params"]``, such as "gamma" and "alpha", or "features" and
+        "inputs" of `AutoRanker`. If the columns are numbers > 0, their axis is logarithmic.
+    ax : matplotlib.axes.Axes or None
+
+    Returns
+    -------
+    Plot
+        The data are ``row``, ``column`` and ``score``, of shape (n_cells,).
+
+    Raises
+    ------
+    ValueError
+        If the search has no such setting.
+    """
+    results = require(search, "cv_results_", "a fitted search")
+    params = results["params"]
+    for name in (rows, columns):
+        if name not in params[0]:
+            raise ValueError(f"the search must have a setting {name!r}, has {sorted(params[0])}")
+    best_of = max if getattr(getattr(search, "scoring_", None), "greater_is_better", True) else min
+    cells: dict[tuple[str, str], tuple[Any, Any, float]] = {}
+    for one, score in zip(params, results["mean_test_score"].tolist(), strict=True):
+        key = _label(one[rows]), _label(one[columns])
+        known = cells[key][2] if key in cells else score
+        cells[key] = one[rows], one[columns], best_of(known, score)
+    row_values = _different([row for row, _, _ in cells.values()])
+    column_values = _different([column for _, column, _ in cells.values()])
+    logarithmic = all(_is_number(value) and value > 0 for value in column_values)
+    n_columns = 10 if logarithmic else len(column_values)
+    ax = axes_of(ax, 3.0 + 0.55 * max(6, n_columns), 1.6 + 0.4 * max(5, len(row_values)))
+    scores = [score for _, _, score in cells.values()]
+    names = [_label(value) for value in row_values]
+    place_of = {_label(value): place for place, value in enumerate(column_values)}
+    for place, name in enumerate(names):
+        of_row = [(column, score) for row, column, score in cells.values() if _label(row) == name]
+        if logarithmic:
+            of_row.sort()
+            edges, values = _edges(np.array([c for c, _ in of_row])), [one for _, one in of_row]
+        else:
+            edges = np.arange(n_columns + 1, dtype=np.float64) - 0.5
+            values = [np.nan] * n_columns
+            for column, score in of_row:
+                values[place_of[_label(column)]] = score
+        image = ax.pcolormesh(
+            edges,
+            [place - 0.5, place + 0.5],
+            np.array([values]),
+            cmap="cividis",
+            vmin=min(scores),
+            vmax=max(scores),
+        )
+    ax.figure.colorbar(image, ax=ax, label=_metric_name(search))
+    chosen = params[search.best_index_]
+    at_column = chosen[columns] if logarithmic else place_of[_label(chosen[columns])]
+    star = {"marker": "*", "ms": 16, "mfc": ORANGE, "mec": "white", "ls": "none"}
+    ax.plot(at_column, names.index(_label(chosen[rows])), label="chosen", **star)
+    ax.set_yticks(range(len(names)), names)
+    if logarithmic:
+        ax.set_xscale("log")
+    else:
+        labels = [_label(value) for value in column_values]
+        crowded = sum(map(len, labels)) > 6 * len(labels)
+        turned = {"rotation": 30, "ha": "right"} if crowded else {}
+        ax.set_xticks(range(len(labels)), labels, **turned)
+    ax.set(xlabel=columns, ylabel=rows, facecolor="#eeeeee")
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
+    parts = zip(*cells.values(), strict=True)
+    row, column, score = (np.array(part, object) for part in parts)
+    return Plot(ax, {"row": row, "column": column, "score": score.astype(np.float64)})
+
+
+def _different(values: list[Any]) -> list[Any]:
+    """Return the different values, numbers in ascending order."""
+    known = list({_label(value): value for value in values}.values())
+    return sorted(known, key=float) if all(map(_is_number, known)) else known
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
+def _label(value: Any) -> str:
+    return f"{value:.3g}" if _is_number(value) else shortened(value)
+
+
+def _edges(at: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the ends of cells around ascending numbers, on a logarithmic axis."""
+    places = np.log(at)
+    middle = (places[1:] + places[:-1]) / 2
+    step = (middle[0] - places[0], places[-1] - middle[-1]) if len(middle) else (0.5, 0.5)
+    return np.exp(np.concatenate(([places[0] - step[0]], middle, [places[-1] + step[1]])))

@@ -1,0 +1,172 @@
+"""Pictures draw the numbers that they return, and labels that are drawn do not overlap."""
+
+from itertools import pairwise
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot
+from matplotlib.figure import Figure
+
+from pairgram import (
+    AutoRanker,
+    QueryKFold,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    evaluate,
+    learning_curve,
+    make_ranking,
+    plots,
+    query_permutation_importance,
+)
+
+matplotlib.use("agg")
+X, Y, QID = make_ranking(40, 8, 12, random_state=0)
+NAMES = [f"a long name of a column, number {j}" for j in range(12)]
+FRAME = pd.DataFrame(X, columns=NAMES)
+SEARCH = RankRLSCV(store_held_out=True).fit(FRAME, Y, qid=QID)
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    pyplot.close("all")
+
+
+def new_axes():
+    return Figure(figsize=(5, 3)).subplots()
+
+
+def overlaps(ax):
+    """Return pairs of tick labels of an axis that lie over each other."""
+    ax.figure.canvas.draw()
+    found = []
+    for axis in (ax.xaxis, ax.yaxis):
+        labels = [one for one in axis.get_ticklabels() if one.get_text() and one.get_visible()]
+        if any(one.get_rotation() for one in labels):
+            continue  # boxes of turned labels overlap where the labels do not
+        boxes = [one.get_window_extent() for one in labels]
+        found += [(a, b) for a, b in pairwise(boxes) if a.overlaps(b)]
+    return found
+
+
+def check(plot, ax=None):
+    """A picture has labels, which do not overlap, and is drawn where it was asked for."""
+    assert ax is None or plot.ax is ax
+    assert plot.ax.get_xlabel()
+    assert overlaps(plot.ax) == []
+    return plot.data
+
+
+@pytest.mark.parametrize("search", [SEARCH, RankRLSCV(cv=QueryKFold(4)).fit(X, Y, qid=QID)])
+def test_alphas(search):
+    ax = new_axes()
+    data = check(plots.alphas(search, ax), ax)
+    order = np.argsort(search.alphas_)
+    np.testing.assert_array_equal(data["alpha"], search.alphas_[order])
+    np.testing.assert_array_equal(data["score"], search.scores_[order])
+    assert data["chosen"] == [search.alpha_]
+    best = data["score"] == search.best_score_
+    if search is SEARCH:
+        values = search.per_query_["ndcg@10"]
+    else:
+        values = np.array(
+            [search.cv_results_[f"split{k}_test_score"][search.best_index_] for k in range(4)]
+        )
+    error = values.std() / len(values) ** 0.5
+    assert data["standard_error"][best][0] == pytest.approx(error)
+    (line,) = [one for one in ax.lines if len(one.get_xdata()) == len(data["alpha"])]
+    np.testing.assert_array_equal(line.get_ydata(), data["score"])
+
+
+def test_a_standard_error_that_is_not_known():
+    data = check(plots.alphas(RankRLSCV().fit(X, Y, qid=QID)))
+    assert np.isnan(data["standard_error"]).all()
+
+
+def test_coefficients():
+    data = check(plots.coefficients(SEARCH, n_named=3))
+    order = np.argsort(SEARCH.alphas_)
+    np.testing.assert_array_equal(data["coef"], SEARCH.coef_path_[order])
+    largest = np.argsort(-np.abs(SEARCH.coef_))[:3]
+    assert data["named"].tolist() == largest.tolist()
+    for n_named in (0, 12):
+        check(plots.coefficients(RankRLSCV().fit(X[:, :2], Y, qid=QID), n_named=n_named))
+
+
+def test_importances():
+    found = query_permutation_importance(SEARCH, FRAME, Y, qid=QID, random_state=0)
+    data = check(plots.importances(found, n_largest=5))
+    assert (np.diff(data["mean"]) <= 0).all()
+    assert data["mean"][0] == found.importances_mean.max()
+    assert data["name"][0] == NAMES[data["column"][0]]
+    bare = query_permutation_importance(RankRLS().fit(X, Y, qid=QID), X, Y, qid=QID)
+    assert str(check(plots.importances(bare))["name"][0]).startswith("column ")
+
+
+def test_convergence():
+    models = {str(C): RankSVM(C=C, tol=1e-5).fit(X, Y, qid=QID) for C in (0.01, 1.0)}
+    data = check(plots.convergence(models))
+    for name, model in models.items():
+        np.testing.assert_array_equal(data[name], model.history_["relative_gradient"])
+    assert [*check(plots.convergence(models["1.0"]))] == ["RankSVM"]
+
+
+def test_differences():
+    first = evaluate("ndcg@10", Y, SEARCH.predict(FRAME), QID, per_query=True)["ndcg@10"]
+    second = evaluate("ndcg@10", Y, X[:, 0], QID, per_query=True)["ndcg@10"]
+    second = np.where(np.arange(40) == 7, np.nan, second)
+    plot = plots.differences(first, second, ("fitted", "first column"), "NDCG@10")
+    data = check(plot)
+    np.testing.assert_array_equal(data["difference"], (first - second)[data["query"]])
+    assert 7 not in data["query"]
+    assert len(data["query"]) == 39
+    words = [one.get_text() for one in plot.ax.get_legend().get_texts()]
+    assert f"fitted better: {(data['difference'] > 0).sum()}" in words
+    with pytest.raises(ValueError, match="of the same queries"):
+        plots.differences(first, second[1:])
+    with pytest.raises(ValueError, match="must have a query"):
+        plots.differences([np.nan], [1.0])
+
+
+def test_learning_curve():
+    curve = learning_curve(RankRLS(), X, Y, qid=QID, random_state=0)
+    data = check(plots.learning_curve(curve))
+    np.testing.assert_array_equal(data["mean"], curve.mean)
+    alone = learning_curve(RankRLS(), X, Y, qid=QID, cv=QueryKFold(2), sizes=[5])
+    check(plots.learning_curve(alone))
+
+
+def test_settings():
+    search = RankRLSCV(kernel="rbf", gamma=[0.01, 0.1, 1.0]).fit(X, Y, qid=QID)
+    data = check(plots.settings(search))
+    results = search.cv_results_
+    assert len(data["score"]) == len(results["mean_test_score"])
+    at = [f"{one['gamma']:.3g} {one['alpha']:.3g}" for one in results["params"]]
+    found = [f"{row:.3g} {a:.3g}" for row, a in zip(data["row"], data["column"], strict=True)]
+    assert dict(zip(found, data["score"], strict=True)) == dict(
+        zip(at, results["mean_test_score"], strict=True)
+    )
+    automatic = AutoRanker(budget=0.3, random_state=0).fit(X, Y, qid=QID)
+    data = check(plots.settings(automatic, "features", "inputs"))
+    assert data["score"].max() == pytest.approx(automatic.best_score_)
+    with pytest.raises(ValueError, match="must have a setting 'C', has"):
+        plots.settings(search, "C")
+
+
+def test_models_without_what_is_drawn():
+    for draw in (plots.alphas, plots.coefficients, plots.convergence, plots.settings):
+        with pytest.raises(ValueError, match=r"want a .*, got RankRLS without"):
+            draw(RankRLS().fit(X, Y, qid=QID))
+
+
+def test_axes_of_ones_own(tmp_path):
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    plots.alphas(SEARCH, left)
+    plots.coefficients(SEARCH, right)
+    figure.savefig(tmp_path / "both.png")
+    assert (tmp_path / "both.png").stat().st_size > 10_000
+    assert not pyplot.get_fignums()
