@@ -34,6 +34,7 @@ Understand a ranker:
     learning_curve                            how good it is after so many queries
     query_permutation_importance              what each column is worth
     as_regressor                              a ranker for tools that take regressors
+    plots                                     pictures, by matplotlib
 
 Read, write and make data:
     load_letor, load_letor_folds, dump_letor  LETOR (SVMlight) files
@@ -151,7 +152,7 @@ _FORMER = {
     "RankRandomFourier": "RankSVM(feature_map=RandomFourier(...))",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
-_ROOMS = {module.partition(".")[0] for module in _NAMES} | {"export"}
+_ROOMS = {module.partition(".")[0] for module in _NAMES} | {"export", "plots"}
 
 
 def __getattr__(name: str) -> Any:

@@ -11,10 +11,12 @@ from matplotlib.figure import Figure
 
 from pairgram import (
     AutoRanker,
+    ELMRankCV,
     QueryKFold,
     RankRLS,
     RankRLSCV,
     RankSVM,
+    RankSVMCV,
     evaluate,
     learning_curve,
     make_ranking,
@@ -61,9 +63,9 @@ def check(plot, ax=None):
 
 
 @pytest.mark.parametrize("search", [SEARCH, RankRLSCV(cv=QueryKFold(4)).fit(X, Y, qid=QID)])
-def test_alphas(search):
+def test_scores(search):
     ax = new_axes()
-    data = check(plots.alphas(search, ax), ax)
+    data = check(plots.scores(search, ax), ax)
     order = np.argsort(search.alphas_)
     np.testing.assert_array_equal(data["alpha"], search.alphas_[order])
     np.testing.assert_array_equal(data["score"], search.scores_[order])
@@ -81,8 +83,22 @@ def test_alphas(search):
     np.testing.assert_array_equal(line.get_ydata(), data["score"])
 
 
+def test_scores_along_C():
+    search = RankSVMCV(Cs=[0.1, 0.001, 0.01]).fit(X, Y, qid=QID)
+    data = check(plots.scores(search))
+    assert data["C"].tolist() == [0.001, 0.01, 0.1]
+    assert data["chosen"] == [search.C_]
+    assert np.isfinite(data["standard_error"]).all()
+    both = ELMRankCV(n_nodes=10, n_estimators=2, random_state=0).fit(X, Y, qid=QID)
+    with pytest.raises(ValueError, match="has chosen alpha and C"):
+        plots.scores(both)
+    data = check(plots.settings(both, "alpha", "C"))
+    assert not both.scoring_.greater_is_better
+    assert data["score"].min() == pytest.approx(both.best_score_)
+
+
 def test_a_standard_error_that_is_not_known():
-    data = check(plots.alphas(RankRLSCV().fit(X, Y, qid=QID)))
+    data = check(plots.scores(RankRLSCV().fit(X, Y, qid=QID)))
     assert np.isnan(data["standard_error"]).all()
 
 
@@ -157,7 +173,7 @@ def test_settings():
 
 
 def test_models_without_what_is_drawn():
-    for draw in (plots.alphas, plots.coefficients, plots.convergence, plots.settings):
+    for draw in (plots.scores, plots.coefficients, plots.convergence, plots.settings):
         with pytest.raises(ValueError, match=r"want a .*, got RankRLS without"):
             draw(RankRLS().fit(X, Y, qid=QID))
 
@@ -165,7 +181,7 @@ def test_models_without_what_is_drawn():
 def test_axes_of_ones_own(tmp_path):
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    plots.alphas(SEARCH, left)
+    plots.scores(SEARCH, left)
     plots.coefficients(SEARCH, right)
     figure.savefig(tmp_path / "both.png")
     assert (tmp_path / "both.png").stat().st_size > 10_000

@@ -24,6 +24,7 @@ from pairgram.cli.models import (
     trials,
     tried,
 )
+from pairgram.cli.pictures import PlotFile, check_picture, draw_search
 from pairgram.cli.report import (
     count,
     passes,
@@ -74,6 +75,7 @@ def train(
     convention: opt.Convention = "default",
     float32: opt.Float32 = False,
     sparse: opt.Sparse = False,
+    plot: PlotFile = None,
     as_json: opt.Json = False,
 ) -> None:
     """Fit a model, choose its settings, and write it to a file.
@@ -98,6 +100,7 @@ def train(
       pairgram train 'data/*.parquet' --label relevance --qid query_id -o model.safetensors
       pairgram train train.txt -o model.safetensors --budget 5
       pairgram train train.txt -o model.safetensors --valid vali.txt --metric map
+      pairgram train train.txt -o model.safetensors --model rankrls --plot scores.png
       pairgram train train.txt -o model.safetensors --alpha 100 --pairs dropped
       pairgram train train.txt -o model.safetensors --prior last-week.safetensors
       pairgram train train.txt -o model.safetensors --pairs gain --pairs absdiff --scale
@@ -109,6 +112,7 @@ def train(
     path, valid_path = Path(file), None if valid is None else Path(valid)
     opt.check_one_stdin(FILE=path, **{"--valid": valid_path, "--offset": offset})
     opt.check_output(output, input=path, validation=valid_path, prior=settings.prior, offset=offset)
+    check_picture(plot)
     if opt.is_stream(output):
         raise ValueError(
             f"--output {shown(output)}: a model goes to a file, not to a device or pipe"
@@ -145,6 +149,8 @@ def train(
             search.fit(data.X, data.y, qid=data.qid, validation=held_out, **given)
     seconds = time.perf_counter() - start
     search.save(output)
+    if plot is not None:
+        draw_search(plot, search)
     held_by = _held_out(entry, search) if valid_path is None else opt.name_of(valid_path)
     report: dict[str, Any] = {
         "model": model,

@@ -7,15 +7,15 @@ axes, or makes one, and returns a `Plot`: the axes, and the numbers that are dra
 from pairgram.plots.axes import Plot
 from pairgram.plots.models import coefficients, convergence, importances
 from pairgram.plots.queries import differences, learning_curve
-from pairgram.plots.searches import alphas, settings
+from pairgram.plots.searches import scores, settings
 
 __all__ = [
     "Plot",
-    "alphas",
     "coefficients",
     "convergence",
     "differences",
     "importances",
     "learning_curve",
+    "scores",
     "settings",
 ]

@@ -1,4 +1,4 @@
-"""Pictures of a search: its scores along alpha, and over two of its settings."""
+"""Pictures of a search: its scores along alpha or C, and over two of its settings."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from numpy.typing import NDArray
 
 from pairgram.plots.axes import BLUE, ORANGE, Plot, axes_of, require, shortened
 
-__all__ = ["alphas", "settings"]
+__all__ = ["scores", "settings"]
 
 
-def alphas(search: Any, ax: Any = None) -> Plot:
-    """Draw the held-out score along alpha, its standard error, and the choice.
+def scores(search: Any, ax: Any = None) -> Plot:
+    """Draw the held-out score along alpha or C, its standard error, and the choice.
 
     Parameters
     ----------
-    search : fitted ranker with `alphas_` and `scores_`, such as `RankRLSCV`
+    search : fitted ranker with `alphas_` or `Cs_`, such as `RankRLSCV` or `RankSVMCV`
+        `settings` draws searches over both.
         The standard error is drawn if the search has splits, or was made with
         ``store_held_out=True``; it is then that of the mean over splits, or over queries.
     ax : matplotlib.axes.Axes or None
@@ -25,42 +26,45 @@ def alphas(search: Any, ax: Any = None) -> Plot:
     Returns
     -------
     Plot
-        The data are ``alpha`` and ``score``, in ascending order of alpha, ``standard_error`` (NaN
-        where it is not known) and ``chosen``, the chosen alpha.
+        The data are ``alpha`` (or ``C``) and ``score``, in ascending order of alpha,
+        ``standard_error`` (NaN where it is not known) and ``chosen``, the chosen alpha.
 
     Raises
     ------
     ValueError
-        If the model has chosen no alpha.
+        If the model has chosen no alpha and no C, or both.
     """
-    tried = np.asarray(require(search, "alphas_", "a fitted search over alphas"), np.float64)
-    scores = np.asarray(require(search, "scores_", "a fitted search over alphas"), np.float64)
+    means = np.asarray(require(search, "scores_", "a fitted search over alpha or C"), np.float64)
+    if means.ndim != 1:
+        raise ValueError("the search has chosen alpha and C: draw settings(search, 'alpha', 'C')")
+    name = "C" if hasattr(search, "Cs_") else "alpha"
+    tried = np.asarray(getattr(search, f"{name}s_"), np.float64)
     order = np.argsort(tried)
-    errors = _standard_errors(search, len(tried))[order]
-    tried, scores = tried[order], scores[order]
+    errors = _standard_errors(search, name, tried)[order]
+    tried, means = tried[order], means[order]
     ax = axes_of(ax)
     if np.isfinite(errors).any():
-        ax.fill_between(tried, scores - errors, scores + errors, color=BLUE, alpha=0.2, lw=0)
+        ax.fill_between(tried, means - errors, means + errors, color=BLUE, alpha=0.2, lw=0)
         ax.plot([], [], color=BLUE, alpha=0.3, lw=8, label="± standard error")
-    ax.plot(tried, scores, color=BLUE, marker="o", ms=3.5, label="held-out mean")
-    chosen = float(search.alpha_)
+    ax.plot(tried, means, color=BLUE, marker="o", ms=3.5, label="held-out mean")
+    chosen = float(getattr(search, f"{name}_"))
     ax.axvline(chosen, color=ORANGE, ls="--", label=f"chosen: {chosen:.3g}")
-    ax.set(xscale="log", xlabel="alpha", ylabel=_metric_name(search))
+    ax.set(xscale="log", xlabel=name, ylabel=_metric_name(search))
     ax.legend(frameon=False)
     return Plot(
         ax,
         {
-            "alpha": tried,
-            "score": scores,
+            name: tried,
+            "score": means,
             "standard_error": errors,
             "chosen": np.array([chosen]),
         },
     )
 
 
-def _standard_errors(search: Any, n_alphas: int) -> NDArray[np.float64]:
+def _standard_errors(search: Any, name: str, tried: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the standard errors of the scores of the chosen settings, NaN if not known."""
-    unknown = np.full(n_alphas, np.nan)
+    unknown = np.full(len(tried), np.nan)
     results = getattr(search, "cv_results_", None)
     if results is None:
         return unknown
@@ -68,10 +72,10 @@ def _standard_errors(search: Any, n_alphas: int) -> NDArray[np.float64]:
     same = [
         number
         for number, params in enumerate(results["params"])
-        if all(_equal(params[key], value) for key, value in best.items() if key != "alpha")
+        if all(_equal(params[key], value) for key, value in best.items() if key != name)
     ]
-    by_alpha = {float(results["params"][number]["alpha"]): number for number in same}
-    rows = [by_alpha.get(float(alpha)) for alpha in search.alphas_]
+    by_value = {float(results["params"][number][name]): number for number in same}
+    rows = [by_value.get(value) for value in tried.tolist()]
     splits = [name for name in results if name.startswith("split")]
     per_query = getattr(search, "per_query_", None)
     size = len(splits) or (0 if per_query is None else len(per_query["qid"]))
