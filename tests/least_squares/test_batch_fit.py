@@ -189,6 +189,9 @@ def test_a_batch_has_a_fallback_without_a_prior(tmp_path):
     batch.save(tmp_path / "m")
     np.testing.assert_array_equal(BatchFit.load(tmp_path / "m").predict(other, "user"), scores)
     both = fit_many(RankRLS(), frame, **COLUMNS, prior=everybody, fallback=0.5)
+    frozen = fit_many(RankRLS(prior=FrozenEstimator(everybody)), frame, **COLUMNS, fallback=0.5)
+    np.testing.assert_array_equal(frozen.coef_, both.coef_)
+    assert everybody.feature_names_in_.tolist() == FEATURES
     for number in (0.5, -1, float("nan")):
         replace(both, fallback=number).save(tmp_path / "number.safetensors")
         loaded = BatchFit.load(tmp_path / "number.safetensors")

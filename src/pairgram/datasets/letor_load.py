@@ -68,7 +68,9 @@ def load_letor(
     comments: bool = False,
     n_threads: int | None = None,
 ) -> Any:
-    r"""Read a LETOR (SVMlight) file: lines ``label qid:ID index:value ... # comment``.
+    r"""Read a LETOR (SVMlight) file.
+
+    Its lines are ``label qid:ID index:value ... # comment``.
 
     Parameters
     ----------

@@ -160,7 +160,7 @@ def fit_many(
         problems, groups, names = columns.split(problems)
         estimator, named = _with_numbers(estimator, names)
     fallback = prior if fallback is None else _checked_fallback(fallback, names)
-    estimator, start = _with_prior(estimator, prior, names)
+    estimator, nameless = _with_prior(estimator, prior, names)
     batch = _Batch(estimator, n_threads)
     fits = []
     for fit in batch.run(problems):
@@ -184,8 +184,8 @@ def fit_many(
     for model in (model for fit in fits for model in fit.models if names is not None and model):
         model.feature_names_in_ = names
         vars(model).update(named)
-    if start is not prior:
-        start.feature_names_in_ = names
+    if nameless is not None:
+        nameless.feature_names_in_ = names
     models = [fit.models if fit.many_targets else fit.models[0] for fit in fits]
     keys = None if groups is None else groups.ids
     return BatchFit(models, _table(fits), np.arange(len(fits)) if keys is None else keys, fallback)
@@ -288,23 +288,27 @@ def _checked_fallback(fallback: Any, names: NDArray[Any] | None) -> Any:
 
 
 def _with_prior(estimator: Any, prior: Any, names: NDArray[Any] | None) -> tuple[Any, Any]:
-    """Return the estimator with a fitted model as its prior, and the model that it has.
+    """Return the estimator with a fitted model as its prior, and a copy of it without names.
 
-    The problems of a frame are arrays, so their prior does without names during the fits.
+    The problems of a frame are arrays, so their prior does without names during the fits. There is
+    no copy of a model that had none.
     """
+    own = getattr(estimator, "prior", None)
+    if prior is None and names is not None and isinstance(own, FrozenEstimator):
+        prior = own.estimator
     if prior is None:
         return estimator, None
     if "prior" not in estimator.get_params(deep=False):
         raise ValueError(f"prior must be None: {type(estimator).__name__} has no such parameter")
     check_is_fitted(prior)
     known = vars(prior).get("feature_names_in_")
-    start = prior
+    start, nameless = prior, None
     if known is not None and names is not None:
         if list(known) != list(names):
             raise ValueError(f"prior has the columns {list(known)}, but features are {list(names)}")
-        start = copy.copy(prior)
-        del start.feature_names_in_
-    return clone(estimator).set_params(prior=FrozenEstimator(start)), start
+        start = nameless = copy.copy(prior)
+        del nameless.feature_names_in_
+    return clone(estimator).set_params(prior=FrozenEstimator(start)), nameless
 
 
 def _refuse_one_problem(problems: Any) -> None:

@@ -98,7 +98,7 @@ class MPRank(_Preset):
     See Also
     --------
     RankRLS : Has pairs within queries, other pair weights, and feature maps.
-    RankRLSCV : With ``scope="global"`` it chooses C = 1 / (2 alpha_) by held-out rows.
+    RankRLSCV : With ``scope="global"`` it chooses ``C = 1 / (2 alpha_)`` by held-out rows.
 
     Notes
     -----
@@ -149,7 +149,7 @@ prior_, uses_offset_ :
     See Also
     --------
     PointwiseELM : Fits labels by least squares without a bias.
-    RankRLSCV : With ``scope="global", weighting="documents"`` it chooses C = 1 / alpha_.
+    RankRLSCV : With ``scope="global", weighting="documents"`` it chooses ``C = 1 / alpha_``.
 
     Notes
     -----

@@ -382,7 +382,7 @@ class RankRLSCV(RidgeSearch):
     inputs_, feature_map_ :
         As in `RankRLS`. ``inputs_.kind`` is the chosen word.
     alpha_, pairs_, target_, scale_, gamma_ :
-        The chosen settings. gamma_ is None unless the kernel has a gamma.
+        The chosen settings. `gamma_` is None unless the kernel has a gamma.
     best_score_ : float
         Mean held-out score of the chosen settings. If `scoring` is a loss, such as "msd", this is
         the loss itself.

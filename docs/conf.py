@@ -1,0 +1,77 @@
+"""How Sphinx builds the documentation: ``sphinx-build -W docs build/docs``."""
+
+from pathlib import Path
+
+import pairgram
+
+project = "pairgram"
+author = "The pairgram developers"
+copyright = "The pairgram developers"
+release = pairgram.__version__
+version = ".".join(release.split(".")[:2])
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.mathjax",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["examples/*", "requirements.txt"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+nitpicky = False
+
+# The long form of the checks looks other projects' pages up; the quick one works without a network.
+intersphinx_mapping = {}
+if "external" in globals().get("tags", ()):
+    intersphinx_mapping = {
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+    }
+
+default_role = "py:obj"
+autodoc_typehints = "none"
+autosummary_generate = True
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+templates_path = ["_templates"]
+
+html_theme = "pydata_sphinx_theme"
+html_title = "pairgram"
+html_static_path = ["_static"]
+html_css_files = ["pairgram.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "navbar_align": "left",
+    "header_links_before_dropdown": 7,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+html_sidebars = {"start": [], "which": [], "changelog": []}
+
+sphinx_gallery_conf = {
+    "examples_dirs": str(Path(__file__).parent / "examples"),
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/plot_",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 1e9,
+    "plot_gallery": True,
+    "image_scrapers": ("matplotlib",),
+    "reset_modules": ("matplotlib",),
+    "matplotlib_animations": False,
+    "within_subsection_order": "FileNameSortKey",
+}

@@ -1,0 +1,24 @@
+"""
+Choose the ridge by held-out queries
+====================================
+
+A search scores every query by models that have not seen it, exactly and without a refit, for all
+ridges at once.
+"""
+
+from pairgram import RankRLSCV, make_ranking, plots
+
+X, y, qid = make_ranking(60, (5, 20), 12, random_state=3)
+model = RankRLSCV(store_held_out=True).fit(X, y, qid=qid)
+print(f"alpha {model.alpha_:.3g}, held-out NDCG@10 {model.best_score_:.3f}")
+
+# %%
+# The band is the standard error of the mean over queries. It says how much of a difference between
+# two ridges is chance.
+
+plots.scores(model)
+
+# %%
+# The weights shrink as the ridge grows.
+
+plots.coefficients(model)
