@@ -1,8 +1,12 @@
 """How Sphinx builds the documentation: ``sphinx-build -W docs build/docs``."""
 
+import warnings
 from pathlib import Path
 
 import pairgram
+
+# A machine that builds pages has other things to do, which says nothing about a budget.
+warnings.filterwarnings("ignore", message="the trials took more than")
 
 project = "pairgram"
 author = "The pairgram developers"
@@ -58,7 +62,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"start": [], "which": [], "changelog": []}
+html_sidebars = {page: [] for page in ("index", "start", "which", "mathematics")}
 
 sphinx_gallery_conf = {
     "examples_dirs": str(Path(__file__).parent / "examples"),
@@ -70,6 +74,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "min_reported_time": 1e9,
     "plot_gallery": True,
+    "capture_repr": (),
     "image_scrapers": ("matplotlib",),
     "reset_modules": ("matplotlib",),
     "matplotlib_animations": False,
