@@ -3,6 +3,9 @@
 import warnings
 from pathlib import Path
 
+from docutils import nodes
+from latex2mathml.converter import convert
+
 import pairgram
 
 # A machine that builds pages has other things to do, which says nothing about a budget.
@@ -20,7 +23,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
-    "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
@@ -51,6 +53,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "pairgram"
 html_static_path = ["_static"]
 html_css_files = ["pairgram.css"]
+html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_theme_options = {
     "navbar_align": "left",
@@ -80,3 +83,16 @@ sphinx_gallery_conf = {
     "matplotlib_animations": False,
     "within_subsection_order": "FileNameSortKey",
 }
+
+
+def _math(translator, node):
+    """Write a formula as MathML, which browsers show without a script."""
+    is_block = isinstance(node, nodes.math_block)
+    formula = convert(node.astext().strip(), display="block" if is_block else "inline")
+    translator.body.append(f'<div class="formula">{formula}</div>' if is_block else formula)
+    raise nodes.SkipNode
+
+
+def setup(app):
+    """Register the writer of formulas."""
+    app.add_html_math_renderer("mathml", (_math, None), (_math, None))
