@@ -153,6 +153,7 @@ def evaluate_metrics(
     specs: Sequence[tuple[str, int, str, str, str, float, float, float, str]],
     n_threads: int,
 ) -> NDArray[np.float64]: ...
+def sort_words(words: NDArray[np.int64], top: int) -> list[int]: ...
 def summarize(
     values: NDArray[np.float64],
     weights: NDArray[np.float64],
