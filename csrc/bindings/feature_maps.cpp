@@ -65,7 +65,7 @@ bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
         bound.plain_weights = weights;
         (minmax ? map.minmax : map.manhattan) = pointer(weights);
     } else {
-        map.weights = column_panels<T>(n_inputs, n_nodes, pointer(weights));
+        map.weights = column_panels<T>(n_inputs, n_nodes, pointer(weights), true);
     }
     map.scale = scale;
     map.degree = degree;
@@ -143,6 +143,35 @@ array<T> map_array(const bound_node_map<T>& bound, const array<T>& rows, int n_t
     return out;
 }
 
+// Writes the outputs into `out`, (n, n_outputs), in blocks that stay in cache until they are
+// rounded to its type. `shift`, (n_outputs,), is taken from every row of outputs before.
+template <class T, class Out>
+void store_array(const bound_node_map<T>& bound, const array<T>& rows, array<Out> out,
+                 const optional_array<T>& shift, int n_threads) {
+    const auto& map = bound.map;
+    check_inputs(map, rows);
+    const auto width = map.n_outputs;
+    check(out.ndim() == 2 && out.shape(0) == rows.shape(0) && out.shape(1) == width,
+          "out must be (n, n_outputs)");
+    check(!shift || (shift->ndim() == 1 && shift->size() == width), "shift must be (n_outputs,)");
+    const T *const in = pointer(rows), *const taken = pointer(shift);
+    pointer(out);  // aligned
+    Out* const data = out.mutable_data();
+    const without_gil release;
+    by_blocks(map, rows.shape(0), n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t n) {
+        constexpr std::ptrdiff_t most_rows = 64;
+        buffer<T> made(std::min(n, most_rows) * width);
+        for (std::ptrdiff_t i = first; i < first + n; i += most_rows) {
+            const auto size = std::min(most_rows, first + n - i);
+            map_rows(map, size, in + i * map.n_inputs, map.n_inputs, made.data(), width);
+            for (std::ptrdiff_t r = 0; r < size; ++r)
+                for (std::ptrdiff_t j = 0; j < width; ++j)
+                    data[(i + r) * width + j] =
+                        static_cast<Out>(made[r * width + j] - (taken ? taken[j] : T{0}));
+        }
+    });
+}
+
 template <class T>
 array<double> score_mapped_array(const bound_node_map<T>& bound, const array<T>& rows,
                                  const array<double>& coefs, int n_threads) {
@@ -174,6 +203,10 @@ py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
         .def_static("after_columns", &after_columns<T>, py::arg("columns"),
                     py::arg("then") = py::none())
         .def("map", &map_array<T>, py::arg("rows").noconvert(), py::arg("n_threads"))
+        .def("store", &store_array<T, double>, py::arg("rows").noconvert(),
+             py::arg("out").noconvert(), py::arg("shift").noconvert(), py::arg("n_threads"))
+        .def("store", &store_array<T, float>, py::arg("rows").noconvert(),
+             py::arg("out").noconvert(), py::arg("shift").noconvert(), py::arg("n_threads"))
         .def("score", &score_mapped_array<T>, py::arg("rows").noconvert(),
              py::arg("coefs").noconvert(), py::arg("n_threads"));
 }

@@ -19,7 +19,7 @@ namespace pairgram {
 namespace {
 
 constexpr std::ptrdiff_t cached_bytes = 1 << 18;  // of nodes that wait for what they are used for
-constexpr std::ptrdiff_t fewest_rows = 16, most_rows = 256;
+constexpr std::ptrdiff_t fewest_rows = 64, most_rows = 256;
 
 // How many rows are mapped before their nodes are used.
 std::ptrdiff_t rows_at_once(std::ptrdiff_t n, std::ptrdiff_t row_bytes) {

@@ -291,7 +291,7 @@ default="rbf"
 
 
 @dataclass(frozen=True, eq=False)
-class _KernelValues:
+class _KernelValues(ValueMap):
     """The map of rows to ``k(x, Z) − shift`` in float64, the values before whitening.
 
     Attributes
@@ -303,12 +303,21 @@ class _KernelValues:
     feature_map: Nystroem
     shift: Vector | None = None
 
-    def transform(self, X: Any) -> Vector:
-        """Return the values of dense or CSR rows, (n_rows, n_landmarks)."""
-        return self.values(self.feature_map.checked(X))
+    @property
+    def n_threads(self) -> int | None:
+        """The number of threads of the map."""
+        return self.feature_map.n_threads
+
+    def checked(self, X: Any) -> Any:
+        """Check the rows and return them."""
+        return self.feature_map.checked(X)
+
+    def node_map(self, dtype: Any) -> Any:
+        """Return the compiled map to kernel values, or None for a callable kernel."""
+        return kernel_nodes(self.feature_map._kernel, self.feature_map.components_, dtype)
 
     def values(self, X: Any) -> Vector:
-        """Return the values of rows that have been checked."""
+        """Return the values of rows that have been checked, (n_rows, n_landmarks)."""
         fitted = self.feature_map
         threads = resolve_n_threads(fitted.n_threads)
         with single_threaded_blas():
