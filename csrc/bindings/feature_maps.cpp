@@ -58,7 +58,7 @@ bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
     check(!tail || (tail->ndim() == 2 && tail->shape(0) == n_nodes),
           "tail must be (n_nodes, n_outputs)");
     check(degree >= 1, "degree must be at least 1");
-    bound_node_map<T> bound{bias, square, origin, {}, {}};
+    bound_node_map<T> bound{bias, square, origin, {}, {}, {}};
     auto& map = bound.map;
     map = {n_inputs, n_nodes, n_nodes, pointer(bias), pointer(square)};
     if (manhattan || minmax) {
@@ -85,13 +85,29 @@ bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
     return bound;
 }
 
-// A map of float rows that computes in double.
-bound_node_map<float> in_double(const py::object& wide) {
+// A map of float rows to nodes that are made in double, and then rounded; or to a product in float
+// of these less the centre, plus an offset.
+bound_node_map<float> in_double(const py::object& wide, const optional_array<double>& centre,
+                                const optional_array<float>& tail,
+                                const optional_array<float>& offset) {
     const auto& map = wide.cast<const bound_node_map<double>&>().map;
     bound_node_map<float> bound;
-    bound.map = {map.n_inputs, map.n_nodes, map.n_outputs, nullptr, nullptr};
+    const auto width = map.n_outputs;
+    bound.map = {map.n_inputs, width, width, nullptr, nullptr};
     bound.map.wide = &map;
     bound.wide = wide;
+    check(tail ? centre && offset : !centre && !offset, "tail, centre and offset go together");
+    if (!tail) return bound;
+    check(tail->ndim() == 2 && tail->shape(0) == width, "tail must be (n_nodes, n_outputs)");
+    check_one_per("centre: 1-d, one per node", *centre, width);
+    check(offset->ndim() == 1 && offset->size() == tail->shape(1), "offset must be (n_outputs,)");
+    bound.bias = *offset;
+    bound.centre = centre;
+    bound.map.bias = pointer(*offset);
+    bound.map.centre = pointer(*centre);
+    bound.map.n_outputs = tail->shape(1);
+    bound.map.has_tail = true;
+    bound.map.tail = column_panels<float>(width, tail->shape(1), pointer(*tail), true);
     return bound;
 }
 
@@ -215,7 +231,10 @@ py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
 
 void bind_feature_maps(py::module_& m) {
     bind_node_map<double>(m, "NodeMap64");
-    bind_node_map<float>(m, "NodeMap32").def_static("in_double", &in_double, py::arg("map"));
+    bind_node_map<float>(m, "NodeMap32")
+        .def_static(
+            "in_double", &in_double, py::arg("map"), py::arg("centre").noconvert() = py::none(),
+            py::arg("tail").noconvert() = py::none(), py::arg("offset").noconvert() = py::none());
     m.def("apply_activation", &apply_activation<double>, py::arg("name"),
           py::arg("values").noconvert());
     m.def("apply_activation", &apply_activation<float>, py::arg("name"),

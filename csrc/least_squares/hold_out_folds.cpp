@@ -67,6 +67,13 @@ PAIRGRAM_CLONES void new_residual(std::ptrdiff_t n, const column_range& columns,
         }
 }
 
+// out *= factor
+PAIRGRAM_CLONES void multiply(std::ptrdiff_t n, const column_range& columns, const double* factor,
+                              double* out) {
+    for (std::ptrdiff_t i = 0; i < n; ++i, factor += columns.stride, out += columns.stride)
+        for (auto j = columns.from; j < columns.to; ++j) out[j] *= factor[j];
+}
+
 // out = first + factor second
 PAIRGRAM_CLONES void combine(std::ptrdiff_t n, const column_range& columns, const double* factor,
                              const double* first, const double* second, double* out) {
@@ -85,8 +92,7 @@ void shrink(const ridge_path& path, std::ptrdiff_t n, const column_range& column
         std::fill(w.u.begin() + k * stride + from, w.u.begin() + k * stride + columns.to, 0.0);
     add_cached_product(width, columns.to - from, n, 1.0, {w.e.data(), 1, width + 1},
                        w.p.data() + from, stride, w.u.data() + from, stride);
-    for (std::ptrdiff_t k = 0; k < width; ++k)
-        for (auto j = from; j < columns.to; ++j) w.u[k * stride + j] *= inverse[k * stride + j];
+    multiply(width, columns, inverse, w.u.data());
 }
 
 // Solves (I − E A⁻¹ Eᵀ) x = r by conjugate gradients for the first n_columns alphas; w.r enters as

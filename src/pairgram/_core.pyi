@@ -74,7 +74,12 @@ class NodeMap64(_NodeMap[np.float64]): ...
 
 class NodeMap32(_NodeMap[np.float32]):
     @staticmethod
-    def in_double(map: NodeMap64) -> NodeMap32: ...
+    def in_double(
+        map: NodeMap64,
+        centre: NDArray[np.float64] | None = None,
+        tail: NDArray[np.float32] | None = None,
+        offset: NDArray[np.float32] | None = None,
+    ) -> NodeMap32: ...
 
 class RankingProblem:
     """Labels, queries, weights and the pairs that count, checked once.
