@@ -131,6 +131,7 @@ template <class T>
 struct bound_node_map {
     array<T> bias;
     optional_array<T> square, origin, plain_weights;
+    optional_array<double> centre;
     node_map<T> map;
     py::object wide = py::none();
     py::object columns = py::none(), then = py::none();

@@ -58,14 +58,14 @@ bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
     check(!tail || (tail->ndim() == 2 && tail->shape(0) == n_nodes),
           "tail must be (n_nodes, n_outputs)");
     check(degree >= 1, "degree must be at least 1");
-    bound_node_map<T> bound{bias, square, origin, {}, {}};
+    bound_node_map<T> bound{bias, square, origin, {}, {}, {}};
     auto& map = bound.map;
     map = {n_inputs, n_nodes, n_nodes, pointer(bias), pointer(square)};
     if (manhattan || minmax) {
         bound.plain_weights = weights;
         (minmax ? map.minmax : map.manhattan) = pointer(weights);
     } else {
-        map.weights = column_panels<T>(n_inputs, n_nodes, pointer(weights));
+        map.weights = column_panels<T>(n_inputs, n_nodes, pointer(weights), true);
     }
     map.scale = scale;
     map.degree = degree;
@@ -85,13 +85,29 @@ bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
     return bound;
 }
 
-// A map of float rows that computes in double.
-bound_node_map<float> in_double(const py::object& wide) {
+// A map of float rows to nodes that are made in double, and then rounded; or to a product in float
+// of these less the centre, plus an offset.
+bound_node_map<float> in_double(const py::object& wide, const optional_array<double>& centre,
+                                const optional_array<float>& tail,
+                                const optional_array<float>& offset) {
     const auto& map = wide.cast<const bound_node_map<double>&>().map;
     bound_node_map<float> bound;
-    bound.map = {map.n_inputs, map.n_nodes, map.n_outputs, nullptr, nullptr};
+    const auto width = map.n_outputs;
+    bound.map = {map.n_inputs, width, width, nullptr, nullptr};
     bound.map.wide = &map;
     bound.wide = wide;
+    check(tail ? centre && offset : !centre && !offset, "tail, centre and offset go together");
+    if (!tail) return bound;
+    check(tail->ndim() == 2 && tail->shape(0) == width, "tail must be (n_nodes, n_outputs)");
+    check_one_per("centre: 1-d, one per node", *centre, width);
+    check(offset->ndim() == 1 && offset->size() == tail->shape(1), "offset must be (n_outputs,)");
+    bound.bias = *offset;
+    bound.centre = centre;
+    bound.map.bias = pointer(*offset);
+    bound.map.centre = pointer(*centre);
+    bound.map.n_outputs = tail->shape(1);
+    bound.map.has_tail = true;
+    bound.map.tail = column_panels<float>(width, tail->shape(1), pointer(*tail), true);
     return bound;
 }
 
@@ -143,6 +159,35 @@ array<T> map_array(const bound_node_map<T>& bound, const array<T>& rows, int n_t
     return out;
 }
 
+// Writes the outputs into `out`, (n, n_outputs), in blocks that stay in cache until they are
+// rounded to its type. `shift`, (n_outputs,), is taken from every row of outputs before.
+template <class T, class Out>
+void store_array(const bound_node_map<T>& bound, const array<T>& rows, array<Out> out,
+                 const optional_array<T>& shift, int n_threads) {
+    const auto& map = bound.map;
+    check_inputs(map, rows);
+    const auto width = map.n_outputs;
+    check(out.ndim() == 2 && out.shape(0) == rows.shape(0) && out.shape(1) == width,
+          "out must be (n, n_outputs)");
+    check(!shift || (shift->ndim() == 1 && shift->size() == width), "shift must be (n_outputs,)");
+    const T *const in = pointer(rows), *const taken = pointer(shift);
+    pointer(out);  // aligned
+    Out* const data = out.mutable_data();
+    const without_gil release;
+    by_blocks(map, rows.shape(0), n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t n) {
+        constexpr std::ptrdiff_t most_rows = 64;
+        buffer<T> made(std::min(n, most_rows) * width);
+        for (std::ptrdiff_t i = first; i < first + n; i += most_rows) {
+            const auto size = std::min(most_rows, first + n - i);
+            map_rows(map, size, in + i * map.n_inputs, map.n_inputs, made.data(), width);
+            for (std::ptrdiff_t r = 0; r < size; ++r)
+                for (std::ptrdiff_t j = 0; j < width; ++j)
+                    data[(i + r) * width + j] =
+                        static_cast<Out>(made[r * width + j] - (taken ? taken[j] : T{0}));
+        }
+    });
+}
+
 template <class T>
 array<double> score_mapped_array(const bound_node_map<T>& bound, const array<T>& rows,
                                  const array<double>& coefs, int n_threads) {
@@ -174,6 +219,10 @@ py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
         .def_static("after_columns", &after_columns<T>, py::arg("columns"),
                     py::arg("then") = py::none())
         .def("map", &map_array<T>, py::arg("rows").noconvert(), py::arg("n_threads"))
+        .def("store", &store_array<T, double>, py::arg("rows").noconvert(),
+             py::arg("out").noconvert(), py::arg("shift").noconvert(), py::arg("n_threads"))
+        .def("store", &store_array<T, float>, py::arg("rows").noconvert(),
+             py::arg("out").noconvert(), py::arg("shift").noconvert(), py::arg("n_threads"))
         .def("score", &score_mapped_array<T>, py::arg("rows").noconvert(),
              py::arg("coefs").noconvert(), py::arg("n_threads"));
 }
@@ -182,7 +231,10 @@ py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
 
 void bind_feature_maps(py::module_& m) {
     bind_node_map<double>(m, "NodeMap64");
-    bind_node_map<float>(m, "NodeMap32").def_static("in_double", &in_double, py::arg("map"));
+    bind_node_map<float>(m, "NodeMap32")
+        .def_static(
+            "in_double", &in_double, py::arg("map"), py::arg("centre").noconvert() = py::none(),
+            py::arg("tail").noconvert() = py::none(), py::arg("offset").noconvert() = py::none());
     m.def("apply_activation", &apply_activation<double>, py::arg("name"),
           py::arg("values").noconvert());
     m.def("apply_activation", &apply_activation<float>, py::arg("name"),

@@ -1,4 +1,5 @@
 // Ranking metrics: checks and evaluate_metrics.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -9,6 +10,7 @@
 #include "least_squares/ties.hpp"
 #include "metrics/evaluate.hpp"
 #include "metrics/means.hpp"
+#include "metrics/word_sort.hpp"
 
 namespace pairgram {
 
@@ -80,6 +82,17 @@ array<double> evaluate(const array<double>& labels, const array<double>& scores,
     return out;
 }
 
+// The first min(top, n) of n words in ascending order.
+std::vector<std::int64_t> first_words(const array<std::int64_t>& words, py::ssize_t top) {
+    check(words.ndim() == 1 && top >= 0, "words must be 1-d and top at least 0");
+    const auto n = words.size();
+    const std::int64_t* const data = pointer(words);
+    buffer<std::int64_t> sorted(data, data + n);
+    sort_words(top, sorted);
+    sorted.resize(std::min(top, n));
+    return sorted;
+}
+
 // The means, the deviations, and with splits the means of every split.
 py::tuple summary(const array<double>& values, const array<double>& weights,
                   const optional_array<std::int64_t>& split_of, py::ssize_t n_splits) {
@@ -127,6 +140,7 @@ void bind_metrics(py::module_& m) {
     m.def("evaluate_metrics", &evaluate, py::arg("labels").noconvert(),
           py::arg("scores").noconvert(), py::arg("offsets").noconvert(),
           py::arg("order").noconvert(), py::arg("specs"), py::arg("n_threads"));
+    m.def("sort_words", &first_words, py::arg("words").noconvert(), py::arg("top"));
     m.def("summarize", &summary, py::arg("values").noconvert(), py::arg("weights").noconvert(),
           py::arg("split_of").noconvert() = py::none(), py::arg("n_splits") = 0);
     m.def("join_ties", &join_tied_scores, py::arg("scores").noconvert(),

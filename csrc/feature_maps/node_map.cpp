@@ -19,7 +19,7 @@ namespace pairgram {
 namespace {
 
 constexpr std::ptrdiff_t cached_bytes = 1 << 18;  // of nodes that wait for what they are used for
-constexpr std::ptrdiff_t fewest_rows = 16, most_rows = 256;
+constexpr std::ptrdiff_t fewest_rows = 64, most_rows = 256;
 
 // How many rows are mapped before their nodes are used.
 std::ptrdiff_t rows_at_once(std::ptrdiff_t n, std::ptrdiff_t row_bytes) {
@@ -35,6 +35,10 @@ PAIRGRAM_CLONES void add_scaled(std::ptrdiff_t n, T factor, const T* x, T* out) 
 template <class T>
 PAIRGRAM_CLONES void multiply(std::ptrdiff_t n, T factor, T* out) {
     for (std::ptrdiff_t j = 0; j < n; ++j) out[j] *= factor;
+}
+
+PAIRGRAM_CLONES void subtract(std::ptrdiff_t n, const double* x, const double* y, float* out) {
+    for (std::ptrdiff_t j = 0; j < n; ++j) out[j] = static_cast<float>(x[j] - y[j]);
 }
 
 // A squared distance that rounding has made negative becomes 0; NaN stays.
@@ -188,18 +192,26 @@ buffer<double> in_double(std::ptrdiff_t n, std::ptrdiff_t width, const float* ro
     return wide;
 }
 
-void map_in_double(const node_map<double>& map, std::ptrdiff_t n, const float* rows,
+void map_in_double(const node_map<float>& map, std::ptrdiff_t n, const float* rows,
                    std::ptrdiff_t ldr, float* out, std::ptrdiff_t ldo) {
-    const auto step = std::min(n, most_rows);
-    buffer<double> wide_out(step * map.n_outputs);
+    const auto width = map.n_nodes;
+    const auto step = rows_at_once(n, width * static_cast<std::ptrdiff_t>(sizeof(double)));
+    buffer<double> made(step * width);
+    buffer<float> centred(map.has_tail ? step * width : 0);
+    const buffer<double> zeros(map.centre ? 0 : width, 0.0);
+    const double* const centre = map.centre ? map.centre : zeros.data();
     for (std::ptrdiff_t begin = 0; begin < n; begin += step) {
         const auto size = std::min(step, n - begin);
         const auto wide = in_double(size, map.n_inputs, rows + begin * ldr, ldr);
-        map_rows(map, size, wide.data(), map.n_inputs, wide_out.data(), map.n_outputs);
+        map_rows(*map.wide, size, wide.data(), map.n_inputs, made.data(), width);
+        float* const narrow = map.has_tail ? centred.data() : out + begin * ldo;
+        const auto stride = map.has_tail ? width : ldo;
         for (std::ptrdiff_t i = 0; i < size; ++i)
-            std::transform(wide_out.begin() + i * map.n_outputs,
-                           wide_out.begin() + (i + 1) * map.n_outputs, out + (begin + i) * ldo,
-                           [](double value) { return static_cast<float>(value); });
+            subtract(width, made.data() + i * width, centre, narrow + i * stride);
+        if (!map.has_tail) continue;
+        for (auto i = begin; i < begin + size; ++i)
+            std::copy_n(map.bias, map.n_outputs, out + i * ldo);
+        map.tail.add_product(size, narrow, width, out + begin * ldo, ldo);
     }
 }
 
@@ -260,7 +272,7 @@ template <class T>
 void map_rows(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr, T* out,
               std::ptrdiff_t ldo) {
     if constexpr (std::is_same_v<T, float>)
-        if (map.wide) return map_in_double(*map.wide, n, rows, ldr, out, ldo);
+        if (map.wide) return map_in_double(map, n, rows, ldr, out, ldo);
     if (map.columns && !map.then) return make_columns(*map.columns, n, rows, ldr, out, ldo);
     if (map.columns)
         return by_columns(map, n, rows, ldr, [&](const T* made, auto begin, auto size) {
@@ -282,7 +294,7 @@ void score_mapped(const node_map<T>& map, std::ptrdiff_t n, const T* rows,
                   const linear_models& models, double* scores, std::ptrdiff_t ld) {
     const auto width = map.n_inputs;
     if constexpr (std::is_same_v<T, float>)
-        if (map.wide) {
+        if (map.wide && !map.has_tail) {
             for (std::ptrdiff_t begin = 0; begin < n; begin += most_rows) {
                 const auto size = std::min(most_rows, n - begin);
                 const auto wide = in_double(size, width, rows + begin * width, width);

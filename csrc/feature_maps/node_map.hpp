@@ -43,7 +43,9 @@ struct node_map {
     const T* origin = nullptr;     // (n_inputs,) taken from every x first, or null
     bool has_tail = false;
     column_panels<T> tail = {};              // (n_nodes, n_outputs)
-    const node_map<double>* wide = nullptr;  // for float: does all of it in double instead
+    const node_map<double>* wide = nullptr;  // for float: makes the nodes in double instead. A tail
+    const double* centre = nullptr;  // then takes them less this, (n_nodes,), and adds to the bias,
+                                     // which is (n_outputs,)
     const input_columns* columns = nullptr;  // made of the rows first, or null; with them, the rest
     const node_map<T>* then = nullptr;       // is another map of the columns, or null for none
 };

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "least_squares/cached_product.hpp"
 #include "linear_algebra/blas.hpp"
+#include "linear_algebra/column_panels.hpp"
 #include "queries_and_pairs/query_rows.hpp"
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
@@ -23,65 +25,86 @@ constexpr std::ptrdiff_t batch_rows = 128;  // that read the basis together
 constexpr double smallest_pivot = 5e-11;  // of I − E A⁻¹ Eᵀ: below, the solution is rounding error
 
 // The matrices of one fold, but for z, of a batch of folds: kept between folds to save allocations.
+// Those with a column for each alpha have `stride` columns: zeros or numbers that do not count
+// stand behind the last alpha.
 struct workspace {
+    std::ptrdiff_t stride = 0;
     buffer<double> z;                       // (n + 1, L) a query, see query_range
     buffer<double> e;                       // (n, L + 1)
-    buffer<double> x, r, p, q;              // (n, m)
-    buffer<double> u;                       // (L, m)
-    buffer<double> rr, rr_first, pq, step;  // (m,)
-    buffer<double> scores;                  // (n + queries, m)
+    buffer<double> r, p, q;                 // (n, stride)
+    buffer<double> u, change;               // (L, stride)
+    buffer<double> rr, rr_first, pq, step;  // (stride,)
+    buffer<double> scores;                  // (n + queries, stride)
     buffer<double> system, scaled, rhs;     // Cholesky: (k, k), (n, L), (k,), k = min(n, L)
     query_plan plan;
     level_sums sums;
 };
 
-// out[j] = Σ_i a(i, j)² or Σ_i a(i, j) b(i, j) for columns [from, m) of row-major (n, m).
-PAIRGRAM_CLONES void column_dots(std::ptrdiff_t n, std::ptrdiff_t m, std::ptrdiff_t from,
-                                 const double* a, const double* b, double* out) {
-    std::fill(out + from, out + m, 0.0);
-    for (std::ptrdiff_t i = 0; i < n; ++i)
-        for (std::ptrdiff_t j = from; j < m; ++j) out[j] += a[i * m + j] * b[i * m + j];
+// Columns that are computed with, in whole groups.
+struct column_range {
+    std::ptrdiff_t from, to, stride;
+
+    column_range(std::ptrdiff_t first, std::ptrdiff_t last, std::ptrdiff_t of)
+        : from(first / column_group * column_group), to(in_column_groups(last)), stride(of) {}
+};
+
+// out[j] = Σ_i a(i, j) b(i, j)
+PAIRGRAM_CLONES void column_dots(std::ptrdiff_t n, const column_range& columns, const double* a,
+                                 const double* b, double* out) {
+    std::fill(out + columns.from, out + columns.to, 0.0);
+    for (std::ptrdiff_t i = 0; i < n; ++i, a += columns.stride, b += columns.stride)
+        for (auto j = columns.from; j < columns.to; ++j) out[j] += a[j] * b[j];
 }
 
-PAIRGRAM_CLONES void step_and_residual(std::ptrdiff_t n, std::ptrdiff_t m, std::ptrdiff_t from,
-                                       const double* step, const double* p, const double* q,
-                                       double* x, double* r, double* rr) {
-    std::fill(rr + from, rr + m, 0.0);
-    for (std::ptrdiff_t i = 0; i < n; ++i)
-        for (std::ptrdiff_t j = from; j < m; ++j) {
-            const auto at = i * m + j;
-            x[at] += step[j] * p[at];
-            r[at] -= step[j] * q[at];
-            rr[j] += r[at] * r[at];
+// r −= step q, and rr its squares.
+PAIRGRAM_CLONES void new_residual(std::ptrdiff_t n, const column_range& columns, const double* step,
+                                  const double* q, double* r, double* rr) {
+    std::fill(rr + columns.from, rr + columns.to, 0.0);
+    for (std::ptrdiff_t i = 0; i < n; ++i, q += columns.stride, r += columns.stride)
+        for (auto j = columns.from; j < columns.to; ++j) {
+            r[j] -= step[j] * q[j];
+            rr[j] += r[j] * r[j];
         }
 }
 
-PAIRGRAM_CLONES void new_direction(std::ptrdiff_t n, std::ptrdiff_t m, std::ptrdiff_t from,
-                                   const double* momentum, const double* r, double* p) {
-    for (std::ptrdiff_t i = 0; i < n; ++i)
-        for (std::ptrdiff_t j = from; j < m; ++j)
-            p[i * m + j] = r[i * m + j] + momentum[j] * p[i * m + j];
+// out *= factor
+PAIRGRAM_CLONES void multiply(std::ptrdiff_t n, const column_range& columns, const double* factor,
+                              double* out) {
+    for (std::ptrdiff_t i = 0; i < n; ++i, factor += columns.stride, out += columns.stride)
+        for (auto j = columns.from; j < columns.to; ++j) out[j] *= factor[j];
 }
 
-// u (L, m) = A⁻¹ Eᵀ x for columns [from, to).
-void shrink(const ridge_path& path, std::ptrdiff_t n, std::ptrdiff_t from, std::ptrdiff_t to,
-            const double* inverse, const double* e, const double* x, double* u) {
-    const auto width = path.rank, m = path.n_alphas;
-    blas::gemm(trans::yes, trans::no, width, to - from, n, 1.0, e, width + 1, x + from, m, 0.0,
-               u + from, m);
+// out = first + factor second
+PAIRGRAM_CLONES void combine(std::ptrdiff_t n, const column_range& columns, const double* factor,
+                             const double* first, const double* second, double* out) {
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        const auto row = i * columns.stride;
+        for (auto j = columns.from; j < columns.to; ++j)
+            out[row + j] = first[row + j] + factor[j] * second[row + j];
+    }
+}
+
+// u (L, stride) = A⁻¹ Eᵀ p
+void shrink(const ridge_path& path, std::ptrdiff_t n, const column_range& columns,
+            const double* inverse, workspace& w) {
+    const auto width = path.rank, from = columns.from, stride = columns.stride;
     for (std::ptrdiff_t k = 0; k < width; ++k)
-        for (std::ptrdiff_t j = from; j < to; ++j) u[k * m + j] *= inverse[k * m + j];
+        std::fill(w.u.begin() + k * stride + from, w.u.begin() + k * stride + columns.to, 0.0);
+    add_cached_product(width, columns.to - from, n, 1.0, {w.e.data(), 1, width + 1},
+                       w.p.data() + from, stride, w.u.data() + from, stride);
+    multiply(width, columns, inverse, w.u.data());
 }
 
 // Solves (I − E A⁻¹ Eᵀ) x = r by conjugate gradients for the first n_columns alphas; w.r enters as
-// the right-hand side. Alphas descend, so the columns that have not converged are taken as a
-// suffix. Returns the first of them.
+// the right-hand side, and w.change leaves as −A⁻¹ Eᵀ x. Alphas descend, so the columns that have
+// not converged are taken as a suffix; a column beside them in its group takes steps of 0. Returns
+// the first of them.
 std::ptrdiff_t conjugate_gradients(const ridge_path& path, std::ptrdiff_t n,
                                    std::ptrdiff_t n_columns, const double* inverse, workspace& w) {
-    const auto width = path.rank, m = path.n_alphas;
-    std::fill(w.x.begin(), w.x.begin() + n * m, 0.0);
-    std::copy(w.r.begin(), w.r.begin() + n * m, w.p.begin());
-    column_dots(n, m, 0, w.r.data(), w.r.data(), w.rr.data());
+    const auto width = path.rank, stride = w.stride;
+    w.change.assign(width * stride, 0.0);
+    w.p = w.r;
+    column_dots(n, {0, n_columns, stride}, w.r.data(), w.r.data(), w.rr.data());
     w.rr_first = w.rr;
     const auto unconverged = [&](std::ptrdiff_t from) {
         while (from < n_columns && w.rr[from] <= tolerance * tolerance * w.rr_first[from]) ++from;
@@ -90,19 +113,27 @@ std::ptrdiff_t conjugate_gradients(const ridge_path& path, std::ptrdiff_t n,
     auto from = unconverged(0);
     for (int iteration = 0; from < n_columns && iteration < max_iterations; ++iteration) {
         check_interrupt();
-        shrink(path, n, from, n_columns, inverse, w.e.data(), w.p.data(), w.u.data());
+        const column_range columns(from, n_columns, stride);
+        shrink(path, n, columns, inverse, w);
         for (std::ptrdiff_t i = 0; i < n; ++i)
-            std::copy(w.p.begin() + i * m + from, w.p.begin() + (i + 1) * m,
-                      w.q.begin() + i * m + from);
-        blas::gemm(trans::no, trans::no, n, n_columns - from, width, -1.0, w.e.data(), width + 1,
-                   w.u.data() + from, m, 1.0, w.q.data() + from, m);
-        column_dots(n, m, from, w.p.data(), w.q.data(), w.pq.data());
-        for (auto j = from; j < n_columns; ++j) w.step[j] = w.pq[j] > 0 ? w.rr[j] / w.pq[j] : 0.0;
+            std::copy(w.p.begin() + i * stride + columns.from,
+                      w.p.begin() + i * stride + columns.to,
+                      w.q.begin() + i * stride + columns.from);
+        add_cached_product(n, columns.to - columns.from, width, -1.0, {w.e.data(), width + 1, 1},
+                           w.u.data() + columns.from, stride, w.q.data() + columns.from, stride);
+        column_dots(n, columns, w.p.data(), w.q.data(), w.pq.data());
+        const auto ratio = [&](const buffer<double>& above, const buffer<double>& below) {
+            std::fill(w.step.begin(), w.step.end(), 0.0);
+            for (auto j = from; j < n_columns; ++j)
+                w.step[j] = below[j] > 0 ? above[j] / below[j] : 0.0;
+        };
+        ratio(w.rr, w.pq);
         w.pq = w.rr;  // the residual before
-        step_and_residual(n, m, from, w.step.data(), w.p.data(), w.q.data(), w.x.data(), w.r.data(),
-                          w.rr.data());
-        for (auto j = from; j < n_columns; ++j) w.step[j] = w.pq[j] > 0 ? w.rr[j] / w.pq[j] : 0.0;
-        new_direction(n, m, from, w.step.data(), w.r.data(), w.p.data());
+        new_residual(n, columns, w.step.data(), w.q.data(), w.r.data(), w.rr.data());
+        for (auto& step : w.step) step = -step;
+        combine(width, columns, w.step.data(), w.change.data(), w.u.data(), w.change.data());
+        ratio(w.rr, w.pq);
+        combine(n, columns, w.step.data(), w.r.data(), w.p.data(), w.p.data());
         from = unconverged(from);
     }
     return from;
@@ -112,7 +143,7 @@ std::ptrdiff_t conjugate_gradients(const ridge_path& path, std::ptrdiff_t n,
 // (I − Ẽ Ẽᵀ) x = r with Ẽ = E A^-½, else from (I − Ẽᵀ Ẽ) A^½ u = A^-½ (Vᵀg − Eᵀỹ).
 void solve_directly(const ridge_path& path, std::ptrdiff_t n, std::ptrdiff_t j,
                     const double* inverse, const double* coef, workspace& w) {
-    const auto width = path.rank, m = path.n_alphas;
+    const auto width = path.rank, m = w.stride;
     const bool by_rows = n <= width;
     const auto order = by_rows ? n : width;
     w.scaled.resize(n * width);
@@ -166,7 +197,8 @@ struct query_range {
 // Fills z with H_q·basis, from the pivot row, of every query of the batch.
 template <class T>
 void load_batch(const ranking_problem& problem, const feature_rows<T>& features,
-                const ridge_path& path, const query_range& queries, workspace& w) {
+                const ridge_path& path, const column_panels<double>& basis,
+                const query_range& queries, workspace& w) {
     const auto& rows = problem.rows;
     const auto d = features.n_features;
     const bool pointwise = problem.rule.kind == pair_kind::none;
@@ -196,9 +228,8 @@ void load_batch(const ranking_problem& problem, const feature_rows<T>& features,
         if (!pointwise) std::copy_n(pivot, d, out);
     }
     if (!path.basis) return;
-    w.z.resize(queries.n_places() * path.rank);
-    blas::gemm(trans::no, trans::no, queries.n_places(), path.rank, d, 1.0, w.e.data(), d,
-               path.basis, path.rank, 0.0, w.z.data(), path.rank);
+    w.z.assign(queries.n_places() * path.rank, 0.0);
+    basis.add_product(queries.n_places(), w.e.data(), d, w.z.data(), path.rank);
 }
 
 // Fills e, (n, rank + 1), with the half-Laplacian of [z, y] of one query.
@@ -230,21 +261,22 @@ void hold_out(const ranking_problem& problem, const double* targets, const ridge
               const double* inverse, const double* coef, const query_range& fold, const double* z,
               workspace& w, double* scores) {
     const auto& rows = problem.rows;
-    const auto width = path.rank, m = path.n_alphas, n = fold.n;
+    const auto width = path.rank, m = path.n_alphas, n = fold.n, stride = in_column_groups(m);
+    w.stride = stride;
     w.e.resize(n * (width + 1));
-    for (auto* matrix : {&w.x, &w.r, &w.p, &w.q}) matrix->resize(n * m);
-    w.u.resize(width * m);
-    for (auto* row : {&w.rr, &w.pq, &w.step}) row->resize(m);
+    for (auto* matrix : {&w.r, &w.p, &w.q}) matrix->resize(n * stride);
+    w.u.resize(width * stride);
+    for (auto* row : {&w.rr, &w.pq, &w.step}) row->resize(stride);
     const auto z_of = [&](std::ptrdiff_t query) { return fold.place(rows, query) * width; };
     for (auto q = fold.first; q < fold.last; ++q)
         load_query(problem, targets, path, q, z + z_of(q), w,
                    w.e.data() + (rows.offsets[q] - fold.begin) * (width + 1));
 
     for (std::ptrdiff_t i = 0; i < n; ++i)
-        std::fill_n(w.r.begin() + i * m, m, w.e[i * (width + 1) + width]);
-    blas::gemm(trans::no, trans::no, n, m, width, -1.0, w.e.data(), width + 1, coef, m, 1.0,
-               w.r.data(), m);
-    w.scores.assign(w.r.begin(), w.r.begin() + n * m);  // right-hand sides, for solve_directly
+        std::fill_n(w.r.begin() + i * stride, stride, w.e[i * (width + 1) + width]);
+    add_cached_product(n, stride, width, -1.0, {w.e.data(), width + 1, 1}, coef, stride, w.r.data(),
+                       stride);
+    w.scores = w.r;  // right-hand sides, for solve_directly
     const auto* const end = path.eigenvalues + width - path.n_free;
     const double largest = end == path.eigenvalues ? 0.0 : *std::max_element(path.eigenvalues, end);
     const auto n_columns =
@@ -252,24 +284,22 @@ void hold_out(const ranking_problem& problem, const double* targets, const ridge
                              [&](double alpha) { return alpha >= smallest_ridge * largest; }) -
         path.alphas;
     const auto n_solved = conjugate_gradients(path, n, n_columns, inverse, w);
-    shrink(path, n, 0, n_solved, inverse, w.e.data(), w.x.data(), w.u.data());
-    for (std::ptrdiff_t k = 0; k < width; ++k)
-        for (std::ptrdiff_t j = 0; j < n_solved; ++j)
-            w.u[k * m + j] = coef[k * m + j] - w.u[k * m + j];
+    for (std::ptrdiff_t at = 0; at < width * stride; ++at) w.u[at] = coef[at] + w.change[at];
     for (auto j = n_solved; j < m; ++j) {
         check_interrupt();
         solve_directly(path, n, j, inverse, coef, w);
     }
-    w.scores.resize(fold.n_places() * m);
-    blas::gemm(trans::no, trans::no, fold.n_places(), m, width, 1.0, z, width, w.u.data(), m, 0.0,
-               w.scores.data(), m);
+    w.scores.assign(fold.n_places() * stride, 0.0);
+    add_cached_product(fold.n_places(), stride, width, 1.0, {z, width, 1}, w.u.data(), stride,
+                       w.scores.data(), stride);
     const auto n_rows = rows.n_rows();
     for (auto q = fold.first; q < fold.last; ++q) {
-        const double* of_row = w.scores.data() + fold.place(rows, q) * m;
-        const double* of_pivot = of_row + rows.size(q) * m;
+        const double* of_row = w.scores.data() + fold.place(rows, q) * stride;
+        const double* of_pivot = of_row + rows.size(q) * stride;
         for (std::ptrdiff_t i = 0; i < rows.size(q); ++i)
             for (std::ptrdiff_t j = 0; j < m; ++j)
-                scores[j * n_rows + rows.row(rows.begin(q) + i)] = of_row[i * m + j] + of_pivot[j];
+                scores[j * n_rows + rows.row(rows.begin(q) + i)] =
+                    of_row[i * stride + j] + of_pivot[j];
     }
 }
 
@@ -280,14 +310,16 @@ void leave_query_out(const ranking_problem& problem, const feature_rows<T>& feat
                      const buffer<std::int64_t>& folds, const ridge_path& path, double* scores,
                      int n_threads) {
     const auto& rows = problem.rows;
-    const auto width = path.rank, m = path.n_alphas;
-    buffer<double> inverse(width * m), coef(width * m);
+    const auto width = path.rank, stride = in_column_groups(path.n_alphas);
+    buffer<double> inverse(width * stride), coef(width * stride);
     for (std::ptrdiff_t k = 0; k < width; ++k)
-        for (std::ptrdiff_t j = 0; j < m; ++j) {
+        for (std::ptrdiff_t j = 0; j < path.n_alphas; ++j) {
             const double ridge = k < width - path.n_free ? path.alphas[j] : 0.0;
-            inverse[k * m + j] = 1 / (path.eigenvalues[k] + ridge);
-            coef[k * m + j] = path.projection[k] * inverse[k * m + j];
+            inverse[k * stride + j] = 1 / (path.eigenvalues[k] + ridge);
+            coef[k * stride + j] = path.projection[k] * inverse[k * stride + j];
         }
+    column_panels<double> basis;
+    if (path.basis) basis = column_panels<double>(features.n_features, width, path.basis);
     buffer<buffer<query_range>> batches;  // of folds
     std::ptrdiff_t n_in_batch = batch_rows;
     for (std::size_t f = 0; f + 1 < folds.size(); ++f) {
@@ -303,7 +335,7 @@ void leave_query_out(const ranking_problem& problem, const feature_rows<T>& feat
         const auto& batch = batches[task];
         const query_range queries(rows, batch.front().first, batch.back().last);
         workspace w;
-        load_batch(problem, features, path, queries, w);
+        load_batch(problem, features, path, basis, queries, w);
         for (const auto& fold : batch)
             if (fold.n > 0)
                 hold_out(problem, features.targets, path, inverse.data(), coef.data(), fold,

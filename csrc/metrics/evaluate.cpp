@@ -1,6 +1,7 @@
 #include "metrics/evaluate.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <numeric>
 
@@ -9,6 +10,7 @@
 #include "metrics/top_metrics.hpp"
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
+#include "support/simd.hpp"
 
 namespace pairgram {
 
@@ -62,30 +64,49 @@ struct ranking_plan {
 
 // Scratch of one task.
 struct workspace {
+    const double* labels = nullptr;  // of the query, in the order that breaks ties
     buffer<std::int64_t> rows, keys, pair_scratch;
-    buffer<double> labels, descending, ranked_labels, values, more_values;
+    buffer<double> own_labels, descending, ranked_labels, values, more_values;
     buffer<label_tally> tallies;
-    buffer<ranked_document> ranked, spare;
+    buffer<ranked_document> ranked;
+    ranking_scratch ranking;
     buffer<std::ptrdiff_t> tie_end;
     buffer<ideal_ranking> ideals;
     label_levels levels;
 };
 
-// Writes labels in descending order, at least the first `top`; by counting where they are small
+// The highest label where all are integers from 0 to 31, else -1.
+PAIRGRAM_CLONES
+double highest_level(std::ptrdiff_t n, const double* labels) {
+    constexpr double too_high = 32, to_integer = 0x1.8p52;  // x + this has no digit after the point
+    double high = 0;
+    std::int64_t highest = 0, rounded_off = 0;
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        const double integer = (labels[i] + to_integer) - to_integer;
+        std::int64_t bits, integer_bits;  // in the order of the labels where those are not negative
+        std::memcpy(&bits, labels + i, sizeof bits);
+        std::memcpy(&integer_bits, &integer, sizeof bits);
+        rounded_off |= bits ^ integer_bits;
+        rounded_off |= bits & INT64_MIN;
+        highest = std::max(highest, bits);
+    }
+    std::memcpy(&high, &highest, sizeof high);
+    return rounded_off == 0 && high < too_high ? high : -1;
+}
+
+PAIRGRAM_CLONES
+std::ptrdiff_t count_equal(std::ptrdiff_t n, const double* labels, double level) {
+    std::ptrdiff_t count = 0;
+    for (std::ptrdiff_t i = 0; i < n; ++i) count += labels[i] == level;
+    return count;
+}
+
+// Writes labels in descending order, at least the first `top` ≤ n; by counting where they are small
 // integers.
 void sort_descending(std::ptrdiff_t n, const double* labels, std::ptrdiff_t top, double* sorted) {
-    constexpr int n_levels = 32;
-    std::ptrdiff_t counts[n_levels] = {};
-    bool small = true;
-    for (std::ptrdiff_t i = 0; i < n && small; ++i) {
-        const int level = labels[i] >= 0 && labels[i] < n_levels ? static_cast<int>(labels[i]) : 0;
-        small = level == labels[i];
-        ++counts[level];
-    }
-    if (small) {
-        for (int level = n_levels - 1; level >= 0; --level) {
-            sorted = std::fill_n(sorted, counts[level], static_cast<double>(level));
-        }
+    if (double level = highest_level(n, labels); level >= 0) {
+        for (const double* const end = sorted + top; sorted < end; --level)
+            sorted = std::fill_n(sorted, count_equal(n, labels, level), level);
         return;
     }
     std::copy(labels, labels + n, sorted);
@@ -170,21 +191,23 @@ class metric_evaluation {
                 [&](std::int64_t a, std::int64_t b) { return labels_[a] < labels_[b]; });
             rows = work.rows.data();
         }
-        work.labels.resize(n);
-        for (std::ptrdiff_t i = 0; i < n; ++i) {
-            work.labels[i] = rows ? labels_[rows[i]] : labels_[begin + i];
+        work.labels = labels_ + begin;
+        if (rows) {
+            work.own_labels.resize(n);
+            for (std::ptrdiff_t i = 0; i < n; ++i) work.own_labels[i] = labels_[rows[i]];
+            work.labels = work.own_labels.data();
         }
         const std::ptrdiff_t ideal_top = std::min(n, plan.ideal_top);
         if (ideal_top > 0) {
             work.descending.resize(n);
-            sort_descending(n, work.labels.data(), ideal_top, work.descending.data());
+            sort_descending(n, work.labels, ideal_top, work.descending.data());
         }
         for (std::size_t t = 0; t < plan.members.size(); ++t) {
             const metric_spec& metric = metrics_[plan.members[t]];
-            prepare_ideal(metric, n, work.labels.data(), work.descending.data(), discounts(metric),
+            prepare_ideal(metric, n, work.labels, work.descending.data(), discounts(metric),
                           work.ideals[t]);
         }
-        if (plan.levels) make_levels(n, work.labels.data(), work.levels);
+        if (plan.levels) make_levels(n, work.labels, work.levels);
         return rows;
     }
 
@@ -195,7 +218,7 @@ class metric_evaluation {
         work.keys.resize(n);
         work.ranked_labels.resize(top);
         score_keys(n, scores, rows, work.keys.data());
-        rank_documents(n, work.keys.data(), top, work.ranked, work.spare);
+        rank_documents(n, work.keys.data(), top, work.ranking, work.ranked);
         for (std::ptrdiff_t i = 0; i < top; ++i) {
             work.ranked_labels[i] = work.labels[work.ranked[i].index];
         }
@@ -231,19 +254,17 @@ class metric_evaluation {
                     out = spearman_rho(n, work.ranked.data(), work.tie_end.data(), work.levels);
                     break;
                 case metric_kind::mean_squared_difference:
-                    out = mean_squared_difference(n, work.labels.data(), scores, rows, work.values);
+                    out = mean_squared_difference(n, work.labels, scores, rows, work.values);
                     break;
                 case metric_kind::mean_absolute_difference:
-                    out =
-                        mean_absolute_difference(n, work.labels.data(), scores, rows, work.values);
+                    out = mean_absolute_difference(n, work.labels, scores, rows, work.values);
                     break;
                 case metric_kind::ranking_error:
-                    out =
-                        ranking_error(n, work.labels.data(), work.ranked.data(),
-                                      work.tie_end.data(), work.levels, work.tallies, work.values);
+                    out = ranking_error(n, work.labels, work.ranked.data(), work.tie_end.data(),
+                                        work.levels, work.tallies, work.values);
                     break;
                 case metric_kind::pearson:
-                    out = pearson_correlation(n, work.labels.data(), scores, rows, work.values,
+                    out = pearson_correlation(n, work.labels, scores, rows, work.values,
                                               work.more_values);
                     break;
                 default: {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "queries_and_pairs/query_rows.hpp"
+#include "metrics/word_sort.hpp"
 #include "support/buffer.hpp"
 #include "support/simd.hpp"
 
@@ -13,20 +13,33 @@ namespace pairgram {
 
 namespace {
 
-constexpr std::ptrdiff_t longest_counted = 256;  // above it sorting beats n^2 vector comparisons
-constexpr std::ptrdiff_t longest_inserted = 64;  // above it insertion into the top costs too much
+constexpr std::ptrdiff_t longest_in_words = 1024;  // above it other ways take less time
+constexpr std::ptrdiff_t longest_inserted = 64;    // above it insertion into the top costs too much
 constexpr std::ptrdiff_t shortest_radix = 4096;  // below it the histograms cost more than they save
 
-// rank_i = #{j : key_j < key_i} + #{j < i : key_j = key_i}: n^2 comparisons without a branch.
 PAIRGRAM_CLONES
-void rank_by_counting(std::ptrdiff_t n, const std::int64_t* keys, ranked_document* ranked) {
-    for (std::ptrdiff_t i = 0; i < n; ++i) {
-        const std::int64_t key = keys[i];
-        std::int64_t rank = 0;
-        for (std::ptrdiff_t j = 0; j < i; ++j) rank += keys[j] <= key;
-        for (std::ptrdiff_t j = i + 1; j < n; ++j) rank += keys[j] < key;
-        ranked[rank] = {key, i};
+void pack_words(std::ptrdiff_t n, const std::int64_t* keys, std::int64_t index_bits,
+                std::int64_t* words) {
+    for (std::ptrdiff_t i = 0; i < n; ++i) words[i] = (keys[i] & ~index_bits) | i;
+}
+
+// Sorts words whose high bits are those of the keys and whose low bits are the index, so that ties
+// keep their order. Returns false where the bits left out of the keys decide: `ranked` then may
+// lack documents of a short top.
+bool rank_by_words(std::ptrdiff_t n, const std::int64_t* keys, std::ptrdiff_t top,
+                   buffer<std::int64_t>& words, ranked_document* ranked) {
+    std::int64_t index_bits = 1;
+    while (index_bits < n - 1) index_bits = 2 * index_bits + 1;
+    words.resize(n);
+    pack_words(n, keys, index_bits, words.data());
+    sort_words(top + 1, words);
+    for (std::ptrdiff_t r = 0; r < top; ++r) {
+        const std::int64_t index = words[r] & index_bits;
+        ranked[r] = {keys[index], index};
     }
+    bool sorted = top == n || (words[top - 1] | index_bits) < words[top];
+    for (std::ptrdiff_t r = 1; r < top; ++r) sorted &= ranked[r - 1].key <= ranked[r].key;
+    return sorted;
 }
 
 // Keeps the best `top` seen so far in order; a document enters only before a strictly greater key.
@@ -71,35 +84,38 @@ void rank_by_radix(std::ptrdiff_t n, const std::int64_t* keys, ranked_document* 
     if (from != ranked) std::copy(from, from + n, ranked);
 }
 
+std::int64_t key_of(double score) {
+    score += 0.0;  // -0.0 becomes 0.0
+    std::int64_t bits;
+    std::memcpy(&bits, &score, sizeof bits);
+    return ~(bits < 0 ? bits ^ INT64_MAX : bits);
+}
+
 }  // namespace
 
+PAIRGRAM_CLONES
 void score_keys(std::ptrdiff_t n, const double* scores, const std::int64_t* rows,
                 std::int64_t* keys) {
-    for (std::ptrdiff_t i = 0; i < n; ++i) {
-        const double score = (rows ? scores[rows[i]] : scores[i]) + 0.0;  // -0.0 becomes 0.0
-        std::int64_t bits;
-        std::memcpy(&bits, &score, sizeof bits);
-        keys[i] = ~(bits < 0 ? bits ^ INT64_MAX : bits);
-    }
+    if (rows)
+        for (std::ptrdiff_t i = 0; i < n; ++i) keys[i] = key_of(scores[rows[i]]);
+    else
+        for (std::ptrdiff_t i = 0; i < n; ++i) keys[i] = key_of(scores[i]);
 }
 
 void rank_documents(std::ptrdiff_t n, const std::int64_t* keys, std::ptrdiff_t top,
-                    buffer<ranked_document>& ranked, buffer<ranked_document>& spare) {
-    const bool short_top = top < n && top <= longest_inserted;
-    ranked.resize(short_top ? top : n);
-    if (short_top) {
-        if (top > 0) rank_by_insertion(n, keys, top, ranked.data());
-    } else if (n <= longest_counted) {
-        rank_by_counting(n, keys, ranked.data());
-    } else if (n < shortest_radix) {
-        for (std::ptrdiff_t i = 0; i < n; ++i) ranked[i] = {keys[i], i};
-        std::sort(ranked.begin(), ranked.end(),
-                  [](const ranked_document& a, const ranked_document& b) {
-                      return a.key != b.key ? a.key < b.key : a.index < b.index;
-                  });
-    } else {
-        rank_by_radix(n, keys, ranked.data(), spare);
-    }
+                    ranking_scratch& scratch, buffer<ranked_document>& ranked) {
+    top = std::min(top, n);
+    ranked.resize(top);
+    if (top == 0 ||
+        (n <= longest_in_words && rank_by_words(n, keys, top, scratch.words, ranked.data())))
+        return;
+    if (top < n && top <= longest_inserted) return rank_by_insertion(n, keys, top, ranked.data());
+    ranked.resize(n);
+    if (n >= shortest_radix) return rank_by_radix(n, keys, ranked.data(), scratch.documents);
+    for (std::ptrdiff_t i = 0; i < n; ++i) ranked[i] = {keys[i], i};
+    std::sort(ranked.begin(), ranked.end(), [](const ranked_document& a, const ranked_document& b) {
+        return a.key != b.key ? a.key < b.key : a.index < b.index;
+    });
 }
 
 }  // namespace pairgram

@@ -7,12 +7,20 @@
 
 #include "queries_and_pairs/query_rows.hpp"
 #include "support/buffer.hpp"
+#include "support/simd.hpp"
 
 namespace pairgram {
 
 namespace {
 
 double as_double(std::ptrdiff_t i) { return static_cast<double>(i); }
+
+PAIRGRAM_CLONES
+std::ptrdiff_t count_relevant(std::ptrdiff_t n, const double* labels, double relevant) {
+    std::ptrdiff_t count = 0;
+    for (std::ptrdiff_t i = 0; i < n; ++i) count += labels[i] >= relevant;
+    return count;
+}
 
 // Calls visit(i, v) for the ranks i < cut, v = value(label), or its mean over the documents tied
 // with rank i.
@@ -80,11 +88,33 @@ void for_each_run(const metric_spec& metric, const ranked_list& ranked, const Vi
     }
 }
 
+// Without ties; no branch depends on a label.
+PAIRGRAM_CLONES
+double precision_sum(std::ptrdiff_t n, const double* labels, double relevant) {
+    constexpr int width = 64;
+    double terms[width], sum = 0, before = 0;
+    int hits[width], found[width];
+    for (std::ptrdiff_t begin = 0; begin < n; begin += width) {
+        const auto size = static_cast<int>(std::min<std::ptrdiff_t>(width, n - begin));
+        const double first_rank = as_double(begin + 1);
+        int so_far = 0;
+        for (int i = 0; i < size; ++i) hits[i] = labels[begin + i] >= relevant;
+        for (int i = 0; i < size; ++i) found[i] = so_far += hits[i];
+        for (int i = 0; i < size; ++i)
+            terms[i] = hits[i] * ((before + found[i]) / (first_rank + i));
+        for (int i = 0; i < size; ++i) sum += terms[i];
+        before += so_far;
+    }
+    return sum;
+}
+
 // In a run of t tied documents, r of them relevant, rank j of the run holds a relevant one with
 // probability r / t, and then the j before it hold j (r - 1) / (t - 1) in the mean (McSherry and
 // Najork 2008).
 double precision_sum(const metric_spec& metric, const ranked_list& ranked) {
     double sum = 0, found = 0;
+    if (!ranked.tie_end)
+        return precision_sum(std::min(metric.cut, ranked.n), ranked.labels, metric.relevant);
     for_each_run(metric, ranked,
                  [&](std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t relevant) {
                      if (relevant == 0) return true;
@@ -189,7 +219,7 @@ void prepare_ideal(const metric_spec& metric, std::ptrdiff_t n, const double* la
         case metric_kind::average_precision:
         case metric_kind::recall:
         case metric_kind::reciprocal_rank:
-            for (std::ptrdiff_t i = 0; i < n; ++i) ideal.total += labels[i] >= metric.relevant;
+            ideal.total = as_double(count_relevant(n, labels, metric.relevant));
             return;
         default:
             return;

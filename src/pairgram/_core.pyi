@@ -56,6 +56,13 @@ class _NodeMap(Generic[_T]):
     @staticmethod
     def after_columns(columns: InputColumns, then: _NodeMap[_T] | None = None) -> _NodeMap[_T]: ...
     def map(self, rows: NDArray[_T], n_threads: int) -> NDArray[_T]: ...
+    def store(
+        self,
+        rows: NDArray[_T],
+        out: NDArray[np.float64] | NDArray[np.float32],
+        shift: NDArray[_T] | None,  # taken from every row of outputs
+        n_threads: int,
+    ) -> None: ...
     def score(
         self,
         rows: NDArray[_T],
@@ -67,7 +74,12 @@ class NodeMap64(_NodeMap[np.float64]): ...
 
 class NodeMap32(_NodeMap[np.float32]):
     @staticmethod
-    def in_double(map: NodeMap64) -> NodeMap32: ...
+    def in_double(
+        map: NodeMap64,
+        centre: NDArray[np.float64] | None = None,
+        tail: NDArray[np.float32] | None = None,
+        offset: NDArray[np.float32] | None = None,
+    ) -> NodeMap32: ...
 
 class RankingProblem:
     """Labels, queries, weights and the pairs that count, checked once.
@@ -153,6 +165,7 @@ def evaluate_metrics(
     specs: Sequence[tuple[str, int, str, str, str, float, float, float, str]],
     n_threads: int,
 ) -> NDArray[np.float64]: ...
+def sort_words(words: NDArray[np.int64], top: int) -> list[int]: ...
 def summarize(
     values: NDArray[np.float64],
     weights: NDArray[np.float64],

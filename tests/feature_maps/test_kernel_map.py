@@ -454,6 +454,67 @@ def test_node_maps(problem, n_nodes, degree, argument, triangular, dtype):
     np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "tanimoto", "minmax"])
+def test_features_in_single_precision_lose_little_by_whitening(kernel):
+    """Whitening multiplies the errors of rounded kernel values by up to 1000."""
+    X = np.random.default_rng(0).random((500, 6)).astype(np.float32)
+    gamma = {"rbf": 0.01, "laplacian": 0.001}.get(kernel)
+    nystroem = Nystroem(kernel, gamma=gamma, n_components=150, random_state=0).fit(X)
+    found, exact = nystroem.transform(X), nystroem.transform(X.astype(np.float64))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found @ found.T, exact @ exact.T, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(found, exact, rtol=0, atol=2e-5)
+    rounding = nystroem._rounding(X)
+    assert (np.sqrt(((found - exact) ** 2).mean(axis=0)) < rounding).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"centre": None}, "tail, centre and offset go together"),
+        ({"tail": None}, "tail, centre and offset go together"),
+        ({"tail": np.ones((3, 2), np.float32)}, r"tail must be \(n_nodes, n_outputs\)"),
+        ({"centre": np.ones(3)}, "centre: 1-d, one per node"),
+        ({"offset": np.ones(4, np.float32)}, r"offset must be \(n_outputs,\)"),
+    ],
+)
+def test_tails_in_single_precision_that_do_not_fit(changes, message):
+    nodes = _core.NodeMap64(np.ones((3, 4)), np.ones(4), None, [(0, 4, "linear")])
+    parts = {
+        "centre": np.ones(4),
+        "tail": np.ones((4, 2), np.float32),
+        "offset": np.ones(2, np.float32),
+    }
+    with pytest.raises(ValueError, match=message):
+        _core.NodeMap32.in_double(nodes, **{**parts, **changes})
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 63, 300, 1000])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_stored_outputs_are_those_of_the_map(n_rows, dtype):
+    rng = np.random.default_rng(n_rows)
+    X, W = rng.normal(size=(n_rows, 3)), rng.normal(size=(3, 70))
+    nodes = _core.NodeMap64(W, rng.random(70), None, [(0, 70, "tanh")], tail=np.tri(70))
+    shift = rng.normal(size=70)
+    expected = nodes.map(X, 1)
+    for taken in (None, shift):
+        found = np.full((n_rows, 70), np.nan, dtype)
+        nodes.store(X, found, taken, 2)
+        rounded = (expected - (0 if taken is None else taken)).astype(dtype)
+        np.testing.assert_array_equal(found, rounded)
+
+
+def test_outputs_need_a_place_of_their_shape():
+    nodes = _core.NodeMap32(np.ones((3, 4), np.float32), np.ones(4, np.float32), None, [])
+    X = np.ones((5, 3), np.float32)
+    with pytest.raises(ValueError, match=r"out must be \(n, n_outputs\)"):
+        nodes.store(X, np.empty((5, 3)), None, 1)
+    with pytest.raises(ValueError, match=r"shift must be \(n_outputs,\)"):
+        nodes.store(X, np.empty((5, 4)), np.ones(3, np.float32), 1)
+    with pytest.raises(TypeError):
+        nodes.store(X, np.empty((4, 5)).T, None, 1)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

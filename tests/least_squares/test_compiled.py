@@ -171,6 +171,28 @@ def test_leave_query_out_equals_refits(problem, pairs, weighting, scaled, dtype)
             np.testing.assert_allclose(row[held], expected, rtol=0, atol=tolerance)
 
 
+@pytest.mark.parametrize(("n_features", "n_alphas"), [(5, 1), (140, 9), (140, 37)])
+def test_leave_query_out_of_many_columns_and_alphas(n_features, n_alphas):
+    rng = np.random.default_rng(n_features)
+    query = np.repeat(np.arange(6), [1, 2, 50, 131, 150, 300])
+    X, y = rng.normal(size=(len(query), n_features)), rng.normal(size=len(query))
+    S, _ = reference.statistics(X, y, query, "kept")
+    eigenvalues, vectors = np.linalg.eigh(S[:-1, :-1])
+    alphas = np.geomspace(1e2, 1e-3, n_alphas) * eigenvalues.max()
+    with single_threaded_blas():
+        scores = _core.leave_query_out(
+            *compiled(Problem(X, y, query, None, None), "kept"),
+            basis=np.ascontiguousarray(vectors),
+            eigenvalues=eigenvalues,
+            projection=vectors.T @ S[:-1, -1],
+            alphas=alphas,
+        )
+    for q in range(6):
+        R, _ = reference.statistics(X[query != q], y[query != q], query[query != q], "kept")
+        expected = [X[query == q] @ reference.ridge(R, alpha) for alpha in alphas]
+        np.testing.assert_allclose(scores[:, query == q], expected, rtol=1e-9, atol=1e-12)
+
+
 def test_leave_query_out_at_high_leverage_takes_the_direct_solver():
     """One query carries nearly all of a direction, so conjugate gradients would crawl."""
     rng = np.random.default_rng(3)

@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import reference_metrics as reference
+from pairgram import _core
 from pairgram._support.arrays import real_array
 from pairgram.metrics import CONVENTIONS, Metric, evaluate, get_metric, make_scorer, metric_names
 from pairgram.metrics.options import FAMILIES
@@ -138,8 +139,10 @@ def test_real_labels_follow_the_definition(name, queries, offset, order):
     assert_allclose(mixed, np.array(expected)[seen], rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 256, 257, 300, 4095, 4096])
-@pytest.mark.parametrize("kind", ["distinct", "tied", "two", "constant", "ascending", "descending"])
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 256, 300, 1024, 1025, 4095, 4096])
+@pytest.mark.parametrize(
+    "kind", ["distinct", "tied", "two", "close", "constant", "ascending", "descending"]
+)
 def test_every_way_of_ranking_a_list(n, kind):
     rng = np.random.default_rng(n)
     y = rng.integers(0, 4, n).astype(float)
@@ -147,6 +150,7 @@ def test_every_way_of_ranking_a_list(n, kind):
         "distinct": rng.normal(size=n) * 10.0 ** rng.integers(-300, 300, n),
         "tied": np.round(rng.normal(size=n), 1),
         "two": 1 + 0.5 * rng.integers(0, 2, n),  # differ in one bit
+        "close": 1 + np.finfo(float).eps * rng.permutation(n),  # differ in the lowest bits
         "constant": np.zeros(n),
         "ascending": np.arange(n) - n / 2,
         "descending": n / 2 - np.arange(n),
@@ -157,6 +161,15 @@ def test_every_way_of_ranking_a_list(n, kind):
             metric = get_metric(name, ties=ties)
             expected = reference.top(metric.family, y, score, ties, **options_of(metric))
             assert_allclose(metric(y, score), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("top", [0, 1, 7, 8, 9, 10, 64, 65, 5000])
+def test_words_are_sorted(top):
+    rng = np.random.default_rng(top)
+    for n in (1, 7, 8, 9, 16, 17, 100, 128, 129, 1024, 3000):
+        for low, high in ((-(2**63), 2**63 - 1), (-5, 5)):
+            words = rng.integers(low, high, n)
+            assert_array_equal(_core.sort_words(words, top), np.sort(words)[:top])
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if get_metric(name).ties])

@@ -1,6 +1,7 @@
 """RankSVM against L-BFGS on explicit pairs, its ways of reading features, and RankSVMCV."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -30,6 +31,7 @@ from pairgram import (
     load_model,
     make_ranking,
 )
+from pairgram.problem.data import RankingData
 from pairgram.svm import feature_rows, newton, training
 from problems import problems
 
@@ -374,6 +376,18 @@ def test_kernel_values_in_single_precision(monkeypatch):
     assert (coarse.coef_ != fine.coef_).any()
     scores = fine.predict(X)
     np.testing.assert_allclose(coarse.predict(X), scores, atol=1e-4 * np.abs(scores).max())
+
+
+def test_features_in_single_precision_are_shifted_by_one_vector():
+    X, y, qid = make_ranking(40, 12, 6, random_state=0)
+    nystroem = Nystroem(gamma=0.1, n_components=60, random_state=0).fit(X)
+    data = replace(RankingData.make(X, y, qid=qid), feature_map=nystroem)
+    found = feature_rows.in_single(data, None, 2)
+    assert found.X.dtype == np.float32
+    difference = nystroem.transform(X) - found.X
+    assert np.ptp(difference, axis=0).max() < 1e-4 < np.abs(difference).max()
+    unstored = feature_rows.in_single(data, 0, 2)
+    assert unstored.feature_map is nystroem
 
 
 def test_many_rows_of_many_features_need_few_products():

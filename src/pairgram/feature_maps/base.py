@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral
-from typing import Any, Protocol, Self, TypeGuard
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 import scipy.sparse
@@ -44,16 +44,34 @@ __all__ = [
 ]
 
 
-class ValueMap(Protocol):
-    """A fitted map of rows to values."""
+class ValueMap(ABC):
+    """A fitted map of rows to values, from which `shift` is taken if it is not None.
+
+    Compiled code computes the values in float64, from rows of float64.
+    """
+
+    shift: Vector | None
+
+    @property
+    @abstractmethod
+    def n_threads(self) -> int | None:
+        """The number of threads of the map."""
+
+    @abstractmethod
+    def checked(self, X: Any) -> Any:
+        """Check the rows and return them, as `FeatureMap.checked` does."""
+
+    @abstractmethod
+    def values(self, X: Any) -> NDArray[Any]:
+        """Return the values of dense or CSR rows that have been checked, (n_rows, n_values)."""
+
+    @abstractmethod
+    def node_map(self, dtype: Any) -> Any:
+        """Return the compiled map to values without the shift, or None if there is none."""
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Return the values of dense or CSR rows, (n_rows, n_values)."""
-        ...
-
-    def values(self, X: Any) -> NDArray[Any]:
-        """Return the values of rows that have been checked."""
-        ...
+        return self.values(self.checked(X))
 
 
 class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]

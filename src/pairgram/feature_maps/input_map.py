@@ -176,15 +176,30 @@ class InputMap(FeatureMap):
 
 
 @dataclass(frozen=True, eq=False)
-class _ValuesOfInputs:
+class _ValuesOfInputs(ValueMap):
     """The values that a map makes of what inputs make of rows."""
 
     feature_map: InputMap
     after: ValueMap
 
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Return the values of dense or CSR rows, (n_rows, n_values)."""
-        return self.values(self.feature_map.checked(X))
+    @property
+    def shift(self) -> Vector | None:  # type: ignore[override]
+        """What is taken from the values."""
+        return self.after.shift
+
+    @property
+    def n_threads(self) -> int | None:
+        """The number of threads of the map."""
+        return self.after.n_threads
+
+    def checked(self, X: Any) -> Any:
+        """Check the rows and return them."""
+        return self.feature_map.checked(X)
+
+    def node_map(self, dtype: Any) -> Any:
+        """Return the compiled map to values without the shift, or None if there is none."""
+        nodes = self.after.node_map(dtype)
+        return None if nodes is None else self.feature_map.inputs.node_map(dtype, nodes)
 
     def values(self, X: Any) -> NDArray[Any]:
         """Return the values of rows that have been checked."""

@@ -25,7 +25,7 @@ from pairgram.feature_maps.base import (
 )
 from pairgram.feature_maps.landmarks import choose_landmarks
 from pairgram.feature_maps.row_scorer import RowScorer
-from pairgram.kernels.nodes import dense_blocks, kernel_nodes, kernel_values
+from pairgram.kernels.nodes import AT_MOST_ONE, dense_blocks, kernel_nodes, kernel_values
 from pairgram.kernels.settings import Kernel, KernelSettings
 
 __all__ = ["Nystroem"]
@@ -88,10 +88,12 @@ default="rbf"
     Let m be the number of landmarks and r ≤ m the number of features. `fit` takes O(m³) time and
     48 m² bytes. If all eigenvalues are kept, Cholesky factors take the place of eigenvectors, which
     is several times faster. "rpcholesky" takes another O(n m (m + n_features)) time and O(n m)
-    memory. `transform` takes n · m · (2 n_features + r) flops and about 1 ns per kernel value. It
-    computes in float64 for rows of either dtype, because whitening multiplies rounding errors by up
-    to ``1 / sqrt(tol)``. To predict, rankers multiply their coefficients by `whitening_`, which
-    leaves 2 n_features + 2 flops per kernel value. CSR rows are made dense block by block.
+    memory. `transform` takes n · m · (2 n_features + r) flops and about 1 ns per kernel value.
+    Kernel values are computed in float64 for rows of either dtype, because whitening multiplies
+    rounding errors by up to ``1 / sqrt(tol)``. For float32 rows and a kernel with k(x, x) = 1, they
+    are centred, and then whitened in float32: inner products of features are off by 1e-7 to 1e-6.
+    To predict, rankers multiply their coefficients by `whitening_`, which leaves 2 n_features + 2
+    flops per kernel value. CSR rows are made dense block by block.
 
     `fit` gives the ``UserWarning`` of `kernel_matrix` for columns that hardly change the kernel,
     and for packed bits.
@@ -250,8 +252,11 @@ default="rbf"
     def _rounding(self, X: Any) -> Vector:
         with single_threaded_blas():
             K = kernel_values(self._kernel, X, self.components_, 1)
-        terms: Vector = np.sqrt((K**2).mean(axis=0)) @ np.abs(self.whitening_)
-        return super()._rounding(X) + 8 * np.finfo(np.float64).eps * terms
+        size = np.abs(self.whitening_)
+        terms: Vector = 8 * np.finfo(np.float64).eps * np.sqrt((K**2).mean(axis=0)) @ size
+        if X.dtype == np.float32 and self._kernel.kernel in AT_MOST_ONE:
+            terms += np.finfo(np.float32).eps * K.std(axis=0) @ size
+        return super()._rounding(X) + terms
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         if callable(self._kernel.kernel):
@@ -291,7 +296,7 @@ default="rbf"
 
 
 @dataclass(frozen=True, eq=False)
-class _KernelValues:
+class _KernelValues(ValueMap):
     """The map of rows to ``k(x, Z) − shift`` in float64, the values before whitening.
 
     Attributes
@@ -303,12 +308,21 @@ class _KernelValues:
     feature_map: Nystroem
     shift: Vector | None = None
 
-    def transform(self, X: Any) -> Vector:
-        """Return the values of dense or CSR rows, (n_rows, n_landmarks)."""
-        return self.values(self.feature_map.checked(X))
+    @property
+    def n_threads(self) -> int | None:
+        """The number of threads of the map."""
+        return self.feature_map.n_threads
+
+    def checked(self, X: Any) -> Any:
+        """Check the rows and return them."""
+        return self.feature_map.checked(X)
+
+    def node_map(self, dtype: Any) -> Any:
+        """Return the compiled map to kernel values, or None for a callable kernel."""
+        return kernel_nodes(self.feature_map._kernel, self.feature_map.components_, dtype)
 
     def values(self, X: Any) -> Vector:
-        """Return the values of rows that have been checked."""
+        """Return the values of rows that have been checked, (n_rows, n_landmarks)."""
         fitted = self.feature_map
         threads = resolve_n_threads(fitted.n_threads)
         with single_threaded_blas():

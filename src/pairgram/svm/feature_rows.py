@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -13,12 +14,15 @@ from numpy.typing import NDArray
 from pairgram import _core
 from pairgram._support.blocks import blocks
 from pairgram._support.memory import available_memory
+from pairgram._support.node_map import native_nodes
+from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Vector
-from pairgram.feature_maps.base import unwhitened
+from pairgram.feature_maps.base import ValueMap, is_known, unwhitened
 from pairgram.problem.data import DENSE_BLOCK_BYTES, RankingData
 
 __all__ = [
     "FeatureRows",
+    "in_single",
     "make_rows",
     "scatter_diagonal",
     "with_stored_features",
@@ -29,8 +33,8 @@ __all__ = [
 # Kernel values with landmarks are stored in place of features if there are at most this many
 # landmarks for each feature.
 MOST_LANDMARKS = 3
-# Features are made in blocks of this many bytes, so that they are copied while they are in cache.
-MAP_BLOCK_BYTES = 8 << 20
+# Features are made in blocks of rows with this many bytes of features, of which threads share one.
+MAP_BLOCK_BYTES = 64 << 20
 
 
 class FeatureRows(Protocol):
@@ -205,10 +209,37 @@ def with_stored_features(
     if n_rows * n_features * np.dtype(dtype).itemsize > limit:
         return data
     H = np.empty((n_rows, n_features), dtype)
+    store = _storing(data.feature_map, data.X)
     step = max(1, MAP_BLOCK_BYTES // max(1, 8 * n_features))
     for rows in blocks(n_rows, step):
-        H[rows] = data.features(rows)
+        if store is None:
+            H[rows] = data.features(rows)
+        else:
+            store(data.X[rows], H[rows])
     return replace(data, X=H, feature_map=None)
+
+
+def _storing(feature_map: Any, X: Any) -> Callable[[Any, NDArray[Any]], None] | None:
+    """Return a function that writes the features of rows into an array, rounded to its type.
+
+    It is None if only Python can map the rows.
+    """
+    centred = isinstance(feature_map, ValueMap)
+    dtype = np.dtype(np.float64) if centred else X.dtype
+    compiled = centred or is_known(feature_map)
+    nodes = feature_map.node_map(dtype) if compiled and not scipy.sparse.issparse(X) else None
+    if nodes is None:
+        return None
+    shift, threads = (
+        feature_map.shift if centred else None,
+        resolve_n_threads(feature_map.n_threads),
+    )
+
+    def store(rows: Any, out: NDArray[Any]) -> None:
+        rows = np.require(feature_map.checked(rows), dtype, ["C", "A"])
+        nodes.store(rows, out, shift, threads)
+
+    return store
 
 
 def without_whitening(data: RankingData) -> tuple[RankingData, Vector | None]:
@@ -226,6 +257,24 @@ def without_whitening(data: RankingData) -> tuple[RankingData, Vector | None]:
     if n_landmarks > MOST_LANDMARKS * n_features:
         return data, None
     return replace(data, feature_map=values), whitening
+
+
+def in_single(data: RankingData, memory_limit: float | None, n_threads: int) -> RankingData:
+    """Return `data` with stored float32 features, if they fit, for a Gram matrix of low precision.
+
+    Nyström features are made of centred kernel values by a product in float32, which shifts all of
+    them by the same vector. This takes half of the time of a product in float64.
+    """
+    values, whitening = without_whitening(data)
+    stored = with_stored_features(values, np.float32, memory_limit)
+    if whitening is None:
+        return stored
+    if stored.feature_map is not None:
+        return data
+    n_features = whitening.shape[1]
+    linear = [(0, n_features, "linear")]
+    nodes = native_nodes(np.float32, whitening, np.zeros(n_features), None, linear)
+    return replace(stored, X=nodes.map(stored.X, n_threads))
 
 
 def scatter_diagonal(data: RankingData, factor: Vector) -> Vector:

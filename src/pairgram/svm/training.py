@@ -24,6 +24,7 @@ from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.rankers.column_weights import ColumnSums
 from pairgram.svm.feature_rows import (
     FeatureRows,
+    in_single,
     make_rows,
     scatter_diagonal,
     with_stored_features,
@@ -201,7 +202,7 @@ class Training:
     ) -> Training | None:
         """Do the work of `make` with the Gram matrix of a sample; None if features overflow."""
         limit, n_threads = settings.memory_limit, resolve_n_threads(settings.n_threads)
-        stored = with_stored_features(replace(sample, offset=None), np.float32, limit)
+        stored = in_single(replace(sample, offset=None), limit, n_threads)
         curvature = Pairgram.from_data(stored, settings.pair_settings, n_threads).G
         del stored
         data, whitening = without_whitening(data)
