@@ -48,7 +48,7 @@ LAYERS |= {
     "export": {PUBLIC},
     "inspection": {PUBLIC},
     "pyterrier": {PUBLIC},
-    "trec": {PUBLIC},
+    "trec": {PUBLIC, "datasets"} | GROUND,
     "compare": {PUBLIC},
     "plots": {PUBLIC},
 }

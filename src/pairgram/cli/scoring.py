@@ -156,8 +156,8 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help=f"Metric such as ndcg@10, ndcg_linear@10, map, p@5, recall@10, rprec, hit_rate@10, mrr, "
-            f"rbp, err, auc, ef@1%, bedroc, kendall. Repeat it for several. "
+            help=f"Metric such as ndcg@10, ndcg_linear@10, map, p@5, recall@10, rprec, mrr, "
+            f"hit_rate@10, rbp, err, auc, ef@1%, bedroc, kendall. Repeat it for several. "
             f"[default: {', '.join(EVALUATED)}]",
             show_default=False,
         ),

@@ -28,7 +28,14 @@ from pairgram.metrics.scorer import RankingScorer
 from pairgram.queries_and_pairs.queries import warn_of_missing_queries
 from pairgram.tables.table import Table, refuse_arguments
 
-__all__ = ["CONVENTIONS", "Metric", "evaluate", "get_metric", "make_scorer", "metric_names"]
+__all__ = [
+    "CONVENTIONS",
+    "Metric",
+    "evaluate",
+    "get_metric",
+    "make_scorer",
+    "metric_names",
+]
 
 
 def get_metric(
@@ -166,8 +173,9 @@ def get_metric(
     published results on MQ2007 and MQ2008 of LETOR 4.0 count NDCG@k as 0 for a list shorter than k.
     No convention here does this, so those results are not comparable.
 
-    trec_eval breaks ties by descending document name, which rows do not have. If the rows within
-    ties stand in its order, "trec" gives the numbers of trec_eval (for labels ≥ 0). "sklearn" gives
+    trec_eval breaks ties by descending document name, which rows do not have; `evaluate_run` takes
+    names. If the rows within ties stand in its order, "trec" gives the numbers of trec_eval (for
+    labels ≥ 0). "sklearn" gives
     those of ``ndcg_score`` and ``dcg_score``.
 
     Each query and score vector costs O(n log n), or O(n) for a cut up to 64 without averaged ties.
