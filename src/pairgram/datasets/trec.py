@@ -26,7 +26,8 @@ def read_run(path: str | os.PathLike[str]) -> Columns:
     Parameters
     ----------
     path : str or os.PathLike
-        A plain, gzip, xz or bzip2 file. Fields are separated by blanks. Blank lines are skipped.
+        A plain, gzip, xz or bzip2 file. Fields are separated by blanks. Blank lines,
+        and those that begin with ``#``, are skipped.
 
     Returns
     -------
@@ -160,7 +161,7 @@ def _parse(
 
 
 def _lines(raw: io.BufferedReader, name: str) -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of every line that is not blank."""
+    """Yield the number and the text of every line that is neither blank nor a comment."""
     found = kind_of_binary(raw.peek(1024)[:1024])
     kind, file = unpacked(raw)
     if kind == "plain" and found is not None:
@@ -171,7 +172,7 @@ def _lines(raw: io.BufferedReader, name: str) -> Iterator[tuple[int, str]]:
                 text = line.decode("utf-8")
             except UnicodeDecodeError:
                 raise ValueError(f"{name}:{at}: found bytes that are not UTF-8") from None
-            if text.strip():
+            if text.strip() and not text.startswith("#"):
                 yield at, text
     except DAMAGE as error:
         if isinstance(error, OSError) and error.errno is not None:
