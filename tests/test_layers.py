@@ -49,10 +49,10 @@ LAYERS |= {
     "inspection": {PUBLIC},
     "pyterrier": {PUBLIC},
     "trec": {PUBLIC, "datasets"} | GROUND,
-    "compare": {PUBLIC},
+    "comparison": {PUBLIC},
     "plots": {PUBLIC},
 }
-LAYERS["cli"] |= {"export", "trec", "compare", "plots"}
+LAYERS["cli"] |= {"export", "trec", "comparison", "plots"}
 # Modules that may import only some modules of a folder, or more than their folder may.
 NARROWER = {"problem": {"feature_maps": {"feature_maps.base"}}}
 # They find the classes of models by their public names.

@@ -27,6 +27,7 @@ Stream, merge and subtract data:
 Measure:
     evaluate, metric_names                    ranking metrics by name
     evaluate_run                              metrics of TREC runs, by ids of documents
+    compare, compare_runs, Comparison         systems, query by query, with tests
     get_metric, Metric, make_scorer           one metric, or a scorer of scikit-learn
     QueryKFold                                folds of whole queries
     MissingQueryWarning                       query ids that an estimator does not see
@@ -50,6 +51,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pairgram._core import __version__
     from pairgram.auto.auto_ranker import AutoRanker
+    from pairgram.comparison.compare import Comparison, compare, compare_runs
     from pairgram.datasets import (
         dump_letor,
         load_letor,
@@ -94,6 +96,7 @@ __all__ = [
     "LSSVR",
     "AutoRanker",
     "BatchFit",
+    "Comparison",
     "ELMRank",
     "ELMRankCV",
     "KernelMap",
@@ -115,6 +118,8 @@ __all__ = [
     "RankSVMCV",
     "__version__",
     "as_regressor",
+    "compare",
+    "compare_runs",
     "dump_letor",
     "evaluate",
     "evaluate_run",
@@ -142,6 +147,7 @@ __all__ = [
 _NAMES = {
     "_core": ("__version__",),
     "auto.auto_ranker": ("AutoRanker",),
+    "comparison.compare": ("Comparison", "compare", "compare_runs"),
     "least_squares.batch_fit": ("BatchFit",),
     "least_squares.fit_many": ("fit_many",),
     "datasets": (
