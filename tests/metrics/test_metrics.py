@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import reference_metrics as reference
+from pairgram import RankRLSCV, make_ranking, scan
 from pairgram._support.arrays import real_array
 from pairgram.metrics import CONVENTIONS, Metric, evaluate, get_metric, make_scorer, metric_names
 from pairgram.metrics.options import FAMILIES
@@ -1051,3 +1052,18 @@ def test_cross_validation_without_routing_says_what_to_do(ranking_data):
             params={"qid": qid},
             error_score="raise",
         )
+
+
+@pytest.mark.parametrize("name", ["auc", "bedroc", "ef@10%", "hit_rate@3", "ndcg_linear@5", "rbp"])
+def test_metrics_choose_models_and_judge_tables(name):
+    X, y, qid = make_ranking(30, 15, 4, random_state=0)
+    model = RankRLSCV(scoring=name, store_held_out=True).fit(X, y, qid=qid)
+    assert_allclose(evaluate(name, y, model.held_out_, qid)[name], model.best_score_, rtol=1e-12)
+    assert_allclose(
+        make_scorer(name)(model, X, y, qid=qid), get_metric(name)(y, model.predict(X), qid)
+    )
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=y, qid=qid)
+    table = scan(frame, label="y", qid="qid")
+    model = RankRLSCV().fit(table)
+    expected = evaluate(name, y, model.predict(frame[list("abcd")]), qid)[name]
+    assert_allclose(evaluate(name, table, model)[name], expected, rtol=1e-9)
