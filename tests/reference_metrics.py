@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 from statistics import fmean
 
 
@@ -31,16 +32,33 @@ def dcg(labels, k, gain, discount):
     return sum(gain_of(v, gain) * weight(i, discount) for i, v in enumerate(labels[:k], 1))
 
 
-def one_ranking(family, labels, *, k, gain, discount, empty, relevant, divisor, max_grade):
-    """The metric of labels in ranked order."""
-    n, cut = len(labels), len(labels) if k is None else k
+def one_ranking(
+    family,
+    labels,
+    unranked=(),
+    *,
+    k,
+    gain,
+    discount,
+    empty,
+    relevant,
+    divisor,
+    max_grade,
+    alpha,
+    persistence,
+):
+    """The metric of labels in ranked order; documents of the labels `unranked` have no rank."""
+    everything = [*labels, *unranked]
+    n, cut = len(everything), len(everything) if k is None else k
     hits = [v >= relevant for v in labels]
-    total = sum(hits)
-    best = sorted(labels, reverse=True)
+    total = sum(v >= relevant for v in everything)
+    best = sorted(everything, reverse=True)
+    if family == "ndcg_linear":
+        family, gain = "ndcg", "linear"
     if family == "dcg":
         return dcg(labels, cut, gain, discount)
     if family in ("ndcg", "mean_ndcg"):
-        if not any(gain_of(v, gain) > 0 for v in labels):
+        if not any(gain_of(v, gain) > 0 for v in everything):
             return empty
         cuts = [cut] if family == "ndcg" else range(1, n + 1)
         return fmean(dcg(labels, c, gain, discount) / dcg(best, c, gain, discount) for c in cuts)
@@ -53,25 +71,50 @@ def one_ranking(family, labels, *, k, gain, discount, empty, relevant, divisor, 
             value += reach * stop / i
             reach *= 1 - stop
         return value
+    if family == "rbp":
+        return (1 - persistence) * sum(hit * persistence**i for i, hit in enumerate(hits[:cut]))
     if total == 0:
         return empty
+    if family == "rprec":
+        return sum(hits[:total]) / total
+    if family == "hit_rate":
+        return float(any(hits[:cut]))
+    if family == "ef":
+        first = math.ceil(Fraction(k) * n / 100)
+        return (sum(hits[:first]) / first) / (total / n)
+    if family == "bedroc":
+        if total == n:
+            return 1.0
+        powers = [math.exp(-alpha * i / n) for i in range(1, n + 1)]
+        rie, high, low = (
+            math.fsum(ranks) / total / fmean(powers)
+            for ranks in (itertools.compress(powers, hits), powers[:total], powers[-total:])
+        )
+        return max(0.0, (rie - low) / (high - low))
     if family == "recall":
         return sum(hits[:cut]) / total
     if family == "mrr":
-        first = hits.index(True) + 1
-        return 1 / first if first <= cut else 0.0
+        return next((1 / i for i, hit in enumerate(hits[:cut], 1) if hit), 0.0)
     if family == "map":
-        found = [sum(hits[:i]) / i for i in range(1, min(cut, n) + 1) if hits[i - 1]]
+        last = min(cut, len(hits))
+        found = [sum(hits[:i]) / i for i in range(1, last + 1) if hits[i - 1]]
         return math.fsum(found) / (min(cut, total) if divisor == "cut" else total)
     raise AssertionError(family)
 
 
 def top(family, y, f, ties, **options):
-    """The mean over the rankings that `ties` allows; NaN for a query without rows."""
+    """The mean over the rankings that `ties` allows; NaN for a query without rows.
+
+    Documents whose score is NaN have no rank.
+    """
     if not len(y):
         return math.nan
-    values = [one_ranking(family, [y[i] for i in o], **options) for o in orders(y, f, ties)]
-    return fmean(values)
+    unranked = [label for label, score in zip(y, f, strict=True) if score != score]
+    y, f = [label for label, s in zip(y, f, strict=True) if s == s], [s for s in f if s == s]
+    return fmean(
+        one_ranking(family, [y[i] for i in order], unranked, **options)
+        for order in orders(y, f, ties)
+    )
 
 
 def sign(x):
@@ -97,6 +140,9 @@ def pairs(family, y, f):
         dy, df = ([v - fmean(values) for v in values] for values in (y, f))
         cov = math.fsum(a * b for a, b in zip(dy, df, strict=True))
         return cov / math.sqrt(math.fsum(a * a for a in dy) * math.fsum(b * b for b in df))
+    if family == "auc":
+        pairs = [(f[i], f[j]) for i in range(n) for j in range(n) if y[i] >= 1 > y[j]]
+        return fmean((a > b) + (a == b) / 2 for a, b in pairs) if pairs else math.nan
     below = [(i, j) for i in range(n) for j in range(i)]
     if family == "spearman":
         ry, rf = mean_ranks(y), mean_ranks(f)

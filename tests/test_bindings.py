@@ -11,7 +11,7 @@ CALLS = ("RankingProblem", "gram", "leave_query_out", "evaluate_metrics")
 WITH_FEATURES = ("gram", "leave_query_out")
 PROBLEM = ("labels", "offsets", "order", "row_weights", "query_weights", "pairs", "weighting")
 PROBLEM += ("level_values", "omega")
-METRIC = ("ndcg", 5, "exp2", "log2", "order", 0.0, 1.0, 1.0, "relevant")
+METRIC = ("ndcg", 5, "exp2", "log2", "order", 0.0, 1.0, 1.0, "relevant", 0.0)
 
 
 def call(name, **changes):
@@ -203,7 +203,7 @@ def test_block_rows():
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        (0, "auc", "a metric must be one of 'dcg', .*; got 'auc'"),
+        (0, "area", "a metric must be one of 'dcg', .*; got 'area'"),
         (1, 0, "cut of a metric"),
         (1, -3, "cut of a metric"),
         (2, "log2", "gain must be one of 'exp2', 'linear'; got 'log2'"),

@@ -48,11 +48,11 @@ LAYERS |= {
     "export": {PUBLIC},
     "inspection": {PUBLIC},
     "pyterrier": {PUBLIC},
-    "trec": {PUBLIC},
-    "compare": {PUBLIC},
+    "trec": {PUBLIC, "datasets"} | GROUND,
+    "comparison": {PUBLIC},
     "plots": {PUBLIC},
 }
-LAYERS["cli"] |= {"export", "trec", "compare", "plots"}
+LAYERS["cli"] |= {"export", "trec", "comparison", "plots"}
 # Modules that may import only some modules of a folder, or more than their folder may.
 NARROWER = {"problem": {"feature_maps": {"feature_maps.base"}}}
 # They find the classes of models by their public names.

@@ -16,9 +16,9 @@ namespace pairgram {
 
 namespace {
 
-// One metric: name, cut, gain, discount, ties, empty, relevant, max_grade, divisor.
+// One metric: name, cut, gain, discount, ties, empty, relevant, max_grade, divisor, shape.
 using metric_fields = std::tuple<std::string, std::int64_t, std::string, std::string, std::string,
-                                 double, double, double, std::string>;
+                                 double, double, double, std::string, double>;
 
 metric_kind kind_of(const std::string& name) {
     return named<metric_kind>("a metric", name,
@@ -30,6 +30,12 @@ metric_kind kind_of(const std::string& name) {
                                {"recall", metric_kind::recall},
                                {"mrr", metric_kind::reciprocal_rank},
                                {"err", metric_kind::expected_reciprocal_rank},
+                               {"hit_rate", metric_kind::hit_rate},
+                               {"rprec", metric_kind::r_precision},
+                               {"auc", metric_kind::auc},
+                               {"ef", metric_kind::enrichment},
+                               {"bedroc", metric_kind::bedroc},
+                               {"rbp", metric_kind::rank_biased_precision},
                                {"kendall", metric_kind::kendall},
                                {"spearman", metric_kind::spearman},
                                {"misranking", metric_kind::misranking},
@@ -40,7 +46,8 @@ metric_kind kind_of(const std::string& name) {
 }
 
 metric_spec metric_of(const metric_fields& fields) {
-    const auto& [kind, cut, gain, discount, ties, empty, relevant, max_grade, divisor] = fields;
+    const auto& [kind, cut, gain, discount, ties, empty, relevant, max_grade, divisor, shape] =
+        fields;
     check(cut >= 1, "the cut of a metric must be at least 1");
     return {
         kind_of(kind),
@@ -55,6 +62,7 @@ metric_spec metric_of(const metric_fields& fields) {
         empty,
         relevant,
         max_grade,
+        shape,
         named<bool>("divisor", divisor, {{"relevant", false}, {"cut", true}})};
 }
 

@@ -136,7 +136,7 @@ class metric_evaluation {
         std::ptrdiff_t longest = 0;
         for (std::ptrdiff_t q = 0; q < queries.n_queries; ++q)
             longest = std::max(longest, queries.size(q));
-        for (const ranking_plan& plan : plans_) make_discounts(plan, longest);
+        for (const ranking_plan& plan : plans_) make_divisors(plan, longest);
     }
 
     // Evaluates the score vectors [score_begin, score_end) in the queries [begin, end).
@@ -155,22 +155,22 @@ class metric_evaluation {
     }
 
   private:
-    void make_discounts(const ranking_plan& plan, std::ptrdiff_t longest) {
+    void make_divisors(const ranking_plan& plan, std::ptrdiff_t longest) {
         for (const discount_kind discount : {discount_kind::log2, discount_kind::letor}) {
-            buffer<double>& table = discounts_[static_cast<int>(discount)];
+            buffer<double>& table = divisors_[static_cast<int>(discount)];
             for (const std::ptrdiff_t t : plan.members) {
                 const metric_spec& metric = metrics_[t];
                 if (!uses_discounts(metric.kind) || metric.discount != discount) continue;
                 const std::ptrdiff_t length = std::min(metric.cut, longest);
                 for (auto i = static_cast<std::ptrdiff_t>(table.size()); i < length; ++i) {
-                    table.push_back(discount_of(discount, i));
+                    table.push_back(divisor_of(discount, i));
                 }
             }
         }
     }
 
-    const double* discounts(const metric_spec& metric) const {
-        return discounts_[static_cast<int>(metric.discount)].data();
+    const double* divisors(const metric_spec& metric) const {
+        return divisors_[static_cast<int>(metric.discount)].data();
     }
 
     // Does what does not depend on the scores; returns the rows of the query in the order that
@@ -204,37 +204,39 @@ class metric_evaluation {
         }
         for (std::size_t t = 0; t < plan.members.size(); ++t) {
             const metric_spec& metric = metrics_[plan.members[t]];
-            prepare_ideal(metric, n, work.labels, work.descending.data(), discounts(metric),
+            prepare_ideal(metric, n, work.labels, work.descending.data(), divisors(metric),
                           work.ideals[t]);
         }
         if (plan.levels) make_levels(n, work.labels, work.levels);
         return rows;
     }
 
-    // Ranks the documents of a query by one score vector.
-    void rank(const ranking_plan& plan, std::ptrdiff_t n, const double* scores,
-              const std::int64_t* rows, workspace& work) const {
+    // Ranks the documents of a query by one score vector, those without a score last; returns how
+    // many have one.
+    std::ptrdiff_t rank(const ranking_plan& plan, std::ptrdiff_t n, const double* scores,
+                        const std::int64_t* rows, workspace& work) const {
         const std::ptrdiff_t top = std::min(n, plan.top);
         work.keys.resize(n);
         work.ranked_labels.resize(top);
-        score_keys(n, scores, rows, work.keys.data());
+        const auto n_retrieved = n - score_keys(n, scores, rows, work.keys.data());
         rank_documents(n, work.keys.data(), top, work.ranking, work.ranked);
         for (std::ptrdiff_t i = 0; i < top; ++i) {
             work.ranked_labels[i] = work.labels[work.ranked[i].index];
         }
-        if (!plan.ties) return;
+        if (!plan.ties) return n_retrieved;
         work.tie_end.resize(n);
         for (std::ptrdiff_t i = n - 1; i >= 0; --i) {
             const bool tied = i + 1 < n && work.ranked[i].key == work.ranked[i + 1].key;
             work.tie_end[i] = tied ? work.tie_end[i + 1] : i + 1;
         }
+        return n_retrieved;
     }
 
     void evaluate(const ranking_plan& plan, std::ptrdiff_t q, std::ptrdiff_t s,
                   const std::int64_t* rows, workspace& work) const {
         const std::ptrdiff_t n = queries_.size(q);
         const double* scores = scores_ + s * n_rows_ + (rows ? 0 : queries_.offsets[q]);
-        if (plan.top > 0) rank(plan, n, scores, rows, work);
+        const std::ptrdiff_t n_retrieved = plan.top > 0 ? rank(plan, n, scores, rows, work) : n;
         pair_counts counts{};
         if (plan.pairs) {
             counts = count_pairs(n, work.ranked.data(), work.tie_end.data(), work.levels,
@@ -269,10 +271,10 @@ class metric_evaluation {
                     break;
                 default: {
                     const bool average = metric.ties == tie_kind::average;
-                    out = top_metric(
-                        metric,
-                        {n, work.ranked_labels.data(), average ? work.tie_end.data() : nullptr},
-                        discounts(metric), work.ideals[t], work.values);
+                    out = top_metric(metric,
+                                     {n_retrieved, work.ranked_labels.data(),
+                                      average ? work.tie_end.data() : nullptr},
+                                     divisors(metric), work.ideals[t], work.values);
                 }
             }
         }
@@ -285,7 +287,7 @@ class metric_evaluation {
     const metric_spec* metrics_;
     double* out_;
     buffer<ranking_plan> plans_;
-    buffer<double> discounts_[2];
+    buffer<double> divisors_[2];
 };
 
 }  // namespace

@@ -16,6 +16,12 @@ enum class metric_kind {
     recall,
     reciprocal_rank,
     expected_reciprocal_rank,
+    hit_rate,
+    r_precision,
+    auc,
+    enrichment,
+    bedroc,
+    rank_biased_precision,
     kendall,
     spearman,
     misranking,
@@ -37,13 +43,16 @@ struct metric_spec {
     double empty;     // value of a query without relevant documents; NaN to leave it out
     double relevant;  // label >= relevant is relevant
     double max_grade;
+    double shape;        // enrichment: percent of the list; bedroc: alpha; rank-biased: persistence
     bool divide_by_cut;  // average precision over min(cut, relevant) instead of relevant
 };
 
 // out[t, s, q] = metric t of score vector s (row s of `scores`, n_scores x n_rows) in query q; NaN
-// where it is undefined. Labels and scores are not NaN and labels suit the metrics. One ranking of
-// a query serves all metrics that break ties alike; O(n log n) for each query and score vector,
-// O(n) for short cuts. The same bits for any n_threads.
+// where it is undefined. Labels are not NaN and suit the metrics. A score that is NaN marks a
+// document that was not retrieved: metrics that look from the top count its label in their ideal
+// and never rank it; the others take no NaN. One ranking of a query serves all metrics that break
+// ties alike; O(n log n) for each query and score vector, O(n) for short cuts. The same bits for
+// any n_threads.
 void evaluate_metrics(std::ptrdiff_t n_rows, std::ptrdiff_t n_scores, std::ptrdiff_t n_metrics,
                       const query_rows& queries, const double* labels, const double* scores,
                       const metric_spec* metrics, double* out, int n_threads);

@@ -88,18 +88,21 @@ std::int64_t key_of(double score) {
     score += 0.0;  // -0.0 becomes 0.0
     std::int64_t bits;
     std::memcpy(&bits, &score, sizeof bits);
-    return ~(bits < 0 ? bits ^ INT64_MAX : bits);
+    return score != score ? INT64_MAX : ~(bits < 0 ? bits ^ INT64_MAX : bits);
 }
 
 }  // namespace
 
 PAIRGRAM_CLONES
-void score_keys(std::ptrdiff_t n, const double* scores, const std::int64_t* rows,
-                std::int64_t* keys) {
+std::ptrdiff_t score_keys(std::ptrdiff_t n, const double* scores, const std::int64_t* rows,
+                          std::int64_t* keys) {
     if (rows)
         for (std::ptrdiff_t i = 0; i < n; ++i) keys[i] = key_of(scores[rows[i]]);
     else
         for (std::ptrdiff_t i = 0; i < n; ++i) keys[i] = key_of(scores[i]);
+    std::ptrdiff_t n_nan = 0;
+    for (std::ptrdiff_t i = 0; i < n; ++i) n_nan += keys[i] == INT64_MAX;
+    return n_nan;
 }
 
 void rank_documents(std::ptrdiff_t n, const std::int64_t* keys, std::ptrdiff_t top,

@@ -14,10 +14,10 @@ struct ranked_document {
     std::ptrdiff_t index;
 };
 
-// Writes the keys of n scores that are not NaN (-0.0 equals 0.0); document i has the score
-// scores[rows[i]], or scores[i] where rows is null.
-void score_keys(std::ptrdiff_t n, const double* scores, const std::int64_t* rows,
-                std::int64_t* keys);
+// Writes the keys of n scores (-0.0 equals 0.0), and returns how many are NaN: their keys are
+// behind that of -inf. Document i has the score scores[rows[i]], or scores[i] where rows is null.
+std::ptrdiff_t score_keys(std::ptrdiff_t n, const double* scores, const std::int64_t* rows,
+                          std::int64_t* keys);
 
 struct ranking_scratch {
     buffer<std::int64_t> words;

@@ -44,30 +44,31 @@ void for_each_rank(const ranked_list& ranked, std::ptrdiff_t cut, const Value& v
     }
 }
 
-double dcg(const metric_spec& metric, const ranked_list& ranked, const double* discounts) {
+double dcg(const metric_spec& metric, const ranked_list& ranked, const double* divisors) {
     double sum = 0;
     for_each_rank(
         ranked, metric.cut, [&](double label) { return gain_of(metric.gain, label); },
-        [&](std::ptrdiff_t i, double gain) { sum += gain * discounts[i]; });
+        [&](std::ptrdiff_t i, double gain) { sum += gain / divisors[i]; });
     return sum;
 }
 
-double mean_ndcg(const metric_spec& metric, const ranked_list& ranked, const double* discounts,
+double mean_ndcg(const metric_spec& metric, const ranked_list& ranked, const double* divisors,
                  const ideal_ranking& ideal) {
     double so_far = 0, sum = 0;
     for_each_rank(
         ranked, ranked.n, [&](double label) { return gain_of(metric.gain, label); },
         [&](std::ptrdiff_t i, double gain) {
-            so_far += gain * discounts[i];
+            so_far += gain / divisors[i];
             sum += so_far / ideal.at[i];
         });
-    return sum / as_double(ranked.n);
+    for (std::ptrdiff_t i = ranked.n; i < ideal.n; ++i) sum += so_far / ideal.at[i];
+    return sum / as_double(ideal.n);
 }
 
-double hits(const metric_spec& metric, const ranked_list& ranked) {
+double hits(const metric_spec& metric, const ranked_list& ranked, std::ptrdiff_t cut) {
     double sum = 0;
     for_each_rank(
-        ranked, metric.cut, [&](double label) { return label >= metric.relevant ? 1.0 : 0.0; },
+        ranked, cut, [&](double label) { return label >= metric.relevant ? 1.0 : 0.0; },
         [&](std::ptrdiff_t, double hit) { sum += hit; });
     return sum;
 }
@@ -131,9 +132,11 @@ double precision_sum(const metric_spec& metric, const ranked_list& ranked) {
     return sum;
 }
 
-// The first relevant document of a run is at its rank j with the probability that none is before
-// and this one is: (none before) * r / (t - j).
-double reciprocal_rank(const metric_spec& metric, const ranked_list& ranked) {
+// Sums value(i) for the rank i of the first relevant document. In a run of tied ones it is at rank
+// j of the run with the probability that none is before and this one is: (none before) * r / (t -
+// j).
+template <class Value>
+double at_first_relevant(const metric_spec& metric, const ranked_list& ranked, const Value& value) {
     double sum = 0;
     for_each_run(metric, ranked,
                  [&](std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t relevant) {
@@ -142,12 +145,60 @@ double reciprocal_rank(const metric_spec& metric, const ranked_list& ranked) {
                      const std::ptrdiff_t last = std::min(end - relevant + 1, metric.cut);
                      for (std::ptrdiff_t i = begin; i < last; ++i) {
                          const double here = as_double(relevant) / as_double(end - i);
-                         sum += none_before * here / as_double(i + 1);
+                         sum += none_before * here * value(i);
                          none_before *= 1 - here;
                      }
                      return false;
                  });
     return sum;
+}
+
+// The fraction of pairs of a relevant and another document that are in order, tied ones half.
+double area_under_curve(const metric_spec& metric, const ranked_list& ranked, double relevant) {
+    double ordered = 0, found = 0;
+    for_each_run(metric, ranked, [&](std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t r) {
+        ordered += (found + 0.5 * as_double(r)) * as_double(end - begin - r);
+        found += as_double(r);
+        return true;
+    });
+    const double others = as_double(ranked.n) - relevant;
+    return others == 0 ? std::numeric_limits<double>::quiet_NaN() : ordered / (relevant * others);
+}
+
+// How much denser relevant documents are in the first part of the ranking than in all of it.
+double enrichment(const metric_spec& metric, const ranked_list& ranked,
+                  const ideal_ranking& ideal) {
+    const double n = as_double(ideal.n), exact = n * metric.shape / 100;
+    const double first = std::ceil(exact * (1 - 1e-14));  // 7.000000000000001 documents are 7
+    return hits(metric, ranked, static_cast<std::ptrdiff_t>(first)) * n / first / ideal.total;
+}
+
+// Truchon and Bayly 2007, eq. 36, by the smallest and largest robust initial enhancement (RIE).
+double bedroc(const metric_spec& metric, const ranked_list& ranked, const ideal_ranking& ideal) {
+    if (ideal.total == as_double(ideal.n)) return 1;
+    const double alpha = metric.shape, n = as_double(ideal.n), ratio = ideal.total / n;
+    double sum = 0;
+    for_each_rank(
+        ranked, metric.cut, [&](double label) { return label >= metric.relevant ? 1.0 : 0.0; },
+        [&](std::ptrdiff_t i, double hit) {
+            if (hit > 0) sum += hit * std::exp(-alpha * as_double(i + 1) / n);
+        });
+    const double rie = sum * std::expm1(alpha / n) / (ratio * -std::expm1(-alpha));
+    const double largest = std::expm1(-alpha * ratio) / (ratio * std::expm1(-alpha));
+    const double smallest = std::expm1(alpha * ratio) / (ratio * std::expm1(alpha));
+    return std::clamp((rie - smallest) / (largest - smallest), 0.0, 1.0);
+}
+
+// A reader goes on from rank to rank with the probability `shape`.
+double rank_biased_precision(const metric_spec& metric, const ranked_list& ranked) {
+    double sum = 0, reached = 1;
+    for_each_rank(
+        ranked, metric.cut, [&](double label) { return label >= metric.relevant ? 1.0 : 0.0; },
+        [&](std::ptrdiff_t, double hit) {
+            sum += hit * reached;
+            reached *= metric.shape;
+        });
+    return (1 - metric.shape) * sum;
 }
 
 // Replaces passed[j], j = 0..depth, by the mean over all orders of the documents [begin, end) of
@@ -203,22 +254,28 @@ double expected_reciprocal_rank(const metric_spec& metric, const ranked_list& ra
 }  // namespace
 
 void prepare_ideal(const metric_spec& metric, std::ptrdiff_t n, const double* labels,
-                   const double* descending, const double* discounts, ideal_ranking& ideal) {
+                   const double* descending, const double* divisors, ideal_ranking& ideal) {
+    ideal.n = n;
     ideal.total = 0;
     switch (metric.kind) {
         case metric_kind::ndcg:
-            ideal.total = dcg(metric, {n, descending, nullptr}, discounts);
+            ideal.total = dcg(metric, {n, descending, nullptr}, divisors);
             return;
         case metric_kind::mean_ndcg:
             ideal.at.resize(n);
             for (std::ptrdiff_t i = 0; i < n; ++i) {
-                ideal.total += gain_of(metric.gain, descending[i]) * discounts[i];
+                ideal.total += gain_of(metric.gain, descending[i]) / divisors[i];
                 ideal.at[i] = ideal.total;
             }
             return;
         case metric_kind::average_precision:
         case metric_kind::recall:
         case metric_kind::reciprocal_rank:
+        case metric_kind::hit_rate:
+        case metric_kind::r_precision:
+        case metric_kind::auc:
+        case metric_kind::enrichment:
+        case metric_kind::bedroc:
             ideal.total = as_double(count_relevant(n, labels, metric.relevant));
             return;
         default:
@@ -226,29 +283,42 @@ void prepare_ideal(const metric_spec& metric, std::ptrdiff_t n, const double* la
     }
 }
 
-double top_metric(const metric_spec& metric, const ranked_list& ranked, const double* discounts,
+double top_metric(const metric_spec& metric, const ranked_list& ranked, const double* divisors,
                   const ideal_ranking& ideal, buffer<double>& scratch) {
-    if (ranked.n == 0) return std::numeric_limits<double>::quiet_NaN();
+    if (ideal.n == 0) return std::numeric_limits<double>::quiet_NaN();
     switch (metric.kind) {
         case metric_kind::dcg:
-            return dcg(metric, ranked, discounts);
+            return dcg(metric, ranked, divisors);
         case metric_kind::precision:
-            return hits(metric, ranked) / as_double(metric.cut);
+            return hits(metric, ranked, metric.cut) / as_double(metric.cut);
         case metric_kind::expected_reciprocal_rank:
             return expected_reciprocal_rank(metric, ranked, scratch);
+        case metric_kind::rank_biased_precision:
+            return rank_biased_precision(metric, ranked);
         default:
             break;
     }
     if (ideal.total == 0) return metric.empty;
     switch (metric.kind) {
         case metric_kind::ndcg:
-            return dcg(metric, ranked, discounts) / ideal.total;
+            return dcg(metric, ranked, divisors) / ideal.total;
         case metric_kind::mean_ndcg:
-            return mean_ndcg(metric, ranked, discounts, ideal);
+            return mean_ndcg(metric, ranked, divisors, ideal);
         case metric_kind::recall:
-            return hits(metric, ranked) / ideal.total;
+            return hits(metric, ranked, metric.cut) / ideal.total;
+        case metric_kind::r_precision:
+            return hits(metric, ranked, static_cast<std::ptrdiff_t>(ideal.total)) / ideal.total;
+        case metric_kind::enrichment:
+            return enrichment(metric, ranked, ideal);
+        case metric_kind::bedroc:
+            return bedroc(metric, ranked, ideal);
+        case metric_kind::auc:
+            return area_under_curve(metric, ranked, ideal.total);
+        case metric_kind::hit_rate:
+            return at_first_relevant(metric, ranked, [](std::ptrdiff_t) { return 1.0; });
         case metric_kind::reciprocal_rank:
-            return reciprocal_rank(metric, ranked);
+            return at_first_relevant(metric, ranked,
+                                     [](std::ptrdiff_t i) { return 1 / as_double(i + 1); });
         default: {
             const double cut = as_double(metric.cut);
             const bool capped = metric.divide_by_cut && cut < ideal.total;

@@ -26,6 +26,8 @@ Stream, merge and subtract data:
 
 Measure:
     evaluate, metric_names                    ranking metrics by name
+    evaluate_run                              metrics of TREC runs, by ids of documents
+    compare, compare_runs, Comparison         systems, query by query, with tests
     get_metric, Metric, make_scorer           one metric, or a scorer of scikit-learn
     QueryKFold                                folds of whole queries
     MissingQueryWarning                       query ids that an estimator does not see
@@ -38,6 +40,7 @@ Understand a ranker:
 
 Read, write and make data:
     load_letor, load_letor_folds, dump_letor  LETOR (SVMlight) files
+    read_run, write_run, read_qrels           TREC runs and relevance judgements
     scan, predict                             tables larger than memory
     make_ranking                              seeded synthetic data
 """
@@ -48,7 +51,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pairgram._core import __version__
     from pairgram.auto.auto_ranker import AutoRanker
-    from pairgram.datasets import dump_letor, load_letor, load_letor_folds, make_ranking
+    from pairgram.comparison.compare import Comparison, compare, compare_runs
+    from pairgram.datasets import (
+        dump_letor,
+        load_letor,
+        load_letor_folds,
+        make_ranking,
+        read_qrels,
+        read_run,
+        write_run,
+    )
     from pairgram.elm.elm import PairwiseELM, PairwiseELMCV, PointwiseELM, PointwiseELMCV
     from pairgram.elm.elm_rank import ELMRank, ELMRankCV
     from pairgram.feature_maps.kernel_map import KernelMap
@@ -64,7 +76,13 @@ if TYPE_CHECKING:
     from pairgram.least_squares.gram import Pairgram
     from pairgram.least_squares.presets import LSSVR, MPRank
     from pairgram.least_squares.rank_rls import RankRLS, RankRLSCV
-    from pairgram.metrics import Metric, evaluate, get_metric, make_scorer, metric_names
+    from pairgram.metrics import (
+        Metric,
+        evaluate,
+        get_metric,
+        make_scorer,
+        metric_names,
+    )
     from pairgram.model_selection.splits import QueryKFold
     from pairgram.queries_and_pairs.queries import MissingQueryWarning
     from pairgram.rankers.load import load_model, save_model
@@ -72,11 +90,13 @@ if TYPE_CHECKING:
     from pairgram.svm.rank_svm import RankSVM
     from pairgram.svm.rank_svm_cv import RankSVMCV
     from pairgram.tables.scan import scan
+    from pairgram.trec.evaluation import evaluate_run
 
 __all__ = [
     "LSSVR",
     "AutoRanker",
     "BatchFit",
+    "Comparison",
     "ELMRank",
     "ELMRankCV",
     "KernelMap",
@@ -98,8 +118,11 @@ __all__ = [
     "RankSVMCV",
     "__version__",
     "as_regressor",
+    "compare",
+    "compare_runs",
     "dump_letor",
     "evaluate",
+    "evaluate_run",
     "fit_many",
     "get_metric",
     "kernel_matrix",
@@ -112,8 +135,11 @@ __all__ = [
     "metric_names",
     "predict",
     "query_permutation_importance",
+    "read_qrels",
+    "read_run",
     "save_model",
     "scan",
+    "write_run",
 ]
 
 # Names come with their first use: SciPy and scikit-learn take a second to import, which neither
@@ -121,9 +147,18 @@ __all__ = [
 _NAMES = {
     "_core": ("__version__",),
     "auto.auto_ranker": ("AutoRanker",),
+    "comparison.compare": ("Comparison", "compare", "compare_runs"),
     "least_squares.batch_fit": ("BatchFit",),
     "least_squares.fit_many": ("fit_many",),
-    "datasets": ("dump_letor", "load_letor", "load_letor_folds", "make_ranking"),
+    "datasets": (
+        "dump_letor",
+        "load_letor",
+        "load_letor_folds",
+        "make_ranking",
+        "read_qrels",
+        "read_run",
+        "write_run",
+    ),
     "elm.elm": ("PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"),
     "elm.elm_rank": ("ELMRank", "ELMRankCV"),
     "least_squares.gram": ("Pairgram",),
@@ -133,7 +168,13 @@ _NAMES = {
     "inspection.importance": ("query_permutation_importance",),
     "inspection.learning_curve": ("learning_curve",),
     "inspection.regressor": ("as_regressor",),
-    "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
+    "metrics": (
+        "Metric",
+        "evaluate",
+        "get_metric",
+        "make_scorer",
+        "metric_names",
+    ),
     "rankers.load": ("load_model", "save_model"),
     "rankers.table_scores": ("predict",),
     "model_selection.splits": ("QueryKFold",),
@@ -145,6 +186,7 @@ _NAMES = {
     "svm.rank_svm": ("RankSVM",),
     "svm.rank_svm_cv": ("RankSVMCV",),
     "tables.scan": ("scan",),
+    "trec.evaluation": ("evaluate_run",),
 }
 # Former public names, and what replaces them.
 _FORMER = {

@@ -161,8 +161,9 @@ def evaluate_metrics(
     scores: NDArray[np.float64],
     offsets: NDArray[np.int64],
     order: NDArray[np.int64] | None,
-    # of each metric: name, cut, gain, discount, ties, empty, relevant, max_grade, divisor
-    specs: Sequence[tuple[str, int, str, str, str, float, float, float, str]],
+    # of each metric: name, cut, gain, discount, ties, empty, relevant, max_grade, divisor,
+    # shape
+    specs: Sequence[tuple[str, int, str, str, str, float, float, float, str, float]],
     n_threads: int,
 ) -> NDArray[np.float64]: ...
 def sort_words(words: NDArray[np.int64], top: int) -> list[int]: ...

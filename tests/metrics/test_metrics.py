@@ -18,16 +18,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import reference_metrics as reference
-from pairgram import _core
+from pairgram import RankRLSCV, _core, make_ranking, scan
 from pairgram._support.arrays import real_array
 from pairgram.metrics import CONVENTIONS, Metric, evaluate, get_metric, make_scorer, metric_names
 from pairgram.metrics.options import FAMILIES
 from pairgram.queries_and_pairs.queries import MissingQueryWarning, Queries
 
-TOP = ("dcg", "ndcg", "mean_ndcg", "map", "p", "recall", "mrr", "err")
+TOP = tuple(name for name, family in FAMILIES.items() if family.ranks)
 VALUES = ("pearson", "msd", "m1d")  # of scores, not their order
-PAIRS = ("kendall", "spearman", "misranking", "pairwise_accuracy", "ranking_error", *VALUES)
-ALL = tuple(name.replace("@k", "@3") for name in metric_names())
+PAIRS = ("auc", "kendall", "spearman", "misranking", "pairwise_accuracy", "ranking_error", *VALUES)
+ALL = tuple(name.replace("@k%", "@30%").replace("@k", "@3") for name in metric_names())
 
 
 def options_of(metric):
@@ -40,6 +40,8 @@ def options_of(metric):
         "relevant": 1 if metric.relevant is None else metric.relevant,
         "divisor": metric.divisor or "relevant",
         "max_grade": metric.max_grade,
+        "alpha": metric.alpha,
+        "persistence": metric.persistence,
     }
 
 
@@ -54,11 +56,15 @@ def top_metrics(draw):
         "relevant": st.sampled_from([1.0, 2.0]),
         "divisor": st.sampled_from(["relevant", "cut"]),
         "max_grade": st.sampled_from([4.0, 5.0]),
+        "alpha": st.sampled_from([0.5, 20.0, 500.0]),
+        "persistence": st.sampled_from([0.5, 0.8, 0.95]),
     }
     properties = FAMILIES[family]
     k = None
     if properties.cut == "always" or (properties.cut == "optional" and draw(st.booleans())):
         k = draw(st.integers(1, 8))
+    if properties.cut == "percent":
+        k = draw(st.sampled_from([0.5, 1.0, 20.0, 50.0, 66.0, 100.0]))
     return Metric(family, k, **{name: draw(choices[name]) for name in properties.options})
 
 
@@ -93,7 +99,7 @@ def random_lists(seed=0, n_queries=40, longest=60, n_scores=3):
 
 
 @settings(max_examples=400, deadline=None)
-@given(top_metrics(), ragged(5, st.integers(0, 4), st.sampled_from([-1.0, -0.0, 0.0, 0.5])))
+@given(top_metrics(), ragged(5, st.integers(0, 4), st.sampled_from([-1.0, -0.0, 0.0, 0.5, nan])))
 def test_top_metrics_follow_their_definition(metric, queries):
     y, score, group = flat(queries)
     got = metric(y, score, group=group, per_query=True)
@@ -181,7 +187,7 @@ def test_averaged_ties_are_the_mean_over_all_orders(name):
         y, score = rng.choice(3, 6), rng.choice(3, 6)
         options["max_grade"] = int(max(y))
         expected = reference.top(metric.family, list(y), list(score), "average", **options)
-        assert_allclose(metric(y, score), expected, rtol=1e-12)
+        assert_allclose(metric(y, score), expected, rtol=1e-12, atol=1e-15)
 
 
 def test_infinite_scores_are_ranked():
@@ -395,13 +401,87 @@ def test_trec_eval():
         "p@30": "P_30",
         "recall@10": "recall_10",
         "mrr": "recip_rank",
+        "rprec": "Rprec",
+        "hit_rate@1": "success_1",
+        "hit_rate@5": "success_5",
+        "ndcg_linear": "ndcg",
+        "ndcg_linear@10": "ndcg_cut_10",
     }
     measures = {"ndcg", "ndcg_cut", "map", "map_cut", "P", "recall", "recip_rank"}
+    measures |= {"Rprec", "success"}
     result = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run)
     ours = evaluate(theirs, y, score, qid, convention="trec", per_query=True)
     for name, measure in theirs.items():
         expected = [result[str(q)][measure] for q in range(40)]
-        assert_allclose(ours[name], expected, rtol=1e-12, err_msg=name)
+        assert_array_equal(ours[name], expected, err_msg=name)
+
+
+def test_sklearn_area_under_the_curve():
+    from sklearn.metrics import roc_auc_score
+
+    y, scores, qid = random_lists(4)
+    ours = evaluate([get_metric("auc", relevant=2)], y, scores, qid, per_query=True)["auc"]
+    for q in range(40):
+        relevant = y[qid == q] >= 2
+        for s in range(3):
+            if relevant.any() and not relevant.all():
+                expected = roc_auc_score(relevant, scores[s, qid == q])
+                assert_allclose(ours[s, q], expected, rtol=1e-14)
+            else:
+                assert math.isnan(ours[s, q])
+    whole = get_metric("auc")(y, scores[0], group=[len(y)])
+    assert_allclose(whole, roc_auc_score(y >= 1, scores[0]), rtol=1e-14)
+    accuracy = get_metric("pairwise_accuracy")(np.minimum(y, 1), scores[0], group=[len(y)])
+    assert_allclose(whole, accuracy, rtol=1e-14)
+
+
+# What CalcEnrichment (0.5, 1, 5 and 20 %) and CalcBEDROC (alpha 20, 5 and 160.9) of RDKit 2026.9.1
+# gave for n documents with the scores i * step mod n, of which those with i² mod m = 1 are active.
+RDKIT = {
+    (10, 3, 4): ([2, 2, 2, 1], [0.8808316558689043, 0.6443613025567582, 0.9999998971506049]),
+    (100, 37, 9): (
+        [0, 0, 1.8181818181818181, 0.9090909090909091],
+        [0.3079409580025861, 0.3392226906953637, 0.00799767750791157],
+    ),
+    (333, 100, 7): (
+        [1.7526315789473683, 1.7526315789473683, 1.0309597523219813, 1.0463472113118617],
+        [0.3152510794659005, 0.3652658004418733, 0.489743586208495],
+    ),
+}
+
+
+@pytest.mark.parametrize("settings", RDKIT)
+def test_rdkit(settings):
+    n, step, m = settings
+    i = np.arange(n)
+    y, score = i * i % m == 1, i * step % n
+    enrichment, bedroc = RDKIT[settings]
+    names = ["ef@0.5%", "ef@1%", "ef@5%", "ef@20%"]
+    assert_allclose(list(evaluate(names, y, score).values()), enrichment, rtol=1e-14)
+    ours = [get_metric("bedroc", alpha=alpha)(y, score) for alpha in (20, 5, 160.9)]
+    assert_allclose(ours, bedroc, rtol=1e-12)
+
+
+def test_screening_by_hand():
+    y, score = np.zeros(700), -np.arange(700.0)
+    y[[0, 48, 49, 699]] = 1
+    assert get_metric("ef@7%")(y, score) == 2 * 700 / 49 / 4  # 700 * 0.07 is 49, not more
+    assert get_metric("ef@100%")(y, score) == 1.0
+    for name in ("ef@1%", "bedroc"):
+        assert get_metric(name)(np.zeros(5), np.arange(5)) == 0.0
+        assert math.isnan(get_metric(name, empty="skip")(np.zeros(5), np.arange(5)))
+        assert get_metric(name)(np.ones(5), np.arange(5)) == 1.0
+    assert_allclose(get_metric("bedroc")([0, 0, 1], [3, 2, 1]), 0.0, atol=1e-15)
+    assert_allclose(get_metric("bedroc")([1, 0, 0], [3, 2, 1]), 1.0)
+    # A library of many documents is one list, and no warning asks for ids.
+    assert evaluate(["auc", "ef@1%", "bedroc"], [1] + [0] * 1999, -np.arange(2000))["auc"] == 1.0
+
+
+def test_rank_biased_precision_by_hand():
+    assert_allclose(get_metric("rbp")([2, 0, 1], [3, 2, 1]), 0.2 * (1 + 0.64))
+    metric = get_metric("rbp@2", persistence=0.5)
+    assert_allclose(metric([1, 1, 1], [3, 2, 1]), 0.5 * 1.5)
+    assert_allclose(get_metric("rbp@1", ties="average")([1, 0], [1, 1]), 0.1)
 
 
 def test_sklearn_averages_ties():
@@ -614,6 +694,20 @@ def test_sample_weight_weighs_queries():
         ("recal", "did you mean 'recall@10'? The"),
         ("xyz", "unknown metric 'xyz'; the metrics are dcg"),
         ("", "unknown metric ''; the metrics are dcg"),
+        ("roc_auc", "did you mean 'auc'? The"),
+        ("success@5", "did you mean 'hit_rate@5'? The"),
+        ("r_precision", "did you mean 'rprec'? The"),
+        ("ndcg_cut_10", "did you mean 'ndcg_linear@10'? The"),
+        ("enrichment_factor@5", "did you mean 'ef@5%'? The"),
+        (
+            "ef",
+            "metric 'ef': ef needs a percentage above 0 and up to 100 behind @, such as 'ef@1%'",
+        ),
+        ("ef@1", "metric 'ef@1': ef needs a percentage above 0 and up to 100 behind @"),
+        ("ef@0%", "needs a percentage above 0"),
+        ("ef@101%", "needs a percentage above 0 and up to 100 behind @, such as 'ef@1%'"),
+        ("ndcg@5%", "metric 'ndcg@5%': the cut behind @ must be an integer of 1 to 2^63 - 1, "),
+        ("auc@5", "auc takes no cut, got k=5"),
         ("ndcg@0", "metric 'ndcg@0': the cut behind @ must be an integer of 1 to 2^63 - 1, "),
         ("ndcg@-1", "must be an integer of 1 to 2^63 - 1, got '-1'"),
         ("ndcg@99999999999999999999", "1 to 2^63 - 1, got '99999999999999999999'"),
@@ -680,6 +774,15 @@ def test_wrong_options():
         get_metric("ndcg", "letor4")
     with pytest.raises(ValueError, match="max_grade"):
         get_metric("err", max_grade=2000)
+    for alpha in (0, -1, 501, nan):
+        with pytest.raises(ValueError, match="alpha must be a number > 0 of at most 500, got"):
+            get_metric("bedroc", alpha=alpha)
+    for persistence in (0, 1, "x"):
+        with pytest.raises(ValueError, match="persistence must be a number between 0 and 1, got"):
+            get_metric("rbp", persistence=persistence)
+    for k in (None, 0, 101.0, "1"):
+        with pytest.raises(ValueError, match="ef needs a percentage above 0 and up to 100"):
+            Metric("ef", k)
     with pytest.raises(ValueError, match="k must be"):
         Metric("ndcg", 2.5)
     with pytest.raises(ValueError, match="more than once"):
@@ -713,10 +816,11 @@ def test_more_labels_that_a_metric_cannot_take():
 
 def test_scores_that_cannot_be_ranked():
     for score in ([0, nan], [nan, nan], [math.inf, nan], [-math.inf, nan]):
-        with pytest.raises(ValueError, match=r"score must be a number, got nan in row"):
-            get_metric("map")([1, 0], score)
+        for name in ("auc", "kendall", "misranking"):
+            with pytest.raises(ValueError, match=f"must be a number for {name}, got nan in row"):
+                evaluate(["map", name], [1, 0], score)
     with pytest.raises(ValueError, match="in row 1 of score vector 2"):
-        evaluate("map", [1, 0], [[0, 1], [0, 1], [0, nan]])
+        evaluate("auc", [1, 0], [[0, 1], [0, 1], [0, nan]])
     for bad in (math.inf, -math.inf):
         for name in VALUES:
             with pytest.raises(ValueError, match=f"finite for {name}, got {bad} in row 1"):
@@ -746,6 +850,88 @@ def test_err_refuses_endless_ties():
     with pytest.raises(ValueError, match="t = 70000"):
         get_metric("err", ties="average")(y, score)
     assert get_metric("err@10", ties="average")(y, score) == 0
+
+
+# --- documents that were not retrieved ---------------------------------------------------------
+
+
+def test_documents_without_a_score_count_but_have_no_rank():
+    y, score = [2, 0, 1, 1], [0.5, 0.9, nan, nan]
+    found = evaluate(
+        ["map", "recall@10", "p@2", "mrr", "rprec", "hit_rate@2", "ndcg_linear"], y, score
+    )
+    ideal = 2 + 1 / log2(3) + 1 / log2(4)
+    expected = [0.5 / 3, 1 / 3, 0.5, 0.5, 1 / 3, 1.0, 2 / log2(3) / ideal]
+    assert_allclose(list(found.values()), expected, rtol=1e-14)
+    nothing = evaluate(["map", "ndcg", "mean_ndcg", "err", "p@1", "bedroc"], [1, 0], [nan, nan])
+    assert list(nothing.values()) == [0.0] * 6
+    assert get_metric("map", empty=0.25)([0, 0], [nan, 1]) == 0.25
+    # -inf has a rank, before them.
+    assert get_metric("mrr")([1, 1], [nan, -math.inf]) == 1.0
+
+
+@pytest.mark.parametrize("n", [50, 300, 5000])
+def test_lists_of_any_length_leave_out_what_was_not_retrieved(n):
+    rng = np.random.default_rng(n)
+    y, score = rng.integers(0, 3, n), np.round(rng.normal(size=n), 2)
+    score[rng.random(n) < 0.3] = nan
+    score[:3] = nan, -math.inf, math.inf
+    kept = ~np.isnan(score)
+    n_relevant, one = [int((y >= 1).sum())], {"group": [n]}
+    left = {"group": [int(kept.sum())], "n_relevant": n_relevant}
+    for ties in ("order", "average", "worst"):
+        for name in ("map", "p@10", "recall@100", "mrr", "rbp", "rprec"):
+            metric = get_metric(name, ties=ties)
+            got = evaluate(metric, y, score, **one)
+            assert got == evaluate(metric, y[kept], score[kept], **left)
+            assert got == evaluate(metric, y, np.where(kept, score, -nan), **one)  # the other sign
+
+
+def test_numbers_of_relevant_documents():
+    y, scores, qid = random_lists(11)
+    R = np.array([(y[qid == q] >= 1).sum() for q in range(40)])
+    names = ["map", "recall@5", "hit_rate@1"]
+    plain = evaluate(names, y, scores, qid, per_query=True)
+    same = evaluate(names, y, scores, qid, per_query=True, n_relevant=R)
+    more = evaluate(names, y, scores, qid, per_query=True, n_relevant=dict(enumerate(R + 2)))
+    for name in names:
+        assert_array_equal(plain[name], same[name])
+    for name in names[:2]:
+        assert_allclose(more[name], plain[name] * R / (R + 2), rtol=1e-13, atol=0)
+    shuffled = np.random.default_rng(0).permutation(len(y))
+    order = list(dict.fromkeys(qid[shuffled]))
+    got = evaluate(
+        "recall@5", y[shuffled], scores[0, shuffled] + np.arange(len(y))[shuffled] * 1e-9,
+        qid[shuffled], per_query=True, n_relevant=dict(enumerate(R + 2)),
+    )  # fmt: skip
+    straight = evaluate(
+        "recall@5", y, scores[0] + np.arange(len(y)) * 1e-9, qid, per_query=True, n_relevant=R + 2
+    )
+    assert_array_equal(got["recall@5"], straight["recall@5"][order])
+    weighted = evaluate("map", [1, 0], [1, 2], [1, 2], sample_weight=[1, 3], n_relevant=[2, 0])
+    assert weighted["map"] == 0.5 / 4
+    assert evaluate("map", [1], [1], group=[0, 1], n_relevant=[2, 2])["map"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("metrics", "n_relevant", "error", "message"),
+    [
+        ("ndcg@10", [1, 1], ValueError, "n_relevant is for map, p, recall.* ndcg@10 needs the doc"),
+        (["map", "bedroc"], [1, 1], ValueError, "bedroc needs the documents themselves: add the"),
+        ("auc", [1, 1], ValueError, "auc needs the documents themselves"),
+        ("map", [0, 1], ValueError, "query 'a' has 1 rows of a label >= 1, got 0"),
+        ("map", [1], ValueError, r"n_relevant must have shape \(2,\).*got \(1,\)"),
+        ("map", [1.0, 2.0], TypeError, "n_relevant must hold integers, got float64"),
+        ("map", {"a": 1}, ValueError, "n_relevant must have every query, found none for 'b'"),
+        (["map", get_metric("mrr", relevant=2)], [1, 1], ValueError, r"same option.*\[1.0, 2.0\]"),
+    ],
+)
+def test_wrong_numbers_of_relevant_documents(metrics, n_relevant, error, message):
+    with pytest.raises(error, match=message):
+        evaluate(metrics, [1, 0, 0], [3, 2, 1], ["a", "a", "b"], n_relevant=n_relevant)
+    if isinstance(n_relevant, dict):
+        with pytest.raises(ValueError, match="n_relevant with ids of queries needs qid"):
+            evaluate(metrics, [1, 0], [2, 1], n_relevant=n_relevant)
 
 
 # --- objects -----------------------------------------------------------------------------------
@@ -812,6 +998,16 @@ def test_scorer(ranking_data):
     assert scorer(one_query, X, y) == get_metric("ndcg@10", "letor")(y, X[:, 1])
 
 
+def test_a_scorer_takes_no_nan(ranking_data):
+    class Broken(Ridge):
+        def predict(self, X):
+            return super().predict(X) * nan
+
+    X, y, qid = ranking_data
+    with pytest.raises(ValueError, match=r"Broken\.predict returned NaN, want numbers"):
+        make_scorer("map")(Broken().fit(X, y), X, y, qid=qid)
+
+
 def test_grid_search_routes_qid(ranking_data, routing):
     X, y, qid = ranking_data
     search = GridSearchCV(
@@ -868,3 +1064,18 @@ def test_cross_validation_without_routing_says_what_to_do(ranking_data):
             params={"qid": qid},
             error_score="raise",
         )
+
+
+@pytest.mark.parametrize("name", ["auc", "bedroc", "ef@10%", "hit_rate@3", "ndcg_linear@5", "rbp"])
+def test_metrics_choose_models_and_judge_tables(name):
+    X, y, qid = make_ranking(30, 15, 4, random_state=0)
+    model = RankRLSCV(scoring=name, store_held_out=True).fit(X, y, qid=qid)
+    assert_allclose(evaluate(name, y, model.held_out_, qid)[name], model.best_score_, rtol=1e-12)
+    assert_allclose(
+        make_scorer(name)(model, X, y, qid=qid), get_metric(name)(y, model.predict(X), qid)
+    )
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=y, qid=qid)
+    table = scan(frame, label="y", qid="qid")
+    model = RankRLSCV().fit(table)
+    expected = evaluate(name, y, model.predict(frame[list("abcd")]), qid)[name]
+    assert_allclose(evaluate(name, table, model)[name], expected, rtol=1e-9)

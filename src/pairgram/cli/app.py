@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from pairgram.cli.comparing import compare
 from pairgram.cli.demo import demo
 from pairgram.cli.export import export
 from pairgram.cli.fitting import cv, train
@@ -27,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (train, predict, evaluate, cv, letor, inspect, export, demo):
+for command in (train, predict, evaluate, compare, cv, letor, inspect, export, demo):
     app.command(cls=Command)(command)
 
 

@@ -28,11 +28,14 @@ __all__ = [
     "Given",
     "check_one_stdin",
     "check_output",
+    "checked_names",
     "choice_metric",
     "is_stream",
     "load_data",
     "load_data_of",
     "load_model_file",
+    "load_qrels",
+    "load_runs",
     "load_scores",
     "metric_of",
     "n_queries",
@@ -47,6 +50,8 @@ __all__ = [
 ]
 
 CONVENTION_NAMES = vocabulary.words(vocabulary.Convention)
+EVALUATED = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
+EVALUATED_RUN = ("map", "ndcg@10", "p@10", "recall@100", "mrr")
 
 File = Annotated[
     Path,
@@ -55,15 +60,12 @@ File = Annotated[
         help="LETOR (SVMlight) file, plain, .gz, .xz or .bz2; - stands for standard input.",
     ),
 ]
-Rows = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE",
-        help="LETOR (SVMlight) file, plain, .gz, .xz or .bz2; - stands for standard input. Or a "
-        "table: Parquet, Arrow or CSV files, a folder, a pattern in quotes such as "
-        "'data/*.parquet', or an address such as s3://bucket/folder.",
-    ),
-]
+ROWS = (
+    "LETOR (SVMlight) file, plain, .gz, .xz or .bz2; - stands for standard input. Or a table: "
+    "Parquet, Arrow or CSV files, a folder, a pattern in quotes such as 'data/*.parquet', or an "
+    "address such as s3://bucket/folder."
+)
+Rows = Annotated[str, typer.Argument(metavar="FILE", help=ROWS)]
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model file that `pairgram train` wrote.")
 ]
@@ -80,6 +82,32 @@ ChoiceMetric = Annotated[
 Convention = Annotated[
     str,
     typer.Option(metavar="NAME", help=f"Convention of the metrics: {', '.join(CONVENTION_NAMES)}."),
+]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        metavar="NAME",
+        help="Metric such as ndcg@10, ndcg_linear@10, map, p@5, recall@10, rprec, mrr, "
+        "hit_rate@10, rbp, err, auc, ef@1%, bedroc, kendall; with --qrels also trec_eval's names, "
+        f"such as P_10, and bpref. Repeat it for several. [default: {', '.join(EVALUATED)}; with "
+        f"--qrels {', '.join(EVALUATED_RUN)}]",
+        show_default=False,
+    ),
+]
+RunConvention = Annotated[
+    str | None,
+    typer.Option(
+        "--convention",
+        metavar="NAME",
+        help=f"Convention of the metrics: {', '.join(CONVENTION_NAMES)}. [default: default; with "
+        "--qrels trec]",
+        show_default=False,
+    ),
+]
+Qrels = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="File of TREC relevance judgements, for TREC runs."),
 ]
 Offset = Annotated[
     Path | None,
@@ -188,6 +216,14 @@ def metric_of(name: str, convention: str) -> Metric:
         raise ValueError(f"--metric: {error}") from None
 
 
+def checked_names(metrics: list[str] | None, convention: str | None) -> None:
+    """Raise a ValueError for several names in one, and for an unknown convention."""
+    for name in metrics or ():
+        if "," in name:
+            raise ValueError(f"--metric takes one name, got {name!r}: repeat --metric for several")
+    metric_of("map", convention or "default")
+
+
 def choice_metric(name: str | None, convention: str, default: str | None = None) -> Metric | None:
     """Return the metric to choose by, or None if it depends on the labels."""
     if name is not None and "," in name:
@@ -222,6 +258,27 @@ def load_data(
                 n_threads=n_threads,
             )
         )
+
+
+def load_qrels(path: Path) -> dict[str, NDArray[Any]]:
+    """Read TREC's judgements, and say so on a terminal."""
+    from pairgram.cli.report import working
+    from pairgram.datasets.trec import parse_qrels
+
+    with working(f"reading {name_of(path)}"), opened(path) as file:
+        return parse_qrels(file, name_of(path))
+
+
+def load_runs(*paths: Path) -> list[dict[str, NDArray[Any]]]:
+    """Read TREC runs, and say so on a terminal."""
+    from pairgram.cli.report import working
+    from pairgram.datasets.trec import parse_run
+
+    runs = []
+    for path in paths:
+        with working(f"reading {name_of(path)}"), opened(path) as file:
+            runs.append(parse_run(file, name_of(path)))
+    return runs
 
 
 def predict_file(

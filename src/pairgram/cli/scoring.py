@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, Annotated, Any, NamedTuple
 
 import typer
 
 from pairgram._support.files import naming, replacing
 from pairgram.cli import options as opt
-from pairgram.cli.report import passes, print_json, print_lines, print_table
+from pairgram.cli.report import count, passes, print_json, print_lines, print_table, warn
 from pairgram.cli.tables import Columns, parse_names, refuse_with_table, with_columns
 
 __all__ = ["evaluate", "predict"]
 
 HINT = ": the order is MODEL FILE"
-EVALUATED = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 
 
 @with_columns
@@ -142,7 +141,10 @@ def _opened(path: Path) -> AbstractContextManager[IO[bytes]]:
 
 @with_columns
 def evaluate(
-    file: opt.Rows,
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="FILE", help=f"{opt.ROWS} Not with --qrels.", show_default=False),
+    ] = None,
     scores: Annotated[
         Path | None,
         typer.Option(
@@ -152,25 +154,24 @@ def evaluate(
     model: Annotated[
         Path | None, typer.Option(metavar="MODEL", help="Model file that scores FILE.")
     ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help=f"Metric such as ndcg@10, map, p@5, mrr, err, kendall. Repeat it for several. "
-            f"[default: {', '.join(EVALUATED)}]",
-            show_default=False,
-        ),
-    ] = None,
+    metric: opt.Metrics = None,
     *,
+    qrels: opt.Qrels = None,
+    run: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TREC run, with --qrels in place of FILE.")
+    ] = None,
+    per_query: Annotated[
+        bool, typer.Option("--per-query", help="Print the values of every query, with its id.")
+    ] = False,
     columns: Columns,
-    convention: opt.Convention = "default",
+    convention: opt.RunConvention = None,
     offset: opt.Offset = None,
     threads: opt.Threads = None,
     float32: opt.Float32 = False,
     sparse: opt.Sparse = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Print ranking metrics of scores or of a model.
+    """Print ranking metrics of scores, of a model or of a TREC run.
 
     Each metric is the mean over queries. Conventions differ in gain, discount, ties and queries
     without relevant documents, so numbers of different conventions are not comparable. "letor" is
@@ -178,62 +179,159 @@ def evaluate(
     4.0) is 0 for a list shorter than k. No convention here does this, so it is not comparable.
     A table, with --model, may be larger than memory. Its labels and query ids are read once more.
 
+    With --qrels and --run the numbers are those of trec_eval -c: relevant documents that the run
+    did not retrieve count, and so do queries that it lacks.
+
     \b
     Examples:
       pairgram evaluate test.txt --scores scores.txt
       pairgram evaluate test.txt --model model.safetensors --metric map --convention letor
       pairgram evaluate test.txt --model model.safetensors --json | jq .metrics.map
       pairgram evaluate 'test/*.parquet' --model model.safetensors --label relevance --qid query_id
+      pairgram evaluate test.txt --scores scores.txt --metric ndcg@10 --per-query
+      pairgram evaluate --qrels qrels.txt --run run.txt --metric map --metric P_10
     """
+    opt.checked_names(metric, convention)
+    if qrels is not None or run is not None:
+        _refuse_with_runs(
+            FILE=file, scores=scores, model=model, offset=offset, float32=float32, sparse=sparse
+        )
+        if columns.make_table():
+            raise ValueError("options of tables are for tables, not for --qrels and --run")
+        convention = convention or "trec"
+        found = _of_run(qrels, run, metric or opt.EVALUATED_RUN, convention, threads)
+    else:
+        if file is None:
+            raise ValueError("evaluate needs FILE, or --qrels and --run")
+        if (scores is None) == (model is None):
+            raise ValueError("evaluate needs --scores or --model, one of them")
+        if offset is not None and model is None:
+            raise ValueError("--offset is for --model: --scores are final")
+        opt.check_one_stdin(FILE=Path(file), **{"--scores": scores, "--offset": offset})
+        convention = convention or "default"
+        wanted = [opt.metric_of(name, convention) for name in metric or opt.EVALUATED]
+        if columns.make_table(file):
+            refuse_with_table(scores=scores, offset=offset, float32=float32, sparse=sparse)
+            assert model is not None
+            found = _of_table(file, model, wanted, columns, threads, per_query)
+        else:
+            reading = {"float32": float32, "sparse": sparse, "n_threads": threads}
+            found = _of_rows(Path(file), scores, model, wanted, offset, reading, per_query)
+    _print_evaluated(found, convention, per_query, as_json)
+
+
+class _Evaluated(NamedTuple):
+    """What was evaluated, and its metrics: their means, and their values with the ids of queries.
+
+    A table in which no single query is asked for has no values.
+    """
+
+    file: str
+    n_rows: int
+    n_queries: int
+    means: dict[str, float]
+    values: dict[str, Any]
+
+
+def _refuse_with_runs(**options: Any) -> None:
+    for name, value in options.items():
+        if value:
+            given = name if name == "FILE" else f"--{name}"
+            raise ValueError(f"{given} is not for TREC runs: give --qrels and --run alone")
+
+
+def _of_run(
+    qrels: Path | None, run: Path | None, names: Sequence[str], convention: str, threads: int | None
+) -> _Evaluated:
+    """Evaluate a TREC run, with a note on queries that it lacks."""
+    from pairgram.trec.evaluation import evaluate_run
+
+    if qrels is None or run is None:
+        raise ValueError("--qrels and --run belong together: give both")
+    opt.check_one_stdin(**{"--qrels": qrels, "--run": run})
+    judged, lists = opt.load_qrels(qrels), opt.load_runs(run)[0]
+    common: Any = {"convention": convention, "n_threads": threads}
+    means = evaluate_run(judged, lists, names, **common)
+    values = evaluate_run(judged, lists, names, per_query=True, **common)
+    lacking = len(set(values["qid"]) - set(lists["qid"]))
+    if lacking:
+        lacks = f"lacks {count(lacking, 'query', 'queries')} of {opt.name_of(qrels)}"
+        warn(f"note: {opt.name_of(run)} {lacks}, counted as without results")
+    return _Evaluated(str(run), len(lists["qid"]), len(values["qid"]), means, values)
+
+
+def _of_table(
+    file: str, model: Path, wanted: list[Any], columns: Columns, threads: int | None, by_query: bool
+) -> _Evaluated:
+    """Evaluate a model on a table."""
+    from pairgram import metrics
+
+    if by_query and columns.weight is not None:
+        raise ValueError("--weight weighs queries in the mean: --per-query takes none")
+    with _scored(model, file, columns, threads) as (loaded, table, watch):
+        columns.require(file, table, True)
+        table = watch(table)
+        found: Any = metrics.evaluate(wanted, table, loaded, per_query=by_query, n_threads=threads)
+        survey = table.survey()
+    values = found if by_query else {}
+    if by_query:
+        found = {metric.name: float(metric.mean(found[metric.name])) for metric in wanted}
+    return _Evaluated(file, survey.n_rows, survey.n_queries, found, values)
+
+
+def _of_rows(
+    path: Path,
+    scores: Path | None,
+    model: Path | None,
+    wanted: list[Any],
+    offset: Path | None,
+    reading: dict[str, Any],
+    by_query: bool,
+) -> _Evaluated:
+    """Evaluate scores or a model on a LETOR file."""
     from pairgram import metrics
     from pairgram.queries_and_pairs.queries import one_query_meant
 
-    if (scores is None) == (model is None):
-        raise ValueError("evaluate needs --scores or --model, one of them")
-    if offset is not None and model is None:
-        raise ValueError("--offset is for --model: --scores are final")
-    for name in metric or ():
-        if "," in name:
-            raise ValueError(f"--metric takes one name, got {name!r}: repeat --metric for several")
-    wanted = [opt.metric_of(name, convention) for name in metric or EVALUATED]
-    path = Path(file)
-    opt.check_one_stdin(FILE=path, **{"--scores": scores, "--offset": offset})
-    if columns.make_table(file):
-        refuse_with_table(scores=scores, offset=offset, float32=float32, sparse=sparse)
-        assert model is not None
-        with _scored(model, file, columns, threads) as (loaded, table, watch):
-            columns.require(file, table, True)
-            table = watch(table)
-            results: Any = metrics.evaluate(wanted, table, loaded, n_threads=threads)
-            survey = table.survey()
-        n_rows, n_queries = survey.n_rows, survey.n_queries
+    if model is not None:
+        data, values = opt.predict_file(model, path, offset=offset, **reading)
     else:
-        if model is not None:
-            data, values = opt.predict_file(
-                *(model, path),
-                offset=offset,
-                float32=float32,
-                sparse=sparse,
-                n_threads=threads,
-            )
-        else:
-            assert scores is not None
-            data = opt.load_data(path, float32=float32, sparse=sparse, n_threads=threads)
-            values = opt.load_scores(scores, len(data.y))
-        opt.warn_of_no_ids(path, data)
-        with one_query_meant():  # a note has already been given
-            results = metrics.evaluate(wanted, data.y, values, data.qid, n_threads=threads)
-        n_rows, n_queries = len(data.y), opt.n_queries(data)
-    if as_json:
-        print_json(
-            {
-                "file": file,
-                "convention": convention,
-                "n_rows": n_rows,
-                "n_queries": n_queries,
-                "metrics": results,
-            }
+        assert scores is not None
+        data = opt.load_data(path, **reading)
+        values = opt.load_scores(scores, len(data.y))
+    opt.warn_of_no_ids(path, data)
+    with one_query_meant():  # a note has already been given
+        found: Any = metrics.evaluate(
+            wanted, data.y, values, data.qid, per_query=True, n_threads=reading["n_threads"]
         )
+    means = {metric.name: float(metric.mean(found[metric.name])) for metric in wanted}
+    ids = ["all rows"] if data.qid is None else list(dict.fromkeys(data.qid.tolist()))
+    size = len(data.y), opt.n_queries(data)
+    return _Evaluated(str(path), *size, means, {"qid": ids, **found})
+
+
+def _print_evaluated(found: _Evaluated, convention: str, by_query: bool, as_json: bool) -> None:
+    names = list(found.means)
+    rows: list[tuple[Any, ...]] = []
+    if by_query:
+        columns = [found.values[name] for name in ("qid", *names)]
+        lists = [column if isinstance(column, list) else column.tolist() for column in columns]
+        rows = list(zip(*lists, strict=True))
+    if as_json:
+        report = {
+            "file": found.file,
+            "convention": convention,
+            "n_rows": found.n_rows,
+            "n_queries": found.n_queries,
+            "metrics": found.means,
+        }
+        if by_query:
+            report["queries"] = [dict(zip(("qid", *names), row, strict=True)) for row in rows]
+        print_json(report)
         return
-    title = f"{opt.name_of(path)}: {opt.size_of(n_rows, n_queries)}, convention {convention}"
-    print_table(("metric", "mean"), results.items(), title=title)
+    size = opt.size_of(found.n_rows, found.n_queries)
+    title = f"{opt.name_of(Path(found.file))}: {size}, convention {convention}"
+    if by_query:
+        shown = [(str(row[0]), *row[1:]) for row in rows]
+        print_table(("query", *names), shown, title=title, footer=("mean", *found.means.values()))
+    else:
+        print_table(("metric", "mean"), found.means.items(), title=title)

@@ -1,4 +1,4 @@
-"""Ranking data: LETOR (SVMlight) files, LETOR's five folds, and synthetic data.
+"""Ranking data: LETOR (SVMlight) and TREC files, LETOR's five folds, and synthetic data.
 
 This folder may import `queries_and_pairs` and `_support`.
 """
@@ -7,5 +7,16 @@ from pairgram.datasets.letor_dump import dump_letor
 from pairgram.datasets.letor_folds import Fold, LetorData, load_letor_folds
 from pairgram.datasets.letor_load import load_letor
 from pairgram.datasets.synthetic import make_ranking
+from pairgram.datasets.trec import read_qrels, read_run, write_run
 
-__all__ = ["Fold", "LetorData", "dump_letor", "load_letor", "load_letor_folds", "make_ranking"]
+__all__ = [
+    "Fold",
+    "LetorData",
+    "dump_letor",
+    "load_letor",
+    "load_letor_folds",
+    "make_ranking",
+    "read_qrels",
+    "read_run",
+    "write_run",
+]

@@ -7,4 +7,11 @@ from pairgram.metrics.evaluation import evaluate, get_metric, make_scorer
 from pairgram.metrics.metric import Metric
 from pairgram.metrics.options import CONVENTIONS, metric_names
 
-__all__ = ["CONVENTIONS", "Metric", "evaluate", "get_metric", "make_scorer", "metric_names"]
+__all__ = [
+    "CONVENTIONS",
+    "Metric",
+    "evaluate",
+    "get_metric",
+    "make_scorer",
+    "metric_names",
+]

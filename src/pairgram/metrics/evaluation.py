@@ -28,7 +28,14 @@ from pairgram.metrics.scorer import RankingScorer
 from pairgram.queries_and_pairs.queries import warn_of_missing_queries
 from pairgram.tables.table import Table, refuse_arguments
 
-__all__ = ["CONVENTIONS", "Metric", "evaluate", "get_metric", "make_scorer", "metric_names"]
+__all__ = [
+    "CONVENTIONS",
+    "Metric",
+    "evaluate",
+    "get_metric",
+    "make_scorer",
+    "metric_names",
+]
 
 
 def get_metric(
@@ -42,6 +49,8 @@ def get_metric(
     relevant: float | None = None,
     divisor: Divisor | None = None,
     max_grade: float | None = None,
+    alpha: float | None = None,
+    persistence: float | None = None,
 ) -> Metric:
     r"""Return a metric by its name, with the options of a convention and your changes to them.
 
@@ -70,20 +79,27 @@ def get_metric(
     ties : {"order", "average", "worst"}
         How documents with equal scores are ranked (0.0 equals -0.0). "order": in the order of their
         rows. "average": the metric is its exact mean over all their orders. "worst": the lowest
-        label comes first. For kendall, spearman, misranking, pairwise_accuracy and ranking_error, a
-        tie is part of the definition. For pearson, msd and m1d, ties play no part.
+        label comes first. For auc, kendall, spearman, misranking, pairwise_accuracy and
+        ranking_error, a tie is part of the definition. For pearson, msd and m1d, ties play no part.
     empty : float or "skip"
         The value of a query without relevant documents (its ideal DCG is 0, or no label is ≥
         `relevant`). "skip" makes it NaN, so that the mean leaves it out. This applies to ndcg,
-        mean_ndcg, map, recall and mrr. The other metrics are defined for such a query (dcg, p and
-        err are 0).
+        ndcg_linear, mean_ndcg, map, recall, rprec, hit_rate, mrr, ef and bedroc. The other metrics
+        are defined for such a query (dcg, p, rbp and err are 0), except auc.
     relevant : float
-        Labels ≥ this are relevant, for map, p, recall and mrr. It is 1 in every convention.
+        Labels ≥ this are relevant, for map, p, recall, rprec, hit_rate, mrr, rbp, ef, bedroc and
+        auc. It is 1 in every convention.
     divisor : {"relevant", "cut"}
         "relevant" divides map@k by the number R of relevant documents, "cut" by min(k, R).
     max_grade : float or None
         The highest possible label, for err. None takes the highest label in `y`; so set it if
         results on different data are to be compared.
+    alpha : float, above 0 and at most 500
+        How early bedroc looks: the larger, the earlier. With 20, the first 8 % of the ranks have
+        80 % of the weight. It is 20 in every convention, as is usual.
+    persistence : float between 0 and 1
+        The probability p that the reader of rbp goes on to the next rank. It is 0.8 in every
+        convention, as in ir_measures.
 
     Returns
     -------
@@ -98,19 +114,28 @@ def get_metric(
     -----
     The n documents of a query are ranked by descending score. In the table, g is the gain, d is the
     discount, rel_i is 1 if the document at rank i is relevant and 0 otherwise, and R is the number
-    of relevant documents.
+    of relevant documents. A document whose score is NaN was not retrieved. It has no rank, but
+    counts in n, in R and in the ideal ranking; see `evaluate`.
 
     ==================  =============================================================  =========
     name                value in a query                                               range
     ==================  =============================================================  =========
     dcg@k               Σ_{i≤k} g_i d_i                                                [0, ∞)
     ndcg@k              dcg@k / its highest possible value [1]_                        [0, 1]
+    ndcg_linear@k       ndcg@k with the gain y, as in trec_eval, ir_measures and ranx  [0, 1]
     mean_ndcg           mean of ndcg@i over i = 1…n [2]_                               [0, 1]
     map@k               (1/R) Σ_{i≤k} rel_i (p@i), average precision                   [0, 1]
     p@k                 (1/k) Σ_{i≤k} rel_i, also where n < k                          [0, 1]
     recall@k            (1/R) Σ_{i≤k} rel_i                                            [0, 1]
+    rprec               (1/R) Σ_{i≤R} rel_i, precision at R                            [0, 1]
+    hit_rate@k          1 if one of the first k is relevant, else 0; success           [0, 1]
     mrr@k               1 / rank of the first relevant document, 0 after k             [0, 1]
     err@k               Σ_{i≤k} (1/i) R_i Π_{j<i} (1 - R_j), R = (2^y - 1)/2^max [3]_  [0, 1)
+    rbp@k               (1 - p) Σ_{i≤k} rel_i p^(i-1), rank-biased precision [7]_      [0, 1]
+    ef@k%               enrichment: (precision of the first m) / (R/n), m = ⌈n k/100⌉  [0, n/m]
+    bedroc              (RIE - lowest RIE) / (highest RIE - lowest RIE) [8]_           [0, 1]
+    auc                 fraction of pairs of a relevant and another document in right  [0, 1]
+                        order, tied score = ½: the area under the ROC curve
     kendall             tau b: (conc. - disc.) / sqrt(pairs untied in y · in score)    [-1, 1]
     spearman            correlation of the ranks; tied values share their mean rank    [-1, 1]
     pearson             correlation of y and f                                         [-1, 1]
@@ -122,6 +147,12 @@ def get_metric(
     m1d                 (1/n²) Σ_ij abs((y_i - y_j) - (f_i - f_j))                     [0, ∞)
     ==================  =============================================================  =========
 
+    RIE, the robust initial enhancement, is Σ_i rel_i exp(-alpha i/n), divided by its mean over
+    all orders. bedroc is 1 if all documents are relevant. ef and bedroc are those of RDKit, whose
+    fractions are ef's percentages, and auc is scikit-learn's ``roc_auc_score``. RDKit multiplies in
+    floating point, so that 7 % of its 100 documents are 8; here they are 7. rbp takes documents as
+    relevant or not, as ir_measures does if it is given `rel`.
+
     The mean of ranking_error is over all n(n - 1)/2 pairs. Pairs with equal labels add 0.
 
     The sums of msd and m1d are over all ordered pairs and are divided by n², as in the paper for
@@ -130,19 +161,21 @@ def get_metric(
 
     A metric can be undefined for a query. It is then NaN, and the mean leaves the query out. This
     holds for kendall, spearman and pearson if labels or scores are constant; for misranking and
-    pairwise_accuracy if labels are constant; for ranking_error, msd and m1d if there are fewer than
-    two documents; and for every metric if the query has no rows.
+    pairwise_accuracy if labels are constant; for auc if all documents are relevant, or none; for
+    ranking_error, msd and m1d if there are fewer than two documents; and for every metric if the
+    query has no rows.
 
-    ndcg, mean_ndcg, dcg and err need labels ≥ 0, and err needs whole numbers. The other metrics
-    take any finite labels, provided that sums over all rows stay finite: for msd up to about 1e150
-    in size. The same holds for the scores of pearson, m1d and msd.
+    ndcg, ndcg_linear, mean_ndcg, dcg and err need labels ≥ 0, and err needs whole numbers. The
+    other metrics take any finite labels, provided that sums over all rows stay finite: for msd up
+    to about 1e150 in size. The same holds for the scores of pearson, m1d and msd.
 
     In every convention, a list shorter than k counts as filled up with irrelevant documents. The
     published results on MQ2007 and MQ2008 of LETOR 4.0 count NDCG@k as 0 for a list shorter than k.
     No convention here does this, so those results are not comparable.
 
-    trec_eval breaks ties by descending document name, which rows do not have. If the rows within
-    ties stand in its order, "trec" gives the numbers of trec_eval (for labels ≥ 0). "sklearn" gives
+    trec_eval breaks ties by descending document name, which rows do not have; `evaluate_run` takes
+    names. If the rows within ties stand in its order, "trec" gives the numbers of trec_eval (for
+    labels ≥ 0). "sklearn" gives
     those of ``ndcg_score`` and ``dcg_score``.
 
     Each query and score vector costs O(n log n), or O(n) for a cut up to 64 without averaged ties.
@@ -161,6 +194,10 @@ def get_metric(
        in the presence of tied scores. ECIR. (Averaged ties.)
     .. [6] Agarwal, Dugar, Sengupta (2010). Ranking chemical structures for drug discovery: a new
        machine learning approach. Journal of Chemical Information and Modeling 50.
+    .. [7] Moffat, Zobel (2008). Rank-biased precision for measurement of retrieval effectiveness.
+       TOIS 27.
+    .. [8] Truchon, Bayly (2007). Evaluating virtual screening methods: good and bad metrics for the
+       "early recognition" problem. Journal of Chemical Information and Modeling 47.
 
     Examples
     --------
@@ -169,11 +206,17 @@ def get_metric(
     1.0
     >>> get_metric("p@3")([2, 1, 0], [3, 2, 1])
     0.6666666666666666
+    >>> active, score = [1, 0, 1, 0, 0, 0, 0, 0, 0, 0], [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
+    >>> {name: round(get_metric(name)(active, score), 4) for name in ("auc", "ef@20%", "bedroc")}
+    {'auc': 0.9375, 'ef@20%': 2.5, 'bedroc': 0.8969}
     """
     preset = CONVENTIONS[check_text("convention", convention, CONVENTIONS)]
     text = name if isinstance(name, str) else ""
-    match = re.fullmatch(r"([a-z0-9_]+)(?:@([1-9][0-9]{0,18}))?", text)
+    match = re.fullmatch(r"([a-z0-9_]+)(?:@(?:([1-9][0-9]{0,18})|([0-9]*\.?[0-9]+)%))?", text)
     if match is None or match[1] not in FAMILIES:
+        raise ValueError(unknown_name(name))
+    family, cut, percent = match.groups()
+    if (FAMILIES[family].cut == "percent") != (percent is not None):
         raise ValueError(unknown_name(name))
     changes = {
         "gain": gain,
@@ -183,11 +226,14 @@ def get_metric(
         "relevant": relevant,
         "divisor": divisor,
         "max_grade": max_grade,
+        "alpha": alpha,
+        "persistence": persistence,
     }
-    taken = FAMILIES[match[1]].options
+    taken = FAMILIES[family].options
     options = {option: preset[option] for option in taken}
     options.update({option: value for option, value in changes.items() if value is not None})
-    return Metric(match[1], int(match[2]) if match[2] else None, **options)
+    k = float(percent) if percent else int(cut) if cut else None
+    return Metric(family, k, **options)
 
 
 def evaluate(
@@ -200,6 +246,7 @@ def evaluate(
     sample_weight: ArrayLike | None = None,
     convention: Convention = "default",
     per_query: bool = False,
+    n_relevant: Any = None,
     n_threads: int | None = None,
 ) -> dict[str, Any]:
     """Return several metrics from one ranking of every query.
@@ -207,13 +254,16 @@ def evaluate(
     Parameters
     ----------
     metrics : str, Metric, or iterable of them
-        The metrics. Names follow `convention`; a `Metric` has its own options.
+        The metrics, such as "ndcg@10", "map" or "auc"; `get_metric` has the whole list. Names
+        follow `convention`; a `Metric` has its own options.
     y : array-like of shape (n_rows,), finite; or table of `scan`
         Labels. A higher label is more relevant. A table has labels, query ids and weights itself.
-    score : array-like of shape (n_rows,) or (n_scores, n_rows), not NaN; or fitted model
+    score : array-like of shape (n_rows,) or (n_scores, n_rows); or fitted model
         With a table as y, this is a fitted model with `predict`, which scores the rows.
         One or several predictions for the same labels. C-contiguous float64 arrays are used as they
-        are; others are copied to float64.
+        are; others are copied to float64. NaN stands for a document that was not retrieved: it has
+        no rank, but counts among the relevant documents and in the ideal ranking. Only metrics that
+        rank take it, not auc, kendall and the others whose value comes from pairs or scores.
     qid : array-like of shape (n_rows,) or None
         Rows with equal ids form a query, wherever they stand. With neither `qid` nor `group`, all
         rows are one query. A `MissingQueryWarning` warns of this if there are more than 1,000 rows
@@ -229,6 +279,12 @@ def evaluate(
     per_query : bool
         If True, return the value of every query, in the order of their first rows, instead of the
         mean.
+    n_relevant : array-like of shape (n_queries,) of int, mapping from ids to int, or None
+        The number of relevant documents of every query, if the rows are only those that were
+        retrieved. An array stands in the order of the first rows. Without it, or rows with the
+        score NaN, relevant documents that were not retrieved do not count, and map and recall come
+        out too high. It is for map, p, recall, rprec, hit_rate, mrr and rbp; ndcg needs the labels
+        themselves, so it takes rows with the score NaN. See also `evaluate_run`.
     n_threads : int ≥ 1 or None
         Number of threads. None takes all CPUs of the process. The result has the same bits for any
         number.
@@ -249,7 +305,7 @@ def evaluate(
         the wrong order.
     ValueError
         If a name, a shape or a value is wrong, if there is no metric, if two metrics have the same
-        name, or if a metric does not take a label. The message names the row.
+        name, or if a metric does not take a label or `n_relevant`. The message names the row.
 
     Examples
     --------
@@ -257,14 +313,21 @@ def evaluate(
     >>> y, score, qid = [1, 0, 0, 2], [0.9, 0.5, 0.7, 0.1], [1, 1, 2, 2]
     >>> evaluate(["map", "p@1", "misranking"], y, score, qid)
     {'map': 0.75, 'p@1': 0.5, 'misranking': 0.5}
+
+    The first query has another relevant document, which was not retrieved:
+
+    >>> evaluate(["map", "p@1"], y, score, qid, n_relevant=[2, 1])
+    {'map': 0.5, 'p@1': 0.5}
+    >>> evaluate(["map", "p@1"], [*y, 1], [*score, float("nan")], [*qid, 1])
+    {'map': 0.5, 'p@1': 0.5}
     """
     wanted = [
         m if isinstance(m, Metric) else get_metric(m, convention) for m in _metric_list(metrics)
     ]
-    # A metric that ranks documents has a rule for ties.
-    of_lists = any("ties" in FAMILIES[metric.family].options for metric in wanted)
+    families = [FAMILIES[metric.family] for metric in wanted]
+    of_lists = any(family.ranks and family.of_lists for family in families)
     if isinstance(y, Table):
-        refuse_arguments(qid=qid, group=group, sample_weight=sample_weight)
+        refuse_arguments(qid=qid, group=group, sample_weight=sample_weight, n_relevant=n_relevant)
         if of_lists and not y.has_queries and y.layout.label is not None:
             n_rows = y.survey().n_rows
             warn_of_missing_queries("evaluate", n_rows, "one result list", of_table=True)
@@ -279,6 +342,7 @@ def evaluate(
         group=group,
         sample_weight=sample_weight,
         per_query=per_query,
+        n_relevant=n_relevant,
         n_threads=n_threads,
     )
 

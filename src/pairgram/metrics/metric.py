@@ -24,6 +24,7 @@ from pairgram.metrics.options import (
     check_option,
     unknown_name,
 )
+from pairgram.metrics.unretrieved import with_unretrieved
 from pairgram.queries_and_pairs.queries import Queries, check_weights
 
 __all__ = ["Metric", "evaluate_metrics"]
@@ -41,9 +42,10 @@ class Metric:
     ----------
     family : str
         The name without its cut, such as ``"ndcg"`` or ``"map"``.
-    k : int ≥ 1 or None
-        The cut: only the first k ranks count. None counts all ranks.
-    gain, discount, ties, empty, relevant, divisor, max_grade
+    k : int ≥ 1, float or None
+        The cut: only the first k ranks count. None counts all ranks. For ``"ef"`` it is the percent
+        of the ranks that count, above 0 and at most 100.
+    gain, discount, ties, empty, relevant, divisor, max_grade, alpha, persistence
         See `get_metric`. None takes the value of the convention ``"default"``. An option that the
         family does not have must be None.
 
@@ -63,7 +65,7 @@ class Metric:
     """
 
     family: str
-    k: int | None = None
+    k: float | None = None
     gain: Gain | None = None
     discount: Discount | None = None
     ties: Ties | None = None
@@ -71,6 +73,8 @@ class Metric:
     relevant: float | None = None
     divisor: Divisor | None = None
     max_grade: float | None = None
+    alpha: float | None = None
+    persistence: float | None = None
 
     def __post_init__(self) -> None:
         """Check the options and fill in the defaults."""
@@ -79,7 +83,12 @@ class Metric:
             raise ValueError(unknown_name(self.family))
         if self.k is None and family.cut == "always":
             raise ValueError(f"{self.family} needs a cut, such as {self.family}@10")
-        if self.k is not None:
+        if family.cut == "percent":
+            number = isinstance(self.k, (int, float, np.number)) and not isinstance(self.k, bool)
+            if not (number and 0 < self.k <= 100):  # type: ignore[operator]
+                raise ValueError(unknown_name(self.family))
+            object.__setattr__(self, "k", float(self.k))  # type: ignore[arg-type]
+        elif self.k is not None:
             if family.cut == "never":
                 raise ValueError(f"{self.family} takes no cut, got k={self.k!r}")
             integer = isinstance(self.k, (int, np.integer)) and not isinstance(self.k, bool)
@@ -100,8 +109,11 @@ class Metric:
 
     @property
     def name(self) -> str:
-        """The name with its cut, such as ``"ndcg@10"``."""
-        return self.family if self.k is None else f"{self.family}@{self.k}"
+        """The name with its cut, such as ``"ndcg@10"`` or ``"ef@1%"``."""
+        if self.k is None:
+            return self.family
+        percent = FAMILIES[self.family].cut == "percent"
+        return f"{self.family}@{self.k:.15g}%" if percent else f"{self.family}@{self.k}"
 
     @property
     def greater_is_better(self) -> bool:
@@ -220,23 +232,34 @@ class Metric:
 
     def _spec(
         self, largest_label: float
-    ) -> tuple[str, int, str, str, str, float, float, float, str]:
+    ) -> tuple[str, int, str, str, str, float, float, float, str, float]:
         """Return the options for `_core.evaluate_metrics`; unused ones have default values."""
 
         def option(name: str) -> Any:
             value = getattr(self, name)
             return DEFAULT[name] if value is None else value
 
+        # Compiled names, where they differ, with the option that they fix.
+        family, gain, ties = self.family, option("gain"), option("ties")
+        if family == "pairwise_accuracy":
+            family = "misranking"
+        elif family == "ndcg_linear":
+            family, gain = "ndcg", "linear"
+        elif family == "auc":
+            ties = "average"
+        percent = FAMILIES[family].cut == "percent"
+        shape = self.k if percent else self.alpha or self.persistence
         return (
-            "misranking" if self.family == "pairwise_accuracy" else self.family,
-            self.k or _NO_CUT,
-            option("gain"),
+            family,
+            _NO_CUT if percent or self.k is None else int(self.k),
+            gain,
             option("discount"),
-            option("ties"),
+            ties,
             nan if self.empty is None or self.empty == "skip" else self.empty,
             nan if self.relevant is None else self.relevant,
             largest_label if self.max_grade is None else self.max_grade,
             option("divisor"),
+            0.0 if shape is None else shape,
         )
 
 
@@ -249,6 +272,7 @@ def evaluate_metrics(
     group: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     per_query: bool = False,
+    n_relevant: Any = None,
     n_threads: int | None = None,
 ) -> dict[str, Any]:
     """Do the work of `pairgram.metrics.evaluate` for `Metric` objects."""
@@ -269,15 +293,19 @@ def evaluate_metrics(
     if per_query and sample_weight is not None:
         raise ValueError("sample_weight weighs queries in the mean: per_query=True takes none")
     weights = None if sample_weight is None else query_weights(sample_weight, queries)
+    one_vector = scores.ndim == 1
+    if n_relevant is not None:
+        counted = [(metric.name, metric.family, metric.relevant) for metric in metrics]
+        labels, scores, queries = with_unretrieved(counted, labels, scores, queries, n_relevant)
     values = per_query_scores(
         metrics, labels, np.atleast_2d(scores), queries, resolve_n_threads(n_threads)
     )
-    if scores.ndim == 1:
+    if one_vector:
         values = values[:, 0]
     if per_query:
         return dict(zip(names, values, strict=True))
     means = Metric.mean(values, weights)
-    return dict(zip(names, means.tolist() if scores.ndim == 1 else means, strict=True))
+    return dict(zip(names, means.tolist() if one_vector else means, strict=True))
 
 
 def per_query_scores(
@@ -355,8 +383,12 @@ def _bad_label(metric: Metric, y: NDArray[np.float64], bad: NDArray[np.bool_], w
 
 
 def check_scores(metrics: Sequence[Metric], scores: NDArray[np.float64]) -> None:
-    """Raise a ValueError for NaN, and for infinity if a metric needs finite scores."""
-    if scores.size == 0:
+    """Raise a ValueError for NaN, and for infinity if a metric needs finite scores.
+
+    NaN, a document that was not retrieved, is taken if all metrics rank.
+    """
+    others = [metric.name for metric in metrics if not FAMILIES[metric.family].ranks]
+    if scores.size == 0 or not others:
         return
     wants_finite = [m.name for m in metrics if FAMILIES[m.family].scores == "finite"]
     smallest = float(scores.min())  # NaN if there is one
@@ -378,7 +410,7 @@ def check_scores(metrics: Sequence[Metric], scores: NDArray[np.float64]) -> None
         return
     which, row = divmod(int(np.argmax(bad)), scores.shape[1])
     where = f"row {row}" if scores.shape[0] == 1 else f"row {row} of score vector {which}"
-    wanted = f"finite for {wants_finite[0]}" if wants_finite else "a number"
+    wanted = f"finite for {wants_finite[0]}" if wants_finite else f"a number for {others[0]}"
     raise ValueError(f"score must be {wanted}, got {scores[which, row]} in {where}")
 
 

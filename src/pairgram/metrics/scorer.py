@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metadata_routing import MetadataRequest
 
@@ -38,9 +39,12 @@ class RankingScorer:
         """Return the mean of the metric for ``estimator.predict(X)``; greater is better."""
         if qid is None and _was_fitted_with_qid(estimator):
             refuse_score_without_ids(estimator)
+        score = estimator.predict(X) if offset is None else estimator.predict(X, offset=offset)
+        if np.isnan(np.asarray(score)).any():  # a metric would take it for not retrieved
+            raise ValueError(f"{type(estimator).__name__}.predict returned NaN, want numbers")
         value = self.metric(
             y,
-            estimator.predict(X) if offset is None else estimator.predict(X, offset=offset),
+            score,
             qid,
             sample_weight=sample_weight,
             n_threads=self.n_threads,

@@ -1,0 +1,124 @@
+"""``pairgram compare`` compares the scores of several systems, query by query."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pairgram.cli import options as opt
+from pairgram.cli.report import count, print_json, print_lines, print_table
+
+__all__ = ["compare"]
+
+COMPARED = ("ndcg@10", "map")
+DIFFERENCES = "Differences, system minus against"
+
+
+def compare(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE",
+            help="LETOR (SVMlight) file, and two or more files with a score per line of it. With "
+            "--qrels, two or more TREC runs.",
+        ),
+    ],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric",
+            metavar="NAME",
+            help="Metric, as of `pairgram evaluate`. Repeat it for several. [default: "
+            f"{', '.join(COMPARED)}]",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    qrels: opt.Qrels = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The one of the files that all others are compared with. [default: every two]",
+            show_default=False,
+        ),
+    ] = None,
+    convention: opt.RunConvention = None,
+    confidence: Annotated[
+        float, typer.Option(metavar="P", help="Probability of the intervals.")
+    ] = 0.95,
+    permutations: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Permutations of the randomisation test.")
+    ] = 100_000,
+    queries: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Queries to print for every two systems.")
+    ] = 5,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of what is drawn.")] = 0,
+    threads: opt.Threads = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Compare the scores of several systems, query by query.
+
+    Prints the mean of every metric with its bootstrap interval; for every two systems the
+    difference, how many queries are better, equal and worse, and p-values of the paired
+    randomisation test (p) and t test (p_t); and the queries that differ most in the first metric.
+    p_holm and p_t_holm are corrected for the number of pairs, but not for that of metrics.
+
+    \b
+    Examples:
+      pairgram compare test.txt a.scores b.scores
+      pairgram compare test.txt a.scores b.scores c.scores --baseline a.scores --metric map
+      pairgram compare --qrels qrels.txt a.run b.run --metric map --metric ndcg@10
+      pairgram compare test.txt a.scores b.scores --json | jq .differences
+    """
+    opt.checked_names(metric, convention)
+    systems = files if qrels is not None else files[1:]
+    if len(systems) < 2:
+        wanted = "two runs" if qrels is not None else "FILE and two files of scores"
+        raise ValueError(f"compare needs at least {wanted}, got {count(len(files), 'file')}")
+    names = [str(path) for path in systems]
+    if baseline is not None and baseline not in names:
+        raise ValueError(f"--baseline must be one of {', '.join(names)}, got {baseline!r}")
+    if len(set(names)) < len(names):
+        raise ValueError("compare needs different files, got one of them twice")
+    settings: dict[str, Any] = {
+        "baseline": baseline,
+        "confidence": confidence,
+        "n_permutations": permutations,
+        "n_changed": queries,
+        "random_state": seed,
+        "n_threads": threads,
+    }
+    inputs = {f"FILE {number}": path for number, path in enumerate(files, 1)}
+    opt.check_one_stdin(**inputs, **{"--qrels": qrels})
+    if qrels is not None:
+        from pairgram.comparison.compare import compare_runs
+
+        runs = dict(zip(names, opt.load_runs(*systems), strict=True))
+        judged, listed = opt.load_qrels(qrels), metric or COMPARED
+        result = compare_runs(judged, runs, listed, convention=convention or "trec", **settings)
+    else:
+        from pairgram.comparison.compare import compare as compare_scores
+
+        data = opt.load_data(files[0], n_threads=threads)
+        if data.qid is None:
+            raise ValueError(f"{opt.name_of(files[0])}: found no qid, want qid:ID in every row")
+        wanted_metrics = [opt.metric_of(m, convention or "default") for m in metric or COMPARED]
+        scores = {str(path): opt.load_scores(path, len(data.y)) for path in systems}
+        result = compare_scores(data.y, data.qid, scores, wanted_metrics, **settings)
+    report = result.to_dict()
+    if as_json:
+        print_json({"file": str(files[0] if qrels is None else qrels), **report})
+        return
+    size = f"{report['n_queries']} queries, {100 * confidence:g} % intervals"
+    tables = [(size, report["means"]), (DIFFERENCES, report["differences"])]
+    first = report["means"][0]["metric"]
+    changed = [row for row in report["changed"] if row["metric"] == first]
+    if changed:
+        tables.append((f"Queries that differ most in {first}", changed))
+    for number, (title, rows) in enumerate(tables):
+        if number:
+            print_lines([""])
+        print_table(list(rows[0]), [list(row.values()) for row in rows], title=title)

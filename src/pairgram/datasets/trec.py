@@ -1,0 +1,289 @@
+"""Read and write TREC's files: runs, which are result lists, and relevance judgements."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairgram._support.arrays import real_array
+from pairgram._support.files import kind_of_binary, naming, replacing, shown
+from pairgram.datasets.compressed import DAMAGE, unpacked
+from pairgram.queries_and_pairs.queries import as_ids
+
+__all__ = ["by_trec_order", "parse_qrels", "parse_run", "read_qrels", "read_run", "write_run"]
+
+Columns = dict[str, NDArray[Any]]
+
+
+def read_run(path: str | os.PathLike[str]) -> Columns:
+    """Read a TREC run, a file of lines ``qid Q0 docno rank score tag``.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A plain, gzip, xz or bzip2 file. Fields are separated by blanks. Blank lines,
+        and those that begin with ``#``, are skipped.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (n_rows,)
+        ``qid`` and ``docno``, which are str (dtype object), and ``score``, float64, in the order of
+        the file. ``pandas.DataFrame`` takes it. Ranks and tags are left out, as trec_eval leaves
+        them out: the order is that of the scores.
+
+    Raises
+    ------
+    ValueError
+        If a line has other fields, if a score is not a finite number, if a query has a document
+        twice, or if there is no line. The message names the file and the line.
+    OSError
+        If the file cannot be read.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from pairgram import read_run, write_run
+    >>> write_run("run.txt", ["q1", "q1", "q2"], ["a", "b", "a"], [0.5, 1.5, 2.0])
+    >>> print(Path("run.txt").read_text(), end="")
+    q1 Q0 b 1 1.5 pairgram
+    q1 Q0 a 2 0.5 pairgram
+    q2 Q0 a 1 2.0 pairgram
+    >>> read_run("run.txt")["docno"].tolist()
+    ['b', 'a', 'a']
+    """
+    return _read(path, parse_run)
+
+
+def read_qrels(path: str | os.PathLike[str]) -> Columns:
+    r"""Read TREC's relevance judgements (qrels), a file of lines ``qid iteration docno label``.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        As in `read_run`.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (n_rows,)
+        ``qid`` and ``docno``, which are str (dtype object), and ``label``, int64, in the order of
+        the file.
+
+    Raises
+    ------
+    ValueError, OSError
+        As in `read_run`, and if a label is not an integer.
+
+    Examples
+    --------
+    >>> from pairgram import read_qrels
+    >>> with open("qrels.txt", "w") as file:
+    ...     _ = file.write("q1 0 a 1\nq1 0 b 0\n")
+    >>> read_qrels("qrels.txt")["label"].tolist()
+    [1, 0]
+    """
+    return _read(path, parse_qrels)
+
+
+def _read(path: Any, parse: Callable[[io.BufferedReader, str], Columns]) -> Columns:
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path must be str or os.PathLike, got {type(path).__name__}")
+    with open(path, "rb") as raw, naming(path):
+        return parse(raw, shown(path))
+
+
+def parse_run(raw: io.BufferedReader, name: str) -> Columns:
+    """Do the work of `read_run` for an open file, which messages call `name`."""
+    return _parse(raw, name, "qid Q0 docno rank score tag", 4, "score", _score)
+
+
+def parse_qrels(raw: io.BufferedReader, name: str) -> Columns:
+    """Do the work of `read_qrels` for an open file, which messages call `name`."""
+    return _parse(raw, name, "qid iteration docno label", 3, "label", _label)
+
+
+def _score(text: str) -> float:
+    value = float(text)
+    if not np.isfinite(value) or "_" in text:
+        raise ValueError
+    return value
+
+
+def _label(text: str) -> int:
+    if "_" in text or not -(2**31) <= (value := int(text)) < 2**31:
+        raise ValueError
+    return value
+
+
+def _parse(
+    raw: io.BufferedReader,
+    name: str,
+    form: str,
+    place: int,
+    column: str,
+    number: Callable[[str], float],
+) -> Columns:
+    """Return ids, documents and the numbers at a place of every line."""
+    n_fields = len(form.split())
+    ids: list[str] = []
+    documents: list[str] = []
+    values: list[float] = []
+    lists: dict[str, dict[str, int]] = {}  # the line of every document of a query
+    for at, line in _lines(raw, name):
+        fields = line.split(maxsplit=n_fields - 1)
+        if len(fields) != n_fields or (place == n_fields - 1 and len(fields[place].split()) > 1):
+            found = len(line.split())
+            raise ValueError(f"{name}:{at}: found {found} fields, want {n_fields}: {form}")
+        query, document = fields[0], fields[2]
+        try:
+            values.append(number(fields[place].strip()))
+        except ValueError:
+            wanted = "a finite number" if column == "score" else "an integer"
+            raise ValueError(
+                f"{name}:{at}: found the {column} {fields[place].strip()!r}, want {wanted}: {form}"
+            ) from None
+        seen = lists.setdefault(query, {})
+        if seen.setdefault(document, at) != at:
+            raise ValueError(
+                f"{name}:{at}: found document {document!r} of query {query!r} again, which line "
+                f"{seen[document]} has"
+            )
+        ids.append(query)
+        documents.append(document)
+    if not ids:
+        raise ValueError(f"{name}: found no line, want lines {form}")
+    dtype = np.float64 if column == "score" else np.int64
+    return {"qid": _texts(ids), "docno": _texts(documents), column: np.array(values, dtype)}
+
+
+def _lines(raw: io.BufferedReader, name: str) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of every line that is neither blank nor a comment."""
+    found = kind_of_binary(raw.peek(1024)[:1024])
+    kind, file = unpacked(raw)
+    if kind == "plain" and found is not None:
+        raise ValueError(f"{name}: found {found}, want lines of text")
+    try:
+        for at, line in enumerate(file, 1):
+            try:
+                text = line.decode("utf-8")
+            except UnicodeDecodeError:
+                raise ValueError(f"{name}:{at}: found bytes that are not UTF-8") from None
+            if text.strip() and not text.startswith("#"):
+                yield at, text
+    except DAMAGE as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise ValueError(f"{name}: the {kind} data are damaged: {error}") from None
+
+
+def _texts(values: list[str]) -> NDArray[Any]:
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+def write_run(
+    path: str | os.PathLike[str],
+    qid: ArrayLike,
+    docno: ArrayLike,
+    score: ArrayLike,
+    *,
+    tag: str = "pairgram",
+) -> None:
+    """Write result lists as a TREC run, a file of lines ``qid Q0 docno rank score tag``.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        An existing file is replaced when the new one is complete.
+    qid : array-like of shape (n_rows,)
+        Ids of queries. Their texts must have no blanks. Queries are written in the order of their
+        first rows.
+    docno : array-like of shape (n_rows,)
+        Ids of documents, also without blanks, each once in a query.
+    score : array-like of shape (n_rows,)
+        A higher score is better. NaN leaves out the row: it was not retrieved.
+    tag : str without blanks
+        The name of the run.
+
+    Raises
+    ------
+    ValueError
+        If a shape, an id or a score is wrong. The message names the row. An existing file stays as
+        it was.
+
+    Notes
+    -----
+    Ranks are those of trec_eval, which ignores the ranks in a file: it reads scores as float32 and
+    orders those that are then equal by descending document id. So a score is written as the
+    shortest text that reads back to it, and the order of lines is that in which trec_eval sees
+    them.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from pairgram import write_run
+    >>> write_run("run.txt", [7, 7, 7], ["a", "b", "c"], [1.0, 1.0 + 1e-12, 2.0], tag="mine")
+    >>> print(Path("run.txt").read_text(), end="")
+    7 Q0 c 1 2.0 mine
+    7 Q0 b 2 1.000000000001 mine
+    7 Q0 a 3 1.0 mine
+    """
+    scores = real_array(score, "score")
+    if scores.ndim != 1:
+        raise ValueError(f"score must have shape (n_rows,), got {scores.shape}")
+    queries, documents = _words(qid, "qid", len(scores)), _words(docno, "docno", len(scores))
+    if not isinstance(tag, str) or len(tag.split()) != 1 or tag != tag.strip():
+        raise ValueError(f"tag must be a text without blanks, got {tag!r}")
+    if np.isinf(scores).any():
+        row = int(np.argmax(np.isinf(scores)))
+        raise ValueError(f"score must be finite or NaN, got {scores[row]} in row {row}")
+    lists: dict[str, dict[str, int]] = {}
+    for row, (query, document) in enumerate(zip(queries, documents, strict=True)):
+        own = lists.setdefault(query, {})
+        if own.setdefault(document, row) != row:
+            raise ValueError(
+                f"docno must be different within a query, got {document!r} of query {query!r} in "
+                f"rows {own[document]} and {row}"
+            )
+    with replacing(path) as file:
+        for query, own in lists.items():
+            _write_list(file, query, own, scores, tag)
+
+
+def _write_list(
+    file: IO[bytes], query: str, rows: dict[str, int], scores: NDArray[Any], tag: str
+) -> None:
+    """Write the lines of a query, given the row of every document."""
+    own = scores[list(rows.values())]
+    names = [name for name, value in zip(rows, own, strict=True) if value == value]
+    own = own[~np.isnan(own)]
+    for rank, at in enumerate(by_trec_order(names, own), 1):
+        file.write(f"{query} Q0 {names[at]} {rank} {own[at]!s} {tag}\n".encode())
+
+
+def by_trec_order(names: list[str], scores: NDArray[Any]) -> NDArray[np.int64]:
+    """Return documents in the order of trec_eval: float32 scores, then names, both descending."""
+    with np.errstate(over="ignore"):  # beyond float32 is infinite, as there
+        keys = -scores.astype(np.float32)
+    order = np.argsort(keys, kind="stable")
+    if (keys[order[1:]] != keys[order[:-1]]).all():
+        return order
+    by_name = np.array(sorted(range(len(names)), key=names.__getitem__, reverse=True), np.int64)
+    return by_name[np.argsort(keys[by_name], kind="stable")]
+
+
+def _words(ids: ArrayLike, argument: str, n_rows: int) -> list[str]:
+    """Return ids as texts without blanks."""
+    try:
+        texts = [str(value) for value in as_ids(ids, n_rows).tolist()]
+    except (TypeError, ValueError) as error:
+        raise type(error)(str(error).replace("qid", argument)) from None
+    for row, text in enumerate(texts):
+        if len(text.split()) != 1 or text != text.strip():
+            raise ValueError(f"{argument} must have no blanks, got {text!r} in row {row}")
+    return texts

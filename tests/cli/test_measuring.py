@@ -1,0 +1,184 @@
+"""Measuring on the command line: TREC runs, values of every query, comparisons."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from typer.testing import CliRunner
+
+from pairgram import (
+    RankRLS,
+    compare,
+    compare_runs,
+    dump_letor,
+    evaluate,
+    evaluate_run,
+    make_ranking,
+    write_run,
+)
+from pairgram.cli.app import app
+
+
+def invoke(*arguments, **options):
+    return CliRunner().invoke(app, [str(a) for a in arguments], **options)
+
+
+def run(*arguments, **options):
+    """Run a command that must succeed; return its standard output and its standard error."""
+    result = invoke(*arguments, **options)
+    assert result.exit_code == 0, result.output
+    return result.stdout, result.stderr
+
+
+def error(*arguments):
+    result = invoke(*arguments)
+    assert result.exit_code == 2 and result.stdout == "", result.output
+    assert result.stderr.startswith("pairgram: error: ") and result.stderr.count("\n") == 1
+    return result.stderr.removeprefix("pairgram: error: ").rstrip("\n")
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """LETOR data, scores, judgements and runs, of which the last query lacks results."""
+    monkeypatch.chdir(tmp_path)
+    X, y, qid = make_ranking(12, 8, 4, random_state=0)
+    dump_letor("test.txt", X, y, qid=[f"q{q}" for q in qid])
+    names = np.array([f"d{row}" for row in range(len(y))])
+    for name, score in (("a", X[:, 0]), ("b", X[:, 1]), ("c", X[:, 0] * 2)):
+        (tmp_path / f"{name}.scores").write_text("".join(f"{value}\n" for value in score))
+        kept = (np.arange(len(y)) % 3 > 0) & (qid < 11)
+        write_run(f"{name}.run", qid[kept], names[kept], score[kept])
+    lines = (f"{q} 0 {d} {int(v)}\n" for q, d, v in zip(qid, names, y, strict=True))
+    (tmp_path / "qrels.txt").write_text("".join(lines))
+    RankRLS().fit(X, y, qid=qid).save("model.safetensors")
+    return X, y, qid
+
+
+RUN = ("evaluate", "--qrels", "qrels.txt", "--run", "a.run")
+
+
+def test_evaluate_a_run(files):
+    text, note = run(*RUN, "--json")
+    assert note == "pairgram: note: a.run lacks 1 query of qrels.txt, counted as without results\n"
+    metrics = ["map", "ndcg@10", "p@10", "recall@100", "mrr"]
+    assert json.loads(text) == {
+        "file": "a.run",
+        "convention": "trec",
+        "n_rows": 58,
+        "n_queries": 12,
+        "metrics": evaluate_run("qrels.txt", "a.run", metrics),
+    }
+    text, _ = run(*RUN, "--metric", "P_5", "--metric", "num_ret", "--per-query")
+    lines = [line.split() for line in text.splitlines()]
+    values = evaluate_run("qrels.txt", "a.run", ["P_5", "num_ret"], per_query=True)
+    assert ["3", f"{values['P_5'][3]:.4f}", f"{values['num_ret'][3]:.4f}"] in lines
+    assert lines[-1] == ["mean", f"{values['P_5'].mean():.4f}", "58.0000"]
+    graded = json.loads(run(*RUN, "--metric", "ndcg@5", "--convention", "default", "--json")[0])
+    expected = evaluate_run("qrels.txt", "a.run", "ndcg@5", convention="default")
+    assert graded["metrics"] == expected
+
+
+def test_a_run_by_standard_input(files, tmp_path):
+    piped = run(*RUN[:-1], "-", "--json", input=(tmp_path / "a.run").read_bytes())[0]
+    assert json.loads(piped)["metrics"] == json.loads(run(*RUN, "--json")[0])["metrics"]
+
+
+def test_values_of_every_query(files):
+    X, y, qid = files
+    pd.DataFrame(X, columns=list("abcd")).assign(y=y, q=qid).to_parquet("test.parquet")
+    expected = evaluate(["ndcg@10", "auc"], y, X[:, 0], qid, per_query=True)
+    metrics = ("--metric", "ndcg@10", "--metric", "auc", "--per-query")
+    report = json.loads(run("evaluate", "test.txt", "--scores", "a.scores", *metrics, "--json")[0])
+    assert [row["qid"] for row in report["queries"]] == [f"q{q}" for q in range(12)]
+    for name in expected:
+        found = [np.nan if row[name] is None else row[name] for row in report["queries"]]
+        assert_allclose(found, expected[name], rtol=0)
+    assert report["metrics"] == evaluate(["ndcg@10", "auc"], y, X[:, 0], qid)
+    text, _ = run("evaluate", "test.txt", "--scores", "a.scores", *metrics)
+    lines = [line.split() for line in text.splitlines()]
+    assert lines[2] == ["query", "ndcg@10", "auc"]
+    assert ["q5", *(f"{expected[name][5]:.4f}" for name in expected)] in lines
+    assert lines[-1] == ["mean", *(f"{value:.4f}" for value in report["metrics"].values())]
+    model = ("--model", "model.safetensors", *metrics, "--json")
+    table = ("--label", "y", "--qid", "q", "--features", "a,b,c,d")
+    by_file = json.loads(run("evaluate", "test.txt", *model)[0])
+    by_table = json.loads(run("evaluate", "test.parquet", *table, *model)[0])
+    assert [row["ndcg@10"] for row in by_table["queries"]] == [
+        row["ndcg@10"] for row in by_file["queries"]
+    ]
+    assert [row["qid"] for row in by_table["queries"]] == list(range(12))
+    assert_allclose(by_table["metrics"]["auc"], by_file["metrics"]["auc"], rtol=1e-12)
+    said = error("evaluate", "test.parquet", *table, *model, "--weight", "a")
+    assert said == "--weight weighs queries in the mean: --per-query takes none"
+
+
+def test_compare_scores(files):
+    X, y, qid = files
+    names = ("a.scores", "b.scores", "c.scores")
+    scores = dict(zip(names, (X[:, 0], X[:, 1], X[:, 0] * 2), strict=True))
+    text, note = run("compare", "test.txt", *names, "--json")
+    expected = compare(y, [f"q{q}" for q in qid], scores, ["ndcg@10", "map"]).to_dict()
+    assert json.loads(text) == {"file": "test.txt", **expected}
+    assert note == ""
+    options = ("--baseline", "a.scores", "--metric", "mrr", "--queries", "1", "--confidence", "0.9")
+    text, _ = run("compare", "test.txt", *names, *options, "--seed", "3", "--permutations", "99")
+    result = compare(
+        y, qid, scores, "mrr", baseline="a.scores", n_changed=1, confidence=0.9, random_state=3,
+        n_permutations=99,
+    )  # fmt: skip
+    lines = text.splitlines()
+    assert lines[0] == "12 queries, 90 % intervals"
+    heads = [line.split() for line in lines if line.strip().startswith("metric")]
+    assert heads == [list(t) for t in (result.means, result.differences, result.changed)]
+    cells = [line.split() for line in lines]
+    row = {name: column[0] for name, column in result.differences.items()}
+    shown = [f"{v:.4f}" if isinstance(v, float) else str(v) for v in row.values()]
+    assert shown in cells
+    assert sum(line.split()[:1] == ["mrr"] for line in lines) == 3 + 2 + 1
+
+
+def test_compare_runs(files):
+    options = ("--metric", "map", "--metric", "bpref", "--json")
+    report = json.loads(run("compare", "--qrels", "qrels.txt", "a.run", "b.run", *options)[0])
+    runs = {"a.run": "a.run", "b.run": "b.run"}
+    expected = compare_runs("qrels.txt", runs, ["map", "bpref"]).to_dict()
+    assert report == {"file": "qrels.txt", **expected}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("evaluate",), "evaluate needs FILE, or --qrels and --run"),
+        (("evaluate", "--qrels", "qrels.txt"), "--qrels and --run belong together: give both"),
+        ((*RUN, "test.txt"), "FILE is not for TREC runs: give --qrels and --run alone"),
+        ((*RUN, "--scores", "a.scores"), "--scores is not for TREC runs: give --qrels and --run"),
+        ((*RUN, "--label", "y"), "options of tables are for tables, not for --qrels and --run"),
+        ((*RUN, "--metric", "map,mrr"), "--metric takes one name, got 'map,mrr'"),
+        ((*RUN, "--convention", "x"), "--convention must be one of default, letor, trec"),
+        ((*RUN, "--metric", "mapp"), "unknown metric 'mapp', did you mean 'map'?"),
+        (
+            ("evaluate", "--qrels", "a.run", "--run", "a.run"),
+            "a.run:1: found 6 fields, want 4: qid",
+        ),
+        (("evaluate", "--qrels", "qrels.txt", "--run", "qrels.txt"), "qrels.txt:1: found 4 fields"),
+        (("evaluate", "--qrels", "-", "--run", "-"), "--qrels and --run cannot both be -"),
+        (("compare", "test.txt", "a.scores"), "compare needs at least FILE and two files of scor"),
+        (("compare", "--qrels", "qrels.txt", "a.run"), "compare needs at least two runs, got 1 fi"),
+        (("compare", "test.txt", "a.scores", "a.scores"), "compare needs different files, got one"),
+        (("compare", "test.txt", "a.scores", "test.txt"), "test.txt:1: found '"),
+        (
+            ("compare", "test.txt", "a.scores", "b.scores", "--baseline", "c"),
+            "--baseline must be one of a.scores, b.scores, got 'c'",
+        ),
+        (("compare", "bare.txt", "a.scores", "b.scores"), "bare.txt: found no qid, want qid:ID"),
+        (("compare", "-", "-", "b.scores"), "compare needs different"),
+    ],
+)
+def test_wrong_arguments(files, tmp_path, arguments, message):
+    (tmp_path / "bare.txt").write_text("1 1:1\n")
+    if arguments[1:3] == ("-", "-"):
+        assert "cannot both be -, standard input" in error(*arguments)
+    else:
+        assert error(*arguments).startswith(message)

@@ -1,0 +1,292 @@
+"""TREC runs and judgements: files, forms, and the numbers of trec_eval."""
+
+import gzip
+from collections import namedtuple
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_array_equal
+
+from pairgram import evaluate_run, get_metric, read_qrels, read_run, write_run
+
+pytrec_eval = pytest.importorskip("pytrec_eval")
+
+MEASURES = {"map", "P", "recall", "recip_rank", "ndcg", "ndcg_cut", "Rprec", "bpref", "success"}
+MEASURES |= {"map_cut", "num_ret", "num_rel", "num_rel_ret"}
+LEVELS = ([-2, -1, 0, 1], [0, 1], [-1, 0, 1, 2, 3], [0, 0, 0, 5, 12, 40], [0])
+
+
+def scores(rng, size):
+    kinds = (
+        rng.normal(size=size),
+        np.round(rng.normal(size=size), 1),  # tied
+        1 + 1e-9 * rng.normal(size=size),  # tied in float32
+        1e39 * rng.integers(0, 2, size),  # infinite in float32
+    )
+    return kinds[rng.integers(len(kinds))].tolist()
+
+
+def labels(rng, size):
+    levels = LEVELS[rng.integers(len(LEVELS))]
+    while True:  # trec_eval does not end where no document of a query is judged
+        found = rng.choice(levels, size).tolist()
+        if max(found) >= 0:
+            return found
+
+
+def made(seed):
+    """Judgements and a run: ties, documents and queries in one alone, many levels."""
+    rng = np.random.default_rng(seed)
+    qrels, run = {}, {}
+    for q in range(rng.integers(1, 12)):
+        pool = [f"d{i}" for i in range(rng.integers(0, 150))] + ["é", "Z", "a"]
+        for lists, values in ((qrels, labels), (run, scores)):
+            if q == 0 or rng.random() < 0.85:
+                size = rng.integers(1, len(pool) + 1)
+                names = rng.permutation(pool)[:size].tolist()
+                lists[f"q{q}"] = dict(zip(names, values(rng, size), strict=True))
+    return qrels, run
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_numbers_of_trec_eval(seed):
+    qrels, run = made(seed)
+    theirs = pytrec_eval.RelevanceEvaluator(qrels, MEASURES).evaluate(run)
+    names = list(theirs["q0"])
+    ours = evaluate_run(qrels, run, names, per_query=True, missing="skip")
+    assert set(ours["qid"]) == set(theirs)
+    for name in names:
+        assert_array_equal(ours[name], [theirs[q][name] for q in ours["qid"]], err_msg=name)
+    whole = evaluate_run(qrels, run, names)
+    for name in names:
+        values = [theirs[q][name] for q in theirs]
+        if name in ("num_ret", "num_rel_ret"):
+            assert whole[name] == sum(values)
+        elif not name.startswith("num"):
+            np.testing.assert_allclose(whole[name], sum(values) / len(qrels), rtol=1e-13)
+
+
+def test_by_hand():
+    """R = 3: b at rank 1 is not relevant, d is not judged, c is not retrieved."""
+    qrels = {"q": {"a": 2, "b": 0, "c": 1, "x": 1, "y": -1}}
+    run = {"q": {"b": 3.0, "d": 2.0, "a": 1.0, "x": 0.5}, "other": {"a": 1.0}}
+    metrics = ["AP", "P@2", "RR", "nDCG", "recall_4", "rprec", "bpref", "num_rel", "num_ret"]
+    found = evaluate_run(qrels, run, metrics)
+    ideal = 2 + 1 / np.log2(3) + 1 / np.log2(4)
+    expected = [(1 / 3 + 2 / 4) / 3, 0, 1 / 3, (2 / np.log2(4) + 1 / np.log2(5)) / ideal, 2 / 3]
+    expected += [1 / 3, 0.0, 3, 4]  # bpref: the only other document stands above both
+    np.testing.assert_allclose(list(found.values()), expected, rtol=1e-14)
+    assert list(found) == metrics
+
+
+def test_ties_stand_in_descending_order_of_documents():
+    qrels, run = {"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1.0, "c": 1.0 + 1e-9}}
+    assert evaluate_run(qrels, run, "mrr")["mrr"] == 1 / 3
+    assert evaluate_run(qrels, {"q": {"a": 1.0, "A": 1.0, "B": 1.0}}, "mrr")["mrr"] == 1.0
+
+
+def test_queries_that_the_run_lacks():
+    qrels, run = {"q": {"a": 1}, "p": {"a": 1}, "none": {"a": 0}}, {"q": {"a": 1}, "z": {"a": 1}}
+    assert evaluate_run(qrels, run, "map")["map"] == 1 / 3
+    assert evaluate_run(qrels, run, "map", missing="skip")["map"] == 1.0
+    table = evaluate_run(qrels, run, ["map", "num_ret"], per_query=True)
+    assert table["qid"].tolist() == ["q", "p", "none"]
+    assert table["num_ret"].tolist() == [1, 0, 0]
+    skip = get_metric("map", empty="skip")
+    assert evaluate_run(qrels, run, skip)["map"] == 0.5
+    with pytest.raises(ValueError, match="queries in common: qrels has 'q', 'p', 'none', and run"):
+        evaluate_run(qrels, {"other": {"a": 1}}, "map")
+    with pytest.raises(ValueError, match="missing must be one of"):
+        evaluate_run(qrels, run, "map", missing="nan")
+
+
+def test_conventions_and_thresholds():
+    qrels, run = {"q": {"a": 1, "b": 3}}, {"q": {"a": 2.0, "b": 1.0}}
+    linear = evaluate_run(qrels, run, "ndcg")["ndcg"]
+    assert linear == evaluate_run(qrels, run, "ndcg_linear", convention="default")["ndcg_linear"]
+    assert linear > evaluate_run(qrels, run, "ndcg", convention="default")["ndcg"]
+    assert evaluate_run(qrels, run, [get_metric("mrr", relevant=2)])["mrr"] == 0.5
+
+
+# --- forms -------------------------------------------------------------------------------------
+
+
+def columns(lists, names):
+    rows = [(q, d, v) for q, own in lists.items() for d, v in own.items()]
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+class Ranx:
+    """What a run or judgements of ranx offer."""
+
+    def __init__(self, lists):
+        self.lists = lists
+
+    def to_dict(self):
+        return self.lists
+
+
+def test_every_form_gives_the_same(tmp_path):
+    qrels, run = made(3)
+    expected = evaluate_run(qrels, run, ["map", "ndcg@10"])
+    as_run = columns(run, ("qid", "docno", "score"))
+    write_run(tmp_path / "run.gz.txt", *as_run.values())
+    (tmp_path / "run.gz").write_bytes(gzip.compress((tmp_path / "run.gz.txt").read_bytes()))
+    lines = [f"{q}\t0 {d}   {v}\n" for q, own in qrels.items() for d, v in own.items()]
+    (tmp_path / "qrels").write_text("# by hand\n" + "\n".join(lines), encoding="utf-8")
+    Qrel = namedtuple("Qrel", "query_id doc_id relevance iteration")
+    ScoredDoc = namedtuple("ScoredDoc", "query_id doc_id score")
+    shapes = [
+        (tmp_path / "qrels", str(tmp_path / "run.gz")),
+        (read_qrels(tmp_path / "qrels"), read_run(tmp_path / "run.gz")),
+        (pd.DataFrame(columns(qrels, ("qid", "docno", "label"))), pd.DataFrame(as_run)),
+        (
+            pl.DataFrame(columns(qrels, ("query_id", "doc_id", "relevance"))),
+            pl.DataFrame(columns(run, ("query_id", "doc_id", "score"))).to_arrow(),
+        ),
+        (pd.DataFrame(columns(qrels, ("q_id", "doc_id", "score"))), Ranx(run)),
+        (Ranx(qrels), columns(run, ("q_id", "docid", "score"))),
+        (
+            [Qrel(q, d, v, "0") for q, own in qrels.items() for d, v in own.items()],
+            (ScoredDoc(q, d, v) for q, own in run.items() for d, v in own.items()),
+        ),
+    ]
+    for some_qrels, some_run in shapes:
+        assert evaluate_run(some_qrels, some_run, ["map", "ndcg@10"]) == expected
+
+
+def test_numbers_as_ids():
+    frame = pd.DataFrame({"qid": [7, 7], "docno": [1, 2], "score": [1.0, 2.0]})
+    assert evaluate_run({"7": {"2": 1}}, frame, "mrr")["mrr"] == 1.0
+
+
+def test_a_score_nan_is_not_retrieved():
+    found = evaluate_run(
+        {"q": {"a": 1, "b": 1}}, {"q": {"a": 1.0, "b": np.nan}}, ["map", "num_ret"]
+    )
+    assert found == {"map": 0.5, "num_ret": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("qrels", "run", "error", "message"),
+    [
+        (5, {}, TypeError, "qrels must be a path, a data frame, a dict of .*, got int"),
+        ({"q": {"a": 1}}, [1, 2], TypeError, "run must be a path.*got list"),
+        ({"q": {"a": "x"}}, {}, ValueError, "qrels: labels and scores must be numbers"),
+        ({"q": {"a": np.nan}}, {}, ValueError, "qrels must have finite labels, got nan of docu"),
+        (pd.DataFrame({"qid": [1]}), {}, ValueError, "a column docno or doc_id or docid, got qid"),
+        (
+            {"qid": [1, 1], "docno": ["a", "a"], "label": [1, 0]},
+            {},
+            ValueError,
+            "qrels: found document 'a' of query 1 again in row 1",
+        ),
+    ],
+)
+def test_wrong_forms(qrels, run, error, message):
+    with pytest.raises(error, match=message):
+        evaluate_run(qrels, run, "map")
+
+
+def test_wrong_metrics():
+    qrels, run = {"q": {"a": 1, "b": 1}}, {"q": {"a": 1.0}}
+    with pytest.raises(ValueError, match="unknown metric 'mapp', did you mean 'map'"):
+        evaluate_run(qrels, run, "mapp")
+    with pytest.raises(ValueError, match="score must be a number for kendall"):
+        evaluate_run(qrels, run, "kendall")
+    for metrics in ([], [3]):
+        with pytest.raises(TypeError, match="metrics must be a name, a Metric, or a list"):
+            evaluate_run(qrels, run, metrics)
+
+
+# --- files -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("q Q0 a 1 2.5 t\nq Q0 b 2 1.5\n", ":2: found 5 fields, want 6: qid Q0 docno rank score"),
+        ("q Q0 a 1 2.5 t\n\nq Q0 b 2 x t\n", ":3: found the score 'x', want a finite number"),
+        ("q Q0 a 1 nan t\n", ":1: found the score 'nan', want a finite number"),
+        ("q Q0 a 1 1_0 t\n", ":1: found the score '1_0'"),
+        ("q Q0 a 1 2 t\nz Q0 a 1 2 t\nq Q0 a 2 1 t\n", ":3: found document 'a' of query 'q' again"),
+        ("", ": found no line, want lines qid Q0"),
+    ],
+)
+def test_wrong_lines_of_a_run(tmp_path, text, message):
+    path = tmp_path / "run.txt"
+    path.write_text(text)
+    with pytest.raises(ValueError) as error:
+        read_run(path)
+    assert f"{path}{message}" in str(error.value)
+    with pytest.raises(ValueError, match="found"):
+        evaluate_run({"q": {"a": 1}}, path, "map")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"q 0 a 1\nq 0 b 1 2\n", ":2: found 5 fields, want 4: qid iteration docno label"),
+        (b"q 0 a 0.5\n", ":1: found the label '0.5', want an integer"),
+        (b"q 0 a 1\nq 0 \xff 1\n", ":2: found bytes that are not UTF-8"),
+        (gzip.compress(b"q 0 a 1\n", mtime=0)[:-4], "the gzip data are damaged"),
+        (bytes(64), ": found a binary file, want lines of text"),
+    ],
+)
+def test_wrong_lines_of_judgements(tmp_path, data, message):
+    path = tmp_path / "qrels.txt"
+    path.write_bytes(data)
+    with pytest.raises(ValueError) as error:
+        read_qrels(path)
+    assert message in str(error.value) and str(path) in str(error.value)
+
+
+def test_the_ranks_are_those_of_trec_eval(tmp_path):
+    rng = np.random.default_rng(0)
+    qid = rng.integers(0, 5, 400)
+    docno = np.array([f"d{i}" for i in range(400)])
+    score = np.round(rng.normal(size=400), 1) + rng.integers(0, 2, 400) * 1e-9
+    score[::50] = np.nan
+    write_run(tmp_path / "run", qid, docno, score, tag="mine")
+    lines = [line.split() for line in (tmp_path / "run").read_text().splitlines()]
+    assert len(lines) == 392 and {line[5] for line in lines} == {"mine"}
+    assert list(dict.fromkeys(line[0] for line in lines)) == list(dict.fromkeys(map(str, qid)))
+    known = dict(zip(docno.tolist(), score.tolist(), strict=True))
+    assert all(known[line[2]] == float(line[4]) for line in lines)
+    for q in set(qid.tolist()):
+        own = [line for line in lines if line[0] == str(q)]
+        assert [line[3] for line in own] == [str(i + 1) for i in range(len(own))]
+        for first, second in pairwise(own):
+            a, b = ((np.float32(line[4]), line[2]) for line in (first, second))
+            assert a > b
+    run = {q: {} for q in {line[0] for line in lines}}
+    for line in lines:
+        run[line[0]][line[2]] = float(line[4])
+    for rank in (1, 7):  # the document at a rank is the only relevant one
+        qrels = {line[0]: {line[2]: 1} for line in lines if line[3] == str(rank)}
+        theirs = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank"}).evaluate(run)
+        assert {found["recip_rank"] for found in theirs.values()} == {1 / rank}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((["q"], ["a b"], [1]), "docno must have no blanks, got 'a b' in row 0"),
+        ((["q", ""], ["a", "b"], [1, 2]), "qid must have no blanks, got '' in row 1"),
+        ((["q", "q"], ["a", "a"], [1, 2]), "docno must be different within a query, got 'a' of"),
+        ((["q"], ["a"], [np.inf]), "score must be finite or NaN, got inf in row 0"),
+        ((["q"], ["a", "b"], [1]), r"docno must have shape \(1,\)"),
+        ((["q"], ["a"], [[1]]), r"score must have shape \(n_rows,\)"),
+    ],
+)
+def test_runs_that_cannot_be_written(tmp_path, arguments, message):
+    path = tmp_path / "run"
+    path.write_text("as it was")
+    with pytest.raises(ValueError, match=message):
+        write_run(path, *arguments)
+    with pytest.raises(ValueError, match="tag must be a text without blanks, got 'a b'"):
+        write_run(path, ["q"], ["a"], [1], tag="a b")
+    assert path.read_text() == "as it was"
