@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from pairgram._support import words as vocabulary
-from pairgram._support.arrays import without_names
 from pairgram._support.files import shown
 from pairgram.cli.inputs import is_stdin, load_scores, name_of, opened, same_file
 
@@ -302,6 +301,7 @@ def predict_file(
         it is a LETOR file, the message ends with `hint`); or if the model needs an offset and there
         is none, or the other way round.
     """
+    from pairgram._support.arrays import without_names
     from pairgram.cli.report import warn
 
     model = load_model_file(model_path, hint)
