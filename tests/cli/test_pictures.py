@@ -1,5 +1,6 @@
 """``--plot FILE`` writes a picture, or says why not before any work."""
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -38,6 +39,17 @@ def test_searches(rows, model, ending):
     assert found.exit_code == 0, found.output
     assert picture.read_bytes().startswith(STARTS[ending])
     assert picture.stat().st_size > 5000
+
+
+def test_differences_of_two_systems(rows, tmp_path):
+    for name, seed in (("a", 0), ("b", 1)):
+        scores = np.random.default_rng(seed).normal(size=len(rows.read_text().splitlines()))
+        (tmp_path / f"{name}.scores").write_text("".join(f"{one}\n" for one in scores))
+    systems = [str(tmp_path / f"{name}.scores") for name in "ab"]
+    arguments = ["compare", str(rows), *systems, "--plot", str(tmp_path / "two.png")]
+    found = CliRunner().invoke(app, [*arguments, "--permutations", "100"])
+    assert found.exit_code == 0, found.output
+    assert (tmp_path / "two.png").read_bytes().startswith(STARTS[".png"])
 
 
 @pytest.mark.parametrize(

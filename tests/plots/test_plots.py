@@ -17,7 +17,7 @@ from pairgram import (
     RankRLSCV,
     RankSVM,
     RankSVMCV,
-    evaluate,
+    compare,
     learning_curve,
     make_ranking,
     plots,
@@ -131,20 +131,26 @@ def test_convergence():
 
 
 def test_differences():
-    first = evaluate("ndcg@10", Y, SEARCH.predict(FRAME), QID, per_query=True)["ndcg@10"]
-    second = evaluate("ndcg@10", Y, X[:, 0], QID, per_query=True)["ndcg@10"]
-    second = np.where(np.arange(40) == 7, np.nan, second)
-    plot = plots.differences(first, second, ("fitted", "first column"), "NDCG@10")
+    systems = {"fitted": SEARCH.predict(FRAME), "first": X[:, 0], "none": np.zeros(len(Y))}
+    found = compare(Y, QID, systems, ["ndcg@10", "auc"], n_permutations=100, n_resamples=100)
+    plot = plots.differences(found)
     data = check(plot)
-    np.testing.assert_array_equal(data["difference"], (first - second)[data["query"]])
-    assert 7 not in data["query"]
-    assert len(data["query"]) == 39
+    at = np.argsort(found.qid)[np.searchsorted(np.sort(found.qid), data["qid"])]
+    values = found.values["ndcg@10"]
+    np.testing.assert_array_equal(data["difference"], (values["fitted"] - values["first"])[at])
+    assert (np.diff(data["difference"]) >= 0).all()
+    assert len(data["qid"]) == np.isfinite(values["first"]).sum()
     words = [one.get_text() for one in plot.ax.get_legend().get_texts()]
     assert f"fitted better: {(data['difference'] > 0).sum()}" in words
-    with pytest.raises(ValueError, match="of the same queries"):
-        plots.differences(first, second[1:])
-    with pytest.raises(ValueError, match="must have a query"):
-        plots.differences([np.nan], [1.0])
+    other = check(plots.differences(found, ("none", "first"), "auc"))
+    values = found.values["auc"]
+    assert other["difference"].mean() == pytest.approx(
+        np.nanmean(values["none"]) - np.nanmean(values["first"])
+    )
+    with pytest.raises(ValueError, match="must have 'second', has fitted, first, none"):
+        plots.differences(found, ("fitted", "second"))
+    with pytest.raises(ValueError, match="must have 'map', has ndcg@10, auc"):
+        plots.differences(found, metric="map")
 
 
 def test_learning_curve():

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from pairgram.cli import options as opt
+from pairgram.cli.pictures import PlotFile, check_picture, draw
 from pairgram.cli.report import count, print_json, print_lines, print_table
 
 __all__ = ["compare"]
@@ -57,6 +58,7 @@ def compare(
     ] = 5,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of what is drawn.")] = 0,
     threads: opt.Threads = None,
+    plot: PlotFile = None,
     as_json: opt.Json = False,
 ) -> None:
     """Compare the scores of several systems, query by query.
@@ -64,13 +66,15 @@ def compare(
     Prints the mean of every metric with its bootstrap interval; for every two systems the
     difference, how many queries are better, equal and worse, and p-values of the paired
     randomisation test (p) and t test (p_t); and the queries that differ most in the first metric.
-    p_holm and p_t_holm are corrected for the number of pairs, but not for that of metrics.
+    p_holm and p_t_holm are corrected for the number of pairs, but not for that of metrics. --plot
+    draws the differences of the first two files in the first metric.
 
     \b
     Examples:
       pairgram compare test.txt a.scores b.scores
       pairgram compare test.txt a.scores b.scores c.scores --baseline a.scores --metric map
       pairgram compare --qrels qrels.txt a.run b.run --metric map --metric ndcg@10
+      pairgram compare test.txt a.scores b.scores --plot differences.png
       pairgram compare test.txt a.scores b.scores --json | jq .differences
     """
     opt.checked_names(metric, convention)
@@ -93,6 +97,7 @@ def compare(
     }
     inputs = {f"FILE {number}": path for number, path in enumerate(files, 1)}
     opt.check_one_stdin(**inputs, **{"--qrels": qrels})
+    check_picture(plot)
     if qrels is not None:
         from pairgram.comparison.compare import compare_runs
 
@@ -108,6 +113,10 @@ def compare(
         wanted_metrics = [opt.metric_of(m, convention or "default") for m in metric or COMPARED]
         scores = {str(path): opt.load_scores(path, len(data.y)) for path in systems}
         result = compare_scores(data.y, data.qid, scores, wanted_metrics, **settings)
+    if plot is not None:
+        from pairgram.plots import differences
+
+        draw(plot, lambda ax: differences(result, ax=ax))
     report = result.to_dict()
     if as_json:
         print_json({"file": str(files[0] if qrels is None else qrels), **report})

@@ -34,10 +34,8 @@ def check_picture(path: Path | None) -> None:
         raise ImportError("--plot needs matplotlib: pip install 'pairgram[plots]'") from error
 
 
-def draw(path: Path | None, picture: Callable[[Any], Any], width: float = 6.4) -> None:
-    """Write the picture that a function draws in an axes. Without a path, do nothing."""
-    if path is None:
-        return
+def draw(path: Path, picture: Callable[[Any], Any], width: float = 6.4) -> None:
+    """Write the picture that a function draws in an axes."""
     from matplotlib.figure import Figure
 
     figure: Any = Figure(figsize=(width, 4.0), layout="constrained")
@@ -46,7 +44,7 @@ def draw(path: Path | None, picture: Callable[[Any], Any], width: float = 6.4) -
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
 
 
-def draw_search(path: Path | None, search: Any) -> None:
+def draw_search(path: Path, search: Any) -> None:
     """Draw the scores of a search: along alpha or C, or over two settings."""
     from pairgram import plots
 

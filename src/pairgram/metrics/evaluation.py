@@ -121,19 +121,19 @@ def get_metric(
     name                value in a query                                               range
     ==================  =============================================================  =========
     dcg@k               Σ_{i≤k} g_i d_i                                                [0, ∞)
-    ndcg@k              dcg@k / its highest possible value [1]_                        [0, 1]
+    ndcg@k              dcg@k / its highest possible value                             [0, 1]
     ndcg_linear@k       ndcg@k with the gain y, as in trec_eval, ir_measures and ranx  [0, 1]
-    mean_ndcg           mean of ndcg@i over i = 1…n [2]_                               [0, 1]
+    mean_ndcg           mean of ndcg@i over i = 1…n                                    [0, 1]
     map@k               (1/R) Σ_{i≤k} rel_i (p@i), average precision                   [0, 1]
     p@k                 (1/k) Σ_{i≤k} rel_i, also where n < k                          [0, 1]
     recall@k            (1/R) Σ_{i≤k} rel_i                                            [0, 1]
     rprec               (1/R) Σ_{i≤R} rel_i, precision at R                            [0, 1]
     hit_rate@k          1 if one of the first k is relevant, else 0; success           [0, 1]
     mrr@k               1 / rank of the first relevant document, 0 after k             [0, 1]
-    err@k               Σ_{i≤k} (1/i) R_i Π_{j<i} (1 - R_j), R = (2^y - 1)/2^max [3]_  [0, 1)
-    rbp@k               (1 - p) Σ_{i≤k} rel_i p^(i-1), rank-biased precision [7]_      [0, 1]
+    err@k               Σ_{i≤k} (1/i) R_i Π_{j<i} (1 - R_j), R = (2^y - 1)/2^max       [0, 1)
+    rbp@k               (1 - p) Σ_{i≤k} rel_i p^(i-1), rank-biased precision           [0, 1]
     ef@k%               enrichment: (precision of the first m) / (R/n), m = ⌈n k/100⌉  [0, n/m]
-    bedroc              (RIE - lowest RIE) / (highest RIE - lowest RIE) [8]_           [0, 1]
+    bedroc              (RIE - lowest RIE) / (highest RIE - lowest RIE)                [0, 1]
     auc                 fraction of pairs of a relevant and another document in right  [0, 1]
                         order, tied score = ½: the area under the ROC curve
     kendall             tau b: (conc. - disc.) / sqrt(pairs untied in y · in score)    [-1, 1]
@@ -142,10 +142,13 @@ def get_metric(
     misranking          fraction of pairs y_i ≠ y_j in wrong order, tied score = ½     [0, 1]
     pairwise_accuracy   1 - misranking                                                 [0, 1]
     ranking_error       mean over pairs i < j of abs(y_i - y_j) · (wrong order: 1,     [0, ∞)
-                        tied score: ½, right order: 0) [6]_
-    msd                 (1/n²) Σ_ij ((y_i - y_j) - (f_i - f_j))² [4]_                  [0, ∞)
+                        tied score: ½, right order: 0)
+    msd                 (1/n²) Σ_ij ((y_i - y_j) - (f_i - f_j))²                       [0, ∞)
     m1d                 (1/n²) Σ_ij abs((y_i - y_j) - (f_i - f_j))                     [0, ∞)
     ==================  =============================================================  =========
+
+    Sources: ndcg [1]_, mean_ndcg [2]_, err [3]_, msd and m1d [4]_, ranking_error [6]_, rbp [7]_,
+    bedroc [8]_.
 
     RIE, the robust initial enhancement, is Σ_i rel_i exp(-alpha i/n), divided by its mean over
     all orders. bedroc is 1 if all documents are relevant. ef and bedroc are those of RDKit, whose

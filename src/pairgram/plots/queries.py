@@ -5,72 +5,76 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from pairgram.plots.axes import BLUE, GREY, ORANGE, Plot, axes_of
+from pairgram.plots.axes import BLUE, GREY, ORANGE, Plot, axes_of, shortened
 
 __all__ = ["differences", "learning_curve"]
 
 
 def differences(
-    first: ArrayLike,
-    second: ArrayLike,
-    names: tuple[str, str] = ("first", "second"),
-    metric: str = "metric",
+    comparison: Any,
+    systems: tuple[str, str] | None = None,
+    metric: str | None = None,
     ax: Any = None,
 ) -> Plot:
-    """Draw how much better a model is than another in every query, in ascending order.
+    """Draw how much better a system is than another in every query, in ascending order.
 
     Parameters
     ----------
-    first, second : array-like of shape (n_queries,)
-        A metric of the same queries, such as ``evaluate(..., per_query=True)`` returns it. Queries
-        of which one is NaN are left out.
-    names : (str, str)
-        What the models are called.
-    metric : str
-        The name of the metric.
+    comparison : what `pairgram.compare` or `pairgram.compare_runs` returned
+    systems : (str, str) or None
+        The names of two of its systems. None stands for the first two.
+    metric : str or None
+        The name of one of its metrics. None stands for the first.
     ax : matplotlib.axes.Axes or None
 
     Returns
     -------
     Plot
-        The data are ``query``, the numbers of the queries in the order drawn, and ``difference``,
-        first − second.
+        The data are ``qid``, the ids of the queries in the order drawn, and ``difference``, that of
+        the first system less the second. Queries in which the metric is not defined are left out.
 
     Raises
     ------
     ValueError
-        If the numbers of queries differ, or if no query is left.
+        If the comparison has no such system or metric, or if no query is left.
     """
-    one, other = (np.asarray(values, np.float64) for values in (first, second))
-    if one.shape != other.shape or one.ndim != 1:
-        raise ValueError(
-            f"first and second must be of the same queries, got shapes {one.shape}, {other.shape}"
-        )
+    metric = _one_of("metric", metric, list(comparison.values))
+    values = comparison.values[metric]
+    names = tuple(values)[:2] if systems is None else systems
+    one, other = (values[_one_of("systems", name, list(values))] for name in names)
     both = np.flatnonzero(np.isfinite(one) & np.isfinite(other))
     if not len(both):
-        raise ValueError("first and second must have a query in which both are numbers")
+        raise ValueError(f"{metric} is defined in no query of {names[0]} and {names[1]}")
     change = (one - other)[both]
     order = np.argsort(change, kind="stable")
-    change, queries = change[order], both[order]
+    change, queries = change[order], comparison.qid[both[order]]
     ax = axes_of(ax)
     colours = np.where(change > 0, BLUE, ORANGE)
     ax.bar(np.arange(len(change)), change, width=1.0, color=colours.tolist(), lw=0)
     counts = [(change > 0).sum(), (change < 0).sum(), (change == 0).sum()]
+    first, second = map(shortened, names)
     ax.axhline(0, color="black", lw=0.6)
     ax.axhline(change.mean(), color=GREY, ls="--", lw=1.2, label=f"mean: {change.mean():+.4f}")
-    ax.bar([0], [0], color=BLUE, label=f"{names[0]} better: {counts[0]}")
-    ax.bar([0], [0], color=ORANGE, label=f"{names[1]} better: {counts[1]}")
+    ax.bar([0], [0], color=BLUE, label=f"{first} better: {counts[0]}")
+    ax.bar([0], [0], color=ORANGE, label=f"{second} better: {counts[1]}")
     ax.plot([], [], ls="none", label=f"equal: {counts[2]}")
     ax.set(
         xlabel="queries, by difference",
-        ylabel=f"{metric}: {names[0]} − {names[1]}",
+        ylabel=f"{metric}: {first} − {second}",
         xlim=(-0.5, len(change) - 0.5),
     )
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.legend(frameon=False, loc="upper left")
-    return Plot(ax, {"query": queries, "difference": change})
+    return Plot(ax, {"qid": queries, "difference": change})
+
+
+def _one_of(what: str, name: str | None, known: list[str]) -> str:
+    if name is None:
+        return known[0]
+    if name not in known:
+        raise ValueError(f"{what}: the comparison must have {name!r}, has {', '.join(known)}")
+    return name
 
 
 def learning_curve(curve: Any, ax: Any = None) -> Plot:
