@@ -94,9 +94,9 @@ def evaluate_run(
     Returns
     -------
     dict
-        For the name of every metric a float, the mean over queries, but the sum for the three that count. If
-        `per_query`, an array of shape (n_queries,), and the ids of the queries as "qid", in the
-        order of `qrels`.
+        For the name of every metric a float, the mean over queries, but the sum for the three that
+        count. If `per_query`, an array of shape (n_queries,), and the ids of the queries as "qid",
+        in the order of `qrels`.
 
     Raises
     ------
