@@ -137,9 +137,31 @@ def leave_query_out(
     map: _NodeMap[_T] | None = None,
     n_threads: int = 1,
 ) -> NDArray[np.float64]: ...
-def lean_eigen(
-    matrix: NDArray[np.float64],  # overwritten
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def reduce_to_band(
+    # symmetric; the upper triangle is read and overwritten by what makes Q
+    matrix: NDArray[np.float64],
+    width: int,
+    n_threads: int = 1,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...  # the band (n, width + 1), and factors
+def apply_band_basis(
+    matrix: NDArray[np.float64],
+    factors: NDArray[np.float64],
+    vectors: NDArray[np.float64],  # in rows; Q or its transpose times each, in place
+    transposed: bool = False,
+    n_threads: int = 1,
+) -> None: ...
+def form_band_basis(
+    matrix: NDArray[np.float64],  # becomes the transpose of Q
+    factors: NDArray[np.float64],
+    n_threads: int = 1,
+) -> None: ...
+def solve_band(
+    band: NDArray[np.float64],
+    shifts: NDArray[np.float64],
+    target: NDArray[np.float64],
+    n_threads: int = 1,
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]: ...  # (n_shifts, n), and which are definite
+def largest_of_band(band: NDArray[np.float64]) -> float: ...
 def cholesky(
     matrix: NDArray[np.float64],  # symmetric; the lower triangle becomes its factor, in place
     n_threads: int = 1,

@@ -699,7 +699,8 @@ def _candidates(
     Decompositions are not kept: in the dual form each takes 8 n² bytes.
     """
     data, coordinates, settings, scale, given = task
-    whole = Whole(coordinates, settings, labels, lambda _, ridge, __: ridge, scale)
+    basis = held_outs[0].needs_basis(settings, coordinates.name == "dual")
+    whole = Whole(coordinates, settings, labels, lambda _, ridge, __: ridge, scale, basis)
     (ridges,) = yield [whole]
     started = data.offset is not None
     alphas = ridges[0].default_alphas(started) if given is None else np.sort(given)[::-1].copy()

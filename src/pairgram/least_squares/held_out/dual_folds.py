@@ -21,7 +21,7 @@ Splits = Sequence[tuple[Rows, Rows]]
 
 
 def is_from_decomposition(
-    data: RankingData, settings: PairSettings, ridge: RidgePath, splits: Splits
+    data: RankingData, settings: PairSettings, is_dual: bool, splits: Splits
 ) -> bool:
     """Tell whether `fold_scores` can take these splits.
 
@@ -29,7 +29,7 @@ def is_from_decomposition(
     of a split are all other rows, and the folds are either whole queries, or any rows of a
     pointwise problem, or any rows of one query with kept pairs.
     """
-    if not ridge.is_dual:
+    if not is_dual:
         return False
     n_rows = len(data.y)
     tests = np.concatenate([test for _, test in splits])

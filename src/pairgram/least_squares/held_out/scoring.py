@@ -54,6 +54,9 @@ class HeldOut(Protocol):
     def n_matrices(self, settings: PairSettings) -> int:
         """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
 
+    def needs_basis(self, settings: PairSettings, is_dual: bool) -> bool:
+        """Tell whether `judge_path` will need eigenvectors."""
+
     def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
         """Return the splits that need one fit each; None if there are none."""
 
@@ -117,10 +120,20 @@ class HeldOutRows:
         rows_of_one = self.judge.splits is not None and self.data.queries.n_filled == 1
         return int(_of_all_rows(settings) or rows_of_one)
 
+    def needs_basis(self, settings: PairSettings, is_dual: bool) -> bool:
+        """Tell whether `judge_path` will need eigenvectors."""
+        if self.judge.validation is not None:
+            return False
+        if self.judge.splits is not None:
+            return is_from_decomposition(self.data, settings, is_dual, self.judge.splits)
+        if self.data.queries.n_filled == 1:
+            return settings.kind in ("none", "kept")
+        return not settings.joins_all_rows or (is_dual and _of_all_rows(settings))
+
     def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
         """Return the splits that need one fit each; None if there are none."""
         splits = self.judge.splits
-        if splits is None or is_from_decomposition(self.data, settings, ridge, splits):
+        if splits is None or is_from_decomposition(self.data, settings, ridge.is_dual, splits):
             return None
         return splits
 

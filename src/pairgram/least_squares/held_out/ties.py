@@ -76,7 +76,7 @@ class PathTies:
     @classmethod
     def at(cls, ridge: RidgePath, alphas: Vector, spread: float, rounding: float) -> PathTies:
         """Choose the ridges, given `spread` and `rounding` of the data; see the attributes."""
-        largest = float(ridge.eigenvalues.max(initial=0.0))
+        largest = ridge.largest
         n_added = int(not alphas[0] >= largest)
         return cls(
             np.concatenate(([largest] * n_added, alphas)),
