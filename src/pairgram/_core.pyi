@@ -161,6 +161,21 @@ def solve_band(
     target: NDArray[np.float64],
     n_threads: int = 1,
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]: ...  # (n_shifts, n), and which are definite
+def hold_out_band(
+    band: NDArray[np.float64],
+    basis: NDArray[np.float64],  # the transpose of Q
+    target: NDArray[np.float64],  # Qᵀ t
+    alphas: NDArray[np.float64],
+    rows: NDArray[np.int64],  # fold after fold
+    row_offsets: NDArray[np.int64],
+    points: NDArray[np.float64],  # (n_points, n), fold after fold
+    point_offsets: NDArray[np.int64],
+    n_threads: int = 1,
+) -> tuple[
+    NDArray[np.float64],  # C_qq⁻¹ (C t)_q, (n_alphas, n_rows)
+    NDArray[np.float64],  # scores in the points, (n_alphas, n_points)
+    bool,  # whether all matrices are positive definite
+]: ...
 def largest_of_band(band: NDArray[np.float64]) -> float: ...
 def cholesky(
     matrix: NDArray[np.float64],  # symmetric; the lower triangle becomes its factor, in place

@@ -56,6 +56,7 @@ settings_drawn = st.builds(
 )
 
 
+@pytest.mark.usefixtures("decomposition")
 @hypothesis.settings(max_examples=40)
 @given(
     problem=problems(),
@@ -82,6 +83,7 @@ def test_coefficients_solve_the_dual_system(problem, settings, kernel, dtype):
     np.testing.assert_array_equal(K, given_K)
 
 
+@pytest.mark.usefixtures("decomposition")
 @hypothesis.settings(max_examples=40)
 @given(problem=problems(max_features=3), settings=settings_drawn)
 def test_linear_kernel_is_the_primal_form(problem, settings):
@@ -106,6 +108,7 @@ def test_linear_kernel_is_the_primal_form(problem, settings):
             assert_scores(K @ coef, model.predict(problem.X), problem.y)
 
 
+@pytest.mark.usefixtures("decomposition")
 @pytest.mark.parametrize("pairs", PAIRS)
 def test_no_ridge_gives_the_minimum_norm(pairs):
     """Both where K has full rank and where it has not: the systems are singular."""
@@ -122,6 +125,7 @@ def test_no_ridge_gives_the_minimum_norm(pairs):
         assert_scores(K @ DualGram(data, settings).solve(0.0), expected, y)
 
 
+@pytest.mark.usefixtures("decomposition")
 def test_alpha_too_small_for_cholesky():
     """Beyond double precision, the answer is that without a ridge, not residuals by alpha."""
     X, y, qid = make_ranking(6, (2, 9), 3, random_state=0)
@@ -163,6 +167,7 @@ def test_a_kernel_that_is_made_of_rows(problem, settings, kernel, sparse):
     assert_scores(*scores, problem.y)
 
 
+@pytest.mark.usefixtures("decomposition")
 @pytest.mark.parametrize("block_bytes", [1, 1 << 20])
 def test_leave_query_out_of_a_large_problem(monkeypatch, block_bytes):
     """With rows in blocks."""
@@ -253,6 +258,7 @@ def test_rows_that_hardly_count(pairs, weight):
         assert_held_out(problem, PairSettings(pairs), [1e-9, 1e-8, 1e-7])
 
 
+@pytest.mark.usefixtures("decomposition")
 @hypothesis.settings(max_examples=40)
 @given(problem=problems(min_queries=2), settings=settings_drawn, kernel=st.sampled_from(KERNELS))
 def test_leave_query_out(problem, settings, kernel):
@@ -317,6 +323,7 @@ def test_leave_row_out(pairs, weighting):
             assert_scores(score, f[row] - origin, problem.y)
 
 
+@pytest.mark.usefixtures("decomposition")
 @pytest.mark.parametrize("pairs", ["kept", None])
 @pytest.mark.parametrize("kernel", ["linear", None])
 def test_rows_held_out_that_would_be_rounding_error(pairs, kernel):
@@ -461,6 +468,7 @@ def dual_of(K, pairs="kept"):
     return DualGram(RankingData.make(K, np.arange(float(K.shape[0]))), PairSettings(pairs))
 
 
+@pytest.mark.usefixtures("decomposition")
 @pytest.mark.parametrize("K", [np.ones((3, 2)), sp.csr_array(np.eye(3))])
 def test_what_is_not_a_kernel_matrix(K):
     with pytest.raises(ValueError, match=r"dense kernel matrix of shape \(3, 3\).*got"):

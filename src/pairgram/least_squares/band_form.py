@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 
 from pairgram import _core
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
-from pairgram._support.types import Vector
+from pairgram._support.types import Rows, Vector
 
 __all__ = ["BandForm"]
 
@@ -78,6 +79,60 @@ class BandForm:
                 return np.asarray(rows @ (self._matrix.T if transposed else self._matrix))
             _core.apply_band_basis(self._matrix, self._factors, rows, transposed, self._threads)
         return rows
+
+    def hold_out(
+        self,
+        alphas: Vector,
+        target: Vector,
+        folds: Sequence[Rows],
+        points: Vector,
+        point_offsets: Rows,
+    ) -> tuple[Vector, Vector] | None:
+        """Solve the systems without the rows of each fold.
+
+        The model of all rows is ``C t`` with ``C = (A + alpha I)⁻¹`` and the target t. That of the
+        rows outside of fold q is ``C (t − E_q x)`` with ``x = C_qq⁻¹ (C t)_q``.
+
+        Parameters
+        ----------
+        alphas : ndarray of shape (n_alphas,), > 0
+        target : ndarray of shape (n,)
+        folds : sequence of ndarray of int64
+            Row numbers; a row is in one fold at most.
+        points : ndarray of shape (n_points, n), float64, C-contiguous
+            Vectors k whose products ``kᵀ a`` with the model a of their fold are asked for.
+        point_offsets : ndarray of shape (n_folds + 1,), int64
+            Where the points of each fold begin and end.
+
+        Returns
+        -------
+        tuple or None
+            x, (n_alphas, n_rows of all folds), and the products, (n_alphas, n_points). NaN
+            where they would be rounding error. None if a matrix is not numerically positive
+            definite.
+
+        Notes
+        -----
+        From the first call on, Q takes the place of the reflectors that make it. This takes 4/3 n³
+        flops once, and then about ``3 width + 1`` times n flops, and n more for each row of the
+        fold, for each row and alpha.
+        """
+        with single_threaded_blas():
+            if not self._is_formed:
+                _core.form_band_basis(self._matrix, self._factors, self._threads)
+                self._is_formed = True
+            residuals, levels, definite = _core.hold_out_band(
+                self._band,
+                self._matrix,
+                self.rotate(target[None], transposed=True)[0],
+                np.ascontiguousarray(alphas, np.float64) / self._scale,
+                np.concatenate(folds),
+                np.cumsum([0, *map(len, folds)], dtype=np.int64),
+                points,
+                point_offsets,
+                self._threads,
+            )
+        return (residuals, levels / self._scale) if definite else None
 
     def restored(self) -> Vector:
         """Return the matrix with its lower triangle as it was; this object must not be used again.

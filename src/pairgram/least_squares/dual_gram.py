@@ -15,10 +15,10 @@ from pairgram.feature_maps.base import FeatureMap
 from pairgram.kernels.matrix import alternatives
 from pairgram.least_squares.band_form import BandForm
 from pairgram.least_squares.ridge_path import (
-    BAND_ORDER,
     BandPath,
     EigenPath,
     RidgePath,
+    has_band,
     smallest_eigenvalue,
     solve_definite,
 )
@@ -191,7 +191,7 @@ class DualGram:
         matrix, target, largest = self._system(labelled)
         is_dual = self._rows is None
 
-        if basis or len(matrix) < BAND_ORDER:
+        if basis or not has_band(len(matrix)):
             eigen = self._embedded_basis(labelled, matrix, target, largest)
             return RidgePath(eigen, is_dual=is_dual)
         trace = float(matrix.trace())

@@ -23,6 +23,7 @@ __all__ = [
     "RidgePath",
     "blas_guard",
     "default_alphas",
+    "has_band",
     "scale_factors",
     "smallest_eigenvalue",
     "solve_definite",
@@ -185,7 +186,7 @@ class RidgePath:
             return found if factor is None else replace(found, basis=factor[:, None] * found.basis)
 
         varying = np.flatnonzero(G.diagonal() > 0)
-        if basis or len(varying) < BAND_ORDER:
+        if basis or not has_band(len(varying)):
             return cls(eigen_of(G), factor=factor)
         if len(varying) == len(G):
             form = BandForm(np.ascontiguousarray(G), n_threads)
@@ -264,6 +265,11 @@ class RidgePath:
     def default_alphas(self, started: bool = False) -> Vector:
         """Return the default alphas for λ_max(G)."""
         return default_alphas(self.largest or 1.0, started)
+
+
+def has_band(order: int) -> bool:
+    """Tell whether a path of this many unknowns takes a band form where it can."""
+    return order >= BAND_ORDER
 
 
 def smallest_eigenvalue(order: int, largest: float) -> float:

@@ -52,6 +52,7 @@ def test_folds_of_rows_of_one_query(seed, n, weights, pairs, weighting, target, 
             assert_scores(actual, f[test] + constant, t)
 
 
+@pytest.mark.usefixtures("decomposition")
 @given(
     problem=problems(min_queries=3),
     pairs=st.sampled_from(PAIRS),
@@ -75,6 +76,7 @@ def test_folds_of_whole_queries(problem, pairs, weighting, kernel):
         assert_scores(actual, wanted, problem.y)
 
 
+@pytest.mark.usefixtures("decomposition")
 @pytest.mark.parametrize("weighting", ["pairs", "documents"])
 def test_pointwise_folds_may_cut_queries(weighting):
     rng = np.random.default_rng(0)

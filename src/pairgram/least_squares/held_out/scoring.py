@@ -13,8 +13,10 @@ from pairgram.least_squares.held_out import leave_out
 from pairgram.least_squares.held_out.dual_folds import (
     fold_scores,
     is_from_decomposition,
+    is_one_regression,
     leave_out_of_all_rows,
 )
+from pairgram.least_squares.held_out.dual_rows import are_small
 from pairgram.least_squares.held_out.ties import PathTies
 from pairgram.least_squares.ridge_path import RidgePath
 from pairgram.least_squares.statistics import Statistics
@@ -124,11 +126,17 @@ class HeldOutRows:
         """Tell whether `judge_path` will need eigenvectors."""
         if self.judge.validation is not None:
             return False
-        if self.judge.splits is not None:
-            return is_from_decomposition(self.data, settings, is_dual, self.judge.splits)
-        if self.data.queries.n_filled == 1:
+        data, splits = self.data, self.judge.splits
+        if splits is not None:
+            if not is_from_decomposition(data, settings, is_dual, splits):
+                return False
+            sizes = [len(test) for _, test in splits]
+            return is_one_regression(data, settings) or not are_small(sizes, len(data.y))
+        if data.queries.n_filled == 1:
             return settings.kind in ("none", "kept")
-        return not settings.joins_all_rows or (is_dual and _of_all_rows(settings))
+        if settings.joins_all_rows:
+            return is_dual and _of_all_rows(settings)
+        return not (is_dual and are_small(data.queries.sizes.tolist(), len(data.y)))
 
     def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
         """Return the splits that need one fit each; None if there are none."""
