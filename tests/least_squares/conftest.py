@@ -10,7 +10,8 @@ from pairgram.least_squares import ridge_path
 from pairgram.least_squares.held_out import dual_rows
 
 
-@pytest.fixture(params=["eigenvectors", "band"], scope="module")
+# Of this scope the fixture lasts for one function, with all examples that hypothesis draws for it.
+@pytest.fixture(params=["eigenvectors", "band"], scope="class")
 def decomposition(request: pytest.FixtureRequest) -> Iterator[str]:
     """Solve small systems in the basis of eigenvectors, as usual, or by a band form."""
     with pytest.MonkeyPatch.context() as patch:

@@ -48,9 +48,7 @@ class DualGram:
         of shape (n_rows, n_rows).
     settings : PairSettings
     n_threads : int or None, default=None
-        Number of threads. The number does not change a bit of the result, with one exception. An
-        eigendecomposition above order 256 uses one BLAS thread if `n_threads` is 1, and otherwise
-        as many as BLAS has.
+        Number of threads. The number does not change a bit of the result.
 
     Notes
     -----
@@ -61,16 +59,15 @@ class DualGram:
     eigen-features ``Z = K Rᵀ U S^-½``, for which ``(R Z)ᵀ (R Z) = S``.
 
     Memory: if K is computed here, R K Rᵀ is stored in its place. `solve` therefore takes ``8 n²``
-    bytes. `decompose` takes ``16 n²`` bytes, because the eigenvectors need a second matrix. Of
-    these, ``8 n²`` bytes stay for the basis, into which the eigenvectors are turned in place. When
-    rows are scored, K is computed again, block by block. Further memory is needed in four cases: a
-    K that was given; ``8 n²`` bytes in `decompose` for LAPACK's workspace up to n = 4096, and for
-    larger n if many eigenvalues other than 0 are equal; as much as `decompose` in `solve` if the
-    system is numerically singular; and ``8 n`` bytes per row for the basis of a part of the rows.
+    bytes. `decompose` takes about ``10 n²`` bytes: the band form of the system takes its place, and
+    holding folds out turns that into a basis in place. When rows are scored, K is computed again,
+    block by block. Further memory is needed in three cases: a K that was given; ``24 n²`` bytes in
+    all in `decompose` for eigenvectors, and in `solve` if the system is numerically singular; and
+    ``8 n`` bytes per row for the basis of a part of the rows.
 
-    Time: `solve` takes ``n³ / 3`` flops and `decompose` about ``9 n³``. A third of the time of
-    `decompose` is bound by the speed of memory (the reduction to a tridiagonal matrix). Applying R
-    takes a few passes over the matrix.
+    Time: `solve` takes ``n³ / 3`` flops and `decompose` ``4 n³ / 3``, as much again for held-out
+    scores. Eigenvectors take about ``9 n³`` flops on one thread, a third of them bound by the speed
+    of memory. Applying R takes a few passes over the matrix.
 
     References
     ----------
@@ -186,7 +183,7 @@ class DualGram:
         loses no digits.
         """
         _refuse_scale(scale)
-        self._require_memory(path=True)
+        self._require_memory(path=True, basis=basis)
         labelled = self._labels()
         matrix, target, largest = self._system(labelled)
         is_dual = self._rows is None
@@ -317,8 +314,9 @@ class DualGram:
         K = self._data.feature_map.between(X if rows is None else X[rows])
         return np.ascontiguousarray(K, np.float64)
 
-    def _require_memory(self, *, path: bool) -> None:
-        require_memory(self.n_rows, path, self._data.feature_map, self._data.X.dtype)
+    def _require_memory(self, *, path: bool, basis: bool = False) -> None:
+        feature_map, dtype = self._data.feature_map, self._data.X.dtype
+        require_memory(self.n_rows, path, feature_map, dtype, basis=basis)
 
     def _targets(self, labelled: RankingData) -> Vector:
         return self._root(labelled, labelled.target(self.settings).copy())
@@ -350,17 +348,22 @@ def is_made(feature_map: Any) -> bool:
 
 
 def bytes_per_square(
-    n_rows: int, path: bool, feature_map: Any, dtype: Any, held_out: int = 0
+    n_rows: int,
+    path: bool,
+    feature_map: Any,
+    dtype: Any,
+    *,
+    basis: bool = False,
+    held_out: int = 0,
 ) -> int:
     """Return the bytes that the dual form of `n_rows` rows takes, divided by n_rows².
 
     See `DualGram`. The parameters are those of `require_memory`.
     """
-    words = 1 if not path else 3
-    words = max(words, 1 + held_out)
+    alone = 8 if not path else 24 if basis or not has_band(n_rows) else 10
     itemsize: int = np.dtype(dtype).itemsize
     returned = callable(getattr(feature_map, "kernel", None))  # a matrix that stays
-    return 8 * words + (itemsize if returned else 0)
+    return max(alone, 8 * (1 + held_out)) + (itemsize if returned else 0)
 
 
 def require_memory(
@@ -370,6 +373,7 @@ def require_memory(
     dtype: Any,
     *,
     feature_bytes: float = 0.0,
+    basis: bool = False,
     held_out: int = 0,
 ) -> None:
     """Raise a MemoryError if the dual form of `n_rows` rows does not fit into free memory.
@@ -385,10 +389,12 @@ def require_memory(
         Type of the kernel matrix if a callable returns it; other kernels are float64.
     feature_bytes : float
         Bytes of the features that have yet to be copied.
+    basis : bool
+        Whether eigenvectors will be needed.
     held_out : int
         The number of n_rows × n_rows matrices that holding rows out takes besides the path.
     """
-    per_square = bytes_per_square(n_rows, path, feature_map, dtype, held_out)
+    per_square = bytes_per_square(n_rows, path, feature_map, dtype, basis=basis, held_out=held_out)
     kernel = "besides" if feature_map is None else "with"
     features = f", and {feature_bytes / 2**30:.3g} GiB of features" if feature_bytes else ""
     memory.require(
