@@ -144,6 +144,7 @@ struct bound_input_columns {
 };
 
 void bind_problem(py::module_& m);
+void bind_band(py::module_& m);
 void bind_least_squares(py::module_& m);
 void bind_metrics(py::module_& m);
 void bind_letor(py::module_& m);

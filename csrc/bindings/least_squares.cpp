@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
-#include <stdexcept>
 #include <vector>
 
 #include "bindings/problem.hpp"
 #include "least_squares/gram.hpp"
 #include "least_squares/hold_out_folds.hpp"
-#include "linear_algebra/blas.hpp"
 #include "linear_algebra/cholesky.hpp"
 
 namespace pairgram {
@@ -80,23 +78,6 @@ array<double> leave_query_out_array(const bound_problem& problem, const array<T>
     return out;
 }
 
-// Takes the upper triangle of a symmetric matrix (n, n), which is overwritten; returns eigenvalues,
-// ascending, and eigenvectors in rows.
-py::tuple lean_eigen_arrays(array<double>& matrix) {
-    check(matrix.ndim() == 2 && matrix.shape(0) == matrix.shape(1), "matrix must be square");
-    pointer(matrix);  // aligned
-    const auto n = matrix.shape(0);
-    array<double> eigenvalues(n), vectors({n, n});
-    auto *a = matrix.mutable_data(), *values = eigenvalues.mutable_data(),
-         *rows = vectors.mutable_data();
-    {
-        const without_gil release;
-        if (!blas::lean_eigen(n, a, values, rows))
-            throw std::runtime_error("LAPACK found no eigendecomposition");
-    }
-    return py::make_tuple(eigenvalues, vectors);
-}
-
 // Overwrites the lower triangle of a symmetric matrix; see cholesky.hpp.
 py::ssize_t cholesky_in_place(array<double>& matrix, int n_threads) {
     check(matrix.ndim() == 2 && matrix.shape(0) == matrix.shape(1), "matrix must be square");
@@ -126,7 +107,6 @@ void define(py::module_& m) {
 void bind_least_squares(py::module_& m) {
     define<double>(m);
     define<float>(m);
-    m.def("lean_eigen", &lean_eigen_arrays, py::arg("matrix").noconvert());
     m.def("cholesky", &cholesky_in_place, py::arg("matrix").noconvert(), py::arg("n_threads") = 1);
 }
 

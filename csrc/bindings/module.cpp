@@ -60,6 +60,7 @@ PYBIND11_MODULE(_core, m) {
     pg::bind_inputs(m);
     pg::bind_feature_maps(m);
     pg::bind_problem(m);
+    pg::bind_band(m);
     pg::bind_least_squares(m);
     pg::bind_batch(m);
     pg::bind_pair_operator(m);

@@ -110,46 +110,6 @@ bool eigen(std::ptrdiff_t n, double* a, double* eigenvalues) {
     return info == 0;
 }
 
-bool lean_eigen(std::ptrdiff_t n, double* a, double* eigenvalues, double* vectors) {
-    char lower = 'L', with_vectors = 'V', all = 'A', of_tridiagonal = 'I', left = 'L', no = 'N';
-    int n_ = narrow(n, "order"), info = 0, query = -1;
-    if (n == 0) return true;
-    const auto places = static_cast<std::size_t>(n);
-    std::vector<double> diagonal(places), beside(places), reflectors(places);
-    double best_size[2];
-    table->dsytrd(&lower, &n_, a, &n_, nullptr, nullptr, nullptr, best_size, &query, &info);
-    table->dormtr(&left, &lower, &no, &n_, &n_, a, &n_, nullptr, vectors, &n_, best_size + 1,
-                  &query, &info);
-    std::vector<double> work(static_cast<std::size_t>(
-        std::max({best_size[0], best_size[1], 18.0 * static_cast<double>(n)})));
-    std::vector<int> integers(10 * places);
-    int n_work = narrow(static_cast<std::ptrdiff_t>(work.size()), "workspace"),
-        n_integers = narrow(static_cast<std::ptrdiff_t>(integers.size()), "workspace");
-    table->dsytrd(&lower, &n_, a, &n_, diagonal.data(), beside.data(), reflectors.data(),
-                  work.data(), &n_work, &info);
-    {
-        // these routines overwrite the tridiagonal matrix
-        auto d = diagonal, e = beside;
-        std::vector<int> support(2 * places);
-        int found = 0, relative = 1, unused = 0;
-        double bound = 0;
-        table->dstemr(&with_vectors, &all, &n_, d.data(), e.data(), &bound, &bound, &unused,
-                      &unused, &found, eigenvalues, vectors, &n_, &n_, support.data(), &relative,
-                      work.data(), &n_work, integers.data(), &n_integers, &info);
-        if (info != 0 || found != n_) {
-            std::copy(diagonal.begin(), diagonal.end(), eigenvalues);
-            int n_square = narrow(1 + 4 * n + n * n, "workspace");
-            std::vector<double> square(static_cast<std::size_t>(n_square));
-            table->dstedc(&of_tridiagonal, &n_, eigenvalues, beside.data(), vectors, &n_,
-                          square.data(), &n_square, integers.data(), &n_integers, &info);
-        }
-    }
-    if (info != 0) return false;
-    table->dormtr(&left, &lower, &no, &n_, &n_, a, &n_, reflectors.data(), vectors, &n_,
-                  work.data(), &n_work, &info);
-    return info == 0;
-}
-
 template void gemm<double>(trans, trans, std::ptrdiff_t, std::ptrdiff_t, std::ptrdiff_t, double,
                            const double*, std::ptrdiff_t, const double*, std::ptrdiff_t, double,
                            double*, std::ptrdiff_t);

@@ -17,12 +17,6 @@ struct pairgram_blas_table {
     void (*dpotrf)(char*, int*, double*, int*, int*);
     void (*dpotrs)(char*, int*, int*, double*, int*, double*, int*, int*);
     void (*dsyevd)(char*, char*, int*, double*, int*, double*, double*, int*, int*, int*, int*);
-    void (*dsytrd)(char*, int*, double*, int*, double*, double*, double*, double*, int*, int*);
-    void (*dstemr)(char*, char*, int*, double*, double*, double*, double*, int*, int*, int*,
-                   double*, double*, int*, int*, int*, int*, double*, int*, int*, int*, int*);
-    void (*dstedc)(char*, int*, double*, double*, double*, int*, double*, int*, int*, int*, int*);
-    void (*dormtr)(char*, char*, char*, int*, int*, double*, int*, double*, double*, int*, double*,
-                   int*, int*);
 };
 }
 
@@ -64,11 +58,5 @@ double cholesky_solve(std::ptrdiff_t n, double* a, double* b);
 // Eigenvalues of symmetric A (n, n), of which the upper triangle is read, ascending into
 // eigenvalues (n,); row k of A becomes eigenvector k. False where LAPACK does not converge.
 bool eigen(std::ptrdiff_t n, double* a, double* eigenvalues);
-
-// The same into vectors (n, n), row k for eigenvalue k; a is overwritten. Without the 2n² words of
-// workspace that `eigen` takes, by relatively robust representations, of which the vectors are
-// orthogonal to about 1e-11. Where these fail, as for many equal eigenvalues, by divide and conquer
-// with n² words.
-bool lean_eigen(std::ptrdiff_t n, double* a, double* eigenvalues, double* vectors);
 
 }  // namespace pairgram::blas

@@ -1,14 +1,13 @@
 #include "linear_algebra/cholesky.hpp"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <utility>
 
 #include "linear_algebra/blas.hpp"
 #include "queries_and_pairs/query_rows.hpp"
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
+#include "support/progress.hpp"
 
 namespace pairgram {
 
@@ -55,42 +54,6 @@ std::ptrdiff_t factorise(std::ptrdiff_t n, double* a, std::ptrdiff_t ld) {
     return half + factorise(rest, below + half, ld);
 }
 
-// How many tiles of each row of tiles are final; they become so from left to right.
-class progress {
-  public:
-    explicit progress(std::ptrdiff_t n_rows) : n_final_(n_rows) {}
-
-    // Returns when n tiles of a row are final; false where the factorisation has stopped.
-    bool wait(std::ptrdiff_t row, std::ptrdiff_t n) {
-        std::unique_lock<std::mutex> lock(mutex_);
-        while (!changed_.wait_for(lock, interrupt::interval,
-                                  [&] { return stopped_ || n_final_[row] >= n; })) {
-            lock.unlock();
-            check_interrupt();
-            lock.lock();
-        }
-        return !stopped_;
-    }
-
-    void add(std::ptrdiff_t row) {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        ++n_final_[row];
-        changed_.notify_all();
-    }
-
-    void stop() {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        stopped_ = true;
-        changed_.notify_all();
-    }
-
-  private:
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    buffer<std::ptrdiff_t> n_final_;
-    bool stopped_ = false;
-};
-
 }  // namespace
 
 std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, int n_threads) {
@@ -100,7 +63,7 @@ std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, int n_threads) {
     buffer<std::pair<std::ptrdiff_t, std::ptrdiff_t>> tiles;
     for (std::ptrdiff_t k = 0; k < n_tiles; ++k)
         for (auto i = k; i < n_tiles; ++i) tiles.emplace_back(i, k);
-    progress done(n_tiles);
+    progress done(n_tiles);  // tiles of a row become final from left to right
     std::ptrdiff_t n_positive = n;
     const auto finish_tile = [&](std::ptrdiff_t t) {
         const auto [i, k] = tiles[t];

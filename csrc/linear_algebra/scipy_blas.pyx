@@ -6,7 +6,7 @@ when the module is imported: a SciPy whose BLAS takes 64-bit integers is refused
 
 from cpython.pycapsule cimport PyCapsule_New
 from scipy.linalg.cython_blas cimport dgemm, dsyrk, dtrsm, sgemm, ssyrk
-from scipy.linalg.cython_lapack cimport dormtr, dpotrf, dpotrs, dstedc, dstemr, dsyevd, dsytrd
+from scipy.linalg.cython_lapack cimport dpotrf, dpotrs, dsyevd
 
 
 cdef extern from "linear_algebra/blas.hpp":
@@ -25,15 +25,6 @@ cdef extern from "linear_algebra/blas.hpp":
         void (*dpotrs)(char*, int*, int*, double*, int*, double*, int*, int*) noexcept nogil
         void (*dsyevd)(char*, char*, int*, double*, int*, double*, double*, int*, int*, int*,
                        int*) noexcept nogil
-        void (*dsytrd)(char*, int*, double*, int*, double*, double*, double*, double*, int*,
-                       int*) noexcept nogil
-        void (*dstemr)(char*, char*, int*, double*, double*, double*, double*, int*, int*, int*,
-                       double*, double*, int*, int*, int*, bint*, double*, int*, int*, int*,
-                       int*) noexcept nogil
-        void (*dstedc)(char*, int*, double*, double*, double*, int*, double*, int*, int*, int*,
-                       int*) noexcept nogil
-        void (*dormtr)(char*, char*, char*, int*, int*, double*, int*, double*, double*, int*,
-                       double*, int*, int*) noexcept nogil
 
 
 cdef pairgram_blas_table _table
@@ -45,9 +36,5 @@ _table.dtrsm = dtrsm
 _table.dpotrf = dpotrf
 _table.dpotrs = dpotrs
 _table.dsyevd = dsyevd
-_table.dsytrd = dsytrd
-_table.dstemr = dstemr
-_table.dstedc = dstedc
-_table.dormtr = dormtr
 
 table = PyCapsule_New(<void*>&_table, "pairgram.blas_table", NULL)

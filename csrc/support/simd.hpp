@@ -30,9 +30,18 @@ template <class T, int N>
 struct pack {
     T values[N];
     T operator[](int i) const { return values[i]; }
+    T& operator[](int i) { return values[i]; }
     pack& operator+=(const pack& other) {
         for (int i = 0; i < N; ++i) values[i] += other.values[i];
         return *this;
+    }
+    pack& operator-=(const pack& other) {
+        for (int i = 0; i < N; ++i) values[i] -= other.values[i];
+        return *this;
+    }
+    friend pack operator/(pack a, const pack& b) {
+        for (int i = 0; i < N; ++i) a.values[i] /= b.values[i];
+        return a;
     }
     friend pack operator*(pack a, const pack& b) {
         for (int i = 0; i < N; ++i) a.values[i] *= b.values[i];

@@ -149,9 +149,46 @@ def leave_query_out(
     map: _NodeMap[_T] | None = None,
     n_threads: int = 1,
 ) -> NDArray[np.float64]: ...
-def lean_eigen(
-    matrix: NDArray[np.float64],  # overwritten
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def reduce_to_band(
+    # symmetric; the upper triangle is read and overwritten by what makes Q
+    matrix: NDArray[np.float64],
+    width: int,
+    n_threads: int = 1,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...  # the band (n, width + 1), and factors
+def apply_band_basis(
+    matrix: NDArray[np.float64],
+    factors: NDArray[np.float64],
+    vectors: NDArray[np.float64],  # in rows; Q or its transpose times each, in place
+    transposed: bool = False,
+    n_threads: int = 1,
+) -> None: ...
+def form_band_basis(
+    matrix: NDArray[np.float64],  # becomes the transpose of Q
+    factors: NDArray[np.float64],
+    n_threads: int = 1,
+) -> None: ...
+def solve_band(
+    band: NDArray[np.float64],
+    shifts: NDArray[np.float64],
+    target: NDArray[np.float64],
+    n_threads: int = 1,
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]: ...  # (n_shifts, n), and which are definite
+def hold_out_band(
+    band: NDArray[np.float64],
+    basis: NDArray[np.float64],  # the transpose of Q
+    target: NDArray[np.float64],  # Qᵀ t
+    alphas: NDArray[np.float64],
+    rows: NDArray[np.int64],  # fold after fold
+    row_offsets: NDArray[np.int64],
+    points: NDArray[np.float64],  # (n_points, n), fold after fold
+    point_offsets: NDArray[np.int64],
+    n_threads: int = 1,
+) -> tuple[
+    NDArray[np.float64],  # C_qq⁻¹ (C t)_q, (n_alphas, n_rows)
+    NDArray[np.float64],  # scores in the points, (n_alphas, n_points)
+    bool,  # whether all matrices are positive definite
+]: ...
+def largest_of_band(band: NDArray[np.float64]) -> float: ...
 def cholesky(
     matrix: NDArray[np.float64],  # symmetric; the lower triangle becomes its factor, in place
     n_threads: int = 1,

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.linalg
 from hypothesis import given
 from hypothesis import strategies as st
 from test_laplacian_root import WEIGHTINGS, assert_close, explicit_root
@@ -114,50 +113,6 @@ def test_what_is_refused():
     fixed.setflags(write=False)
     with pytest.raises(ValueError, match="not writeable"):
         _core.solve_laplacian(problem, fixed, good[1])
-
-
-@pytest.mark.parametrize("rank", [0, 1, 40, 80])
-@pytest.mark.parametrize("n", [0, 1, 2, 80])
-def test_lean_eigen(n, rank):
-    rng = np.random.default_rng(0)
-    H = rng.normal(size=(n, min(n, rank)))
-    G = H @ H.T
-    upper = np.triu(G) + np.tril(np.full((n, n), np.nan), -1)  # the rest is not read
-    eigenvalues, vectors = _core.lean_eigen(upper)
-    scale = max(1.0, np.abs(G).max(initial=0.0))
-    assert (np.diff(eigenvalues) >= 0).all()
-    np.testing.assert_allclose(vectors @ vectors.T, np.eye(n), atol=1e-11)
-    np.testing.assert_allclose(vectors @ G, eigenvalues[:, None] * vectors, atol=1e-11 * scale)
-
-
-def test_lean_eigen_of_what_representations_fail_on():
-    """Wilkinson's matrix of order 21, glued to copies of itself: LAPACK's dstemr gives up."""
-    beside = np.ones(20 * 21 - 1)
-    beside[20::21] = 1e-8
-    G = (
-        np.diag(np.tile(np.abs(np.arange(-10.0, 11)), 20))
-        + np.diag(beside, 1)
-        + np.diag(beside, -1)
-    )
-    diagonal, off = G.diagonal().copy(), np.append(beside, 0.0)
-    *_, info = scipy.linalg.lapack.dstemr(diagonal, off, 0, 0.0, 0.0, 1, len(G))
-    if info == 0:
-        pytest.skip("dstemr of this LAPACK takes it")
-    eigenvalues, vectors = _core.lean_eigen(G.copy())
-    np.testing.assert_allclose(eigenvalues, np.linalg.eigvalsh(G), atol=1e-12)
-    np.testing.assert_allclose(vectors @ vectors.T, np.eye(len(G)), atol=1e-11)
-    np.testing.assert_allclose(vectors @ G, eigenvalues[:, None] * vectors, atol=1e-11)
-
-
-def test_lean_eigen_refuses():
-    with pytest.raises(ValueError, match="square"):
-        _core.lean_eigen(np.ones((2, 3)))
-    with pytest.raises(TypeError):
-        _core.lean_eigen(np.ones((2, 2), np.float32))
-    fixed = np.eye(2)
-    fixed.setflags(write=False)
-    with pytest.raises(ValueError, match="not writeable"):
-        _core.lean_eigen(fixed)
 
 
 @pytest.mark.parametrize("pairs", [*PAIRS[:4], None])

@@ -311,7 +311,7 @@ def cv(
     The model is rankrls unless --model names another; only train tries several by itself. The
     settings are those of --alphas or --Cs, --gamma, --pairs and --target. Each query is scored
     by the model fitted to all other queries. The scores are exact, and those for all ridges come
-    from one eigendecomposition. This is not possible for elmrank and the RankSVMs, so each of five
+    from one decomposition. This is not possible for elmrank and the RankSVMs, so each of five
     folds of queries is scored by the model fitted to the other four. The best combination is
     marked.
 

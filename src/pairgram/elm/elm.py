@@ -367,7 +367,7 @@ prior_, uses_offset_ :
 
     Notes
     -----
-    All C come from one eigendecomposition, and so do the leave-query-out scores: see `RankRLSCV`.
+    All C come from one decomposition, and so do the leave-query-out scores: see `RankRLSCV`.
 
     References
     ----------
@@ -449,7 +449,7 @@ uses_qid_, prior_, uses_offset_ :
 
     Notes
     -----
-    All C come from one eigendecomposition, and so do the leave-query-out scores: see `RankRLSCV`.
+    All C come from one decomposition, and so do the leave-query-out scores: see `RankRLSCV`.
 
     References
     ----------

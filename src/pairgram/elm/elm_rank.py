@@ -211,6 +211,7 @@ class _ELMRank(LinearRanker):
                 self._settings(),
                 labels,
                 lambda target, ridge, weight: grids[target].coef(ridge, weight)[0],
+                basis=any(np.any(grid.damping) for grid in grids),
             )
             for draw in nodes
         ]
@@ -632,7 +633,13 @@ feature_names_in_, uses_qid_ :
                 total = sum(answers[1:], start=total + answers[0])
                 continue
             answers = yield [
-                Whole(draw, settings, labels, lambda _, ridge, weight: grid.coef(ridge, weight))
+                Whole(
+                    draw,
+                    settings,
+                    labels,
+                    lambda _, ridge, weight: grid.coef(ridge, weight),
+                    basis=bool(np.any(grid.damping)),
+                )
                 for draw in draws
             ]
             for draw, coefs in zip(draws, answers, strict=True):

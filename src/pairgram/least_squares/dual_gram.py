@@ -7,25 +7,27 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from pairgram import _core
 from pairgram._support import memory
 from pairgram._support.checks import check_alpha, require_finite
 from pairgram._support.threads import single_threaded_blas
 from pairgram._support.types import Rows, Vector
 from pairgram.feature_maps.base import FeatureMap
 from pairgram.kernels.matrix import alternatives
-from pairgram.least_squares.ridge_path import RidgePath, blas_guard, solve_definite
+from pairgram.least_squares.band_form import BandForm
+from pairgram.least_squares.ridge_path import (
+    BandPath,
+    EigenPath,
+    RidgePath,
+    has_band,
+    smallest_eigenvalue,
+    solve_definite,
+)
 from pairgram.problem.data import RankingData
 from pairgram.problem.laplacian import apply_half_laplacian, without_features
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 
 __all__ = ["DualGram", "bytes_per_square", "is_made", "require_memory"]
 
-# Up to this order, matrices are decomposed by LAPACK's divide and conquer, whose workspace of 2 n²
-# words is then below 0.3 GB. Larger ones are decomposed by relatively robust representations, which
-# need n² words for the eigenvectors. These are orthogonal to 1e-11 rather than to 1e-14, and take a
-# third longer.
-DIVIDE_AND_CONQUER_ORDER = 4096
 # The largest entry of a kernel matrix must be at least this.
 SMALLEST_KERNEL = 1e-290
 # Eigenvalues of a path are raised to this share of the largest.
@@ -46,9 +48,7 @@ class DualGram:
         of shape (n_rows, n_rows).
     settings : PairSettings
     n_threads : int or None, default=None
-        Number of threads. The number does not change a bit of the result, with one exception. An
-        eigendecomposition above order 256 uses one BLAS thread if `n_threads` is 1, and otherwise
-        as many as BLAS has.
+        Number of threads. The number does not change a bit of the result.
 
     Notes
     -----
@@ -59,16 +59,15 @@ class DualGram:
     eigen-features ``Z = K Rᵀ U S^-½``, for which ``(R Z)ᵀ (R Z) = S``.
 
     Memory: if K is computed here, R K Rᵀ is stored in its place. `solve` therefore takes ``8 n²``
-    bytes. `decompose` takes ``16 n²`` bytes, because the eigenvectors need a second matrix. Of
-    these, ``8 n²`` bytes stay for the basis, into which the eigenvectors are turned in place. When
-    rows are scored, K is computed again, block by block. Further memory is needed in four cases: a
-    K that was given; ``8 n²`` bytes in `decompose` for LAPACK's workspace up to n = 4096, and for
-    larger n if many eigenvalues other than 0 are equal; as much as `decompose` in `solve` if the
-    system is numerically singular; and ``8 n`` bytes per row for the basis of a part of the rows.
+    bytes. `decompose` takes about ``10 n²`` bytes: the band form of the system takes its place, and
+    holding folds out turns that into a basis in place. When rows are scored, K is computed again,
+    block by block. Further memory is needed in three cases: a K that was given; ``24 n²`` bytes in
+    all in `decompose` for eigenvectors, and in `solve` if the system is numerically singular; and
+    ``8 n`` bytes per row for the basis of a part of the rows.
 
-    Time: `solve` takes ``n³ / 3`` flops and `decompose` about ``9 n³``. A third of the time of
-    `decompose` is bound by the speed of memory (the reduction to a tridiagonal matrix). Applying R
-    takes a few passes over the matrix.
+    Time: `solve` takes ``n³ / 3`` flops and `decompose` ``4 n³ / 3``, as much again for held-out
+    scores. Eigenvectors take about ``9 n³`` flops on one thread, a third of them bound by the speed
+    of memory. Applying R takes a few passes over the matrix.
 
     References
     ----------
@@ -165,15 +164,17 @@ class DualGram:
         solution = solve_definite(matrix, target, self.n_threads)
         if solution is None:
             matrix[np.diag_indices_from(matrix)] = diagonal
-            solution = self._decomposed(labelled, matrix, target, largest).coef([alpha])[0]
+            eigen = self._decomposed(labelled, matrix, target, largest)
+            solution = eigen.coef([alpha], 0.0)[0]
         return self._embedded(self._root(labelled, solution, adjoint=True)[:, None])[:, 0]
 
-    def decompose(self, *, scale: bool = False) -> RidgePath:
-        """Return the eigendecomposition that gives the solutions for every alpha.
+    def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
+        """Return the decomposition that gives the solutions for every alpha.
 
-        Its eigenvalues are S. Its basis is ``Rᵀ U S^-½`` of shape (n_rows of K, n_rows), so that
-        ``K @ basis`` are the eigen-features. Its coefficients are dual. Parameters and errors are
-        those of `solve`.
+        `basis` says that its eigenvectors will be needed. They are then computed; otherwise, from
+        order `BAND_ORDER` on, a band form of the system serves. The eigenvalues are S. The basis is
+        ``Rᵀ U S^-½`` of shape (n_rows of K, n_rows), so that ``K @ basis`` are the eigen-features.
+        Coefficients are dual. Parameters and errors are those of `solve`.
 
         No direction is left out. A direction whose S is near 0 hardly changes scores within the
         queries, but its part of the solution, ``Rᵀ u uᵀ R y / alpha``, shifts the scores of other
@@ -182,10 +183,43 @@ class DualGram:
         loses no digits.
         """
         _refuse_scale(scale)
-        self._require_memory(path=True)
+        self._require_memory(path=True, basis=basis)
         labelled = self._labels()
         matrix, target, largest = self._system(labelled)
-        ridge = self._decomposed(labelled, matrix, target, largest)
+        is_dual = self._rows is None
+
+        if basis or not has_band(len(matrix)):
+            eigen = self._embedded_basis(labelled, matrix, target, largest)
+            return RidgePath(eigen, is_dual=is_dual)
+        trace = float(matrix.trace())
+        form = BandForm(matrix, self.n_threads)
+
+        def eigen_of_form() -> EigenPath:
+            return self._embedded_basis(labelled, form.restored(), target, largest, lower=True)
+
+        # The sum of negative eigenvalues that is refused is larger than this many of the smallest.
+        if not form.is_definite(self._most_negative(trace) / len(matrix)):
+            return RidgePath(eigen_of_form(), is_dual=is_dual)
+
+        def expand(solved: Vector) -> Vector:
+            self._root(labelled, solved, axis=1, adjoint=True)
+            return self._embedded(solved.T).T
+
+        least = smallest_eigenvalue(len(matrix), form.largest)
+        band = BandPath(form, target, expand, least)
+        return RidgePath(eigen_of_form, band, is_dual=is_dual)
+
+    def _embedded_basis(
+        self,
+        labelled: RankingData,
+        matrix: Vector,
+        target: Vector,
+        largest: float,
+        *,
+        lower: bool = False,
+    ) -> EigenPath:
+        """Return the eigenpath of `decompose`; the arguments are those of `_decomposed`."""
+        ridge = self._decomposed(labelled, matrix, target, largest, lower=lower)
         most = ridge.eigenvalues.max(initial=0.0)
         values = np.maximum(ridge.eigenvalues, FLOOR * most or 1.0)
         with single_threaded_blas():
@@ -193,34 +227,38 @@ class DualGram:
         vectors = ridge.basis.T  # eigenvectors in rows, which are turned into the basis in place
         self._root(labelled, vectors, axis=1, adjoint=True)
         vectors /= np.sqrt(values)[:, None]
-        return RidgePath(values, self._embedded(vectors.T), projection, is_dual=self._rows is None)
+        return EigenPath(values, self._embedded(vectors.T), projection)
 
     def _decomposed(
-        self, labelled: RankingData, matrix: Vector, target: Vector, largest: float
-    ) -> RidgePath:
-        """Decompose R K Rᵀ; only its upper triangle is read, and it is overwritten.
+        self,
+        labelled: RankingData,
+        matrix: Vector,
+        target: Vector,
+        largest: float,
+        *,
+        lower: bool = False,
+    ) -> EigenPath:
+        """Decompose R K Rᵀ, of which one triangle is read; it is overwritten.
 
         `largest` is the size of the largest entry of K.
         """
         trace = float(matrix.trace())
-        if len(matrix) <= DIVIDE_AND_CONQUER_ORDER:
-            ridge = RidgePath.of(matrix, target, n_threads=self.n_threads)
-        else:
-            with blas_guard(len(matrix), self.n_threads):
-                decomposed = _lean_eigen(matrix, labelled, self.settings)
-            ridge = RidgePath.of_eigen(*decomposed, target)
+        ridge = EigenPath.of(matrix, target, lower=lower)
         # Negative eigenvalues were set to 0. Their sum is what the trace lacks.
         positive = float(ridge.eigenvalues.sum())
         self._refuse_indefinite(labelled, positive, positive - trace, largest)
         return ridge
+
+    def _most_negative(self, positive: float) -> float:
+        """Return how large the sum of negative eigenvalues may be, given that of the others."""
+        return float(np.sqrt(np.finfo(self._data.dtype).eps)) * positive
 
     def _refuse_indefinite(
         self, labelled: RankingData, positive: float, negative: float, largest: float
     ) -> None:
         """Raise a ValueError if the negative eigenvalues of R K Rᵀ are more than rounding."""
         eps = float(np.finfo(self._data.dtype).eps)
-        limit = np.sqrt(eps) * max(positive, negative)
-        if not negative > limit:
+        if not negative > self._most_negative(max(positive, negative)):
             return
         pair_weight = labelled.pair_weight(self.settings)
         # If all differences are 0, both sums are rounding error. Their size is bounded by the pair
@@ -276,8 +314,9 @@ class DualGram:
         K = self._data.feature_map.between(X if rows is None else X[rows])
         return np.ascontiguousarray(K, np.float64)
 
-    def _require_memory(self, *, path: bool) -> None:
-        require_memory(self.n_rows, path, self._data.feature_map, self._data.X.dtype)
+    def _require_memory(self, *, path: bool, basis: bool = False) -> None:
+        feature_map, dtype = self._data.feature_map, self._data.X.dtype
+        require_memory(self.n_rows, path, feature_map, dtype, basis=basis)
 
     def _targets(self, labelled: RankingData) -> Vector:
         return self._root(labelled, labelled.target(self.settings).copy())
@@ -309,17 +348,22 @@ def is_made(feature_map: Any) -> bool:
 
 
 def bytes_per_square(
-    n_rows: int, path: bool, feature_map: Any, dtype: Any, held_out: int = 0
+    n_rows: int,
+    path: bool,
+    feature_map: Any,
+    dtype: Any,
+    *,
+    basis: bool = False,
+    held_out: int = 0,
 ) -> int:
     """Return the bytes that the dual form of `n_rows` rows takes, divided by n_rows².
 
     See `DualGram`. The parameters are those of `require_memory`.
     """
-    words = 1 if not path else 3 if n_rows <= DIVIDE_AND_CONQUER_ORDER else 2
-    words = max(words, 1 + held_out)
+    alone = 8 if not path else 24 if basis or not has_band(n_rows) else 10
     itemsize: int = np.dtype(dtype).itemsize
     returned = callable(getattr(feature_map, "kernel", None))  # a matrix that stays
-    return 8 * words + (itemsize if returned else 0)
+    return max(alone, 8 * (1 + held_out)) + (itemsize if returned else 0)
 
 
 def require_memory(
@@ -329,6 +373,7 @@ def require_memory(
     dtype: Any,
     *,
     feature_bytes: float = 0.0,
+    basis: bool = False,
     held_out: int = 0,
 ) -> None:
     """Raise a MemoryError if the dual form of `n_rows` rows does not fit into free memory.
@@ -344,10 +389,12 @@ def require_memory(
         Type of the kernel matrix if a callable returns it; other kernels are float64.
     feature_bytes : float
         Bytes of the features that have yet to be copied.
+    basis : bool
+        Whether eigenvectors will be needed.
     held_out : int
         The number of n_rows × n_rows matrices that holding rows out takes besides the path.
     """
-    per_square = bytes_per_square(n_rows, path, feature_map, dtype, held_out)
+    per_square = bytes_per_square(n_rows, path, feature_map, dtype, basis=basis, held_out=held_out)
     kernel = "besides" if feature_map is None else "with"
     features = f", and {feature_bytes / 2**30:.3g} GiB of features" if feature_bytes else ""
     memory.require(
@@ -356,38 +403,6 @@ def require_memory(
         float(per_square) * n_rows**2 + feature_bytes,
         alternatives(getattr(feature_map, "kernel", "precomputed")),
     )
-
-
-def _lean_eigen(
-    matrix: Vector, labelled: RankingData, settings: PairSettings
-) -> tuple[Vector, Vector]:
-    """Return the ascending eigenvalues and the eigenvectors (in columns) of R K Rᵀ.
-
-    The matrix is overwritten. Rᵀ has a null vector for each query. The eigenvalue 0 would therefore
-    be repeated so often that LAPACK's relatively robust representations fail. The zero eigenvalues
-    are moved below all others, to different values.
-    """
-    _, vectors, entries = _core.null_space(labelled.problem(settings))
-    n_null = int(vectors.max(initial=-1)) + 1
-    # No eigenvalue is above the largest sum of absolute values in a row, nor, in a positive
-    # semidefinite matrix, above the trace. The lower triangle may hold a Cholesky factor, so only
-    # the upper one is read.
-    sums = np.zeros(len(matrix))
-    for i, row in enumerate(matrix):
-        sizes = np.abs(row[i:])
-        sums[i] += sizes.sum()
-        sums[i + 1 :] += sizes[1:]
-    bound = min(float(sums.max(initial=0.0)), float(matrix.trace()))
-    shifts = -bound * np.linspace(1.1, 2.2, n_null)
-    order = np.argsort(vectors, kind="stable")
-    begins = np.searchsorted(vectors[order], np.arange(n_null + 1))
-    for vector, shift in enumerate(shifts.tolist()):
-        rows = order[begins[vector] : begins[vector + 1]]
-        for row in rows.tolist():
-            matrix[row, rows] += shift * entries[row] * entries[rows]
-    eigenvalues, in_rows = _core.lean_eigen(matrix)
-    eigenvalues[:n_null] = 0.0
-    return eigenvalues, in_rows.T
 
 
 def _refuse_scale(scale: bool) -> None:

@@ -675,7 +675,7 @@ class Pairgram:
         scale: bool = False,
         prior: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
-        """Return the weights for many ridges from one eigendecomposition.
+        """Return the weights for many ridges from one decomposition.
 
         Parameters
         ----------
@@ -705,11 +705,14 @@ class Pairgram:
         """Return the default grid ``λ_max(G) / 1e4 · 2^k`` for k = 15 … −18, shape (34,)."""
         return self.decompose(scale=scale).default_alphas()
 
-    def decompose(self, *, scale: bool = False) -> RidgePath:
-        """Return the eigendecomposition that gives the solutions for every alpha."""
+    def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
+        """Return the decomposition that gives the solutions for every alpha.
+
+        `basis` says that its eigenvectors will be needed.
+        """
         G = self.G
         factor = self._scale_factors(G) if scale else None
-        return RidgePath.of(G, self.g, factor, self.n_threads)
+        return RidgePath.of(G, self.g, factor, self.n_threads, basis=basis)
 
     def _without(
         self, data: RankingData, train: Rows, test: Rows, n_threads: int | None

@@ -114,9 +114,7 @@ class RankRLS(RidgeRanker):
         precomputed or callable take none.
     n_threads : int or None, default=None
         Number of threads. None takes the CPUs that the process may use, but at most
-        ``OMP_NUM_THREADS``. The number does not change a bit of the result, with one exception. An
-        eigendecomposition above order 256 (for a path of alphas or a singular system) uses one
-        BLAS thread if `n_threads` is 1, and otherwise as many as BLAS has.
+        ``OMP_NUM_THREADS``. The number does not change a bit of the result.
 
     Attributes
     ----------
@@ -165,8 +163,8 @@ class RankRLS(RidgeRanker):
     and a file can hold it if it is a ranker of this package.
 
     The primal form costs n · n_features² + n_features³ flops and O(n_features²) memory besides X.
-    Pairs are never listed. The dual form costs n² · n_features + n³ flops and 8 n² bytes, or 16 n²
-    to 24 n² bytes if alpha is 0 or tiny. CSR data with more than 4,096 rows and more than 4,096
+    Pairs are never listed. The dual form costs n² · n_features + n³ flops and 8 n² bytes, or 24 n²
+    bytes if alpha is 0 or tiny. CSR data with more than 4,096 rows and more than 4,096
     features, such as text, are solved by conjugate gradients to a residual of 1e-10, without a
     matrix. Each step takes O(nnz + n_features) time and memory. A smaller alpha needs more steps;
     after 10,000 steps there is a ``ConvergenceWarning``.
@@ -350,7 +348,7 @@ class RankRLSCV(RidgeSearch):
         How rows are held out if `fit` gets no validation set:
 
         - None: every query in turn, or every row in turn if there is a single query. The scores are
-          exact and come from one eigendecomposition. If models had to be refitted at a cost of more
+          exact and come from one decomposition. If models had to be refitted at a cost of more
           than 1e11 flops, as for ``scope="global"`` with pairs other than "kept", five folds are
           used instead;
         - an int k: ``QueryKFold(k)``, or ``KFold(k, shuffle=True, random_state=0)`` over the rows
@@ -474,7 +472,7 @@ class RankRLSCV(RidgeSearch):
 
     References
     ----------
-    Pahikkala et al. 2007, §2.4 (all λ from one eigendecomposition); Pahikkala, Boberg, Salakoski.
+    Pahikkala et al. 2007, §2.4 (all λ from one decomposition); Pahikkala, Boberg, Salakoski.
     Fast n-fold cross-validation for regularized least-squares. SCAI 2006. Airola, Pahikkala,
     Waegeman, De Baets, Salakoski. An experimental comparison of cross-validation techniques for
     estimating the area under the ROC curve. Computational Statistics & Data Analysis 55, 2011

@@ -1,7 +1,8 @@
-"""The ridge path: solutions for every alpha from one eigendecomposition."""
+"""The ridge path: solutions for every alpha from one decomposition."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,13 +14,18 @@ from numpy.typing import ArrayLike
 from pairgram import _core
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Vector
+from pairgram.least_squares.band_form import BandForm
 
 __all__ = [
     "DEFAULT_POWERS",
+    "BandPath",
+    "EigenPath",
     "RidgePath",
     "blas_guard",
     "default_alphas",
+    "has_band",
     "scale_factors",
+    "smallest_eigenvalue",
     "solve_definite",
     "solve_ridge",
 ]
@@ -27,6 +33,8 @@ __all__ = [
 
 # Up to this order one BLAS thread is as fast as two, and waking other threads costs time.
 SINGLE_THREADED_ORDER = 256
+# From this order on a band form takes less time than eigenvectors do.
+BAND_ORDER = 64
 # The powers of 2 in the default alphas, which are multiples of λ_max / 1e4.
 DEFAULT_POWERS = np.arange(15, -19, -1)
 # The multiples of λ_max that come first if a fit starts from scores that are there already. The
@@ -35,67 +43,201 @@ STARTING_MULTIPLES = np.array([1e6, 1e3, 1e2, 1e1])
 
 
 @dataclass(frozen=True, eq=False)
-class RidgePath:
+class EigenPath:
     """Solutions of ``(G + alpha I) w = g`` for any alpha, in the basis of G's eigenvectors.
-
-    With feature scaling T = diag(1 / sqrt(G_jj)), the system that is solved has ``T G T`` and
-    ``T g`` in place of G and g, and its solution w' is scaled back to ``w = T w'``.
 
     Attributes
     ----------
     eigenvalues : ndarray of shape (n_features,)
         The eigenvalues Λ ≥ 0, ascending.
     basis : ndarray of shape (n_features, n_features)
-        T V, where V are the eigenvectors, so that ``w = basis @ ((Λ + alpha)^-1 projection)``.
+        T V, where V are the eigenvectors, so that ``w = basis @ ((Λ + alpha)^-1 projection)``. T
+        is that of `RidgePath`.
     projection : ndarray of shape (n_features,)
         ``Vᵀ T g``.
-    factor : ndarray of shape (n_features,) or None
-        The diagonal of T.
-    is_dual : bool
-        Whether this is the dual form, where the features are the columns of K. ``basis Λ`` is then
-        the Laplacian times the rows in the basis, ``L K basis``.
     """
 
     eigenvalues: Vector
     basis: Vector
     projection: Vector
-    factor: Vector | None = None
-    is_dual: bool = False
+
+    @classmethod
+    def of(cls, G: Vector, g: Vector, *, lower: bool = False) -> EigenPath:
+        """Decompose `G`, of which the upper triangle is read, or the lower; it is overwritten.
+
+        Divide and conquer takes O(n_features³) time and 2 n_features² words of workspace. It runs
+        on one thread, so the result has the same bits for any number.
+        """
+        with single_threaded_blas():
+            # The transpose is the same matrix, in the memory order of LAPACK.
+            eigenvalues, vectors = scipy.linalg.eigh(
+                G.T, driver="evd", lower=not lower, check_finite=False, overwrite_a=True
+            )
+            # g lies in the range of G. Anything that the projection has outside of it is rounding
+            # error, which a tiny alpha would enlarge.
+            null = eigenvalues <= smallest_eigenvalue(len(g), eigenvalues.max(initial=0.0))
+            projection = np.where(null, 0.0, vectors.T @ g)
+        return cls(np.maximum(eigenvalues, 0.0), vectors, projection)
+
+    def coef(self, alphas: ArrayLike, damping: ArrayLike) -> Vector:
+        """Return the solutions; see `RidgePath.coef`."""
+        shifted = self.eigenvalues + np.asarray(alphas, dtype=np.float64)[:, None]
+        solvable = (self.projection != 0) & (shifted > 0)
+        a = np.where(solvable, shifted, 1.0)
+        if np.any(damping):
+            with np.errstate(over="ignore"):  # the weight of infinity is 0
+                a += np.square(damping).reshape(-1, 1) / a
+        weights = np.where(solvable, self.projection / a, 0.0)
+        with single_threaded_blas():  # waking NumPy's threads takes longer than the product
+            return np.asarray(weights @ self.basis.T)
+
+
+@dataclass(frozen=True, eq=False)
+class BandPath:
+    """Solutions of ``(G + alpha I) w = g`` for any alpha, from the band form of G.
+
+    Attributes
+    ----------
+    form : BandForm
+    target : ndarray of shape (n_unknowns,)
+        T g, or the target of the dual form.
+    expand : callable
+        Maps solutions, (n_alphas, n_unknowns), to coefficients; it may overwrite them.
+    least : float
+        The least alpha for which solutions are accurate.
+    """
+
+    form: BandForm
+    target: Vector
+    expand: Callable[[Vector], Vector]
+    least: float
+
+    def coef(self, alphas: Vector) -> Vector | None:
+        """Return the solutions, or None if eigenvectors are needed."""
+        if not (alphas >= self.least).all():  # NaN or infinity are not told here
+            return None
+        solved = self.form.solve(alphas, self.target)
+        return None if solved is None else self.expand(solved)
+
+
+class RidgePath:
+    """Solutions of ``(G + alpha I) w = g`` for any alpha.
+
+    With feature scaling T = diag(1 / sqrt(G_jj)), the system that is solved has ``T G T`` and
+    ``T g`` in place of G and g, and its solution w' is scaled back to ``w = T w'``.
+
+    Parameters
+    ----------
+    eigen : EigenPath, or callable that makes it
+        A callable is called once, when eigenvectors are needed.
+    band : BandPath or None
+        What serves as long as they are not.
+    factor : ndarray of shape (n_features,) or None
+        The diagonal of T.
+    is_dual : bool
+        Whether this is the dual form, where the features are the columns of K. ``basis Λ`` is then
+        the Laplacian times the rows in the basis, ``L K basis``.
+
+    Notes
+    -----
+    A path takes a band form for systems of `BAND_ORDER` unknowns and more. It needs 4/3 n³ flops,
+    where eigenvectors need about 9 n³, a third of them at the speed of memory. Eigenvectors are
+    computed where `basis` or another of their attributes is used, for a damping, and where the
+    Cholesky factors of the band have no accurate digits: for a singular G in the primal form, and
+    below ``n ε λ_max`` in the dual form.
+    """
+
+    def __init__(
+        self,
+        eigen: EigenPath | Callable[[], EigenPath],
+        band: BandPath | None = None,
+        *,
+        factor: Vector | None = None,
+        is_dual: bool = False,
+    ) -> None:
+        self._eigen = eigen
+        self.band = band
+        self.factor = factor
+        self.is_dual = is_dual
 
     @classmethod
     def of(
-        cls, G: Vector, g: Vector, factor: Vector | None = None, n_threads: int | None = None
+        cls,
+        G: Vector,
+        g: Vector,
+        factor: Vector | None = None,
+        n_threads: int | None = None,
+        *,
+        basis: bool = False,
     ) -> RidgePath:
         """Decompose `G`, shape (n_features, n_features), scaled by `factor`; G is overwritten.
 
-        Divide and conquer takes O(n_features³) time and 2 n_features² words of workspace.
+        `basis` says that eigenvectors will be needed. Features of which the diagonal entry is 0 do
+        not vary, and get weights of exactly 0.
         """
         if factor is not None:
             G, g = factor[:, None] * G * factor, factor * g
-        with blas_guard(len(g), n_threads):
-            # The transpose is the same matrix, in the memory order of LAPACK.
-            eigenvalues, vectors = scipy.linalg.eigh(
-                G.T, driver="evd", check_finite=False, overwrite_a=True
-            )
-        path = cls.of_eigen(eigenvalues, vectors, g)
-        return (
-            path
-            if factor is None
-            else replace(path, basis=factor[:, None] * vectors, factor=factor)
-        )
 
-    @classmethod
-    def of_eigen(cls, eigenvalues: Vector, vectors: Vector, g: Vector) -> RidgePath:
-        """Make a path from the eigendecomposition of G, with eigenvectors in columns.
+        def scaled(coefs: Vector) -> Vector:
+            return coefs if factor is None else factor * coefs
 
-        The eigenvectors are not copied.
-        """
-        # g lies in the range of G. Anything that the projection has outside of it is rounding
-        # error, which a tiny alpha would enlarge.
-        null = eigenvalues <= np.finfo(np.float64).eps * len(g) * eigenvalues.max(initial=0.0)
-        with single_threaded_blas():
-            projection = np.where(null, 0.0, vectors.T @ g)
-        return cls(np.maximum(eigenvalues, 0.0), vectors, projection)
+        def eigen_of(matrix: Vector, *, lower: bool = False) -> EigenPath:
+            found = EigenPath.of(matrix, g, lower=lower)
+            return found if factor is None else replace(found, basis=factor[:, None] * found.basis)
+
+        varying = np.flatnonzero(G.diagonal() > 0)
+        if basis or not has_band(len(varying)):
+            return cls(eigen_of(G), factor=factor)
+        if len(varying) == len(G):
+            form = BandForm(np.ascontiguousarray(G), n_threads)
+        else:
+            form = BandForm(G[np.ix_(varying, varying)], n_threads)
+
+        def eigen() -> EigenPath:
+            if len(varying) == len(G):
+                return eigen_of(form.restored(), lower=True)
+            return eigen_of(G)
+
+        if not form.is_definite(-smallest_eigenvalue(len(varying), form.largest)):
+            return cls(eigen(), factor=factor)
+
+        def expand(solved: Vector) -> Vector:
+            coefs = np.zeros((len(solved), len(g)))
+            coefs[:, varying] = solved
+            return scaled(coefs)
+
+        band = BandPath(form, g[varying], scaled if len(varying) == len(G) else expand, 0.0)
+        return cls(eigen, band, factor=factor)
+
+    @property
+    def eigen(self) -> EigenPath:
+        """The decomposition into eigenvectors, which takes the place of the band form."""
+        if not isinstance(self._eigen, EigenPath):
+            self._eigen = self._eigen()
+            self.band = None
+        return self._eigen
+
+    @property
+    def eigenvalues(self) -> Vector:
+        """The eigenvalues; see `EigenPath`."""
+        return self.eigen.eigenvalues
+
+    @property
+    def basis(self) -> Vector:
+        """The basis; see `EigenPath`."""
+        return self.eigen.basis
+
+    @property
+    def projection(self) -> Vector:
+        """The projection; see `EigenPath`."""
+        return self.eigen.projection
+
+    @property
+    def largest(self) -> float:
+        """λ_max, the largest eigenvalue."""
+        if self.band is not None:
+            return self.band.form.largest
+        return float(self.eigenvalues.max(initial=0.0))
 
     def rows_of_laplacian(self, rows: Any) -> Vector:
         """Return the given rows of ``basis Λ``, C-contiguous (n_rows, n_features)."""
@@ -114,19 +256,25 @@ class RidgePath:
         where ``A = G + alpha I``: an eigenvalue a of A then has the weight
         ``a / (a² + δ²) = 1 / (a + δ² / a)`` in place of 1 / a.
         """
-        shifted = self.eigenvalues + np.asarray(alphas, dtype=np.float64)[:, None]
-        solvable = (self.projection != 0) & (shifted > 0)
-        a = np.where(solvable, shifted, 1.0)
-        if np.any(damping):
-            with np.errstate(over="ignore"):  # the weight of infinity is 0
-                a += np.square(damping).reshape(-1, 1) / a
-        weights = np.where(solvable, self.projection / a, 0.0)
-        with single_threaded_blas():  # waking NumPy's threads takes longer than the product
-            return np.asarray(weights @ self.basis.T)
+        if self.band is not None and not np.any(damping):
+            coefs = self.band.coef(np.asarray(alphas, dtype=np.float64))
+            if coefs is not None:
+                return coefs
+        return self.eigen.coef(alphas, damping)
 
     def default_alphas(self, started: bool = False) -> Vector:
         """Return the default alphas for λ_max(G)."""
-        return default_alphas(float(self.eigenvalues.max(initial=0.0)) or 1.0, started)
+        return default_alphas(self.largest or 1.0, started)
+
+
+def has_band(order: int) -> bool:
+    """Tell whether a path of this many unknowns takes a band form where it can."""
+    return order >= BAND_ORDER
+
+
+def smallest_eigenvalue(order: int, largest: float) -> float:
+    """Return what counts as 0 among the eigenvalues of a matrix, ``n ε λ_max``."""
+    return float(np.finfo(np.float64).eps) * order * largest
 
 
 def default_alphas(largest: float, started: bool) -> Vector:
@@ -199,11 +347,9 @@ def solve_definite(matrix: Vector, target: Vector, n_threads: int | None) -> Vec
         return np.asarray(solve_triangular(matrix.T, half, overwrite_x=True))
 
 
-def blas_guard(order: int, n_threads: int | None = None) -> AbstractContextManager[None]:
-    """Return the context in which to decompose a matrix of this order.
+def blas_guard(order: int) -> AbstractContextManager[None]:
+    """Return the context for products with matrices of this order.
 
-    BLAS gets one thread for a small matrix, or if `n_threads` is 1. Otherwise it keeps its own
-    number of threads.
+    BLAS gets one thread for small matrices. Otherwise it keeps its own number of threads.
     """
-    alone = order <= SINGLE_THREADED_ORDER or resolve_n_threads(n_threads) == 1
-    return single_threaded_blas() if alone else nullcontext()
+    return single_threaded_blas() if order <= SINGLE_THREADED_ORDER else nullcontext()

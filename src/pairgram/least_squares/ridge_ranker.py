@@ -520,9 +520,14 @@ class RidgeSearch(_FeaturesOrKernel):
             n_alphas = len(default_alphas(1.0, started)) if given is None else len(given)
             held_out.require(settings, n_alphas, coordinates.form)
             if coordinates.form == "dual":
-                in_dual, n_matrices = coordinates.data, held_out.n_matrices(settings)
+                in_dual = coordinates.data
                 require_memory(
-                    len(in_dual.y), True, in_dual.feature_map, in_dual.dtype, held_out=n_matrices
+                    len(in_dual.y),
+                    True,
+                    in_dual.feature_map,
+                    in_dual.dtype,
+                    basis=held_out.needs_basis(settings, True),
+                    held_out=held_out.n_matrices(settings),
                 )
 
     def _held_outs(
@@ -696,10 +701,11 @@ def _candidates(
 ) -> Generator[Sequence[Request], list[Any], list[_Candidate]]:
     """Judge one combination for every target.
 
-    Decompositions are not kept: in the dual form each takes 8 n² bytes.
+    Decompositions are not kept: in the dual form each takes at least 8 n² bytes.
     """
     data, coordinates, settings, scale, given = task
-    whole = Whole(coordinates, settings, labels, lambda _, ridge, __: ridge, scale)
+    basis = held_outs[0].needs_basis(settings, coordinates.name == "dual")
+    whole = Whole(coordinates, settings, labels, lambda _, ridge, __: ridge, scale, basis)
     (ridges,) = yield [whole]
     started = data.offset is not None
     alphas = ridges[0].default_alphas(started) if given is None else np.sort(given)[::-1].copy()

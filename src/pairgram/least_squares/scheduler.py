@@ -60,7 +60,8 @@ class Grid:
     def of(self, statistics: Statistics) -> Vector:
         """Return the models, (n_grid, n_features), from statistics."""
         weight = partial(getattr, statistics, "pair_weight")
-        return self.coef(statistics.decompose(scale=self.scale), weight)
+        basis = bool(np.any(self.damping))
+        return self.coef(statistics.decompose(scale=self.scale, basis=basis), weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +98,13 @@ class Whole(_Problem):
     ----------
     keep : callable
     scale : bool
+    basis : bool
+        Whether eigenvectors will be needed.
     """
 
     keep: Callable[[int, RidgePath, Callable[[], float]], Any]
     scale: bool = False
+    basis: bool = False
 
     def answer(self, n_threads: int | None) -> list[Any]:
         """Answer from the statistics of each target."""
@@ -108,7 +112,8 @@ class Whole(_Problem):
         for number, target in enumerate(self.targets()):
             total = target.statistics(self.settings, n_threads)
             weight = partial(getattr, total, "pair_weight")
-            answers.append(self.keep(number, total.decompose(scale=self.scale), weight))
+            ridge = total.decompose(scale=self.scale, basis=self.basis)
+            answers.append(self.keep(number, ridge, weight))
         return answers
 
     def answer_by(self, ridges: list[RidgePath], pair_weight: float) -> list[Any]:
@@ -183,7 +188,7 @@ Steps = Generator[Sequence[Request], list[Any], Fitted]
 def run(steps: Steps, data: RankingData, n_threads: int | None) -> Fitted:
     """Run a fit to `data` to its end."""
     try:
-        with blas_guard(min(len(data.y), data.n_features), n_threads):  # enter it only once
+        with blas_guard(min(len(data.y), data.n_features)):  # enter it only once
             requests = next(steps)
             while True:  # answers are not kept here: a decomposition may fill most of the memory
                 requests = steps.send(_raised(_answer_all(requests, n_threads)))

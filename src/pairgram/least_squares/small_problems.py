@@ -15,7 +15,7 @@ from pairgram import _core
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Rows, Vector
 from pairgram.feature_maps.base import is_compiled, linear_nodes, node_map_of
-from pairgram.least_squares.ridge_path import SINGLE_THREADED_ORDER, RidgePath
+from pairgram.least_squares.ridge_path import SINGLE_THREADED_ORDER, EigenPath, RidgePath
 from pairgram.problem.data import RankingData
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.queries_and_pairs.queries import Queries
@@ -104,7 +104,8 @@ def decompose(
                 yield None
                 continue
             eigenvalues, vectors, projections, pair_weight = one
-            yield [RidgePath(eigenvalues, vectors.T, p) for p in projections], pair_weight
+            paths = [RidgePath(EigenPath(eigenvalues, vectors.T, p)) for p in projections]
+            yield paths, pair_weight
 
 
 def hold_out(

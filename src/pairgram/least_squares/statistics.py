@@ -25,8 +25,8 @@ class Statistics(Protocol):
     def solve(self, alpha: float, *, scale: bool = False) -> Vector:
         """Return the coefficients of one ridge, (n_features,)."""
 
-    def decompose(self, *, scale: bool = False) -> RidgePath:
-        """Return the solutions of all ridges."""
+    def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
+        """Return the solutions of all ridges; `basis` says that eigenvectors will be needed."""
 
     def _without(
         self, data: RankingData, train: Rows, test: Rows, n_threads: int | None

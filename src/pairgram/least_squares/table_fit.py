@@ -287,7 +287,7 @@ class TablePath:
             found = [coordinates.constrained(rest, alphas, scale)[1] for rest in rests]
             coefs = np.stack(found or [solved])
             return cls(reader, settings, scale, coordinates, alphas, solved, None, None, coefs)
-        ridge = total.decompose(scale=scale)
+        ridge = total.decompose(scale=scale, basis=leaves_out and folds is None)
         started = coordinates.data.offset is not None
         alphas = ridge.default_alphas(started) if alphas is None else alphas
         rounding = ROUNDING_OF_FLOAT32 if coordinates.data.dtype == np.float32 else ROUNDING

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold, ShuffleSplit
 
-from pairgram import Pairgram, QueryKFold, RankRLSCV, kernel_matrix
+from pairgram import QueryKFold, RankRLSCV, kernel_matrix
 from pairgram.least_squares.dual_gram import DualGram
 from pairgram.least_squares.held_out.dual_folds import fold_scores, is_from_decomposition
 from pairgram.least_squares.held_out.leave_out import split_scores
@@ -40,7 +40,7 @@ def test_folds_of_rows_of_one_query(seed, n, weights, pairs, weighting, target, 
     assume(all((v[train] > 0).sum() >= 2 for train, _ in splits))
     total = DualGram(data, settings)
     ridge = total.decompose()
-    assert is_from_decomposition(data, settings, ridge, splits)
+    assert is_from_decomposition(data, settings, True, splits)
     alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
     t = settings.targets(problem.y)
     scores = fold_scores(data, total.settings, ridge, splits, alphas)
@@ -52,6 +52,7 @@ def test_folds_of_rows_of_one_query(seed, n, weights, pairs, weighting, target, 
             assert_scores(actual, f[test] + constant, t)
 
 
+@pytest.mark.usefixtures("decomposition")
 @given(
     problem=problems(min_queries=3),
     pairs=st.sampled_from(PAIRS),
@@ -67,7 +68,7 @@ def test_folds_of_whole_queries(problem, pairs, weighting, kernel):
     known = [data.take(train).has_pairs(settings).any() for train, _ in splits]
     assume(len(splits) > 1 and all(known) and np.count_nonzero(data.queries.sizes) > 1)
     ridge = total.decompose()
-    assert is_from_decomposition(data, settings, ridge, splits)
+    assert is_from_decomposition(data, settings, True, splits)
     alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
     expected = refits(problem, K, settings, alphas, splits)
     scores = fold_scores(data, total.settings, ridge, splits, alphas)
@@ -75,6 +76,7 @@ def test_folds_of_whole_queries(problem, pairs, weighting, kernel):
         assert_scores(actual, wanted, problem.y)
 
 
+@pytest.mark.usefixtures("decomposition")
 @pytest.mark.parametrize("weighting", ["pairs", "documents"])
 def test_pointwise_folds_may_cut_queries(weighting):
     rng = np.random.default_rng(0)
@@ -88,7 +90,7 @@ def test_pointwise_folds_may_cut_queries(weighting):
     total = DualGram(data, settings)
     splits = list(KFold(3).split(problem.y))
     ridge = total.decompose()
-    assert is_from_decomposition(data, settings, ridge, splits)
+    assert is_from_decomposition(data, settings, True, splits)
     alphas = np.array([10.0, 0.1])
     scores = fold_scores(data, settings, ridge, splits, alphas)
     for actual, wanted in zip(scores, refits(problem, K, settings, alphas, splits), strict=True):
@@ -105,11 +107,9 @@ def test_what_is_refitted():
     cut = list(KFold(3).split(rows))
 
     def taken(settings, splits):
-        ridge = DualGram(data, settings).decompose()
-        return is_from_decomposition(data, settings, ridge, splits)
+        return is_from_decomposition(data, settings, True, splits)
 
-    in_primal = Pairgram.from_rows(problem.X, problem.y, qid=problem.query).decompose()
-    assert not is_from_decomposition(data, PairSettings("kept"), in_primal, whole)
+    assert not is_from_decomposition(data, PairSettings("kept"), False, whole)
     assert taken(PairSettings("dropped"), whole)
     assert not taken(PairSettings("dropped"), cut)
     assert not taken(PairSettings(None, weighting="queries"), cut)

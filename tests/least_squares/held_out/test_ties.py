@@ -97,6 +97,7 @@ def assert_as_refits(search, metric, y, query, scores):
     assert search.alpha_ == ALPHAS[int(np.argmax(expected))]
 
 
+@pytest.mark.usefixtures("decomposition")
 @pytest.mark.parametrize("metric", ["ndcg@10", "pairwise_accuracy"])
 @pytest.mark.parametrize("cv", [None, 3])
 @pytest.mark.parametrize("pairs", ["kept", "dropped"])

@@ -15,13 +15,18 @@ from pairgram.least_squares.ridge_path import RidgePath
 from pairgram.problem.data import RankingData
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 
-__all__ = ["fold_scores", "is_from_decomposition", "leave_out_of_all_rows"]
+__all__ = [
+    "fold_scores",
+    "is_from_decomposition",
+    "is_one_regression",
+    "leave_out_of_all_rows",
+]
 
 Splits = Sequence[tuple[Rows, Rows]]
 
 
 def is_from_decomposition(
-    data: RankingData, settings: PairSettings, ridge: RidgePath, splits: Splits
+    data: RankingData, settings: PairSettings, is_dual: bool, splits: Splits
 ) -> bool:
     """Tell whether `fold_scores` can take these splits.
 
@@ -29,7 +34,7 @@ def is_from_decomposition(
     of a split are all other rows, and the folds are either whole queries, or any rows of a
     pointwise problem, or any rows of one query with kept pairs.
     """
-    if not ridge.is_dual:
+    if not is_dual:
         return False
     n_rows = len(data.y)
     tests = np.concatenate([test for _, test in splits])
@@ -40,7 +45,7 @@ def is_from_decomposition(
         seen[train] += 1
         if len(train) + len(test) != n_rows or (seen != 1).sum() != len(test) or seen[test].any():
             return False
-    return _of_one_query(data, settings) or _is_by_blocks(data, settings, splits)
+    return is_one_regression(data, settings) or _is_by_blocks(data, settings, splits)
 
 
 def fold_scores(
@@ -86,7 +91,7 @@ def fold_scores(
     for number, (train, _) in enumerate(splits):
         data.require_training_pairs(settings, number, train)
     tests = [test for _, test in splits]
-    if _of_one_query(data, settings):
+    if is_one_regression(data, settings):
         return _folds_of_rows(data, settings, ridge, tests, alphas, n_threads)
     scores = scores_without_folds(data, settings, ridge, tests, alphas, n_threads)
     return [scores[:, test] for test in tests]
@@ -111,7 +116,7 @@ def leave_out_of_all_rows(
     return scores
 
 
-def _of_one_query(data: RankingData, settings: PairSettings) -> bool:
+def is_one_regression(data: RankingData, settings: PairSettings) -> bool:
     """Tell whether the rows form one regression, whose factor depends on the weight of the rows."""
     one = data.as_scope(settings).queries.n_filled == 1
     return one and (settings.pairs is None or settings.kind == "kept")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,16 +10,26 @@ import numpy as np
 from pairgram import _core
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Rows, Vector
-from pairgram.least_squares.ridge_path import RidgePath
+from pairgram.least_squares.ridge_path import BandPath, RidgePath, has_band
 from pairgram.problem.data import RankingData
-from pairgram.problem.laplacian import without_features
+from pairgram.problem.laplacian import apply_half_laplacian, without_features
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.queries_and_pairs.queries import Queries
 
-__all__ = ["fold_offsets", "scores_without_folds"]
+__all__ = ["are_small", "fold_offsets", "scores_without_folds"]
 
 # Blocks of folds take about this many bytes in the basis.
 BLOCK_BYTES = 64 << 20
+# Folds of at most this share of the rows take less time by the band form than by eigenvectors.
+LARGEST_SHARE = 1 / 8
+# The band form gives held-out scores as differences from the targets. They lose digits where alpha
+# is so many times λ_max, and the scores are as small beside the targets.
+LARGEST_RIDGE = 1e3
+
+
+def are_small(sizes: Iterable[int], n_rows: int) -> bool:
+    """Tell whether folds of these sizes are held out by the band form of the system."""
+    return has_band(n_rows) and max(sizes) <= LARGEST_SHARE * n_rows
 
 
 def scores_without_folds(
@@ -32,7 +42,8 @@ def scores_without_folds(
 ) -> Vector:
     """Return the scores of every row by the model without its fold, (n_alphas, n_rows).
 
-    They are computed in blocks of folds from the decomposition of the problem of all rows.
+    They are computed in blocks of folds from the decomposition of the problem of all rows: from its
+    band form if there is one and folds `are_small`, and otherwise in its eigenbasis.
 
     Parameters
     ----------
@@ -49,9 +60,9 @@ def scores_without_folds(
 
     Notes
     -----
-    The time is 4 n² flops per alpha and step of conjugate gradients, and ``2 n² k`` for the k rows
-    that do not follow from the Laplacian. The memory is about 64 MiB, or three times a fold's rows
-    in the basis.
+    In the eigenbasis, the time is 4 n² flops per alpha and step of conjugate gradients, and
+    ``2 n² k`` for the k rows that do not follow from the Laplacian. The memory is about 64 MiB, or
+    three times a fold's rows in the basis. For the band form see `BandForm.hold_out`.
     """
     labelled = without_features(data).as_scope(settings)
     if settings.pairs is None and settings.weighting != "queries":  # queries only give weights
@@ -61,9 +72,14 @@ def scores_without_folds(
             row_weights=data.v * data.query_weight_of_rows,
             query_weights=None,
         )
-    scores = np.empty((len(alphas), len(data.y)))
     diagonal = _core.laplacian_diagonal(labelled.problem(settings))
     largest = float(diagonal.max(initial=0.0))
+    sizes = [len(fold) for fold in folds]
+    if ridge.band is not None and are_small(sizes, len(data.y)):
+        found = _by_band(data, labelled, settings, ridge.band, folds, alphas, largest, n_threads)
+        if found is not None:
+            return found
+    scores = np.empty((len(alphas), len(data.y)))
     for part in _blocks(folds, 8 * len(ridge.eigenvalues)):
         rows = np.concatenate(part)
         block = labelled.take(rows)
@@ -82,6 +98,52 @@ def scores_without_folds(
                 n_threads=resolve_n_threads(n_threads),
             )
     return scores
+
+
+def _by_band(
+    data: RankingData,
+    labelled: RankingData,
+    settings: PairSettings,
+    band: BandPath,
+    folds: Sequence[Rows],
+    alphas: Vector,
+    largest: float,
+    n_threads: int | None,
+) -> Vector | None:
+    """Return the scores from the band form, or None if eigenvectors are needed.
+
+    The system is that of the differences ``R f`` of scores, which the model without a fold gives at
+    once. The scores f follow from ``L f = Rᵀ R f`` and from products with K for the rows for which
+    this tells nothing, one of each query and rows with little or no weight or pairs.
+    """
+    if not (alphas >= band.least).all() or alphas[0] > LARGEST_RIDGE * band.form.largest:
+        return None
+    problem = labelled.problem(settings)
+    pivots, _, _ = _core.null_space(problem, largest=largest)
+    is_pivot = pivots == np.arange(len(pivots))
+    differences, levels = np.empty((len(pivots), len(alphas))), np.zeros((len(pivots), len(alphas)))
+    for part in _blocks(folds, 8 * len(pivots), lambda fold: int(is_pivot[fold].sum())):
+        known = [fold[is_pivot[fold]] for fold in part]
+        beside = np.concatenate(known)
+        points = np.zeros((len(beside), len(pivots)))
+        if len(beside):
+            points[:] = data.features(beside)
+            apply_half_laplacian(problem, points, axis=1, n_threads=n_threads)
+        found = band.form.hold_out(alphas, band.target, part, points, fold_offsets(known))
+        if found is None:
+            return None
+        rows = np.concatenate(part)
+        differences[rows] = band.target[rows, None] - found[0].T
+        levels[beside] = found[1].T
+    apply_half_laplacian(problem, differences, adjoint=True, n_threads=n_threads)
+    _core.solve_laplacian(
+        problem,
+        differences,
+        levels[is_pivot],
+        largest=largest,
+        n_threads=resolve_n_threads(n_threads),
+    )
+    return np.ascontiguousarray(differences.T)
 
 
 def fold_offsets(folds: Sequence[Rows]) -> Rows:
@@ -113,13 +175,17 @@ def _rows_in_basis(
     return z
 
 
-def _blocks(folds: Sequence[Rows], row_bytes: int) -> Iterator[list[Rows]]:
+def _blocks(
+    folds: Sequence[Rows], row_bytes: int, size_of: Callable[[Rows], int] = len
+) -> Iterator[list[Rows]]:
     """Cut a list of folds into blocks of about `BLOCK_BYTES`."""
     block: list[Rows] = []
+    size = 0
     for fold in folds:
-        if block and (sum(map(len, block)) + len(fold)) * row_bytes > BLOCK_BYTES:
+        if block and (size + size_of(fold)) * row_bytes > BLOCK_BYTES:
             yield block
-            block = []
+            block, size = [], 0
         block.append(fold)
+        size += size_of(fold)
     if block:
         yield block

@@ -51,7 +51,7 @@ def leave_query_out(
 ) -> Vector:
     """Return the scores of every row by the model fitted without its query, (n_alphas, n_rows).
 
-    The scores come from one eigendecomposition of the statistics of all rows. With
+    The scores come from one decomposition of the statistics of all rows. With
     ``scope="global"`` each query's rows are subtracted (kept pairs), or the model is refitted.
     A score is NaN if it would be rounding error. This happens if alpha is below 1e-10 of the
     largest eigenvalue, in a direction that only the query has.

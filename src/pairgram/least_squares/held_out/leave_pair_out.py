@@ -121,6 +121,10 @@ class LeavePairOut:
             return 0
         return 2 if _factors_without_pairs(self.data, settings) is not None else 3
 
+    def needs_basis(self, settings: PairSettings, is_dual: bool) -> bool:
+        """Tell whether `judge_path` will need eigenvectors."""
+        return not self._is_refitted(settings)
+
     def refits(self, settings: PairSettings, ridge: RidgePath) -> None:
         """Return None: there are no splits."""
 

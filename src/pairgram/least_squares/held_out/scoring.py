@@ -13,8 +13,10 @@ from pairgram.least_squares.held_out import leave_out
 from pairgram.least_squares.held_out.dual_folds import (
     fold_scores,
     is_from_decomposition,
+    is_one_regression,
     leave_out_of_all_rows,
 )
+from pairgram.least_squares.held_out.dual_rows import are_small
 from pairgram.least_squares.held_out.ties import PathTies
 from pairgram.least_squares.ridge_path import RidgePath
 from pairgram.least_squares.statistics import Statistics
@@ -53,6 +55,9 @@ class HeldOut(Protocol):
 
     def n_matrices(self, settings: PairSettings) -> int:
         """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
+
+    def needs_basis(self, settings: PairSettings, is_dual: bool) -> bool:
+        """Tell whether `judge_path` will need eigenvectors."""
 
     def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
         """Return the splits that need one fit each; None if there are none."""
@@ -117,10 +122,26 @@ class HeldOutRows:
         rows_of_one = self.judge.splits is not None and self.data.queries.n_filled == 1
         return int(_of_all_rows(settings) or rows_of_one)
 
+    def needs_basis(self, settings: PairSettings, is_dual: bool) -> bool:
+        """Tell whether `judge_path` will need eigenvectors."""
+        if self.judge.validation is not None:
+            return False
+        data, splits = self.data, self.judge.splits
+        if splits is not None:
+            if not is_from_decomposition(data, settings, is_dual, splits):
+                return False
+            sizes = [len(test) for _, test in splits]
+            return is_one_regression(data, settings) or not are_small(sizes, len(data.y))
+        if data.queries.n_filled == 1:
+            return settings.kind in ("none", "kept")
+        if settings.joins_all_rows:
+            return is_dual and _of_all_rows(settings)
+        return not (is_dual and are_small(data.queries.sizes.tolist(), len(data.y)))
+
     def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
         """Return the splits that need one fit each; None if there are none."""
         splits = self.judge.splits
-        if splits is None or is_from_decomposition(self.data, settings, ridge, splits):
+        if splits is None or is_from_decomposition(self.data, settings, ridge.is_dual, splits):
             return None
         return splits
 

@@ -40,7 +40,7 @@ class PathTies:
     such rows scores that differ by rounding errors, which depend on the held-out labels. The errors
     are at most ``64 ε (λ_max / alpha · (s + r) + r + m)``. Here s is the largest range of the
     targets of a query, r is the range of the scores of this query, and m is the largest size of its
-    scores.
+    scores. Scores from a band form err by as much as that for λ_max if alpha is larger.
 
     If alpha is at least λ_max, this bound is so small that no two scores are that close by chance.
     Ties are found at such an alpha. The models of smaller ridges confirm them; there, scores that
@@ -58,6 +58,8 @@ class PathTies:
         s. For pointwise settings it is the largest size of the targets.
     rounding : float
         64 ε. For statistics of float32 rows it is ε / 16 of float32.
+    least_ratio : float
+        What takes the place of a smaller ``λ_max / alpha``.
     """
 
     alphas: Vector
@@ -65,6 +67,7 @@ class PathTies:
     largest: float
     spread: float
     rounding: float
+    least_ratio: float = 0.0
 
     @classmethod
     def of(
@@ -76,7 +79,7 @@ class PathTies:
     @classmethod
     def at(cls, ridge: RidgePath, alphas: Vector, spread: float, rounding: float) -> PathTies:
         """Choose the ridges, given `spread` and `rounding` of the data; see the attributes."""
-        largest = float(ridge.eigenvalues.max(initial=0.0))
+        largest = ridge.largest
         n_added = int(not alphas[0] >= largest)
         return cls(
             np.concatenate(([largest] * n_added, alphas)),
@@ -84,13 +87,14 @@ class PathTies:
             largest,
             spread,
             rounding,
+            0.0 if ridge.band is None else 1.0,
         )
 
     @property
     def _ratios(self) -> Vector:
         """Return ``λ_max / alpha``, (n_models,); it is finite for a ridge of 0 too."""
         least = max(SMALLEST_SHARE * self.largest, float(np.finfo(np.float64).tiny))
-        return self.largest / np.maximum(self.alphas, least)
+        return np.maximum(self.largest / np.maximum(self.alphas, least), self.least_ratio)
 
     def of_pairs(self, model: int) -> float:
         """Return the largest rounding error of a difference of two held-out scores."""

@@ -1,0 +1,169 @@
+#include "linear_algebra/band_cholesky.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "support/parallel.hpp"
+
+namespace pairgram {
+
+namespace {
+
+constexpr std::ptrdiff_t rows_between_checks = 256;
+
+// Where the interval of the largest eigenvalue is cut: next to its lower end, which is soon close
+// to the eigenvalue, and elsewhere.
+constexpr double cut_at[band_lanes] = {1e-13, 1e-10, 1e-7, 1e-5, 1e-3, 0.03, 0.2, 0.5};
+
+void set_all(lanes& out, double value) {
+    for (int k = 0; k < band_lanes; ++k) out.of[k] = value;
+}
+
+// Columns [begin, end) of the factors; those before have been subtracted from them.
+PAIRGRAM_CLONES unsigned factor_columns(std::ptrdiff_t n, std::ptrdiff_t width,
+                                        std::ptrdiff_t begin, std::ptrdiff_t end, lanes* factors) {
+    unsigned definite = (1u << band_lanes) - 1;
+    for (auto j = begin; j < end; ++j) {
+        lanes* const column = factors + j * (width + 1);
+        auto inverse = column[0].of;
+        for (int k = 0; k < band_lanes; ++k) {
+            const bool good = column[0].of[k] > 0;
+            definite &= ~((good ? 0u : 1u) << k);
+            const double root = good ? std::sqrt(column[0].of[k]) : 1.0;
+            column[0].of[k] = root;
+            inverse[k] = 1 / root;
+        }
+        const auto below = std::min(width, n - 1 - j);
+        for (std::ptrdiff_t d = 1; d <= below; ++d) column[d].of = column[d].of * inverse;
+        for (std::ptrdiff_t c = 1; c <= below; ++c) {
+            const auto factor = column[c].of;
+            lanes* const out = column + c * width;  // entry (j + c, j + d) at d - c of column j + c
+            for (auto d = c; d <= below; ++d) out[d].of -= factor * column[d].of;
+        }
+    }
+    return definite;
+}
+
+// b = (L Lᵀ)⁻¹ b of every lane.
+PAIRGRAM_CLONES void substitute(std::ptrdiff_t n, std::ptrdiff_t width, const lanes* factors,
+                                lanes* b) {
+    for (std::ptrdiff_t j = 0; j < n; ++j) {
+        const lanes* const column = factors + j * (width + 1);
+        b[j].of = b[j].of / column[0].of;
+        const auto below = std::min(width, n - 1 - j);
+        for (std::ptrdiff_t d = 1; d <= below; ++d) b[j + d].of -= column[d].of * b[j].of;
+    }
+    for (auto j = n; j-- > 0;) {
+        const lanes* const column = factors + j * (width + 1);
+        const auto below = std::min(width, n - 1 - j);
+        auto sum = b[j].of;
+        for (std::ptrdiff_t d = 1; d <= below; ++d) sum -= column[d].of * b[j + d].of;
+        b[j].of = sum / column[0].of;
+    }
+}
+
+// Numbers that the largest eigenvalue lies between.
+std::pair<double, double> bounds(const band_matrix& band) {
+    const auto [n, width, entries] = band;
+    buffer<double> sums(n, 0.0);  // with the sizes of other entries of the row
+    double low = -std::numeric_limits<double>::infinity();
+    for (std::ptrdiff_t j = 0; j < n; ++j) {
+        const double* const row = entries + j * (width + 1);
+        low = std::max(low, row[0]);
+        sums[j] += row[0];
+        for (std::ptrdiff_t d = 1; d <= std::min(width, n - 1 - j); ++d) {
+            sums[j] += std::abs(row[d]);
+            sums[j + d] += std::abs(row[d]);
+        }
+    }
+    return {low, *std::max_element(sums.begin(), sums.end())};
+}
+
+// xᵀ B x of a lane of x, all lanes of which are scaled to the length of this one.
+double rayleigh_quotient(const band_matrix& band, int lane, buffer<lanes>& x) {
+    const auto [n, width, entries] = band;
+    double squares = 0, product = 0;
+    for (std::ptrdiff_t i = 0; i < n; ++i) squares += x[i].of[lane] * x[i].of[lane];
+    const double length = std::sqrt(squares);
+    for (auto& value : x) set_all(value, value.of[lane] / length);
+    for (std::ptrdiff_t j = 0; j < n; ++j) {
+        const double* const row = entries + j * (width + 1);
+        double sum = 0.5 * row[0] * x[j].of[0];
+        for (std::ptrdiff_t d = 1; d <= std::min(width, n - 1 - j); ++d)
+            sum += row[d] * x[j + d].of[0];
+        product += 2 * sum * x[j].of[0];
+    }
+    return product;
+}
+
+}  // namespace
+
+unsigned factor_shifted(const band_matrix& band, double sign, const double* shifts,
+                        buffer<lanes>& factors) {
+    const auto [n, width, entries] = band;
+    factors.resize(n * (width + 1));
+    for (std::ptrdiff_t i = 0; i < n * (width + 1); ++i) set_all(factors[i], sign * entries[i]);
+    for (std::ptrdiff_t j = 0; j < n; ++j)
+        for (int k = 0; k < band_lanes; ++k) factors[j * (width + 1)].of[k] += shifts[k];
+    unsigned definite = (1u << band_lanes) - 1;
+    for (std::ptrdiff_t begin = 0; begin < n; begin += rows_between_checks) {
+        check_interrupt();
+        definite &= factor_columns(n, width, begin, std::min(begin + rows_between_checks, n),
+                                   factors.data());
+    }
+    return definite;
+}
+
+void solve_shifted(const band_matrix& band, std::ptrdiff_t n_shifts, const double* shifts,
+                   const double* b, double* x, bool* is_definite, int n_threads) {
+    const auto n_tasks = (n_shifts + band_lanes - 1) / band_lanes;
+    parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
+        const auto first = task * band_lanes, n_own = std::min(band_lanes, n_shifts - first);
+        double own[band_lanes];
+        for (int k = 0; k < band_lanes; ++k)
+            own[k] = shifts[first + std::min<std::ptrdiff_t>(k, n_own - 1)];
+        buffer<lanes> factors, solved(band.n);
+        const auto definite = factor_shifted(band, 1.0, own, factors);
+        for (std::ptrdiff_t i = 0; i < band.n; ++i) set_all(solved[i], b[i]);
+        substitute(band.n, band.width, factors.data(), solved.data());
+        for (int k = 0; k < n_own; ++k) {
+            is_definite[first + k] = (definite >> k & 1) != 0;
+            for (std::ptrdiff_t i = 0; i < band.n; ++i)
+                x[(first + k) * band.n + i] = solved[i].of[k];
+        }
+    });
+}
+
+double largest_of_band(const band_matrix& band) {
+    const auto n = band.n;
+    if (n == 0) return 0.0;
+    auto [low, high] = bounds(band);
+    buffer<lanes> factors, vectors(n);
+    // Any vector will do, but for one without a share of the eigenvector.
+    std::uint64_t state = 1;
+    for (auto& vector : vectors)
+        for (int k = 0; k < band_lanes; ++k) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            vector.of[k] = static_cast<double>(state >> 33) * 0x1p-31 + 0.5;
+        }
+    while (true) {
+        double cuts[band_lanes];
+        for (int k = 0; k < band_lanes; ++k)
+            cuts[k] = std::max(low + cut_at[k] * (high - low),
+                               std::nextafter(low, std::numeric_limits<double>::infinity()));
+        if (!(cuts[0] < high)) return high;
+        const auto definite = factor_shifted(band, -1.0, cuts, factors);
+        int first = band_lanes;  // above the eigenvalue, as all after it
+        while (first > 0 && (definite >> (first - 1) & 1)) --first;
+        if (first < band_lanes) high = std::min(high, cuts[first]);
+        if (first > 0) low = std::max(low, cuts[first - 1]);
+        if (first == band_lanes) continue;
+        substitute(n, band.width, factors.data(), vectors.data());
+        low = std::clamp(rayleigh_quotient(band, first, vectors), low, high);
+    }
+}
+
+}  // namespace pairgram
