@@ -313,14 +313,15 @@ def predict_file(
         known = f"the model has {width}, {others} as 0"
         warn(f"note: {name_of(path)} names features up to {named}; {known}")
     given = {} if offset is None else {"offset": load_scores(offset, len(data.y))}
-    if hasattr(model, "steps"):  # whose steps may choose columns by their names
+    is_pipeline = hasattr(model, "steps")  # whose steps may choose columns by their names
+    if is_pipeline:
         model = without_names(model)
     try:
         return data, model.predict(data.X, **given)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:  # of text, if the model was fitted to it
         if "offset" in str(error):
             raise ValueError(f"--offset: {error}") from None
-        if not hasattr(model, "steps"):
+        if not is_pipeline:
             raise
         raise ValueError(f"{shown(model_path)}: cannot score rows of numbers: {error}") from None
 
