@@ -113,7 +113,7 @@ def repository(tmp_path):
 
 def test_the_lint_commands_list_files_in_folders(repository):
     write, run = repository
-    listed = re.findall(LINT, (ROOT / "README.md").read_text())
+    listed = re.findall(LINT, (ROOT / "docs" / "contributing.md").read_text())
     listed += [
         re.search(r"clang-format.*(\$\(git ls-files .*\))", (ROOT / ".ci/run").read_text())[1]
     ]
@@ -130,7 +130,7 @@ def test_the_lint_command_refuses_a_misformatted_file_in_a_folder(repository, na
     if shutil.which("clang-format", path=PROGRAMS) is None:
         pytest.skip("needs clang-format, of the extra 'lint'")
     write, run = repository
-    command = re.search(LINT, (ROOT / "README.md").read_text())[0]
+    command = re.search(LINT, (ROOT / "docs" / "contributing.md").read_text())[0]
     write(name, "int f() { return 1; }\n")
     assert run(command).returncode == 0
     write(name, "int f( ){return 1;}\n")
