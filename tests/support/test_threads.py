@@ -13,7 +13,7 @@ import pytest
 import scipy.linalg
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from pairgram import Pairgram, RankRLSCV
+from pairgram import Pairgram, RankRLS, RankRLSCV
 from pairgram._support import threads
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 
