@@ -85,7 +85,7 @@ def factorise(n_threads):
 def kernel_path(n_threads):
     X, y, qid = _rows(4000, 10, 40)
     search = RankRLSCV([1.0, 0.1], kernel="rbf", n_threads=n_threads)
-    few = X[:40], y[:40]
+    few = X[:40], y[:40], qid[:40]
     return lambda: [search.fit(X, y, qid=qid, validation=few) for _ in range(9)]
 
 
