@@ -197,7 +197,7 @@ def table_memory(options: Options) -> Iterator[str]:
         for name, (path, _) in FITS.items():
             progress(f"  {name}, {dtype.__name__}")
             took, rise = in_fresh_process(_fit, name, n_rows, dtype, options.threads)
-            documented = 1.25 if path else 1.0
+            documented = 1.5 if path else 1.0
             words = rise / 8 / n_rows**2
             cells = [f"{documented:.2f}", f"{words:.2f}", f"{rise / 2**30:.2f} GiB", seconds(took)]
             rows.append([f"{name}, {dtype.__name__}", *cells])
