@@ -3,15 +3,17 @@
     python bench/dual.py [TABLE ...] [--repeat N] [--threads N] [--rows N] [--memory-rows N]
 
 Prints a Markdown table for each question, on made data. Results are asserted to be equal before
-anything is timed. Times are medians of runs that alternate between the ways; "ratio" is a way's
-time divided by that of `scipy.linalg.eigh` on a matrix of that size, by its default driver. "words"
-are the rise of resident memory during a fit in a fresh process, from rows to model, kernel matrix
-included, in float64 words over n². At the default sizes expect several minutes on two cores.
+anything is timed, and to have the same bits for one thread and two. Times are medians of runs that
+alternate between the ways; "ratio" is a way's time divided by that of `scipy.linalg.eigh` on a
+matrix of that size, by its default driver. "words" are the rise of resident memory during a fit in
+a fresh process, from rows to model, kernel matrix included, in float64 words over n². At the
+default sizes expect several minutes on two cores.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -101,6 +103,7 @@ def table_time(options: Options) -> Iterator[str]:
         "NumPy by hand, fit and 30 alphas": lambda: path_by_hand(X, y),
         "pairgram, one alpha": lambda: one.fit(X, y, qid=qid),
     }
+    require_equal_bits(X, y, qid, valid)
     runs: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
     for _ in range(options.repeat):
         for way, run in ways.items():
@@ -118,10 +121,68 @@ def table_time(options: Options) -> Iterator[str]:
     yield markdown_table(["way", "time", "ratio", "CPU time", "ratio"], rows)
 
 
+def require_equal_bits(X: Any, y: Any, qid: Any, valid: Any) -> None:
+    """Compare the results of one thread and two."""
+    found = []
+    for n_threads in (1, 2):
+        search = RankRLSCV(ALPHAS, kernel="rbf", gamma=GAMMA, n_threads=n_threads)
+        for held_out in (valid, None):
+            search.fit(X, y, qid=qid, validation=held_out)
+            found.append((search.coef_path_, search.scores_))
+    for one, other in zip(found[:2], found[2:], strict=True):
+        for of_one, of_other in zip(one, other, strict=True):
+            np.testing.assert_array_equal(of_one, of_other)
+
+
+# Contention -----------------------------------------------------------------------------------
+
+
+def table_busy(options: Options) -> Iterator[str]:
+    """The same work while other processes keep as many processors busy as there are threads."""
+    X, y, qid = make_rows(options.rows - options.rows % LENGTH)
+    valid = X[:LENGTH], y[:LENGTH], qid[:LENGTH]
+    K = kernel_matrix(X, gamma=GAMMA)
+    search = RankRLSCV(ALPHAS, kernel="rbf", gamma=GAMMA, n_threads=options.threads)
+    one = RankRLS(ALPHAS[0], kernel="rbf", gamma=GAMMA, n_threads=options.threads)
+    ways: dict[str, Callable[[], Any]] = {
+        "pairgram, one alpha": lambda: one.fit(X, y, qid=qid),
+        "pairgram, fit and 30 alphas": lambda: search.fit(X, y, qid=qid, validation=valid),
+        "pairgram, with exact leave-query-out": lambda: search.fit(X, y, qid=qid),
+        "scipy.linalg.eigh alone": lambda: scipy.linalg.eigh(K),
+    }
+    times: dict[str, list[float]] = {way: [] for way in ways}
+    for n_busy in (0, options.threads):
+        others = [multiprocessing.Process(target=_spin, daemon=True) for _ in range(n_busy)]
+        for other in others:
+            other.start()
+        for way, run in ways.items():
+            progress(f"  {way}, {n_busy} busy processes")
+            took = [stopwatch(run)[0] for _ in range(options.repeat)]
+            times[way].append(statistics.median(took))
+        for other in others:
+            other.terminate()
+            other.join()
+    rows = [
+        [way, seconds(quiet), seconds(busy), f"{busy / quiet:.2f}"]
+        for way, (quiet, busy) in times.items()
+    ]
+    yield f"rbf kernel of {len(y)} x {N_FEATURES} beside {options.threads} busy processes"
+    yield markdown_table(["way", "alone", "beside them", "ratio"], rows)
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
 # Memory ---------------------------------------------------------------------------------------
 
 FITS: Mapping[str, tuple[bool, Callable[[int], Any]]] = {
     "RankRLS, one alpha": (False, lambda n: RankRLS(1.0, kernel="rbf", gamma=GAMMA, n_threads=n)),
+    "RankRLSCV, 30 alphas, validation rows": (
+        True,
+        lambda n: RankRLSCV(ALPHAS, kernel="rbf", gamma=GAMMA, n_threads=n),
+    ),
     "RankRLSCV, 30 alphas, leave-query-out": (
         True,
         lambda n: RankRLSCV(ALPHAS, kernel="rbf", gamma=GAMMA, n_threads=n),
@@ -136,9 +197,9 @@ def table_memory(options: Options) -> Iterator[str]:
         for name, (path, _) in FITS.items():
             progress(f"  {name}, {dtype.__name__}")
             took, rise = in_fresh_process(_fit, name, n_rows, dtype, options.threads)
-            documented = 1 if not path else 3 if n_rows <= 4096 else 2
+            documented = 1.5 if path else 1.0
             words = rise / 8 / n_rows**2
-            cells = [f"{documented}", f"{words:.2f}", f"{rise / 2**30:.2f} GiB", seconds(took)]
+            cells = [f"{documented:.2f}", f"{words:.2f}", f"{rise / 2**30:.2f} GiB", seconds(took)]
             rows.append([f"{name}, {dtype.__name__}", *cells])
     yield f"rbf kernel of {n_rows} x {N_FEATURES}: memory of the fit, in words over n²"
     yield markdown_table(["fit", "documented", "words", "rise", "time"], rows)
@@ -149,9 +210,11 @@ def _fit(name: str, n_rows: int, dtype: Any, threads: int) -> tuple[float, float
     X, y, qid = make_rows(n_rows, dtype)
     model = FITS[name][1](threads)
     few = slice(0, 3 * LENGTH)
-    model.fit(X[few], y[few], qid=qid[few])
+    valid = X[few], y[few], qid[few]
+    model.fit(*valid[:2], qid=valid[2])
+    held_out = {"validation": valid} if "validation" in name else {}
     with PeakMemory() as memory:
-        took, _ = stopwatch(lambda: model.fit(X, y, qid=qid))
+        took, _ = stopwatch(lambda: model.fit(X, y, qid=qid, **held_out))
     return took, memory.rise
 
 
@@ -160,6 +223,7 @@ def _fit(name: str, n_rows: int, dtype: Any, threads: int) -> tuple[float, float
 
 TABLES: Mapping[str, Callable[[Options], Iterator[str]]] = {
     "time": table_time,
+    "busy": table_busy,
     "memory": table_memory,
 }
 

@@ -18,6 +18,7 @@ from pairgram import (
     evaluate,
     fit_many,
 )
+from pairgram.least_squares.band_form import BandForm
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers"),
@@ -81,6 +82,21 @@ def factorise(n_threads):
     return lambda: [_core.cholesky(matrix, n_threads) for _ in range(9)]
 
 
+def kernel_path(n_threads):
+    X, y, qid = _rows(4000, 10, 40)
+    search = RankRLSCV([1.0, 0.1], kernel="rbf", n_threads=n_threads)
+    few = X[:40], y[:40], qid[:40]
+    return lambda: [search.fit(X, y, qid=qid, validation=few) for _ in range(9)]
+
+
+def hold_out_of_a_kernel(n_threads):
+    n = 1500
+    form = BandForm(np.diag(rng.random(n)), n_threads)
+    folds, none = np.split(np.arange(n), 50), np.zeros(51, np.int64)
+    alphas, target, points = np.linspace(9, 1, 300), rng.random(n), np.empty((0, n))
+    return lambda: form.hold_out(alphas, target, folds, points, none)
+
+
 def transform(n_threads):
     X, _, _ = _rows(100_000, 50)
     made = RandomFourier(1000, random_state=0, n_threads=n_threads).fit(X[:10])
@@ -104,7 +120,17 @@ def many_fits(n_threads):
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.parametrize(
     "make",
-    [gram_of_nodes, gram_of_one_call, hold_out, factorise, transform, metrics, many_fits],
+    [
+        gram_of_nodes,
+        gram_of_one_call,
+        hold_out,
+        factorise,
+        kernel_path,
+        hold_out_of_a_kernel,
+        transform,
+        metrics,
+        many_fits,
+    ],
 )
 def test_work_is_stopped(alarm, make, n_threads):
     work, n_before = make(n_threads), threading.active_count()

@@ -62,7 +62,7 @@ def test_tables_of_the_dual(script, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["dual.py", *small])
     script("dual").main()
     tables = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
-    assert [cells[0].strip() for cells in tables].count("way") == 1
-    formulas = [float(cells[1]) for cells in tables[-4:]]
-    assert formulas == [1.0, 3.0, 1.0, 3.0]
-    assert all(float(cells[2]) > 0 for cells in tables[-4:])
+    assert [cells[0].strip() for cells in tables].count("way") == 2
+    formulas = [float(cells[1]) for cells in tables[-6:]]
+    assert formulas == [1.0, 1.5, 1.5] * 2
+    assert all(float(cells[2]) > 0 for cells in tables[-6:])

@@ -59,11 +59,11 @@ class DualGram:
     eigen-features ``Z = K Rᵀ U S^-½``, for which ``(R Z)ᵀ (R Z) = S``.
 
     Memory: if K is computed here, R K Rᵀ is stored in its place. `solve` therefore takes ``8 n²``
-    bytes. `decompose` takes about ``10 n²`` bytes: the band form of the system takes its place, and
-    holding folds out turns that into a basis in place. When rows are scored, K is computed again,
-    block by block. Further memory is needed in three cases: a K that was given; ``24 n²`` bytes in
-    all in `decompose` for eigenvectors, and in `solve` if the system is numerically singular; and
-    ``8 n`` bytes per row for the basis of a part of the rows.
+    bytes. `decompose` takes up to about ``12 n²`` bytes: the band form of the system takes its
+    place, and holding folds out turns that into a basis in place. When rows are scored, K is
+    computed again, block by block. Further memory is needed in three cases: a K that was given;
+    ``24 n²`` bytes in all in `decompose` for eigenvectors, and in `solve` if the system is
+    numerically singular; and ``8 n`` bytes per row for the basis of a part of the rows.
 
     Time: `solve` takes ``n³ / 3`` flops and `decompose` ``4 n³ / 3``, as much again for held-out
     scores. Eigenvectors take about ``9 n³`` flops on one thread, a third of them bound by the speed
@@ -360,7 +360,7 @@ def bytes_per_square(
 
     See `DualGram`. The parameters are those of `require_memory`.
     """
-    alone = 8 if not path else 24 if basis or not has_band(n_rows) else 10
+    alone = 8 if not path else 24 if basis or not has_band(n_rows) else 12
     itemsize: int = np.dtype(dtype).itemsize
     returned = callable(getattr(feature_map, "kernel", None))  # a matrix that stays
     return max(alone, 8 * (1 + held_out)) + (itemsize if returned else 0)
