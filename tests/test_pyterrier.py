@@ -117,6 +117,10 @@ def test_results_that_do_not_fit():
         ranker.fit(RESULTS, pd.concat([QRELS, QRELS[:1]]))
     with pytest.raises(ValueError, match="qrels must have the columns"):
         ranker.fit(RESULTS, QRELS[["qid", "docno"]])
+    with pytest.raises(ValueError, match="qrels must judge a result: none of the 480"):
+        ranker.fit(RESULTS, QRELS.assign(qid="other"))
+    with pytest.raises(ValueError, match="qrels has no label for 'q"):
+        ranker.fit(RESULTS, QRELS.assign(label=np.nan))
     with pytest.raises(ValueError, match="must have results"):
         ranker.fit(RESULTS[:0], QRELS)
     assert ranker.transform_outputs(["qid", "docno", "score"]) == ["qid", "docno", "score", "rank"]

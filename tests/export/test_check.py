@@ -155,6 +155,34 @@ def test_rows_of_frames_and_sparse_rows(data):
             export.check(exported, model, X[:, :3])
 
 
+def test_missing_values_of_a_table_count_as_in_the_engine(data):
+    X, y, qid = data
+    holes = X + np.array([0, 0, 50, 0])
+    holes[::7, 2] = np.nan
+    table = scan(
+        lambda: iter([(holes[:150], y[:150], qid[:150]), (holes[150:], y[150:], qid[150:])])
+    )
+    filled = scan(lambda: iter([(holes, y, qid)]), missing="mean")
+    model = RankRLS().fit(filled)
+    with pytest.warns(UserWarning, match="default"):
+        exported = export.to_solr(model, "m", features=list("abcd"))
+    expected = export.check(exported, model, holes, qid)
+    assert expected.n_reordered > 20
+    for one in (table, filled):
+        assert export.check(exported, model, one) == expected
+    onnx = export.to_onnx(model, features=list("abcd"))  # which fills them itself
+    assert export.check(onnx, model, table).n_reordered == 0
+
+
+@pytest.mark.parametrize("ids", [[1, 2, 3], np.zeros(301), np.zeros((300, 1))])
+def test_an_id_for_every_row(data, ids):
+    X, y, qid = data
+    model = RankRLS().fit(X, y, qid=qid)
+    exported = export.to_solr(model, "m", features=list("abcd"))
+    with pytest.raises(ValueError, match="qid must have an id for each of the 300 rows"):
+        export.check(exported, model, X, ids)
+
+
 @pytest.mark.parametrize(
     "write",
     [

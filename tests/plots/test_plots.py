@@ -13,6 +13,7 @@ from pairgram import (
     AutoRanker,
     ELMRankCV,
     QueryKFold,
+    RandomNodes,
     RankRLS,
     RankRLSCV,
     RankSVM,
@@ -112,6 +113,12 @@ def test_coefficients():
         check(plots.coefficients(RankRLSCV().fit(X[:, :2], Y, qid=QID), n_named=n_named))
 
 
+def test_coefficients_of_a_kernel_are_no_weights_of_columns():
+    for settings in ({"kernel": "rbf"}, {"feature_map": RandomNodes(5, random_state=0)}):
+        with pytest.raises(ValueError, match="want a linear model of columns"):
+            plots.coefficients(RankRLSCV(**settings).fit(X, Y, qid=QID))
+
+
 def test_importances():
     found = query_permutation_importance(SEARCH, FRAME, Y, qid=QID, random_state=0)
     data = check(plots.importances(found, n_largest=5))
@@ -137,11 +144,12 @@ def test_differences():
     data = check(plot)
     at = np.argsort(found.qid)[np.searchsorted(np.sort(found.qid), data["qid"])]
     values = found.values["ndcg@10"]
-    np.testing.assert_array_equal(data["difference"], (values["fitted"] - values["first"])[at])
+    np.testing.assert_array_equal(data["difference"], (values["first"] - values["fitted"])[at])
     assert (np.diff(data["difference"]) >= 0).all()
     assert len(data["qid"]) == np.isfinite(values["first"]).sum()
     words = [one.get_text() for one in plot.ax.get_legend().get_texts()]
-    assert f"fitted better: {(data['difference'] > 0).sum()}" in words
+    assert f"first better: {(data['difference'] > 0).sum()}" in words
+    assert data["difference"].mean() == pytest.approx(found.differences["difference"][0])
     other = check(plots.differences(found, ("none", "first"), "auc"))
     values = found.values["auc"]
     assert other["difference"].mean() == pytest.approx(

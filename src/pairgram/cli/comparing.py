@@ -67,7 +67,7 @@ def compare(
     difference, how many queries are better, equal and worse, and p-values of the paired
     randomisation test (p) and t test (p_t); and the queries that differ most in the first metric.
     p_holm and p_t_holm are corrected for the number of pairs, but not for that of metrics. --plot
-    draws the differences of the first two files in the first metric.
+    draws the first row of the differences, query by query.
 
     \b
     Examples:

@@ -123,11 +123,16 @@ def check(exported: Any, model: Any, X: Any, qid: ArrayLike | None = None) -> Pa
     exported = _recognised(exported, model)
     if not hasattr(X, "for_model"):
         theirs, own, bound = _both(exported, model, X)
-        return _parity(theirs, own, bound, np.zeros(len(own)) if qid is None else np.asarray(qid))
+        ids = np.zeros(len(own)) if qid is None else np.asarray(qid)
+        if ids.shape != own.shape:
+            raise ValueError(f"qid must have an id for each of the {len(own)} rows, got {len(ids)}")
+        return _parity(theirs, own, bound, ids)
     if qid is not None:
         raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
     table, model = X.for_model(model)
     layout = replace(table.layout, label=None, weight=None)
+    if getattr(model, "missing_", None) is not None:  # which the engine may not know
+        layout = replace(layout, fill=np.full(layout.n_features, np.nan))
     found = []
     for rows, ids in replace(table, layout=layout).map(_rows_and_ids):
         found.append((*_both(exported, model, rows), ids))

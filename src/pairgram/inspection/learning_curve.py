@@ -89,8 +89,8 @@ def learning_curve(
     sample_weight : array-like of shape (n_rows,) or None
     sizes : array-like of int ≥ 1, or of float in (0, 1], or None
         Numbers of queries, or shares of those that a fold leaves. None stands for ten equal steps.
-    cv : splitter of rows, or None
-        None stands for ``QueryKFold(5, shuffle=True)``.
+    cv : int, splitter of rows, or None
+        An int k stands for ``QueryKFold(k, shuffle=True)``, and None for 5.
     scoring : str or Metric, default="ndcg@10"
         As in `evaluate`.
     random_state : int, RandomState or None, default=None
@@ -118,6 +118,8 @@ def learning_curve(
     >>> curve.n_queries.tolist(), curve.scores.shape
     ([5, 20, 80], (3, 5))
     """
+    if qid is None:
+        raise ValueError("qid must be the query ids of the rows, got None")
     rng = check_random_state(random_state)
     metric = pairgram.get_metric(scoring) if isinstance(scoring, str) else scoring
     ids, query = np.unique(np.asarray(qid), return_inverse=True)
@@ -126,9 +128,9 @@ def learning_curve(
         raise ValueError(
             f"qid must have an id for each of the {len(labels)} rows, got {len(query)}"
         )
-    if cv is None:
+    if cv is None or isinstance(cv, int):
         seed = int(rng.randint(2**31 - 1))
-        cv = pairgram.QueryKFold(5, shuffle=True, random_state=seed)
+        cv = pairgram.QueryKFold(5 if cv is None else cv, shuffle=True, random_state=seed)
     splits = list(cv.split(X, labels, groups=query))
     fewest = min(len(np.unique(query[train])) for train, _ in splits)
     numbers = _sizes(sizes, fewest)

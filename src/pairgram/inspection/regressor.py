@@ -78,7 +78,9 @@ def as_regressor(model: Any) -> RankerRegressor:
     -----
     Voting and stacking fit clones to all rows at once. Query ids reach them by scikit-learn's
     metadata routing, ``sklearn.set_config(enable_metadata_routing=True)``, as ``fit(X, y,
-    qid=qid)``. They reach the last estimator of a stack too, which must therefore be a ranker.
+    qid=qid)``. They reach the last estimator of a stack too, which must therefore be a ranker. The
+    folds of a stack must be of whole queries, ``cv=list(QueryKFold(5).split(X, y, qid))``, because
+    the default folds cut queries.
 
     Of SHAP, ``LinearExplainer((model.coef_, 0.0), X)`` explains a linear model. In ranking, only
     the differences of its values between rows of a query matter.

@@ -32,10 +32,12 @@ def coefficients(search: Any, ax: Any = None, *, n_named: int = 7) -> Plot:
     Raises
     ------
     ValueError
-        If the model has no path of weights.
+        If the model has no path of weights, or if they are not those of columns.
     """
     path = np.asarray(require(search, "coef_path_", "a fitted search with a path"), np.float64)
     tried = np.asarray(require(search, "alphas_", "a fitted search with a path"), np.float64)
+    if getattr(search, "form_", "primal") == "dual" or search.feature_map_ is not None:
+        raise ValueError("want a linear model of columns, got one with a kernel or a feature map")
     order = np.argsort(tried)
     path, tried = path[order], tried[order]
     chosen = float(search.alpha_)

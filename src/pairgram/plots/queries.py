@@ -23,7 +23,8 @@ def differences(
     ----------
     comparison : what `pairgram.compare` or `pairgram.compare_runs` returned
     systems : (str, str) or None
-        The names of two of its systems. None stands for the first two.
+        The names of two of its systems. None stands for those of the first row of its table of
+        differences.
     metric : str or None
         The name of one of its metrics. None stands for the first.
     ax : matplotlib.axes.Axes or None
@@ -41,7 +42,10 @@ def differences(
     """
     metric = _one_of("metric", metric, list(comparison.values))
     values = comparison.values[metric]
-    names = tuple(values)[:2] if systems is None else systems
+    table = comparison.differences
+    names = (table["system"][0], table["against"][0]) if systems is None else systems
+    if len(names) != 2:
+        raise ValueError(f"systems must be two names, got {names!r}")
     one, other = (values[_one_of("systems", name, list(values))] for name in names)
     both = np.flatnonzero(np.isfinite(one) & np.isfinite(other))
     if not len(both):
@@ -65,7 +69,7 @@ def differences(
         xlim=(-0.5, len(change) - 0.5),
     )
     ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.legend(frameon=False, loc="upper left")
+    ax.legend(frameon=False, loc="best")
     return Plot(ax, {"qid": queries, "difference": change})
 
 

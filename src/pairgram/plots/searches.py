@@ -157,14 +157,14 @@ def settings(search: Any, rows: str = "gamma", columns: str = "alpha", ax: Any =
     at_column = chosen[columns] if logarithmic else place_of[_label(chosen[columns])]
     star = {"marker": "*", "ms": 16, "mfc": ORANGE, "mec": "white", "ls": "none"}
     ax.plot(at_column, names.index(_label(chosen[rows])), label="chosen", **star)
-    ax.set_yticks(range(len(names)), names)
+    ax.set_yticks(range(len(names)), map(shortened, names))
     if logarithmic:
         ax.set_xscale("log")
     else:
         labels = [_label(value) for value in column_values]
         crowded = sum(map(len, labels)) > 6 * len(labels)
         turned = {"rotation": 30, "ha": "right"} if crowded else {}
-        ax.set_xticks(range(len(labels)), labels, **turned)
+        ax.set_xticks(range(len(labels)), map(shortened, labels), **turned)
     ax.set(xlabel=columns, ylabel=rows, facecolor="#eeeeee")
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
     parts = zip(*cells.values(), strict=True)
@@ -183,7 +183,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _label(value: Any) -> str:
-    return f"{value:.3g}" if _is_number(value) else shortened(value)
+    return f"{value:.3g}" if _is_number(value) else str(value)
 
 
 def _edges(at: NDArray[np.float64]) -> NDArray[np.float64]:

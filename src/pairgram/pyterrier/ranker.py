@@ -137,7 +137,15 @@ def _rows(results: Any, qrels: Any, ranker: Any) -> tuple[NDArray[Any], NDArray[
     if twice.any():
         row = judged[twice].iloc[0]
         raise ValueError(f"qrels must judge a document once, got {row.qid!r}, {row.docno!r} twice")
+    if judged["label"].isna().any():
+        row = judged[judged["label"].isna()].iloc[0]
+        raise ValueError(f"qrels has no label for {row.qid!r}, {row.docno!r}")
     labels = results[["qid", "docno"]].merge(judged, on=["qid", "docno"], how="left")["label"]
+    if labels.isna().all():
+        raise ValueError(
+            f"qrels must judge a result: none of the {len(results)} results has its qid and docno "
+            "among them"
+        )
     return _matrix(results), labels.fillna(0).to_numpy(np.float64), results["qid"].to_numpy()
 
 
