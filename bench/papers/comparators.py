@@ -1,7 +1,7 @@
 """What Chen et al. 2014 compare with: RankBoost, and support vector machines on pairs.
 
-Each is as small as it can be, for these tables alone. The solvers are scikit-learn's. `choose` finds
-the settings, also those of scikit-learn's SVR.
+Each is as small as it can be, for these tables alone. The solvers are scikit-learn's. `choose`
+finds the settings, also those of scikit-learn's SVR.
 """
 
 from __future__ import annotations
