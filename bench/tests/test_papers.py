@@ -50,20 +50,61 @@ def test_regression_has_an_intercept_and_no_ridge(script, fold):
     np.testing.assert_allclose(scores, fold.test.X @ weights, rtol=1e-9)
 
 
-def test_columns_of_zong_and_huang(script, fold, tmp_path):
+def test_columns_of_zong_and_huang(script, fold, monkeypatch):
     zong_huang = script("zong_huang")
+    monkeypatch.setattr(zong_huang, "stopwatch", lambda train: (2.0, train()))
     ways = zong_huang.trainers(1)
-    assert set(ways) == set(zong_huang.PAPER)
-    X, y, qid = fold.train
+    assert all(set(ways) == set(columns) for columns in zong_huang.PAPER.values())
+    assert all(
+        len(cells) == len(zong_huang.ROWS[name])
+        for name, columns in zong_huang.PAPER.items()
+        for cells in columns.values()
+    )
     for name, way in ways.items():
         rows, time = zong_huang.measure([fold] * 5, way, 2)
-        assert rows.shape == (2, len(zong_huang.PAPER[name])) and time > 0
+        assert rows.shape == (2, len(zong_huang.ROWS["OHSUMED"])) and time == 10
         np.testing.assert_allclose(rows[:, 5], rows[:, :5].mean(axis=1), rtol=1e-12)
         assert (rows[0] != rows[1]).any() == name.endswith("nodes")
+    X, y, qid = fold.train
     theirs = zong_huang.train_at_their_C(fold, 0, column=zong_huang.PAIR_KERNEL)(X)
     expected = pairgram.RankRLS(2.0**20, pairs="kept").fit(X, y, qid=qid).predict(X)
     np.testing.assert_allclose(theirs, expected, rtol=1e-9)
     assert "| Fold1 | 2^" in zong_huang.chosen_Cs([fold] * 5)
+
+
+def test_whole_run_of_zong_and_huang(script, fold, tmp_path, monkeypatch, capsys):
+    """The paper's cells stand alone where there are no files; times are of made data."""
+    zong_huang = script("zong_huang")
+    monkeypatch.setattr(zong_huang, "SHAPES", {"TD2003": (300, 10, 5), "TD2004": (400, 10, 6)})
+    monkeypatch.setattr(zong_huang, "stopwatch", lambda train: (2.0, train()))
+    monkeypatch.setattr(zong_huang, "figure_2", lambda *_: "")
+    loaded = []
+    monkeypatch.setattr(
+        pairgram, "load_letor_folds", lambda folder: loaded.append(folder.name) or [fold] * 5
+    )
+    (tmp_path / "TD2004").mkdir()
+    arguments = ["zong_huang.py", "--data", str(tmp_path), "--seeds", "1", "--threads", "1"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    zong_huang.main()
+    assert loaded == ["TD2004", "OHSUMED"]
+    text = capsys.readouterr().out
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+    (at,) = (i for i, cells in enumerate(lines) if "TD2004: 400 rows in 10 queries × 6" in cells)
+    assert [cells[0] for cells in lines[at + 2 : at + 6]] == [
+        "pointwise nodes",
+        "pointwise kernel",
+        "pairwise nodes",
+        "pairwise kernel",
+    ]
+    assert all(cells[1:] == [zong_huang.seconds(2.0)] * 2 for cells in lines[at + 2 : at + 6])
+    # RankSVM and the pairwise columns: paper, ours, difference
+    found = [cells for cells in lines if cells[:1] == ["MAP F2"] and len(cells) == 10]
+    td2003, td2004, ohsumed = found
+    assert td2003 == ["MAP F2", "0.2576", "", "", "0.2965", "", "", "0.3138", "", ""]
+    assert td2004[1] == "0.2091" and td2004[7] == td2004[9] == "" and all(ohsumed)
+    assert td2004[2::3] == ohsumed[2::3]  # of the same made fold
+    cuts = [cells[0] for cells in lines if cells[:1] and "@10" in cells[0]]
+    assert cuts == ["P@10 mean"] * 6 + ["NDCG@10 mean"] * 4
 
 
 def test_figure_2(script, fold, tmp_path, monkeypatch, capsys):
