@@ -473,13 +473,34 @@ def test_figure_and_times_of_chen_ranksvm(script, fold, tmp_path, monkeypatch, c
     assert f"{curve[at, 1]:.4f}" in chen.figure_2(drawn, tmp_path)
     assert (tmp_path / "chen_ranksvm_figure_2.png").stat().st_size > 1000
     monkeypatch.setattr(chen, "MQ2007_SHAPE", (400, 12, 10))
-    assert "| exact kernel | 100 |" in chen.table_2([100], 1, repeat=1)
+    text = chen.table_2([100], 1, repeat=1)
+    assert "| exact kernel | 100 |" in text
+    assert "| RankSVM-Struct, linear | 42,158 | 2.2 s | 0.5268 |" in text
+
+
+def test_published_cells_of_chen_ranksvm(script):
+    chen = script("chen_ranksvm")
+    ours = {chen.NYSTROEM: np.arange(2.0 * len(chen.ROWS)).reshape(2, -1)}
+    for name, ways in chen.PUBLISHED.items():
+        head, _, *lines = (
+            [cell.strip() for cell in line.split("|")[1:-1]]
+            for line in chen.published(name, ours).splitlines()
+        )
+        assert [cells[0] for cells in lines] == list(ways)
+        for cells in lines:
+            known = [f"{v:.4f}" if np.isfinite(v) else "" for v in ways[cells[0]]]
+            assert cells[1::2] == known
+            assert any(cells[2::2]) == (cells[0] == chen.NYSTROEM)
+        (own,) = (cells for cells in lines if cells[0] == chen.NYSTROEM)
+        at = head.index("MAP: ours")
+        assert own[at] == f"{ours[chen.NYSTROEM][:, chen.ROWS.index('MAP')].mean():.4f}"
 
 
 def test_columns_of_pahikkala(script, fold):
     pahikkala = script("pahikkala")
-    assert all(len(column) == len(pahikkala.MEASURES) for column in pahikkala.PAPER.values())
-    ways = (pahikkala.train_rank_rls, pahikkala.train_rls)
+    for columns in pahikkala.PAPER.values():
+        assert all(len(column) == len(pahikkala.MEASURES) for column in columns.values())
+    ways = (pahikkala.train_rank_rls, pahikkala.train_rls, pahikkala.train_rank_svm)
     for train in ways:
         values, time = pahikkala.measure([fold] * 2, lambda fold, train=train: train(fold, 1))
         assert values.shape == (1, len(pahikkala.MEASURES)) and time > 0
@@ -495,6 +516,21 @@ def test_columns_of_pahikkala(script, fold):
     w = max(scores.values(), key=lambda found: found[0])[1]
     predicted = pahikkala.train_rls(fold, 1)(fold.test.X)
     np.testing.assert_allclose(predicted, fold.test.X @ w, rtol=1e-7)
+
+
+def test_tables_of_pahikkala_with_and_without_files(script, fold):
+    pahikkala = script("pahikkala")
+    heads = {}
+    for folds in ([], [fold] * 2):
+        text = pahikkala.tables_1_to_3("TREC2003", folds, 1)
+        (cells,) = (
+            [cell.strip() for cell in line.split("|")[2:-1]]
+            for line in text.splitlines()
+            if line.startswith("| MAP")
+        )
+        assert cells[::3] == ["0.257", "0.212", "0.256", "0.212"]  # the last is RankBoost's
+        heads[bool(folds)] = [bool(cell) for cell in cells[1::3]]
+    assert heads == {False: [False] * 4, True: [True] * 3 + [False]}
 
 
 def labelled(labels, edges):
