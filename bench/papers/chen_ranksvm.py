@@ -295,7 +295,7 @@ def table_2(exact: Sequence[int], threads: int, repeat: int = 3) -> str:
 
 
 def published(name: str, ours: Mapping[str, np.ndarray]) -> str:
-    """Return Table 3, 4 or 5: the paper's cells, and ours, (n_seeds, n_rows), where there are any."""
+    """Return Table 3, 4 or 5: the paper's cells, and those of ours, (n_seeds, n_rows), if any."""
     lines = []
     for way, cells in PUBLISHED[name].items():
         line = [way]
