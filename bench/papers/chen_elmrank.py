@@ -293,7 +293,9 @@ def groups_of(name: str) -> Sequence[tuple[int, int] | None]:
     return [None] if name == "Books" else GROUPS
 
 
-def tables_1_to_3(name: str, ours: Mapping[str, np.ndarray] | None = None) -> str:
+def tables_1_to_3(
+    name: str, ours: Mapping[str, np.ndarray] | None = None, *, made: bool = False
+) -> str:
     """Return Tables 1-3 for one data set, of values (n_experiments, 3 n_groups) or without ours."""
     paper = TABLES_1_TO_3[name]
     rows = [
@@ -303,7 +305,7 @@ def tables_1_to_3(name: str, ours: Mapping[str, np.ndarray] | None = None) -> st
     ]
     if ours is None:
         ours = dict.fromkeys(paper, np.full((1, len(rows)), np.nan))
-    return comparison(paper, ours, rows, spread=True, decimals=2)
+    return comparison(paper, ours, rows, spread=True, decimals=2, difference=not made)
 
 
 def experiments(
@@ -340,7 +342,7 @@ def losses_of(way: str, tests: list[Problem], models: Sequence[Any]) -> np.ndarr
 
 
 def recommend(
-    name: str, ratings: Ratings, *, n_experiments: int, threads: int, **sizes: int
+    name: str, ratings: Ratings, *, made: bool, n_experiments: int, threads: int, **sizes: int
 ) -> str:
     """Return Tables 1-3 for one data set: one ranker a test reviewer, in every column."""
     paper = TABLES_1_TO_3[name]
@@ -358,7 +360,7 @@ def recommend(
         for way, values in found.items():
             parts[way].append(np.array(values))
     ours = {way: np.concatenate(values, axis=1) for way, values in parts.items()}
-    table = tables_1_to_3(name, ours)
+    table = tables_1_to_3(name, ours, made=made)
     spent = [[way, seconds(time / n_models)] for way, time in times.items()]
     return f"{table}\n\n{markdown_table([name, 'training and choosing, a reviewer'], spent)}"
 
@@ -399,6 +401,7 @@ def main() -> None:
         text = recommend(
             name,
             made_ratings(name) if files is None else load(files),
+            made=files is None,
             n_experiments=arguments.experiments,
             threads=threads,
             n_reviewers=arguments.reviewers,

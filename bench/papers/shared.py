@@ -38,6 +38,7 @@ def comparison(
     measures: Sequence[str],
     *,
     spread: bool = False,
+    difference: bool = True,
     decimals: int = 4,
 ) -> str:
     """Return a table with paper, ours and their difference for every way.
@@ -51,6 +52,8 @@ def comparison(
         there are several such runs and `spread`.
     measures : sequence of str
         Names of the rows.
+    difference : bool
+        Whether there is a column of ours less theirs, which means nothing of other data.
     """
     rows = [[name] for name in measures]
     for way, values in ours.items():
@@ -62,8 +65,11 @@ def comparison(
             if spread and len(runs) > 1:
                 found += f" ± {runs.std(ddof=1):.{decimals}f}"
             both = bool(known) and len(runs) > 0
-            row += [cell, found, f"{runs.mean() - known[0]:+.{decimals}f}" if both else ""]
-    header = [f"{way}: {what}" for way in ours for what in ("paper", "ours", "difference")]
+            row += [cell, found]
+            if difference:
+                row.append(f"{runs.mean() - known[0]:+.{decimals}f}" if both else "")
+    shown = ("paper", "ours", "difference") if difference else ("paper", "ours")
+    header = [f"{way}: {what}" for way in ours for what in shown]
     return markdown_table(["", *header], rows)
 
 

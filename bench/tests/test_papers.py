@@ -16,13 +16,8 @@ import pairgram
 def test_comparison(script):
     ours = {"a": np.array([[1.0, 0.5], [2.0, 0.5]]), "b": np.array([[3.0, 4.0]])}
     ours["c"] = np.array([[np.nan, 1.0], [np.nan, 2.0]])
-    text = script("shared").comparison(
-        {"a": (1.25, 0.75), "b": (3.0, np.nan), "c": ((5.0, 0.1), (2.0, 0.25))},
-        ours,
-        ("x", "y"),
-        spread=True,
-        decimals=2,
-    )
+    paper = {"a": (1.25, 0.75), "b": (3.0, np.nan), "c": ((5.0, 0.1), (2.0, 0.25))}
+    text = script("shared").comparison(paper, ours, ("x", "y"), spread=True, decimals=2)
     head, _, first, second = (
         [cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()
     )
@@ -31,6 +26,9 @@ def test_comparison(script):
     assert second[:7] == ["y", "0.75", "0.50 ± 0.00", "-0.25", "", "4.00", ""]
     assert first[7:] == ["5.00 ± 0.10", "", ""]
     assert second[7:] == ["2.00 ± 0.25", "1.50 ± 0.71", "-0.50"]
+    rest = script("shared").comparison(paper, ours, ("x", "y"), decimals=2, difference=False)
+    cells = [cell.strip() for cell in rest.splitlines()[-1].split("|")[1:-1]]
+    assert cells == ["y", "0.75", "0.50", "", "4.00", "2.00 ± 0.25", "1.50"]
 
 
 @pytest.fixture
