@@ -132,15 +132,14 @@ def test_settings_are_the_best_of_held_out_folds(script, scoring):
 
 def test_folds_without_pairs_count_nothing(script):
     comparators = script("comparators")
-    X = np.arange(8.0)[:, None]
-    y = np.array([0.0, 1, 2, 3, 3, 3, 3, 3])
+    y = np.array([0.0, 1, 2, 3, 3, 2, 1, 0, 2, 2, 2, 2])  # the last fold has no pairs
     fitted = comparators.choose(
         comparators.RankBoost(),
-        {"n_rounds": [1, 3]},
-        X,
+        {"n_rounds": [1, 30]},
+        y[:, None],
         y,
-        folds=KFold(2),
+        folds=KFold(3),
         scoring="misranking",
         threads=1,
     )
-    assert fitted.n_rounds in (1, 3) and np.isfinite(fitted.predict(X)).all()
+    assert fitted.n_rounds == 30  # one threshold leaves ties
