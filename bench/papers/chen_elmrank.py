@@ -1,34 +1,51 @@
 """Chen et al. 2014: ELMRank on drug activities and ratings, beside the paper's tables.
 
     python bench/papers/chen_elmrank.py [--data FOLDER] [--pictures FOLDER] [--threads N]
-        [--movielens ratings.dat] [--jester jester-data-1.csv ...] [--no-qsar] [--trials N]
+        [--movielens ratings.dat] [--jester jester-data-1.csv ...] [--books BX-Book-Ratings.csv]
+        [--made] [--no-qsar] [--trials N] [--experiments N] [--reviewers N] [--references N]
 
 H. Chen, J. Peng, Y. Zhou, L. Li, Z. Pan. Extreme learning machine for ranking: generalization
 analysis and applications. Neural Networks 53, 2014. FOLDER/qsar holds DHFR and COX2 of Sutherland,
 O'Brien and Weaver 2004; see `qsar`. Table 4, and Figures 1 and 2 as pictures. Tables 1 to 3 need
-files of MovieLens 1M and of Jester, which are not the project's to give: download them from
-https://grouplens.org/datasets/movielens and https://eigentaste.berkeley.edu/dataset.
+files of MovieLens 1M, Jester and Book-Crossing, which are not the project's to give: download them
+from https://grouplens.org/datasets/movielens, https://eigentaste.berkeley.edu/dataset and
+http://www2.informatik.uni-freiburg.de/~cziegler/BX. With --made the tables of files that are not
+given are those of made ratings of the same shape, whose cells show that the runs work, not how
+good the methods are. Without files and without it, the paper's cells stand alone.
 
 All ELMRank models have 100 sigmoid nodes, and the paper's grids for λ and C, chosen by ten-fold
 cross-validation of the training rows in random order. So is the range of the nodes' parameters,
 of two, but for the figures. Beside them are kernel models with an rbf kernel, whose γ and ridge are
 chosen by the same folds. Of one query their paths of ridges are the same: what tells them apart is
-the loss by which they are chosen, see `KERNEL_MODELS`.
+the loss by which they are chosen, see `KERNEL_MODELS`. SVR, RankSVM, SVRank and RankBoost have
+their settings from the same folds too, see `COMPARATORS`.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from comparators import RankBoost, RankSVM, SVRank, choose
 from qsar import DATA_SETS, MEASURES, Qsar, load_qsar, measured
-from recommendation import GROUPS, Ratings, load_jester, load_movielens, problems
+from recommendation import (
+    GROUPS,
+    Problem,
+    Ratings,
+    leave_one_out,
+    load_books,
+    load_jester,
+    load_movielens,
+    made_ratings,
+    problems,
+)
 from shared import comparison, markdown_table, parser, picture, progress, seconds, start, stopwatch
 from sklearn.model_selection import KFold
+from sklearn.svm import SVR
 
 import pairgram
 
@@ -52,10 +69,68 @@ TABLE_4: Mapping[str, Mapping[str, tuple[float, ...]]] = {
         "ELMRank": (0.3010, 0.6062, 0.4390, 0.6287, 0.9225),
     },
 }
-# Tables 1-3: ELMRank's MSD, M1D and percentage of misranked pairs for every group.
-TABLES_1_TO_3: Mapping[str, tuple[tuple[float, float, float], ...]] = {
-    "MovieLens": ((1.98, 1.03, np.nan), (2.00, 1.03, 45.5), (1.96, 1.07, 43.6)),
-    "Jester": ((37.64, 4.57, 41.3), (38.98, 4.63, 39.3), (34.30, 4.37, 37.5)),
+# Tables 1-3: mean and standard deviation, for each group MSD, M1D and the percentage of misranked
+# pairs. RankBoost's scores have no scale, so that only its misranked pairs mean something.
+NONE = (np.nan, np.nan)
+TABLES_1_TO_3: Mapping[str, Mapping[str, tuple[tuple[float, float], ...]]] = {
+    "MovieLens": {
+        "MPRank": (
+            (2.01, 0.02), (1.04, 0.05), NONE,
+            (2.02, 0.06), (1.04, 0.02), (47.1, 0.5),
+            (2.07, 0.05), (1.06, 0.01), (44.2, 0.5),
+        ),
+        "SVRank": (
+            (2.43, 0.13), (1.17, 0.03), NONE,
+            (2.36, 0.16), (1.15, 0.07), NONE,
+            (2.66, 0.09), (1.24, 0.02), NONE,
+        ),
+        "RankBoost": (
+            NONE, NONE, NONE,
+            NONE, NONE, (47.6, 0.7),
+            NONE, NONE, (46.3, 1.1),
+        ),
+        "ELMRank": (
+            (1.98, 0.04), (1.03, 0.02), NONE,
+            (2.00, 0.04), (1.03, 0.01), (45.5, 0.4),
+            (1.96, 0.04), (1.07, 0.01), (43.6, 0.5),
+        ),
+    },
+    "Jester": {
+        "MPRank": (
+            (51.34, 2.90), (5.08, 0.15), (41.0, 0.6),
+            (46.77, 2.03), (4.98, 0.13), (40.8, 0.6),
+            (49.33, 3.11), (4.88, 0.14), (37.1, 0.6),
+        ),
+        "SVRank": (
+            (55.00, 5.14), (5.40, 0.20), NONE,
+            (57.75, 5.14), (5.27, 0.20), NONE,
+            (56.06, 4.26), (5.25, 0.19), NONE,
+        ),
+        "RankBoost": (
+            NONE, NONE, (47.9, 0.8),
+            NONE, NONE, (43.2, 0.5),
+            NONE, NONE, (41.7, 0.8),
+        ),
+        "ELMRank": (
+            (37.64, 1.37), (4.57, 0.09), (41.3, 0.6),
+            (38.98, 1.61), (4.63, 0.09), (39.3, 0.5),
+            (34.30, 1.21), (4.37, 0.08), (37.5, 0.5),
+        ),
+    },
+    "Books": {
+        "MPRank": (
+            (4.00, 3.12), (1.38, 0.60), NONE,
+        ),
+        "SVRank": (
+            (3.64, 3.04), (1.32, 0.56), NONE,
+        ),
+        "RankBoost": (
+            NONE, NONE, NONE,
+        ),
+        "ELMRank": (
+            (2.81, 3.44), (0.97, 0.77), NONE,
+        ),
+    },
 }
 # fmt: on
 LOSSES = ("MSD", "M1D", "misranked %")
@@ -69,6 +144,14 @@ KERNEL_MODELS: Mapping[str, tuple[dict[str, str], str, Callable[[float], Any]]] 
         lambda alpha: pairgram.LSSVR(1 / alpha),
     ),
     "RankRLS": ({}, "pairwise_accuracy", pairgram.RankRLS),
+}
+# What the paper compares with: the model, its grid, and what the settings are chosen by.
+PAIR_GRID = {"C": 10.0 ** np.arange(2, 5, 0.5), "gamma": GAMMAS[:4]}
+COMPARATORS: Mapping[str, tuple[Any, Mapping[str, Any], str]] = {
+    "SVR": (SVR(), {"C": 10.0 ** np.arange(-1, 4), "gamma": GAMMAS}, "msd"),
+    "RankSVM": (RankSVM(), PAIR_GRID, "ranking_error"),
+    "SVRank": (SVRank(), PAIR_GRID, "msd"),
+    "RankBoost": (RankBoost(), {"n_rounds": (10, 30, 100)}, "misranking"),
 }
 
 
@@ -96,6 +179,12 @@ def choose_kernel_model(name: str, X: np.ndarray, y: np.ndarray, folds: KFold, t
     return model_of(search.alpha_).set_params(**kernel).fit(X, y)
 
 
+def choose_comparator(name: str, X: np.ndarray, y: np.ndarray, folds: KFold, threads: int) -> Any:
+    """Fit one of `COMPARATORS`, its settings chosen by held-out folds of the rows."""
+    model, grid, scoring = COMPARATORS[name]
+    return choose(model, grid, X, y, folds=folds, scoring=scoring, threads=threads)
+
+
 def trials(data: Qsar, n_trials: int, threads: int) -> np.ndarray:
     """Return test scores of machines with nodes, folds and choice of their own, (n_trials, n)."""
     scores = [
@@ -108,10 +197,14 @@ def trials(data: Qsar, n_trials: int, threads: int) -> np.ndarray:
 
 
 def table_4(name: str, data: Qsar, n_trials: int, threads: int) -> str:
-    """Return Table 4 for one data set: ELMRank in three ways, and kernel models."""
+    """Return Table 4 for one data set: the paper's, its methods, and other kernel models."""
     own_time, scores = stopwatch(functools.partial(trials, data, n_trials, threads))
     averaged = search(0, threads, n_estimators=n_trials, weight_range=RANGES)
-    fits = {"ELMRank, one choice for all nodes": functools.partial(averaged.fit, *data[:2])}
+    fits = {
+        name: functools.partial(choose_comparator, name, *data[:2], shuffled(0), threads)
+        for name in ("SVR", "RankSVM")
+    }
+    fits["ELMRank, one choice for all nodes"] = functools.partial(averaged.fit, *data[:2])
     for kind in KERNEL_MODELS:
         fits[f"{kind}, rbf"] = functools.partial(
             choose_kernel_model, kind, *data[:2], shuffled(0), threads
@@ -195,35 +288,81 @@ def figures(folder: Path, sets: Mapping[str, Qsar], threads: int) -> str:
     return markdown_table(header, rows)
 
 
-def recommend(
-    name: str, ratings: Ratings, *, n_experiments: int, threads: int, **sizes: int
+def groups_of(name: str) -> Sequence[tuple[int, int] | None]:
+    """Return the groups of reviewers of Tables 1-3; the books have none."""
+    return [None] if name == "Books" else GROUPS
+
+
+def tables_1_to_3(
+    name: str, ours: Mapping[str, np.ndarray] | None = None, *, made: bool = False
 ) -> str:
-    """Return Tables 1-3 for one data set: one ranker a test reviewer, all of them in one call."""
-    metrics = [pairgram.get_metric(metric) for metric in ("msd", "m1d", "misranking")]
-    ours, paper, total = {}, {}, 0.0
-    for group, cells in zip(GROUPS, TABLES_1_TO_3[name], strict=True):
-        values = np.empty((n_experiments, len(metrics)))
+    """Return Tables 1-3 for one data set, of values (n_experiments, 3 n_groups) or without ours."""
+    paper = TABLES_1_TO_3[name]
+    rows = [
+        loss if group is None else f"{group[0]}-{group[1]}: {loss}"
+        for group in groups_of(name)
+        for loss in LOSSES
+    ]
+    if ours is None:
+        ours = dict.fromkeys(paper, np.full((1, len(rows)), np.nan))
+    return comparison(paper, ours, rows, spread=True, decimals=2, difference=not made)
+
+
+def experiments(
+    ratings: Ratings, group: tuple[int, int] | None, n_experiments: int, **sizes: int
+) -> Iterator[list[Problem]]:
+    """Yield the problems of one experiment after another; without a group, of each reviewer."""
+    if group is None:
+        yield from ([problem] for problem in leave_one_out(ratings, np.random.default_rng(0)))
+    else:
         for i in range(n_experiments):
-            progress(f"{name} {group}, experiment {i + 1} of {n_experiments}")
-            tests = list(problems(ratings, group, np.random.default_rng(i), **sizes))
-            estimator = search(i, threads, weight_range=RANGES)
-            train = functools.partial(
-                pairgram.fit_many, estimator, [(t.X_train, t.y_train) for t in tests]
-            )
-            time, batch = stopwatch(train)
-            total += time
-            scores = [
-                model.predict(test.X_test) for model, test in zip(batch.models, tests, strict=True)
-            ]
-            qid = np.repeat(np.arange(len(tests)), [len(test.y_test) for test in tests])
-            labels = np.concatenate([test.y_test for test in tests])
-            found = pairgram.evaluate(metrics, labels, np.concatenate(scores), qid)
-            values[i] = list(found.values())
-        key = f"{name} {group[0]}-{group[1]}"
-        ours[key], paper[key] = values * (1, 1, 100), cells
-    table = comparison(paper, ours, LOSSES, spread=True, decimals=2)
-    per_model = total / (len(GROUPS) * n_experiments * len(tests))
-    return f"{table}\n\nTraining and choosing: {seconds(per_model)} a reviewer"
+            yield list(problems(ratings, group, np.random.default_rng(i), **sizes))
+
+
+def fit_each(way: str, tests: list[Problem], seed: int, threads: int) -> Sequence[Any]:
+    """Fit a column of Tables 1-3 to every problem, its settings chosen for each."""
+    folds = shuffled(seed, min(len(test.y_train) for test in tests))
+    if way == "ELMRank":
+        estimator = search(seed, threads, cv=folds, weight_range=RANGES)
+        return pairgram.fit_many(estimator, [(t.X_train, t.y_train) for t in tests]).models
+    fit = choose_kernel_model if way in KERNEL_MODELS else choose_comparator
+    return [fit(way, test.X_train, test.y_train, folds, threads) for test in tests]
+
+
+def losses_of(way: str, tests: list[Problem], models: Sequence[Any]) -> np.ndarray:
+    """Return the means of `LOSSES` over the problems, (3,), NaN where they mean nothing."""
+    scores = [model.predict(test.X_test) for model, test in zip(models, tests, strict=True)]
+    qid = np.repeat(np.arange(len(tests)), [len(test.y_test) for test in tests])
+    labels = np.concatenate([test.y_test for test in tests])
+    metrics = ["msd", "m1d", "misranking"]
+    found = pairgram.evaluate(metrics, labels, np.concatenate(scores), qid)
+    values = np.array(list(found.values())) * (1, 1, 100)
+    values[:2] = np.nan if way == "RankBoost" else values[:2]
+    return values
+
+
+def recommend(
+    name: str, ratings: Ratings, *, made: bool, n_experiments: int, threads: int, **sizes: int
+) -> str:
+    """Return Tables 1-3 for one data set: one ranker a test reviewer, in every column."""
+    paper = TABLES_1_TO_3[name]
+    parts: dict[str, list[np.ndarray]] = {way: [] for way in paper}
+    times, n_models = dict.fromkeys(paper, 0.0), 0
+    for group in groups_of(name):
+        found: dict[str, list[np.ndarray]] = {way: [] for way in paper}
+        for i, tests in enumerate(experiments(ratings, group, n_experiments, **sizes)):
+            progress(f"{name} {group or ''}, experiment {i + 1}")
+            n_models += len(tests)
+            for way in paper:
+                time, models = stopwatch(functools.partial(fit_each, way, tests, i, threads))
+                times[way] += time
+                found[way].append(losses_of(way, tests, models))
+        for way, values in found.items():
+            parts[way].append(np.array(values))
+    ours = {way: np.concatenate(values, axis=1) for way, values in parts.items()}
+    table = tables_1_to_3(name, ours, made=made)
+    spent = [[way, seconds(time / n_models)] for way, time in times.items()]
+    return f"{table}\n\n{markdown_table([name, 'training and choosing, a reviewer'], spent)}"
 
 
 def options() -> argparse.ArgumentParser:
@@ -233,6 +372,10 @@ def options() -> argparse.ArgumentParser:
     made.add_argument("--trials", type=int, default=N_TRIALS, metavar="N")
     made.add_argument("--movielens", type=Path, metavar="FILE", help="ratings.dat of MovieLens 1M")
     made.add_argument("--jester", type=Path, nargs="+", metavar="FILE", help="jester-data-*.csv")
+    made.add_argument("--books", type=Path, metavar="FILE", help="BX-Book-Ratings.csv")
+    made.add_argument(
+        "--made", action="store_true", help="make the ratings of data sets without a file"
+    )
     made.add_argument("--experiments", type=int, default=10, metavar="N", help="of a group")
     made.add_argument("--reviewers", type=int, default=300, metavar="N", help="of an experiment")
     made.add_argument("--references", type=int, default=300, metavar="N", help="of a reviewer")
@@ -249,21 +392,23 @@ def main() -> None:
             progress(f"Table 4, {name}")
             print(f"\n{table_4(name, data, arguments.trials, threads)}", flush=True)
         print(f"\n{figures(arguments.pictures, sets, threads)}", flush=True)
-    given = {}
-    if arguments.movielens is not None:
-        given["MovieLens"] = functools.partial(load_movielens, arguments.movielens)
-    if arguments.jester is not None:
-        given["Jester"] = functools.partial(load_jester, arguments.jester)
-    for name, load in given.items():
+    loaders = {"MovieLens": load_movielens, "Jester": load_jester, "Books": load_books}
+    for name, load in loaders.items():
+        files = getattr(arguments, name.lower())
+        if files is None and not arguments.made:
+            print(f"\nTables 1-3, {name}: no file\n\n{tables_1_to_3(name)}")
+            continue
         text = recommend(
             name,
-            load(),
+            made_ratings(name) if files is None else load(files),
+            made=files is None,
             n_experiments=arguments.experiments,
             threads=threads,
             n_reviewers=arguments.reviewers,
             n_references=arguments.references,
         )
-        print(f"\n{text}", flush=True)
+        of = "made ratings" if files is None else "the public file"
+        print(f"\nTables 1-3, {name}: {of}\n\n{text}", flush=True)
 
 
 if __name__ == "__main__":

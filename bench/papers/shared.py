@@ -33,11 +33,12 @@ PICTURES = Path(__file__).resolve().parents[2] / "build" / "papers"
 
 
 def comparison(
-    paper: Mapping[str, Sequence[float]],
+    paper: Mapping[str, Sequence[Any]],
     ours: Mapping[str, np.ndarray],
     measures: Sequence[str],
     *,
     spread: bool = False,
+    difference: bool = True,
     decimals: int = 4,
 ) -> str:
     """Return a table with paper, ours and their difference for every way.
@@ -45,23 +46,30 @@ def comparison(
     Parameters
     ----------
     paper : mapping of str to sequence of n_measures numbers
-        NaN where the paper has none.
+        NaN where the paper has none. A pair is a mean and its standard deviation.
     ours : mapping of str to ndarray of shape (n_runs, n_measures)
-        Printed are means over runs, with their standard deviation where there are several runs and
-        `spread`.
+        Printed are means over the runs that have a number, with their standard deviation where
+        there are several such runs and `spread`.
     measures : sequence of str
         Names of the rows.
+    difference : bool
+        Whether there is a column of ours less theirs, which means nothing of other data.
     """
     rows = [[name] for name in measures]
     for way, values in ours.items():
-        means = values.mean(axis=0)
-        for row, theirs, mean, runs in zip(rows, paper[way], means, values.T, strict=True):
-            cell = f"{mean:.{decimals}f}"
+        for row, theirs, runs in zip(rows, paper[way], values.T, strict=True):
+            known = [value for value in np.atleast_1d(theirs) if np.isfinite(value)]
+            cell = " ± ".join(f"{value:.{decimals}f}" for value in known)
+            runs = runs[np.isfinite(runs)]
+            found = f"{runs.mean():.{decimals}f}" if len(runs) else ""
             if spread and len(runs) > 1:
-                cell += f" ± {runs.std(ddof=1):.{decimals}f}"
-            known = [f"{theirs:.{decimals}f}", cell, f"{mean - theirs:+.{decimals}f}"]
-            row += known if np.isfinite(theirs) else ["", cell, ""]
-    header = [f"{way}: {what}" for way in ours for what in ("paper", "ours", "difference")]
+                found += f" ± {runs.std(ddof=1):.{decimals}f}"
+            both = bool(known) and len(runs) > 0
+            row += [cell, found]
+            if difference:
+                row.append(f"{runs.mean() - known[0]:+.{decimals}f}" if both else "")
+    shown = ("paper", "ours", "difference") if difference else ("paper", "ours")
+    header = [f"{way}: {what}" for way in ours for what in shown]
     return markdown_table(["", *header], rows)
 
 

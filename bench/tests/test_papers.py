@@ -15,15 +15,20 @@ import pairgram
 
 def test_comparison(script):
     ours = {"a": np.array([[1.0, 0.5], [2.0, 0.5]]), "b": np.array([[3.0, 4.0]])}
-    text = script("shared").comparison(
-        {"a": (1.25, 0.75), "b": (3.0, np.nan)}, ours, ("x", "y"), spread=True, decimals=2
-    )
+    ours["c"] = np.array([[np.nan, 1.0], [np.nan, 2.0]])
+    paper = {"a": (1.25, 0.75), "b": (3.0, np.nan), "c": ((5.0, 0.1), (2.0, 0.25))}
+    text = script("shared").comparison(paper, ours, ("x", "y"), spread=True, decimals=2)
     head, _, first, second = (
         [cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()
     )
     assert head[1:4] == ["a: paper", "a: ours", "a: difference"]
-    assert first == ["x", "1.25", "1.50 ± 0.71", "+0.25", "3.00", "3.00", "+0.00"]
-    assert second == ["y", "0.75", "0.50 ± 0.00", "-0.25", "", "4.00", ""]
+    assert first[:7] == ["x", "1.25", "1.50 ± 0.71", "+0.25", "3.00", "3.00", "+0.00"]
+    assert second[:7] == ["y", "0.75", "0.50 ± 0.00", "-0.25", "", "4.00", ""]
+    assert first[7:] == ["5.00 ± 0.10", "", ""]
+    assert second[7:] == ["2.00 ± 0.25", "1.50 ± 0.71", "-0.50"]
+    rest = script("shared").comparison(paper, ours, ("x", "y"), decimals=2, difference=False)
+    cells = [cell.strip() for cell in rest.splitlines()[-1].split("|")[1:-1]]
+    assert cells == ["y", "0.75", "0.50", "", "4.00", "2.00 ± 0.25", "1.50"]
 
 
 @pytest.fixture
@@ -43,20 +48,61 @@ def test_regression_has_an_intercept_and_no_ridge(script, fold):
     np.testing.assert_allclose(scores, fold.test.X @ weights, rtol=1e-9)
 
 
-def test_columns_of_zong_and_huang(script, fold, tmp_path):
+def test_columns_of_zong_and_huang(script, fold, monkeypatch):
     zong_huang = script("zong_huang")
+    monkeypatch.setattr(zong_huang, "stopwatch", lambda train: (2.0, train()))
     ways = zong_huang.trainers(1)
-    assert set(ways) == set(zong_huang.PAPER)
-    X, y, qid = fold.train
+    assert all(set(ways) == set(columns) for columns in zong_huang.PAPER.values())
+    assert all(
+        len(cells) == len(zong_huang.ROWS[name])
+        for name, columns in zong_huang.PAPER.items()
+        for cells in columns.values()
+    )
     for name, way in ways.items():
         rows, time = zong_huang.measure([fold] * 5, way, 2)
-        assert rows.shape == (2, len(zong_huang.PAPER[name])) and time > 0
+        assert rows.shape == (2, len(zong_huang.ROWS["OHSUMED"])) and time == 10
         np.testing.assert_allclose(rows[:, 5], rows[:, :5].mean(axis=1), rtol=1e-12)
         assert (rows[0] != rows[1]).any() == name.endswith("nodes")
+    X, y, qid = fold.train
     theirs = zong_huang.train_at_their_C(fold, 0, column=zong_huang.PAIR_KERNEL)(X)
     expected = pairgram.RankRLS(2.0**20, pairs="kept").fit(X, y, qid=qid).predict(X)
     np.testing.assert_allclose(theirs, expected, rtol=1e-9)
     assert "| Fold1 | 2^" in zong_huang.chosen_Cs([fold] * 5)
+
+
+def test_whole_run_of_zong_and_huang(script, fold, tmp_path, monkeypatch, capsys):
+    """The paper's cells stand alone where there are no files; times are of made data."""
+    zong_huang = script("zong_huang")
+    monkeypatch.setattr(zong_huang, "SHAPES", {"TD2003": (300, 10, 5), "TD2004": (400, 10, 6)})
+    monkeypatch.setattr(zong_huang, "stopwatch", lambda train: (2.0, train()))
+    monkeypatch.setattr(zong_huang, "figure_2", lambda *_: "")
+    loaded = []
+    monkeypatch.setattr(
+        pairgram, "load_letor_folds", lambda folder: loaded.append(folder.name) or [fold] * 5
+    )
+    (tmp_path / "TD2004").mkdir()
+    arguments = ["zong_huang.py", "--data", str(tmp_path), "--seeds", "1", "--threads", "1"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    zong_huang.main()
+    assert loaded == ["TD2004", "OHSUMED"]
+    text = capsys.readouterr().out
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+    (at,) = (i for i, cells in enumerate(lines) if "TD2004: 400 rows in 10 queries × 6" in cells)
+    assert [cells[0] for cells in lines[at + 2 : at + 6]] == [
+        "pointwise nodes",
+        "pointwise kernel",
+        "pairwise nodes",
+        "pairwise kernel",
+    ]
+    assert all(cells[1:] == [zong_huang.seconds(2.0)] * 2 for cells in lines[at + 2 : at + 6])
+    # RankSVM and the pairwise columns: paper, ours, difference
+    found = [cells for cells in lines if cells[:1] == ["MAP F2"] and len(cells) == 10]
+    td2003, td2004, ohsumed = found
+    assert td2003 == ["MAP F2", "0.2576", "", "", "0.2965", "", "", "0.3138", "", ""]
+    assert td2004[1] == "0.2091" and td2004[7] == td2004[9] == "" and all(ohsumed)
+    assert td2004[2::3] == ohsumed[2::3]  # of the same made fold
+    cuts = [cells[0] for cells in lines if cells[:1] and "@10" in cells[0]]
+    assert cuts == ["P@10 mean"] * 6 + ["NDCG@10 mean"] * 4
 
 
 def test_figure_2(script, fold, tmp_path, monkeypatch, capsys):
@@ -206,28 +252,168 @@ def test_problems_of_reviewers(script, ratings):
             )
 
 
-def test_tables_1_to_3_from_made_files(script, ratings, monkeypatch, capsys):
+@pytest.fixture
+def few_settings(script, monkeypatch):
+    """Return the run of ELMRank's tables, with grids at whose ends all solvers converge."""
+    chen = script("chen_elmrank")
+    for name in ("RankSVM", "SVRank"):
+        model, _, scoring = chen.COMPARATORS[name]
+        grid = {"C": [100.0], "gamma": [0.01, 0.1]}
+        monkeypatch.setitem(chen.COMPARATORS, name, (model, grid, scoring))
+    model, _, scoring = chen.COMPARATORS["RankBoost"]
+    monkeypatch.setitem(chen.COMPARATORS, "RankBoost", (model, {"n_rounds": [5, 20]}, scoring))
+    return chen
+
+
+@pytest.fixture
+def books(tmp_path):
+    """Write Book-Crossing's file: twelve who have rated many books, and what must be left out."""
+    rng = np.random.default_rng(1)
+    lines = []
+    for reviewer in range(12):
+        shared = rng.choice(20, 16, replace=False)  # the rest are books that he alone has read
+        many = [f"ISBN{k:04}" for k in shared] + [f"alone {reviewer}-{k}" for k in range(184)]
+        lines += [(reviewer, book, int(rng.integers(1, 11))) for book in many]
+    lines += [(1, "ISBN9999", 0), (99, "ISBN0000", 7)]  # no rating; a reviewer of one book
+    lines += [(100, f"ISBN{k:04}", 5) for k in range(20)] + [(100, f"b{k}", 5) for k in range(179)]
+    lines = [lines[i] for i in rng.permutation(len(lines))]
+    path = tmp_path / "BX-Book-Ratings.csv"
+    text = "".join(f'"{who}";"{what}";"{rating}"\n' for who, what, rating in lines)
+    path.write_bytes(('"User-ID";"ISBN";"Book-Rating"\n' + text).encode("latin-1"))
+    counts = Counter(what for who, what, rating in lines if who < 12 and rating)
+    kept = sorted(what for what, n in counts.items() if n >= 10)
+    given = {(who, what): rating for who, what, rating in lines}
+    # the reviewers' names are sorted as text
+    names = sorted(range(12), key=str)
+    return path, np.array([[given.get((who, what), np.nan) for what in kept] for who in names])
+
+
+def test_book_file(script, books):
+    recommendation = script("recommendation")
+    path, table = books
+    found = recommendation.load_books(path)
+    assert 0 < table.shape[1] < 20
+    np.testing.assert_array_equal(found.table, table)
+    assert (found.low, found.high) == (1, 10)
+    text = path.read_text()
+    path.write_text(text + '"3";"x"\n')
+    n_lines = text.count("\n") + 1
+    with pytest.raises(ValueError, match=rf'csv, line {n_lines}: want "276725"'):
+        recommendation.load_books(path)
+    path.write_text('"User-ID";"ISBN";"Book-Rating"\n"3";"x";"7"\n')
+    with pytest.raises(ValueError, match=r"no book with 10 ratings by reviewers .* 200 books"):
+        recommendation.load_books(path)
+    path.write_text('"User-ID";"ISBN";"Book-Rating"\n"3";"x";"0"\n')
+    with pytest.raises(ValueError, match="found no ratings"):
+        recommendation.load_books(path)
+
+
+def test_problems_that_leave_one_reviewer_out(script):
+    recommendation = script("recommendation")
+    rng = np.random.default_rng(0)
+    table = np.where(rng.random((9, 14)) < 0.7, rng.integers(1, 11, (9, 14)), np.nan)
+    table[4, 7:] = np.nan  # seven items at most
+    made = list(
+        recommendation.leave_one_out(
+            recommendation.Ratings(table, 1.0, 10.0), np.random.default_rng(0)
+        )
+    )
+    owners = [u for u in range(9) if np.isfinite(table[u]).sum() >= 8]
+    assert 4 not in owners and len(made) == len(owners) > 5
+    filled = np.where(np.isfinite(table), table, np.nanmedian(table, axis=1)[:, None])
+    for owner, (X_train, y_train, X_test, y_test) in zip(owners, made, strict=True):
+        items = np.isfinite(table[owner])
+        rest = np.delete(filled, owner, axis=0)[:, items]
+        expected = np.column_stack([table[owner, items], (rest.T - 1) / 9])
+        found = np.column_stack([np.append(y_train, y_test), np.vstack([X_train, X_test])])
+        order = [np.lexsort(rows.T) for rows in (expected, found)]
+        np.testing.assert_allclose(found[order[1]], expected[order[0]], rtol=1e-12)
+        assert len(y_train) == items.sum() // 2
+
+
+@pytest.mark.parametrize("name", ["MovieLens", "Jester", "Books"])
+def test_made_ratings(script, name, monkeypatch):
+    recommendation = script("recommendation")
+    shape = recommendation.SHAPES[name]
+    if name != "Books":
+        shape = shape._replace(n_reviewers=900)
+        monkeypatch.setitem(recommendation.SHAPES, name, shape)
+    found = recommendation.made_ratings(name)
+    given = found.table[np.isfinite(found.table)]
+    counts = np.isfinite(found.table).sum(axis=1)
+    assert found.table.shape == (shape.n_reviewers, shape.n_items)
+    assert (given.min(), given.max()) == (shape.low, shape.high) == (found.low, found.high)
+    assert (given == np.rint(given)).all() == shape.whole
+    assert counts.min() >= shape.fewest and shape.mean * 0.8 < counts.mean() < shape.mean * 1.2
+    if name != "Books":
+        for low, high in recommendation.GROUPS:
+            assert ((counts >= low) & (counts < high)).sum() > 40
+        assert ((counts >= 50) & (counts <= 300)).sum() > 200
+    np.testing.assert_array_equal(recommendation.made_ratings(name).table, found.table)
+
+
+def cells_of(text, name):
+    """Return {row: cells} of the first table after a data set's line."""
+    lines = text[text.index(f"Tables 1-3, {name}") :].splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("|"))
+    rows = {}
+    for line in lines[first + 2 :]:
+        if not line.startswith("|"):
+            break
+        row, *cells = (cell.strip() for cell in line.split("|")[1:-1])
+        rows[row] = cells
+    return rows
+
+
+def test_tables_1_to_3_from_files(few_settings, ratings, books, monkeypatch, capsys):
     if not hasattr(pairgram, "fit_many"):
         pytest.skip("this version has no fit_many")
-    chen = script("chen_elmrank")
+    chen = few_settings
+    # a collection of garbage before each of many small fits takes most of the test's time
+    monkeypatch.setattr(chen, "stopwatch", lambda fit: (1.0, fit()))
     movielens, jester, _ = ratings
     monkeypatch.setattr(
         sys,
         "argv",
         [
-            *("chen_elmrank.py", "--no-qsar", "--movielens", str(movielens), "--jester"),
-            *(str(path) for path in jester),
-            *("--experiments", "2", "--reviewers", "4", "--references", "12"),
+            *("chen_elmrank.py", "--no-qsar", "--threads", "1", "--movielens", str(movielens)),
+            *("--jester", *(str(path) for path in jester), "--books", str(books[0])),
+            *("--experiments", "2", "--reviewers", "2", "--references", "12"),
         ],
     )
     chen.main()
-    lines = capsys.readouterr().out.splitlines()
-    tables = [line.split("|") for line in lines if line.startswith("| misranked")]
-    assert len(tables) == 2
-    for cells in tables:
-        ours = [float(cell.split("±")[0]) for cell in cells[3::3]]
-        assert len(ours) == 3 and all(0 < value < 45 for value in ours)  # 50 is chance
-    assert sum(line.startswith("Training and choosing") for line in lines) == 2
+    text = capsys.readouterr().out
+    ways = ("MPRank", "SVRank", "RankBoost", "ELMRank")
+    for name in ("MovieLens", "Jester", "Books"):
+        rows = cells_of(text, name)
+        assert len(rows) == (3 if name == "Books" else 9)
+        for row, cells in rows.items():
+            found = dict(zip(ways, cells[1::3], strict=True))
+            if not row.endswith("misranked %"):
+                assert found.pop("RankBoost") == ""
+            assert all(float(cell.split("±")[0]) > 0 and "±" in cell for cell in found.values())
+            if row.endswith("misranked %") and name != "Books":  # the books' ratings are chance
+                assert all(float(cell.split("±")[0]) < 45 for cell in found.values())  # 50: chance
+    assert text.count("training and choosing, a reviewer") == 3
+
+
+def test_tables_1_to_3_without_files(script, monkeypatch, capsys):
+    """The paper's cells stand alone, or beside those of made ratings."""
+    chen = script("chen_elmrank")
+    monkeypatch.setattr(sys, "argv", ["chen_elmrank.py", "--no-qsar"])
+    chen.main()
+    text = capsys.readouterr().out
+    assert cells_of(text, "Books")["M1D"][:6] == ["1.38 ± 0.60", "", "", "1.32 ± 0.56", "", ""]
+    jester = cells_of(text, "Jester")["60-80: misranked %"]
+    assert jester[::3] == ["37.10 ± 0.60", "", "41.70 ± 0.80", "37.50 ± 0.50"]
+    assert not any(cell for i, cell in enumerate(jester) if i % 3)
+    seen = {}
+    monkeypatch.setattr(chen, "recommend", lambda name, given, **rest: seen.update({name: given}))
+    monkeypatch.setattr(chen, "made_ratings", lambda name: f"made {name}")
+    monkeypatch.setattr(sys, "argv", ["chen_elmrank.py", "--no-qsar", "--made"])
+    chen.main()
+    assert seen == {name: f"made {name}" for name in ("MovieLens", "Jester", "Books")}
+    assert "Jester: made ratings" in capsys.readouterr().out
 
 
 def test_tables_of_chen_ranksvm(script, fold, tmp_path, monkeypatch):
@@ -285,13 +471,34 @@ def test_figure_and_times_of_chen_ranksvm(script, fold, tmp_path, monkeypatch, c
     assert f"{curve[at, 1]:.4f}" in chen.figure_2(drawn, tmp_path)
     assert (tmp_path / "chen_ranksvm_figure_2.png").stat().st_size > 1000
     monkeypatch.setattr(chen, "MQ2007_SHAPE", (400, 12, 10))
-    assert "| exact kernel | 100 |" in chen.table_2([100], 1, repeat=1)
+    text = chen.table_2([100], 1, repeat=1)
+    assert "| exact kernel | 100 |" in text
+    assert "| RankSVM-Struct, linear | 42,158 | 2.2 s | 0.5268 |" in text
+
+
+def test_published_cells_of_chen_ranksvm(script):
+    chen = script("chen_ranksvm")
+    ours = {chen.NYSTROEM: np.arange(2.0 * len(chen.ROWS)).reshape(2, -1)}
+    for name, ways in chen.PUBLISHED.items():
+        head, _, *lines = (
+            [cell.strip() for cell in line.split("|")[1:-1]]
+            for line in chen.published(name, ours).splitlines()
+        )
+        assert [cells[0] for cells in lines] == list(ways)
+        for cells in lines:
+            known = [f"{v:.4f}" if np.isfinite(v) else "" for v in ways[cells[0]]]
+            assert cells[1::2] == known
+            assert any(cells[2::2]) == (cells[0] == chen.NYSTROEM)
+        (own,) = (cells for cells in lines if cells[0] == chen.NYSTROEM)
+        at = head.index("MAP: ours")
+        assert own[at] == f"{ours[chen.NYSTROEM][:, chen.ROWS.index('MAP')].mean():.4f}"
 
 
 def test_columns_of_pahikkala(script, fold):
     pahikkala = script("pahikkala")
-    assert all(len(column) == len(pahikkala.MEASURES) for column in pahikkala.PAPER.values())
-    ways = (pahikkala.train_rank_rls, pahikkala.train_rls)
+    for columns in pahikkala.PAPER.values():
+        assert all(len(column) == len(pahikkala.MEASURES) for column in columns.values())
+    ways = (pahikkala.train_rank_rls, pahikkala.train_rls, pahikkala.train_rank_svm)
     for train in ways:
         values, time = pahikkala.measure([fold] * 2, lambda fold, train=train: train(fold, 1))
         assert values.shape == (1, len(pahikkala.MEASURES)) and time > 0
@@ -307,6 +514,21 @@ def test_columns_of_pahikkala(script, fold):
     w = max(scores.values(), key=lambda found: found[0])[1]
     predicted = pahikkala.train_rls(fold, 1)(fold.test.X)
     np.testing.assert_allclose(predicted, fold.test.X @ w, rtol=1e-7)
+
+
+def test_tables_of_pahikkala_with_and_without_files(script, fold):
+    pahikkala = script("pahikkala")
+    heads = {}
+    for folds in ([], [fold] * 2):
+        text = pahikkala.tables_1_to_3("TREC2003", folds, 1)
+        (cells,) = (
+            [cell.strip() for cell in line.split("|")[2:-1]]
+            for line in text.splitlines()
+            if line.startswith("| MAP")
+        )
+        assert cells[::3] == ["0.257", "0.212", "0.256", "0.212"]  # the last is RankBoost's
+        heads[bool(folds)] = [bool(cell) for cell in cells[1::3]]
+    assert heads == {False: [False] * 4, True: [True] * 3 + [False]}
 
 
 def labelled(labels, edges):
@@ -421,8 +643,8 @@ def test_levels_of_sentences_are_nothing_to_rank_rls(script, monkeypatch):
     assert flat["RLS"] > found["RLS"]
 
 
-def test_table_4_of_made_rows(script):
-    chen = script("chen_elmrank")
+def test_table_4_of_made_rows(script, few_settings):
+    chen = few_settings
     rng = np.random.default_rng(0)
     X = rng.random((50, 4))
     y = 5 + X @ rng.normal(size=4) + 0.1 * rng.normal(size=50)
@@ -432,6 +654,7 @@ def test_table_4_of_made_rows(script):
     )
     ways = [cell.strip() for cell in head]
     assert ways[1:4] == ["paper: SVR", "paper: RankSVM", "paper: ELMRank"]
+    assert ways[6:8] == ["SVR", "RankSVM"]
     assert ways[-3:] == ["MPRank, rbf", "LSSVR, rbf", "RankRLS, rbf"]
     for cell in rows[2][4:]:  # Kendall's τ
         assert 0.5 < float(cell.split("±")[0]) < 1
