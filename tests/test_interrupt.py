@@ -139,7 +139,8 @@ def test_work_is_stopped(alarm, make, n_threads):
         if lateness >= 1.0:
             alarm.start()
             with pytest.raises(Stop):
-                work()
+                while alarm.lateness() < 5.0:  # a fast machine does it several times
+                    work()
             lateness = alarm.lateness()
     assert lateness < 1.0
     assert threading.active_count() == n_before
