@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,10 +29,8 @@ def check_picture(path: Path | None) -> None:
         raise ValueError(f"--plot wants a name that ends with .png, .svg or .pdf, got {path.name}")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{shown(path)}: its folder does not exist")
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise ImportError("--plot needs matplotlib: pip install 'pairgram[plots]'") from error
+    if find_spec("matplotlib") is None:
+        raise ImportError("--plot needs matplotlib: pip install 'pairgram[plots]'")
 
 
 def draw(path: Path, picture: Callable[[Any], Any], width: float = 6.4) -> None:
