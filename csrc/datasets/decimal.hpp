@@ -8,7 +8,15 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <type_traits>
+#ifndef __cpp_lib_to_chars
+#include <locale.h>
+#include <stdlib.h>
+#ifdef __APPLE__
+#include <xlocale.h>
+#endif
+#endif
 
 namespace pairgram {
 
@@ -20,13 +28,30 @@ inline constexpr double exact_powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1
 
 inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') <= 9; }
 
+// The nearest T of digits[.digits][e[+-]digits] in [begin, end) and true, or false where that is
+// infinite or 0 by rounding.
+template <class T>
+bool round_in_range(const char* begin, const char* end, T& out) {
+#ifdef __cpp_lib_to_chars
+    return std::from_chars(begin, end, out, std::chars_format::general).ec == std::errc();
+#else
+    // Apple's standard library reads no floating-point numbers without a locale.
+    static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
+    const std::string text(begin, end);
+    if constexpr (std::is_same_v<T, float>) {
+        out = strtof_l(text.c_str(), nullptr, plain);
+    } else {
+        out = strtod_l(text.c_str(), nullptr, plain);
+    }
+    return std::isfinite(out) && out != 0;
+#endif
+}
+
 // The nearest T of digits[.digits][e[+-]digits] in [begin, end) and true, or false where T would
 // overflow. `exponent` is the power of ten of the last digit, the exponent part included.
 template <class T>
 bool round_decimal(const char* begin, const char* end, std::int64_t exponent, T& out) {
-    if (std::from_chars(begin, end, out, std::chars_format::general).ec == std::errc()) {
-        return true;
-    }
+    if (round_in_range(begin, end, out)) return true;
     // Out of range, above or below: the power of ten of the first digit that is not 0 tells.
     std::int64_t power = exponent;
     bool counting = false;

@@ -221,7 +221,7 @@ void by_columns(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::pt
                 const Use& use) {
     const auto width = map.columns->n_columns();
     const auto step = rows_at_once(n, width * static_cast<std::ptrdiff_t>(sizeof(T)));
-    const std::unique_ptr<T[]> made(new T[step * width]);
+    const std::unique_ptr<T[]> made(new T[static_cast<std::size_t>(step * width)]);
     for (std::ptrdiff_t begin = 0; begin < n; begin += step) {
         const auto size = std::min(step, n - begin);
         make_columns(*map.columns, size, rows + begin * ldr, ldr, made.get(), width);
@@ -257,7 +257,7 @@ void score_nodes(const node_map<T>& map, std::ptrdiff_t n, const T* rows,
                  const linear_models& models, double* scores, std::ptrdiff_t ld) {
     const auto width = map.n_inputs;
     const auto step = rows_at_once(n, map.n_outputs * static_cast<std::ptrdiff_t>(sizeof(T)));
-    const std::unique_ptr<T[]> mapped(new T[step * map.n_outputs]);
+    const std::unique_ptr<T[]> mapped(new T[static_cast<std::size_t>(step * map.n_outputs)]);
     for (std::ptrdiff_t begin = 0; begin < n; begin += step) {
         const auto size = std::min(step, n - begin);
         map_rows(map, size, rows + begin * width, width, mapped.get(), map.n_outputs);
@@ -280,7 +280,7 @@ void map_rows(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::ptrd
         });
     if (!map.has_tail) return map_to_nodes(map, n, rows, ldr, out, ldo);
     const auto step = rows_at_once(n, map.n_nodes * static_cast<std::ptrdiff_t>(sizeof(T)));
-    const std::unique_ptr<T[]> nodes(new T[step * map.n_nodes]);
+    const std::unique_ptr<T[]> nodes(new T[static_cast<std::size_t>(step * map.n_nodes)]);
     for (std::ptrdiff_t begin = 0; begin < n; begin += step) {
         const auto size = std::min(step, n - begin);
         map_to_nodes(map, size, rows + begin * ldr, ldr, nodes.get(), map.n_nodes);

@@ -76,8 +76,7 @@ PAIRGRAM_CLONES void search(std::ptrdiff_t n, const function_strip& strip, strip
         found.cell[k] = static_cast<std::int32_t>(n_cells * strip_width) + last[k];
 }
 
-#if defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
-#define PAIRGRAM_SHUFFLE __builtin_shufflevector
+#ifdef PAIRGRAM_SHUFFLE
 // The values at four numbers. Each knot is read as a whole: gathering its parts takes longer.
 template <class T>
 inline void four_values(const double* at, const std::int32_t* cell, const std::uint16_t* nearest,

@@ -9,7 +9,7 @@
 
 namespace pairgram {
 
-#if defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
+#ifdef PAIRGRAM_SHUFFLE
 
 namespace {
 
@@ -28,15 +28,15 @@ inline void order(words_of<Lanes>& a, words_of<Lanes>& b) {
 
 template <int Lanes, int... I>
 inline void reverse(words_of<Lanes>& v, std::integer_sequence<int, I...>) {
-    v = __builtin_shufflevector(v, v, (Lanes - 1 - I)...);
+    v = PAIRGRAM_SHUFFLE(v, v, (Lanes - 1 - I)...);
 }
 
 // Orders each word i with the word i ^ Partner. The larger goes where i has the bit Upper.
 template <int Partner, int Upper, int Lanes, int... I>
 inline void order_within(words_of<Lanes>& v, std::integer_sequence<int, I...>) {
-    words_of<Lanes> smaller = v, larger = __builtin_shufflevector(v, v, (I ^ Partner)...);
+    words_of<Lanes> smaller = v, larger = PAIRGRAM_SHUFFLE(v, v, (I ^ Partner)...);
     order<Lanes>(smaller, larger);
-    v = __builtin_shufflevector(smaller, larger, (I & Upper ? Lanes + I : I)...);
+    v = PAIRGRAM_SHUFFLE(smaller, larger, (I & Upper ? Lanes + I : I)...);
 }
 
 // Sorts runs of Size words that first rise and then fall, or the other way round.

@@ -54,6 +54,13 @@ struct pack {
 };
 #endif
 
+// Vectors of entries taken from two: defined where the compiler has it.
+#ifdef __has_builtin
+#if __has_builtin(__builtin_shufflevector)
+#define PAIRGRAM_SHUFFLE __builtin_shufflevector
+#endif
+#endif
+
 // Starts to read memory, which need not be there, into the nearest cache.
 inline void prefetch(const void* address) {
 #if defined(__GNUC__)

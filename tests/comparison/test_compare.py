@@ -62,7 +62,7 @@ def test_many_queries_are_drawn():
     for column in range(4):
         theirs = stats.permutation_test(
             (columns[:, column], np.zeros(200)), lambda a, b, axis: np.mean(a - b, axis=axis),
-            permutation_type="samples", n_resamples=4_000, vectorized=True, rng=rng,
+            permutation_type="samples", n_resamples=4_000, vectorized=True, random_state=rng,
         ).pvalue  # fmt: skip
         assert abs(p[column] - theirs) < 5 * math.sqrt(max(theirs, 1e-3) / 4_000)
     assert_allclose(p, t_test(columns), atol=0.012)
@@ -103,7 +103,7 @@ def test_bootstrap():
     for column in range(2):
         own = values[:, column][~np.isnan(values[:, column])]
         theirs = stats.bootstrap(
-            (own,), np.mean, n_resamples=20_000, confidence_level=0.9, method="percentile", rng=rng
+            (own,), np.mean, n_resamples=20_000, confidence_level=0.9, method="percentile", random_state=rng
         ).confidence_interval
         assert_allclose([low[column], high[column]], theirs, atol=0.02)
     assert_array_equal(bootstrap_intervals(np.full((3, 1), nan), 10, 0.9, rng), [[nan], [nan]])

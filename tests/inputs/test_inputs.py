@@ -398,7 +398,7 @@ def test_sparse_rows_take_maxabs(model, data):
 
 def test_wide_sparse_rows_stay_sparse():
     rng = np.random.default_rng(0)
-    X = sp.random_array((60, 200_000), density=1e-4, format="csr", rng=rng)
+    X = sp.random_array((60, 200_000), density=1e-4, format="csr", random_state=rng)
     y, qid = rng.integers(0, 3, 60), np.arange(60) // 10
     model = RankRLS(inputs="maxabs").fit(X, y, qid=qid)
     scaled = MaxAbsScaler().fit_transform(X)

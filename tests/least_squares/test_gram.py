@@ -379,7 +379,7 @@ def test_any_callable_keeps_its_identity(omega):
 
 def test_a_feature_that_does_not_vary_is_not_scaled_up():
     rng = np.random.default_rng(0)
-    X = sp.random_array((160, 60), density=0.05, rng=rng).toarray()
+    X = sp.random_array((160, 60), density=0.05, random_state=rng).toarray()
     X[:, 7] = 0.1
     y, query = rng.normal(size=160), np.arange(160) // 8
     for rows in (X, sp.csr_array(X)):
@@ -437,7 +437,7 @@ def test_rows_of_errors_are_those_of_the_caller(monkeypatch):
 
 def test_real_labels_of_sparse_rows_take_little_memory():
     rng = np.random.default_rng(4)
-    X, y = sp.random_array((20_000, 5), density=0.1, rng=rng, format="csr"), rng.normal(size=20_000)
+    X, y = sp.random_array((20_000, 5), density=0.1, random_state=rng, format="csr"), rng.normal(size=20_000)
     sparse = Pairgram.from_rows(X, y, pairs="dropped")  # K² would be 3 GiB
     assert_same(sums(sparse), sums(Pairgram.from_rows(X.toarray(), y, pairs="dropped")), 1e-11)
 

@@ -124,7 +124,7 @@ def test_rows_are_mapped_in_blocks_of_bounded_size():
 
 
 def test_sparse_rows_are_made_dense_in_blocks_of_bounded_size():
-    X = sparse.random_array((4000, 4000), density=1e-4, format="csr", rng=0)
+    X = sparse.random_array((4000, 4000), density=1e-4, format="csr", random_state=0)
     nodes = RandomNodes(5, random_state=0).fit(X)
     H = nodes.transform(X)
     np.testing.assert_allclose(H[:50], nodes.transform(X[:50].toarray()), rtol=1e-12)

@@ -238,7 +238,7 @@ def test_many_features_are_preconditioned_by_the_diagonal(data, kind, short_of_m
 def test_a_hundred_thousand_sparse_features_need_no_matrix_of_them(data):
     _, y, qid = data
     rng = np.random.default_rng(0)
-    X = sp.random_array((len(y), 100_000), density=1e-3, format="csr", rng=rng)
+    X = sp.random_array((len(y), 100_000), density=1e-3, format="csr", random_state=rng)
     model = RankSVM(1.0, tol=1e-6).fit(X, y, qid=qid)
     A, W = reference_svm.preference_pairs(y, qid)
     _, gradient = reference_svm.objective(model.coef_, X, A, W, 1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,6 +20,7 @@ __all__ = [
     "readable",
     "real_array",
     "refuse_lossy",
+    "require_label_each",
     "select_columns",
     "without_names",
 ]
@@ -70,6 +71,23 @@ def refuse_lossy(values: Any, name: str) -> None:
         issubclass(kind, (complex, np.complexfloating)) for kind in kinds
     ):
         raise ValueError(f"{_COMPLEX}: {name} must be real numbers, got {dtype or 'complex'}")
+
+
+def require_label_each(X: Any, y: Any, of: str = "") -> None:
+    """Raise a ValueError if y has not as many entries as X has rows."""
+    n_rows, n_labels = _length(X), _length(y)
+    if n_rows is not None and n_labels is not None and n_rows != n_labels:
+        raise ValueError(
+            f"y{of} must have a label for each of the {n_rows} rows of X{of}, got {n_labels}"
+        )
+
+
+def _length(values: Any) -> int | None:
+    """Return the number of rows, or None if that is left to scikit-learn's checks."""
+    shape = getattr(values, "shape", None)
+    if shape is None:
+        return len(values) if isinstance(values, Sized) else None
+    return shape[0] if shape else None
 
 
 @contextmanager

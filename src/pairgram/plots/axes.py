@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
+from numbers import Integral
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-__all__ = ["BLUE", "COLOURS", "GREY", "ORANGE", "Plot", "axes_of", "require", "shortened"]
+__all__ = [
+    "BLUE",
+    "COLOURS",
+    "GREY",
+    "ORANGE",
+    "Plot",
+    "axes_of",
+    "check_count",
+    "require",
+    "shortened",
+]
 
 # Okabe and Ito's palette, in an order in which neighbours differ in lightness too.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
@@ -48,6 +60,14 @@ def require(model: Any, attribute: str, wanted: str) -> Any:
     if found is None:
         raise ValueError(f"want {wanted}, got {type(model).__name__} without {attribute}")
     return found
+
+
+def check_count(name: str, value: Any, smallest: int, largest: float = inf) -> int:
+    """Return an argument that says how many; raise a ValueError if it is not such a number."""
+    if not isinstance(value, Integral) or not smallest <= value <= largest:
+        upper = f" to {largest}" if largest < inf else " or more"
+        raise ValueError(f"{name} must be an integer of {smallest}{upper}, got {value!r}")
+    return int(value)
 
 
 def shortened(label: Any) -> str:

@@ -7,7 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from pairgram.plots.axes import BLUE, COLOURS, GREY, ORANGE, Plot, axes_of, require, shortened
+from pairgram.plots.axes import (
+    BLUE,
+    COLOURS,
+    GREY,
+    ORANGE,
+    Plot,
+    axes_of,
+    check_count,
+    require,
+    shortened,
+)
 
 __all__ = ["coefficients", "convergence", "importances"]
 
@@ -19,7 +29,7 @@ def coefficients(search: Any, ax: Any = None, *, n_named: int = 7) -> Plot:
     ----------
     search : fitted ranker with `alphas_` and `coef_path_`, such as `RankRLSCV`
     ax : matplotlib.axes.Axes or None
-    n_named : int, default=7
+    n_named : int of 0 to 7, default=7
         So many columns, those with the largest weights at the chosen alpha, have colours and names.
         The others are grey.
 
@@ -32,8 +42,10 @@ def coefficients(search: Any, ax: Any = None, *, n_named: int = 7) -> Plot:
     Raises
     ------
     ValueError
-        If the model has no path of weights, or if they are not those of columns.
+        If the model has no path of weights, if they are not those of columns, or if `n_named` is
+        not such a number.
     """
+    check_count("n_named", n_named, 0, len(COLOURS))
     path = np.asarray(require(search, "coef_path_", "a fitted search with a path"), np.float64)
     tried = np.asarray(require(search, "alphas_", "a fitted search with a path"), np.float64)
     if getattr(search, "form_", "primal") == "dual" or search.feature_map_ is not None:
@@ -42,7 +54,7 @@ def coefficients(search: Any, ax: Any = None, *, n_named: int = 7) -> Plot:
     path, tried = path[order], tried[order]
     chosen = float(search.alpha_)
     sizes = np.abs(path[np.argmin(np.abs(np.log(tried) - np.log(chosen)))])
-    named = np.argsort(-sizes, kind="stable")[: max(0, min(n_named, len(COLOURS)))]
+    named = np.argsort(-sizes, kind="stable")[:n_named]
     ax = axes_of(ax)
     others = np.setdiff1d(np.arange(path.shape[1]), named)
     if len(others):
@@ -71,16 +83,23 @@ def importances(found: Any, ax: Any = None, *, n_largest: int = 20) -> Plot:
     ----------
     found : what `query_permutation_importance` returned
     ax : matplotlib.axes.Axes or None
-    n_largest : int, default=20
+    n_largest : int ≥ 1, default=20
         So many columns are drawn.
 
     Returns
     -------
     Plot
         The data are ``name``, ``mean`` and ``std`` of the bars, and ``column``, their numbers.
+
+    Raises
+    ------
+    ValueError
+        If `found` has no importances, or if `n_largest` is not such a number.
     """
+    check_count("n_largest", n_largest, 1)
+    require(found, "importances_mean", "what query_permutation_importance returned")
     means = np.asarray(found.importances_mean, np.float64)
-    shown = np.argsort(-means, kind="stable")[: max(1, n_largest)]
+    shown = np.argsort(-means, kind="stable")[:n_largest]
     names = found.get("feature_names") or [f"column {j}" for j in range(len(means))]
     labels = np.array([names[j] for j in shown], dtype=object)
     means, deviations = means[shown], np.asarray(found.importances_std, np.float64)[shown]

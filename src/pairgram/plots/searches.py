@@ -91,18 +91,22 @@ def _equal(first: Any, second: Any) -> bool:
 
 def _metric_name(search: Any) -> str:
     metric = getattr(search, "scoring_", None)
-    return str(getattr(metric, "name", "score"))
+    less = "" if getattr(metric, "greater_is_better", True) else " (less is better)"
+    return str(getattr(metric, "name", "score")) + less
 
 
-def settings(search: Any, rows: str = "gamma", columns: str = "alpha", ax: Any = None) -> Plot:
+def settings(search: Any, rows: str | None = None, columns: str = "alpha", ax: Any = None) -> Plot:
     """Draw a heat map of the held-out scores over two settings; the best of the others is taken.
 
     Parameters
     ----------
     search : fitted ranker with `cv_results_`
-    rows, columns : str
-        Settings of ``cv_results_["params"]``, such as "gamma" and "alpha", or "features" and
-        "inputs" of `AutoRanker`. If the columns are numbers > 0, their axis is logarithmic.
+    rows : str or None
+        A setting of ``cv_results_["params"]``, such as "gamma", or "features" of `AutoRanker`. None
+        stands for the first other than `columns` of which the search tried several values.
+    columns : str, default="alpha"
+        Another, such as "inputs" of `AutoRanker`. If they are numbers > 0, their axis is
+        logarithmic.
     ax : matplotlib.axes.Axes or None
 
     Returns
@@ -113,10 +117,11 @@ def settings(search: Any, rows: str = "gamma", columns: str = "alpha", ax: Any =
     Raises
     ------
     ValueError
-        If the search has no such setting.
+        If the search has no such setting, or if it tried one value of every other setting.
     """
     results = require(search, "cv_results_", "a fitted search")
     params = results["params"]
+    rows = _first_of_several(params, columns) if rows is None else rows
     for name in (rows, columns):
         if name not in params[0]:
             raise ValueError(f"the search must have a setting {name!r}, has {sorted(params[0])}")
@@ -170,6 +175,14 @@ def settings(search: Any, rows: str = "gamma", columns: str = "alpha", ax: Any =
     parts = zip(*cells.values(), strict=True)
     row, column, score = (np.array(part, object) for part in parts)
     return Plot(ax, {"row": row, "column": column, "score": score.astype(np.float64)})
+
+
+def _first_of_several(params: list[dict[str, Any]], columns: str) -> str:
+    """Return the first setting that has several values and is not that of the columns."""
+    for name in params[0]:
+        if name != columns and len(_different([one[name] for one in params])) > 1:
+            return name
+    raise ValueError(f"rows: the search tried one value of every setting other than {columns!r}")
 
 
 def _different(values: list[Any]) -> list[Any]:

@@ -13,7 +13,13 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pairgram._support.arrays import naming_columns, readable, refuse_lossy, without_names
+from pairgram._support.arrays import (
+    naming_columns,
+    readable,
+    refuse_lossy,
+    require_label_each,
+    without_names,
+)
 from pairgram._support.checks import naming_not_finite, require_finite
 from pairgram._support.row_warnings import sample_of, warn_of_rows, without_row_warnings
 from pairgram._support.whole_fit import WholeFit, by_keyword
@@ -182,6 +188,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             )
         X = readable(X, "X")
         refuse_lossy(y, "y")
+        require_label_each(X, y)
         with naming_columns(X, "X"):
             X, y = validate_data(
                 self,
@@ -267,13 +274,17 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     ) -> RankingData:
         """Check the rows of a validation set, and give them the same feature map and prior."""
         if qid is None and uses_qid:
-            raise ValueError("validation is (X, y), but fit has query ids: give (X, y, qid)")
+            raise ValueError(
+                "validation is (X, y), but fit has query ids: give (X, y, qid), or eval_qid or "
+                "eval_group beside eval_set"
+            )
         if (offset is None) == self.uses_offset_:
             wanted = "an offset: give (X, y, qid, offset)"
             wanted = wanted if offset is None else "no offset: give (X, y) or (X, y, qid)"
             raise ValueError(f"validation must be as the rows of fit, which have {wanted}")
         given, X = X, readable(X, "X of validation")
         refuse_lossy(y, "y of validation")
+        require_label_each(X, y, " of validation")
         with naming_columns(X, "X of validation"):
             X, y = validate_data(
                 self,

@@ -47,6 +47,7 @@ _NAMES = {
     "Bpref": "bpref",
 }
 _COUNTS = ("num_ret", "num_rel", "num_rel_ret")
+_OWN = (*_COUNTS, "bpref")
 
 
 def evaluate_run(
@@ -135,7 +136,7 @@ def evaluate_run(
     own = {**dict.fromkeys(_COUNTS, _count), "bpref": _bpref}
     names = {_name_of(metric): metric for metric in _listed(metrics)}
     wanted = {
-        name: metric if isinstance(metric, Metric) else get_metric(_known(name), convention)
+        name: _that_ranks(metric, name, convention)
         for name, metric in names.items()
         if _known(name) not in own
     }
@@ -163,6 +164,21 @@ def _listed(metrics: Any) -> list[str | Metric]:
     if not listed or not all(isinstance(metric, (str, Metric)) for metric in listed):
         raise TypeError(f"metrics must be a name, a Metric, or a list of them, got {metrics!r}")
     return listed
+
+
+def _that_ranks(metric: str | Metric, name: str, convention: Convention) -> Metric:
+    """Return a metric of ranks: a document that was not retrieved has no score for others."""
+    if not isinstance(metric, Metric):
+        try:
+            metric = get_metric(_known(name), convention)
+        except ValueError as error:
+            raise ValueError(f"{error}; evaluate_run knows {', '.join(_OWN)} too") from None
+    if metric.ties is None:
+        raise ValueError(
+            f"metrics must rank, got {name!r}, which needs a score of every document: evaluate "
+            "takes it"
+        )
+    return metric
 
 
 def _known(name: str) -> str:
