@@ -103,7 +103,12 @@ def test_bootstrap():
     for column in range(2):
         own = values[:, column][~np.isnan(values[:, column])]
         theirs = stats.bootstrap(
-            (own,), np.mean, n_resamples=20_000, confidence_level=0.9, method="percentile", random_state=rng
+            (own,),
+            np.mean,
+            n_resamples=20_000,
+            confidence_level=0.9,
+            method="percentile",
+            random_state=rng,
         ).confidence_interval
         assert_allclose([low[column], high[column]], theirs, atol=0.02)
     assert_array_equal(bootstrap_intervals(np.full((3, 1), nan), 10, 0.9, rng), [[nan], [nan]])

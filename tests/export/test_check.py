@@ -153,6 +153,9 @@ def test_rows_of_frames_and_sparse_rows(data):
                 assert parity.max_error <= parity.bound
         with pytest.raises(ValueError, match="4 columns"):
             export.check(exported, model, X[:, :3])
+        text = frame.assign(b="low")
+        with pytest.raises(ValueError, match=r"column 'b' of X must be real numbers.*'low'"):
+            export.check(exported, model, text)
 
 
 def test_missing_values_of_a_table_count_as_in_the_engine(data):

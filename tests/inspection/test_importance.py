@@ -103,9 +103,10 @@ def test_other_models_and_frames(model):
         ({"n_repeats": 0}, "n_repeats must be an integer >= 1, got 0"),
         ({"n_repeats": 1.5}, "n_repeats must be an integer >= 1, got 1.5"),
         ({"qid": QID[1:]}, "qid must have an id for each of the 900 rows, got 899"),
+        ({"y": Y[1:]}, "y must have a label for each of the 900 rows of X, got 899"),
         ({"scoring": "nonsense"}, "nonsense"),
     ],
 )
 def test_arguments_that_do_not_fit(named, message):
     with pytest.raises(ValueError, match=message):
-        query_permutation_importance(LINEAR, X, Y, **({"qid": QID} | named))
+        query_permutation_importance(LINEAR, X, **({"y": Y, "qid": QID} | named))

@@ -357,7 +357,9 @@ def test_wrong_frames_are_refused():
     frame = frame_of()
     with pytest.raises(ValueError, match="by must be a frame of pandas or polars"):
         fit_many(RankRLS(), frame[FEATURES].to_numpy(), **COLUMNS)
-    with pytest.raises(ValueError, match="column 'user' must not be missing, got (nan|None) in row 4"):
+    with pytest.raises(
+        ValueError, match=r"column 'user' must not be missing, got (nan|None) in row 4"
+    ):
         fit_many(
             RankRLS(), frame.assign(user=[*["a"] * 4, None, *["b"] * (len(frame) - 5)]), **COLUMNS
         )

@@ -247,7 +247,7 @@ def test_errors_do_not_stop_the_others():
     bad = {
         1: ((infinite, y), "infinity"),
         2: ((X, np.full(len(y), 3.0)), "no pair of rows counts"),
-        4: ((X, y[:-1]), "inconsistent numbers of samples"),
+        4: ((X, y[:-1]), "y must have a label for each of"),
         5: (X, "a problem must be"),
         6: ({"X": X}, "must have X and y"),
         7: ({"X": X, "y": y, "qid": [None] * len(y)}, "qid must not be missing"),

@@ -437,7 +437,10 @@ def test_rows_of_errors_are_those_of_the_caller(monkeypatch):
 
 def test_real_labels_of_sparse_rows_take_little_memory():
     rng = np.random.default_rng(4)
-    X, y = sp.random_array((20_000, 5), density=0.1, random_state=rng, format="csr"), rng.normal(size=20_000)
+    X, y = (
+        sp.random_array((20_000, 5), density=0.1, random_state=rng, format="csr"),
+        rng.normal(size=20_000),
+    )
     sparse = Pairgram.from_rows(X, y, pairs="dropped")  # K² would be 3 GiB
     assert_same(sums(sparse), sums(Pairgram.from_rows(X.toarray(), y, pairs="dropped")), 1e-11)
 

@@ -454,7 +454,10 @@ BAD_SETS = {
     ),
     "NaN in y": (lambda X, y, qid: (X, y * np.nan, qid), "validation: Input y contains NaN"),
     "complex y": (lambda X, y, qid: (X, y * 1j, qid), "Complex data.*: y of validation must"),
-    "a label too few": (lambda X, y, qid: (X, y[1:], qid), "validation: .*inconsistent numbers"),
+    "a label too few": (
+        lambda X, y, qid: (X, y[1:], qid),
+        "y of validation must have a label for each of",
+    ),
     "an id too few": (lambda X, y, qid: (X, y, qid[1:]), "validation: qid must have shape"),
     "no rows": (lambda X, y, qid: (X[:0], y[:0], qid[:0]), r"validation: .*0 sample\(s\)"),
 }

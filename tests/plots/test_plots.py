@@ -93,13 +93,16 @@ def test_scores_along_C():
     both = ELMRankCV(n_nodes=10, n_estimators=2, random_state=0).fit(X, Y, qid=QID)
     with pytest.raises(ValueError, match="has chosen alpha and C"):
         plots.scores(both)
+    assert plots.settings(both).ax.get_ylabel() == "C"
     data = check(plots.settings(both, "alpha", "C"))
     assert not both.scoring_.greater_is_better
     assert data["score"].min() == pytest.approx(both.best_score_)
 
 
 def test_a_standard_error_that_is_not_known():
-    data = check(plots.scores(RankRLSCV().fit(X, Y, qid=QID)))
+    plot = plots.scores(RankRLSCV(scoring="ranking_error").fit(X, Y, qid=QID))
+    assert plot.ax.get_ylabel() == "ranking_error (less is better)"
+    data = check(plot)
     assert np.isnan(data["standard_error"]).all()
 
 
@@ -109,8 +112,13 @@ def test_coefficients():
     np.testing.assert_array_equal(data["coef"], SEARCH.coef_path_[order])
     largest = np.argsort(-np.abs(SEARCH.coef_))[:3]
     assert data["named"].tolist() == largest.tolist()
-    for n_named in (0, 12):
+    for n_named in (0, 7):
         check(plots.coefficients(RankRLSCV().fit(X[:, :2], Y, qid=QID), n_named=n_named))
+    for n_named in (-1, 8, 2.5):
+        with pytest.raises(
+            ValueError, match=f"n_named must be an integer of 0 to 7, got {n_named}"
+        ):
+            plots.coefficients(SEARCH, n_named=n_named)
 
 
 def test_coefficients_of_a_kernel_are_no_weights_of_columns():
@@ -127,6 +135,10 @@ def test_importances():
     assert data["name"][0] == NAMES[data["column"][0]]
     bare = query_permutation_importance(RankRLS().fit(X, Y, qid=QID), X, Y, qid=QID)
     assert str(check(plots.importances(bare))["name"][0]).startswith("column ")
+    with pytest.raises(ValueError, match="n_largest must be an integer of 1 or more, got 0"):
+        plots.importances(found, n_largest=0)
+    with pytest.raises(ValueError, match="want what query_permutation_importance returned, got Ra"):
+        plots.importances(SEARCH)
 
 
 def test_convergence():

@@ -175,7 +175,7 @@ def test_a_score_nan_is_not_retrieved():
     [
         (5, {}, TypeError, "qrels must be a path, a data frame, a dict of .*, got int"),
         ({"q": {"a": 1}}, [1, 2], TypeError, "run must be a path.*got list"),
-        ({"q": {"a": "x"}}, {}, ValueError, "qrels: labels and scores must be numbers"),
+        ({"q": {"a": "x"}}, {}, ValueError, "qrels must have numbers as labels and scores: could"),
         ({"q": {"a": np.nan}}, {}, ValueError, "qrels must have finite labels, got nan of docu"),
         (pd.DataFrame({"qid": [1]}), {}, ValueError, "a column docno or doc_id or docid, got qid"),
         (
@@ -183,6 +183,12 @@ def test_a_score_nan_is_not_retrieved():
             {},
             ValueError,
             "qrels: found document 'a' of query 1 again in row 1",
+        ),
+        (
+            {"qid": [1], "docno": ["a", "b"], "label": [1]},
+            {},
+            ValueError,
+            "qrels must have columns of one length, got 1 query ids, 2 documents and 1 numbers",
         ),
     ],
 )
@@ -195,7 +201,9 @@ def test_wrong_metrics():
     qrels, run = {"q": {"a": 1, "b": 1}}, {"q": {"a": 1.0}}
     with pytest.raises(ValueError, match="unknown metric 'mapp', did you mean 'map'"):
         evaluate_run(qrels, run, "mapp")
-    with pytest.raises(ValueError, match="score must be a number for kendall"):
+    with pytest.raises(ValueError, match="evaluate_run knows num_ret, num_rel, num_rel_ret, bpref"):
+        evaluate_run(qrels, run, "nonsense")
+    with pytest.raises(ValueError, match=r"kendall needs a score of every relevant document.* 'q'"):
         evaluate_run(qrels, run, "kendall")
     for metrics in ([], [3]):
         with pytest.raises(TypeError, match="metrics must be a name, a Metric, or a list"):

@@ -214,9 +214,7 @@ def _rows(exported: Any, model: Any, X: Any) -> tuple[Vector, Any]:
         if wanted and set(wanted) <= set(listed):
             X = X.select(wanted) if hasattr(X, "select") else X[wanted]
             break
-    if hasattr(X, "column_names"):
-        X = np.column_stack([column.to_numpy() for column in X.columns])
-    rows = np.asarray(X, np.float64)
+    rows = _numbers(X)
     if rows.ndim != 2 or rows.shape[1] != len(names) or not len(rows):
         raise ValueError(
             f"X must have rows of the {len(names)} columns of the exported model, got shape "
@@ -227,6 +225,20 @@ def _rows(exported: Any, model: Any, X: Any) -> tuple[Vector, Any]:
     if set(fitted) <= set(listed):
         given = given.select(fitted) if hasattr(given, "select") else given[fitted]
     return rows, given
+
+
+def _numbers(X: Any) -> Vector:
+    """Return rows as float64; raise a ValueError that names the column of a frame with text."""
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    if names is None:
+        return np.asarray(X, np.float64)
+    columns = []
+    for name in names:
+        try:
+            columns.append(np.asarray(X[name], np.float64))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"column {name!r} of X must be real numbers: {error}") from None
+    return np.column_stack(columns) if columns else np.empty((len(X), 0))
 
 
 def _frame(rows: Vector, names: list[str]) -> Any:

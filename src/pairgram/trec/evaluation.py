@@ -136,12 +136,13 @@ def evaluate_run(
     own = {**dict.fromkeys(_COUNTS, _count), "bpref": _bpref}
     names = {_name_of(metric): metric for metric in _listed(metrics)}
     wanted = {
-        name: _that_ranks(metric, name, convention)
+        name: metric if isinstance(metric, Metric) else _metric(name, convention)
         for name, metric in names.items()
         if _known(name) not in own
     }
     # Two names may mean one metric, such as map and AP.
     distinct = {metric.name: metric for metric in wanted.values()}
+    _require_ranks(distinct.values(), dict(zip(queries, lists, strict=True)))
     found = _values(list(distinct.values()), lists, n_threads)
     values = {
         name: found[wanted[name].name]
@@ -166,19 +167,11 @@ def _listed(metrics: Any) -> list[str | Metric]:
     return listed
 
 
-def _that_ranks(metric: str | Metric, name: str, convention: Convention) -> Metric:
-    """Return a metric of ranks: a document that was not retrieved has no score for others."""
-    if not isinstance(metric, Metric):
-        try:
-            metric = get_metric(_known(name), convention)
-        except ValueError as error:
-            raise ValueError(f"{error}; evaluate_run knows {', '.join(_OWN)} too") from None
-    if metric.ties is None:
-        raise ValueError(
-            f"metrics must rank, got {name!r}, which needs a score of every document: evaluate "
-            "takes it"
-        )
-    return metric
+def _metric(name: str, convention: Convention) -> Metric:
+    try:
+        return get_metric(_known(name), convention)
+    except ValueError as error:
+        raise ValueError(f"{error}; evaluate_run knows {', '.join(_OWN)} too") from None
 
 
 def _known(name: str) -> str:
@@ -226,6 +219,19 @@ def _ranked(
     missed = [y for name, y in judgements.items() if y > 0 and name not in retrieved]
     with np.errstate(over="ignore"):
         return scores[order].astype(np.float32), labels, np.array(missed, np.float64), judgements
+
+
+def _require_ranks(metrics: Iterable[Metric], lists: dict[str, Any]) -> None:
+    """Raise a ValueError if a metric needs a score of a document that was not retrieved."""
+    for metric in metrics:
+        if metric.ties is not None:  # it looks at ranks, and what has none is at the end
+            continue
+        for query, (scores, _, missed, _) in lists.items():
+            if len(missed) or not len(scores):
+                raise ValueError(
+                    f"{metric.name} needs a score of every relevant document, and the run lacks "
+                    f"some of query {query!r}: metrics that look at ranks, such as map, do without"
+                )
 
 
 def _values(metrics: list[Metric], lists: list[Any], n_threads: int | None) -> dict[str, Any]:
@@ -331,14 +337,19 @@ def _column(source: Any, names: list[Any], which: str, argument: str) -> Any:
 def _numbers(values: Any, argument: str) -> list[float]:
     try:
         return [float(value) for value in values]
-    except (TypeError, ValueError):
-        raise ValueError(f"{argument}: labels and scores must be numbers") from None
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{argument} must have numbers as labels and scores: {error}") from None
 
 
 def _by_query(ids: Any, documents: Any, values: Any, argument: str) -> Lists:
     lists: Lists = {}
     numbers = real_array(values, f"{argument}: the column of numbers").tolist()
     documents = [str(name) for name in np.asarray(documents).tolist()]
+    if len({len(ids), len(documents), len(numbers)}) > 1:
+        raise ValueError(
+            f"{argument} must have columns of one length, got {len(ids)} query ids, "
+            f"{len(documents)} documents and {len(numbers)} numbers"
+        )
     rows = zip(np.asarray(ids).tolist(), documents, numbers, strict=True)
     for row, (query, name, value) in enumerate(rows):
         own = lists.setdefault(str(query), {})
