@@ -287,12 +287,16 @@ def test_train_with_signs(file, data, tmp_path):
         assert report["score"] == pytest.approx(search.best_score_, abs=1e-12)
         assert report["held_out"] == "5 folds"
         np.testing.assert_allclose(load_model(tmp_path / "m").coef_, search.coef_, atol=1e-9)
-    for text in ("0", "1,,2", "x", "-1", ""):
+    for text in ("0", "1,,2", "-1", "2,0.5", ""):
         message = error(*train, "--positive", text)
-        assert message.startswith("--positive takes all, or features counted from 1 such as 1,2,5;")
+        assert message.startswith("--positive takes all, features counted from 1 such as 1,2,5, or")
         assert message.endswith(f"got {text!r}")
     message = error(*train, "--positive", "7")
     assert message == f"--positive: found feature 7, but {file} has 6 features"
+    message = error(*train, "--positive", "x")
+    assert message == (
+        f"--positive: found 'x', but the features of {file} have numbers in place of names"
+    )
     assert "give --positive or --kernel" in error(*train, "--positive", "all", "--kernel", "rbf")
     assert "give --positive or --prior" in error(*train, "--positive", "1", "--prior", file)
     assert "--model auto takes no --positive; rankrls, rls can" in error(

@@ -104,6 +104,10 @@ def test_train_fits_what_the_library_does(folder, data, tmp_path, name):
         (("--model", "ranksvm"), lambda: RankSVMCV()),
         (("--pairs", "kept"), lambda: RankRLSCV(pairs=["kept"])),
         (
+            ("--pairs", "kept", "--positive", "a, d"),
+            lambda: RankRLSCV(pairs=["kept"], positive=["a", "d"]),
+        ),
+        (
             ("--model", "elm-pairwise", "--nodes", "9", "--inputs", "minmax"),
             lambda: PairwiseELMCV(n_nodes=9, random_state=0, inputs=["minmax"]),
         ),
@@ -190,6 +194,7 @@ def test_patterns_of_letor_files_are_tables(tmp_path, data):
         (("--model", "ranksvm"), "--model ranksvm needs --valid, to choose its settings, for a ta"),
         (("--sparse",), "--sparse is for LETOR files that are held in memory, not for tables"),
         (("--positive", "5"), "--positive: found feature 5, but {data} has 4 features"),
+        (("--positive", "b,z"), "found 'z', but the features of {data} have columns b, a, c, d"),
         (("--missing", "none"), "--missing must be one of 'zero', 'mean', or None, got 'none'"),
         (("--weight", "w"), "--weight: {data} must have one column 'w', got 0 among 'b', 'a', "),
     ],
@@ -208,7 +213,8 @@ def test_options_of_columns_are_named(folder, model_file, tmp_path):
     wanted = f"{named} --qid, its column of query ids"
     assert error("train", data, *label, *FEATURES, *to) == wanted
     assert error("evaluate", data, "--model", model_file, *label, *FEATURES) == wanted
-    assert "--features: column 'doc' must hold numbers" in error("train", data, *COLUMNS, *to)
+    found = error("train", data, *COLUMNS, *to)
+    assert "--features: column 'doc' must hold numbers, got string: give the columns" in found
     assert "takes different names" in error("train", data, *COLUMNS, "--features", "a,a", *to)
     assert error(
         "predict", model_file, data, "--keep", "x", "-o", tmp_path / "s.parquet"

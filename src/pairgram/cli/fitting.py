@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -212,7 +212,8 @@ def _fit_table(
     with reading, opt.warnings_as_notes(), columns.cluster() as client, passes() as watch:
         table = columns.scan(file, client)
         table.refuse_output(output, "--output")
-        _require_positive(settings, table.n_features, opt.name_of(Path(file)))
+        named = table.layout.features if table.schema is not None else ()
+        _require_positive(settings, table.n_features, opt.name_of(Path(file)), named)
         held_out = None
         if valid is not None:
             held_out = columns.scan(valid, client, [*table.layout.features], table.n_features)
@@ -266,9 +267,18 @@ def _load(path: Path, entry: Model, settings: Settings, float32: bool, sparse: b
     return data
 
 
-def _require_positive(settings: Settings, n_features: int, name: str) -> None:
+def _require_positive(
+    settings: Settings, n_features: int, name: str, named: Sequence[str] = ()
+) -> None:
     """Raise a ValueError if a file lacks a feature of --positive."""
-    last = 0 if isinstance(settings.positive, bool) else max(settings.positive) + 1
+    positive = () if isinstance(settings.positive, bool) else settings.positive
+    for column in positive:
+        if isinstance(column, str) and column not in named:
+            found = f"columns {', '.join(named)}" if named else "numbers in place of names"
+            raise ValueError(
+                f"--positive: found {column!r}, but the features of {name} have {found}"
+            )
+    last = max((column + 1 for column in positive if isinstance(column, int)), default=0)
     if last > n_features:
         raise ValueError(
             f"--positive: found feature {last}, but {name} has {count(n_features, 'feature')}"

@@ -103,7 +103,8 @@ Positive = Annotated[
     str | None,
     typer.Option(
         metavar="FEATURES",
-        help="Features whose weights must be >= 0: all, or some such as 1,2,5. [default: none]",
+        help="Features whose weights must be >= 0: all, some such as 1,2,5, or names of columns of "
+        "a table. [default: none]",
         show_default=False,
     ),
 ]

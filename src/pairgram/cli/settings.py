@@ -73,7 +73,7 @@ class Settings:
 
     An empty grid means that the model makes the grid itself (``auto``). 0 components stand for as
     many as there are rows (``all``). The possible kernels depend on the model.
-    Columns in `positive` count from 0.
+    Columns in `positive` count from 0, or are names.
     """
 
     alphas: Sequence[float] | None = None
@@ -82,7 +82,7 @@ class Settings:
     targets: Sequence[str] = ("label",)
     scale: bool = False
     inputs: Sequence[str] = ()
-    positive: bool | Sequence[int] = False
+    positive: bool | Sequence[int] | Sequence[str] = False
     prior: Path | None = None
     weighting: str = "pairs"
     scope: str | None = None
@@ -199,13 +199,19 @@ def parse_components(text: str) -> int:
     raise ValueError(f"--components must be an integer >= 1 or all, got {text!r}")
 
 
-def parse_features(text: str, option: str) -> bool | list[int]:
-    """Return True for ``all``, or the numbers from 0 of features such as ``1,2,5``."""
+def parse_features(text: str, option: str) -> bool | list[int] | list[str]:
+    """Return True for ``all``, the numbers from 0 of features such as ``1,2,5``, or their names."""
     if text.strip() == "all":
         return True
-    if re.fullmatch(r"\s*[1-9][0-9]{0,8}\s*(,\s*[1-9][0-9]{0,8}\s*)*", text):
-        return [int(item) - 1 for item in text.split(",")]
-    raise ValueError(f"{option} takes all, or features counted from 1 such as 1,2,5; got {text!r}")
+    items = [item.strip() for item in text.split(",")]
+    if all(re.fullmatch("[1-9][0-9]{0,8}", item) for item in items):
+        return [int(item) - 1 for item in items]
+    if all(items) and not any(re.fullmatch("[-+.0-9]+", item) for item in items):
+        return items
+    raise ValueError(
+        f"{option} takes all, features counted from 1 such as 1,2,5, or names of columns of a "
+        f"table; got {text!r}"
+    )
 
 
 def _power(text: str, option: str) -> tuple[float, int]:

@@ -89,8 +89,9 @@ def query_permutation_importance(
     _, query = np.unique(np.zeros(n_rows) if across else np.asarray(qid), return_inverse=True)
     if len(query) != n_rows:
         raise ValueError(f"qid must have an id for each of the {n_rows} rows, got {len(query)}")
-    if len(y) != n_rows:
-        raise ValueError(f"y must have a label for each of the {n_rows} rows of X, got {len(y)}")
+    if np.shape(y) != (n_rows,):
+        found = np.shape(y)
+        raise ValueError(f"y must have a label for each of the {n_rows} rows of X, got {found}")
     together = np.argsort(query, kind="stable")
 
     def mean(scores: NDArray[Any]) -> float:

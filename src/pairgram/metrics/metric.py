@@ -139,7 +139,7 @@ class Metric:
         sample_weight: ArrayLike | None = None,
         per_query: bool = False,
         n_threads: int | None = None,
-    ) -> float | NDArray[np.float64]:
+    ) -> float | Any:
         """Return the mean over queries, or the value of every query.
 
         The parameters are those of `evaluate`, but `score` is a single vector of shape (n_rows,).

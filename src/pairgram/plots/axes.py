@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
-from numbers import Integral
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
@@ -64,7 +64,7 @@ def require(model: Any, attribute: str, wanted: str) -> Any:
 
 def check_count(name: str, value: Any, smallest: int, largest: float = inf) -> int:
     """Return an argument that says how many; raise a ValueError if it is not such a number."""
-    if not isinstance(value, Integral) or not smallest <= value <= largest:
+    if not isinstance(value, (int, np.integer)) or not smallest <= value <= largest:
         upper = f" to {largest}" if largest < inf else " or more"
         raise ValueError(f"{name} must be an integer of {smallest}{upper}, got {value!r}")
     return int(value)

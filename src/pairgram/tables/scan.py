@@ -190,6 +190,7 @@ def _columns(
             _require(schema, [value], name)
     if isinstance(features, str):
         features = [features]
+    chosen = features is not None
     if features is None:
         own = {label, qid, weight}
         features = [field.name for field in schema if field.name not in own]
@@ -215,9 +216,14 @@ def _columns(
             or types.is_decimal(kind)
             or types.is_null(kind)
         ):
+            advice = (
+                "leave it out of features=, or encode it before"
+                if chosen
+                else "give the columns that are features by features=, or encode it before"
+            )
             raise ValueError(
                 f"features: column {name!r} must hold numbers, got {schema.field(name).type}: "
-                "leave it out of features=, or encode it before"
+                f"{advice}"
             )
     narrow = all(_is_narrow(kind) for kind in kinds)
     dtype = np.float32 if narrow else np.float64
