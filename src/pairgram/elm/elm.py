@@ -16,7 +16,8 @@ from pairgram._support.words import Form, InputsName
 from pairgram.feature_maps.activations import Activations
 from pairgram.feature_maps.random_nodes import RandomNodes
 from pairgram.kernels.settings import Kernel
-from pairgram.least_squares.ridge_ranker import RidgeRanker, RidgeSearch
+from pairgram.least_squares.ridge_ranker import RidgeRanker
+from pairgram.least_squares.ridge_search import RidgeSearch
 from pairgram.metrics import Metric
 from pairgram.model_selection.results import as_list
 from pairgram.queries_and_pairs.pair_weights import Pairs, PairSettings
