@@ -77,10 +77,11 @@ def check(data: bytes) -> None:
     matrix = _matrix(data)
     if not matrices._is_sound(matrix):
         assert _result(door, matrix) is None, f"{name}: accepted"
-    elif data[2] & ANY_VALUE:
-        _result(door, matrix)
-    else:
-        found, expected = _result(door, matrix), _result(door, matrix.toarray())
+        return
+    found, dense = _result(door, matrix), _result(lambda M: M.toarray(), matrix)
+    # SciPy does not make every sound matrix dense, and kmeans takes dense rows alone.
+    if dense is not None and not data[2] & ANY_VALUE and "kmeans" not in name:
+        expected = _result(door, dense)
         assert (found is None) == (expected is None), f"{name}: {found} for {expected}"
         if isinstance(found, np.ndarray):
             np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4, err_msg=name)
