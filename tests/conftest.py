@@ -5,11 +5,30 @@ from pathlib import Path
 
 import pytest
 import sklearn
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("pairgram", deadline=None)
+# The profile --hypothesis-profile=long gives each test other examples at every run,
+# and many times as many as it asks for.
+settings.register_profile("long", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile("pairgram")
+LONGER = 10
+
+
+def pytest_collection_modifyitems(items):
+    """Give property tests more examples under the long profile, where they say a number too."""
+    if settings.get_current_profile_name() != "long":
+        return
+    for test in {item.obj for item in items if is_hypothesis_test(getattr(item, "obj", None))}:
+        own = test._hypothesis_internal_use_settings
+        test._hypothesis_internal_use_settings = settings(
+            own, deadline=None, derandomize=False, max_examples=LONGER * own.max_examples
+        )
+
+# The thread sanitizer is to see more threads than a machine may have processors.
+if cpus := os.environ.get("PAIRGRAM_TEST_CPUS"):
+    os.sched_getaffinity = lambda pid: set(range(int(cpus)))
 
 
 @pytest.fixture(scope="session")

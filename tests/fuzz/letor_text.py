@@ -28,49 +28,55 @@ def prepare(folder: Path, short: bool) -> None:
 
 def mutated(folder: Path, seed: int) -> Case:
     """Read a text that has been changed in a few places, and compare."""
-    from letor_reference import WrongLine, dense, read
 
     def case(number: int) -> Outcome:
         rng = np.random.default_rng([seed, number])
         data = _mutated(rng, _text(rng))
-        wrong, expected = None, None
-        try:
-            expected = read(data)
-        except WrongLine as error:
-            wrong = error.args[0]
-        try:
-            parser = _parsed(rng, data)
-        except ValueError as error:
-            start = f"f:{wrong}: found" if wrong else "f: found no row"
-            if wrong is not None and str(error).startswith(start):
-                return "refused", ""
-            return "undocumented error", f"{data!r}: {error} for line {wrong}"
-        if expected is None:
-            return "silent loss", f"{data!r}: read, but line {wrong} is wrong"
-        rows, labels, ids, comments = expected
-        found = letor_load._ids(parser)
-        same = (
-            parser.labels().tolist() == labels
-            and parser.comments() == comments
-            and (found is None if ids is None else found is not None and found.tolist() == ids)
-            and parser.n_values == sum(map(len, rows))
-        )
-        if same and max((max(row) for row in rows if row), default=0) < MAX_FEATURES:
-            same = parser.take_dense().tobytes() == dense(rows).tobytes()
-        return ("same contents", "") if same else ("silent loss", f"{data!r}: read otherwise")
+        chunk, piece = (int(rng.choice([1, 2, 7, 30, 200, 10**6])) for _ in range(2))
+        return judged(data, chunk, piece, int(rng.integers(1, 4)))
 
     return case
 
 
-def _parsed(rng: Generator, data: bytes) -> _core.LetorParser64:
-    chunk, piece = (int(rng.choice([1, 2, 7, 30, 200, 10**6])) for _ in range(2))
+def judged(data: bytes, chunk: int, piece: int, n_threads: int) -> Outcome:
+    """Return whether a text that is fed in chunks is read as the slow reader reads it."""
+    from letor_reference import WrongLine, dense, read
+
+    wrong, expected = None, None
+    try:
+        expected = read(data)
+    except WrongLine as error:
+        wrong = error.args[0]
+    try:
+        parser = _parsed(data, chunk, piece, n_threads)
+    except ValueError as error:
+        start = f"f:{wrong}: found" if wrong else "f: found no row"
+        if wrong is not None and str(error).startswith(start):
+            return "refused", ""
+        return "undocumented error", f"{data!r}: {error} for line {wrong}"
+    if expected is None:
+        return "silent loss", f"{data!r}: read, but line {wrong} is wrong"
+    rows, labels, ids, comments = expected
+    found = letor_load._ids(parser)
+    same = (
+        parser.labels().tolist() == labels
+        and parser.comments() == comments
+        and (found is None if ids is None else found is not None and found.tolist() == ids)
+        and parser.n_values == sum(map(len, rows))
+    )
+    if same and max((max(row) for row in rows if row), default=0) < MAX_FEATURES:
+        same = parser.take_dense().tobytes() == dense(rows).tobytes()
+    return ("same contents", "") if same else ("silent loss", f"{data!r}: read otherwise")
+
+
+def _parsed(data: bytes, chunk: int, piece: int, n_threads: int) -> _core.LetorParser64:
     parser = _core.LetorParser64(
         name="f",
         n_features=-1,
         zero_based=False,
         keep_comments=True,
         piece_size=piece,
-        n_threads=int(rng.integers(1, 4)),
+        n_threads=n_threads,
     )
     for begin in range(0, len(data), chunk):
         parser.feed(data[begin : begin + chunk])

@@ -284,7 +284,7 @@ def _forge_tensor(rng: Generator, mine: forge.Contents, other: forge.Contents) -
 def _use(model: Any, X: Any, path: Path, rng: Generator) -> str:
     """Do with a model what its owner would; return how that went."""
     repr(model)
-    finite = _solve(model) if X is None else _predict(model, X)
+    finite = solved(model) if X is None else predicted(model, X)
     again = path.with_name(f"{path.name} again")
     model.save(again)
     type(model).load(again) if X is None else load_model(again)
@@ -295,7 +295,8 @@ def _use(model: Any, X: Any, path: Path, rng: Generator) -> str:
     return finite
 
 
-def _predict(model: Any, X: Any) -> str:
+def predicted(model: Any, X: Any) -> str:
+    """Predict rows of several forms; return how that went."""
     dense_only = hasattr(model, "feature_names_in_") or "precomputed" in (
         getattr(model, "kernel", None),
         getattr(model.feature_map_, "kernel", None),
@@ -331,7 +332,8 @@ def _settings_of(statistics: Any) -> dict[str, Any]:
     return {**settings, "feature_map": statistics.feature_map}
 
 
-def _solve(statistics: Any) -> str:
+def solved(statistics: Any) -> str:
+    """Solve, and make and add other statistics; return how that went."""
     with np.errstate(all="ignore"):
         try:
             weights = [statistics.solve(0.5), *statistics.path([0.1, 10.0])]

@@ -54,6 +54,13 @@ def test_forged_rows_are_refused(tmp_path):
         write_file(path, kind, narrow, settings)
     with pytest.raises(ValueError, match="the support rows must be"):
         write_file(path, kind, {**arrays, "map_rows": BITS}, settings)
+    settings["feature_map"]["rows_dtype"] = "float32"
+    far = {name: array for name, array in arrays.items() if name != "map_bits"}
+    far["map_rows"] = np.where(BITS, 1e300, 0)  # more than float32 holds
+    settings["feature_map"]["bits"] = False
+    with pytest.raises(ValueError, match="map_rows must not be float64, as rows_dtype is float32"):
+        write_file(path, kind, far, settings)
+    settings["feature_map"] |= {"rows_dtype": "float64", "bits": True}
     settings["feature_map"]["training_rows"] = 7
     with pytest.raises(ValueError, match="training_rows must be 200"):
         write_file(path, kind, arrays, settings)

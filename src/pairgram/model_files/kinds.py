@@ -149,6 +149,10 @@ def _kernel_map(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
         require(found == length, f"shape is {settings['shape']}, but {dimension} is {found}")
     known = settings.get("training_rows", rows if given else 0)
     require(known == (rows if given else 0), f"training_rows must be {rows if given else 0}")
+    for name in ("map_rows", "map_data"):
+        wide = name in arrays and arrays[name].dtype == np.float64
+        narrow = settings.get("rows_dtype") == "float32"
+        require(not (wide and narrow), f"{name} must not be float64, as rows_dtype is float32")
     if "map_bits" in arrays:
         width, found = -(-features // 8), arrays["map_bits"].shape[1]
         require(found == width, f"map_bits must have {width} bytes a row, got {found}")
