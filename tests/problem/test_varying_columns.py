@@ -237,6 +237,8 @@ def test_counts_of_another_shape_are_refused():
     for at, wrong, message in (
         (0, np.array([0, 1, 2], np.int32), "offsets must end with the number of rows"),
         (0, np.array([0, 2, 1, 3], np.int32), "those of CSR"),
+        (0, np.array([1, 1, 2, 3], np.int32), "those of CSR"),
+        (0, np.array([0, 1, 2, 4], np.int32), "those of CSR"),
         (1, np.array([0, 1, 3], np.int32), "those of CSR"),
         (1, np.array([0, 1], np.int32), "equally long"),
         (3, np.zeros(3, np.int64), "those of CSR"),
