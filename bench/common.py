@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 MIB = 2**20
 _STATUS = Path("/proc/self/status")
+_PROCESSOR = Path("/proc/cpuinfo")
 
 
 def interleaved(
@@ -136,14 +137,20 @@ def machine_line(n_threads: int, packages: Sequence[str]) -> str:
     )
 
 
+def vector_set() -> str:
+    """Return the widest vectors of the processor, or else its architecture."""
+    if not _PROCESSOR.exists():
+        return platform.machine()
+    words = set(_PROCESSOR.read_text().split())
+    return next((v for v in ("avx512f", "avx2") if v in words), platform.machine())
+
+
 def _processor() -> str:
     """Return the processor's name and the widest vectors that it has."""
-    if not Path("/proc/cpuinfo").exists():
+    if not _PROCESSOR.exists():
         return platform.processor() or platform.machine()
-    text = Path("/proc/cpuinfo").read_text()
-    name = re.search(r"^model name\s*: (.*)", text, re.MULTILINE)
-    vectors = next((v for v in ("avx512f", "avx2") if re.search(rf"\b{v}\b", text)), "")
-    return f"{name[1] if name else platform.machine()} ({vectors or platform.machine()})"
+    name = re.search(r"^model name\s*: (.*)", _PROCESSOR.read_text(), re.MULTILINE)
+    return f"{name[1] if name else platform.machine()} ({vector_set()})"
 
 
 def _version(package: str) -> str:

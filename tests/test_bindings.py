@@ -267,3 +267,53 @@ def test_format_letor(changes):
     assert _core.format_letor(**arguments) == b"0 1:1 2:1\n0 1:1\n"
     with pytest.raises(ValueError, match=r"indptr|values|labels|rows|aligned"):
         _core.format_letor(**(arguments | changes))
+
+
+def test_knots_of_input_columns():
+    good = {"knots": np.array([0.0, 1.0, 2.0]), "values": np.zeros(3), "ends": np.array([1, 3])}
+    _core.InputColumns.functions(**good, keeps_inputs=False)
+    for name, wrong, message in (
+        ("knots", np.array([5.0, 1.0, 1.0]), "ascend"),
+        ("knots", np.array([5.0, 2.0, 1.0]), "ascend"),
+        ("knots", np.array([5.0, 1.0, np.nan]), "ascend"),
+        ("knots", np.array([0.0, 1.0, np.inf]), "finite range"),
+        ("knots", np.zeros((3, 1)), "n_knots"),
+        ("values", np.zeros(2), "n_knots"),
+        ("ends", np.array([1, 2]), "those of the knots"),
+        ("ends", np.array([1, 4]), "1 to 256 knots"),
+        ("ends", np.array([0, 3]), "1 to 256 knots"),
+        ("ends", np.array([3, 3]), "1 to 256 knots"),
+        ("ends", np.array([[1, 3]]), "n_inputs"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            _core.InputColumns.functions(**good | {name: wrong}, keeps_inputs=False)
+    many = {"knots": np.arange(257.0), "values": np.zeros(257), "ends": np.array([257])}
+    with pytest.raises(ValueError, match="1 to 256 knots"):
+        _core.InputColumns.functions(**many, keeps_inputs=False)
+    for wrong in (np.zeros(2), np.zeros((3, 1))):
+        with pytest.raises(ValueError, match="centres and factors"):
+            _core.InputColumns.scaled(np.zeros(3), wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_id"),
+    [
+        (b"a", True),
+        ("é".encode(), True),
+        ("\ud7ff".encode(), True),
+        (b"\xed\xa0\x80", False),  # a surrogate
+        ("\U0010ffff".encode(), True),
+        (b"\xf4\x90\x80\x80", False),  # above the last character
+        (b"\xe0\x9f\xbf", False),  # longer than need be
+        (b"\xf0\x8f\xbf\xbf", False),
+        (b"\xc1\xbf", False),
+        (b"\xc3", False),  # cut off
+        ("\u3000".encode(), False),  # a blank
+        (b"a#", False),
+        (b"1:2", False),
+        (b"a:2", True),
+        (b"", False),
+    ],
+)
+def test_letor_ids_are_text(text, is_id):
+    assert _core.is_letor_id(text) is is_id

@@ -105,6 +105,27 @@ def test_n_features_and_zero_based(write):
     assert X.tolist() == [[1, 0, 5]]
 
 
+@pytest.mark.parametrize("piece_size", [1, 9, 1000])
+def test_the_line_of_the_largest_index_is_that_of_the_file(piece_size):
+    options = {"n_features": -1, "zero_based": False, "keep_comments": False}
+    text = b"1 1:1\n\n# 9:9\n1 2:1 7:1\n0 3:1\n1 7:1\n"
+    for cut in range(len(text)):
+        parser = _core.LetorParser64(name="f", **options, piece_size=piece_size, n_threads=2)
+        parser.feed(text[:cut])
+        parser.feed(text[cut:])
+        parser.finish()
+        assert (parser.n_features, parser.largest_index_line, parser.n_lines) == (7, 4, 6)
+
+
+@pytest.mark.parametrize("row", ["1 1:1 2:1 3:1", "1 2:1 3:1", "1 3:1"])
+def test_an_index_behind_the_last_feature_is_refused_beside_others_or_alone(write, row):
+    path = write(f"0 1:4 2:5\n{row}\n")
+    wanted = r":2: found '3:1', want an index of at most 2 \(n_features=2\)"
+    with pytest.raises(ValueError, match=wanted):
+        load_letor(path, n_features=2)
+    assert load_letor(path, n_features=3)[0].shape == (2, 3)
+
+
 def test_ids_are_equal_where_their_texts_are(write):
     cases = {
         "1 qid:1\n1 qid:01\n1 qid:01\n1 qid:-5\n": ["1", "01", "01", "-5"],

@@ -540,6 +540,19 @@ def test_tanimoto_nodes_have_no_square():
             )
 
 
+@pytest.mark.parametrize("n_models", [1, 2, 5, 9])
+def test_no_model_hides_a_row_that_is_not_finite(n_models):
+    rng = np.random.default_rng(0)
+    for dtype, node_map in ((np.float64, _core.NodeMap64), (np.float32, _core.NodeMap32)):
+        weights, bias = rng.normal(size=(3, 4)).astype(dtype), np.zeros(4, dtype)
+        nodes = node_map(weights, bias, None, [(0, 4, "sigmoid")])
+        rows = rng.normal(size=(300, 3)).astype(dtype)
+        rows[[2, 280], 1] = np.inf, np.nan
+        scores = nodes.score(rows, rng.normal(size=(n_models, 4)), 2)
+        assert np.flatnonzero(np.isnan(scores).any(axis=0)).tolist() == [2, 280]
+        assert np.isnan(scores[:, [2, 280]]).all()
+
+
 def test_node_maps_take_their_own_type():
     W = np.ones((3, 4))
     for options in ({"tail": np.ones((4, 2), np.float32)}, {"origin": np.ones(3, np.float32)}):

@@ -65,12 +65,15 @@ def test_dense_and_sparse_rows_have_the_same_counts(problem, pairs):
         (np.repeat(unsorted.data / 2, 2), np.repeat(unsorted.indices, 2), 2 * unsorted.indptr),
         shape=unsorted.shape,
     )
+    listed = (problem.X != 0) | (np.arange(problem.X.size).reshape(problem.X.shape) % 3 == 0)
+    row, column = np.nonzero(listed)  # and so some of the zeros
+    zeros = sp.csr_array((problem.X[listed], (row, column)), shape=problem.X.shape)
     longer = sp.csr_array(problem.X)
     longer.indices, longer.indptr = longer.indices.astype(np.int64), longer.indptr.astype(np.int64)
     with pytest.MonkeyPatch.context() as patch:
         for share in (sparse_gram.DENSE_SHARE, 2.0):  # 2: by sparse products, whatever the density
             patch.setattr(sparse_gram, "DENSE_SHARE", share)
-            for X in (problem.X, problem.X.astype(np.float32), unsorted, halves, longer):
+            for X in (problem.X, problem.X.astype(np.float32), unsorted, halves, zeros, longer):
                 total = Pairgram.from_rows(
                     X,
                     problem.y,
@@ -237,6 +240,8 @@ def test_counts_of_another_shape_are_refused():
     for at, wrong, message in (
         (0, np.array([0, 1, 2], np.int32), "offsets must end with the number of rows"),
         (0, np.array([0, 2, 1, 3], np.int32), "those of CSR"),
+        (0, np.array([1, 1, 2, 3], np.int32), "those of CSR"),
+        (0, np.array([0, 1, 2, 4], np.int32), "those of CSR"),
         (1, np.array([0, 1, 3], np.int32), "those of CSR"),
         (1, np.array([0, 1], np.int32), "equally long"),
         (3, np.zeros(3, np.int64), "those of CSR"),

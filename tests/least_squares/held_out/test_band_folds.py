@@ -130,6 +130,7 @@ def test_refused_arguments():
         ("row_offsets", np.array([0, 5, 4])),
         ("row_offsets", np.array([], dtype=np.int64)),
         ("points", np.ones((1, 99))),
+        ("points", np.ones((1, 101))),
         ("point_offsets", np.array([0, 2])),
         ("point_offsets", np.array([0, 0, 1])),
     ):

@@ -1,0 +1,11 @@
+"""Makes property tests the same in every run, and their failures short: a plugin of pytest."""
+
+from hypothesis import Phase, settings
+
+settings.register_profile(
+    "mutation",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=(Phase.explicit, Phase.generate),
+)
