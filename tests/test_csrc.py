@@ -26,7 +26,7 @@ FLOORS = {
     "linear_algebra": 2,
     "metrics": 2,
     "datasets": 2,
-    "support": 1,
+    "support": 0,
     "queries_and_pairs": 1,
 }
 

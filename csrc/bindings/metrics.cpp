@@ -1,6 +1,5 @@
 // Ranking metrics: checks and evaluate_metrics.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -75,7 +74,6 @@ array<double> evaluate(const array<double>& labels, const array<double>& scores,
     check(scores.ndim() == 2 && scores.shape(1) == n_rows, "scores must be (n_scores, n_rows)");
     const double* const label = pointer(labels);
     const double* const score = pointer(scores);
-    check_all(n_rows, label, [](double y) { return !std::isnan(y); }, "labels must not be NaN");
     const auto queries = queries_of(offsets, order, n_rows);
     std::vector<metric_spec> metrics;
     for (const auto& fields : specs) metrics.push_back(metric_of(fields));
@@ -90,13 +88,25 @@ array<double> evaluate(const array<double>& labels, const array<double>& scores,
     return out;
 }
 
+// The lowest and the highest value.
+py::tuple range_of(const array<double>& values, int n_threads) {
+    check(values.size() > 0, "there must be a value or more");
+    const double* const data = pointer(values);
+    const auto [lowest, highest] = [&] {
+        const without_gil release(values.size());
+        return find_range(values.size(), data, n_threads);
+    }();
+    return py::make_tuple(lowest, highest);
+}
+
 // The first min(top, n) of n words in ascending order.
 std::vector<std::int64_t> first_words(const array<std::int64_t>& words, py::ssize_t top) {
     check(words.ndim() == 1 && top >= 0, "words must be 1-d and top at least 0");
     const auto n = words.size();
     const std::int64_t* const data = pointer(words);
-    buffer<std::int64_t> sorted(data, data + n);
-    sort_words(top, sorted);
+    buffer<std::int64_t> sorted(room_for_words(n));
+    std::copy(data, data + n, sorted.begin());
+    sort_words(n, top, sorted.data());
     sorted.resize(std::min(top, n));
     return sorted;
 }
@@ -148,6 +158,7 @@ void bind_metrics(py::module_& m) {
     m.def("evaluate_metrics", &evaluate, py::arg("labels").noconvert(),
           py::arg("scores").noconvert(), py::arg("offsets").noconvert(),
           py::arg("order").noconvert(), py::arg("specs"), py::arg("n_threads"));
+    m.def("value_range", &range_of, py::arg("values").noconvert(), py::arg("n_threads"));
     m.def("sort_words", &first_words, py::arg("words").noconvert(), py::arg("top"));
     m.def("summarize", &summary, py::arg("values").noconvert(), py::arg("weights").noconvert(),
           py::arg("split_of").noconvert() = py::none(), py::arg("n_splits") = 0);

@@ -81,6 +81,16 @@ array<T> as_array(const std::vector<T>& values) {
     return array<T>(static_cast<py::ssize_t>(values.size()), values.data());
 }
 
+array<std::int64_t> bounds_of_runs(const array<std::int64_t>& ids, int n_threads) {
+    check(ids.ndim() == 1 && ids.size() > 0, "ids must be 1-d, of a row or more");
+    const std::int64_t* const id = pointer(ids);
+    const auto bounds = [&] {
+        const without_gil release(ids.size());
+        return run_bounds(ids.size(), id, n_threads);
+    }();
+    return as_array(bounds);
+}
+
 array<double> diagonal_of_laplacian(const bound_problem& problem) {
     std::vector<double> diagonal;
     {
@@ -121,6 +131,7 @@ void solve_in_place(const bound_problem& problem, array<double>& columns,
 }  // namespace
 
 void bind_problem(py::module_& m) {
+    m.def("run_bounds", &bounds_of_runs, py::arg("ids").noconvert(), py::arg("n_threads"));
     py::class_<bound_problem>(m, "RankingProblem")
         .def(py::init(&make_problem), py::arg("labels").noconvert(), py::arg("offsets").noconvert(),
              py::kw_only(), py::arg("order").noconvert() = py::none(),

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
+#include <stdexcept>
 
 #include "metrics/pair_metrics.hpp"
 #include "metrics/ranking.hpp"
@@ -68,12 +69,18 @@ struct workspace {
     buffer<std::int64_t> rows, keys, pair_scratch;
     buffer<double> own_labels, descending, ranked_labels, values, more_values;
     buffer<label_tally> tallies;
-    buffer<ranked_document> ranked;
-    ranking_scratch ranking;
+    buffer<ranked_document> ranked, spare;
     buffer<std::ptrdiff_t> tie_end;
     buffer<ideal_ranking> ideals;
     label_levels levels;
 };
+
+PAIRGRAM_CLONES
+bool any_nan(std::ptrdiff_t n, const double* values) {
+    int found = 0;
+    for (std::ptrdiff_t i = 0; i < n; ++i) found |= values[i] != values[i];
+    return found != 0;
+}
 
 // The highest label where all are integers from 0 to 31, else -1.
 PAIRGRAM_CLONES
@@ -197,6 +204,7 @@ class metric_evaluation {
             for (std::ptrdiff_t i = 0; i < n; ++i) work.own_labels[i] = labels_[rows[i]];
             work.labels = work.own_labels.data();
         }
+        if (any_nan(n, work.labels)) throw std::invalid_argument("labels must not be NaN");
         const std::ptrdiff_t ideal_top = std::min(n, plan.ideal_top);
         if (ideal_top > 0) {
             work.descending.resize(n);
@@ -219,7 +227,7 @@ class metric_evaluation {
         work.keys.resize(n);
         work.ranked_labels.resize(top);
         const auto n_retrieved = n - score_keys(n, scores, rows, work.keys.data());
-        rank_documents(n, work.keys.data(), top, work.ranking, work.ranked);
+        rank_documents(n, work.keys.data(), top, work.spare, work.ranked);
         for (std::ptrdiff_t i = 0; i < top; ++i) {
             work.ranked_labels[i] = work.labels[work.ranked[i].index];
         }

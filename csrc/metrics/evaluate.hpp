@@ -48,11 +48,11 @@ struct metric_spec {
 };
 
 // out[t, s, q] = metric t of score vector s (row s of `scores`, n_scores x n_rows) in query q; NaN
-// where it is undefined. Labels are not NaN and suit the metrics. A score that is NaN marks a
-// document that was not retrieved: metrics that look from the top count its label in their ideal
-// and never rank it; the others take no NaN. One ranking of a query serves all metrics that break
-// ties alike; O(n log n) for each query and score vector, O(n) for short cuts. The same bits for
-// any n_threads.
+// where it is undefined. Labels suit the metrics; throws std::invalid_argument for NaN. A score
+// that is NaN marks a document that was not retrieved: metrics that look from the top count its
+// label in their ideal and never rank it; the others take no NaN. One ranking of a query serves all
+// metrics that break ties alike; O(n log n) for each query and score vector, O(n) for short cuts.
+// The same bits for any n_threads.
 void evaluate_metrics(std::ptrdiff_t n_rows, std::ptrdiff_t n_scores, std::ptrdiff_t n_metrics,
                       const query_rows& queries, const double* labels, const double* scores,
                       const metric_spec* metrics, double* out, int n_threads);

@@ -1,4 +1,5 @@
-// Means and standard deviations of a metric over queries, or over splits of the queries.
+// Means and standard deviations of a metric over queries, or over splits of the queries; and the
+// range of labels.
 #pragma once
 
 #include <cstddef>
@@ -20,5 +21,12 @@ struct metric_values {
 // the queries of each, and the deviation is that of the splits that have one, all of weight 1.
 // What no query of a weight > 0 defines is NaN.
 void summarize(const metric_values& of, double* means, double* deviations, double* by_split);
+
+struct value_range {
+    double lowest, highest;
+};
+
+// Of n > 0 values; both are NaN if a value is.
+value_range find_range(std::ptrdiff_t n, const double* values, int n_threads);
 
 }  // namespace pairgram

@@ -14,6 +14,7 @@ namespace pairgram {
 namespace {
 
 constexpr std::ptrdiff_t longest_in_words = 1024;  // above it other ways take less time
+constexpr std::size_t cache_line = 64;             // no vector lies in two, which costs time
 constexpr std::ptrdiff_t longest_inserted = 64;    // above it insertion into the top costs too much
 constexpr std::ptrdiff_t shortest_radix = 4096;  // below it the histograms cost more than they save
 
@@ -27,12 +28,12 @@ void pack_words(std::ptrdiff_t n, const std::int64_t* keys, std::int64_t index_b
 // keep their order. Returns false where the bits left out of the keys decide: `ranked` then may
 // lack documents of a short top.
 bool rank_by_words(std::ptrdiff_t n, const std::int64_t* keys, std::ptrdiff_t top,
-                   buffer<std::int64_t>& words, ranked_document* ranked) {
+                   ranked_document* ranked) {
+    alignas(cache_line) std::int64_t words[longest_in_words];
     std::int64_t index_bits = 1;
     while (index_bits < n - 1) index_bits = 2 * index_bits + 1;
-    words.resize(n);
-    pack_words(n, keys, index_bits, words.data());
-    sort_words(top + 1, words);
+    pack_words(n, keys, index_bits, words);
+    sort_words(n, top + 1, words);
     for (std::ptrdiff_t r = 0; r < top; ++r) {
         const std::int64_t index = words[r] & index_bits;
         ranked[r] = {keys[index], index};
@@ -106,15 +107,13 @@ std::ptrdiff_t score_keys(std::ptrdiff_t n, const double* scores, const std::int
 }
 
 void rank_documents(std::ptrdiff_t n, const std::int64_t* keys, std::ptrdiff_t top,
-                    ranking_scratch& scratch, buffer<ranked_document>& ranked) {
+                    buffer<ranked_document>& spare, buffer<ranked_document>& ranked) {
     top = std::min(top, n);
     ranked.resize(top);
-    if (top == 0 ||
-        (n <= longest_in_words && rank_by_words(n, keys, top, scratch.words, ranked.data())))
-        return;
+    if (top == 0 || (n <= longest_in_words && rank_by_words(n, keys, top, ranked.data()))) return;
     if (top < n && top <= longest_inserted) return rank_by_insertion(n, keys, top, ranked.data());
     ranked.resize(n);
-    if (n >= shortest_radix) return rank_by_radix(n, keys, ranked.data(), scratch.documents);
+    if (n >= shortest_radix) return rank_by_radix(n, keys, ranked.data(), spare);
     for (std::ptrdiff_t i = 0; i < n; ++i) ranked[i] = {keys[i], i};
     std::sort(ranked.begin(), ranked.end(), [](const ranked_document& a, const ranked_document& b) {
         return a.key != b.key ? a.key < b.key : a.index < b.index;

@@ -19,15 +19,10 @@ struct ranked_document {
 std::ptrdiff_t score_keys(std::ptrdiff_t n, const double* scores, const std::int64_t* rows,
                           std::int64_t* keys);
 
-struct ranking_scratch {
-    buffer<std::int64_t> words;
-    buffer<ranked_document> documents;
-};
-
 // Ranks n documents: the first min(top, n) of `ranked` are the first of the ranking. Up to 1,024
 // documents are sorted by compared vectors. Of more, a short top costs one scan and O(top) for each
 // document that enters it, the rest O(n log n).
 void rank_documents(std::ptrdiff_t n, const std::int64_t* keys, std::ptrdiff_t top,
-                    ranking_scratch& scratch, buffer<ranked_document>& ranked);
+                    buffer<ranked_document>& spare, buffer<ranked_document>& ranked);
 
 }  // namespace pairgram

@@ -1,6 +1,8 @@
 #include "metrics/top_metrics.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -44,8 +46,45 @@ void for_each_rank(const ranked_list& ranked, std::ptrdiff_t cut, const Value& v
     }
 }
 
+// terms = gains / divisors. No branch depends on a label that is a whole number: 0x1.8p52 rounds
+// off what is behind the point, so that 1023 + label, the exponent of 2^label, are the last bits.
+PAIRGRAM_CLONES
+void dcg_terms(gain_kind gain, std::ptrdiff_t n, const double* labels, const double* divisors,
+               double* terms) {
+    constexpr double to_exponent = 0x1.8p52 + 1023;
+    constexpr int mantissa_bits = 52;
+    if (gain == gain_kind::linear) {
+        for (std::ptrdiff_t i = 0; i < n; ++i) terms[i] = labels[i] / divisors[i];
+        return;
+    }
+    int rounded_off = 0;
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        const double shifted = labels[i] + to_exponent;
+        rounded_off |= shifted - to_exponent != labels[i];
+        std::uint64_t bits;
+        double power;
+        std::memcpy(&bits, &shifted, sizeof bits);
+        bits <<= mantissa_bits;
+        std::memcpy(&power, &bits, sizeof bits);
+        terms[i] = (power - 1) / divisors[i];
+    }
+    if (rounded_off)
+        for (std::ptrdiff_t i = 0; i < n; ++i) terms[i] = gain_of(gain, labels[i]) / divisors[i];
+}
+
 double dcg(const metric_spec& metric, const ranked_list& ranked, const double* divisors) {
     double sum = 0;
+    if (!ranked.tie_end) {
+        constexpr std::ptrdiff_t width = 64;
+        double terms[width];
+        const std::ptrdiff_t end = std::min(metric.cut, ranked.n);
+        for (std::ptrdiff_t begin = 0; begin < end; begin += width) {
+            const auto size = std::min(width, end - begin);
+            dcg_terms(metric.gain, size, ranked.labels + begin, divisors + begin, terms);
+            for (std::ptrdiff_t i = 0; i < size; ++i) sum += terms[i];
+        }
+        return sum;
+    }
     for_each_rank(
         ranked, metric.cut, [&](double label) { return gain_of(metric.gain, label); },
         [&](std::ptrdiff_t i, double gain) { sum += gain / divisors[i]; });

@@ -4,16 +4,27 @@
 #include <cstring>
 #include <utility>
 
-#include "queries_and_pairs/query_rows.hpp"
 #include "support/simd.hpp"
 
 namespace pairgram {
+
+namespace {
+
+constexpr int wide_lanes = 8;
+
+}  // namespace
+
+std::ptrdiff_t room_for_words(std::ptrdiff_t n) {
+    std::ptrdiff_t room = wide_lanes;
+    while (room < n) room *= 2;
+    return room;
+}
 
 #ifdef PAIRGRAM_SHUFFLE
 
 namespace {
 
-constexpr int wide_lanes = 8, narrow_lanes = 4;
+constexpr int narrow_lanes = 4;
 
 template <int Lanes>
 using words_of = pack<std::int64_t, Lanes>;
@@ -104,26 +115,19 @@ PAIRGRAM_CLONES void sort_in_lanes(std::ptrdiff_t n, std::ptrdiff_t keep, std::i
 
 }  // namespace
 
-void sort_words(std::ptrdiff_t top, buffer<std::int64_t>& words) {
-    const auto power_above = [](std::ptrdiff_t size) {
-        std::ptrdiff_t power = wide_lanes;
-        while (power < size) power *= 2;
-        return power;
-    };
-    const auto n = power_above(static_cast<std::ptrdiff_t>(words.size()));
-    words.insert(words.end(), size_of(n) - words.size(), INT64_MAX);
-    const auto keep = std::min(n, power_above(top));
+void sort_words(std::ptrdiff_t n, std::ptrdiff_t top, std::int64_t* words) {
+    const auto padded = room_for_words(n), keep = std::min(padded, room_for_words(top));
+    std::fill(words + n, words + padded, INT64_MAX);
     if (has_wide_registers())
-        sort_in_lanes<wide_lanes>(n, keep, words.data());
+        sort_in_lanes<wide_lanes>(padded, keep, words);
     else
-        sort_in_lanes<narrow_lanes>(n, keep, words.data());
+        sort_in_lanes<narrow_lanes>(padded, keep, words);
 }
 
 #else
 
-void sort_words(std::ptrdiff_t top, buffer<std::int64_t>& words) {
-    const auto n = static_cast<std::ptrdiff_t>(words.size());
-    std::partial_sort(words.begin(), words.begin() + std::min(top, n), words.end());
+void sort_words(std::ptrdiff_t n, std::ptrdiff_t top, std::int64_t* words) {
+    std::partial_sort(words, words + std::min(top, n), words + n);
 }
 
 #endif

@@ -4,14 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "support/buffer.hpp"
-
 namespace pairgram {
 
-// Sorts words, all below INT64_MAX, in ascending order. Only the first min(top, n) of them are
-// certain to be there afterwards, and the size is that of a power of two. O(n log² n) comparisons
-// of whole vectors; Batcher's bitonic network (1968), with the larger half dropped from every merge
-// that has the top already.
-void sort_words(std::ptrdiff_t top, buffer<std::int64_t>& words);
+// Room for n words to be sorted: a power of two.
+std::ptrdiff_t room_for_words(std::ptrdiff_t n);
+
+// Sorts n words, all below INT64_MAX, in ascending order; the room behind them is written to as
+// well. Only the first min(top, n) of them are certain to be there afterwards. O(n log² n)
+// comparisons of whole vectors; Batcher's bitonic network (1968), with the larger half dropped from
+// every merge that has the top already.
+void sort_words(std::ptrdiff_t n, std::ptrdiff_t top, std::int64_t* words);
 
 }  // namespace pairgram

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "support/buffer.hpp"
+
 namespace pairgram {
 
 // A size or an index for the standard library's containers.
@@ -37,5 +39,9 @@ struct query_rows {
 // Throws std::invalid_argument unless the offsets ascend from 0 to n_rows and the order, if there
 // is one, of n_rows entries, names every row once. O(n_rows + n_queries); memory: n_rows bits.
 void check_rows(const query_rows& queries, std::ptrdiff_t n_rows);
+
+// 0, every row whose id is not that of the row before, and n_rows > 0: where runs of rows with
+// equal ids begin and end.
+buffer<std::int64_t> run_bounds(std::ptrdiff_t n_rows, const std::int64_t* ids, int n_threads);
 
 }  // namespace pairgram

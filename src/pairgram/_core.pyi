@@ -102,6 +102,7 @@ class RankingProblem:
         omega: NDArray[np.float64] | None = None,
     ) -> None: ...
 
+def run_bounds(ids: NDArray[np.int64], n_threads: int) -> NDArray[np.int64]: ...
 def pair_weight(problem: RankingProblem) -> float: ...  # of both orders, and the diagonal
 def apply_half_laplacian(
     problem: RankingProblem,
@@ -193,6 +194,10 @@ def cholesky(
     matrix: NDArray[np.float64],  # symmetric; the lower triangle becomes its factor, in place
     n_threads: int = 1,
 ) -> int: ...  # how many pivots are positive
+def invert_transposed(
+    factor: NDArray[np.float64],  # L; what is above its diagonal is not read
+    n_threads: int,
+) -> NDArray[np.float64]: ...  # L⁻ᵀ
 def evaluate_metrics(
     labels: NDArray[np.float64],
     scores: NDArray[np.float64],
@@ -203,6 +208,7 @@ def evaluate_metrics(
     specs: Sequence[tuple[str, int, str, str, str, float, float, float, str, float]],
     n_threads: int,
 ) -> NDArray[np.float64]: ...
+def value_range(values: NDArray[np.float64], n_threads: int) -> tuple[float, float]: ...
 def sort_words(words: NDArray[np.int64], top: int) -> list[int]: ...
 def summarize(
     values: NDArray[np.float64],

@@ -178,6 +178,21 @@ def test_words_are_sorted(top):
             assert_array_equal(_core.sort_words(words, top), np.sort(words)[:top])
 
 
+@pytest.mark.parametrize("gain", ["exp2", "linear"])
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 63, 64, 65, 200])
+def test_gains_are_exact_and_summed_from_the_top(n, gain):
+    rng = np.random.default_rng(n)
+    whole = rng.integers(0, 63, n).astype(float)
+    high = rng.choice([0.0, -0.0, 1.0, 52.0, 53.0, 54.0, 62.0, 63.0, 999.0, 1000.0], n)
+    real = np.where(rng.random(n) < 0.5, whole, rng.uniform(0, 70, n))
+    for y in (whole, high, real, np.nextafter(whole, 0)):
+        score = rng.normal(size=n)
+        expected = 0.0
+        for rank, label in enumerate(y[np.argsort(-score)]):
+            expected += (2.0**label - 1 if gain == "exp2" else label) / math.log2(rank + 2)
+        assert get_metric("dcg", gain=gain, ties="order")(y, score) == expected
+
+
 @pytest.mark.parametrize("name", [name for name in ALL if get_metric(name).ties])
 def test_averaged_ties_are_the_mean_over_all_orders(name):
     rng = np.random.default_rng(0)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pairgram import _core
 from pairgram.queries_and_pairs.queries import Queries
 
 IDS = {
@@ -59,6 +60,40 @@ def test_every_row_is_in_its_query(ids):
     assert seen == [[i for i, other in enumerate(ids) if other == q] for q in first_seen]
     values = np.array(ids)
     assert (queries.grouped(values)[queries.offsets[:-1]] == first_seen).all() or not ids
+
+
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 18, 33, 16384, 16385, 100_000])
+@pytest.mark.parametrize("longest", [1, 2, 40, 30_000])
+def test_bounds_of_runs(n, longest):
+    rng = np.random.default_rng(n)
+    runs = rng.integers(-(2**63), 2**63 - 1, n)[: 1 + 4 * n // longest]
+    ids = np.resize(np.repeat(runs, rng.integers(1, longest + 1, len(runs))), n)
+    starts = [0, *(row for row in range(1, n) if ids[row] != ids[row - 1])]
+    for n_threads in (1, 3):
+        assert _core.run_bounds(ids, n_threads).tolist() == [*starts, n]
+    with pytest.raises(ValueError, match="a row or more"):
+        _core.run_bounds(ids[:0], 1)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint64, np.float64, ">i8", object, str])
+@pytest.mark.parametrize("order", ["ascending", "permuted", "joined", "interleaved"])
+def test_ids_of_any_dtype_make_the_same_queries(dtype, order):
+    rng = np.random.default_rng(0)
+    numbers = np.repeat(np.arange(300), rng.integers(1, 9, 300))
+    if order == "interleaved":
+        rng.shuffle(numbers)
+    elif order != "ascending":
+        numbers = (7 * numbers + 5) % 300
+    if order == "joined":
+        numbers[numbers == numbers[-1]] = numbers[0]
+    queries = Queries.make(len(numbers), qid=numbers.astype(dtype), n_threads=2)
+    ids = list(dict.fromkeys(numbers.tolist()))
+    rows = np.arange(len(numbers))
+    assert [int(each) for each in queries.ids] == ids
+    assert [rows[queries.rows(q)].tolist() for q in range(queries.n_queries)] == [
+        np.flatnonzero(numbers == each).tolist() for each in ids
+    ]
+    assert (queries.order is None) == (order in ("ascending", "permuted"))
 
 
 def test_sizes_and_none():

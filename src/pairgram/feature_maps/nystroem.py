@@ -335,15 +335,16 @@ class _KernelValues(ValueMap):
 def _whitening(K: Vector, tol: float, n_threads: int) -> Vector:
     """Return ``U S^-½ Q`` of K, (m, m), for the eigenvalues above `tol` and rounding error.
 
-    If all eigenvalues are, two Cholesky factors take the place of the eigenvectors.
+    If all eigenvalues are, a Cholesky factor takes the place of the eigenvectors.
     """
     if not np.isfinite(K).all():
         raise ValueError("the kernel of the landmarks is not finite: kernel values too large")
     K = (K + K.T) / 2
     rounding = len(K) * np.finfo(np.float64).eps
     # If no eigenvalue is below 0, none is above the trace.
-    if _is_definite(K, max(tol, rounding * float(np.trace(K))), n_threads):
-        return _whitening_of_all(K, n_threads)
+    of_all = _whitening_of_all(K, max(tol, rounding * float(np.trace(K))), n_threads)
+    if of_all is not None:
+        return of_all
     eigenvalues, vectors = scipy.linalg.eigh(K, driver="evd", check_finite=False)
     largest = eigenvalues.max(initial=0.0)
     kept = np.flatnonzero(eigenvalues > max(tol, rounding * largest))
@@ -369,14 +370,17 @@ def _is_definite(K: Vector, shift: float, n_threads: int) -> bool:
     return _core.cholesky(shifted, n_threads) == len(K)
 
 
-def _whitening_of_all(K: Vector, n_threads: int) -> Vector:
+def _whitening_of_all(K: Vector, shift: float, n_threads: int) -> Vector | None:
     """Return the lower triangular W with positive diagonal and ``W Wᵀ = K⁻¹``.
 
-    Let ``L Lᵀ`` be the Cholesky factorisation of K with rows and columns in reverse order. Then W
-    is L⁻ᵀ in reverse order.
+    Return None unless all eigenvalues of K are above `shift`. Let ``L Lᵀ`` be the Cholesky
+    factorisation of K with rows and columns in reverse order. Then W is L⁻ᵀ in reverse order.
     """
     root = np.ascontiguousarray(K[::-1, ::-1])
-    _core.cholesky(root, n_threads)  # K minus a shift has a factor, so K has one
-    (invert,) = scipy.linalg.get_lapack_funcs(("trtri",), (root,))
-    inverse, _ = invert(root.T, lower=0, overwrite_c=True)  # Lᵀ in the memory order of LAPACK
-    return np.ascontiguousarray(np.tril(inverse[::-1, ::-1]))
+    if _core.cholesky(root, n_threads) < len(K):
+        return None
+    whitening = np.ascontiguousarray(_core.invert_transposed(root, n_threads)[::-1, ::-1])
+    # The squares add up to the trace of K⁻¹, which is above the inverse of any eigenvalue.
+    if shift * float(np.vdot(whitening, whitening)) < 1 or _is_definite(K, shift, n_threads):
+        return whitening
+    return None

@@ -289,7 +289,8 @@ def evaluate_metrics(
             f"score must have shape ({labels.size},) or (n_scores, {labels.size}) to go with y, "
             f"got {scores.shape}"
         )
-    queries = Queries.make(labels.size, qid=qid, group=group)
+    threads = resolve_n_threads(n_threads)
+    queries = Queries.make(labels.size, qid=qid, group=group, n_threads=threads)
     if per_query and sample_weight is not None:
         raise ValueError("sample_weight weighs queries in the mean: per_query=True takes none")
     weights = None if sample_weight is None else query_weights(sample_weight, queries)
@@ -297,9 +298,7 @@ def evaluate_metrics(
     if n_relevant is not None:
         counted = [(metric.name, metric.family, metric.relevant) for metric in metrics]
         labels, scores, queries = with_unretrieved(counted, labels, scores, queries, n_relevant)
-    values = per_query_scores(
-        metrics, labels, np.atleast_2d(scores), queries, resolve_n_threads(n_threads)
-    )
+    values = per_query_scores(metrics, labels, np.atleast_2d(scores), queries, threads)
     if one_vector:
         values = values[:, 0]
     if per_query:
@@ -316,12 +315,11 @@ def per_query_scores(
     n_threads: int | None,
 ) -> NDArray[np.float64]:
     """Check labels and scores; return values of shape (n_metrics, n_scores, n_queries)."""
-    largest = check_labels(metrics, y)
+    threads = resolve_n_threads(n_threads)
+    largest = check_labels(metrics, y, threads)
     check_scores(metrics, scores)
     specs = [metric._spec(largest) for metric in metrics]
-    values = _core.evaluate_metrics(
-        y, scores, queries.offsets, queries.order, specs, resolve_n_threads(n_threads)
-    )
+    values = _core.evaluate_metrics(y, scores, queries.offsets, queries.order, specs, threads)
     for t, metric in enumerate(metrics):
         if metric.family == "pairwise_accuracy":
             np.subtract(1.0, values[t], out=values[t])
@@ -338,9 +336,9 @@ def _largest(family: str, n_rows: int) -> float:
     return most / 4 if family == "pearson" else np.inf
 
 
-def check_labels(metrics: Sequence[Metric], y: NDArray[np.float64]) -> float:
+def check_labels(metrics: Sequence[Metric], y: NDArray[np.float64], n_threads: int = 1) -> float:
     """Raise a ValueError for labels that a metric cannot take; return the largest label."""
-    smallest, largest = (float(y.min()), float(y.max())) if y.size else (0.0, 0.0)
+    smallest, largest = _core.value_range(y, n_threads) if y.size else (0.0, 0.0)
     if not (isfinite(smallest) and isfinite(largest)):
         row = int(np.argmin(np.isfinite(y)))
         raise ValueError(f"y must be finite, got {y[row]} in row {row}")

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairgram import _core
 from pairgram._support.arrays import real_array, refuse_lossy
 from pairgram._support.checks import called_by, warn_caller
 
@@ -120,7 +121,12 @@ class Queries:
 
     @classmethod
     def make(
-        cls, n_rows: int, *, qid: ArrayLike | None = None, group: ArrayLike | None = None
+        cls,
+        n_rows: int,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        n_threads: int = 1,
     ) -> Queries:
         """Group `n_rows` rows by ids or by sizes. With neither, they are one query.
 
@@ -131,6 +137,8 @@ class Queries:
             Rows with equal ids form a query, wherever they stand.
         group : array-like of shape (n_queries,) of int ≥ 0, or None
             Sizes of the queries, if the rows of each query stand together.
+        n_threads : int ≥ 1
+            Number of threads that read ids of dtype int64.
 
         Raises
         ------
@@ -151,7 +159,7 @@ class Queries:
             return cls(_offsets_from_sizes(group, n_rows))
         if qid is None:
             return cls(np.array([0, n_rows], dtype=np.int64))
-        return cls._from_ids(as_ids(qid, n_rows))
+        return cls._from_ids(as_ids(qid, n_rows), n_threads)
 
     @classmethod
     def of_sizes(cls, sizes: NDArray[np.int64], ids: NDArray[Any] | None = None) -> Queries:
@@ -159,22 +167,23 @@ class Queries:
         return cls(_offsets(sizes), None, ids)
 
     @classmethod
-    def _from_ids(cls, ids: NDArray[Any]) -> Queries:
+    def _from_ids(cls, ids: NDArray[Any], n_threads: int) -> Queries:
         n_rows = len(ids)
         if n_rows == 0:
             return cls(np.zeros(1, dtype=np.int64), ids=ids)
         names = None
         if ids.dtype.kind == "O":
             ids, names = _codes_of_objects(ids)
-        starts = np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1))
-        bounds = np.append(starts, n_rows).astype(np.int64)
-        run_ids = ids[starts]
+        bounds = _run_bounds(ids, n_threads)
+        run_ids = ids[bounds[:-1]]
+        if ids.dtype.kind in "iu" and (run_ids[1:] > run_ids[:-1]).all():  # no id has two runs
+            return cls(bounds, ids=run_ids if names is None else names)
         _, first, inverse = np.unique(run_ids, return_index=True, return_inverse=True)
         by_first_row = np.argsort(first)
         unique_ids = run_ids[first[by_first_row]]
         if names is not None:
             unique_ids = names[unique_ids]
-        if len(first) == len(starts):  # every query is one run of rows
+        if len(first) == len(run_ids):  # every query is one run of rows
             return cls(bounds, ids=unique_ids)
         rank = np.argsort(by_first_row)
         query_of_row = np.repeat(rank[inverse], np.diff(bounds))
@@ -338,6 +347,14 @@ def _is_missing(value: Any) -> bool:
         return bool(value != value)
     except (TypeError, ValueError):  # pandas.NA == pandas.NA has no truth value
         return True
+
+
+def _run_bounds(ids: NDArray[Any], n_threads: int) -> NDArray[np.int64]:
+    """Return 0, the rows whose id is not that of the row before, and the number of rows."""
+    if ids.dtype == np.int64:
+        return _core.run_bounds(np.require(ids, np.int64, requirements=("C", "A")), n_threads)
+    starts = np.flatnonzero(ids[1:] != ids[:-1]) + 1
+    return np.concatenate(([0], starts, [len(ids)])).astype(np.int64, copy=False)
 
 
 def _codes_of_objects(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
