@@ -88,6 +88,17 @@ py::ssize_t cholesky_in_place(array<double>& matrix, int n_threads) {
     return cholesky(n, data, n_threads);
 }
 
+array<double> inverse_transposed(const array<double>& factor, int n_threads) {
+    check(factor.ndim() == 2 && factor.shape(0) == factor.shape(1), "factor must be square");
+    const auto n = factor.shape(0);
+    const double* const l = pointer(factor);
+    array<double> out({n, n});
+    double* const data = out.mutable_data();
+    const without_gil release(n * n);
+    invert_transposed(n, l, data, n_threads);
+    return out;
+}
+
 template <class T>
 void define(py::module_& m) {
     m.def("gram", &gram_array<T>, py::arg("problem"), py::arg("features").noconvert(),
@@ -108,6 +119,8 @@ void bind_least_squares(py::module_& m) {
     define<double>(m);
     define<float>(m);
     m.def("cholesky", &cholesky_in_place, py::arg("matrix").noconvert(), py::arg("n_threads") = 1);
+    m.def("invert_transposed", &inverse_transposed, py::arg("factor").noconvert(),
+          py::arg("n_threads"));
 }
 
 }  // namespace pairgram

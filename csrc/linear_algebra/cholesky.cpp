@@ -21,6 +21,8 @@ constexpr std::ptrdiff_t largest_alone = 384;  // one tile: half a millisecond, 
 // Below these orders halving brings nothing over the routines of BLAS and LAPACK.
 constexpr std::ptrdiff_t smallest_solve = 64, smallest_factor = 128;
 
+constexpr std::ptrdiff_t inverted_at_once = 128;  // rows of an inverse
+
 std::ptrdiff_t tile_width(std::ptrdiff_t n) {
     if (n <= largest_alone) return largest_alone;
     const auto even = (n / fewest_tiles + narrowest_tile - 1) / narrowest_tile * narrowest_tile;
@@ -96,6 +98,18 @@ std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, int n_threads) {
     parallel_for(static_cast<std::ptrdiff_t>(tiles.size()), n_threads, finish_tile,
                  [&] { done.stop(); });
     return n_positive;
+}
+
+void invert_transposed(std::ptrdiff_t n, const double* l, double* out, int n_threads) {
+    const auto n_tasks = (n + inverted_at_once - 1) / inverted_at_once;
+    parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {  // the most work comes first
+        const auto begin = task * inverted_at_once, rest = n - begin;
+        const auto n_rows = std::min(inverted_at_once, rest);
+        std::fill_n(out + begin * n, n_rows * n, 0.0);
+        double* const rows = out + begin * (n + 1);
+        for (std::ptrdiff_t i = 0; i < n_rows; ++i) rows[i * (n + 1)] = 1;
+        solve(n_rows, rest, l + begin * (n + 1), rows, n);
+    });
 }
 
 }  // namespace pairgram

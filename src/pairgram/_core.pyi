@@ -194,6 +194,10 @@ def cholesky(
     matrix: NDArray[np.float64],  # symmetric; the lower triangle becomes its factor, in place
     n_threads: int = 1,
 ) -> int: ...  # how many pivots are positive
+def invert_transposed(
+    factor: NDArray[np.float64],  # L; what is above its diagonal is not read
+    n_threads: int,
+) -> NDArray[np.float64]: ...  # L⁻ᵀ
 def evaluate_metrics(
     labels: NDArray[np.float64],
     scores: NDArray[np.float64],

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -170,3 +171,22 @@ def test_ridge_of_many_features_has_the_same_bits_for_any_number_of_threads():
     )
     for other in others:
         np.testing.assert_array_equal(other, one)
+
+
+@pytest.mark.parametrize("order", [*ORDERS, 300])
+def test_the_inverse_of_a_factor(order):
+    rng = np.random.default_rng(order)
+    L, _ = with_marked_triangle(rng.normal(size=(order, order)) / np.sqrt(order), rng)
+    L[np.diag_indices(order)] = 2.0 ** rng.integers(0, 3, order)
+    L[np.triu_indices(order, 1)] = np.nan  # is not read
+    with single_threaded_blas():
+        inverse, other = (_core.invert_transposed(L, n_threads) for n_threads in (1, 3))
+    np.testing.assert_array_equal(inverse, other)
+    np.testing.assert_array_equal(np.tril(inverse, -1), 0)
+    expected = scipy.linalg.solve_triangular(np.tril(L), np.eye(order), lower=True).T
+    np.testing.assert_allclose(inverse, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+def test_only_square_factors_are_inverted():
+    with pytest.raises(ValueError, match="factor must be square"):
+        _core.invert_transposed(np.ones((3, 2)), 1)

@@ -25,7 +25,13 @@ from pairgram.feature_maps.base import (
 )
 from pairgram.feature_maps.landmarks import choose_landmarks
 from pairgram.feature_maps.row_scorer import RowScorer
-from pairgram.kernels.nodes import AT_MOST_ONE, dense_blocks, kernel_nodes, kernel_values
+from pairgram.kernels.nodes import (
+    AT_MOST_ONE,
+    LANDMARKS_OF_MEAN,
+    dense_blocks,
+    kernel_nodes,
+    kernel_values,
+)
 from pairgram.kernels.settings import Kernel, KernelSettings
 
 __all__ = ["Nystroem"]
@@ -208,7 +214,8 @@ default="rbf"
         """Return the map to kernel values with the landmarks, and `whitening_`."""
         values = _KernelValues(self)
         if centred:  # smaller values lose less if they are rounded to single precision
-            values = _KernelValues(self, values.transform(self.components_).mean(axis=0))
+            some = self.components_[:LANDMARKS_OF_MEAN]
+            values = _KernelValues(self, values.transform(some).mean(axis=0))
         return values, self.whitening_
 
     def scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
@@ -377,6 +384,4 @@ def _whitening_of_all(K: Vector, n_threads: int) -> Vector:
     """
     root = np.ascontiguousarray(K[::-1, ::-1])
     _core.cholesky(root, n_threads)  # K minus a shift has a factor, so K has one
-    (invert,) = scipy.linalg.get_lapack_funcs(("trtri",), (root,))
-    inverse, _ = invert(root.T, lower=0, overwrite_c=True)  # Lᵀ in the memory order of LAPACK
-    return np.ascontiguousarray(np.tril(inverse[::-1, ::-1]))
+    return np.ascontiguousarray(_core.invert_transposed(root, n_threads)[::-1, ::-1])
