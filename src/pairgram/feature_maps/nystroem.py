@@ -25,7 +25,13 @@ from pairgram.feature_maps.base import (
 )
 from pairgram.feature_maps.landmarks import choose_landmarks
 from pairgram.feature_maps.row_scorer import RowScorer
-from pairgram.kernels.nodes import AT_MOST_ONE, dense_blocks, kernel_nodes, kernel_values
+from pairgram.kernels.nodes import (
+    AT_MOST_ONE,
+    LANDMARKS_OF_MEAN,
+    dense_blocks,
+    kernel_nodes,
+    kernel_values,
+)
 from pairgram.kernels.settings import Kernel, KernelSettings
 
 __all__ = ["Nystroem"]
@@ -208,7 +214,8 @@ default="rbf"
         """Return the map to kernel values with the landmarks, and `whitening_`."""
         values = _KernelValues(self)
         if centred:  # smaller values lose less if they are rounded to single precision
-            values = _KernelValues(self, values.transform(self.components_).mean(axis=0))
+            some = self.components_[:LANDMARKS_OF_MEAN]
+            values = _KernelValues(self, values.transform(some).mean(axis=0))
         return values, self.whitening_
 
     def scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
@@ -335,16 +342,15 @@ class _KernelValues(ValueMap):
 def _whitening(K: Vector, tol: float, n_threads: int) -> Vector:
     """Return ``U S^-½ Q`` of K, (m, m), for the eigenvalues above `tol` and rounding error.
 
-    If all eigenvalues are, a Cholesky factor takes the place of the eigenvectors.
+    If all eigenvalues are, two Cholesky factors take the place of the eigenvectors.
     """
     if not np.isfinite(K).all():
         raise ValueError("the kernel of the landmarks is not finite: kernel values too large")
     K = (K + K.T) / 2
     rounding = len(K) * np.finfo(np.float64).eps
     # If no eigenvalue is below 0, none is above the trace.
-    of_all = _whitening_of_all(K, max(tol, rounding * float(np.trace(K))), n_threads)
-    if of_all is not None:
-        return of_all
+    if _is_definite(K, max(tol, rounding * float(np.trace(K))), n_threads):
+        return _whitening_of_all(K, n_threads)
     eigenvalues, vectors = scipy.linalg.eigh(K, driver="evd", check_finite=False)
     largest = eigenvalues.max(initial=0.0)
     kept = np.flatnonzero(eigenvalues > max(tol, rounding * largest))
@@ -370,17 +376,12 @@ def _is_definite(K: Vector, shift: float, n_threads: int) -> bool:
     return _core.cholesky(shifted, n_threads) == len(K)
 
 
-def _whitening_of_all(K: Vector, shift: float, n_threads: int) -> Vector | None:
+def _whitening_of_all(K: Vector, n_threads: int) -> Vector:
     """Return the lower triangular W with positive diagonal and ``W Wᵀ = K⁻¹``.
 
-    Return None unless all eigenvalues of K are above `shift`. Let ``L Lᵀ`` be the Cholesky
-    factorisation of K with rows and columns in reverse order. Then W is L⁻ᵀ in reverse order.
+    Let ``L Lᵀ`` be the Cholesky factorisation of K with rows and columns in reverse order. Then W
+    is L⁻ᵀ in reverse order.
     """
     root = np.ascontiguousarray(K[::-1, ::-1])
-    if _core.cholesky(root, n_threads) < len(K):
-        return None
-    whitening = np.ascontiguousarray(_core.invert_transposed(root, n_threads)[::-1, ::-1])
-    # The squares add up to the trace of K⁻¹, which is above the inverse of any eigenvalue.
-    if shift * float(np.vdot(whitening, whitening)) < 1 or _is_definite(K, shift, n_threads):
-        return whitening
-    return None
+    _core.cholesky(root, n_threads)  # K minus a shift has a factor, so K has one
+    return np.ascontiguousarray(_core.invert_transposed(root, n_threads)[::-1, ::-1])

@@ -14,7 +14,14 @@ from pairgram._support.types import Vector
 from pairgram.kernels.matrix import called, sizes_in_order
 from pairgram.kernels.settings import KernelSettings
 
-__all__ = ["AT_MOST_ONE", "dense_blocks", "diagonal", "kernel_nodes", "kernel_values"]
+__all__ = [
+    "AT_MOST_ONE",
+    "LANDMARKS_OF_MEAN",
+    "dense_blocks",
+    "diagonal",
+    "kernel_nodes",
+    "kernel_values",
+]
 
 
 # Kernels with k(x, x) = 1, and so with no larger value.
