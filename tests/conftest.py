@@ -26,6 +26,7 @@ def pytest_collection_modifyitems(items):
             own, deadline=None, derandomize=False, max_examples=LONGER * own.max_examples
         )
 
+
 # The thread sanitizer is to see more threads than a machine may have processors.
 if cpus := os.environ.get("PAIRGRAM_TEST_CPUS"):
     os.sched_getaffinity = lambda pid: set(range(int(cpus)))

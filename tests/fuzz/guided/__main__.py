@@ -31,7 +31,17 @@ def main() -> None:
         for seed in module.seeds():
             (folder / hashlib.sha1(seed).hexdigest()).write_bytes(seed)
         return
-    atheris.Setup([sys.argv[0], *options], module.check)
+
+    def check(data: bytes) -> None:
+        try:
+            module.check(data)
+        except BaseException:
+            print(f"{data!r} is a finding:", file=sys.stderr, flush=True)
+            raise
+
+    # What libFuzzer starts again where it merges; it puts the words together with blanks.
+    again = f"{sys.executable} -m {__package__} {target}"
+    atheris.Setup([again, *options], check)
     atheris.Fuzz()
 
 

@@ -63,7 +63,9 @@ def _check_file(choice: int) -> None:
         return
     if X.shape[0] * X.shape[1] <= MOST_NUMBERS:
         dense = load_letor(PATH, n_features=n_features, **how)[0]
-        assert dense.dtype == X.dtype and dense.tobytes() == X.toarray().tobytes()
+        same = np.zeros_like(dense, dtype=X.dtype)
+        same[np.repeat(np.arange(len(y)), np.diff(X.indptr)), X.indices] = X.data
+        assert dense.dtype == X.dtype and dense.tobytes() == same.tobytes()
     if any("\r" in comment for comment in comments):
         return  # which a file cannot hold again
     dump_letor(PATH, X, y, qid, comments=comments, zero_based=how["zero_based"])

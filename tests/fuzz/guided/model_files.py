@@ -33,7 +33,11 @@ def seeds() -> Iterator[bytes]:
         models = [make()[0] for _, make in fitted.models()]
         for steps in ([StandardScaler()], [RobustScaler(), MinMaxScaler(clip=True)]):
             models.append(make_pipeline(*steps, RankRLS()).fit(X, y))
-        models.append(make_pipeline(ColumnTransformer([("c", OneHotEncoder(), [0, 2])]), RankRLS()).fit(np.round(X), y))
+        models.append(
+            make_pipeline(ColumnTransformer([("c", OneHotEncoder(), [0, 2])]), RankRLS()).fit(
+                np.round(X), y
+            )
+        )
     models.append(fit_many(RankRLS(), [(X, y, qid), (X[:9], y[:9], qid[:9])]))
     for number, model in enumerate(models):
         _save(model)

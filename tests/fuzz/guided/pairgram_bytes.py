@@ -1,4 +1,4 @@
-"""Bytes of statistics: refused, or statistics that can be used and come back from their own bytes."""
+"""Bytes of statistics: refused, or statistics that work and come back from their own bytes."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def seeds() -> Iterator[bytes]:
 
 
 def _array(data: bytes, dtype: Any, length: int) -> tuple[Any, bytes]:
-    """Return the array that bytes begin with, followed by zeros if they are too few, and the rest."""
+    """Return the array that bytes begin with, padded with zeros, and the bytes after it."""
     size = length * np.dtype(dtype).itemsize
     return np.frombuffer(data[:size].ljust(size, b"\0"), dtype).copy(), data[size:]
 
@@ -69,7 +69,7 @@ def _matrix(data: bytes) -> Any:
 
 
 def check(data: bytes) -> None:
-    """Raise unless a matrix that is not sound is refused, and a sound one is as if it were dense."""
+    """Raise unless an unsound matrix is refused, and a sound one is as if it were dense."""
     if len(data) < N_HEAD:
         return
     doors = _doors()
