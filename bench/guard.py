@@ -16,7 +16,9 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import statistics
 import sys
+import time
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -30,13 +32,13 @@ import by_hand
 import data
 import dual
 import pairgram
-from common import markdown_table, progress, stopwatch, vector_set
+from common import markdown_table, progress, vector_set
 
 COMMITTED = Path(__file__).with_suffix(".toml")
 BAND = 1.25
 REPEATS = 3  # of a measurement whose ratio is above its limit
-ROUND = 0.02  # seconds, at least, that a way takes before the next has its turn
-N_ROUNDS, LONGEST = 15, 4.0  # rounds, and seconds after which there are no more of them
+TURN = 0.05  # seconds, at least, that a way takes before the other has its turn
+N_TURNS, LONGEST = 20, 6.0  # of each way, and seconds after which there are no more
 LENGTH = 100
 ALPHAS = 2.0 ** np.arange(19, -11, -1)  # 30, descending
 
@@ -60,7 +62,7 @@ def rows() -> data.Ranking:
     return data.make(20_000, 136, 200)
 
 
-def statistics() -> pairgram.Pairgram:
+def of_all_rows() -> pairgram.Pairgram:
     """Return the statistics of all pairs of the rows."""
     X, y, qid = rows()
     return pairgram.Pairgram.from_rows(X, y, qid=qid, n_threads=1)
@@ -70,7 +72,7 @@ def statistics() -> pairgram.Pairgram:
 def _fit() -> Ways:
     X, y, _ = rows()
     return (
-        lambda: statistics().path(ALPHAS),
+        lambda: of_all_rows().path(ALPHAS),
         lambda: by_hand.path(by_hand.statistics_at_once(X, y, LENGTH), ALPHAS),
     )
 
@@ -79,21 +81,21 @@ def _fit() -> Ways:
 def _path() -> Ways:
     X, y, qid = rows()
     model = pairgram.RankRLS(1.0, n_threads=1)
-    return lambda: statistics().path(ALPHAS), lambda: model.fit(X, y, qid=qid)
+    return lambda: of_all_rows().path(ALPHAS), lambda: model.fit(X, y, qid=qid)
 
 
 @work("statistics of float32, beside float64")
 def _float32() -> Ways:
     X, y, qid = rows()
     Z = X.astype(np.float32)
-    return lambda: pairgram.Pairgram.from_rows(Z, y, qid=qid, n_threads=1), statistics
+    return lambda: pairgram.Pairgram.from_rows(Z, y, qid=qid, n_threads=1), of_all_rows
 
 
 @work("leave-query-out of 30 alphas, beside fit and 30 alphas")
 def _leave_query_out() -> Ways:
     X, y, qid = rows()
     search = pairgram.RankRLSCV(ALPHAS, n_threads=1)
-    return lambda: search.fit(X, y, qid=qid), lambda: statistics().path(ALPHAS)
+    return lambda: search.fit(X, y, qid=qid), lambda: of_all_rows().path(ALPHAS)
 
 
 @work("kernel path of 2,000 rows, beside eigh")
@@ -165,33 +167,38 @@ def _predict() -> Ways:
     return lambda: model.predict(X), lambda: X @ w
 
 
+def shortest(way: Callable[[], Any]) -> float:
+    """Return the shortest time of some calls: of one, where that takes longer than a turn."""
+    end, least = time.perf_counter() + TURN, np.inf
+    while True:
+        begin = time.perf_counter()
+        way()
+        now = time.perf_counter()
+        least = min(least, now - begin)
+        if now >= end:
+            return least
+
+
 def ratio_of(ways: Ways) -> float:
     """Return the shortest time of the first way over that of the second, called in turns."""
-    calls = []
-    for way in ways:
-        way()
-        calls.append(1 + int(ROUND / max(stopwatch(way)[0], 1e-6)))
-    shortest = [np.inf, np.inf]
-    spent = 0.0
-    for n_rounds in range(N_ROUNDS):
-        if n_rounds >= 3 and spent > LONGEST:
+    least, begin = [np.inf, np.inf], time.perf_counter()
+    for n_turns in range(N_TURNS):
+        if n_turns >= 3 and time.perf_counter() - begin > LONGEST:
             break
-        for i, way in enumerate(ways):
-            took = stopwatch(lambda way=way, n=calls[i]: [way() for _ in range(n)])[0]
-            shortest[i] = min(shortest[i], took / calls[i])
-            spent += took
-    return shortest[0] / shortest[1]
+        least = [min(known, shortest(way)) for known, way in zip(least, ways, strict=True)]
+    return least[0] / least[1]
 
 
-def measure(make: Callable[[], Ways], limit: float) -> float:
-    """Return the ratio of a work: the lowest of some measurements while it is above the limit."""
+def measure(make: Callable[[], Ways], limit: float | None) -> float:
+    """Return the ratio of a work: the lowest of some while it is above the limit.
+
+    Without a limit, the median of as many.
+    """
     ways = make()
-    ratio = ratio_of(ways)
-    for _ in range(REPEATS):
-        if ratio <= limit:
-            break
-        ratio = min(ratio, ratio_of(ways))
-    return ratio
+    ratios = [ratio_of(ways)]
+    while len(ratios) <= REPEATS and (limit is None or ratios[-1] > limit):
+        ratios.append(ratio_of(ways))
+    return statistics.median(ratios) if limit is None else min(ratios)
 
 
 def guard(
@@ -201,9 +208,9 @@ def guard(
     ratios, slow = {}, []
     for name, make in works.items():
         progress(f"  {name}")
-        limit = BAND * committed.get(name, np.inf)
+        limit = BAND * committed[name] if name in committed else None
         ratios[name] = measure(make, limit)
-        if name not in committed or ratios[name] > limit:
+        if limit is None or ratios[name] > limit:
             slow.append(name)
     return ratios, slow
 

@@ -269,6 +269,16 @@ def test_format_letor(changes):
         _core.format_letor(**(arguments | changes))
 
 
+@pytest.mark.parametrize(("first", "n_rows"), [(1, 2), (2, 1), (3, 0), (0, 3), (-1, 1)])
+def test_format_letor_of_rows_that_are_not_there(first, n_rows):
+    arguments = {"indptr": None, "indices": None, "ids": None, "comments": None}
+    arguments |= {"values": np.ones((2, 1)), "labels": np.zeros(2), "zero_based": False}
+    assert _core.format_letor(**arguments, first=1, n_rows=1) == b"0 1:1\n"
+    assert _core.format_letor(**arguments, first=2, n_rows=0) == b""
+    with pytest.raises(ValueError, match="no such rows"):
+        _core.format_letor(**arguments, first=first, n_rows=n_rows)
+
+
 def test_knots_of_input_columns():
     good = {"knots": np.array([0.0, 1.0, 2.0]), "values": np.zeros(3), "ends": np.array([1, 3])}
     _core.InputColumns.functions(**good, keeps_inputs=False)

@@ -42,6 +42,7 @@ from pairgram import (
     RankRLSCV,
     RankSVM,
     RankSVMCV,
+    _core,
     fit_many,
     load_model,
     make_ranking,
@@ -669,3 +670,37 @@ def test_constraints_are_those_of_the_columns_after_inputs(data):
     for odd in ({"n_nonzero_coefs": 2}, {"positive": [1]}):
         with pytest.raises(ValueError, match="make two weights each"):
             RankRLS(inputs="raw+quantile", **odd).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_order_statistics_behind_equal_values_of_a_crowded_cell(dtype):
+    """Zeros and far smaller numbers than the grid tells apart, which no row of a sample holds."""
+    rng = np.random.default_rng(0)
+    n = 40_000
+    x = np.where(rng.random(n) < 0.7, 0.0, rng.random(n))
+    tiny = (rng.random(n) < 0.2) & (np.arange(n) % -(-n // 256) > 0)
+    x[tiny] = 1e-9 * (1 + rng.random(tiny.sum()))
+    X = x.astype(dtype)[:, None]
+    n_zeros = int((X == 0).sum())
+    assert n_zeros > n / 2
+    for rank in (0, n_zeros - 1, n_zeros, n_zeros + 1, n_zeros + 100, n_zeros + tiny.sum() - 1):
+        wanted = np.partition(X[:, 0], rank)[rank]
+        assert order_statistics(X, np.array([rank]), 1).tolist() == [[wanted]]
+
+
+def test_places_within_rows_of_small_weights():
+    """A row of weight w reaches from the weight before it to that and w."""
+    X, weights = np.array([[3.0], [0.0], [7.0], [4.0]]), np.array([0.5, 0.5, 0.0, 2.0])
+    places = np.array([0.0, 0.25, 0.5, 0.625, 1.0, 1.5, 2.5])
+    below, above, share = _core.weighted_places(X, weights, places, 1)
+    assert below.tolist() == [[0, 0, 3, 3, 4, 4, 4]]
+    assert above.tolist() == [[3, 3, 4, 4, 4, 4, 4]]
+    assert share.tolist() == [[0, 0.5, 0, 0.25, 0, 0, 0.5]]
+
+
+def test_columns_of_what_is_not_finite_are_nan():
+    knots, ends = np.array([0.0, 1.0, 4.0]), np.array([3])
+    columns = _core.InputColumns.functions(knots, np.array([0.0, 0.5, 1.0]), ends, False)
+    rows = np.array([-1.0, 0.5, 2.5, 9.0, np.nan, np.inf, -np.inf])[:, None]
+    made = _core.NodeMap64.after_columns(columns).map(rows, 1)[:, 0]
+    np.testing.assert_array_equal(made, [0, 0.25, 0.75, 1, np.nan, np.nan, np.nan])

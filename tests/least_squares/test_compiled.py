@@ -193,13 +193,14 @@ def test_leave_query_out_of_many_columns_and_alphas(n_features, n_alphas):
         np.testing.assert_allclose(scores[:, query == q], expected, rtol=1e-9, atol=1e-12)
 
 
-def test_leave_query_out_at_high_leverage_takes_the_direct_solver():
+@pytest.mark.parametrize("length", [50, 20])  # more and fewer than features
+def test_leave_query_out_at_high_leverage_takes_the_direct_solver(length):
     """One query carries nearly all of a direction, so conjugate gradients would crawl."""
     rng = np.random.default_rng(3)
-    query = np.repeat(np.arange(6), 50)
-    X = rng.normal(size=(300, 40)) * np.geomspace(1, 1e-4, 40)
+    query = np.repeat(np.arange(6), length)
+    X = rng.normal(size=(len(query), 40)) * np.geomspace(1, 1e-4, 40)
     X[query == 2] *= 1e3
-    y = rng.normal(size=300)
+    y = rng.normal(size=len(query))
     problem = Problem(X, y, query, None, None)
     arguments = compiled(problem, "kept")
     S, _ = reference.statistics(X, y, query, "kept")

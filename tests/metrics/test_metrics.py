@@ -885,6 +885,16 @@ def test_documents_without_a_score_count_but_have_no_rank():
     assert get_metric("mrr")([1, 1], [nan, -math.inf]) == 1.0
 
 
+@pytest.mark.parametrize("discount", ["log2", "letor"])
+def test_the_mean_ndcg_of_documents_without_a_score_is_that_over_all_ranks(discount):
+    rng = np.random.default_rng(0)
+    for n_scored in (0, 1, 3, 7):
+        y, score = rng.integers(0, 3, 7), rng.normal(size=7)
+        y[0], score[rng.permutation(7)[n_scored:]] = 2, nan
+        ndcg = [get_metric(f"ndcg@{k}", discount=discount)(y, score) for k in range(1, 8)]
+        assert_allclose(get_metric("mean_ndcg", discount=discount)(y, score), np.mean(ndcg))
+
+
 @pytest.mark.parametrize("n", [50, 300, 5000])
 def test_lists_of_any_length_leave_out_what_was_not_retrieved(n):
     rng = np.random.default_rng(n)

@@ -210,6 +210,15 @@ def test_wrong_arguments_are_refused():
             method(np.zeros(4))
         with pytest.raises(TypeError):
             method(np.zeros(3, dtype=np.float32))
+    two = pair_operator(np.arange(5.0), np.array([0, 3, 5]))
+    two.set_scores(np.zeros(5))
+    assert two.product_of_queries(1, 2, np.zeros(2)).shape == (2,)
+    for first, last, size in ((0, 1, 2), (1, 2, 3), (0, 2, 4), (1, 1, 1)):
+        with pytest.raises(ValueError, match="one per row of the queries"):
+            two.product_of_queries(first, last, np.zeros(size))
+    for first, last in ((-1, 1), (2, 1), (0, 3)):
+        with pytest.raises(ValueError, match="must be queries"):
+            two.product_of_queries(first, last, np.zeros(3))
     for named in ({"weighting": "rows"}, {"loss": "hinge"}):
         with pytest.raises(ValueError, match=next(iter(named))):
             pair_operator(y, offsets, **named)
