@@ -292,7 +292,7 @@ def test_both_routes_agree(seed, pairs, scope, n_nodes, weighted):
     np.testing.assert_allclose(scores, model.scores_, rtol=1e-8, atol=1e-8)
     if chosen == (model.alpha_, model.C_):  # else tied up to rounding
         expected = model.predict(X)
-        np.testing.assert_allclose(found, expected, atol=1e-8 * abs(expected).max())
+        np.testing.assert_allclose(found, expected, atol=1e-7 * abs(expected).max())
 
 
 def test_nodes_that_do_not_vary_get_no_weight():

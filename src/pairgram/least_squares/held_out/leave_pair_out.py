@@ -330,7 +330,8 @@ class _HeldOut:
         g_j = fit_j - h_ji * y_i - h_jj * y_j
         pivot = (1 - h_ii) * (1 - h_jj) - h_ij * h_ji
         numerator = (1 - h_jj - h_ji) * g_i - (1 - h_ii - h_ij) * g_j
-        unsure = pivot < SMALLEST_PIVOT * np.maximum(1 - h_ii, 1 - h_jj)
+        larger = np.maximum(1 - h_ii, 1 - h_jj)  # by rounding, it may be 0 or less
+        sure = (larger > 0) & (pivot >= SMALLEST_PIVOT * larger)
         out = np.full(k_ij.shape, np.nan)
-        np.divide(numerator, pivot, out=out, where=~unsure)
+        np.divide(numerator, pivot, out=out, where=sure)
         return out
