@@ -4,7 +4,7 @@
 
 Each work is timed beside another one, NumPy's or pairgram's own, on one thread, in turns; its ratio
 is that of the shortest times. Plain times say what the machine is, ratios what the code is; they
-still depend on the width of vectors, so `guard.toml` has those of AVX-512 and of AVX2 machines. A
+still depend on the width of vectors, so `guard.toml` has those of each width that was measured. A
 ratio that is more than a quarter above the committed one is measured again, three times at most,
 and the lowest counts. Prints a table; the exit code is 1 where a ratio stays above its limit.
 `--update` writes the ratios of this machine instead, which is for a quiet machine and a change

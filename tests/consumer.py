@@ -1,4 +1,4 @@
-"""A user's script, which type checkers check against the installed package; a test runs it."""
+"""A user's script, which .ci/run gives to type checkers beside the installed package, and runs."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -35,10 +35,10 @@ def call(name, **changes):
     return getattr(_core, name)(problem, **(features | changes))
 
 
-def unaligned(array):
-    """Return a copy that begins one byte after an aligned address."""
-    buffer = bytearray(array.nbytes + 1)
-    copy = np.frombuffer(buffer, array.dtype, offset=1).reshape(array.shape)
+def unaligned(array, by=1):
+    """Return a copy that begins so many bytes after an aligned address."""
+    buffer = bytearray(array.nbytes + by)
+    copy = np.frombuffer(buffer, array.dtype, offset=by).reshape(array.shape)
     copy[...] = array
     assert copy.flags.c_contiguous
     assert not copy.flags.aligned
@@ -103,8 +103,16 @@ def test_labels(name):
     + [("evaluate_metrics", "scores", (2, N))],
 )
 def test_unaligned_arrays(name, argument, shape):
-    with pytest.raises(ValueError, match="aligned"):
-        call(name, **{argument: unaligned(np.ones(shape))})
+    for by in (1, 4):
+        with pytest.raises(ValueError, match="aligned"):
+            call(name, **{argument: unaligned(np.ones(shape), by)})
+
+
+@pytest.mark.parametrize("n_inputs", [1, 3])
+def test_features_are_the_inputs_of_a_map(n_inputs):
+    nodes = _core.NodeMap64(np.ones((n_inputs, 4)), np.zeros(4), None, [(0, 4, "sigmoid")])
+    with pytest.raises(ValueError, match="features must be the map's inputs"):
+        call("gram", map=nodes)
 
 
 @pytest.mark.parametrize("name", WITH_FEATURES)

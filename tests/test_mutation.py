@@ -1,6 +1,6 @@
 """The list of mutations fits the compiled code; ``python -m tests.mutation`` makes them."""
 
-from tests.mutation import CSRC, EXEMPT, MUTATIONS, ROOT, sources
+from mutation import CSRC, EXEMPT, MUTATIONS, ROOT, sources
 
 
 def test_every_text_stands_once_in_its_file():

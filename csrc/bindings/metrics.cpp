@@ -9,6 +9,7 @@
 #include "least_squares/ties.hpp"
 #include "metrics/evaluate.hpp"
 #include "metrics/means.hpp"
+#include "metrics/value_range.hpp"
 #include "metrics/word_sort.hpp"
 
 namespace pairgram {
@@ -89,12 +90,12 @@ array<double> evaluate(const array<double>& labels, const array<double>& scores,
 }
 
 // The lowest and the highest value.
-py::tuple range_of(const array<double>& values, int n_threads) {
+py::tuple range_of(const array<double>& values) {
     check(values.size() > 0, "there must be a value or more");
     const double* const data = pointer(values);
     const auto [lowest, highest] = [&] {
         const without_gil release(values.size());
-        return find_range(values.size(), data, n_threads);
+        return find_range(values.size(), data);
     }();
     return py::make_tuple(lowest, highest);
 }
@@ -158,7 +159,7 @@ void bind_metrics(py::module_& m) {
     m.def("evaluate_metrics", &evaluate, py::arg("labels").noconvert(),
           py::arg("scores").noconvert(), py::arg("offsets").noconvert(),
           py::arg("order").noconvert(), py::arg("specs"), py::arg("n_threads"));
-    m.def("value_range", &range_of, py::arg("values").noconvert(), py::arg("n_threads"));
+    m.def("value_range", &range_of, py::arg("values").noconvert());
     m.def("sort_words", &first_words, py::arg("words").noconvert(), py::arg("top"));
     m.def("summarize", &summary, py::arg("values").noconvert(), py::arg("weights").noconvert(),
           py::arg("split_of").noconvert() = py::none(), py::arg("n_splits") = 0);

@@ -186,6 +186,14 @@ class metric_evaluation {
         const std::ptrdiff_t n = queries_.size(q);
         const std::int64_t begin = queries_.offsets[q];
         const std::int64_t* rows = queries_.order ? queries_.order + begin : nullptr;
+        work.labels = labels_ + begin;
+        const auto gather_labels = [&] {
+            work.own_labels.resize(n);
+            for (std::ptrdiff_t i = 0; i < n; ++i) work.own_labels[i] = labels_[rows[i]];
+            work.labels = work.own_labels.data();
+        };
+        if (rows) gather_labels();
+        if (any_nan(n, work.labels)) throw std::invalid_argument("labels must not be NaN");
         if (plan.worst) {
             work.rows.resize(n);
             if (rows) {
@@ -197,14 +205,8 @@ class metric_evaluation {
                 work.rows.begin(), work.rows.end(),
                 [&](std::int64_t a, std::int64_t b) { return labels_[a] < labels_[b]; });
             rows = work.rows.data();
+            gather_labels();
         }
-        work.labels = labels_ + begin;
-        if (rows) {
-            work.own_labels.resize(n);
-            for (std::ptrdiff_t i = 0; i < n; ++i) work.own_labels[i] = labels_[rows[i]];
-            work.labels = work.own_labels.data();
-        }
-        if (any_nan(n, work.labels)) throw std::invalid_argument("labels must not be NaN");
         const std::ptrdiff_t ideal_top = std::min(n, plan.ideal_top);
         if (ideal_top > 0) {
             work.descending.resize(n);

@@ -1,19 +1,15 @@
 #include "metrics/means.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "support/buffer.hpp"
-#include "support/parallel.hpp"
-#include "support/simd.hpp"
 
 namespace pairgram {
 
 namespace {
 
 constexpr double none = std::numeric_limits<double>::quiet_NaN();
-constexpr std::ptrdiff_t values_of_task = 1 << 16;
 
 // The weighted mean and standard deviation of those of n values that are not NaN. Null weights are
 // ones.
@@ -52,44 +48,7 @@ void split_means(const metric_values& of, const double* values, buffer<double>& 
         means[s] = totals[s] > 0 ? means[s] / totals[s] : none;
 }
 
-// In lanes, whose comparisons do not wait for each other.
-PAIRGRAM_CLONES
-value_range range_of(std::ptrdiff_t n, const double* values) {
-    constexpr std::ptrdiff_t lanes = 32;
-    double low[lanes], high[lanes];
-    int nan = 0;
-    std::fill_n(low, lanes, values[0]);
-    std::fill_n(high, lanes, values[0]);
-    std::ptrdiff_t begin = 0;
-    const auto take = [&](std::ptrdiff_t l) {
-        const double value = values[begin + l];
-        low[l] = value < low[l] ? value : low[l];
-        high[l] = value > high[l] ? value : high[l];
-        nan |= value != value;
-    };
-    for (; begin + lanes <= n; begin += lanes)
-        for (std::ptrdiff_t l = 0; l < lanes; ++l) take(l);
-    for (std::ptrdiff_t l = 0; begin + l < n; ++l) take(l);
-    if (nan) return {none, none};
-    return {*std::min_element(low, low + lanes), *std::max_element(high, high + lanes)};
-}
-
 }  // namespace
-
-value_range find_range(std::ptrdiff_t n, const double* values, int n_threads) {
-    const auto n_tasks = (n + values_of_task - 1) / values_of_task;
-    buffer<value_range> parts(n_tasks);
-    parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
-        const auto begin = task * values_of_task;
-        parts[task] = range_of(std::min(values_of_task, n - begin), values + begin);
-    });
-    value_range all = parts[0];
-    for (const auto& [lowest, highest] : parts) {
-        if (std::isnan(lowest)) return {none, none};
-        all = {std::min(all.lowest, lowest), std::max(all.highest, highest)};
-    }
-    return all;
-}
 
 void summarize(const metric_values& of, double* means, double* deviations, double* by_split) {
     buffer<double> totals, splits(of.n_splits);

@@ -1,5 +1,4 @@
-// Means and standard deviations of a metric over queries, or over splits of the queries; and the
-// range of labels.
+// Means and standard deviations of a metric over queries, or over splits of the queries.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +20,5 @@ struct metric_values {
 // the queries of each, and the deviation is that of the splits that have one, all of weight 1.
 // What no query of a weight > 0 defines is NaN.
 void summarize(const metric_values& of, double* means, double* deviations, double* by_split);
-
-struct value_range {
-    double lowest, highest;
-};
-
-// Of n > 0 values; both are NaN if a value is.
-value_range find_range(std::ptrdiff_t n, const double* values, int n_threads);
 
 }  // namespace pairgram

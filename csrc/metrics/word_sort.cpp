@@ -116,7 +116,7 @@ PAIRGRAM_CLONES void sort_in_lanes(std::ptrdiff_t n, std::ptrdiff_t keep, std::i
 }  // namespace
 
 void sort_words(std::ptrdiff_t n, std::ptrdiff_t top, std::int64_t* words) {
-    const auto padded = room_for_words(n), keep = std::min(padded, room_for_words(top));
+    const auto padded = room_for_words(n), keep = room_for_words(std::min(top, n));
     std::fill(words + n, words + padded, INT64_MAX);
     if (has_wide_registers())
         sort_in_lanes<wide_lanes>(padded, keep, words);

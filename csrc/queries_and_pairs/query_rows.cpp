@@ -11,7 +11,7 @@ namespace pairgram {
 
 namespace {
 
-constexpr std::ptrdiff_t rows_of_task = 1 << 14, rows_at_once = 16;
+constexpr std::ptrdiff_t rows_of_task = 1 << 18, rows_at_once = 16;
 
 // Whether rows_at_once rows have the id of the row before them, which is the first.
 inline bool all_equal(const std::int64_t* ids) {

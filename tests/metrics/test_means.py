@@ -15,20 +15,19 @@ def _weighted(values, weights):
     return mean, np.sqrt(np.average((values[kept] - mean) ** 2, weights=weights[kept]))
 
 
-@pytest.mark.parametrize("n_threads", [1, 3])
-@pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 1000, 65536, 65537, 200_000])
-def test_the_range_of_values(n, n_threads):
+@pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 1000, 100_001])
+def test_the_range_of_values(n):
     rng = np.random.default_rng(n)
     values = rng.normal(size=n)
     for place in {0, n // 2, n - 1}:
         for found in (-7.0, 7.0, np.inf, -np.inf, -0.0):
             some = values.copy()
             some[place] = found
-            assert _core.value_range(some, n_threads) == (some.min(), some.max())
+            assert _core.value_range(some) == (some.min(), some.max())
         some[place] = np.nan
-        assert np.isnan(_core.value_range(some, n_threads)).all()
+        assert np.isnan(_core.value_range(some)).all()
     with pytest.raises(ValueError, match="a value or more"):
-        _core.value_range(values[:0], n_threads)
+        _core.value_range(values[:0])
 
 
 @pytest.fixture

@@ -114,9 +114,9 @@ def test_coefficients():
     assert data["named"].tolist() == largest.tolist()
     for n_named in (0, 7):
         check(plots.coefficients(RankRLSCV().fit(X[:, :2], Y, qid=QID), n_named=n_named))
-    for n_named in (-1, 8, 2.5):
+    for n_named in (-1, 8, 2.5, True):
         with pytest.raises(
-            ValueError, match=f"n_named must be an integer of 0 to 7, got {n_named}"
+            ValueError, match=f"n_named must be an integer from 0 to 7, got {n_named}"
         ):
             plots.coefficients(SEARCH, n_named=n_named)
 
@@ -135,7 +135,7 @@ def test_importances():
     assert data["name"][0] == NAMES[data["column"][0]]
     bare = query_permutation_importance(RankRLS().fit(X, Y, qid=QID), X, Y, qid=QID)
     assert str(check(plots.importances(bare))["name"][0]).startswith("column ")
-    with pytest.raises(ValueError, match="n_largest must be an integer of 1 or more, got 0"):
+    with pytest.raises(ValueError, match="n_largest must be an integer >= 1, got 0"):
         plots.importances(found, n_largest=0)
     with pytest.raises(ValueError, match="want what query_permutation_importance returned, got Ra"):
         plots.importances(SEARCH)

@@ -232,13 +232,15 @@ def _numbers(X: Any) -> Vector:
     names = getattr(X, "column_names", getattr(X, "columns", None))
     if names is None:
         return np.asarray(X, np.float64)
-    columns = []
-    for name in names:
+    columns = X.columns if hasattr(X, "column_names") else None  # of pyarrow
+    found = []
+    for j, name in enumerate(names):
+        column = X.iloc[:, j] if hasattr(X, "iloc") else X[name] if columns is None else columns[j]
         try:
-            columns.append(np.asarray(X[name], np.float64))
+            found.append(np.asarray(column, np.float64))
         except (TypeError, ValueError) as error:
             raise ValueError(f"column {name!r} of X must be real numbers: {error}") from None
-    return np.column_stack(columns) if columns else np.empty((len(X), 0))
+    return np.column_stack(found) if found else np.empty((len(X), 0))
 
 
 def _frame(rows: Vector, names: list[str]) -> Any:

@@ -11,9 +11,7 @@ from numpy.typing import ArrayLike
 from pairgram._support.types import Vector
 from pairgram.least_squares.features_or_kernel import FeaturesOrKernel
 from pairgram.least_squares.scheduler import Solve, Steps, run
-from pairgram.least_squares.table_fit import (
-    statistics_of,
-)
+from pairgram.least_squares.table_fit import statistics_of
 from pairgram.problem.data import RankingData, RowInfo
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.rankers.table_rows import begin_fit, block_readers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from math import isfinite, nan
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -129,6 +129,32 @@ class Metric:
         ]
         return f"get_metric({self.name!r}{''.join(options)})"
 
+    @overload
+    def __call__(
+        self,
+        y: ArrayLike,
+        score: ArrayLike,
+        qid: ArrayLike | None = None,
+        *,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        per_query: Literal[False] = False,
+        n_threads: int | None = None,
+    ) -> float: ...
+
+    @overload
+    def __call__(
+        self,
+        y: ArrayLike,
+        score: ArrayLike,
+        qid: ArrayLike | None = None,
+        *,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        per_query: Literal[True],
+        n_threads: int | None = None,
+    ) -> NDArray[np.float64]: ...
+
     def __call__(
         self,
         y: ArrayLike,
@@ -139,7 +165,7 @@ class Metric:
         sample_weight: ArrayLike | None = None,
         per_query: bool = False,
         n_threads: int | None = None,
-    ) -> float | Any:
+    ) -> float | NDArray[np.float64]:
         """Return the mean over queries, or the value of every query.
 
         The parameters are those of `evaluate`, but `score` is a single vector of shape (n_rows,).
@@ -316,7 +342,7 @@ def per_query_scores(
 ) -> NDArray[np.float64]:
     """Check labels and scores; return values of shape (n_metrics, n_scores, n_queries)."""
     threads = resolve_n_threads(n_threads)
-    largest = check_labels(metrics, y, threads)
+    largest = check_labels(metrics, y)
     check_scores(metrics, scores)
     specs = [metric._spec(largest) for metric in metrics]
     values = _core.evaluate_metrics(y, scores, queries.offsets, queries.order, specs, threads)
@@ -336,9 +362,9 @@ def _largest(family: str, n_rows: int) -> float:
     return most / 4 if family == "pearson" else np.inf
 
 
-def check_labels(metrics: Sequence[Metric], y: NDArray[np.float64], n_threads: int = 1) -> float:
+def check_labels(metrics: Sequence[Metric], y: NDArray[np.float64]) -> float:
     """Raise a ValueError for labels that a metric cannot take; return the largest label."""
-    smallest, largest = _core.value_range(y, n_threads) if y.size else (0.0, 0.0)
+    smallest, largest = _core.value_range(y) if y.size else (0.0, 0.0)
     if not (isfinite(smallest) and isfinite(largest)):
         row = int(np.argmin(np.isfinite(y)))
         raise ValueError(f"y must be finite, got {y[row]} in row {row}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,7 +49,7 @@ class RankingScorer:
             sample_weight=sample_weight,
             n_threads=self.n_threads,
         )
-        return cast(float, value) if self.metric.greater_is_better else -cast(float, value)
+        return value if self.metric.greater_is_better else -value
 
     def __repr__(self) -> str:
         """Return the call that makes this scorer."""

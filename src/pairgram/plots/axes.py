@@ -64,9 +64,10 @@ def require(model: Any, attribute: str, wanted: str) -> Any:
 
 def check_count(name: str, value: Any, smallest: int, largest: float = inf) -> int:
     """Return an argument that says how many; raise a ValueError if it is not such a number."""
-    if not isinstance(value, (int, np.integer)) or not smallest <= value <= largest:
-        upper = f" to {largest}" if largest < inf else " or more"
-        raise ValueError(f"{name} must be an integer of {smallest}{upper}, got {value!r}")
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not smallest <= value <= largest:
+        wanted = f"from {smallest} to {largest}" if largest < inf else f">= {smallest}"
+        raise ValueError(f"{name} must be an integer {wanted}, got {value!r}")
     return int(value)
 
 
