@@ -71,8 +71,10 @@ def test_rows_of_a_table(files):
     found = run(model, "--to", "solr", "--check", rows, "--qid", "query", "-o", files / "out")
     assert found.exit_code == 0, found.output
     assert "order changed in 0 of 30 queries" in found.output
-    found = run(model, "--to", "sql", "--check", rows, "-o", files / "out")
-    assert "order changed in 0 of 1 queries" in found.output
+    found = run(model, "--to", "sql", "--check", rows, "-o", files / "none")
+    assert found.exit_code == 2
+    assert "found a table, want --qid, its column of query ids" in found.output.replace("\n", " ")
+    assert not (files / "none").exists()
 
 
 def test_names_of_a_file_and_a_store(files):
@@ -93,6 +95,7 @@ def test_names_of_a_file_and_a_store(files):
 def test_a_shift_makes_the_scores_of_the_rows_positive(files, rows):
     model = files / "named.safetensors"
     arguments = ("--to", "ltr-plugin", "--shift", "one", "--check", files / rows)
+    arguments += ("--qid", "query") if rows.endswith("parquet") else ()
     found = run(model, *arguments, "--output", files / "out")
     assert found.exit_code == 0, found.output
     body = json.loads((files / "out").read_text())

@@ -337,3 +337,16 @@ def test_an_output_that_the_table_reads(tmp_path, data, model_file, command):
     said = error(command, *model, tmp_path / "data", *COLUMNS, *FEATURES, "-o", path)
     assert said.startswith("--output must not be a file that the table reads")
     assert str(path) in said and path.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["label", "missing", "features", "qid"])
+def test_files_named_like_options(folder, tmp_path, monkeypatch, name):
+    table = pq.read_table(folder / "vali.parquet")
+    number = table.schema.get_field_index("a")
+    holes = pa.array([None, *table["a"].to_pylist()[1:]], table.schema.field("a").type)
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(table.set_column(number, "a", holes), f"{name}.parquet")
+    message = error(
+        *("train", f"{name}.parquet", *COLUMNS, *FEATURES, "--model", "rankrls", "-o", "m")
+    )
+    assert message.startswith(f"{name}.parquet, row 0: column 'a' has a missing value")

@@ -1104,3 +1104,11 @@ def test_metrics_choose_models_and_judge_tables(name):
     model = RankRLSCV().fit(table)
     expected = evaluate(name, y, model.predict(frame[list("abcd")]), qid)[name]
     assert_allclose(evaluate(name, table, model)[name], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["bedroc", "ef@5%"])
+def test_real_labels_that_all_count_as_actives_warn(name):
+    y, scores = np.linspace(5.5, 9.5, 20), np.arange(20.0)
+    with pytest.warns(UserWarning, match=f"{name}: every label is at least relevant=1"):
+        evaluate(name, y, scores)
+    evaluate(get_metric(name, relevant=7.0), y, scores)

@@ -74,7 +74,9 @@ def refuse_lossy(values: Any, name: str) -> None:
 
 
 def require_label_each(X: Any, y: Any, of: str = "") -> None:
-    """Raise a ValueError if y has not as many entries as X has rows."""
+    """Raise a ValueError if y has not as many entries as X has rows, or is a name."""
+    if isinstance(y, str):
+        raise ValueError(f"y{of} must be the column of labels itself, not its name, got {y!r}")
     n_rows, n_labels = _length(X), _length(y)
     if n_rows is not None and n_labels is not None and n_rows != n_labels:
         raise ValueError(

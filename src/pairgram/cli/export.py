@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pairgram._support.files import replacing, shown
+from pairgram._support.files import printable, replacing, shown
 from pairgram.cli import options as opt
 from pairgram.cli.report import print_lines, warn
 from pairgram.cli.tables import Columns
@@ -126,7 +126,8 @@ def export(
     function = getattr(engines, f"to_{to.value.replace('-', '_')}")
     if to is Engine.python:
         own["name"] = name
-    exported = function(ranker, name, **own) if to in NAMED else function(ranker, **own)
+    with opt.warnings_as_notes():
+        exported = function(ranker, name, **own) if to in NAMED else function(ranker, **own)
     _write(exported, output)
     if getattr(exported, "onnx", None) is not None:
         _write(exported.onnx, _beside(output, name))
@@ -154,7 +155,10 @@ def _rows_of(file: str, qid: str | None, ranker: Any) -> tuple[Any, Any]:
         return data.X, data.qid
     names = getattr(ranker, "feature_names_in_", None)
     with columns.cluster() as client:
-        return columns.scan(file, client, None if names is None else list(names)), None
+        table = columns.scan(file, client, None if names is None else list(names))
+    if not table.has_queries:
+        raise ValueError(f"{printable(file)}: found a table, want --qid, its column of query ids")
+    return table, None
 
 
 def _lowest_score(ranker: Any, rows: Any) -> float:

@@ -135,6 +135,8 @@ def train(
     settings = entry.with_inputs(settings, sparse)
     scoring = opt.choice_metric(metric, convention, entry.metric)
     search = entry.search(settings, scoring)  # refuses what it cannot take, before reading
+    if plot is not None and not on_table and hasattr(search, "store_held_out"):
+        search.set_params(store_held_out=True)  # for the standard errors of the picture
     start = time.perf_counter()
     if on_table:
         size = _fit_table(search, columns, settings, file, valid, is_replaced, output)

@@ -210,7 +210,7 @@ def _naming_options() -> Iterator[None]:
         yield
     except ValueError as error:
         text = str(error)
-        name = re.match(r"\w*", text)
+        name = re.match(r"\w+(?=:| |=|$)", text)  # no file such as label.parquet
         if name is not None and name[0] in _PREFIXES:
             text = _PREFIXES[name[0]] + text[name.end() :]
         text = _KEYWORDS.sub(lambda found: f"--{found[1]} {found[3]}".rstrip(), text)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairgram import _core
 from pairgram._support.arrays import real_array
+from pairgram._support.checks import warn_caller
 from pairgram._support.threads import resolve_n_threads
 from pairgram.metrics.options import (
     DEFAULT,
@@ -31,6 +32,7 @@ __all__ = ["Metric", "evaluate_metrics"]
 
 # Gains are at most this, so that their sum over any list stays finite.
 _LARGEST_GAIN = 2.0**1000
+_ACTIVES = ("bedroc", "ef")  # metrics of all rows as one list, some of which are active
 _NO_CUT = int(np.iinfo(np.intp).max)
 
 
@@ -369,6 +371,14 @@ def check_labels(metrics: Sequence[Metric], y: NDArray[np.float64]) -> float:
         row = int(np.argmin(np.isfinite(y)))
         raise ValueError(f"y must be finite, got {y[row]} in row {row}")
     for metric in metrics:
+        active_from = metric.relevant if metric.family in _ACTIVES and len(y) > 1 else None
+        if active_from is not None and smallest >= active_from and (y != np.rint(y)).any():
+            warn_caller(
+                f"{metric.name}: every label is at least relevant={active_from:g}, so that all "
+                f"rows are actives: give get_metric({metric.name!r}, relevant=...), or labels 0 "
+                "and 1",
+                UserWarning,
+            )
         kind = FAMILIES[metric.family].labels
         if kind == "any":
             limit = _largest(metric.family, len(y))

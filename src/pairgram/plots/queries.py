@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pairgram.plots.axes import BLUE, GREY, ORANGE, Plot, axes_of, shortened
+from pairgram.plots.axes import BLUE, GREY, ORANGE, Plot, axes_of, require, shortened
 
 __all__ = ["differences", "learning_curve"]
 
@@ -40,6 +40,7 @@ def differences(
     ValueError
         If the comparison has no such system or metric, or if no query is left.
     """
+    require(comparison, "differences", "what pairgram.compare returned")
     metric = _one_of("metric", metric, list(comparison.values))
     values = comparison.values[metric]
     table = comparison.differences
@@ -94,6 +95,7 @@ def learning_curve(curve: Any, ax: Any = None) -> Plot:
     Plot
         The data are ``n_queries``, ``mean`` and ``standard_error``.
     """
+    require(curve, "n_queries", "what pairgram.learning_curve returned")
     sizes, means, errors = curve.n_queries, curve.mean, curve.standard_error
     ax = axes_of(ax)
     if np.isfinite(errors).all():

@@ -239,8 +239,8 @@ def _array(column: Any, dtype: Any, name: str, place: Place) -> NDArray[Any]:
         )
         if not number:
             raise placed_error(
-                f"{place.name}: column {name!r} must hold numbers, got {column.type}: leave it out "
-                "of features=, or encode it before"
+                f"{place.name}: column {name!r} must hold numbers, got {column.type}: encode it as "
+                "numbers before, or leave it out"
             )
         if types.is_boolean(column.type):
             column = column.cast(pyarrow.int8())
