@@ -78,7 +78,7 @@ def require_label_each(X: Any, y: Any, of: str = "") -> None:
     if isinstance(y, str):
         raise ValueError(f"y{of} must be the column of labels itself, not its name, got {y!r}")
     n_rows, n_labels = _length(X), _length(y)
-    if n_rows is not None and n_labels is not None and n_rows != n_labels:
+    if n_rows and n_labels is not None and n_rows != n_labels:  # scikit-learn refuses no rows
         raise ValueError(
             f"y{of} must have a label for each of the {n_rows} rows of X{of}, got {n_labels}"
         )
