@@ -1356,7 +1356,7 @@ def test_more_features_than_the_model(model_file, tmp_path):
         (("-m", "rank-fourier", "--components", "all"), "--components all is of --model rank-nyst"),
         (("--threads", 0), "Invalid value for '--threads'"),
         (("--threads", "many"), "Invalid value for '--threads'"),
-        (("--fold", 1), "No such option: --fold"),
+        (("--fold", 1), "No such option"),
     ],
 )
 def test_wrong_options(file, tmp_path, options, message):
@@ -1367,7 +1367,7 @@ def test_wrong_options(file, tmp_path, options, message):
 def test_usage_errors(file, model_file, tmp_path):
     assert "Missing option '--output'" in error("train", file)
     assert "No such command 'trian'" in error("trian")
-    assert "No such option: --foo" in error("--foo")
+    assert "No such option" in error("--foo")
     message = "evaluate needs --scores or --model, one of them"
     assert error("evaluate", file) == message
     assert error("evaluate", file, "--model", model_file, "--scores", "-") == message

@@ -414,6 +414,7 @@ def test_threads(n_threads):
 
 
 def test_tools_of_scikit_learn(routing):
+    pytest.importorskip("sklearn", minversion="1.8")  # which hands ids to score as well
     """A grid of gamma in a Pipeline, and a precomputed kernel, of which rows and columns go."""
     X, y, qid = make_ranking(12, 8, 4, random_state=0)
     splits = list(QueryKFold(3).split(X, qid=qid))

@@ -22,7 +22,8 @@ WEIGHTINGS = ["pairs", "documents", "queries"]
 
 
 def of(problem, rows=slice(None), X=None, **settings):
-    part = lambda values: None if values is None else values[rows]  # noqa: E731
+    whole = isinstance(rows, slice) and rows == slice(None)  # COO arrays have no parts
+    part = lambda values: values if values is None or whole else values[rows]  # noqa: E731
     return Pairgram.from_rows(
         part(problem.X if X is None else X),
         problem.y[rows],
