@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -58,7 +59,7 @@ class Hidden:
     def change(self, sizes: Vector) -> Vector:
         """Return how much the nodes change at most if columns change by these sizes."""
         if self.activation == "gaussian":
-            fastest = np.sqrt(2 * self.bias / np.e)
+            fastest = np.sqrt(2 * self.bias / math.e)
             return np.asarray(fastest * np.linalg.norm(sizes, axis=1)[:, None])
         steepest = 0.25 if self.activation == "sigmoid" else 1.0
         return np.asarray(steepest * (sizes @ np.abs(self.matrix) + np.abs(self.bias)))
@@ -109,7 +110,7 @@ class Kernel:
     def change(self, sizes: Vector) -> Vector:
         """Return how much the kernel values change, about, if columns change by these sizes."""
         if self.kernel == "rbf":
-            steepest = (2 * self.gamma / np.e) ** 0.5 * np.linalg.norm(sizes, axis=1)
+            steepest = (2 * self.gamma / math.e) ** 0.5 * np.linalg.norm(sizes, axis=1)
         elif self.kernel == "laplacian":
             steepest = self.gamma * sizes.sum(axis=1)
         else:  # both kinds of shares are at most 1, and powers are scored by their own size
