@@ -22,8 +22,10 @@ WEIGHTINGS = ["pairs", "documents", "queries"]
 
 
 def of(problem, rows=slice(None), X=None, **settings):
-    whole = isinstance(rows, slice) and rows == slice(None)  # COO arrays have no parts
-    part = lambda values: values if values is None or whole else values[rows]  # noqa: E731
+    def part(values):
+        whole = isinstance(rows, slice) and rows == slice(None)  # COO arrays have no parts
+        return values if values is None or whole else values[rows]
+
     return Pairgram.from_rows(
         part(problem.X if X is None else X),
         problem.y[rows],
