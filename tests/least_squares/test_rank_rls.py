@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 import sklearn
@@ -119,6 +118,7 @@ def test_float32_stays_close(data):
 
 
 def test_inputs_of_every_kind_agree(data):
+    pl = pytest.importorskip("polars")
     X, y, qid = data
     expected = RankRLS().fit(X, y, qid=qid)
     names = [f"f{j}" for j in range(X.shape[1])]

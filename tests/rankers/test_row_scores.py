@@ -8,7 +8,6 @@ from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 from scipy.special import expit
@@ -332,7 +331,7 @@ LAYOUTS = {
     "list": lambda X: X.tolist(),
     "frame": pd.DataFrame,
     "frame of columns": lambda X: pd.DataFrame({k: X[:, k].copy() for k in range(X.shape[1])}),
-    "polars": pl.DataFrame,
+    "polars": lambda X: pytest.importorskip("polars").DataFrame(X),
 }
 
 
@@ -380,6 +379,7 @@ def test_names_of_features_are_checked_as_scikit_learn_does(fitted):
     frame = pd.DataFrame(X, columns=names)
     model = RankRLS(feature_map=RandomNodes(9, random_state=0)).fit(frame, y)
     scores = model.predict(frame)
+    pl = pytest.importorskip("polars")
     for rows in (frame.astype(object), pl.DataFrame(X, schema=names)):
         np.testing.assert_array_equal(model.predict(rows), scores)
     with pytest.warns(UserWarning, match="X does not have valid feature names, but RankRLS"):

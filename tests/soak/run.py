@@ -107,8 +107,10 @@ def resident_mib() -> float:
 
 
 def in_process(name: str, folder: str, queue: object) -> None:
-    """Do a piece of work in a process of its own."""
+    """Do a piece of work in a process of its own; where it hangs, say so before it is given up."""
+    faulthandler.dump_traceback_later(LONGEST - 20)
     queue.put(WORK[name](Path(folder)))
+    faulthandler.cancel_dump_traceback_later()
 
 
 def soak(seconds: float, n_threads: int) -> Report:

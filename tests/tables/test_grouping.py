@@ -6,7 +6,6 @@ import tempfile
 
 import numpy as np
 import pandas as pd
-import polars
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -69,8 +68,8 @@ def dask_frame(frame, _):
 
 SOURCES = {
     "pandas": lambda frame, _: frame,
-    "polars": lambda frame, _: polars.from_pandas(frame),
-    "lazy": lambda frame, _: polars.from_pandas(frame).lazy(),
+    "polars": lambda frame, _: pytest.importorskip("polars").from_pandas(frame),
+    "lazy": lambda frame, _: pytest.importorskip("polars").from_pandas(frame).lazy(),
     "dictionaries": dictionaries,
     "parquet": parquet,
     "csv": csv,

@@ -8,7 +8,6 @@ from dataclasses import replace
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -135,8 +134,8 @@ def test_addresses_that_fsspec_knows():
 
 FRAMES = {
     "pandas": lambda frame: frame.to_pandas(),
-    "polars": pl.from_arrow,
-    "lazy": lambda frame: pl.from_arrow(frame).lazy(),
+    "polars": lambda frame: pytest.importorskip("polars").from_arrow(frame),
+    "lazy": lambda frame: pytest.importorskip("polars").from_arrow(frame).lazy(),
     "arrow": lambda frame: frame,
     "batch": lambda frame: frame.combine_chunks().to_batches()[0],
     "dataset": pyarrow.dataset.dataset,
