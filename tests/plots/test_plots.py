@@ -191,6 +191,20 @@ def test_settings():
     assert dict(zip(found, data["score"], strict=True)) == dict(
         zip(at, results["mean_test_score"], strict=True)
     )
+    # Of two grids of alpha, whose numbers lie between each other, the better is drawn all along.
+    grids = RankRLSCV(pairs=["kept", "gain"], inputs=[None, "quantile"]).fit(X, Y, qid=QID)
+    params, of_params = grids.cv_results_["params"], grids.cv_results_["mean_test_score"]
+    data = check(plots.settings(grids, "pairs"))
+    for row, column, score in zip(*(data[k] for k in ("row", "column", "score")), strict=True):
+        nearest = []
+        for scale in (None, "quantile"):
+            at = [k for k in range(len(params)) if params[k]["inputs"] == scale]
+            at = [k for k in at if params[k]["pairs"] == row]
+            places = np.log([params[k]["alpha"] for k in at])
+            apart = np.abs(places - np.log(column))
+            if apart.min() < 0.501 * abs(places[1] - places[0]):
+                nearest.append(of_params[at[np.argmin(apart)]])
+        assert score == max(nearest)
     automatic = AutoRanker(budget=0.3, random_state=0).fit(X, Y, qid=QID)
     data = check(plots.settings(automatic, "features", "inputs"))
     assert data["score"].max() == pytest.approx(automatic.best_score_)

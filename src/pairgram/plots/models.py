@@ -25,6 +25,8 @@ __all__ = ["coefficients", "convergence", "importances"]
 def coefficients(search: Any, ax: Any = None, *, n_named: int = 7) -> Plot:
     """Draw the weights of a linear model along alpha, and the chosen alpha.
 
+    The axis is as high as the lines with names. Grey ones may leave it where alpha is small.
+
     Parameters
     ----------
     search : fitted ranker with `alphas_` and `coef_path_`, such as `RankRLSCV`
@@ -65,6 +67,9 @@ def coefficients(search: Any, ax: Any = None, *, n_named: int = 7) -> Plot:
     ax.axvline(chosen, color=ORANGE, ls="--", lw=1.2, label=f"chosen: {chosen:.3g}")
     ax.axhline(0, color="black", lw=0.6)
     ax.set(xscale="log", xlabel="alpha", ylabel="weight")
+    highest = 1.1 * np.abs(path[:, named]).max(initial=0.0)
+    if highest > 0:
+        ax.set_ylim(-highest, highest)
     ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return Plot(ax, {"alpha": tried, "coef": path, "named": named})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,9 @@ def _metric_name(search: Any) -> str:
 def settings(search: Any, rows: str | None = None, columns: str = "alpha", ax: Any = None) -> Plot:
     """Draw a heat map of the held-out scores over two settings; the best of the others is taken.
 
+    If the columns are numbers, such as alpha, and the others have grids of their own, then each of
+    them stands with the score at its nearest number.
+
     Parameters
     ----------
     search : fitted ranker with `cv_results_`
@@ -125,34 +129,39 @@ def settings(search: Any, rows: str | None = None, columns: str = "alpha", ax: A
     for name in (rows, columns):
         if name not in params[0]:
             raise ValueError(f"the search must have a setting {name!r}, has {sorted(params[0])}")
-    best_of = max if getattr(getattr(search, "scoring_", None), "greater_is_better", True) else min
-    cells: dict[tuple[str, str], tuple[Any, Any, float]] = {}
-    for one, score in zip(params, results["mean_test_score"].tolist(), strict=True):
-        key = _label(one[rows]), _label(one[columns])
-        known = cells[key][2] if key in cells else score
-        cells[key] = one[rows], one[columns], best_of(known, score)
-    row_values = _different([row for row, _, _ in cells.values()])
-    column_values = _different([column for _, column, _ in cells.values()])
+    largest = getattr(getattr(search, "scoring_", None), "greater_is_better", True)
+    column_values = _different([one[columns] for one in params])
     logarithmic = all(_is_number(value) and value > 0 for value in column_values)
+    # Row by row, the scores of each combination of the other settings.
+    curves: dict[str, dict[str, list[tuple[Any, float]]]] = {}
+    for one, score in zip(params, results["mean_test_score"].tolist(), strict=True):
+        others = str({name: _label(v) for name, v in one.items() if name not in (rows, columns)})
+        curve = curves.setdefault(_label(one[rows]), {}).setdefault(others, [])
+        curve.append((one[columns], score))
+    best_of = {
+        row: _best_of(list(of_row.values()), max if largest else min, nearest=logarithmic)
+        for row, of_row in curves.items()
+    }
+    row_values = _different([one[rows] for one in params])
+    cells = [(row, *cell) for row in row_values for cell in best_of[_label(row)]]
     n_columns = 10 if logarithmic else len(column_values)
     ax = axes_of(ax, 3.0 + 0.55 * max(6, n_columns), 1.6 + 0.4 * max(5, len(row_values)))
-    scores = [score for _, _, score in cells.values()]
+    scores = [score for _, _, score in cells]
     names = [_label(value) for value in row_values]
     place_of = {_label(value): place for place, value in enumerate(column_values)}
     for place, name in enumerate(names):
-        of_row = [(column, score) for row, column, score in cells.values() if _label(row) == name]
+        of_row, values = best_of[name], np.full(n_columns, np.nan)
         if logarithmic:
-            of_row.sort()
-            edges, values = _edges(np.array([c for c, _ in of_row])), [one for _, one in of_row]
+            edges = _edges(np.array([column for column, _ in of_row]))
+            values = np.array([score for _, score in of_row])
         else:
             edges = np.arange(n_columns + 1, dtype=np.float64) - 0.5
-            values = [np.nan] * n_columns
             for column, score in of_row:
                 values[place_of[_label(column)]] = score
         image = ax.pcolormesh(
             edges,
             [place - 0.5, place + 0.5],
-            np.array([values]),
+            values[np.newaxis],
             cmap="cividis",
             vmin=min(scores),
             vmax=max(scores),
@@ -172,9 +181,30 @@ def settings(search: Any, rows: str | None = None, columns: str = "alpha", ax: A
         ax.set_xticks(range(len(labels)), map(shortened, labels), **turned)
     ax.set(xlabel=columns, ylabel=rows, facecolor="#eeeeee")
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
-    parts = zip(*cells.values(), strict=True)
+    parts = zip(*cells, strict=True)
     row, column, score = (np.array(part, object) for part in parts)
     return Plot(ax, {"row": row, "column": column, "score": score.astype(np.float64)})
+
+
+def _best_of(
+    curves: list[list[tuple[Any, float]]], best: Callable[..., float], nearest: bool
+) -> list[tuple[Any, float]]:
+    """Return the best of several curves at each column that one of them has.
+
+    Grids of numbers may differ from curve to curve. So, if `nearest`, a curve stands with its
+    nearest score wherever its grid reaches.
+    """
+    columns = _different([column for curve in curves for column, _ in curve])
+    scores: dict[str, list[float]] = {_label(column): [] for column in columns}
+    for curve in curves:
+        if nearest:
+            own, of_own = zip(*sorted(curve), strict=True)
+            places = np.searchsorted(_edges(np.array(own)), columns) - 1
+            inside = zip(columns, places.tolist(), strict=True)
+            curve = [(column, of_own[k]) for column, k in inside if 0 <= k < len(own)]
+        for column, score in curve:
+            scores[_label(column)].append(score)
+    return [(column, best(scores[_label(column)])) for column in columns]
 
 
 def _first_of_several(params: list[dict[str, Any]], columns: str) -> str:
