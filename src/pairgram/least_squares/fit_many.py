@@ -120,6 +120,9 @@ def fit_many(
     nodes may share ``feature_map_``. Models of `ELMRank` and `ELMRankCV` have the same bits as
     those of single fits; other models differ from them by rounding errors.
 
+    There is no warning of problems without two different labels in a query, such as users who
+    rated everything alike. With tied pairs their models are zero.
+
     Compiled code fits small problems of `RankRLS`, `PairwiseELM`, `PointwiseELM`, `ELMRank` and
     their searches side by side. A problem is small if X is a dense array of float64 or float32
     with at most 2^19 values after the feature map, and if it has at most 256 rows or at most 256
