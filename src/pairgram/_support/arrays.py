@@ -17,6 +17,7 @@ from pairgram._support.types import Vector
 __all__ = [
     "column_names",
     "naming_columns",
+    "naming_labels",
     "readable",
     "real_array",
     "refuse_lossy",
@@ -101,6 +102,23 @@ def naming_columns(X: Any, name: str) -> Iterator[None]:
         if (wrong := _wrong_column(X, name)) is not None:
             raise ValueError(wrong) from error
         raise
+
+
+@contextmanager
+def naming_labels(y: Any) -> Iterator[None]:
+    """Within this context, scikit-learn's error about NaN or infinity in y also names the row."""
+    try:
+        yield
+    except ValueError as error:
+        if not str(error).startswith("Input y contains"):
+            raise
+        try:
+            finite = np.isfinite(np.asarray(y, dtype=np.float64).ravel())
+        except (TypeError, ValueError):  # entries that scikit-learn alone converts
+            raise error from None
+        n_wrong, row = int(np.count_nonzero(~finite)), int(np.argmin(finite))
+        others = f", the first of {n_wrong} such rows" if n_wrong > 1 else ""
+        raise ValueError(f"{error} It stands in row {row}, counted from 0{others}") from None
 
 
 def _wrong_column(X: Any, name: str) -> str | None:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairgram._support.arrays import (
     naming_columns,
+    naming_labels,
     readable,
     refuse_lossy,
     require_label_each,
@@ -195,7 +196,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         X = readable(X, "X")
         refuse_lossy(y, "y")
         require_label_each(X, y)
-        with naming_columns(X, "X"):
+        with naming_columns(X, "X"), naming_labels(y):
             X, y = validate_data(
                 self,
                 X,
@@ -296,7 +297,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         given, X = X, readable(X, "X of validation")
         refuse_lossy(y, "y of validation")
         require_label_each(X, y, " of validation")
-        with naming_columns(X, "X of validation"):
+        with naming_columns(X, "X of validation"), naming_labels(y):
             X, y = validate_data(
                 self,
                 X,
