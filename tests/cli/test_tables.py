@@ -349,4 +349,6 @@ def test_files_named_like_options(folder, tmp_path, monkeypatch, name):
     message = error(
         *("train", f"{name}.parquet", *COLUMNS, *FEATURES, "--model", "rankrls", "-o", "m")
     )
-    assert message.startswith(f"{name}.parquet, row 0: column 'a' has a missing value")
+    assert message.startswith(
+        f"{name}.parquet, row 0, counted from 0: column 'a' has a missing value"
+    )

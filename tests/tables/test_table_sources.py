@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import gzip
+import re
 from dataclasses import replace
 
 import dask.dataframe as dd
@@ -204,7 +205,7 @@ BAD_TUPLES = {
     "a vector": ((ROWS.y, ROWS.y), "two dimensions"),
     "a sparse matrix": (
         (scipy.sparse.csr_array(ROWS.X), ROWS.y, ROWS.qid),
-        "the source, rows from 0 on: X must be dense",
+        "the source, rows from 0 on, .*: X must be dense",
     ),
     "one array": ((ROWS.X,), "tuple of 1"),
     "short labels": ((ROWS.X, ROWS.y[1:], ROWS.qid), "y must be"),
@@ -229,7 +230,10 @@ def test_tuples_that_are_refused(name):
 def test_a_later_batch_that_is_wrong():
     good = (ROWS.X, ROWS.y, ROWS.qid)
     for bad, message in (
-        ((ROWS.X[:, :2], ROWS.y, ROWS.qid + 1000), "rows from .* on: X must have 4 columns"),
+        (
+            (ROWS.X[:, :2], ROWS.y, ROWS.qid + 1000),
+            "rows from .* on, .*: X must have 4 columns",
+        ),
         ((ROWS.X, ROWS.y), "batches must all have query ids or none, got a batch without"),
         ((ROWS.X, ROWS.y, ROWS.qid.astype(str)), "numbers in the source and text"),
     ):
@@ -349,10 +353,18 @@ def test_a_column_of_lists(tmp_path, kind, dtype):
 def test_lists_that_are_refused():
     rows = ROWS.X.tolist()
     for at, bad, message in (
-        (5, rows[5][:3], "the table, row 5: column 'x' must hold lists of 4 numbers, got 3"),
-        (9, None, "row 9: column 'x' .* got a missing value"),
-        (7, [1.0, None, 2.0, 3.0], r"row 7: column 'x\[1\]' has a missing value"),
-        (7, [1.0, 3.0, 2.0, float("nan")], r"row 7: column 'x\[3\]' has a missing value"),
+        (
+            5,
+            rows[5][:3],
+            "the table, row 5, .*: column 'x' must hold lists of 4 numbers, got 3",
+        ),
+        (9, None, "row 9, .*: column 'x' .* got a missing value"),
+        (7, [1.0, None, 2.0, 3.0], r"row 7, .*: column 'x\[1\]' has a missing value"),
+        (
+            7,
+            [1.0, 3.0, 2.0, float("nan")],
+            r"row 7, .*: column 'x\[3\]' has a missing value",
+        ),
     ):
         lists = pa.array([*rows[:at], bad, *rows[at + 1 :]], pa.list_(pa.float64()))
         frame = ROWS.frame.append_column("x", lists)
@@ -464,17 +476,41 @@ def test_columns_that_are_refused():
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("label", float("nan"), "row 12: column 'label' must be finite, got a missing value"),
-        ("label", None, "row 12: column 'label' must be finite, got a missing value"),
-        ("label", float("inf"), "row 12: column 'label' must be finite, got inf"),
-        ("label", 2**53 + 1, "row 12: column 'label' must hold numbers that a float64 can hold"),
-        ("w", -1.0, r"row 12: column 'w' must hold weights >= 0, got -1\.0"),
-        ("w", None, "row 12: column 'w' must be finite"),
-        ("query", None, "row 12: column 'query', the query id, has a missing value"),
-        ("query", float("nan"), "row 12: column 'query', the query id, has a missing value"),
-        ("f1", None, "row 12: column 'f1' has a missing value: give missing="),
-        ("f1", float("nan"), "row 12: column 'f1' has a missing value: give missing="),
-        ("f2", float("inf"), "row 12: column 'f2' must be finite, got infinity"),
+        (
+            "label",
+            float("nan"),
+            "row 12, .*: column 'label' must be finite, got a missing value",
+        ),
+        (
+            "label",
+            None,
+            "row 12, .*: column 'label' must be finite, got a missing value",
+        ),
+        ("label", float("inf"), "row 12, .*: column 'label' must be finite, got inf"),
+        (
+            "label",
+            2**53 + 1,
+            "row 12, .*: column 'label' must hold numbers that a float64 can hold",
+        ),
+        ("w", -1.0, r"row 12, .*: column 'w' must hold weights >= 0, got -1\.0"),
+        ("w", None, "row 12, .*: column 'w' must be finite"),
+        (
+            "query",
+            None,
+            "row 12, .*: column 'query', the query id, has a missing value",
+        ),
+        (
+            "query",
+            float("nan"),
+            "row 12, .*: column 'query', the query id, has a missing value",
+        ),
+        ("f1", None, "row 12, .*: column 'f1' has a missing value: give missing="),
+        (
+            "f1",
+            float("nan"),
+            "row 12, .*: column 'f1' has a missing value: give missing=",
+        ),
+        ("f2", float("inf"), "row 12, .*: column 'f2' must be finite, got infinity"),
     ],
 )
 def test_values_that_are_refused_are_named(tmp_path, column, value, message):
@@ -493,3 +529,31 @@ def test_values_that_are_refused_are_named(tmp_path, column, value, message):
     assert "part-01.parquet" in str(error.value)
     with pytest.raises(ValueError, match=message):
         RankRLS().fit(cut_table(frame, [70], **NAMES))
+
+
+@pytest.mark.parametrize(
+    ("ending", "counted"),
+    [(".csv", "counted from 0 after the header"), (".parquet", "counted from 0")],
+)
+def test_errors_say_whence_rows_are_counted(tmp_path, ending, counted):
+    path = tmp_path / f"rows{ending}"
+    frame = ROWS.frame.to_pandas()
+    frame.loc[3, "f1"] = np.nan
+    frame.to_csv(path, index=False) if ending == ".csv" else frame.to_parquet(path)
+    message = f"rows{re.escape(ending)}, row 3, {counted}: column 'f1' has a missing value"
+    with pytest.raises(ValueError, match=message):
+        RankRLS().fit(scan(path, **NAMES))
+
+
+def test_rows_of_later_row_groups_are_counted_from_there(tmp_path):
+    frame = ROWS.frame.to_pandas()
+    frame.loc[90, "f1"] = np.nan
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=70)
+    dataset = pyarrow.dataset.dataset(tmp_path / "rows.parquet")
+    source = sources._of_dataset(dataset)
+    (part,) = source.partitions
+    later = type(part)(part.fragment.subset(row_group_ids=[1]), dataset.schema)
+    columns = scan(tmp_path / "rows.parquet", **NAMES).layout
+    with pytest.raises(ValueError, match="from row group 1 on, row 20, counted from 0 there: col"):
+        list(later.batches(0, columns, True))

@@ -489,8 +489,8 @@ class _FactoryPartition:
                 for what, had, has in zip(("query ids", "weights"), before, own, strict=True):
                     if had != has:
                         raise placed_error(
-                            f"{self.name}, rows from {first} on: batches must all have {what} or "
-                            f"none, got a batch {'with' if has else 'without'}"
+                            f"{self.name}, rows from {first} on, counted from 0: batches must all "
+                            f"have {what} or none, got a batch {'with' if has else 'without'}"
                         )
                 rows = rows_of_arrays(X, y, qid, weights, columns, place, features)
                 yield rows
