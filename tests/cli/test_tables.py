@@ -352,3 +352,21 @@ def test_files_named_like_options(folder, tmp_path, monkeypatch, name):
     assert message.startswith(
         f"{name}.parquet, row 0, counted from 0: column 'a' has a missing value"
     )
+
+
+def test_columns_that_are_no_features_are_left_out_of_training(folder, tmp_path):
+    data, models = folder / "data", (tmp_path / "a", tmp_path / "b")
+    common = ("train", data, *COLUMNS, "--model", "rankrls")
+    run(*common, *FEATURES, "-o", models[0])
+    run(*common, "--exclude", "doc", "-o", models[1])
+    assert run("predict", models[0], data) == run("predict", models[1], data)
+    found = run("predict", models[1], data, "--exclude", "doc")
+    assert found == run("predict", models[0], data)
+    to = ("-o", tmp_path / "m")
+    wrong = error(*common, "--exclude", "dok", *to)
+    assert wrong.startswith("--exclude: ") and wrong.endswith(": did you mean 'doc'?")
+    both = error(*common, *FEATURES, "--exclude", "doc", *to)
+    assert both == "--exclude must be None with --features, got ['doc']"
+    text = error(*common, *to)
+    assert "give the columns that are features by --features, or those that are not by" in text
+    assert "--exclude" in text

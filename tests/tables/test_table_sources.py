@@ -557,3 +557,41 @@ def test_rows_of_later_row_groups_are_counted_from_there(tmp_path):
     columns = scan(tmp_path / "rows.parquet", **NAMES).layout
     with pytest.raises(ValueError, match="from row group 1 on, row 20, counted from 0 there: col"):
         list(later.batches(0, columns, True))
+
+
+@pytest.mark.parametrize(
+    ("names", "question"),
+    [
+        ({"label": "lable"}, "label: .*: did you mean 'label'\\?$"),
+        ({"qid": "QUERY"}, "qid: .*: did you mean 'query'\\?$"),
+        ({"features": ["f0", "F2"]}, "features: .* 'F2', got 0 .*: did you mean 'f2'\\?$"),
+        ({"features": None, "exclude": "quary"}, "exclude: .*: did you mean 'query'\\?$"),
+        ({"weight": "completely else"}, "weight: .* got 0 among [^?]*$"),
+    ],
+)
+def test_errors_about_columns_ask_for_a_similar_name(names, question):
+    with pytest.raises(ValueError, match=question):
+        scan(ROWS.frame, **NAMES | names)
+
+
+def test_columns_of_text_are_all_named_and_can_be_left_out():
+    frame = ROWS.frame
+    for name in ("title", "url"):
+        frame = frame.append_column(name, pa.array(["a"] * len(ROWS.y)))
+    names = NAMES | {"features": None}
+    others = "give the columns that are features by features=, or those that are not by exclude="
+    with pytest.raises(ValueError, match=f"columns 'title', 'url' must .*, got string: {others}"):
+        scan(frame, **names)
+    absent = [
+        name
+        for name in ROWS.frame.column_names
+        if name not in (*ROWS.names, *list(NAMES.values())[:3])
+    ]
+    table = scan(frame, **names, exclude=["title", "url", *absent])
+    assert table.feature_names == ROWS.names
+    check(table)
+    assert scan(ROWS.frame, **names, exclude=ROWS.names[0]).feature_names == ROWS.names[1:]
+    with pytest.raises(ValueError, match="exclude must be None with features="):
+        scan(frame, **NAMES, exclude="title")
+    with pytest.raises(ValueError, match="exclude must be None for LETOR files and arrays"):
+        scan(lambda: iter([(ROWS.X, ROWS.y, ROWS.qid)]), exclude="title")

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from pairgram._support.checks import did_you_mean
 from pairgram._support.sparse_input import checked_sparse
 from pairgram._support.types import Vector
 
@@ -178,6 +179,7 @@ def select_columns(frame: Any, names: Any, what: str) -> Any:
         if known.count(name) != 1:
             raise ValueError(
                 f"{what} must have one column {name!r}, got {known.count(name)} among {known}"
+                f"{did_you_mean(name, known) if name not in known else ''}"
             )
     if isinstance(names, list) and hasattr(frame, "column_names"):
         return frame.select(names)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pairgram._support.checks import check_size, check_text
+from pairgram._support.checks import check_size, check_text, did_you_mean
 from pairgram._support.words import words
 from pairgram.tables.arrow import value_type
 from pairgram.tables.columns import UNKNOWN_WIDTH, Columns, Missing, refuse_repeated
@@ -27,6 +27,7 @@ def scan(
     label: str | None = None,
     qid: str | None = None,
     features: Sequence[str] | str | None = None,
+    exclude: Sequence[str] | str | None = None,
     weight: str | None = None,
     missing: Missing | None = None,
     group_queries: bool = False,
@@ -58,8 +59,10 @@ def scan(
         The column of query ids: whole numbers, text or times.
     features : list of str, str or None, default=None
         The columns of numbers that are features, or one column of lists of numbers. None takes all
-        columns but the label, the query id and the weight. Booleans count as 0 and 1, and
-        dictionaries as their values.
+        columns but the label, the query id, the weight and those of `exclude`. Booleans count as
+        0 and 1, and dictionaries as their values.
+    exclude : list of str, str or None, default=None
+        Columns that are no features, such as titles, in place of a list of those that are.
     weight : str or None, default=None
         The column of row weights, finite and ≥ 0, as `sample_weight` of `RankRLS.fit`.
     missing : {"zero", "mean"} or None, default=None
@@ -122,7 +125,7 @@ def scan(
     if missing is not None:
         check_text("missing", missing, words(Missing), "or None")
     found = source_of(source)
-    columns = _columns(found, label, qid, features, weight)
+    columns = _columns(found, label, qid, features, exclude, weight)
     has_queries = found.schema is None and found.has_queries
     engine = found.engine or LocalEngine()
     if client is not None:
@@ -167,6 +170,7 @@ def _columns(
     label: str | None,
     qid: str | None,
     features: Sequence[str] | str | None,
+    exclude: Sequence[str] | str | None,
     weight: str | None,
 ) -> Columns:
     if source.schema is None:
@@ -174,6 +178,7 @@ def _columns(
             ("label", label),
             ("qid", qid),
             ("features", features),
+            ("exclude", exclude),
             ("weight", weight),
         ):
             if value is not None:
@@ -190,9 +195,13 @@ def _columns(
             _require(schema, [value], name)
     if isinstance(features, str):
         features = [features]
+    left_out = [exclude] if isinstance(exclude, str) else list(exclude or ())
     chosen = features is not None
+    if chosen and exclude is not None:
+        raise ValueError(f"exclude must be None with features=, got {exclude!r}")
+    _require(schema, left_out, "exclude")
     if features is None:
-        own = {label, qid, weight}
+        own = {label, qid, weight, *left_out}
         features = [field.name for field in schema if field.name not in own]
     names = [str(name) for name in features]
     _require(schema, names, "features")
@@ -208,23 +217,28 @@ def _columns(
         kind = kinds[0]
         width = getattr(kind, "list_size", UNKNOWN_WIDTH)
         kinds = [kind.value_type]
-    for name, kind in zip(names, kinds, strict=True):
+    wrong = {
+        name: str(schema.field(name).type)
+        for name, kind in zip(names, kinds, strict=True)
         if not (
             types.is_integer(kind)
             or types.is_floating(kind)
             or types.is_boolean(kind)
             or types.is_decimal(kind)
             or types.is_null(kind)
-        ):
+        )
+    }
+    if wrong:
+        advice = "leave such columns out of features=, or encode them before"
+        if not chosen:
             advice = (
-                "leave it out of features=, or encode it before"
-                if chosen
-                else "give the columns that are features by features=, or encode it before"
+                "give the columns that are features by features=, or those that are not by "
+                "exclude=, or encode them before"
             )
-            raise ValueError(
-                f"features: column {name!r} must hold numbers, got {schema.field(name).type}: "
-                f"{advice}"
-            )
+        raise ValueError(
+            f"features: column{'s' * (len(wrong) > 1)} {', '.join(map(repr, wrong))} must hold "
+            f"numbers, got {', '.join(dict.fromkeys(wrong.values()))}: {advice}"
+        )
     narrow = all(_is_narrow(kind) for kind in kinds)
     dtype = np.float32 if narrow else np.float64
     return Columns(tuple(names), label, qid, weight, dtype, width)
@@ -234,9 +248,11 @@ def _require(schema: Any, names: Sequence[str], what: str) -> None:
     for name in names:
         if schema.names.count(name) != 1:
             known = ", ".join(map(repr, schema.names[:20]))
+            absent = name not in schema.names
             raise ValueError(
                 f"{what}: the table must have one column {name!r}, got "
                 f"{schema.names.count(name)} among {known}"
+                f"{did_you_mean(name, schema.names) if absent else ''}"
             )
 
 
