@@ -70,7 +70,8 @@ class AutoRanker(LinearRanker):
         The metric that judges, as in `RankRLSCV`.
     exportable_to : str or None, default=None
         An engine that the model must fit: "solr", "ltr_plugin", "vespa", "onnx", "ranklib", "sql"
-        or "python", which are functions of `pairgram.export`. Models that it cannot express are
+        or "python", which are functions of `pairgram.export`. "elasticsearch" and "opensearch"
+        stand for "ltr_plugin", their learning-to-rank plugin. Models that it cannot express are
         not tried. Search plugins take weights of columns alone, Solr, SQL and Python quantiles too,
         and Vespa and ONNX every model.
     verbose : bool, default=False
