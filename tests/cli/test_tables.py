@@ -8,6 +8,7 @@ import sys
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -370,3 +371,20 @@ def test_columns_that_are_no_features_are_left_out_of_training(folder, tmp_path)
     text = error(*common, *to)
     assert "give the columns that are features by --features, or those that are not by" in text
     assert "--exclude" in text
+
+
+def test_files_separated_by_tabs_are_tables(folder, data, tmp_path):
+    for name in ("rows.tsv", "rows.csv"):
+        frame = pd.read_parquet(folder / "data")
+        frame.to_csv(tmp_path / name, sep="\t" if name == "rows.tsv" else ",", index=False)
+    tabs, commas = tmp_path / "rows.tsv", tmp_path / "rows.csv"
+    for file in (tabs, commas):
+        run("train", file, *COLUMNS, *FEATURES, "--model", "rankrls", "-o", file.with_suffix(".m"))
+    model = tabs.with_suffix(".m")
+    assert run("predict", model, tabs) == run("predict", commas.with_suffix(".m"), commas)
+    common = ("--model", model, *COLUMNS, "--json")
+    found, wanted = (json.loads(run("evaluate", file, *common)[0]) for file in (tabs, commas))
+    assert found["metrics"] == wanted["metrics"]
+    validated = tmp_path / "valid.m"
+    run("train", tabs, *COLUMNS, *FEATURES, "--model", "rankrls", "--valid", tabs, "-o", validated)
+    assert validated.exists()

@@ -105,6 +105,26 @@ def test_hive_partitions(tmp_path):
     np.testing.assert_array_equal(X[:, 0], ROWS.X[:, 0])
 
 
+def test_columns_separated_by_tabs(tmp_path):
+    frame = ROWS.frame.to_pandas()
+    frame.to_csv(tmp_path / "rows.tsv", sep="\t", index=False)
+    check(scan(tmp_path / "rows.tsv", **NAMES))
+    frame.to_csv(tmp_path / "rows.tsv.gz", sep="\t", index=False)
+    check(scan(tmp_path / "rows.tsv.gz", **NAMES))
+    for number, part in enumerate((frame[:200], frame[200:])):
+        (tmp_path / "parts").mkdir(exist_ok=True)
+        part.to_csv(tmp_path / f"parts/{number}.tsv", sep="\t", index=False)
+    check(scan(tmp_path / "parts", **NAMES))
+
+
+@pytest.mark.parametrize(("ending", "delimiter"), [("csv", ";"), ("csv", "\t"), ("tsv", ",")])
+def test_other_delimiters_are_named(tmp_path, ending, delimiter):
+    path = tmp_path / f"rows.{ending}"
+    ROWS.frame.to_pandas().to_csv(path, sep=delimiter, index=False)
+    with pytest.raises(ValueError, match=r"found a single column .* by commas in a file"):
+        scan(path, **NAMES)
+
+
 def test_csv_and_arrow_files(tmp_path):
     pyarrow.csv.write_csv(ROWS.frame, tmp_path / "rows.csv")
     check(scan(tmp_path / "rows.csv", **NAMES))
@@ -533,13 +553,20 @@ def test_values_that_are_refused_are_named(tmp_path, column, value, message):
 
 @pytest.mark.parametrize(
     ("ending", "counted"),
-    [(".csv", "counted from 0 after the header"), (".parquet", "counted from 0")],
+    [
+        (".csv", "counted from 0 after the header"),
+        (".tsv.gz", "counted from 0 after the header"),
+        (".parquet", "counted from 0"),
+    ],
 )
 def test_errors_say_whence_rows_are_counted(tmp_path, ending, counted):
     path = tmp_path / f"rows{ending}"
     frame = ROWS.frame.to_pandas()
     frame.loc[3, "f1"] = np.nan
-    frame.to_csv(path, index=False) if ending == ".csv" else frame.to_parquet(path)
+    if ending == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, sep="," if ending == ".csv" else "\t", index=False)
     message = f"rows{re.escape(ending)}, row 3, {counted}: column 'f1' has a missing value"
     with pytest.raises(ValueError, match=message):
         RankRLS().fit(scan(path, **NAMES))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Columns", "parse_names", "refuse_with_table", "with_columns"]
 
 # Files with these names are tables, unless they are LETOR text.
-ENDS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".csv.gz")
+ENDS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PREFIXES = {
     **{name: f"--{name}" for name in ("label", "qid", "features", "exclude", "weight")},
     **{name: f"--{name}" for name in ("missing", "keep")},

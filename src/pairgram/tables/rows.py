@@ -13,7 +13,7 @@ from pairgram._support.types import Vector
 __all__ = ["TableRows", "counted", "runs_of", "shown_id"]
 
 # Files with these names begin with a line of column names.
-WITH_HEADERS = (".csv", ".csv.gz")
+WITH_HEADERS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
 
 @dataclass(frozen=True, eq=False)

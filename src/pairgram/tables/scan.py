@@ -45,8 +45,8 @@ def scan(
     ----------
     source : path, list of paths, frame, dataset or function
         - A file, a folder, a pattern such as ``"data/*.parquet"``, or a list of these: Parquet,
-          Arrow and CSV files, and LETOR files, plain or compressed. Addresses such as
-          ``s3://bucket/folder`` are opened by pyarrow or fsspec.
+          Arrow, CSV (.csv, commas) and TSV files (.tsv, tabs), and LETOR files, plain or
+          compressed. Addresses such as ``s3://bucket/folder`` are opened by pyarrow or fsspec.
         - A frame of pandas or polars, lazy or not, a table or record batch of pyarrow, or a
           ``pyarrow.dataset``.
         - A dataframe of Dask or Spark. Its partitions are worked on where they are.
