@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairgram._support.checks import check_size, check_text, did_you_mean
+from pairgram._support.types import Vector
 from pairgram._support.words import words
 from pairgram.tables.arrow import value_type
 from pairgram.tables.columns import UNKNOWN_WIDTH, Columns, Missing, refuse_repeated
@@ -18,7 +20,7 @@ from pairgram.tables.rows import TableRows
 from pairgram.tables.sources import Source, source_of
 from pairgram.tables.table import NO_ROWS, Table
 
-__all__ = ["scan"]
+__all__ = ["read_labels", "scan"]
 
 
 def scan(
@@ -144,6 +146,47 @@ def scan(
                 f"features of the source, got {n_features}"
             )
     return grouped(table) if group_queries else table
+
+
+def read_labels(
+    source: Any, label: str | None, qid: str | None = None
+) -> tuple[Vector, NDArray[Any] | None]:
+    """Return the labels and query ids of all rows in memory, without reading other columns.
+
+    Parameters
+    ----------
+    source, label, qid : as in `scan`
+
+    Returns
+    -------
+    y : ndarray of shape (n_rows,), float64
+    ids : ndarray of shape (n_rows,), or None
+
+    Raises
+    ------
+    ValueError
+        As in `scan`, and if a value is missing.
+    """
+    found = source_of(source)
+    if found.schema is None:
+        columns = _columns(found, label, qid, None, None, None)
+    else:
+        if label is None:
+            raise ValueError("label must name the column of labels, got None")
+        for name, value in (("label", label), ("qid", qid)):
+            _require(found.schema, [] if value is None else [value], name)
+        columns = Columns((), label, qid, None, np.float64)
+    batches = [
+        rows
+        for number, part in enumerate(found.partitions)
+        for rows in part.batches(number, columns, False)
+    ]
+    if not batches:
+        raise ValueError(NO_ROWS)
+    y = np.concatenate([rows.y for rows in batches])
+    if any(rows.ids is None for rows in batches):
+        return y, None
+    return y, np.concatenate([np.repeat(rows.ids, rows.sizes) for rows in batches])
 
 
 def _dask_engine(client: Any) -> Any:
