@@ -224,3 +224,31 @@ def test_means_of_metrics_heed_ratios_of_weights_alone(unit):
     weights = np.array([1, 1, 1, 0.5, 0.5, 0.5])
     expected = pg.evaluate("map", y, score, qid, sample_weight=weights)
     assert pg.evaluate("map", y, score, qid, sample_weight=unit * weights) == expected
+
+
+@pytest.mark.parametrize(
+    "make",
+    [np.array, list, pd.Series, lambda y: pd.Series(y, dtype="Float64")],
+    ids=["array", "list", "series", "nullable series"],
+)
+@pytest.mark.parametrize("model", [pg.RankRLS(), pg.RankRLSCV(), pg.ELMRank()], ids=repr)
+def test_a_label_that_is_not_finite_is_told_with_its_row(model, make):
+    y = Y.copy()
+    y[7] = np.nan
+    with pytest.raises(ValueError, match=r"^Input y contains NaN\. It stands in row 7, .* from 0$"):
+        model.fit(X, make(y), qid=QID)
+    y[[7, 9]] = np.inf
+    with pytest.raises(ValueError, match=r"infinity .* in row 7, .*0, the first of 2 such rows$"):
+        model.fit(X, make(y), qid=QID)
+
+
+def test_a_validation_label_that_is_not_finite_is_told_with_its_row():
+    wrong = np.where(np.arange(60) == 11, np.nan, Y)
+    with pytest.raises(ValueError, match=r"^validation: Input y contains NaN\. .* row 11, counted"):
+        pg.RankRLSCV().fit(X, Y, qid=QID, validation=(X, wrong, QID))
+
+
+def test_a_label_of_many_fits_is_told_with_its_row_of_the_frame():
+    frame = pd.DataFrame({"x": [3.0, 1.0, 2.0], "y": [1.0, 2.0, np.nan], "by": [0, 1, 0]})
+    with pytest.raises(ValueError, match="row 2 of the frame"):
+        pg.fit_many(pg.RankRLS(), frame, by="by", label="y", on_error="raise")

@@ -40,6 +40,8 @@ def run(*arguments):
 ENGINES = {
     "solr": lambda m, **own: export.to_solr(m, "m1", **own),
     "ltr-plugin": lambda m, **own: export.to_ltr_plugin(m, "m1", **own),
+    "elasticsearch": lambda m, **own: export.to_ltr_plugin(m, "m1", **own),
+    "opensearch": lambda m, **own: export.to_ltr_plugin(m, "m1", **own),
     "vespa": lambda m, **own: export.to_vespa(m, "m1", **own),
     "ranklib": export.to_ranklib,
     "sql": export.to_sql,
@@ -154,3 +156,11 @@ def test_options_that_do_not_fit(files, arguments, message):
     found = run(files / "plain.safetensors", *arguments)
     assert found.exit_code == 2
     assert message in found.output.replace("\n", " ")
+
+
+@pytest.mark.parametrize("engine", ["ltr-plugin", "elasticsearch", "opensearch"])
+def test_options_of_the_plugin_are_for_all_its_names(files, engine):
+    given = (files / "named.safetensors", "--to", engine, "--check", files / "rows.txt")
+    found = run(*given, "--normalizers", "engine", "--shift", "one")
+    assert found.exit_code == 0, found.output
+    assert "one" in json.loads(found.stdout)["model"]["model"]["definition"]

@@ -8,6 +8,7 @@ import sys
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -220,7 +221,6 @@ def test_options_of_columns_are_named(folder, model_file, tmp_path):
         "predict", model_file, data, "--keep", "x", "-o", tmp_path / "s.parquet"
     ).startswith("--keep: ")
     assert "--keep needs an --output" in error("predict", model_file, data, "--keep", "doc")
-    assert error("evaluate", data, "--scores", model_file).startswith("--scores is for LETOR")
     assert "must not be -" in error("train", "-", *COLUMNS, *to)
     assert "No such file" in error("predict", model_file, tmp_path / "none.parquet")
     assert "no file has such a name" in error("predict", model_file, tmp_path / "none*")
@@ -349,4 +349,73 @@ def test_files_named_like_options(folder, tmp_path, monkeypatch, name):
     message = error(
         *("train", f"{name}.parquet", *COLUMNS, *FEATURES, "--model", "rankrls", "-o", "m")
     )
-    assert message.startswith(f"{name}.parquet, row 0: column 'a' has a missing value")
+    assert message.startswith(
+        f"{name}.parquet, row 0, counted from 0: column 'a' has a missing value"
+    )
+
+
+def test_columns_that_are_no_features_are_left_out_of_training(folder, tmp_path):
+    data, models = folder / "data", (tmp_path / "a", tmp_path / "b")
+    common = ("train", data, *COLUMNS, "--model", "rankrls")
+    run(*common, *FEATURES, "-o", models[0])
+    run(*common, "--exclude", "doc", "-o", models[1])
+    assert run("predict", models[0], data) == run("predict", models[1], data)
+    found = run("predict", models[1], data, "--exclude", "doc")
+    assert found == run("predict", models[0], data)
+    to = ("-o", tmp_path / "m")
+    wrong = error(*common, "--exclude", "dok", *to)
+    assert wrong.startswith("--exclude: ") and wrong.endswith(": did you mean 'doc'?")
+    both = error(*common, *FEATURES, "--exclude", "doc", *to)
+    assert both == "--exclude must be None with --features, got ['doc']"
+    text = error(*common, *to)
+    assert "give the columns that are features by --features, or those that are not by" in text
+    assert "--exclude" in text
+
+
+def test_files_separated_by_tabs_are_tables(folder, data, tmp_path):
+    for name in ("rows.tsv", "rows.csv"):
+        frame = pd.read_parquet(folder / "data")
+        frame.to_csv(tmp_path / name, sep="\t" if name == "rows.tsv" else ",", index=False)
+    tabs, commas = tmp_path / "rows.tsv", tmp_path / "rows.csv"
+    for file in (tabs, commas):
+        run("train", file, *COLUMNS, *FEATURES, "--model", "rankrls", "-o", file.with_suffix(".m"))
+    model = tabs.with_suffix(".m")
+    assert run("predict", model, tabs) == run("predict", commas.with_suffix(".m"), commas)
+    common = ("--model", model, *COLUMNS, "--json")
+    found, wanted = (json.loads(run("evaluate", file, *common)[0]) for file in (tabs, commas))
+    assert found["metrics"] == wanted["metrics"]
+    validated = tmp_path / "valid.m"
+    run("train", tabs, *COLUMNS, *FEATURES, "--model", "rankrls", "--valid", tabs, "-o", validated)
+    assert validated.exists()
+
+
+@pytest.mark.parametrize("name", ["s.txt", "s.parquet"])
+def test_scores_of_a_table_are_evaluated(folder, model_file, tmp_path, name):
+    data, scores = folder / "data", tmp_path / name
+    run("predict", model_file, data, "-o", scores)
+    given = ("evaluate", data, *COLUMNS, "--json", "--per-query")
+    found = json.loads(run(*given, "--scores", scores)[0])
+    wanted = json.loads(run(*given, "--model", model_file)[0])
+    assert found["metrics"] == pytest.approx(wanted["metrics"], rel=1e-12)
+    assert found["queries"] == wanted["queries"]
+    assert (found["n_rows"], found["n_queries"]) == (wanted["n_rows"], wanted["n_queries"])
+    rows = pd.read_parquet(data).sample(frac=1, random_state=0)  # queries may be scattered
+    rows.to_parquet(tmp_path / "mixed.parquet")
+    run("predict", model_file, tmp_path / "mixed.parquet", "-o", scores)
+    given = ("evaluate", tmp_path / "mixed.parquet", *COLUMNS, "--json", "--scores", scores)
+    assert json.loads(run(*given)[0])["metrics"] == pytest.approx(wanted["metrics"], rel=1e-12)
+
+
+def test_scores_of_a_table_that_are_refused(folder, data, tmp_path):
+    rows, scores = folder / "data", tmp_path / "s.txt"
+    n_rows = len(pd.read_parquet(rows))
+    scores.write_text("1.0\n" * (n_rows - 1))
+    given = ("evaluate", rows, "--scores", scores)
+    assert f"found {n_rows - 1} scores, want one for each of {n_rows}" in error(*given, *COLUMNS)
+    assert error(*given) == "--label must name the column of labels, got None"
+    assert error(*given, *COLUMNS[:2]).endswith("want --qid, its column of query ids")
+    assert error(*given, *COLUMNS, *FEATURES).startswith("--features is for --model: --scores")
+    assert "did you mean 'relevance'?" in error(*given, "--label", "relevanc", *COLUMNS[2:])
+    pd.DataFrame({"score": [1.0, 2.0]}).to_parquet(tmp_path / "s.parquet")
+    given = ("evaluate", rows, *COLUMNS, "--scores", tmp_path / "s.parquet")
+    assert f"found 2 scores, want one for each of {n_rows} rows" in error(*given)

@@ -246,3 +246,43 @@ def test_wrong_runs():
         compare_runs({"q": {"a": 1}}, [{}])
     with pytest.raises(ValueError, match="runs must name at least two systems"):
         compare_runs({"q": {"a": 1}}, {"a": {}})
+
+
+Y, QID = [1, 0, 0, 1], ["a", "a", "b", "b"]
+SCORES = {"one": [2, 1, 1, 2], "two": [2, 1, 2, 1]}
+RUNS = {"one": {"q": {"a": 2.0, "b": 1.0}}, "two": {"q": {"a": 1.0, "b": 2.0}}}
+QRELS = {"q": {"a": 1, "b": 0}}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("mrr", Y, SCORES, QID),
+        ("mrr", Y, QID, SCORES),
+        (["mrr"], Y, SCORES, np.arange(4)),
+        (Y, SCORES, QID),
+        (SCORES, Y, QID, "mrr"),
+        (Y, QID, SCORES["one"], SCORES["two"]),
+        (Y, QID, SCORES, SCORES),
+    ],
+)
+def test_arguments_in_another_order_are_told_the_order(arguments):
+    order = r"; the order is compare\(y, qid, scores, metrics\)$"
+    with pytest.raises((TypeError, ValueError), match=order):
+        compare(*arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("mrr", QRELS, RUNS),
+        (QRELS, "mrr", RUNS),
+        (RUNS, QRELS),
+        (QRELS, RUNS["one"], RUNS["two"]),
+        (QRELS, RUNS, RUNS),
+    ],
+)
+def test_arguments_of_runs_in_another_order_are_told_the_order(arguments):
+    order = r"; the order is compare_runs\(qrels, runs, metrics\)$"
+    with pytest.raises((TypeError, ValueError), match=order):
+        compare_runs(*arguments)

@@ -394,6 +394,7 @@ def test_check_finds_a_wrong_model(data):
     [
         ("solr", lambda m: export.to_solr(m, "m", features=NAMES)),
         ("ltr_plugin", lambda m: export.to_ltr_plugin(m, "m", features=NAMES)),
+        ("elasticsearch", lambda m: export.to_ltr_plugin(m, "m", features=NAMES)),
         ("ranklib", lambda m: export.to_ranklib(m, features=NAMES)),
         ("vespa", lambda m: export.to_vespa(m, "m", features=VESPA)),
         ("onnx", lambda m: export.to_onnx(m, features=NAMES)),
@@ -410,7 +411,7 @@ def test_the_automatic_ranker_tries_what_an_engine_can_express(data, engine, fun
         (f, i) for f, i in zip(model.trials_["features"], model.trials_["inputs"], strict=True)
     }
     assert export.check(function(model), model, X, qid).n_reordered == 0
-    if engine in ("ltr_plugin", "ranklib"):
+    if engine in ("ltr_plugin", "elasticsearch", "ranklib"):
         assert tried == {("columns", None), ("columns", "standard")}
     assert all(features == "columns" for features, _ in tried) == (engine not in ("vespa", "onnx"))
 
@@ -425,6 +426,8 @@ def test_skeletons():
     body = export.features_skeleton("solr", ["a", "b"], store="s")
     assert [one["name"] for one in body] == ["a", "b"]
     body = export.features_skeleton("ltr_plugin", ["a"])
+    assert body == export.features_skeleton("elasticsearch", ["a"])
+    assert body == export.features_skeleton("opensearch", ["a"])
     assert body["featureset"]["features"][0]["name"] == "a"
     with pytest.raises(ValueError, match="engine must be"):
         export.features_skeleton("lucene", ["a"])

@@ -347,6 +347,7 @@ def test_searches_over_other_settings_are_not_saved_together(tmp_path):
         ({"by": "usr"}, "by must have one column 'usr', got 0 among"),
         ({"label": None}, "label must name the column of labels"),
         ({"label": "stars"}, "label must have one column 'stars'"),
+        ({"by": "usr"}, "did you mean 'user'"),
         ({"features": ["price", "weigh"]}, "features must have one column 'weigh'"),
         ({"features": ["price", "user"]}, "features must not have 'user'"),
         ({"features": ["price", "user name"]}, "features must have one column 'user name'"),

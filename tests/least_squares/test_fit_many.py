@@ -3,6 +3,7 @@
 import weakref
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
@@ -413,3 +414,39 @@ def test_a_mapping_of_problems_is_refused_with_what_to_give():
         fit_many(RankRLS(), {"ann": (X, y, qid), "bob": (X, y, qid)})
     with pytest.raises(TypeError, match="the data of one problem"):
         fit_many(RankRLS(), {"X": X, "y": y})
+
+
+class NoEstimator:
+    """It predicts, and that is all."""
+
+    def predict(self, X):
+        return X[:, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"prior": 3}, "prior must be None or a fitted ranker .*, got int 3"),
+        ({"prior": "a"}, "prior must be None or a fitted ranker .*, got str 'a'"),
+        ({"prior": np.ones(2)}, "prior must be .* the parameter prior of the estimator"),
+        ({"prior": NoEstimator()}, "prior must be None or a fitted ranker .*, got NoEstimator"),
+        ({"prior": RankRLS}, "prior must be .*, got the class RankRLS"),
+        ({"estimator": RankRLS}, r"estimator must be .*RankRLS\(\), got the class RankRLS"),
+        ({"estimator": "RankRLS"}, "estimator must be an estimator, .*, got str 'RankRLS'"),
+        ({"estimator": NoEstimator()}, "estimator must be an estimator, .* got NoEstimator"),
+        ({"fallback": RankRLS}, "fallback must be a fitted model or a number"),
+        ({"problems": 3, "by": None}, "problems must be a list, .*, got int 3"),
+        ({"problems": "a", "by": None}, "problems must be a list, .*, got str 'a'"),
+        ({"by": np.ones(6)}, "by must be a column's name of the frame, got array"),
+        ({"by": ["user"]}, "by must be a column's name of the frame"),
+        ({"label": [0.0] * 6}, "label must be a column's name of the frame"),
+        ({"features": 3}, "features must be a list of names of columns of the frame, got 3"),
+    ],
+)
+def test_arguments_of_other_kinds_are_named(change, message):
+    frame = pd.DataFrame({"user": [0, 1] * 3, "x": range(6), "y": [1.0, 0, 2, 3, 1, 0]})
+    given = {"estimator": RankRLS(), "problems": frame, "by": "user", "label": "y"} | change
+    if given["by"] is None:
+        del given["label"]
+    with pytest.raises((TypeError, ValueError), match=f"^{message}"):
+        fit_many(given.pop("estimator"), given.pop("problems"), **given)

@@ -114,7 +114,7 @@ def test_ids_of_another_type_in_one_frame(first):
         yield frames[0].slice(0, 203)
         yield frames[1].slice(203)
 
-    with pytest.raises(ValueError, match=r"the source, row 0 and on: the types of a column"):
+    with pytest.raises(ValueError, match=r"the source, row 0, .*, and on: the types of a"):
         RankRLS().fit(scan(factory, **NAMES))
 
     table = cut_table(ROWS.frame, [203], **NAMES)
@@ -416,7 +416,7 @@ def test_columns_of_other_types_are_named(tmp_path):
     lines = [f"{k % 3},{k // 10},{k % 5}\n" for k in range(200_000)]
     (tmp_path / "a.csv").write_text("y,q,size\n" + "".join(lines) + "1,20001,1.5\n")
     with pytest.raises(
-        ValueError, match=r"a\.csv: cannot be read: column 'size': Row #200002: .*'1"
+        ValueError, match=r"a\.csv: cannot be read: column 'size': row 200000, counted .*'1"
     ):
         RankRLS().fit(scan(tmp_path / "a.csv", label="y", qid="q"))
     plain = {"y": [0.0, 1.0], "q": [1, 1]}
@@ -448,7 +448,9 @@ def test_tuples_that_differ_in_what_they_have(what, n_parts, order):
     if what == "query ids":
         batches[0] = batches[0][:3]
     table = scan(lambda: iter(batches[::order]))
-    with pytest.raises(ValueError, match=f"rows from .* on: batches must all have {what} or none"):
+    with pytest.raises(
+        ValueError, match=f"rows from .* on, .*: batches must all have {what} or none"
+    ):
         RankRLS(scope="global").fit(table)
 
 
@@ -477,7 +479,7 @@ def test_a_feature_that_is_infinite(tmp_path, act, row):
     X[row, 2] = -np.inf
     write_parts(tmp_path, replace(ROWS, X=X).frame, [100, 300], row_group_size=60)
     number = np.searchsorted([100, 300], row, side="right")
-    place = rf"part-0{number}\.parquet, row {row - [0, 100, 300][number]}: column 'f2' must be"
+    place = rf"part-0{number}\.parquet, row {row - [0, 100, 300][number]}, .*: column 'f2' must be"
     with pytest.raises(ValueError, match=place):
         act(scan(tmp_path, **NAMES))
 

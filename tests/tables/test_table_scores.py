@@ -230,7 +230,7 @@ def test_infinite_features_are_named_by_their_place():
     rows.X[62, 1] = np.inf
     drawn = RankRLS(feature_map=RandomFourier(10, random_state=0))
     for use in (MODEL.predict, MODEL.score, RankRLS().fit, RankSVM().fit, drawn.fit):
-        with pytest.raises(ValueError, match=r"part 3, row 2: column 'f1' must be finite"):
+        with pytest.raises(ValueError, match=r"part 3, row 2, .*: column 'f1' must be finite"):
             use(cut(rows))
 
 

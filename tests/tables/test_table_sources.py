@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import gzip
+import re
 from dataclasses import replace
 
 import dask.dataframe as dd
@@ -101,6 +102,26 @@ def test_hive_partitions(tmp_path):
     X, _ = read(scan(tmp_path, **NAMES | {"features": ["f0", "year"]}))
     np.testing.assert_array_equal(X[:, 1], year)
     np.testing.assert_array_equal(X[:, 0], ROWS.X[:, 0])
+
+
+def test_columns_separated_by_tabs(tmp_path):
+    frame = ROWS.frame.to_pandas()
+    frame.to_csv(tmp_path / "rows.tsv", sep="\t", index=False)
+    check(scan(tmp_path / "rows.tsv", **NAMES))
+    frame.to_csv(tmp_path / "rows.tsv.gz", sep="\t", index=False)
+    check(scan(tmp_path / "rows.tsv.gz", **NAMES))
+    for number, part in enumerate((frame[:200], frame[200:])):
+        (tmp_path / "parts").mkdir(exist_ok=True)
+        part.to_csv(tmp_path / f"parts/{number}.tsv", sep="\t", index=False)
+    check(scan(tmp_path / "parts", **NAMES))
+
+
+@pytest.mark.parametrize(("ending", "delimiter"), [("csv", ";"), ("csv", "\t"), ("tsv", ",")])
+def test_other_delimiters_are_named(tmp_path, ending, delimiter):
+    path = tmp_path / f"rows.{ending}"
+    ROWS.frame.to_pandas().to_csv(path, sep=delimiter, index=False)
+    with pytest.raises(ValueError, match=r"found a single column .* by commas in a file"):
+        scan(path, **NAMES)
 
 
 def test_csv_and_arrow_files(tmp_path):
@@ -203,7 +224,7 @@ BAD_TUPLES = {
     "a vector": ((ROWS.y, ROWS.y), "two dimensions"),
     "a sparse matrix": (
         (scipy.sparse.csr_array(ROWS.X), ROWS.y, ROWS.qid),
-        "the source, rows from 0 on: X must be dense",
+        "the source, rows from 0 on, .*: X must be dense",
     ),
     "one array": ((ROWS.X,), "tuple of 1"),
     "short labels": ((ROWS.X, ROWS.y[1:], ROWS.qid), "y must be"),
@@ -228,7 +249,10 @@ def test_tuples_that_are_refused(name):
 def test_a_later_batch_that_is_wrong():
     good = (ROWS.X, ROWS.y, ROWS.qid)
     for bad, message in (
-        ((ROWS.X[:, :2], ROWS.y, ROWS.qid + 1000), "rows from .* on: X must have 4 columns"),
+        (
+            (ROWS.X[:, :2], ROWS.y, ROWS.qid + 1000),
+            "rows from .* on, .*: X must have 4 columns",
+        ),
         ((ROWS.X, ROWS.y), "batches must all have query ids or none, got a batch without"),
         ((ROWS.X, ROWS.y, ROWS.qid.astype(str)), "numbers in the source and text"),
     ):
@@ -348,10 +372,18 @@ def test_a_column_of_lists(tmp_path, kind, dtype):
 def test_lists_that_are_refused():
     rows = ROWS.X.tolist()
     for at, bad, message in (
-        (5, rows[5][:3], "the table, row 5: column 'x' must hold lists of 4 numbers, got 3"),
-        (9, None, "row 9: column 'x' .* got a missing value"),
-        (7, [1.0, None, 2.0, 3.0], r"row 7: column 'x\[1\]' has a missing value"),
-        (7, [1.0, 3.0, 2.0, float("nan")], r"row 7: column 'x\[3\]' has a missing value"),
+        (
+            5,
+            rows[5][:3],
+            "the table, row 5, .*: column 'x' must hold lists of 4 numbers, got 3",
+        ),
+        (9, None, "row 9, .*: column 'x' .* got a missing value"),
+        (7, [1.0, None, 2.0, 3.0], r"row 7, .*: column 'x\[1\]' has a missing value"),
+        (
+            7,
+            [1.0, 3.0, 2.0, float("nan")],
+            r"row 7, .*: column 'x\[3\]' has a missing value",
+        ),
     ):
         lists = pa.array([*rows[:at], bad, *rows[at + 1 :]], pa.list_(pa.float64()))
         frame = ROWS.frame.append_column("x", lists)
@@ -463,17 +495,41 @@ def test_columns_that_are_refused():
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("label", float("nan"), "row 12: column 'label' must be finite, got a missing value"),
-        ("label", None, "row 12: column 'label' must be finite, got a missing value"),
-        ("label", float("inf"), "row 12: column 'label' must be finite, got inf"),
-        ("label", 2**53 + 1, "row 12: column 'label' must hold numbers that a float64 can hold"),
-        ("w", -1.0, r"row 12: column 'w' must hold weights >= 0, got -1\.0"),
-        ("w", None, "row 12: column 'w' must be finite"),
-        ("query", None, "row 12: column 'query', the query id, has a missing value"),
-        ("query", float("nan"), "row 12: column 'query', the query id, has a missing value"),
-        ("f1", None, "row 12: column 'f1' has a missing value: give missing="),
-        ("f1", float("nan"), "row 12: column 'f1' has a missing value: give missing="),
-        ("f2", float("inf"), "row 12: column 'f2' must be finite, got infinity"),
+        (
+            "label",
+            float("nan"),
+            "row 12, .*: column 'label' must be finite, got a missing value",
+        ),
+        (
+            "label",
+            None,
+            "row 12, .*: column 'label' must be finite, got a missing value",
+        ),
+        ("label", float("inf"), "row 12, .*: column 'label' must be finite, got inf"),
+        (
+            "label",
+            2**53 + 1,
+            "row 12, .*: column 'label' must hold numbers that a float64 can hold",
+        ),
+        ("w", -1.0, r"row 12, .*: column 'w' must hold weights >= 0, got -1\.0"),
+        ("w", None, "row 12, .*: column 'w' must be finite"),
+        (
+            "query",
+            None,
+            "row 12, .*: column 'query', the query id, has a missing value",
+        ),
+        (
+            "query",
+            float("nan"),
+            "row 12, .*: column 'query', the query id, has a missing value",
+        ),
+        ("f1", None, "row 12, .*: column 'f1' has a missing value: give missing="),
+        (
+            "f1",
+            float("nan"),
+            "row 12, .*: column 'f1' has a missing value: give missing=",
+        ),
+        ("f2", float("inf"), "row 12, .*: column 'f2' must be finite, got infinity"),
     ],
 )
 def test_values_that_are_refused_are_named(tmp_path, column, value, message):
@@ -492,3 +548,76 @@ def test_values_that_are_refused_are_named(tmp_path, column, value, message):
     assert "part-01.parquet" in str(error.value)
     with pytest.raises(ValueError, match=message):
         RankRLS().fit(cut_table(frame, [70], **NAMES))
+
+
+@pytest.mark.parametrize(
+    ("ending", "counted"),
+    [
+        (".csv", "counted from 0 after the header"),
+        (".tsv.gz", "counted from 0 after the header"),
+        (".parquet", "counted from 0"),
+    ],
+)
+def test_errors_say_whence_rows_are_counted(tmp_path, ending, counted):
+    path = tmp_path / f"rows{ending}"
+    frame = ROWS.frame.to_pandas()
+    frame.loc[3, "f1"] = np.nan
+    if ending == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, sep="," if ending == ".csv" else "\t", index=False)
+    message = f"rows{re.escape(ending)}, row 3, {counted}: column 'f1' has a missing value"
+    with pytest.raises(ValueError, match=message):
+        RankRLS().fit(scan(path, **NAMES))
+
+
+def test_rows_of_later_row_groups_are_counted_from_there(tmp_path):
+    frame = ROWS.frame.to_pandas()
+    frame.loc[90, "f1"] = np.nan
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=70)
+    dataset = pyarrow.dataset.dataset(tmp_path / "rows.parquet")
+    source = sources._of_dataset(dataset)
+    (part,) = source.partitions
+    later = type(part)(part.fragment.subset(row_group_ids=[1]), dataset.schema)
+    columns = scan(tmp_path / "rows.parquet", **NAMES).layout
+    with pytest.raises(ValueError, match="from row group 1 on, row 20, counted from 0 there: col"):
+        list(later.batches(0, columns, True))
+
+
+@pytest.mark.parametrize(
+    ("names", "question"),
+    [
+        ({"label": "lable"}, "label: .*: did you mean 'label'\\?$"),
+        ({"qid": "QUERY"}, "qid: .*: did you mean 'query'\\?$"),
+        ({"features": ["f0", "F2"]}, "features: .* 'F2', got 0 .*: did you mean 'f2'\\?$"),
+        ({"features": None, "exclude": "quary"}, "exclude: .*: did you mean 'query'\\?$"),
+        ({"weight": "completely else"}, "weight: .* got 0 among [^?]*$"),
+    ],
+)
+def test_errors_about_columns_ask_for_a_similar_name(names, question):
+    with pytest.raises(ValueError, match=question):
+        scan(ROWS.frame, **NAMES | names)
+
+
+def test_columns_of_text_are_all_named_and_can_be_left_out():
+    frame = ROWS.frame
+    for name in ("title", "url"):
+        frame = frame.append_column(name, pa.array(["a"] * len(ROWS.y)))
+    names = NAMES | {"features": None}
+    others = "give the columns that are features by features=, or those that are not by exclude="
+    with pytest.raises(ValueError, match=f"columns 'title', 'url' must .*, got string: {others}"):
+        scan(frame, **names)
+    absent = [
+        name
+        for name in ROWS.frame.column_names
+        if name not in (*ROWS.names, *list(NAMES.values())[:3])
+    ]
+    table = scan(frame, **names, exclude=["title", "url", *absent])
+    assert table.feature_names == ROWS.names
+    check(table)
+    assert scan(ROWS.frame, **names, exclude=ROWS.names[0]).feature_names == ROWS.names[1:]
+    with pytest.raises(ValueError, match="exclude must be None with features="):
+        scan(frame, **NAMES, exclude="title")
+    with pytest.raises(ValueError, match="exclude must be None for LETOR files and arrays"):
+        scan(lambda: iter([(ROWS.X, ROWS.y, ROWS.qid)]), exclude="title")

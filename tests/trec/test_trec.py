@@ -298,3 +298,18 @@ def test_runs_that_cannot_be_written(tmp_path, arguments, message):
     with pytest.raises(ValueError, match="tag must be a text without blanks, got 'a b'"):
         write_run(path, ["q"], ["a"], [1], tag="a b")
     assert path.read_text() == "as it was"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("map", {"q": {"a": 1}}, {"q": {"a": 0.5}}),
+        ({"q": {"a": 1}}, "map", {"q": {"a": 0.5}}),
+        ("map", "qrels.txt", "run.txt"),
+        ({"q": {"a": 1}}, "map", pd.DataFrame({"qid": ["q"], "docno": ["a"], "score": [0.5]})),
+    ],
+)
+def test_arguments_in_another_order_are_told_the_order(arguments):
+    order = r"; the order is evaluate_run\(qrels, run, metrics\)$"
+    with pytest.raises((TypeError, ValueError), match=order):
+        evaluate_run(*arguments)

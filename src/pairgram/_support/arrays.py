@@ -11,12 +11,14 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from pairgram._support.checks import did_you_mean
 from pairgram._support.sparse_input import checked_sparse
 from pairgram._support.types import Vector
 
 __all__ = [
     "column_names",
     "naming_columns",
+    "naming_labels",
     "readable",
     "real_array",
     "refuse_lossy",
@@ -103,6 +105,23 @@ def naming_columns(X: Any, name: str) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def naming_labels(y: Any) -> Iterator[None]:
+    """Within this context, scikit-learn's error about NaN or infinity in y also names the row."""
+    try:
+        yield
+    except ValueError as error:
+        if not str(error).startswith("Input y contains"):
+            raise
+        try:
+            finite = np.isfinite(np.asarray(y, dtype=np.float64).ravel())
+        except (TypeError, ValueError):  # entries that scikit-learn alone converts
+            raise error from None
+        n_wrong, row = int(np.count_nonzero(~finite)), int(np.argmin(finite))
+        others = f", the first of {n_wrong} such rows" if n_wrong > 1 else ""
+        raise ValueError(f"{error} It stands in row {row}, counted from 0{others}") from None
+
+
 def _wrong_column(X: Any, name: str) -> str | None:
     """Return a message about a column of a frame that is not numbers, or a list with complex."""
     names = column_names(X)
@@ -160,6 +179,7 @@ def select_columns(frame: Any, names: Any, what: str) -> Any:
         if known.count(name) != 1:
             raise ValueError(
                 f"{what} must have one column {name!r}, got {known.count(name)} among {known}"
+                f"{did_you_mean(name, known) if name not in known else ''}"
             )
     if isinstance(names, list) and hasattr(frame, "column_names"):
         return frame.select(names)

@@ -19,6 +19,7 @@ __all__ = [
     "check_positive",
     "check_size",
     "check_text",
+    "did_you_mean",
     "first_not_finite",
     "naming_not_finite",
     "require_finite",
@@ -70,6 +71,18 @@ def check_at_least_zero(name: str, value: Any) -> float:
     if not (number and 0 <= float(value) < np.inf):
         raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
     return float(value)
+
+
+def did_you_mean(name: Any, known: Iterable[Any]) -> str:
+    """Return a question about the known name that is most like an unknown one, to end a message.
+
+    Upper case counts as lower case. If no name is alike, the text is empty.
+    """
+    from difflib import get_close_matches
+
+    by_lower = {str(one).lower(): one for one in known}
+    found = get_close_matches(str(name).lower(), by_lower, n=1)
+    return f": did you mean {by_lower[found[0]]!r}?" if found else ""
 
 
 class naming_not_finite:  # entering a class takes less time than entering a generator

@@ -1,8 +1,8 @@
-"""Warn of rows that do not suit a kernel or a feature map."""
+"""Warn of rows that do not suit a kernel or a feature map, and of labels without differences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -15,7 +15,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from pairgram._support.checks import warn_caller
 from pairgram._support.words import OF_DISTANCES
 
-__all__ = ["sample_of", "warn_of_rows", "without_row_warnings"]
+__all__ = ["sample_of", "warn_of_equal_labels", "warn_of_rows", "without_row_warnings"]
 
 # At most this many rows and values are examined.
 SAMPLE_ROWS, SAMPLE_VALUES = 1024, 1 << 22
@@ -37,12 +37,22 @@ _silent: ContextVar[bool] = ContextVar("silent", default=False)
 
 @contextmanager
 def without_row_warnings() -> Iterator[None]:
-    """Within this context, `warn_of_rows` gives no warnings."""
+    """Within this context, `warn_of_rows` and `warn_of_equal_labels` give no warnings."""
     token = _silent.set(True)
     try:
         yield
     finally:
         _silent.reset(token)
+
+
+def warn_of_equal_labels(differ: Callable[[], bool]) -> None:
+    """Warn unless two rows of a query have different labels, which `differ` tells."""
+    if not _silent.get() and not differ():
+        warn_caller(
+            "no query has two rows with different labels, so there is nothing to learn: the model "
+            "is zero",
+            UserWarning,
+        )
 
 
 def warn_of_rows(feature_map: Any, X: Any, names: Sequence[Any] | None = None) -> None:

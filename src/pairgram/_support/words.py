@@ -20,6 +20,7 @@ __all__ = [
     "Landmarks",
     "Loss",
     "PairsName",
+    "PluginName",
     "Scope",
     "Target",
     "Weighting",
@@ -39,7 +40,8 @@ KernelName = Literal[
 FourierKernel = Literal["rbf", "laplacian", "cauchy"]
 InputsName = Literal["standard", "minmax", "maxabs", "quantile", "raw+quantile"]
 Landmarks = Literal["uniform", "kmeans", "rpcholesky"]
-EngineName = Literal["solr", "ltr_plugin", "vespa", "onnx", "ranklib", "sql", "python"]
+PluginName = Literal["ltr_plugin", "elasticsearch", "opensearch"]  # one plugin
+EngineName = Literal["solr", PluginName, "vespa", "onnx", "ranklib", "sql", "python"]
 Convention = Literal["default", "letor", "trec", "lightgbm", "sklearn"]
 
 # These kernels mix all columns in one number.

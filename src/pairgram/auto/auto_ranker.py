@@ -21,6 +21,7 @@ from pairgram.model_selection.judge import Judged, choose
 from pairgram.model_selection.results import column_of, search_results
 from pairgram.model_selection.splits import make_splits
 from pairgram.problem.data import RankingData, RowInfo
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.queries_and_pairs.queries import one_query_meant
 from pairgram.rankers.base import LinearRanker
 
@@ -69,7 +70,8 @@ class AutoRanker(LinearRanker):
         The metric that judges, as in `RankRLSCV`.
     exportable_to : str or None, default=None
         An engine that the model must fit: "solr", "ltr_plugin", "vespa", "onnx", "ranklib", "sql"
-        or "python", which are functions of `pairgram.export`. Models that it cannot express are
+        or "python", which are functions of `pairgram.export`. "elasticsearch" and "opensearch"
+        stand for "ltr_plugin", their learning-to-rank plugin. Models that it cannot express are
         not tried. Search plugins take weights of columns alone, Solr, SQL and Python quantiles too,
         and Vespa and ONNX every model.
     verbose : bool, default=False
@@ -168,7 +170,7 @@ class AutoRanker(LinearRanker):
         Warns
         -----
         UserWarning
-            If the clock ended the trials.
+            If the clock ended the trials; and as in `RankRLS.fit`.
         """
         budget = check_positive("budget", self.budget)
         engine = self.exportable_to
@@ -185,6 +187,7 @@ class AutoRanker(LinearRanker):
         rows = _Rows(X, y, {**info._asdict(), "validation": validation})
         best, table = self._try(every, planned(every, budget), choices, common, rows)
         found = {name: value for name, value in vars(best).items() if name.endswith("_")}
+        self._warn_of_equal_labels(data, [PairSettings()])
         found["_column_sums"] = best._column_sums
         self.__dict__.update(found | {"best_estimator_": best} | table.results(best.scoring_))
         return self

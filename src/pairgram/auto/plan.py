@@ -8,7 +8,7 @@ from typing import Any
 
 import scipy.sparse
 
-from pairgram._support.words import EngineName, InputsName
+from pairgram._support.words import EngineName, InputsName, PluginName, words
 from pairgram.feature_maps.nystroem import Nystroem
 from pairgram.feature_maps.random_fourier import RandomFourier
 from pairgram.least_squares.ridge_path import DEFAULT_POWERS
@@ -23,7 +23,7 @@ HELD_OUT = 3e-9  # a feature of a row at one ridge
 MAPPED = 2e-10  # a product and a sum of a feature map
 
 # Engines that take weights of columns alone, and those that take quantiles too.
-LINEAR_ENGINES, ENGINES_OF_COLUMNS = ("ltr_plugin", "ranklib"), ("solr", "sql", "python")
+LINEAR_ENGINES, ENGINES_OF_COLUMNS = (*words(PluginName), "ranklib"), ("solr", "sql", "python")
 COLUMNS, QUANTILES = "columns", ("quantile", "raw+quantile")
 
 N_FEATURES = 500

@@ -24,6 +24,8 @@ class Engine(StrEnum):
     """Where a model goes."""
 
     solr = "solr"
+    elasticsearch = "elasticsearch"
+    opensearch = "opensearch"
     ltr_plugin = "ltr-plugin"
     vespa = "vespa"
     onnx = "onnx"
@@ -44,7 +46,14 @@ NAMED = (Engine.solr, Engine.ltr_plugin, Engine.vespa)
 
 def export(
     model: opt.ModelFile,
-    to: Annotated[Engine, typer.Option("--to", help="The engine or language.")],
+    to: Annotated[
+        Engine,
+        typer.Option(
+            "--to",
+            help="The engine or language. elasticsearch and opensearch stand for ltr-plugin, their "
+            "learning-to-rank plugin.",
+        ),
+    ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="File to write to; - prints it.")
     ] = Path("-"),
@@ -102,6 +111,8 @@ def export(
     from pairgram import export as engines
     from pairgram import load_model
 
+    if to in (Engine.elasticsearch, Engine.opensearch):
+        to = Engine.ltr_plugin
     read = None if check is None else Path(check)
     opt.check_output(output, model=model, features=features, check=read)
     if qid is not None and check is None:

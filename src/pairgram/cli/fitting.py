@@ -273,12 +273,15 @@ def _require_positive(
     settings: Settings, n_features: int, name: str, named: Sequence[str] = ()
 ) -> None:
     """Raise a ValueError if a file lacks a feature of --positive."""
+    from pairgram._support.checks import did_you_mean
+
     positive = () if isinstance(settings.positive, bool) else settings.positive
     for column in positive:
         if isinstance(column, str) and column not in named:
             found = f"columns {', '.join(named)}" if named else "numbers in place of names"
             raise ValueError(
                 f"--positive: found {column!r}, but the features of {name} have {found}"
+                f"{did_you_mean(column, named)}"
             )
     last = max((column + 1 for column in positive if isinstance(column, int)), default=0)
     if last > n_features:

@@ -61,8 +61,8 @@ File = Annotated[
 ]
 ROWS = (
     "LETOR (SVMlight) file, plain, .gz, .xz or .bz2; - stands for standard input. Or a table: "
-    "Parquet, Arrow or CSV files, a folder, a pattern in quotes such as 'data/*.parquet', or an "
-    "address such as s3://bucket/folder."
+    "Parquet, Arrow, CSV (.csv, commas) or TSV files (.tsv, tabs), a folder, a pattern in quotes "
+    "such as 'data/*.parquet', or an address such as s3://bucket/folder."
 )
 Rows = Annotated[str, typer.Argument(metavar="FILE", help=ROWS)]
 ModelFile = Annotated[

@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import fields, replace
 from itertools import chain
 from pathlib import Path
 from typing import IO, Annotated, Any, NamedTuple
 
 import typer
 
-from pairgram._support.files import naming, replacing
+from pairgram._support.files import naming, printable, replacing
 from pairgram.cli import options as opt
 from pairgram.cli.report import count, passes, print_json, print_lines, print_table, warn
 from pairgram.cli.tables import Columns, parse_names, refuse_with_table, with_columns
 
 __all__ = ["evaluate", "predict"]
 
+# The column of a Parquet file of scores.
+SCORE = "score"
 HINT = ": the order is MODEL FILE"
 
 
@@ -148,7 +151,9 @@ def evaluate(
     scores: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="File with a score per line of FILE; - is standard input."
+            metavar="FILE",
+            help="File with a score per line of FILE; - is standard input. For a table also a "
+            "Parquet file with a column score, as predict writes it.",
         ),
     ] = None,
     model: Annotated[
@@ -178,6 +183,7 @@ def evaluate(
     the convention of LETOR's evaluation tools. The published NDCG@k of MQ2007 and MQ2008 (LETOR
     4.0) is 0 for a list shorter than k. No convention here does this, so it is not comparable.
     A table, with --model, may be larger than memory. Its labels and query ids are read once more.
+    With --scores only these are read, and are held in memory.
 
     With --qrels and --run the numbers are those of trec_eval -c: relevant documents that the run
     did not retrieve count, and so do queries that it lacks.
@@ -188,6 +194,7 @@ def evaluate(
       pairgram evaluate test.txt --model model.safetensors --metric map --convention letor
       pairgram evaluate test.txt --model model.safetensors --json | jq .metrics.map
       pairgram evaluate 'test/*.parquet' --model model.safetensors --label relevance --qid query_id
+      pairgram evaluate test.parquet --scores scores.txt --label relevance --qid query_id
       pairgram evaluate test.txt --scores scores.txt --metric ndcg@10 --per-query
       pairgram evaluate --qrels qrels.txt --run run.txt --metric map --metric P_10
     """
@@ -211,9 +218,12 @@ def evaluate(
         convention = convention or "default"
         wanted = [opt.metric_of(name, convention) for name in metric or opt.EVALUATED]
         if columns.make_table(file):
-            refuse_with_table(scores=scores, offset=offset, float32=float32, sparse=sparse)
-            assert model is not None
-            found = _of_table(file, model, wanted, columns, threads, per_query)
+            refuse_with_table(offset=offset, float32=float32, sparse=sparse)
+            if model is not None:
+                found = _of_table(file, model, wanted, columns, threads, per_query)
+            else:
+                assert scores is not None
+                found = _of_scored_table(file, scores, wanted, columns, threads, per_query)
         else:
             reading = {"float32": float32, "sparse": sparse, "n_threads": threads}
             found = _of_rows(Path(file), scores, model, wanted, offset, reading, per_query)
@@ -279,6 +289,39 @@ def _of_table(
     return _Evaluated(file, survey.n_rows, survey.n_queries, found, values)
 
 
+def _of_scored_table(
+    file: str,
+    scores: Path,
+    wanted: list[Any],
+    columns: Columns,
+    threads: int | None,
+    by_query: bool,
+) -> _Evaluated:
+    """Evaluate scores of the rows of a table, whose labels and query ids alone are read."""
+    from pairgram.tables.scan import read_labels
+
+    others = replace(columns, label=None, qid=None, group=False)
+    for field in fields(others):
+        if getattr(others, field.name) is not None and field.name != "group":
+            raise ValueError(f"--{field.name} is for --model: --scores are final, and need no more")
+    with columns.cluster():
+        y, ids = read_labels(file, columns.label, columns.qid)
+        if ids is None:
+            raise ValueError(
+                f"{printable(file)}: found a table, want --qid, its column of query ids"
+            )
+        if scores.suffix.lower() in (".parquet", ".pq"):  # as predict writes them
+            values = read_labels(scores, SCORE)[0]
+            if len(values) != len(y):
+                raise ValueError(
+                    f"{opt.name_of(scores)}: found {len(values)} scores, want one for each of "
+                    f"{len(y)} rows"
+                )
+        else:
+            values = opt.load_scores(scores, len(y))
+    return _of_values(file, y, values, ids, wanted, threads, by_query)
+
+
 def _of_rows(
     path: Path,
     scores: Path | None,
@@ -289,9 +332,6 @@ def _of_rows(
     by_query: bool,
 ) -> _Evaluated:
     """Evaluate scores or a model on a LETOR file."""
-    from pairgram import metrics
-    from pairgram.queries_and_pairs.queries import one_query_meant
-
     if model is not None:
         data, values = opt.predict_file(model, path, offset=offset, **reading)
     else:
@@ -299,14 +339,27 @@ def _of_rows(
         data = opt.load_data(path, **reading)
         values = opt.load_scores(scores, len(data.y))
     opt.warn_of_no_ids(path, data)
+    return _of_values(str(path), data.y, values, data.qid, wanted, reading["n_threads"], by_query)
+
+
+def _of_values(
+    file: str,
+    y: Any,
+    scores: Any,
+    qid: Any,
+    wanted: list[Any],
+    threads: int | None,
+    by_query: bool,
+) -> _Evaluated:
+    """Evaluate scores of rows."""
+    from pairgram import metrics
+    from pairgram.queries_and_pairs.queries import one_query_meant
+
     with one_query_meant():  # a note has already been given
-        found: Any = metrics.evaluate(
-            wanted, data.y, values, data.qid, per_query=True, n_threads=reading["n_threads"]
-        )
+        found: Any = metrics.evaluate(wanted, y, scores, qid, per_query=True, n_threads=threads)
     means = {metric.name: float(metric.mean(found[metric.name])) for metric in wanted}
-    ids = ["all rows"] if data.qid is None else list(dict.fromkeys(data.qid.tolist()))
-    size = len(data.y), opt.n_queries(data)
-    return _Evaluated(str(path), *size, means, {"qid": ids, **found})
+    ids = ["all rows"] if qid is None else list(dict.fromkeys(qid.tolist()))
+    return _Evaluated(file, len(y), len(ids), means, {"qid": ids, **found})
 
 
 def _print_evaluated(found: _Evaluated, convention: str, by_query: bool, as_json: bool) -> None:

@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 __all__ = ["Columns", "parse_names", "refuse_with_table", "with_columns"]
 
 # Files with these names are tables, unless they are LETOR text.
-ENDS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".csv.gz")
+ENDS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PREFIXES = {
-    **{name: f"--{name}" for name in ("label", "qid", "features", "weight", "missing", "keep")},
+    **{name: f"--{name}" for name in ("label", "qid", "features", "exclude", "weight")},
+    **{name: f"--{name}" for name in ("missing", "keep")},
     "prior": "--prior",
     "validation": "--valid",
 }
-_KEYWORDS = re.compile(r"(?<=[ (])(label|qid|features|weight|missing|keep|scope)=('?)(\w*)\2")
+_KEYWORDS = re.compile(
+    r"(?<=[ (])(label|qid|features|exclude|weight|missing|keep|scope)=('?)(\w*)\2"
+)
 
 Label = Annotated[
     str | None,
@@ -55,6 +58,13 @@ Features = Annotated[
         help="Columns of a table that are features, or one column of lists of numbers. [default: "
         "those that the model was fitted to, or all columns that no other option names]",
         show_default=False,
+    ),
+]
+Exclude = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,...",
+        help="Columns of a table that are no features, such as titles, in place of --features.",
     ),
 ]
 Weight = Annotated[
@@ -92,6 +102,7 @@ class Columns:
     missing: str | None = None
     dask: str | None = None
     group: bool = False
+    exclude: list[str] | None = None
 
     def make_table(self, *files: str | None) -> bool:
         """Tell whether one of the files is a table, by its name or because of these options."""
@@ -141,6 +152,7 @@ class Columns:
                 label=self.label,
                 qid=self.qid,
                 features=self.features or features or None,
+                exclude=self.exclude if self.features or not features else None,
                 weight=self.weight,
                 missing=self.missing,  # type: ignore[arg-type]
                 group_queries=self.group,
@@ -164,13 +176,15 @@ def _columns(
     label: Label = None,
     qid: Qid = None,
     features: Features = None,
+    exclude: Exclude = None,
     weight: Weight = None,
     missing: MissingName = None,
     dask: Dask = None,
     group_queries: Group = False,
 ) -> Columns:
     names = None if features is None else parse_names(features, "--features")
-    return Columns(label, qid, names, weight, missing, dask, group_queries)
+    others = None if exclude is None else parse_names(exclude, "--exclude")
+    return Columns(label, qid, names, weight, missing, dask, group_queries, others)
 
 
 with_columns = sharing("columns", _columns)

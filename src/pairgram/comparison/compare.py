@@ -17,6 +17,8 @@ __all__ = ["Comparison", "compare", "compare_runs"]
 
 Table = dict[str, NDArray[Any]]
 
+_ORDER = "; the order is compare(y, qid, scores, metrics)"
+_ORDER_OF_RUNS = "; the order is compare_runs(qrels, runs, metrics)"
 # Values that differ by rounding alone are ties.
 _TIE = 1e-12
 
@@ -188,12 +190,16 @@ def compare(
     metric   system  against  qid   value  value_against  difference
     ndcg@10  two     one      28   0.0296         0.7316     -0.7020
     """
+    if isinstance(y, str):
+        raise TypeError(f"y must be the labels of the rows, got {y!r}{_ORDER}")
     if not isinstance(scores, Mapping):
-        raise TypeError(f"scores must be a dict of names to scores, got {type(scores).__name__}")
+        raise TypeError(
+            f"scores must be a dict of names to scores, got {type(scores).__name__}{_ORDER}"
+        )
     names = _checked_names(scores, "scores")
     if qid is None:
         raise ValueError("qid must be given: queries are what a comparison counts")
-    listed = [metrics] if isinstance(metrics, (str, Metric)) else metrics
+    listed = _listed(metrics, _ORDER)
     wanted = [m if isinstance(m, Metric) else get_metric(m, convention) for m in listed]
     columns = [np.asarray(score, dtype=np.float64) for score in scores.values()]
     for name, column in zip(names, columns, strict=True):
@@ -264,9 +270,11 @@ def compare_runs(
     ([0.5], [0.03125])
     """
     if not isinstance(runs, Mapping):
-        raise TypeError(f"runs must be a dict of names to runs, got {type(runs).__name__}")
-    names = _checked_names(runs, "runs")
-    listed = [metrics] if isinstance(metrics, (str, Metric)) else list(metrics)
+        raise TypeError(
+            f"runs must be a dict of names to runs, got {type(runs).__name__}{_ORDER_OF_RUNS}"
+        )
+    names = _checked_names(runs, "runs", f", each with its run{_ORDER_OF_RUNS}")
+    listed = _listed(metrics, _ORDER_OF_RUNS)
     values: dict[str, dict[str, NDArray[np.float64]]] = {}
     ids: list[Any] = []
     for name in names:
@@ -289,10 +297,23 @@ def compare_runs(
     )
 
 
-def _checked_names(systems: Mapping[str, Any], argument: str) -> list[str]:
+def _listed(metrics: Any, order: str) -> list[str | Metric]:
+    """Return metrics as a list; an error ends with the order of the caller's arguments."""
+    if isinstance(metrics, (str, Metric)):
+        return [metrics]
+    wanted = list(metrics) if isinstance(metrics, Iterable) else [metrics]
+    if isinstance(metrics, Mapping) or not all(isinstance(m, (str, Metric)) for m in wanted):
+        raise TypeError(
+            "metrics must be a name such as 'ndcg@10', a Metric, or a list of them, got "
+            f"{type(metrics).__name__}{order}"
+        )
+    return wanted
+
+
+def _checked_names(systems: Mapping[str, Any], argument: str, hint: str = "") -> list[str]:
     names = list(systems)
     if len(names) < 2 or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{argument} must name at least two systems, got {names}")
+        raise ValueError(f"{argument} must name at least two systems, got {names}{hint}")
     return names
 
 

@@ -85,6 +85,11 @@ class _ELMRank(LinearRanker):
         ------
         ValueError
             As in `RankRLS.fit`.
+
+        Warns
+        -----
+        UserWarning
+            As in `RankRLS.fit`.
         """
         return self._fit(X, y, RowInfo(qid, group, sample_weight, query_weight, offset))
 
@@ -97,6 +102,7 @@ class _ELMRank(LinearRanker):
         steps = self._steps(data, data.y[:, None], info.has_queries, **options)
         (fitted,) = run(steps, data, self.n_threads)
         self.__dict__.update(fitted)
+        self._warn_of_equal_labels(data, [self._settings()])
         return self
 
     def _delimit(self, X: Any, y: ArrayLike, info: RowInfo) -> RankingData:

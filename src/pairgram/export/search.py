@@ -487,13 +487,17 @@ def to_vespa(
 
 
 def features_skeleton(
-    engine: Literal["solr", "ltr_plugin"], names: Sequence[str], *, store: str | None = None
+    engine: Literal["solr", "ltr_plugin", "elasticsearch", "opensearch"],
+    names: Sequence[str],
+    *,
+    store: str | None = None,
 ) -> Any:
     """Return the features of a store, to be completed: what to compute is marked by TODO.
 
     Parameters
     ----------
-    engine : {"solr", "ltr_plugin"}
+    engine : {"solr", "ltr_plugin", "elasticsearch", "opensearch"}
+        The last three have the same plugin.
     names : list of str
     store : str or None, default=None
         The name of Solr's feature store.
@@ -515,7 +519,7 @@ def features_skeleton(
             }
             for name in names
         ]
-    if engine == "ltr_plugin":
+    if engine in ("ltr_plugin", "elasticsearch", "opensearch"):
         return {
             "featureset": {
                 "features": [
@@ -529,4 +533,7 @@ def features_skeleton(
                 ]
             }
         }
-    raise ValueError(f"engine must be 'solr' or 'ltr_plugin', got {engine!r}")
+    raise ValueError(
+        "engine must be 'solr', or 'ltr_plugin', 'elasticsearch' or 'opensearch', which have the "
+        f"same plugin, got {engine!r}"
+    )

@@ -363,7 +363,7 @@ def check_fallback(fallback: Any) -> None:
     """Raise a ValueError unless a fallback is a fitted estimator with `predict`, or a number."""
     if isinstance(fallback, Real) and not isinstance(fallback, bool):
         return
-    if not hasattr(fallback, "predict"):
+    if isinstance(fallback, type) or not hasattr(fallback, "predict"):
         raise ValueError(f"fallback must be a fitted model or a number, got {fallback!r}")
     try:
         check_is_fitted(fallback)

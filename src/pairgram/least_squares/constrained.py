@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import enet_path
 
-from pairgram._support.checks import check_size
+from pairgram._support.checks import check_size, did_you_mean
 from pairgram._support.types import Vector
 from pairgram.least_squares.ridge_path import DEFAULT_POWERS, blas_guard, default_alphas
 
@@ -190,6 +190,7 @@ def numbers_of(positive: Sequence[str | int], names: Sequence[str] | None) -> li
     unknown = next((c for c in positive if isinstance(c, str) and c not in known), None)
     if unknown is not None:
         found = "X has no names of columns" if names is None else f"X has {known}"
+        found += did_you_mean(unknown, known)
         raise ValueError(f"positive has the column {unknown!r}, but {found}")
     return [known.index(c) if isinstance(c, str) else int(c) for c in positive]
 

@@ -6,7 +6,7 @@ import copy
 import re
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -110,7 +110,8 @@ def fit_many(
         any error of ``fit`` is raised, with a note that gives the number of the problem and its
         key.
     TypeError
-        If `problems` is a single problem that is not in a list.
+        If `problems` is a single problem that is not in a list; or if an argument is not of the
+        kind above, such as a number as `prior`.
 
     Notes
     -----
@@ -119,6 +120,9 @@ def fit_many(
     frozen estimators, such as a `prior` from which every model starts, and models with the same
     nodes may share ``feature_map_``. Models of `ELMRank` and `ELMRankCV` have the same bits as
     those of single fits; other models differ from them by rounding errors.
+
+    There is no warning of problems without two different labels in a query, such as users who
+    rated everything alike. With tied pairs their models are zero.
 
     Compiled code fits small problems of `RankRLS`, `PairwiseELM`, `PointwiseELM`, `ELMRank` and
     their searches side by side. A problem is small if X is a dense array of float64 or float32
@@ -150,6 +154,12 @@ def fit_many(
     """
     if on_error not in ("warn", "raise"):
         raise ValueError(f"on_error must be 'warn' or 'raise', got {on_error!r}")
+    _require_estimator(
+        "estimator", estimator, ("fit", "get_params"), "an estimator, such as RankRLS()"
+    )
+    if prior is not None:
+        wanted = "None or a fitted ranker (for weights, take the parameter prior of the estimator)"
+        _require_estimator("prior", prior, ("fit", "predict"), wanted)
     columns = _Columns(by, features, label, qid, sample_weight)
     groups = names = None
     named: dict[str, Any] = {}
@@ -211,6 +221,12 @@ class _Columns(NamedTuple):
 
         The rows are sorted by key once, and the problems are slices of them.
         """
+        for name, value in self._asdict().items():
+            listed = name == "features" and isinstance(value, Iterable)
+            single = name != "features" and isinstance(value, Hashable)
+            if not (value is None or listed or single):
+                wanted = "a list of names of columns" if name == "features" else "a column's name"
+                raise TypeError(f"{name} must be {wanted} of the frame, got {value!r:.60}")
         if self.label is None:
             raise ValueError("label must name the column of labels of the frame, got None")
         others = {k: v for k, v in self._asdict().items() if k != "features" and v is not None}
@@ -311,8 +327,21 @@ def _with_prior(estimator: Any, prior: Any, names: NDArray[Any] | None) -> tuple
     return clone(estimator).set_params(prior=FrozenEstimator(start)), nameless
 
 
+def _require_estimator(name: str, value: Any, methods: Sequence[str], wanted: str) -> None:
+    """Raise a TypeError if an argument is not an instance that has some methods."""
+    if isinstance(value, type):
+        raise TypeError(f"{name} must be {wanted}, got the class {value.__name__}")
+    if not all(hasattr(value, method) for method in methods):
+        raise TypeError(f"{name} must be {wanted}, got {type(value).__name__} {value!r:.60}")
+
+
 def _refuse_one_problem(problems: Any) -> None:
     """Raise a TypeError if the data of one problem are given in place of a list of problems."""
+    if isinstance(problems, str) or not isinstance(problems, Iterable):
+        raise TypeError(
+            "problems must be a list, or another iterable, of (X, y), (X, y, qid) or dicts, got "
+            f"{type(problems).__name__} {problems!r:.60}"
+        )
     listed = isinstance(problems, (tuple, list)) and len(problems) > 0
     if isinstance(problems, Mapping) and not KNOWN.intersection(problems):
         raise TypeError(

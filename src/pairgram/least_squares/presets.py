@@ -238,6 +238,9 @@ prior_, uses_offset_ :
         self.intercept_ = float(np.average(errors, weights=v[rows]))
         return self
 
+    def _warn_of_equal_labels(self, data: RankingData, settings: list[PairSettings]) -> None:
+        """Do nothing: the bias fits equal labels."""
+
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> NDArray[Any]:
         """Return ``wᵀφ(x) + b`` for the rows of X. Arguments and errors are those of `RankRLS`."""
         scores = super().predict(X, offset=offset)

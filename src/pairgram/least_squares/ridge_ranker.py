@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from pairgram._support.types import Vector
 from pairgram.least_squares.features_or_kernel import FeaturesOrKernel
 from pairgram.least_squares.scheduler import Solve, Steps, run
-from pairgram.least_squares.table_fit import statistics_of
+from pairgram.least_squares.table_fit import statistics_of, warn_of_equal_table
 from pairgram.problem.data import RankingData, RowInfo
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.rankers.table_rows import begin_fit, block_readers
@@ -77,8 +77,14 @@ class RidgeRanker(FeaturesOrKernel):
         ------
         ValueError
             If the data or a parameter is not as described; the message names it.
+
+        Warns
+        -----
+        UserWarning
+            If no query has two rows with different labels, although tied pairs count: the model is
+            then zero.
         """
-        self._ridge()  # checks the parameters
+        settings, _, _ = self._ridge()  # checks the parameters
         info = RowInfo(qid, group, sample_weight, query_weight, offset)
         if isinstance(X, Table):
             refuse_arguments(y=y, **info._asdict())
@@ -88,6 +94,7 @@ class RidgeRanker(FeaturesOrKernel):
         steps = self._steps(data, data.y[:, None], info.has_queries)
         (fitted,) = run(steps, data, self.n_threads)
         self.__dict__.update(fitted)
+        self._warn_of_equal_labels(data, [settings])
         return self
 
     def _fit_table(self, table: Table) -> Self:
@@ -103,6 +110,7 @@ class RidgeRanker(FeaturesOrKernel):
         coef, sums = coordinates.solve(settings, alpha, scale=scale, n_threads=self.n_threads)
         shared = {"form_": "primal", "uses_qid_": table.has_queries, "_column_sums": sums}
         self.__dict__.update(shared | self._kept(reader.pattern, {"coef_": coef}))
+        warn_of_equal_table(table, totals)
         return self
 
     def _steps(

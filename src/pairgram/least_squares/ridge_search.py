@@ -30,6 +30,7 @@ from pairgram.least_squares.table_fit import (
     judge_table,
     statistics_of,
     table_metric,
+    warn_of_equal_table,
 )
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged, choose, join_judged
@@ -93,8 +94,13 @@ class RidgeSearch(FeaturesOrKernel):
         ValueError
             If the data or a parameter is not as described, if `scoring` cannot take the labels, if
             `cv` makes no splits, or if no query is left to fit to.
+
+        Warns
+        -----
+        UserWarning
+            As in `RankRLS.fit`.
         """
-        self._grid()  # checks the parameters
+        combinations, _ = self._grid()  # checks the parameters
         info = RowInfo(qid, group, sample_weight, query_weight, offset)
         if isinstance(X, Table):
             refuse_arguments(y=y, **info._asdict())
@@ -104,6 +110,7 @@ class RidgeSearch(FeaturesOrKernel):
         steps = self._steps(data, data.y[:, None], info.has_queries, validation=validation)
         (fitted,) = run(steps, data, self.n_threads)
         self.__dict__.update(fitted)
+        self._warn_of_equal_labels(data, [settings for settings, _ in combinations])
         return self
 
     def _fit_table(self, table: Table, validation: Any) -> Self:
@@ -148,6 +155,7 @@ class RidgeSearch(FeaturesOrKernel):
         ]
         fitted = self._chosen(candidates, metric, given)
         self.__dict__.update(fitted | {"uses_qid_": table.has_queries})
+        warn_of_equal_table(table, totals)
         return self
 
     def _steps(

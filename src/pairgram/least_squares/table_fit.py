@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pairgram._support.row_warnings import warn_of_equal_labels
 from pairgram._support.types import Rows, Vector
 from pairgram.least_squares.formulation import Coordinates
 from pairgram.least_squares.gram import Pairgram
@@ -43,6 +44,7 @@ __all__ = [
     "judge_table",
     "statistics_of",
     "table_metric",
+    "warn_of_equal_table",
 ]
 
 
@@ -214,6 +216,19 @@ def statistics_of(
         needs_queries=whole,
     )
     return task.totals(table.run(task))
+
+
+def warn_of_equal_table(table: Table, totals: dict[Key, Totals]) -> None:
+    """Warn if kept pairs of a table are all tied, as `LinearRanker` does for arrays."""
+    survey, whole = table.survey(), any(key[1].joins_all_rows for key in totals)
+    if all(key[1].kind == "kept" for key in totals):
+        warn_of_equal_labels(
+            lambda: (
+                survey.lowest < survey.highest
+                if whole
+                else any(one.spread > 0 for one in totals.values())
+            )
+        )
 
 
 @dataclass(frozen=True, eq=False)

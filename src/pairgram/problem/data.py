@@ -304,6 +304,22 @@ class RankingData:
             counted &= labels != first[index]
         return np.diff(np.concatenate(([0], np.cumsum(counted)))[queries.offsets])
 
+    def labels_differ(self, settings: PairSettings) -> bool:
+        """Tell whether two rows of weight > 0 that form a pair have different labels."""
+        data = self.as_scope(settings)
+        if data.may_vanish:
+            return bool(data.has_pairs(replace(settings, pairs="dropped")).any())
+        order, offsets = data.queries.order, data.queries.offsets
+        for some in blocks(data.queries.n_queries, 1024):  # mostly the first queries tell
+            bounds = offsets[some.start : some.stop + 1]
+            rows = slice(bounds[0], bounds[-1])
+            labels = data.y[rows if order is None else order[rows]]
+            differ = np.append(labels[1:] != labels[:-1], False)
+            differ[bounds[1:][bounds[1:] > bounds[0]] - bounds[0] - 1] = False  # of two queries
+            if differ.any():
+                return True
+        return False
+
     def require_pairs(self, settings: PairSettings) -> None:
         """Raise a ValueError if no pair counts, or no row (pointwise)."""
         if not self.as_scope(settings).has_pairs(settings).any():

@@ -15,13 +15,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairgram._support.arrays import (
     naming_columns,
+    naming_labels,
     readable,
     refuse_lossy,
     require_label_each,
     without_names,
 )
 from pairgram._support.checks import naming_not_finite, require_finite
-from pairgram._support.row_warnings import sample_of, warn_of_rows, without_row_warnings
+from pairgram._support.row_warnings import (
+    sample_of,
+    warn_of_equal_labels,
+    warn_of_rows,
+    without_row_warnings,
+)
 from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.feature_maps.base import is_known, set_threads
 from pairgram.feature_maps.input_map import InputMap, whole_map
@@ -32,6 +38,7 @@ from pairgram.metrics import evaluate, get_metric
 from pairgram.model_files.kinds import PRIOR
 from pairgram.model_files.read_write import write_file
 from pairgram.problem.data import RankingData, RowInfo, check_offset
+from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.queries_and_pairs.queries import refuse_score_without_ids, warn_of_missing_queries
 from pairgram.rankers.column_weights import ColumnSums, contributions_of, names_of, weights_of
 from pairgram.rankers.eval_sets import with_validation
@@ -189,7 +196,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         X = readable(X, "X")
         refuse_lossy(y, "y")
         require_label_each(X, y)
-        with naming_columns(X, "X"):
+        with naming_columns(X, "X"), naming_labels(y):
             X, y = validate_data(
                 self,
                 X,
@@ -224,6 +231,11 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """Warn in `fit` if query ids seem to have been forgotten."""
         if self._needs_queries and not info.has_queries:
             warn_of_missing_queries(f"{type(self).__name__}.fit", len(data.y))
+
+    def _warn_of_equal_labels(self, data: RankingData, settings: list[PairSettings]) -> None:
+        """Warn in `fit` if kept pairs are all tied. Other pairs are then an error."""
+        if data.offset is None and all(one.kind == "kept" for one in settings):
+            warn_of_equal_labels(lambda: data.labels_differ(settings[0]))
 
     def _arguments_of_fit(self, named: dict[str, Any]) -> dict[str, Any]:
         return with_validation(self, named)
@@ -285,7 +297,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         given, X = X, readable(X, "X of validation")
         refuse_lossy(y, "y of validation")
         require_label_each(X, y, " of validation")
-        with naming_columns(X, "X of validation"):
+        with naming_columns(X, "X of validation"), naming_labels(y):
             X, y = validate_data(
                 self,
                 X,

@@ -10,7 +10,7 @@ import scipy.sparse
 from pairgram._support.arrays import real_array
 from pairgram.queries_and_pairs.queries import as_ids, check_weights
 from pairgram.tables.columns import Columns, Place, placed_error
-from pairgram.tables.rows import TableRows, runs_of
+from pairgram.tables.rows import TableRows, counted, runs_of
 
 __all__ = ["rows_of_arrays"]
 
@@ -42,7 +42,9 @@ def rows_of_arrays(
         if qid is not None:
             sizes, ids = runs_of(as_ids(qid, n_rows))
     except ValueError as error:
-        raise placed_error(f"{place.name}, rows from {place.first} on: {error}") from error
+        raise placed_error(
+            f"{place.name}, rows from {place.first} on, {counted(place.name)}: {error}"
+        ) from error
     if not features:
         return TableRows(None, y, weights, sizes, ids, place.first, place.partition)
     X = np.require(X, columns.dtype, ["C", "A"])

@@ -31,7 +31,7 @@ def rows_of_batches(
                 table = pyarrow.concat_tables(waiting, promote_options="permissive")
             except pyarrow.ArrowException as error:
                 raise placed_error(
-                    f"{place.row(0)} and on: the types of a column differ: {error}"
+                    f"{place.row(0)}, and on: the types of a column differ: {error}"
                 ) from error
         return columns.rows(table, place, features)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pairgram import _core
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Vector
-from pairgram.tables.rows import TableRows, runs_of
+from pairgram.tables.rows import TableRows, counted, runs_of
 
 __all__ = ["UNKNOWN_WIDTH", "Columns", "Missing", "Place", "placed_error", "refuse_repeated"]
 
@@ -33,7 +33,7 @@ class Place:
 
     def row(self, number: int) -> str:
         """Return the place of one of the rows."""
-        return f"{self.name}, row {self.first + number}"
+        return f"{self.name}, row {self.first + number}, {counted(self.name)}"
 
 
 @dataclass(frozen=True, eq=False)

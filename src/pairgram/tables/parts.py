@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
-from pairgram.tables.rows import TableRows, shown_id
+from pairgram.tables.rows import TableRows, counted, shown_id
 
 __all__ = ["LARGEST_QUERY", "Part", "Task", "fold", "in_tree", "join_by_id", "placing"]
 
@@ -155,7 +155,7 @@ def placing(name: str, rows: TableRows) -> Iterator[None]:
         if getattr(error, "placed", False) or not name:
             raise
         last = rows.first + rows.n_rows - 1
-        placed = ValueError(f"{name}, rows {rows.first} to {last}: {error}")
+        placed = ValueError(f"{name}, rows {rows.first} to {last}, {counted(name)}: {error}")
         placed.placed = True  # type: ignore[attr-defined]
         raise placed from error
 

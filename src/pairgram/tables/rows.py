@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 from pairgram._support.types import Vector
 
-__all__ = ["TableRows", "runs_of", "shown_id"]
+__all__ = ["TableRows", "counted", "runs_of", "shown_id"]
+
+# Files with these names begin with a line of column names.
+WITH_HEADERS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +102,13 @@ class TableRows:
 def _of(values: Vector | None) -> Vector:
     assert values is not None
     return values
+
+
+def counted(name: str) -> str:
+    """Return whence the rows of a partition are counted, by its name."""
+    if name.lower().endswith(WITH_HEADERS):
+        return "counted from 0 after the header"
+    return f"counted from 0{' there' if ' from row ' in name else ''}"
 
 
 def shown_id(ids: NDArray[Any]) -> str:

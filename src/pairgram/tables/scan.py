@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pairgram._support.checks import check_size, check_text
+from pairgram._support.checks import check_size, check_text, did_you_mean
+from pairgram._support.types import Vector
 from pairgram._support.words import words
 from pairgram.tables.arrow import value_type
 from pairgram.tables.columns import UNKNOWN_WIDTH, Columns, Missing, refuse_repeated
@@ -18,7 +20,7 @@ from pairgram.tables.rows import TableRows
 from pairgram.tables.sources import Source, source_of
 from pairgram.tables.table import NO_ROWS, Table
 
-__all__ = ["scan"]
+__all__ = ["read_labels", "scan"]
 
 
 def scan(
@@ -27,6 +29,7 @@ def scan(
     label: str | None = None,
     qid: str | None = None,
     features: Sequence[str] | str | None = None,
+    exclude: Sequence[str] | str | None = None,
     weight: str | None = None,
     missing: Missing | None = None,
     group_queries: bool = False,
@@ -44,8 +47,8 @@ def scan(
     ----------
     source : path, list of paths, frame, dataset or function
         - A file, a folder, a pattern such as ``"data/*.parquet"``, or a list of these: Parquet,
-          Arrow and CSV files, and LETOR files, plain or compressed. Addresses such as
-          ``s3://bucket/folder`` are opened by pyarrow or fsspec.
+          Arrow, CSV (.csv, commas) and TSV files (.tsv, tabs), and LETOR files, plain or
+          compressed. Addresses such as ``s3://bucket/folder`` are opened by pyarrow or fsspec.
         - A frame of pandas or polars, lazy or not, a table or record batch of pyarrow, or a
           ``pyarrow.dataset``.
         - A dataframe of Dask or Spark. Its partitions are worked on where they are.
@@ -58,8 +61,10 @@ def scan(
         The column of query ids: whole numbers, text or times.
     features : list of str, str or None, default=None
         The columns of numbers that are features, or one column of lists of numbers. None takes all
-        columns but the label, the query id and the weight. Booleans count as 0 and 1, and
-        dictionaries as their values.
+        columns but the label, the query id, the weight and those of `exclude`. Booleans count as
+        0 and 1, and dictionaries as their values.
+    exclude : list of str, str or None, default=None
+        Columns that are no features, such as titles, in place of a list of those that are.
     weight : str or None, default=None
         The column of row weights, finite and ≥ 0, as `sample_weight` of `RankRLS.fit`.
     missing : {"zero", "mean"} or None, default=None
@@ -122,7 +127,7 @@ def scan(
     if missing is not None:
         check_text("missing", missing, words(Missing), "or None")
     found = source_of(source)
-    columns = _columns(found, label, qid, features, weight)
+    columns = _columns(found, label, qid, features, exclude, weight)
     has_queries = found.schema is None and found.has_queries
     engine = found.engine or LocalEngine()
     if client is not None:
@@ -141,6 +146,47 @@ def scan(
                 f"features of the source, got {n_features}"
             )
     return grouped(table) if group_queries else table
+
+
+def read_labels(
+    source: Any, label: str | None, qid: str | None = None
+) -> tuple[Vector, NDArray[Any] | None]:
+    """Return the labels and query ids of all rows in memory, without reading other columns.
+
+    Parameters
+    ----------
+    source, label, qid : as in `scan`
+
+    Returns
+    -------
+    y : ndarray of shape (n_rows,), float64
+    ids : ndarray of shape (n_rows,), or None
+
+    Raises
+    ------
+    ValueError
+        As in `scan`, and if a value is missing.
+    """
+    found = source_of(source)
+    if found.schema is None:
+        columns = _columns(found, label, qid, None, None, None)
+    else:
+        if label is None:
+            raise ValueError("label must name the column of labels, got None")
+        for name, value in (("label", label), ("qid", qid)):
+            _require(found.schema, [] if value is None else [value], name)
+        columns = Columns((), label, qid, None, np.float64)
+    batches = [
+        rows
+        for number, part in enumerate(found.partitions)
+        for rows in part.batches(number, columns, False)
+    ]
+    if not batches:
+        raise ValueError(NO_ROWS)
+    y = np.concatenate([rows.y for rows in batches])
+    if any(rows.ids is None for rows in batches):
+        return y, None
+    return y, np.concatenate([np.repeat(rows.ids, rows.sizes) for rows in batches])
 
 
 def _dask_engine(client: Any) -> Any:
@@ -167,6 +213,7 @@ def _columns(
     label: str | None,
     qid: str | None,
     features: Sequence[str] | str | None,
+    exclude: Sequence[str] | str | None,
     weight: str | None,
 ) -> Columns:
     if source.schema is None:
@@ -174,6 +221,7 @@ def _columns(
             ("label", label),
             ("qid", qid),
             ("features", features),
+            ("exclude", exclude),
             ("weight", weight),
         ):
             if value is not None:
@@ -190,9 +238,13 @@ def _columns(
             _require(schema, [value], name)
     if isinstance(features, str):
         features = [features]
+    left_out = [exclude] if isinstance(exclude, str) else list(exclude or ())
     chosen = features is not None
+    if chosen and exclude is not None:
+        raise ValueError(f"exclude must be None with features=, got {exclude!r}")
+    _require(schema, left_out, "exclude")
     if features is None:
-        own = {label, qid, weight}
+        own = {label, qid, weight, *left_out}
         features = [field.name for field in schema if field.name not in own]
     names = [str(name) for name in features]
     _require(schema, names, "features")
@@ -208,23 +260,28 @@ def _columns(
         kind = kinds[0]
         width = getattr(kind, "list_size", UNKNOWN_WIDTH)
         kinds = [kind.value_type]
-    for name, kind in zip(names, kinds, strict=True):
+    wrong = {
+        name: str(schema.field(name).type)
+        for name, kind in zip(names, kinds, strict=True)
         if not (
             types.is_integer(kind)
             or types.is_floating(kind)
             or types.is_boolean(kind)
             or types.is_decimal(kind)
             or types.is_null(kind)
-        ):
+        )
+    }
+    if wrong:
+        advice = "leave such columns out of features=, or encode them before"
+        if not chosen:
             advice = (
-                "leave it out of features=, or encode it before"
-                if chosen
-                else "give the columns that are features by features=, or encode it before"
+                "give the columns that are features by features=, or those that are not by "
+                "exclude=, or encode them before"
             )
-            raise ValueError(
-                f"features: column {name!r} must hold numbers, got {schema.field(name).type}: "
-                f"{advice}"
-            )
+        raise ValueError(
+            f"features: column{'s' * (len(wrong) > 1)} {', '.join(map(repr, wrong))} must hold "
+            f"numbers, got {', '.join(dict.fromkeys(wrong.values()))}: {advice}"
+        )
     narrow = all(_is_narrow(kind) for kind in kinds)
     dtype = np.float32 if narrow else np.float64
     return Columns(tuple(names), label, qid, weight, dtype, width)
@@ -234,9 +291,11 @@ def _require(schema: Any, names: Sequence[str], what: str) -> None:
     for name in names:
         if schema.names.count(name) != 1:
             known = ", ".join(map(repr, schema.names[:20]))
+            absent = name not in schema.names
             raise ValueError(
                 f"{what}: the table must have one column {name!r}, got "
                 f"{schema.names.count(name)} among {known}"
+                f"{did_you_mean(name, schema.names) if absent else ''}"
             )
 
 

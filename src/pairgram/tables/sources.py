@@ -18,7 +18,7 @@ from pairgram.tables.arrays import rows_of_arrays
 from pairgram.tables.arrow import BATCH_ROWS, rows_of_batches, to_arrow
 from pairgram.tables.columns import Columns, Place, placed_error
 from pairgram.tables.letor_source import LetorPartition
-from pairgram.tables.rows import TableRows
+from pairgram.tables.rows import TableRows, counted
 
 __all__ = ["Source", "source_of"]
 
@@ -96,6 +96,7 @@ def source_of(source: Any) -> Source:
 def pyarrow_for(what: str) -> Any:
     """Return pyarrow, or raise an ImportError that says how to install it."""
     try:
+        import pyarrow.csv
         import pyarrow.dataset
     except ImportError as error:
         raise ImportError(NEEDS_PYARROW.format(what)) from error
@@ -114,13 +115,22 @@ def _of_paths(paths: Sequence[Any]) -> Source:
     if any("://" in name for name in found):
         filesystem, found = _remote(found)
     chosen = found[0] if len(found) == 1 else found
-    kind = _format(found)
+    kind: Any = _format(found)
+    separated = kind in ("csv", "tsv")
+    if kind == "tsv":
+        kind = arrow.dataset.CsvFileFormat(arrow.csv.ParseOptions(delimiter="\t"))
     with naming(shown(names[0])), _readable(found[0]):
         dataset = arrow.dataset.dataset(
             chosen, format=kind, filesystem=filesystem, partitioning="hive"
         )
     if not dataset.files:
         raise ValueError(f"{shown(names[0])}: found no file to read")
+    columns = dataset.schema.names
+    if separated and len(columns) == 1 and re.search("[,;\t|]", columns[0]):
+        raise ValueError(
+            f"{shown(names[0])}: found a single column {columns[0]!r}: columns must be separated "
+            "by commas in a file .csv, and by tabs in a file .tsv"
+        )
     return _of_dataset(dataset)
 
 
@@ -169,6 +179,8 @@ FORMATS = {
     ".feather": "feather",
     ".csv": "csv",
     ".csv.gz": "csv",
+    ".tsv": "tsv",
+    ".tsv.gz": "tsv",
 }
 
 
@@ -281,6 +293,9 @@ class _FragmentPartition:
         own = self.fragment.physical_schema
         cause = re.sub(
             r"In CSV column #([0-9]+)", lambda one: f"column {own.names[int(one[1])]!r}", str(error)
+        )
+        cause = re.sub(  # whose first row is the header, number 1
+            r"Row #([0-9]+)", lambda one: f"row {int(one[1]) - 2}, {counted(self.name)}", cause
         )
         others = [name for name in names if not _same_column(own, self.schema, name)]
         others = [name for name in others if own.get_field_index(name) >= 0]
@@ -489,8 +504,8 @@ class _FactoryPartition:
                 for what, had, has in zip(("query ids", "weights"), before, own, strict=True):
                     if had != has:
                         raise placed_error(
-                            f"{self.name}, rows from {first} on: batches must all have {what} or "
-                            f"none, got a batch {'with' if has else 'without'}"
+                            f"{self.name}, rows from {first} on, counted from 0: batches must all "
+                            f"have {what} or none, got a batch {'with' if has else 'without'}"
                         )
                 rows = rows_of_arrays(X, y, qid, weights, columns, place, features)
                 yield rows

@@ -50,6 +50,9 @@ _COUNTS = ("num_ret", "num_rel", "num_rel_ret")
 _OWN = (*_COUNTS, "bpref")
 
 
+_ORDER = "; the order is evaluate_run(qrels, run, metrics)"
+
+
 def evaluate_run(
     qrels: Any,
     run: Any,
@@ -124,6 +127,14 @@ def evaluate_run(
     {'qid': array(['q1', 'q2'], dtype=object), 'map': array([0.16666667, 0.        ])}
     """
     check_text("missing", missing, get_args(Missing))
+    own = {**dict.fromkeys(_COUNTS, _count), "bpref": _bpref}
+    hint = _ORDER if isinstance(qrels, str) and not os.path.exists(qrels) else ""
+    names = {_name_of(metric): metric for metric in _listed(metrics)}
+    wanted = {
+        name: metric if isinstance(metric, Metric) else _metric(name, convention, hint)
+        for name, metric in names.items()
+        if _known(name) not in own
+    }
     judged, results = qrels_of(qrels), run_of(run)
     common = [query for query in judged if query in results]
     if not common:
@@ -133,13 +144,6 @@ def evaluate_run(
         )
     queries = common if missing == "skip" else list(judged)
     lists = [_ranked(judged[query], results.get(query, {})) for query in queries]
-    own = {**dict.fromkeys(_COUNTS, _count), "bpref": _bpref}
-    names = {_name_of(metric): metric for metric in _listed(metrics)}
-    wanted = {
-        name: metric if isinstance(metric, Metric) else _metric(name, convention)
-        for name, metric in names.items()
-        if _known(name) not in own
-    }
     # Two names may mean one metric, such as map and AP.
     distinct = {metric.name: metric for metric in wanted.values()}
     _require_ranks(distinct.values(), dict(zip(queries, lists, strict=True)))
@@ -162,16 +166,18 @@ def evaluate_run(
 
 def _listed(metrics: Any) -> list[str | Metric]:
     listed = [metrics] if isinstance(metrics, (str, Metric)) else list(metrics)
-    if not listed or not all(isinstance(metric, (str, Metric)) for metric in listed):
-        raise TypeError(f"metrics must be a name, a Metric, or a list of them, got {metrics!r}")
+    columns = isinstance(metrics, Mapping) or hasattr(metrics, "columns")  # a run, perhaps
+    if columns or not listed or not all(isinstance(metric, (str, Metric)) for metric in listed):
+        found = type(metrics).__name__ if columns else repr(metrics)
+        raise TypeError(f"metrics must be a name, a Metric, or a list of them, got {found}{_ORDER}")
     return listed
 
 
-def _metric(name: str, convention: Convention) -> Metric:
+def _metric(name: str, convention: Convention, hint: str) -> Metric:
     try:
         return get_metric(_known(name), convention)
     except ValueError as error:
-        raise ValueError(f"{error}; evaluate_run knows {', '.join(_OWN)} too") from None
+        raise ValueError(f"{error}; evaluate_run knows {', '.join(_OWN)} too{hint}") from None
 
 
 def _known(name: str) -> str:
