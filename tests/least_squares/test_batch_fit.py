@@ -290,11 +290,40 @@ def test_a_user_whose_fit_fails_has_no_model(tmp_path):
 
 def test_a_batch_without_a_model_says_so(tmp_path):
     frame = frame_of().assign(price=np.nan)
-    with pytest.warns(FitFailedWarning):
-        batch = fit_many(RankRLS(), frame, **COLUMNS)
+    n_users = frame["user"].nunique()
+    with pytest.raises(ValueError, match=f"{n_users} of {n_users} problems failed, .* NaN"):
+        fit_many(RankRLS(), frame, **COLUMNS)
+    batch = fit_many(RankRLS(), [])
     for call in (lambda: batch.save(tmp_path / "m"), lambda: batch.predict(frame, "user")):
-        with pytest.raises(ValueError, match="every problem failed"):
+        with pytest.raises(ValueError, match="the batch has no model"):
             call()
+
+
+def test_models_are_found_and_dropped_by_key(tmp_path):
+    frame = frame_of()
+    batch = fit_many(RankRLS(), frame, **COLUMNS)
+    users = frame["user"].unique().tolist()
+    assert len(batch) == len(users)
+    for number, user in enumerate(users):
+        assert batch.model_of(user) is batch.models[number]
+    with pytest.raises(KeyError, match="no model has the key 'nobody'"):
+        batch.model_of("nobody")
+    less = batch.without([users[1], users[3]])
+    assert less.keys.tolist() == [user for user in users if user not in (users[1], users[3])]
+    assert all(less.model_of(user) is batch.model_of(user) for user in less.keys)
+    assert {len(column) for column in less.table.values()} == {len(less)} == {len(users) - 2}
+    less.save(tmp_path / "m")
+    loaded = BatchFit.load(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.coef_, less.coef_)
+    with pytest.raises(ValueError, match=rf"1 of 2 keys .*\({users[1]!r}"):
+        loaded.predict(frame[:5].assign(user=[users[1], *[users[0]] * 4]), "user")
+    assert len(batch) == len(users)
+    for wrong in (["nobody"], "nobody"):
+        with pytest.raises((KeyError, TypeError), match="nobody"):
+            batch.without(wrong)
+    numbers = fit_many(RankRLS(), [make_ranking(1, 20, 3, random_state=k)[:2] for k in range(4)])
+    assert numbers.without([1, 2]).keys.tolist() == [0, 3]
+    assert numbers.without(np.array([1, 2])).table["problem"].tolist() == [0, 1]
 
 
 def test_lists_of_problems_have_their_numbers_as_keys(tmp_path):

@@ -1106,9 +1106,11 @@ def test_metrics_choose_models_and_judge_tables(name):
     assert_allclose(evaluate(name, table, model)[name], expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["bedroc", "ef@5%"])
-def test_real_labels_that_all_count_as_actives_warn(name):
-    y, scores = np.linspace(5.5, 9.5, 20), np.arange(20.0)
+@pytest.mark.parametrize("name", ["bedroc", "ef@5%", "map", "mrr", "p@10", "auc"])
+@pytest.mark.parametrize("y", [np.linspace(5.5, 9.5, 20), np.arange(20) % 5 + 1.0])
+def test_labels_that_differ_and_all_count_as_relevant_warn(name, y):
+    scores = np.arange(20.0)
     with pytest.warns(UserWarning, match=f"{name}: every label is at least relevant=1"):
         evaluate(name, y, scores)
-    evaluate(get_metric(name, relevant=7.0), y, scores)
+    evaluate(get_metric(name, relevant=y.mean()), y, scores)
+    evaluate(name, np.ones(20), scores)

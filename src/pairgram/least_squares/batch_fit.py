@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import repeat
 from numbers import Real
 from typing import Any, Self
@@ -66,6 +67,52 @@ class BatchFit:
     def __repr__(self) -> str:
         failed = int(sum(error is not None for error in self.table["error"]))
         return f"<BatchFit of {len(self.table['error'])} models, {failed} failed>"
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def model_of(self, key: Any) -> Any:
+        """Return the model of a key, None if it could not be fitted.
+
+        Raises
+        ------
+        KeyError
+            If no model has the key.
+        """
+        return self.models[self._number_of(key)]
+
+    def without(self, keys: Iterable[Any]) -> BatchFit:
+        """Return the batch without the models of some keys, such as those of users to forget.
+
+        The other models, and the fallback, are those of this batch.
+
+        Raises
+        ------
+        TypeError
+            If `keys` is one text.
+        KeyError
+            If no model has one of the keys.
+        """
+        if isinstance(keys, str):
+            raise TypeError(f"keys must be a list of keys, got the text {keys!r}")
+        gone = {self._number_of(key) for key in keys}
+        kept = np.array([number for number in range(len(self)) if number not in gone], np.int64)
+        rows = np.isin(self.table["problem"], kept)
+        table = {name: column[rows] for name, column in self.table.items()}
+        table["problem"] = np.searchsorted(kept, table["problem"])
+        models = [self.models[number] for number in kept.tolist()]
+        return BatchFit(models, table, self.keys[kept], self.fallback)
+
+    @cached_property
+    def _numbers(self) -> dict[Any, int]:
+        return {key: number for number, key in enumerate(self.keys.tolist())}
+
+    def _number_of(self, key: Any) -> int:
+        if key not in self._numbers:
+            raise KeyError(
+                f"no model has the key {key!r}, the first keys are {self.keys[:3].tolist()}"
+            )
+        return self._numbers[key]
 
     @property
     def _fitted(self) -> list[Any]:

@@ -94,7 +94,8 @@ def fit_many(
         the `n_threads` of the estimator.
     on_error : {"warn", "raise"}, default="warn"
         What happens if a problem cannot be fitted. "warn" leaves None in its place, gives one
-        ``FitFailedWarning`` for all failures, and writes the errors to the table. "raise" raises
+        ``FitFailedWarning`` for all failures, writes the errors to the table, and raises an error
+        only if no problem could be fitted. "raise" raises
         the first error after the fits that run side by side with it have ended. Rows that an error
         names are those of the frame if there is one.
 
@@ -106,9 +107,9 @@ def fit_many(
     ------
     ValueError
         If `on_error` is none of those, if a frame lacks a column, if a key is missing, if the
-        estimator takes no `prior`, or if `fallback` cannot score rows. With ``on_error="raise"``
-        any error of ``fit`` is raised, with a note that gives the number of the problem and its
-        key.
+        estimator takes no `prior`, if `fallback` cannot score rows, or if every problem failed.
+        With ``on_error="raise"`` any error of ``fit`` is raised, with a note that gives the number
+        of the problem and its key.
     TypeError
         If `problems` is a single problem that is not in a list; or if an argument is not of the
         kind above, such as a number as `prior`.
@@ -185,12 +186,13 @@ def fit_many(
     failed = [fit for fit in fits if fit.error is not None]
     if failed:
         first = failed[0]
-        warnings.warn(
+        message = (
             f"{len(failed)} of {len(fits)} problems failed, the first is "
-            f"{_problem(first.number, groups)}: {type(first.error).__name__}: {first.error}",
-            FitFailedWarning,
-            stacklevel=2,
+            f"{_problem(first.number, groups)}: {type(first.error).__name__}: {first.error}"
         )
+        if len(failed) == len(fits):
+            raise ValueError(message) from first.error
+        warnings.warn(message, FitFailedWarning, stacklevel=2)
     for model in (model for fit in fits for model in fit.models if names is not None and model):
         model.feature_names_in_ = names
         vars(model).update(named)
@@ -342,13 +344,13 @@ def _refuse_one_problem(problems: Any) -> None:
             "problems must be a list, or another iterable, of (X, y), (X, y, qid) or dicts, got "
             f"{type(problems).__name__} {problems!r:.60}"
         )
-    listed = isinstance(problems, (tuple, list)) and len(problems) > 0
+    first = problems[0] if isinstance(problems, (tuple, list)) and problems else problems
     if isinstance(problems, Mapping) and not KNOWN.intersection(problems):
         raise TypeError(
             "problems must be a list, or another iterable, of (X, y), (X, y, qid) or dicts, got a "
             "mapping: give its values(). The models come in their order"
         )
-    if isinstance(problems, Mapping) or hasattr(problems[0] if listed else problems, "shape"):
+    if isinstance(problems, Mapping) or hasattr(first, "shape"):
         raise TypeError(
             "problems must be a list, or another iterable, of (X, y), (X, y, qid) or dicts, got "
             "the data of one problem: put it in a list, [(X, y)]"

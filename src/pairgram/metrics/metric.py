@@ -32,7 +32,7 @@ __all__ = ["Metric", "evaluate_metrics"]
 
 # Gains are at most this, so that their sum over any list stays finite.
 _LARGEST_GAIN = 2.0**1000
-_ACTIVES = ("bedroc", "ef")  # metrics of all rows as one list, some of which are active
+_SEVERAL = 20  # rows from which on it is worth a warning if all of them count as relevant
 _NO_CUT = int(np.iinfo(np.intp).max)
 
 
@@ -371,12 +371,13 @@ def check_labels(metrics: Sequence[Metric], y: NDArray[np.float64]) -> float:
         row = int(np.argmin(np.isfinite(y)))
         raise ValueError(f"y must be finite, got {y[row]} in row {row}")
     for metric in metrics:
-        active_from = metric.relevant if metric.family in _ACTIVES and len(y) > 1 else None
-        if active_from is not None and smallest >= active_from and (y != np.rint(y)).any():
+        # A few rows of a list may well all be relevant, and differ in how much.
+        threshold = metric.relevant if len(y) >= _SEVERAL else None
+        if threshold is not None and largest > smallest >= threshold:
             warn_caller(
-                f"{metric.name}: every label is at least relevant={active_from:g}, so that all "
-                f"rows are actives: give get_metric({metric.name!r}, relevant=...), or labels 0 "
-                "and 1",
+                f"{metric.name}: every label is at least relevant={threshold:g}, so that all "
+                f"rows count as relevant: give get_metric({metric.name!r}, relevant=...), or "
+                "labels 0 and 1",
                 UserWarning,
             )
         kind = FAMILIES[metric.family].labels
