@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import FitFailedWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -32,6 +33,7 @@ from pairgram import (
     RankSVMCV,
     dump_letor,
     evaluate,
+    fit_many,
     load_letor,
     load_model,
     make_ranking,
@@ -1065,6 +1067,22 @@ def test_inspect_names_features(data, tmp_path):
     weights = json.loads(run("inspect", tmp_path / "named", "--json"))["largest_weights"]
     assert {row["name"] for row in weights} == set(frame.columns)
     assert "[b]a" in run("inspect", tmp_path / "named")
+
+
+def test_inspect_the_models_of_many_keys(tmp_path):
+    problems = [make_ranking(1, 12, 3, random_state=seed)[:2] for seed in range(4)]
+    problems[2] = (np.full((12, 3), np.nan), problems[2][1])
+    with pytest.warns(FitFailedWarning):
+        batch = fit_many(RankRLS(2.0), problems, fallback=0.5)
+    batch.save(tmp_path / "m")
+    report = json.loads(run("inspect", tmp_path / "m", "--json", "--top", 3))
+    assert (report["n_models"], report["n_failed"], report["fallback"]) == (4, 1, 0.5)
+    assert (report["kind_of_each"], report["n_features"]) == ("RankRLS", 3)
+    assert [row["key"] for row in report["models"]] == [0, 1, 2]
+    assert [row["alpha"] for row in report["models"]] == [2.0, 2.0, None]
+    assert "NaN" in report["models"][2]["error"]
+    shown = run("inspect", tmp_path / "m", "--all")
+    assert len([line for line in shown.splitlines() if line.strip().startswith(tuple("0123"))]) == 4
 
 
 def test_inspect_statistics(data, tmp_path):

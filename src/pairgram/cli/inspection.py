@@ -16,8 +16,10 @@ __all__ = ["inspect"]
 
 def inspect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Model or Pairgram file.")],
-    top: Annotated[int, typer.Option(metavar="N", min=0, help="How many features to print.")] = 10,
-    every: Annotated[bool, typer.Option("--all", help="Print all features.")] = False,
+    top: Annotated[
+        int, typer.Option(metavar="N", min=0, help="How many features, or keys, to print.")
+    ] = 10,
+    every: Annotated[bool, typer.Option("--all", help="Print all of them.")] = False,
     as_json: opt.Json = False,
 ) -> None:
     """Print what a model file holds.
@@ -29,7 +31,7 @@ def inspect(
     hold spreads, as for linear nodes, features are sorted by |weight|. Other nodes and kernels have
     no weights of features. For a pipeline it names the steps, and the features are the columns that
     the ranker gets. For a file of statistics, which Pairgram.save wrote, it prints settings
-    and counts.
+    and counts; for the models of many keys, which BatchFit.save wrote, the first keys.
 
     \b
     Examples:
@@ -40,25 +42,31 @@ def inspect(
 
     kind, _, _ = read_file(file)
     report: dict[str, Any] = {"file": str(file), "kind": kind, "version": written_by(file)}
+    n_shown = None if every else top
     if kind == "Pairgram":
         report |= _statistics(file)
+    elif kind == "BatchFit":
+        report |= _batch(file, n_shown)
     else:
-        report |= _model(file, None if every else top)
+        report |= _model(file, n_shown)
     if as_json:
         print_json(report)
         return
-    weights = report.pop("largest_weights", None)
+    weights = report.pop("models" if kind == "BatchFit" else "largest_weights", None)
     parameters = report.pop("parameters")
     if "steps" in report:
         report["steps"] = ", ".join(report["steps"])
     rows = {**report, **show_settings(_of_use(parameters))}
     if "adds_scores_of" in report:
         rows["weights"] = "none of features: the scores of a prior are added"
-    elif kind != "Pairgram" and weights is None:
+    elif kind not in ("Pairgram", "BatchFit") and weights is None:
         rows["weights"] = f"none of features: coefficients of what {rows['feature_map']} makes"
     print_table((), rows.items(), cell=significant)
     if weights:
         print_table(tuple(weights[0]), [row.values() for row in weights], cell=significant)
+
+
+_OF_PROCESS = ("n_threads", "memory_limit")  # parameters that say nothing of the model
 
 
 def _model(file: Path, top: int | None) -> dict[str, Any]:
@@ -68,8 +76,7 @@ def _model(file: Path, top: int | None) -> dict[str, Any]:
     loaded = load_model(file)
     model, steps = _ranker_of(loaded)
     own = model.get_params(deep=False)
-    of_process = ("n_threads", "memory_limit")  # and not of the model
-    parameters = {name: value for name, value in own.items() if name not in of_process}
+    parameters = {name: value for name, value in own.items() if name not in _OF_PROCESS}
     report: dict[str, Any] = {
         **({"steps": steps} if steps else {}),
         "parameters": parameters,
@@ -100,6 +107,35 @@ def _model(file: Path, top: int | None) -> dict[str, Any]:
     rows = zip(*(values[:top].tolist() for values in table.values()), strict=True)
     report["largest_weights"] = [dict(zip(table, row, strict=True)) for row in rows]
     return report
+
+
+def _batch(file: Path, top: int | None) -> dict[str, Any]:
+    from pairgram.least_squares.batch_fit import BatchFit
+
+    batch = BatchFit.load(file)
+    first = next(model for model in batch.models if model is not None)
+    own = ("alpha", "C", "prior", "feature_map", *_OF_PROCESS)  # of each model, or of its class
+    parameters = first.get_params(deep=False).items()
+    table = {"key": batch.keys, **batch.table}
+    columns = {
+        name: values[:top].tolist()
+        for name, values in table.items()
+        if name not in ("problem", "target") and any(value == value for value in values.tolist())
+    }
+    if not any(columns["error"]):
+        del columns["error"]
+    fallback = batch.fallback
+    return {
+        "parameters": {name: value for name, value in parameters if name not in own},
+        "n_models": len(batch),
+        "n_failed": sum(model is None for model in batch.models),
+        "kind_of_each": type(first).__name__,
+        "n_features": opt.width_of(first),
+        "fallback": type(fallback).__name__ if hasattr(fallback, "predict") else fallback,
+        "models": [
+            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+        ],
+    }
 
 
 def _ranker_of(model: Any) -> tuple[Any, list[str]]:
