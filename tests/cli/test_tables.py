@@ -13,6 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from pairgram import (
+    AutoRanker,
+    ELMRankCV,
     PairwiseELMCV,
     RankRLS,
     RankRLSCV,
@@ -95,8 +97,8 @@ def test_train_fits_what_the_library_does(folder, data, tmp_path, name):
     assert model.feature_names_in_.tolist() == NAMES
     assert (found["n_rows"], found["n_queries"], found["model"]) == (len(data[1]), 40, "rankrls")
     assert (found["score"], found["held_out"]) == (want.best_score_, "leave-query-out")
-    note = "pairgram: note: the model is rankrls, because auto would need all rows in memory\n"
-    assert notes == note
+    note = "pairgram: note: the model is rankrls, because auto would need all rows in memory: if "
+    assert notes == f"{note}they fit, take --model auto\n"
 
 
 @pytest.mark.parametrize(
@@ -189,8 +191,10 @@ def test_patterns_of_letor_files_are_tables(tmp_path, data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--model", "auto"), "--model auto needs all rows in memory, so it cannot be fitted to a"),
-        (("--model", "elmrank"), "take one of rankrls, rls, elm-pairwise, elm-pointwise, ranksvm"),
+        (
+            ("--model", "auto", "--missing", "zero"),
+            "--missing is not for --model auto: take one of",
+        ),
         (("--kernel", "rbf"), "take --model rank-nystroem, which approximates kernels"),
         (("--model", "ranksvm"), "--model ranksvm needs --valid, to choose its settings, for a ta"),
         (("--sparse",), "--sparse is for LETOR files that are held in memory, not for tables"),
@@ -419,3 +423,55 @@ def test_scores_of_a_table_that_are_refused(folder, data, tmp_path):
     pd.DataFrame({"score": [1.0, 2.0]}).to_parquet(tmp_path / "s.parquet")
     given = ("evaluate", rows, *COLUMNS, "--scores", tmp_path / "s.parquet")
     assert f"found 2 scores, want one for each of {n_rows} rows" in error(*given)
+
+
+SMALL = make_ranking(3, 7, 4, random_state=5)
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A table of three queries, and one of the first of them."""
+    X, y, qid = SMALL
+    write(tmp_path / "three.parquet", X, y, qid)
+    write(tmp_path / "one.parquet", X[:7], y[:7], qid[:7])
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("model", "make"),
+    [
+        ("auto", lambda: AutoRanker(budget=2.0)),
+        ("elmrank", lambda: ELMRankCV(random_state=0)),
+    ],
+)
+def test_a_small_table_is_read_into_memory_for_models_that_need_it(small, model, make):
+    budget = ("--budget", "2") if model == "auto" else ()
+    given = ("train", small / "three.parquet", *COLUMNS, *FEATURES, "--model", model, *budget)
+    found = json.loads(run(*given, "-o", small / "m", "--json")[0])
+    fitted, wanted = load_model(small / "m"), make().fit(*SMALL[:2], qid=SMALL[2])
+    assert (found["n_rows"], found["n_queries"], found["n_features"]) == (21, 3, 4)
+    assert found["score"] == pytest.approx(wanted.best_score_)
+    rows = pd.DataFrame(SMALL[0], columns=NAMES)
+    np.testing.assert_allclose(fitted.predict(rows), wanted.predict(SMALL[0]))
+    assert fitted.feature_names_in_.tolist() == NAMES
+    run("predict", small / "m", small / "one.parquet")
+    valid = ("--valid", small / "one.parquet")
+    held = json.loads(run(*given, *valid, "-o", small / "v", "--json")[0])
+    assert held["held_out"] == str(small / "one.parquet")
+
+
+def test_a_table_of_one_query(small):
+    given = ("train", small / "one.parquet", *COLUMNS, *FEATURES, "-o", small / "m")
+    assert error(*given, "--model", "rankrls").endswith(
+        ": give --valid, or --model auto, which reads the rows into memory"
+    )
+    found = json.loads(run(*given, "--model", "auto", "--budget", "2", "--json")[0])
+    assert (found["model"], found["n_queries"]) == ("auto", 1)
+
+
+def test_a_table_that_does_not_fit_in_memory_is_told(small, monkeypatch):
+    monkeypatch.setattr("pairgram._support.memory.available_memory", lambda: 100)
+    given = ("train", small / "three.parquet", *COLUMNS, *FEATURES, "-o", small / "m")
+    found = error(*given, "--model", "auto")
+    assert found.endswith("take --model rankrls, which reads them in blocks")
+    assert not (small / "m").exists()

@@ -16,6 +16,7 @@ from pairgram._support.files import shown
 from pairgram.cli import options as opt
 from pairgram.cli.model_options import ModelName, ModelOrAuto, with_settings
 from pairgram.cli.models import (
+    MODELS,
     Model,
     chosen,
     default_model,
@@ -40,6 +41,7 @@ from pairgram.cli.tables import Columns, refuse_with_table, with_columns
 
 if TYPE_CHECKING:
     from pairgram.datasets import LetorData
+    from pairgram.tables.table import Table
 
 __all__ = ["cv", "train"]
 
@@ -91,8 +93,8 @@ def train(
 
     A table may be larger than memory. Its rows are read in blocks: once for labels and query ids,
     once to fit, and once more to score held-out queries. Without --model, rankrls is fitted to it.
-    RankSVMs take --valid, and a pass or more for every step. Models that need all rows in memory
-    (auto, elmrank, kernels) cannot be fitted to it.
+    RankSVMs take --valid, and a pass or more for every step. --model auto and elmrank read it into
+    memory as a whole. Models with kernels cannot be fitted to it.
 
     \b
     Examples:
@@ -132,6 +134,9 @@ def train(
     if on_table:
         require_table(model, settings, valid is not None)
         refuse_with_table(offset=offset, float32=float32, sparse=sparse, one_query=one_query)
+        if entry.in_memory and columns.missing is not None:
+            others = ", ".join(other for other, known in MODELS.items() if not known.in_memory)
+            raise ValueError(f"--missing is not for --model {model}: take one of {others}")
     settings = entry.with_inputs(settings, sparse)
     scoring = opt.choice_metric(metric, convention, entry.metric)
     search = entry.search(settings, scoring)  # refuses what it cannot take, before reading
@@ -139,7 +144,7 @@ def train(
         search.set_params(store_held_out=True)  # for the standard errors of the picture
     start = time.perf_counter()
     if on_table:
-        size = _fit_table(search, columns, settings, file, valid, is_replaced, output)
+        size = _fit_table(search, columns, settings, file, valid, is_replaced, output, entry)
     else:
         data, held_out = _load_both(path, valid_path, entry, settings, float32, sparse)
         opt.require_ids(path, data, search, one_query)
@@ -206,6 +211,7 @@ def _fit_table(
     valid: str | None,
     is_replaced: bool,
     output: Path,
+    entry: Model,
 ) -> _Size:
     """Fit a search to a table. A note says it if the search `is_replaced` by one for tables."""
     from pairgram._support.threads import at_most_threads, resolve_n_threads
@@ -225,11 +231,51 @@ def _fit_table(
             held_out = watch(held_out)
         columns.require(file, table, search._needs_queries)
         if is_replaced:
-            warn("note: the model is rankrls, because auto would need all rows in memory")
+            warn(
+                "note: the model is rankrls, because auto would need all rows in memory: if they "
+                "fit, take --model auto"
+            )
         table = watch(table)
-        search.fit(table, validation=held_out)
         survey = table.survey()
+        if entry.in_memory:
+            X, y, named_rows = _read_all(file, table)
+            validation = None
+            if held_out is not None:
+                rows, labels, ids = _read_all(str(valid), held_out)
+                validation = (rows, labels, ids["qid"])
+            search.fit(X, y, **named_rows, validation=validation)
+        else:
+            search.fit(table, validation=held_out)
     return _Size(survey.n_rows, survey.n_queries)
+
+
+def _read_all(file: str, table: Table) -> tuple[Any, Any, dict[str, Any]]:
+    """Return the features of a table, with their names, its labels, and other arguments of fit.
+
+    Raises
+    ------
+    MemoryError
+        If three copies of the features do not fit in memory.
+    """
+    import numpy as np
+
+    from pairgram._support import memory
+
+    n_bytes = np.dtype(table.layout.dtype).itemsize * table.n_features * table.survey().n_rows
+    what = f"{shown(file)}, all of whose rows the model needs,"
+    memory.require(what, 3 * n_bytes, "take --model rankrls, which reads them in blocks")
+    parts = [rows.own() for rows in table.map(lambda rows: rows)]
+    X, y = (np.concatenate([getattr(rows, name) for rows in parts]) for name in ("X", "y"))
+    named: dict[str, Any] = {"qid": None}
+    if all(rows.ids is not None for rows in parts):
+        named["qid"] = np.concatenate([np.repeat(rows.ids, rows.sizes) for rows in parts])
+    if table.layout.weight is not None:
+        named["sample_weight"] = np.concatenate([rows.weights for rows in parts])
+    if table.feature_names is not None:
+        import pyarrow
+
+        X = pyarrow.table(dict(zip(table.feature_names, X.T, strict=True)))
+    return X, y, named
 
 
 def _load_both(

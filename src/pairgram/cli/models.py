@@ -53,7 +53,7 @@ class Model:
     metric : str or None
         The default metric to choose by. None depends on the labels.
     in_memory : bool
-        Whether the model needs all rows in memory, so that it cannot be fitted to a table.
+        Whether the model needs all rows in memory, so that a table is read as a whole.
     """
 
     summary: str
@@ -331,12 +331,6 @@ def default_model(settings: Settings, on_table: bool) -> str:
 def require_table(name: str, settings: Settings, has_valid: bool) -> None:
     """Raise a ValueError unless a model with these settings can be fitted to a table."""
     entry = MODELS[name]
-    if entry.in_memory:
-        others = ", ".join(other for other, known in MODELS.items() if not known.in_memory)
-        raise ValueError(
-            f"--model {name} needs all rows in memory, so it cannot be fitted to a table: take one "
-            f"of {others}"
-        )
     if settings.kernel not in (None, "linear") and "n_components" not in entry.takes:
         raise ValueError(
             f"--kernel {settings.kernel} of --model {name} needs all rows in memory, so it cannot "

@@ -232,6 +232,10 @@ def _naming_options() -> Iterator[None]:
             ("give scan the", "give the"),
             ("give group_queries=True", "--group-queries"),
             ("group_queries", "--group-queries"),
+            (
+                "; give cv a splitter, or fit a validation set",
+                ": give --valid, or --model auto, which reads the rows into memory",
+            ),
         ):
             text = text.replace(words, instead)
         raise ValueError(text) from None

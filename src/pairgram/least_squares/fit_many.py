@@ -344,13 +344,13 @@ def _refuse_one_problem(problems: Any) -> None:
             "problems must be a list, or another iterable, of (X, y), (X, y, qid) or dicts, got "
             f"{type(problems).__name__} {problems!r:.60}"
         )
-    first = problems[0] if isinstance(problems, (tuple, list)) and problems else problems
+    one: Any = problems[0] if isinstance(problems, (tuple, list)) and problems else problems
     if isinstance(problems, Mapping) and not KNOWN.intersection(problems):
         raise TypeError(
             "problems must be a list, or another iterable, of (X, y), (X, y, qid) or dicts, got a "
             "mapping: give its values(). The models come in their order"
         )
-    if isinstance(problems, Mapping) or hasattr(first, "shape"):
+    if isinstance(problems, Mapping) or hasattr(one, "shape"):
         raise TypeError(
             "problems must be a list, or another iterable, of (X, y), (X, y, qid) or dicts, got "
             "the data of one problem: put it in a list, [(X, y)]"
