@@ -258,8 +258,8 @@ def test_streams_refuse_split_queries_and_other_widths():
     with pytest.raises(ValueError, match="must have 4 features, got 3"):
         stream.update(X[:, :3], y, qid=["c", "c", "d", "d"])
     assert stream.n_rows == 4
-    stream.update(X, y).update(X, y)  # without ids every call is a query
-    assert (stream.n_rows, stream.n_queries) == (12, 4)
+    stream = Pairgram().update(X, y).update(X, y)  # without ids every call is a query
+    assert (stream.n_rows, stream.n_queries) == (8, 2)
 
 
 def test_mismatches_are_refused():

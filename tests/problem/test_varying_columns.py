@@ -145,7 +145,7 @@ def test_the_feature_is_called_by_its_name():
     frame = pd.DataFrame(X, columns=["title", "price", "visits", "age"])
     total = Pairgram.from_rows(frame, y, qid=qid)
     with pytest.raises(ValueError, match="cannot subtract: feature 'visits' varies in 19"):
-        total - Pairgram.from_rows(frame[:10], y[:10])
+        total - Pairgram.from_rows(frame[:10], y[:10], qid=qid[:10])
 
 
 def test_pairs_of_all_rows():
@@ -208,7 +208,7 @@ def test_files_that_hold_no_counts_keep_the_rule_of_rounding(tmp_path):
     old = Pairgram.load(tmp_path / "old")
     assert old.n_varying is None and old.ids is None
     assert not (old - Pairgram.from_rows(X[:10], y[:10])).G.any()
-    assert (total + old).n_varying is None
+    assert (Pairgram.from_rows(X, y, ids=None) + old).n_varying is None
 
 
 def test_estimators_do_not_count(monkeypatch):

@@ -1,7 +1,9 @@
 """Statistics remember query ids: what is cut in two over updates or shards is refused."""
 
+import copy
 import datetime
 import pickle
+import re
 import subprocess
 import sys
 import uuid
@@ -10,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pairgram import Pairgram
+from pairgram import Pairgram, scan
 from pairgram.queries_and_pairs import query_ids
 from pairgram.queries_and_pairs.id_hashes import IdSet, hash_ids
 
@@ -44,9 +46,34 @@ def test_an_id_that_comes_again_is_refused_and_named():
             stream.update(X[:2], Y[:2], qid=ids)
     np.testing.assert_array_equal(stream.G, before)
     assert stream.n_queries == 3
-    stream.update(X[:2], Y[:2])  # rows without ids are never checked
-    stream.update(X[:2], Y[:2], group=[1, 1])
     stream.update(X[:2], Y[:2], qid=["d", "d"])
+
+
+def test_queries_have_ids_or_have_none():
+    """What has no id could be subtracted, or added, any number of times."""
+    total = of([1, 1, 2, 2, 3, 3])
+    two = Pairgram.from_rows(X[2:4], Y[2:4])
+    both = "give qid to both, or make both with ids=None"
+    for other in (two, of([2, 2], ids=None)):
+        for name, a, b in (("left", total, other), ("right", other, total)):
+            message = f"the {name} side remembers query ids, and .*{both}"
+            with pytest.raises(ValueError, match=f"^cannot merge: {message}"):
+                a + b
+        with pytest.raises(ValueError, match=f"^cannot subtract: the left side .*{both}"):
+            total - other
+    with pytest.raises(ValueError, match=f"^cannot subtract: the right side .*{both}"):
+        of([1, 1, 2, 2], ids=None) - of([2, 2])
+    for rows in ({}, {"group": [1, 1]}):
+        with pytest.raises(ValueError, match="qid must be given, because the queries of earlier"):
+            total.update(X[:2], Y[:2], **rows)
+    stream = Pairgram.from_rows(X[:2], Y[:2]).update(X[:2], Y[:2], group=[1, 1])
+    with pytest.raises(ValueError, match="qid must be left out, because earlier updates came"):
+        stream.update(X[:2], Y[:2], qid=[1, 1])
+    assert (stream.n_queries, total.n_queries, (stream - two).n_queries) == (3, 3, 2)
+    nothing = two - two
+    assert (nothing + total).ids == (total + nothing).ids == (total - nothing).ids == "check"
+    with pytest.raises(ValueError, match="query 3 is in both"):
+        nothing + total + of([3])
 
 
 def test_shards_that_share_a_query_do_not_merge():
@@ -54,10 +81,10 @@ def test_shards_that_share_a_query_do_not_merge():
     for a, b in ((left, right), (right, left)):
         with pytest.raises(ValueError, match=r"^cannot merge: query 3 is in both, and"):
             a + b
-    with pytest.raises(ValueError, match="query 1 and 2 more is in both"):
+    with pytest.raises(ValueError, match="query 1 and 2 more are in both"):
         left + left
     middle = of([9, 2, 8])  # no end of either shard
-    with pytest.raises(ValueError, match="cannot merge: 1 query ids are in both"):
+    with pytest.raises(ValueError, match="cannot merge: 1 query id is in both"):
         of([1, 2, 3]) + middle
     with pytest.raises(ValueError, match="is in both"):
         sum([of([1]), of([2]), of([1])])
@@ -84,17 +111,11 @@ def test_only_what_is_there_is_subtracted():
         total - of([7, 7])
     with pytest.raises(ValueError, match=f"query 2 is {message}"):
         total - two - two
-    with pytest.raises(ValueError, match=f"query 9 and 2 more is {message}"):
+    with pytest.raises(ValueError, match=f"query 9 and 2 more are {message}"):
         total - of([1, 7, 8, 9])
-    with pytest.raises(ValueError, match=f"1 query ids of what is subtracted are {message}"):
+    with pytest.raises(ValueError, match=f"1 query id is {message}"):
         total - of([1, 7, 2])
     assert total.n_queries == 3 and (total - two).n_queries == 2
-    # what cannot be told is let through: queries without ids, on either side
-    assert (total - Pairgram.from_rows(X[2:4], Y[2:4])).n_queries == 2
-    mixed = of([1, 1]).update(X[2:6], Y[2:6], group=[2, 2])
-    assert (mixed - two).n_queries == 2
-    for a, b in ((total, of([7, 7], ids=None)), (of([1, 1, 2, 2, 3, 3], ids=None), of([7, 7]))):
-        assert (a - b).n_rows == 4
     together = {"scope": "global"}
     assert (of([1, 1, 2, 2], **together) - of([7, 7], **together)).n_rows == 2
 
@@ -103,7 +124,7 @@ def test_ids_need_not_be_checked():
     stream = of([1, 2], ids=None).update(X[:2], Y[:2], qid=[1, 2])
     assert (stream.n_queries, stream.ids) == (4, None)
     assert "ids=None" in repr(stream) and "ids='check'" in repr(of([1]))
-    both = of([1]) + of([1], ids=None)
+    both = of([1], ids=None) + of([1], ids=None)
     assert both.ids is None
     both.update(X[:1], Y[:1], qid=[1])
     together = {"scope": "global"}
@@ -113,14 +134,46 @@ def test_ids_need_not_be_checked():
         Pairgram(ids="hash")
 
 
-def test_too_many_ids_are_forgotten(monkeypatch):
+def test_numbers_do_not_mix_with_text_that_reads_as_numbers():
+    wrong = "one side has query ids that are numbers, such as {!r}, and the other has text, such as"
+    for number in (7, 2.5, np.int8(3), True):
+        numbers = of([number, number])
+        for text in ("7", " 007", "2.5", "-3"):
+            texts = of([text, text])
+            sent = Pairgram.from_bytes(numbers.to_bytes())
+            for a, b in ((numbers, texts), (texts, sent)):
+                message = re.escape(f"{wrong.format(numbers._ids.first)} {text!r}")
+                with pytest.raises(ValueError, match=f"^cannot merge: {message}"):
+                    a + b
+                with pytest.raises(ValueError, match=f"^cannot subtract: {message}"):
+                    a - b
+            with pytest.raises(ValueError, match=r"^cannot add rows: one side has query ids that"):
+                numbers.update(X[:1], Y[:1], qid=[text])
+    assert sum([of([7, 8]), of(["q7"]), of([("7", 1)]), of(["8"])]).n_queries == 5
+    assert (of([7], ids=None) + of(["7"], ids=None)).n_queries == 2
+
+
+def test_the_check_of_too_many_ids_ends_with_a_warning(monkeypatch):
     monkeypatch.setattr(query_ids, "MOST_IDS", 5)
     stream = of([1, 2, 3])
     stream.update(X[:2], Y[:2], qid=[4, 5])
     assert stream.ids == "check"
-    for full in (stream + of([6]), stream.update(X[:1], Y[:1], qid=[6])):
+    text = r"more than 5 queries, and query ids are no longer checked: .* with ids=None"
+    with pytest.warns(UserWarning, match=text) as of_sum:
+        total = stream + of([6])
+    table = scan(lambda: iter([(X[:1], Y[:1], np.array([6]))]))
+    with pytest.warns(UserWarning, match=text):
+        copy.copy(stream).update(table)
+    with pytest.warns(UserWarning, match=text) as of_update:
+        stream.update(X[:1], Y[:1], qid=[6])
+    assert of_sum[0].filename == of_update[0].filename == __file__
+    for full in (total, stream, Pairgram.from_bytes(total.to_bytes())):
         assert full.ids is None and "6 queries, ids=None" in repr(full)
-        full.update(X[:1], Y[:1], qid=[1])
+        full.update(X[:1], Y[:1], qid=[1])  # the end is told once
+        full.update(table)
+        assert (of([1]) + full + of([1])).n_queries == 10
+        assert (full - of([1])).n_queries == 7
+    of([1, 2, 3, 4, 5, 6], ids=None)
 
 
 def test_files_and_pickles_hold_ids(tmp_path):
@@ -176,6 +229,10 @@ def test_text_times_and_tuples():
     assert known.tolist() == [False, True, False] and len(values) == 3
     anything = objects(frozenset([1]), frozenset([1]), 4)
     stream = of(anything).update(X[:1], Y[:1], qid=anything[:1])  # of a type that has no hash
+    assert of(anything[:1]).update(X[:1], Y[:1], qid=anything[:1]).n_queries == 2
+    assert (stream - of([5])).n_queries == 2  # which may be any of those
+    with pytest.raises(ValueError, match="1 query id is not in these statistics"):
+        of([1, 2, 3]) - of(objects(1, frozenset([1])))
     with pytest.raises(ValueError, match="qid 4 came"):
         stream.update(X[:1], Y[:1], qid=[4])
 

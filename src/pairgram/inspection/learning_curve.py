@@ -205,6 +205,7 @@ def _models(estimator: Any, rows: _Rows, train: Numbers, sizes: Numbers) -> Iter
         weighting=estimator.weighting,
         target=estimator.target,
         n_threads=estimator.n_threads,
+        ids=None,
     )
     for first, size in zip([0, *sizes.tolist()], sizes.tolist(), strict=False):
         X, y, named = rows.take(train[begins[first] : begins[size]])

@@ -28,7 +28,7 @@ from pairgram.model_files.read_write import pack, read_file, unpack
 from pairgram.problem.data import RankingData, names_of
 from pairgram.queries_and_pairs.id_hashes import IdSet
 from pairgram.queries_and_pairs.pair_weights import Pairs, PairSettings
-from pairgram.queries_and_pairs.query_ids import QueryIds
+from pairgram.queries_and_pairs.query_ids import QueryIds, too_many, warn_of_end
 from pairgram.rankers.column_weights import ColumnSums
 from pairgram.rankers.table_blocks import SAMPLE_ROWS, data_of_block, one_row
 from pairgram.tables.rows import TableRows
@@ -67,10 +67,12 @@ class Pairgram:
     ids : "check" or None, default="check"
         With "check", a query id that appears again in another update or another shard is an error,
         because a query that is cut in two loses the pairs between its parts. It is also an error to
-        subtract an id that is not there. Every id takes 8 bytes. After more than 1,000,000 ids the
-        check ends and `ids` becomes None. With None, ids are not remembered; use this if every
-        shard numbers its queries from the start. Rows without ids and rows with
-        ``scope="global"`` are never checked.
+        subtract an id that is not there. Either all queries have ids, or none has: an update
+        without `qid`, or statistics of rows without `qid`, cannot be added to or subtracted from
+        queries with ids. Ids that are numbers do not mix with text that reads as numbers. Every id
+        takes 8 bytes. After more than 1,000,000 ids the check ends with a warning, and `ids`
+        becomes None. With None, ids are not remembered; use this if every shard numbers its queries
+        from the start. Rows with ``scope="global"`` are never checked.
 
     Attributes
     ----------
@@ -122,7 +124,7 @@ class Pairgram:
     >>> from pairgram import Pairgram, make_ranking
     >>> X, y, qid = make_ranking(random_state=0)
     >>> total = Pairgram.from_rows(X, y, qid=qid)
-    >>> one = Pairgram.from_rows(X[qid == 3], y[qid == 3])
+    >>> one = Pairgram.from_rows(X[qid == 3], y[qid == 3], qid=qid[qid == 3])
     >>> (total - one).n_queries
     99
     """
@@ -285,10 +287,15 @@ class Pairgram:
         Raises
         ------
         ValueError
-            If the data are not as described; if a query id came in an earlier call (see `ids` of
-            the class); if the number of features differs from that of earlier calls; or, with
-            ``scope="global"`` and pairs other than "kept", on a second call. The statistics are
-            then left as they were.
+            If the data are not as described; if a query id came in an earlier call, or ids are
+            given in some calls alone (see `ids` of the class); if the number of features differs
+            from that of earlier calls; or, with ``scope="global"`` and pairs other than "kept", on
+            a second call. The statistics are then left as they were.
+
+        Warns
+        -----
+        UserWarning
+            When the check of ids ends, because there are more than 1,000,000.
         """
         if isinstance(X, Table):
             refuse_arguments(
@@ -305,6 +312,7 @@ class Pairgram:
         ids = self._ids_with(data)
         with naming_not_finite(names):
             self._add(data, counts=True)
+        warn_of_end(ids, self._ids)
         self.feature_names_in_, self._ids = names, ids
         return self
 
@@ -332,7 +340,9 @@ class Pairgram:
             empty.feature_map = self._fitted_map(table.sample(SAMPLE_ROWS).rows.X)
         pattern = replace(one_row(table), feature_map=empty.feature_map)
         added = table.run(_TableTask(empty, pattern, needs_queries=not self._global))
-        self.__dict__.update((added if self._sums is None else self + added).__dict__)
+        total = added if self._sums is None else self._combine(added, 1)
+        warn_of_end(total._ids, self._ids)
+        self.__dict__.update(total.__dict__)
         return self
 
     def _require_names(self, names: list[str] | None) -> None:
@@ -343,8 +353,9 @@ class Pairgram:
 
     def _ids_with(self, data: RankingData) -> QueryIds:
         """Return the ids together with those of further rows; an id that is there is an error."""
-        checked = data.queries.ids is not None and self.settings.scope != "global"
-        return self._ids.of_rows(data.queries) if checked else self._ids
+        if self.settings.scope == "global":
+            return self._ids
+        return self._ids.of_rows(data.queries, self.n_queries)
 
     def _add(self, data: RankingData, *, counts: bool = False) -> None:
         """Add checked rows. With `counts`, count the queries in which each feature varies."""
@@ -458,9 +469,18 @@ class Pairgram:
         Raises
         ------
         ValueError
-            If settings, feature maps or columns differ, or a query id is in both (see `ids`).
+            If settings, feature maps or columns differ; if a query id is in both; or if one side
+            remembers ids and the other does not (see `ids`).
+
+        Warns
+        -----
+        UserWarning
+            When the check of ids ends, because there are more than 1,000,000.
         """
-        return self._combine(other, 1)
+        total = self._combine(other, 1)
+        if total is not NotImplemented:
+            warn_of_end(total._ids, self._ids, other._ids)
+        return total
 
     def __sub__(self, other: Pairgram) -> Pairgram:
         """Return the statistics without the queries of `other`, as if they had never been seen.
@@ -471,15 +491,15 @@ class Pairgram:
         ------
         ValueError
             If settings, feature maps or columns differ; if what is left of a feature is only
-            rounding error (see the notes of the class); or if `other` has a query id that these
-            statistics do not have, because it was never added or has been subtracted before.
+            rounding error (see the notes of the class); if one side remembers ids and the other
+            does not (see `ids`); or if `other` has a query id that these statistics do not have,
+            because it was never added or has been subtracted before.
 
         Notes
         -----
-        Ids are compared only if both sides check them (see `ids`), and if every query of these
-        statistics has an id that is remembered, since a query without an id may be any query of
-        `other`. Queries of `other` without ids are never compared, and their ids stay with these
-        statistics. Only ids are compared: different rows with the same id are not noticed.
+        If an id of these statistics is of a type that is not checked, the ids of `other` are not
+        compared, since that query may be any query of `other`. Only ids are compared: different
+        rows with the same id are not noticed.
         """
         return self._combine(other, -1)
 
@@ -515,9 +535,9 @@ class Pairgram:
         result = self._like()
         if check_ids:
             if sign > 0:
-                result._ids = self._ids.union(other._ids)
+                result._ids = self._ids.union(other._ids, self.n_queries, other.n_queries)
             else:
-                result._ids = self._ids.without(other._ids, self.n_queries)
+                result._ids = self._ids.without(other._ids, self.n_queries, other.n_queries)
         result.n_rows = self.n_rows + sign * other.n_rows
         result.n_queries = self.n_queries + sign * other.n_queries
         if self._global:
@@ -826,11 +846,12 @@ class Pairgram:
         """Make the statistics that a file holds, whose contents have been checked."""
         state = settings.pop("state")
         self = cls(**{**settings, "feature_map": restore_map(arrays, settings["feature_map"])})
-        ends = [state.pop(name, None) for name in ("_first_id", "_last_id")]
+        first, last = (state.pop(name, None) for name in ("_first_id", "_last_id"))
         checked = state.pop("ids", None) is not None  # files of older versions do not say
         hashes = IdSet.of(arrays.get("ids", np.empty(0, np.uint64))) if checked else None
-        self._ids = QueryIds(hashes, *ends)
         self.__dict__.update(state)
+        # A file does not say why ids are not checked. So many were no choice.
+        self._ids = QueryIds(hashes, first, last, not checked and too_many(self.n_queries))
         self._varying = arrays.get("varying")
         self._sums, self._mean = arrays["sums"], arrays.get("mean")
         self._origin = arrays.get("origin")
@@ -864,7 +885,7 @@ class _TableTask:
 
     def join(self, first: Pairgram, second: Pairgram) -> Pairgram:
         """Return the statistics of the rows of both."""
-        return first + second
+        return first._combine(second, 1)
 
 
 def _join_means(result: Pairgram, a: Pairgram, b: Pairgram, sign: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,15 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairgram._support.checks import warn_caller
 from pairgram.queries_and_pairs.id_hashes import IdSet, hash_ids
 from pairgram.queries_and_pairs.queries import Queries
 
-__all__ = ["QueryIds"]
+__all__ = ["QueryIds", "too_many", "warn_of_end"]
 
 Hashes = NDArray[np.uint64]
 
 # At most this many ids are remembered.
 MOST_IDS = 1_000_000
+NUMERAL = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*")
+EITHER = (
+    "either all queries have ids, or none has (ids=None of Pairgram and from_rows leaves ids "
+    "unchecked)"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,24 +37,48 @@ class QueryIds:
         None if ids are not checked.
     first, last : object
         The ids of the first and the last row with an id, for messages. None if there is none.
+    ended : bool
+        Whether ids are not checked because they were too many.
     """
 
     hashes: IdSet | None = None
     first: Any = None
     last: Any = None
+    ended: bool = False
 
-    def of_rows(self, queries: Queries) -> QueryIds:
+    def __len__(self) -> int:
+        """Return the number of ids that are remembered."""
+        return 0 if self.hashes is None else len(self.hashes)
+
+    def of_rows(self, queries: Queries, n_queries: int) -> QueryIds:
         """Return the ids together with those of the rows of an update.
+
+        Parameters
+        ----------
+        queries : Queries
+            Of the rows.
+        n_queries : int
+            Number of queries of the statistics with these ids.
 
         Raises
         ------
         ValueError
-            If an id has been seen before.
+            If an id has been seen before; or if queries with ids meet queries without.
         """
         ids = queries.ids
-        if self.hashes is None or ids is None or len(ids) == 0:
+        if self.hashes is None:
+            return self
+        if ids is None and len(self):
+            raise ValueError(
+                f"qid must be given, because the queries of earlier updates have ids: {EITHER}"
+            )
+        if ids is None or len(ids) == 0:
             return self
         hashes, known = hash_ids(ids)
+        if n_queries and not len(self) and known.any():
+            raise ValueError(
+                f"qid must be left out, because earlier updates came without: {EITHER}"
+            )
         again = known & self.hashes.contains(hashes)
         if again.any():
             (found,) = _plain_ids(ids, [int(np.argmax(again))])
@@ -56,83 +87,155 @@ class QueryIds:
                 f"qid {found!r}{f' and {more} more' * (more > 0)} came in an earlier update: each "
                 "call must hold whole queries (ids=None takes equal ids for different queries)"
             )
-        first, last = _plain_ids(ids, [0, int(queries.index()[-1])])
-        return self._with(QueryIds(IdSet.of(hashes[known]), first, last))
+        added = QueryIds(IdSet.of(hashes[known]), *_plain_ids(ids, [0, int(queries.index()[-1])]))
+        self._refuse_other_kind(added, "add rows")
+        return self._with(added)
 
-    def union(self, other: QueryIds) -> QueryIds:
+    def union(self, other: QueryIds, n_queries: int, n_others: int) -> QueryIds:
         """Return the ids of two shards. If one of them is unchecked, so is the result.
+
+        Parameters
+        ----------
+        other : QueryIds
+        n_queries, n_others : int
+            Number of queries of the statistics with these ids, and of those with the others.
 
         Raises
         ------
         ValueError
-            If both shards have seen the same id.
+            If both shards have seen the same id; or if one has ids, and the other has none that are
+            remembered.
         """
+        if self.ended or other.ended:
+            return QueryIds(ended=True)
+        if n_queries and n_others and (len(self) > 0) != (len(other) > 0):
+            raise ValueError(_of_one_side("merge", len(self) > 0))
         if self.hashes is None or other.hashes is None:
             return QueryIds()
+        self._refuse_other_kind(other, "merge")
         few, many = sorted((self.hashes, other.hashes), key=len)
         hashes = few.array()
         shared = hashes[many.contains(hashes)]
         if not len(shared):
             return self._with(other)
-        what = f"{len(shared)} query ids are in both"
+        what = f"{_counted(len(shared))} in both"
         named = _those_among([self.first, self.last, other.first, other.last], shared)
         if named:
-            more = f" and {len(shared) - 1} more" if len(shared) > 1 else ""
-            what = f"query {named[0]!r}{more} is in both"
+            what = f"{_one_of(named[0], len(shared))} in both"
         raise ValueError(
             f"cannot merge: {what}, and a query that is cut in two loses pairs; each side must "
             "hold whole queries (ids=None takes equal ids for different queries)"
         )
 
-    def without(self, other: QueryIds, n_queries: int) -> QueryIds:
+    def without(self, other: QueryIds, n_queries: int, n_others: int) -> QueryIds:
         """Return the ids without those of statistics that are subtracted.
 
         Parameters
         ----------
         other : QueryIds
-        n_queries : int
-            Number of queries of the statistics with these ids. A query without an id may be any
-            query of the others.
+        n_queries, n_others : int
+            Number of queries of the statistics with these ids, and of those with the others. A
+            query whose id has no hash may be any query of the others.
 
         Raises
         ------
         ValueError
-            If all queries have ids here, but the others have an id that is not among them.
+            If all queries have ids here, but the others have an id that is not among them; or if
+            one side has ids, and the other has none that are remembered.
         """
+        if self.ended:
+            return self
+        if n_queries and n_others and (len(self) > 0) != (len(other) > 0):
+            raise ValueError(_of_one_side("subtract", len(self) > 0))
         if self.hashes is None or other.hashes is None:
             return self
-        if len(self.hashes) >= n_queries:
+        self._refuse_other_kind(other, "subtract")
+        if len(self) >= n_queries:
             theirs = other.hashes.array()
-            self._refuse_missing(other, theirs[~self.hashes.contains(theirs)])
+            self._refuse_missing(other, theirs[~self.hashes.contains(theirs)], n_others)
         return QueryIds(self.hashes.without(other.hashes), self.first, self.last)
 
-    def _refuse_missing(self, other: QueryIds, missing: Hashes) -> None:
-        if not len(missing):
+    def _refuse_missing(self, other: QueryIds, missing: Hashes, n_others: int) -> None:
+        n_missing = len(missing) + max(0, n_others - len(other))  # ids without a hash are not here
+        if not n_missing:
             return
-        what = f"{len(missing)} query ids of what is subtracted are"
         named = _those_among([other.first, other.last], missing)
-        if named:
-            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-            what = f"query {named[0]!r}{more} is"
+        what = _one_of(named[0], n_missing) if named else _counted(n_missing)
         raise ValueError(
             f"cannot subtract: {what} not in these statistics (never added, or subtracted before; "
             "ids=None leaves ids unchecked)"
         )
 
+    def _refuse_other_kind(self, other: QueryIds, verb: str) -> None:
+        """Refuse to compare numbers with text that reads as numbers: they are never equal."""
+        mine, theirs = (
+            [e for e in (one.first, one.last) if e is not None] for one in (self, other)
+        )
+        for numbers, texts in ((mine, theirs), (theirs, mine)):
+            if not (numbers and all(isinstance(one, (int, float)) for one in numbers)):
+                continue
+            if texts and all(isinstance(one, str) and NUMERAL.fullmatch(one) for one in texts):
+                raise ValueError(
+                    f"cannot {verb}: one side has query ids that are numbers, such as "
+                    f"{numbers[0]!r}, and the other has text, such as {texts[0]!r}, and these are "
+                    "never equal: make all ids numbers, or all text (ids=None leaves ids unchecked)"
+                )
+
     def _with(self, other: QueryIds) -> QueryIds:
         """Return the union with ids that share none. If they are too many, they are unchecked."""
         assert self.hashes is not None and other.hashes is not None
-        if len(self.hashes) + len(other.hashes) > MOST_IDS:
-            return QueryIds()
+        if too_many(len(self) + len(other)):
+            return QueryIds(ended=True)
         first = other.first if self.first is None else self.first
         last = self.last if other.last is None else other.last
         return QueryIds(self.hashes.union(other.hashes), first, last)
 
 
+def too_many(number: int) -> bool:
+    """Tell whether so many ids are not remembered."""
+    return number > MOST_IDS
+
+
+def warn_of_end(ids: QueryIds, *before: QueryIds) -> None:
+    """Warn if the check of ids ends here, because there are too many."""
+    if ids.ended and not any(one.ended for one in before):
+        warn_caller(
+            f"these statistics have more than {MOST_IDS:,} queries, and query ids are no longer "
+            "checked: a query that is added twice, cut in two, or subtracted without being there "
+            "is no longer noticed. To keep the check, keep statistics of fewer queries each. To "
+            "check no ids, and silence this warning, make statistics with ids=None",
+            UserWarning,
+        )
+
+
+def _of_one_side(verb: str, left: bool) -> str:
+    """Return the message for statistics that have ids on one side alone."""
+    named, unnamed = ("left", "right") if left else ("right", "left")
+    return (
+        f"cannot {verb}: the {named} side remembers query ids, and the {unnamed} side has none "
+        "that it remembers, so that nothing tells which queries are in both: give qid to both, or "
+        "make both with ids=None"
+    )
+
+
+def _counted(number: int) -> str:
+    """Return the subject and the verb of a sentence on ids that cannot be named."""
+    return "1 query id is" if number == 1 else f"{number} query ids are"
+
+
+def _one_of(name: Any, number: int) -> str:
+    """Return the subject and the verb of a sentence on ids of which one is named."""
+    return f"query {name!r} is" if number == 1 else f"query {name!r} and {number - 1} more are"
+
+
 def _plain_ids(ids: NDArray[Any], positions: list[int]) -> list[Any]:
     """Return some ids as Python objects. Times stay NumPy's, else they would become integers."""
-    some = ids[positions]
-    return list(some) if ids.dtype.kind in "mM" else some.tolist()
+    times = (np.datetime64, np.timedelta64)
+    some = list(ids[positions])
+    return [
+        one.item() if isinstance(one, np.generic) and not isinstance(one, times) else one
+        for one in some
+    ]
 
 
 def _those_among(ids: Sequence[Any], hashes: Hashes) -> list[Any]:
