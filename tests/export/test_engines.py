@@ -313,6 +313,40 @@ def test_vespa_reads_an_onnx_file(data):
     assert profile.count("{") == profile.count("}")
     with pytest.raises(ValueError, match="name must be letters"):
         export.to_vespa(model, "a b", features=VESPA)
+    with pytest.raises(ValueError, match=r"^inherits must be names of profiles, .* 'a \{'"):
+        export.to_vespa(model, "m", features=VESPA, inherits="a {")
+    with pytest.raises(ValueError, match=r"^onnx must be letters, digits and"):
+        export.to_vespa(model, "m", features=VESPA, onnx="a b.onnx")
+    assert "inherits one, two {" in export.to_vespa(
+        model, "m", features=VESPA, inherits="one, two", onnx="models/m-1.onnx"
+    )
+
+
+RANK_FEATURES = """\
+attribute(price)|bm25(title)|fieldMatch(title).completeness|query(x)|$x|firstPhase|now|random.match
+rankingExpression(f)|rankingExpression("a * (b + 1)")|constant(c)|term(0).weight|3d_match|f()|if
+fieldMatch(title, body).score|nativeRank(title,body)|log(attribute(price))|min(a,-1.5e3)
+attribute(t){d:x}|attribute(t){ d : x, e : y }|attribute(t){x}|onnx(m).score{d0:0,d1:0}|query(q)[3]
+attribute(a.b)|foreach(terms,N,attributeMatch(foo).weight,">4",sum)|tensor(t){d:"a b"}|f(g(a).b)"""
+NO_RANK_FEATURES = """\
+0.05*x-y|a+b|a-b|-a|c;d|a b|a}|a)|f(a|f(a))|f(a)b|f(a)f(b)|f(a,)|f(,a)|a.|.a|a..b|a |f (a)|f(a b)
+7|1.5|1e3|0x1F|3f||größe|f(größe)|f("a)b|"a"|a"b"|#a|a#b|{}|a{}|a[x]|a[-1]|$|a:b|f(a*b)|‹|f(“)|(a)"""
+
+
+def test_columns_of_vespa_are_rank_features(data):
+    X, y, qid = data
+    models = [
+        RankRLS(**named).fit(X[:, :2], y, qid=qid)
+        for named in ({}, {"feature_map": nodes("sigmoid")})
+    ]
+    for name in re.split(r"\||\n", RANK_FEATURES):
+        for model in models:
+            assert name in export.to_vespa(model, "m", features=["attribute(a)", name])
+    for name in re.split(r"\||\n", NO_RANK_FEATURES):
+        for model in models:
+            message = re.escape(f"the column {name!r} is no rank feature of Vespa")
+            with pytest.raises(ValueError, match=f"^{message}, such as .* by features="):
+                export.to_vespa(model, "m", features=["attribute(a)", name])
 
 
 def test_onnx_files_say_what_they_are(data):

@@ -27,6 +27,15 @@ SOLR_LIMIT = 1 << 20
 # Knots of a group are at least this share of its range apart.
 GROUP_RANGE = 1e3
 IN_SOLR = ("sigmoid", "tanh", "relu")
+# Vespa's grammar of a rank feature: a name, arguments, outputs, and a cell of a tensor.
+WORD = r"[A-Za-z0-9_@][A-Za-z0-9_@$]*"
+NUMBER = r"-?(?:0[xX][0-9A-Fa-f]+[lL]?|[0-9]+[lL]|[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?[fFdD]?)"
+QUOTED = re.compile(r""" "(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' """, re.VERBOSE)
+CELL = (
+    rf"(?:\{{ *{WORD} *(?:: *(?:{WORD}|“) *)?(?:, *{WORD} *: *(?:{WORD}|“) *)*\}}|\[ *[0-9]+ *\])"
+)
+PATH = rf"(?:{WORD}|‹)(?:\.{WORD})*(?:{CELL})?"
+CALL = re.compile(rf"{WORD}\( *(?:(?:{PATH}|{NUMBER}|“) *(?:, *(?:{PATH}|{NUMBER}|“) *)*)?\)")
 ELASTIC = (
     "Elastic's own learning to rank, without the plugin, takes trees of XGBoost, LightGBM and "
     "scikit-learn alone"
@@ -425,9 +434,11 @@ def to_vespa(
     name : str
         The name of the profile.
     features : list of str or None, default=None
-        Vespa's rank features, in the order of the columns of X, such as ``bm25(title)`` and
-        ``attribute(price)``. They stand in the expression as they are.
+        Vespa's rank features, in the order of the columns of X, such as ``bm25(title)``,
+        ``attribute(price)``, or the name of a function of the profile. They stand in the expression
+        as they are.
     inherits : str, default="default"
+        The profile that this one inherits, or several with commas between them.
     phase : {"first", "second"}, default="second"
         In which phase of ranking the model is computed.
     onnx : str or None, default=None
@@ -436,7 +447,9 @@ def to_vespa(
     Raises
     ------
     ValueError
-        If the model cannot be expressed.
+        If the model cannot be expressed; if a name of `features` is no rank feature, such as
+        arithmetic, text with spaces or a number; or if a name has other characters than Vespa
+        takes.
 
     Warns
     -----
@@ -450,6 +463,19 @@ def to_vespa(
         raise ValueError(f"phase must be 'first' or 'second', got {phase!r}")
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError(f"name must be letters, digits and underscores, got {name!r}")
+    if not re.fullmatch(r"[A-Za-z0-9_-]+( *, *[A-Za-z0-9_-]+)*", inherits):
+        raise ValueError(f"inherits must be names of profiles, with commas, got {inherits!r}")
+    if onnx is not None and not re.fullmatch(r"[A-Za-z0-9_./-]+", onnx):
+        raise ValueError(
+            f"onnx must be letters, digits and the characters '_', '-', '.' and '/', got {onnx!r}"
+        )
+    refused = next((one for one in form.names if not _is_rank_feature(one)), None)
+    if refused is not None:
+        raise ValueError(
+            f"the column {refused!r} is no rank feature of Vespa, such as bm25(title) and "
+            "attribute(price): give rank features by features=, in the order of the columns; for "
+            "arithmetic, write a function in the profile, and give its name"
+        )
     file, template = None, ""
     if form.hidden or form.kernels:
         file = to_onnx(model, features=features)
@@ -484,6 +510,16 @@ def to_vespa(
     profile: VespaProfile = VespaProfile(text).named(form.names)
     profile.onnx, profile.template = file, template
     return profile
+
+
+def _is_rank_feature(name: str) -> bool:
+    """Tell whether a name is one rank feature, and not arithmetic, a number, or several words."""
+    if not QUOTED.sub("", name).isascii():
+        return False
+    text = QUOTED.sub("“", name)
+    while (shorter := CALL.sub("‹", text)) != text:  # from the inside out
+        text = shorter
+    return bool(re.fullmatch(rf"\$?{PATH}", text)) and not re.fullmatch(NUMBER, text)
 
 
 def features_skeleton(
