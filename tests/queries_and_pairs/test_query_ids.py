@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from pairgram import Pairgram, scan
+from pairgram.model_files.read_write import read_file, write_file
 from pairgram.queries_and_pairs import query_ids
 from pairgram.queries_and_pairs.id_hashes import IdSet, hash_ids
 
@@ -118,6 +119,37 @@ def test_only_what_is_there_is_subtracted():
     assert total.n_queries == 3 and (total - two).n_queries == 2
     together = {"scope": "global"}
     assert (of([1, 1, 2, 2], **together) - of([7, 7], **together)).n_rows == 2
+
+
+def test_only_whole_queries_are_subtracted(tmp_path):
+    total = of([1, 1, 2, 2, 2, 3, 3]) + of(["a", "b", "b"])
+    part = r"in what is subtracted: only whole queries can be subtracted"
+    sent = Pairgram.from_bytes(total.to_bytes())
+    for same in (total, sent, pickle.loads(pickle.dumps(sent))):
+        for ids, message in (
+            ([2, 2], rf"query 2 has 3 rows in these statistics and 2 {part}"),
+            ([3, 3, 3], rf"query 3 has 2 rows in these statistics and 3 {part}"),
+            ([1, 1, 2, 2, 3, 3], rf"a query whose id is not known here has 3 rows .* and 2 {part}"),
+            (["b"], rf"query 'b' has 2 rows in these statistics and 1 {part}"),
+            ([1, 2], r"query 1 has 2 rows .* and 1 in what is subtracted \(and 1 more like it\)"),
+        ):
+            with pytest.raises(ValueError, match=f"^cannot subtract: {message}"):
+                same - of(ids)
+        assert (same - of([2, 2, 2]) - of(["b", "b"])).n_queries == 3
+    # files of earlier versions do not hold the numbers of rows
+    total.save(tmp_path / "new")
+    _, arrays, settings = read_file(tmp_path / "new", ("Pairgram",))
+    del arrays["id_rows"]
+    write_file(tmp_path / "old", "Pairgram", arrays, settings)
+    old = Pairgram.load(tmp_path / "old")
+    assert (old - of([2, 2])).n_queries == 4
+    for both in (old + of([7, 7]), of([7, 7]) + old):
+        assert (both - of([2, 2])).n_queries == 5
+        with pytest.raises(ValueError, match="query 7 has 2 rows in these statistics and 1"):
+            Pairgram.from_bytes(both.to_bytes()) - of([7])
+    del arrays["ids"]
+    with pytest.raises(ValueError, match="id_rows must come with ids"):
+        write_file(tmp_path / "old", "Pairgram", {**arrays, "id_rows": np.ones(5, "u4")}, settings)
 
 
 def test_ids_need_not_be_checked():
@@ -352,13 +384,15 @@ def test_hashes_are_the_same_in_every_process():
         assert found.stdout.strip() == str(known)
 
 
-def test_sets_grow_and_shrink_by_small_steps():
+@pytest.mark.parametrize("counted", [False, True])
+def test_sets_grow_and_shrink_by_small_steps(counted):
     rng = np.random.default_rng(0)
     mine, theirs = set(), IdSet()
     for _ in range(300):
         new = set(rng.integers(0, 2**64, rng.integers(0, 20), dtype=np.uint64).tolist()) - mine
         mine |= new
-        theirs = theirs.union(IdSet.of(np.array(sorted(new), np.uint64)))
+        added = np.array(list(new), np.uint64)
+        theirs = theirs.union(IdSet.of(added, added % 7 + 1 if counted else None))
         if rng.random() < 0.1:
             gone = set(rng.choice(sorted(mine), min(len(mine), 30)).tolist())
             mine -= gone
@@ -368,3 +402,6 @@ def test_sets_grow_and_shrink_by_small_steps():
     assert theirs.array().tolist() == sorted(mine)
     probes = np.array([*sorted(mine), 1, 2, 3], np.uint64)
     assert theirs.contains(probes).tolist() == [True] * len(mine) + [False] * 3
+    rows = theirs.rows_of(probes)
+    assert (rows[:-3] == (probes[:-3] % 7 + 1 if counted else 0)).all() and not rows[-3:].any()
+    assert IdSet.of(probes[:1], np.array([2**40])).rows_of(probes[:1]) == 2**32 - 1

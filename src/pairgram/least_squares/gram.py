@@ -70,7 +70,7 @@ class Pairgram:
         subtract an id that is not there. Either all queries have ids, or none has: an update
         without `qid`, or statistics of rows without `qid`, cannot be added to or subtracted from
         queries with ids. Ids that are numbers do not mix with text that reads as numbers. Every id
-        takes 8 bytes. After more than 1,000,000 ids the check ends with a warning, and `ids`
+        takes 12 bytes. After more than 1,000,000 ids the check ends with a warning, and `ids`
         becomes None. With None, ids are not remembered; use this if every shard numbers its queries
         from the start. Rows with ``scope="global"`` are never checked.
 
@@ -492,14 +492,16 @@ class Pairgram:
         ValueError
             If settings, feature maps or columns differ; if what is left of a feature is only
             rounding error (see the notes of the class); if one side remembers ids and the other
-            does not (see `ids`); or if `other` has a query id that these statistics do not have,
-            because it was never added or has been subtracted before.
+            does not (see `ids`); if `other` has a query id that these statistics do not have,
+            because it was never added or has been subtracted before; or if a query has fewer or
+            more rows in `other`, because only whole queries can be subtracted.
 
         Notes
         -----
-        If an id of these statistics is of a type that is not checked, the ids of `other` are not
-        compared, since that query may be any query of `other`. Only ids are compared: different
-        rows with the same id are not noticed.
+        If an id of these statistics is of a type that is not checked, an id of `other` may be
+        missing here, since that query may be any query of `other`. Ids and numbers of rows are
+        compared, but the rows themselves are not: as many different rows with the same id are not
+        noticed. Files of earlier versions do not hold the numbers of rows.
         """
         return self._combine(other, -1)
 
@@ -798,6 +800,8 @@ class Pairgram:
             arrays["varying"] = self._varying
         if self._ids.hashes is not None and len(self._ids.hashes):
             arrays["ids"] = self._ids.hashes.array()
+            if self._ids.hashes.rows is not None:
+                arrays["id_rows"] = self._ids.hashes.rows_of(arrays["ids"])
         if self._mean is not None and self._origin is not None:
             arrays |= {"mean": self._mean, "origin": self._origin}
         names = ("n_rows", "n_queries", "_pair_weight", "_weight", "feature_names_in_", "ids")
@@ -848,10 +852,11 @@ class Pairgram:
         self = cls(**{**settings, "feature_map": restore_map(arrays, settings["feature_map"])})
         first, last = (state.pop(name, None) for name in ("_first_id", "_last_id"))
         checked = state.pop("ids", None) is not None  # files of older versions do not say
-        hashes = IdSet.of(arrays.get("ids", np.empty(0, np.uint64))) if checked else None
+        hashes = arrays.get("ids", np.empty(0, np.uint64))
+        found = IdSet.of(hashes, arrays.get("id_rows")) if checked else None
         self.__dict__.update(state)
         # A file does not say why ids are not checked. So many were no choice.
-        self._ids = QueryIds(hashes, first, last, not checked and too_many(self.n_queries))
+        self._ids = QueryIds(found, first, last, not checked and too_many(self.n_queries))
         self._varying = arrays.get("varying")
         self._sums, self._mean = arrays["sums"], arrays.get("mean")
         self._origin = arrays.get("origin")

@@ -424,6 +424,7 @@ def _statistics(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
     require(
         "varying" not in arrays or arrays["varying"].min(initial=0) >= 0, "varying must be >= 0"
     )
+    require("id_rows" not in arrays or "ids" in arrays, "id_rows must come with ids")
     for name in ("mean", "origin"):
         require((name in arrays) == scatter, f"{name} must be there with scope 'global' alone")
 
@@ -449,6 +450,7 @@ STATISTICS: Mapping[str, Kind] = {
             "origin?": Array(FLOAT64, ("columns",)),
             "varying?": Array(INT64, ("outputs",)),
             "ids?": Array(("uint64",), ("ids",)),
+            "id_rows?": Array(("uint32",), ("ids",)),  # not in files of earlier versions
         },
         _statistics,
     )

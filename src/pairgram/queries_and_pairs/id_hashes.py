@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 __all__ = ["IdSet", "hash_ids", "mix"]
 
 Hashes = NDArray[np.uint64]
+Counts = NDArray[np.uint32]
 
 # The kinds of ids. Their numbers enter the hashes, so they are part of the file format.
 WHOLE, REAL, TEXT, BYTES, TIME, LARGE, TUPLE, INSTANT, UUID, DURATION = range(1, 11)
@@ -255,21 +256,29 @@ def mix(z: Hashes) -> Hashes:
 
 @dataclass(frozen=True, eq=False)
 class IdSet:
-    """A set of hashes that can grow by small steps.
+    """A set of hashes that can grow by small steps. It may know a number of rows for each.
 
     Attributes
     ----------
     runs : tuple of ndarray of uint64
         Sorted arrays without a common hash. Each is at least twice as long as the next.
+    rows : tuple of ndarray of uint32, or None
+        The number of rows of every hash of every run, 0 where it is not known. None if no number
+        is known.
     """
 
     runs: tuple[Hashes, ...] = ()
+    rows: tuple[Counts, ...] | None = None
 
     @classmethod
-    def of(cls, hashes: Hashes) -> IdSet:
-        """Make a set from hashes in any order."""
-        distinct = np.unique(hashes)
-        return cls((distinct,) if len(distinct) else ())
+    def of(cls, hashes: Hashes, rows: NDArray[np.integer[Any]] | None = None) -> IdSet:
+        """Make a set from hashes in any order, and the numbers of their rows."""
+        if rows is None:
+            distinct = np.unique(hashes)
+            return cls((distinct,) if len(distinct) else ())
+        distinct, first = np.unique(hashes, return_index=True)
+        counts = np.minimum(rows[first], np.iinfo(np.uint32).max).astype(np.uint32)
+        return cls((distinct,), (counts,)) if len(distinct) else cls()
 
     def __len__(self) -> int:
         return sum(map(len, self.runs))
@@ -282,23 +291,50 @@ class IdSet:
             found |= run[at] == hashes
         return found
 
+    def rows_of(self, hashes: Hashes) -> Counts:
+        """Return the numbers of rows of hashes, 0 for those that are not there or not known."""
+        found = np.zeros(len(hashes), dtype=np.uint32)
+        for run, counts in zip(self.runs, self.rows or (), strict=False):
+            at = np.minimum(np.searchsorted(run, hashes), len(run) - 1)
+            found = np.where(run[at] == hashes, counts[at], found)
+        return found
+
     def union(self, other: IdSet) -> IdSet:
         """Return the union with a set that shares no hash.
 
         Over many steps this takes O(log n) time for each hash.
         """
+        counted = self.rows is not None or other.rows is not None
         runs: list[Hashes] = list(self.runs)
-        for run in other.runs:
+        rows: list[Counts] = list(self._known_rows()) if counted else []
+        for k, run in enumerate(other.runs):
             runs.append(run)
+            if counted:
+                rows.append(other._known_rows()[k])
             while len(runs) > 1 and len(runs[-2]) < 2 * len(runs[-1]):
                 last = runs.pop()
-                runs[-1] = np.sort(np.concatenate([runs[-1], last]), kind="stable")
-        return IdSet(tuple(runs))
+                joined = np.concatenate([runs[-1], last])
+                if not counted:
+                    runs[-1] = np.sort(joined, kind="stable")
+                    continue
+                order = np.argsort(joined, kind="stable")
+                runs[-1] = joined[order]
+                last_rows = rows.pop()
+                rows[-1] = np.concatenate([rows[-1], last_rows])[order]
+        return IdSet(tuple(runs), tuple(rows) if counted else None)
+
+    def _known_rows(self) -> tuple[Counts, ...]:
+        """Return the numbers of rows, 0 if none is known."""
+        if self.rows is not None:
+            return self.rows
+        return tuple(np.zeros(len(run), np.uint32) for run in self.runs)
 
     def without(self, other: IdSet) -> IdSet:
         """Return the set without the hashes of another."""
-        runs = (run[~other.contains(run)] for run in self.runs)
-        return IdSet(tuple(run for run in runs if len(run)))
+        kept = [~other.contains(run) for run in self.runs]
+        some = [k for k, keep in enumerate(kept) if keep.any()]
+        rows = None if self.rows is None else tuple(self.rows[k][kept[k]] for k in some)
+        return IdSet(tuple(self.runs[k][kept[k]] for k in some), rows)
 
     def array(self) -> Hashes:
         """Return all hashes, sorted."""

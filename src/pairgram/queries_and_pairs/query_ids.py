@@ -87,7 +87,8 @@ class QueryIds:
                 f"qid {found!r}{f' and {more} more' * (more > 0)} came in an earlier update: each "
                 "call must hold whole queries (ids=None takes equal ids for different queries)"
             )
-        added = QueryIds(IdSet.of(hashes[known]), *_plain_ids(ids, [0, int(queries.index()[-1])]))
+        found = IdSet.of(hashes[known], queries.sizes[known])
+        added = QueryIds(found, *_plain_ids(ids, [0, int(queries.index()[-1])]))
         self._refuse_other_kind(added, "add rows")
         return self._with(added)
 
@@ -140,8 +141,9 @@ class QueryIds:
         Raises
         ------
         ValueError
-            If all queries have ids here, but the others have an id that is not among them; or if
-            one side has ids, and the other has none that are remembered.
+            If all queries have ids here, but the others have an id that is not among them; if a
+            query has another number of rows there; or if one side has ids, and the other has none
+            that are remembered.
         """
         if self.ended:
             return self
@@ -153,6 +155,7 @@ class QueryIds:
         if len(self) >= n_queries:
             theirs = other.hashes.array()
             self._refuse_missing(other, theirs[~self.hashes.contains(theirs)], n_others)
+        self._refuse_parts(other)
         return QueryIds(self.hashes.without(other.hashes), self.first, self.last)
 
     def _refuse_missing(self, other: QueryIds, missing: Hashes, n_others: int) -> None:
@@ -164,6 +167,26 @@ class QueryIds:
         raise ValueError(
             f"cannot subtract: {what} not in these statistics (never added, or subtracted before; "
             "ids=None leaves ids unchecked)"
+        )
+
+    def _refuse_parts(self, other: QueryIds) -> None:
+        """Refuse to subtract queries with another number of rows than they have here."""
+        assert self.hashes is not None and other.hashes is not None
+        theirs = other.hashes.array()
+        mine, others = self.hashes.rows_of(theirs), other.hashes.rows_of(theirs)
+        parts = np.flatnonzero((mine != others) & (mine > 0) & (others > 0))
+        if not len(parts):
+            return
+        named = _those_among([other.first, other.last], theirs[parts])
+        at = parts[0]
+        what = "a query whose id is not known here"
+        if named:
+            what = f"query {named[0]!r}"
+            at = np.flatnonzero(theirs == hash_ids(_objects(named[:1]))[0][0])[0]
+        more = f" (and {len(parts) - 1} more like it)" * (len(parts) > 1)
+        raise ValueError(
+            f"cannot subtract: {what} has {mine[at]} rows in these statistics and {others[at]} in "
+            f"what is subtracted{more}: only whole queries can be subtracted"
         )
 
     def _refuse_other_kind(self, other: QueryIds, verb: str) -> None:
@@ -238,10 +261,15 @@ def _plain_ids(ids: NDArray[Any], positions: list[int]) -> list[Any]:
     ]
 
 
-def _those_among(ids: Sequence[Any], hashes: Hashes) -> list[Any]:
-    """Return those of the ids whose hash is among `hashes`. An entry of None is ignored."""
+def _objects(ids: Sequence[Any]) -> NDArray[np.object_]:
+    """Return an array of ids. Tuples among them stay tuples."""
     objects = np.empty(len(ids), dtype=object)
     objects[:] = list(ids)
-    own, known = hash_ids(objects)
+    return objects
+
+
+def _those_among(ids: Sequence[Any], hashes: Hashes) -> list[Any]:
+    """Return those of the ids whose hash is among `hashes`. An entry of None is ignored."""
+    own, known = hash_ids(_objects(ids))
     found = known & IdSet.of(hashes).contains(own)
     return [one for one, among in zip(ids, found, strict=True) if among]
