@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     MaxAbsScaler,
@@ -300,6 +301,34 @@ def test_elastics_own_learning_to_rank_is_named(data):
     model = RankRLS(inputs="quantile").fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="inputs='standard'"):
         export.to_ranklib(model, features=NAMES)
+
+
+@pytest.mark.parametrize(
+    ("export_to", "message"),
+    [
+        (lambda m: export.to_solr(m, "m"), "NeuralNetworkModel has no kernels: take to_onnx"),
+        (lambda m: export.to_ltr_plugin(m, "m"), "this has a kernel: .* reads ONNX .to_onnx"),
+        (export.to_ranklib, "this has a kernel: .* reads ONNX .to_onnx"),
+        (export.to_sql, "too long for a model with a kernel: take to_onnx"),
+        (export.to_python, "too long for a model with a kernel: take to_onnx"),
+    ],
+)
+def test_what_an_engine_does_not_have_is_said_before_names_are_asked_for(data, export_to, message):
+    X, y, qid = data
+    kernel = RankRLS(kernel="rbf", inputs="standard").fit(X[:100], y[:100], qid=qid[:100])
+    with pytest.raises(ValueError, match=message):
+        export_to(kernel)
+    with pytest.raises(ValueError, match=r"^features must name the 8 columns of X, in their order"):
+        export_to(RankRLS().fit(X, y, qid=qid))
+
+
+@pytest.mark.parametrize("engine", ["to_solr", "to_ltr_plugin", "to_vespa"])
+def test_arguments_in_another_order_are_refused(data, engine):
+    X, y, qid = data
+    with pytest.raises(TypeError, match=r"^model must be a fitted ranker, got str$"):
+        getattr(export, engine)("m1", RankRLS().fit(X, y, qid=qid))
+    with pytest.raises(NotFittedError):
+        getattr(export, engine)(RankRLS(), "m1")
 
 
 def test_vespa_reads_an_onnx_file(data):

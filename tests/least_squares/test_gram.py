@@ -509,3 +509,11 @@ def test_columns_of_frames_must_agree(tmp_path):
     assert model.feature_names_in_.tolist() == list("abc")
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame[list("cba")])
+
+
+def test_a_model_of_other_things_than_statistics_is_refused():
+    total = Pairgram.from_rows(np.eye(4), np.arange(4.0))
+    for wrong in (10.0, np.eye(4), None):
+        message = rf"^pairgram must be a Pairgram, got {type(wrong).__name__}: the statistics come"
+        with pytest.raises(TypeError, match=message):
+            RankRLS.from_pairgram(wrong, total)

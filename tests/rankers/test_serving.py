@@ -83,8 +83,12 @@ def test_rows_that_a_scorer_does_not_take(inputs, missing):
     model = RankRLS().fit(blocks) if inputs is None else RankRLS(inputs=inputs).fit(X, y, qid=qid)
     scorer = model.scorer()
     for rows, error, match in (
-        (X.astype(np.float32), TypeError, "got float32: convert"),
-        (X.astype(int), TypeError, "got int64"),
+        (
+            X.astype(np.float32),
+            TypeError,
+            r"got float32: take scorer\(dtype='float32'\), or convert",
+        ),
+        (X.astype(int), TypeError, "got int64: take predict, or convert"),
         (X.tolist(), TypeError, "got list"),
         (pandas.DataFrame(X), TypeError, "got DataFrame"),
         (X[:, :5].copy(), ValueError, r"\(n, 6\), got shape \(400, 5\)"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from unicodedata import category
@@ -191,7 +191,11 @@ class Form:
         return scores, sizes
 
 
-def form_of(model: Any, features: Sequence[str] | None = None) -> Form:
+def form_of(
+    model: Any,
+    features: Sequence[str] | None = None,
+    require: Callable[[Form], None] | None = None,
+) -> Form:
     """Return the form of a fitted ranker, or of a pipeline that ends in one.
 
     Parameters
@@ -199,9 +203,14 @@ def form_of(model: Any, features: Sequence[str] | None = None) -> Form:
     model : fitted ranker or sklearn.pipeline.Pipeline
     features : list of str or None
         The names of the columns of X. None takes those that the model was fitted with.
+    require : callable or None
+        A function that refuses a form that the engine does not have. It is called before names are
+        asked for, and the names of its form are the numbers of the columns.
 
     Raises
     ------
+    TypeError
+        If the model is no estimator.
     ValueError
         If there are no names, or if a part of the model has no such form. The message names it.
     """
@@ -209,11 +218,14 @@ def form_of(model: Any, features: Sequence[str] | None = None) -> Form:
     ranker = model
     if isinstance(model, Pipeline):
         steps, ranker = list(model.steps[:-1]), model.steps[-1][1]
+    if not hasattr(ranker, "fit"):
+        raise TypeError(f"model must be a fitted ranker, got {type(ranker).__name__}")
     check_is_fitted(ranker)
     if not hasattr(ranker, "coef_") or not hasattr(ranker, "feature_map_"):
         raise ValueError(f"model must be a ranker of pairgram, got {type(ranker).__name__}")
-    names = _names(model, ranker, steps, features)
-    columns: list[Column] = [Affine(j) for j in range(len(names))]
+    first = steps[0][1] if steps else ranker
+    n_features = int(getattr(model, "n_features_in_", getattr(first, "n_features_in_", 0)))
+    columns: list[Column] = [Affine(j) for j in range(n_features)]
     for name, step in steps:
         columns = _transformed(step, columns, f"step {name!r}")
     if len(columns) != int(ranker.n_features_in_):
@@ -221,16 +233,14 @@ def form_of(model: Any, features: Sequence[str] | None = None) -> Form:
             f"the {type(ranker).__name__} was fitted to {ranker.n_features_in_} columns, and the "
             f"{'steps before it give' if steps else 'model has'} {len(columns)}"
         )
-    return _of_ranker(ranker, tuple(names), columns)
+    form = _of_ranker(ranker, tuple(map(str, range(n_features))), columns)
+    if require is not None:
+        require(form)
+    given = getattr(first, "feature_names_in_", None) if features is None else features
+    return replace(form, names=tuple(_names(given, n_features)))
 
 
-def _names(
-    model: Any, ranker: Any, steps: list[tuple[str, Any]], features: Sequence[str] | None
-) -> list[str]:
-    first = steps[0][1] if steps else ranker
-    known = getattr(first, "feature_names_in_", None)
-    n_features = int(getattr(model, "n_features_in_", getattr(first, "n_features_in_", 0)))
-    given = known if features is None else features
+def _names(given: Sequence[str] | None, n_features: int) -> list[str]:
     if given is None:
         raise ValueError(
             f"features must name the {n_features} columns of X, in their order, because the "

@@ -6,6 +6,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -93,7 +94,7 @@ def to_solr(
     Solr computes in float32. It has no constant in linear models, so constants, which change no
     ranking, are left out. A missing feature counts as its default value, 0 if none is set.
     """
-    form = form_of(model, features)
+    form = form_of(model, features, _require_layers)
     _warn_missing(form, "Solr")
     _check_normalizers(normalizers)
     listed: list[dict[str, Any]] = [{"name": one} for one in form.names]
@@ -191,8 +192,8 @@ def _linear(
     return own, norms
 
 
-def _layers(form: Form) -> list[dict[str, Any]]:
-    """Return the layers of a neural network with the same scores, up to a constant."""
+def _require_layers(form: Form) -> None:
+    """Refuse what Solr's neural networks have not. Linear models are always possible."""
     if form.kernels or any(part.activation not in IN_SOLR for part in form.hidden):
         found = "kernels" if form.kernels else f"{_foreign(form)} nodes"
         raise ValueError(
@@ -203,6 +204,10 @@ def _layers(form: Form) -> list[dict[str, Any]]:
         raise ValueError(
             "Solr's NeuralNetworkModel has one activation in a layer: fit nodes of one activation"
         )
+
+
+def _layers(form: Form) -> list[dict[str, Any]]:
+    """Return the layers of a neural network with the same scores, up to a constant."""
     layers, matrix, offset = _columns_as_layers(form)
     if form.hidden:
         (part,) = form.hidden
@@ -354,10 +359,9 @@ def to_ltr_plugin(
     The plugin computes in float32. A feature that is missing in a document weighs 0. Elastic's own
     learning to rank, without the plugin, takes trees alone.
     """
-    form = form_of(model, features)
+    form = form_of(model, features, partial(_require_linear, "the plugin's model/linear"))
     _warn_missing(form, "the plugin")
     _check_normalizers(normalizers)
-    _require_linear(form, "the plugin's model/linear")
     weights, norms = _linear(form, normalizers)
     own = dict(zip(form.names, weights, strict=True))
     if shift is not None:
@@ -385,14 +389,14 @@ def to_ltr_plugin(
     return LtrPluginModel(body).named(form.names)
 
 
-def _require_linear(form: Form, what: str) -> None:
+def _require_linear(what: str, form: Form) -> None:
     if form.is_linear:
         return
     if form.is_affine:
         found = "hidden nodes" if form.hidden else "a kernel"
         raise ValueError(
             f"{what} takes linear models, and this has {found}: take a model of columns, such as "
-            f"RankRLSCV(inputs='standard'), or another engine. {ELASTIC}"
+            f"RankRLSCV(inputs='standard'), or an engine that reads ONNX (to_onnx). {ELASTIC}"
         )
     raise ValueError(
         f"{what} takes linear models, and the quantile or clipped inputs of this one are linear "
@@ -406,9 +410,8 @@ def to_ranklib(model: Any, *, features: Sequence[str] | None = None) -> RanklibM
     Columns are numbered from 1, in the order of X. Parameters, errors and warnings are those of
     `to_ltr_plugin`.
     """
-    form = form_of(model, features)
+    form = form_of(model, features, partial(_require_linear, "RankLib's format"))
     _warn_missing(form, "RankLib")
-    _require_linear(form, "RankLib's format")
     weights, _ = form.folded()
     terms = " ".join(f"{number}:{weight!r}" for number, weight in enumerate(weights.tolist(), 1))
     return RanklibModel(f"## Coordinate Ascent\n{terms}\n").named(form.names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from keyword import iskeyword
 from typing import Any
 
@@ -74,7 +75,7 @@ def _number(value: float) -> str:
     return f"({text})" if value < 0 else text
 
 
-def _require_expression(form: Form, what: str) -> None:
+def _require_expression(what: str, form: Form) -> None:
     if form.hidden or form.kernels:
         found = "hidden nodes" if form.hidden else "a kernel"
         raise ValueError(f"{what} would be too long for a model with {found}: {ALTERNATIVE}")
@@ -116,8 +117,7 @@ def to_sql(
         raise ValueError(
             f"dialect must be 'standard', 'sqlite', 'mysql' or 'bigquery', got {dialect!r}"
         )
-    form = form_of(model, features)
-    _require_expression(form, "an expression of SQL")
+    form = form_of(model, features, partial(_require_expression, "an expression of SQL"))
     mark = "`" if dialect in ("mysql", "bigquery") else '"'
     refused = next((name for name in form.names if "`" in name or "\\" in name), None)
     if dialect == "bigquery" and refused is not None:
@@ -157,8 +157,7 @@ def to_python(
     """
     if not name.isidentifier() or iskeyword(name):
         raise ValueError(f"name must be a name of Python, got {name!r}")
-    form = form_of(model, features)
-    _require_expression(form, "a function")
+    form = form_of(model, features, partial(_require_expression, "a function"))
     columns = [f"x[{number}]" for number in range(len(form.names))]
     text = expression(form, columns, "min", "max")
     lines = [f"def {name}(x):", f"    {_documented(form.names)!r}"]

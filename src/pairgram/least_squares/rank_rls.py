@@ -277,6 +277,8 @@ class RankRLS(RidgeRanker):
 
         Raises
         ------
+        TypeError
+            If `pairgram` is no Pairgram.
         ValueError
             If `pairgram` holds no rows, or a parameter is not as described.
 
@@ -288,6 +290,11 @@ class RankRLS(RidgeRanker):
         >>> bool((model.coef_ == RankRLS(10.0).fit(X, y, qid=qid).coef_).all())
         True
         """
+        if not isinstance(pairgram, Pairgram):
+            raise TypeError(
+                f"pairgram must be a Pairgram, got {type(pairgram).__name__}: the statistics come "
+                "first, and alpha second"
+            )
         model = cls(
             alpha,
             pairs=pairgram.settings.pairs,

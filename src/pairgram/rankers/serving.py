@@ -112,8 +112,9 @@ class Scorer:
                 f"{wanted}, got {type(X).__name__}: take predict, or convert"
             ) from error
         if X.dtype != self._dtype:
+            other = f"scorer(dtype='{X.dtype}')" if X.dtype.char in "df" else "predict"
             raise TypeError(
-                f"{wanted}, got {X.dtype}: convert the rows, or make a scorer of that type"
+                f"{wanted}, got {X.dtype}: take {other}, or convert the rows"
             ) from error
         if X.ndim != 2 or X.shape[1] != self._n_features:
             raise ValueError(f"{wanted}, got shape {X.shape}") from error
