@@ -43,6 +43,7 @@ if "external" in globals().get("tags", ()):
     }
 
 default_role = "py:obj"
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 autosummary_generate = True
 numpydoc_show_class_members = False
@@ -58,6 +59,7 @@ html_show_sourcelink = False
 html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
+    "show_nav_level": 2,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

@@ -25,4 +25,5 @@ plots.importances(found)
 # The contributions of the columns to one document add up to its score, up to a constant that is the
 # same for all documents of the query.
 
-print(dict(zip(model.column_names_, model.contributions(frame[test])[0].round(3), strict=True)))
+for name, share in zip(model.column_names_, model.contributions(frame[test])[0], strict=True):
+    print(f"{name:>23} {share:7.3f}")
