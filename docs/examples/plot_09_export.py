@@ -17,7 +17,7 @@ X, y, qid = make_ranking(80, 15, 5, random_state=0)
 names = ["bm25", "title_bm25", "price", "age", "clicks"]
 model = RankRLSCV().fit(X, y, qid=qid)
 body = export.to_solr(model, "m1", store="s1", features=names)
-print(json.dumps(body, indent=1)[:300], "…")
+print(json.dumps(body["params"], indent=1))
 print(export.check(body, model, X, qid))
 
 # %%

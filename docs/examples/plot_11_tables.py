@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pairgram import RankRLSCV, evaluate, make_ranking, predict, scan
+from pairgram import RankRLSCV, evaluate, make_ranking, plots, predict, scan
 
 folder = Path(tempfile.mkdtemp())
 X, y, qid = make_ranking(300, (5, 40), 4, random_state=0)
@@ -26,6 +26,11 @@ model = RankRLSCV().fit(table)
 print(table)
 print(evaluate(["ndcg@10", "map"], table, model))
 print(predict(model, table, output=folder / "scores.parquet"), "rows written")
+
+# %%
+# A second pass over the features scored the queries that were held out, for every ridge:
+
+plots.scores(model)
 
 # %%
 # The model is that of the rows in memory, to the last digits:
