@@ -1571,7 +1571,9 @@ def test_scores_go_to_devices_and_pipes(file, model_file, tmp_path):
 
 
 def start(*arguments, **options):
-    code = "from pairgram.cli import main; main()"
+    # Where a shell runs the tests in the background, they and what they start ignore SIGINT.
+    heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{heed}; from pairgram.cli import main; main()"
     return subprocess.Popen(
         [sys.executable, "-c", code, *map(str, arguments)],
         stdout=subprocess.PIPE,

@@ -168,12 +168,16 @@ def test_a_fork_waits_for_a_change_of_the_number_of_threads(monkeypatch):
     monkeypatch.setattr(guard, "_set", change)
     worker = threading.Thread(target=lambda: guard.__enter__())
     worker.start()
-    inside.wait(10)
-    guard.before_fork()
-    assert held == [True, True]
-    guard.after_fork()
-    worker.join()
-    guard.__exit__()
+    try:
+        assert inside.wait(10)
+        guard.before_fork()
+        try:
+            assert held == [True, True]
+        finally:
+            guard.after_fork()
+    finally:
+        worker.join()
+        guard.__exit__()
 
 
 @pytest.mark.parametrize("kernel", [None, "rbf"])
