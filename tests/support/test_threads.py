@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from pairgram import Pairgram, RankRLS, RankRLSCV
 from pairgram._support import threads
+from pairgram._support.cached import cached_property
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 
 
@@ -215,3 +216,48 @@ def test_a_context_that_is_open_at_a_fork_is_left_in_the_child():
         "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+class Slow:
+    """Has a property whose computation can be held up."""
+
+    def __init__(self, hold_up=None):
+        self.hold_up, self.times = hold_up, 0
+
+    @cached_property
+    def value(self):
+        """The value."""
+        self.times += 1
+        if self.hold_up is not None:
+            self.hold_up()
+        return self.times
+
+
+def test_a_property_is_computed_once():
+    one, other = Slow(), Slow()
+    assert (one.value, one.value, one.times, other.times) == (1, 1, 1, 0)
+    del one.value
+    assert (one.value, Slow.value.__doc__) == (2, "The value.")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_does_not_wait_for_a_property_that_a_thread_of_the_parent_computes():
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold_up():
+        inside.set()
+        leave.wait(60)
+
+    worker = threading.Thread(target=lambda: Slow(hold_up).value)
+    worker.start()
+    assert inside.wait(60)
+    try:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)  # which ends a child that waits for ever
+            os._exit(Slow().value)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    finally:
+        leave.set()
+        worker.join()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 
 from pairgram import _core
+from pairgram._support.cached import cached_property
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Rows, Vector
 

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import repeat
 from numbers import Real
 from typing import Any, Self
@@ -19,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import column_names, select_columns
 from pairgram._support.blocks import block_rows, blocks
+from pairgram._support.cached import cached_property
 from pairgram._support.checks import require_finite
 from pairgram._support.files import shown
 from pairgram._support.types import Rows, Vector

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from numbers import Integral, Number, Real
 from typing import Any, Literal, NamedTuple
@@ -28,6 +28,7 @@ from pairgram._support.arrays import (
     real_array,
     select_columns,
 )
+from pairgram._support.cached import cached_property
 from pairgram._support.row_warnings import without_row_warnings
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Rows, Vector

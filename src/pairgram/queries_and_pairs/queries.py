@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairgram import _core
 from pairgram._support.arrays import real_array, refuse_lossy
+from pairgram._support.cached import cached_property
 from pairgram._support.checks import called_by, warn_caller
 
 __all__ = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from pairgram import _core
 from pairgram._support.blocks import blocks
+from pairgram._support.cached import cached_property
 from pairgram._support.memory import available_memory
 from pairgram._support.node_map import native_nodes
 from pairgram._support.threads import resolve_n_threads

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse
 
 from pairgram._support.blocks import blocks
+from pairgram._support.cached import cached_property
 from pairgram._support.types import Rows, Vector
 from pairgram.least_squares.ridge_path import RidgePath
 from pairgram.problem.data import RankingData
