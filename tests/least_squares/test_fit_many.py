@@ -1,6 +1,7 @@
 """fit_many against a plain loop of fits."""
 
 import weakref
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -237,7 +238,8 @@ def test_many_targets(estimator):
     assert found.table["target"].tolist() == [0, 1, 2, 3, 0]
     dropped = clone(estimator).set_params(pairs="dropped")
     with pytest.warns(FitFailedWarning, match="needs pairs='kept' or None"):
-        assert fit_many(dropped, [(X, Y, qid)]).models == [[None] * 4]
+        found = fit_many(dropped, [(X, Y, qid), (X, Y[:, 0], qid)])
+    assert found.models[0] == [None] * 4 and found.models[1] is not None
 
 
 def test_errors_do_not_stop_the_others():
@@ -369,7 +371,9 @@ def test_data_are_let_go(estimator, n_threads, monkeypatch):
             yield {"X": X, "y": y}
             del X, y
 
-    fit_many(estimator, refilled(), n_threads=n_threads)
+    all_fail = getattr(estimator, "scope", None) == "none"
+    with pytest.raises(ValueError, match="8 of 8") if all_fail else nullcontext():
+        fit_many(estimator, refilled(), n_threads=n_threads)
     assert max(alive) <= 2 * (2 if n_threads == 1 else 5)
 
 

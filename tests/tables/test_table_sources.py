@@ -455,7 +455,11 @@ def test_query_ids_of_every_type(tmp_path, kind):
     at = frame.schema.get_field_index("query")
     frame = frame.set_column(at, "query", pa.chunked_array([pa.array(IDS[kind](ROWS.qid))]))
     check(cut_table(frame, [33, 34], [5, 100], **NAMES))
-    write_parts(tmp_path, frame, [70])
+    try:
+        write_parts(tmp_path, frame, [70])
+    except pa.ArrowNotImplementedError:
+        assert kind == "views"
+        pytest.skip("this pyarrow writes no views to Parquet files")
     table = scan(tmp_path, **NAMES)
     check(table)
     assert table.survey().n_queries == len(np.unique(ROWS.qid))

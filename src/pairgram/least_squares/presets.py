@@ -234,7 +234,10 @@ prior_, uses_offset_ :
         elif column_names(X) is None:  # a frame stays a frame, so that its names are checked
             X = np.asarray(X)
         own = None if offset is None else np.asarray(offset)[rows]
-        errors -= super().predict(_safe_indexing(X, rows), offset=own)
+        # scikit-learn takes rows of pyarrow's tables from version 1.7 on.
+        is_arrow = type(X).__module__.startswith("pyarrow")
+        taken = X.take(rows) if is_arrow else _safe_indexing(X, rows)
+        errors -= super().predict(taken, offset=own)
         self.intercept_ = float(np.average(errors, weights=v[rows]))
         return self
 
