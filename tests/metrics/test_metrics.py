@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import reference_metrics as reference
-from pairgram import RankRLSCV, _core, make_ranking, scan
+from pairgram import RankRLSCV, _core, fit_many, make_ranking, scan
 from pairgram._support.arrays import real_array
 from pairgram.metrics import CONVENTIONS, Metric, evaluate, get_metric, make_scorer, metric_names
 from pairgram.metrics.options import FAMILIES
@@ -1114,3 +1114,24 @@ def test_labels_that_differ_and_all_count_as_relevant_warn(name, y):
         evaluate(name, y, scores)
     evaluate(get_metric(name, relevant=y.mean()), y, scores)
     evaluate(name, np.ones(20), scores)
+
+
+def test_labels_of_all_rows_decide_whether_a_metric_warns():
+    y = np.concatenate([np.arange(30) % 3 + 1.0, np.arange(90) % 3])
+    frame = pd.DataFrame({"a": np.arange(120.0) % 7, "y": y, "qid": np.repeat(range(4), 30)})
+    higher = frame.assign(y=y + 1)
+
+    def in_parts(frame):
+        return scan(lambda: iter([frame[:30], frame[30:]]), label="y", qid="qid")
+
+    model = RankRLSCV(scoring="map").fit(frame[["a"]], y, qid=frame["qid"])
+    assert evaluate("map", in_parts(frame), model)["map"] > 0
+    for call in (
+        lambda: evaluate("map", in_parts(higher), model),
+        lambda: RankRLSCV(scoring="map").fit(frame[["a"]], y + 1, qid=frame["qid"]),
+        lambda: RankRLSCV(scoring="map").fit(in_parts(higher)),
+    ):
+        with pytest.warns(UserWarning, match="map: every label is at least relevant=1") as found:
+            call()
+        assert len(found) == 1
+    fit_many(RankRLSCV(scoring="map"), [(frame[["a"]], y + 1, frame["qid"])] * 3)

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import uuid
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -75,6 +76,16 @@ def test_queries_have_ids_or_have_none():
     assert (nothing + total).ids == (total + nothing).ids == (total - nothing).ids == "check"
     with pytest.raises(ValueError, match="query 3 is in both"):
         nothing + total + of([3])
+
+
+def test_ids_of_a_type_that_is_not_remembered_are_ids():
+    fractions = objects(*(Fraction(1, k // 3 + 2) for k in range(6)))
+    total = of(fractions)
+    total.update(X[6:], Y[6:], qid=np.arange(6) // 3)
+    total.update(X[:6], Y[:6], qid=fractions)
+    assert (total + of(fractions)).n_queries == 8
+    with pytest.raises(ValueError, match="qid must be given, because the queries of earlier"):
+        of(fractions).update(X, Y)
 
 
 def test_shards_that_share_a_query_do_not_merge():

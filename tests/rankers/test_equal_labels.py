@@ -124,3 +124,10 @@ def test_many_fits_give_no_warning():
     assert not batch.models[0].coef_.any()
     assert batch.models[1].coef_.any()
     assert not kernel.models[0].coef_.any()
+
+
+def test_rows_of_weight_0_do_not_count_in_tables_of_one_scope():
+    frame = pd.DataFrame(rows(), columns=list("abc")).assign(y=GRADES, w=(GRADES == 2) * 1.0)
+    model = RankRLS(scope="global")
+    fit_that_warns(model, scan(frame, label="y", weight="w"))
+    model.fit(scan(frame.assign(w=1.0), label="y", weight="w"))

@@ -15,10 +15,17 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from pairgram._support.checks import warn_caller
 from pairgram._support.words import OF_DISTANCES
 
-__all__ = ["sample_of", "warn_of_equal_labels", "warn_of_rows", "without_row_warnings"]
+__all__ = [
+    "sample_of",
+    "warn_of_equal_labels",
+    "warn_of_rows",
+    "warn_of_threshold",
+    "without_row_warnings",
+]
 
 # At most this many rows and values are examined.
 SAMPLE_ROWS, SAMPLE_VALUES = 1024, 1 << 22
+SEVERAL_ROWS = 20
 # Standard deviations are examined only if there are at least this many rows.
 FEWEST_ROWS = 20
 # A standard deviation is small if it is below this share of the largest. The squared differences of
@@ -37,7 +44,7 @@ _silent: ContextVar[bool] = ContextVar("silent", default=False)
 
 @contextmanager
 def without_row_warnings() -> Iterator[None]:
-    """Within this context, `warn_of_rows` and `warn_of_equal_labels` give no warnings."""
+    """Within this context, the functions of this module give no warnings."""
     token = _silent.set(True)
     try:
         yield
@@ -51,6 +58,21 @@ def warn_of_equal_labels(differ: Callable[[], bool]) -> None:
         warn_caller(
             "no query has two rows with different labels, so there is nothing to learn: the model "
             "is zero",
+            UserWarning,
+        )
+
+
+def warn_of_threshold(
+    name: str, relevant: float, smallest: float, largest: float, n_rows: int
+) -> None:
+    """Warn if labels that differ all count as relevant for a metric.
+
+    A few rows may well all be relevant, and differ in how much.
+    """
+    if n_rows >= SEVERAL_ROWS and largest > smallest >= relevant and not _silent.get():
+        warn_caller(
+            f"{name}: every label is at least relevant={relevant:g}, so that all rows count as "
+            f"relevant: give get_metric({name!r}, relevant=...), or labels 0 and 1",
             UserWarning,
         )
 

@@ -187,9 +187,9 @@ class AutoRanker(LinearRanker):
         rows = _Rows(X, y, {**info._asdict(), "validation": validation})
         best, table = self._try(every, planned(every, budget), choices, common, rows)
         found = {name: value for name, value in vars(best).items() if name.endswith("_")}
-        self._warn_of_equal_labels(data, [PairSettings()])
         found["_column_sums"] = best._column_sums
         self.__dict__.update(found | {"best_estimator_": best} | table.results(best.scoring_))
+        self._warn_of_equal_labels(data, [PairSettings()])
         return self
 
     def _try(

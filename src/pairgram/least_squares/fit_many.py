@@ -554,7 +554,9 @@ class _Batch:
 
     def _run_group(self, group: list[_Fit]) -> list[_Fit]:
         begun = [fit for fit in group if fit.steps is not None and fit.error is None]
-        results = run_all([fit.steps for fit in begun if fit.steps is not None], self.n_threads)
+        with without_row_warnings():
+            steps = [fit.steps for fit in begun if fit.steps is not None]
+            results = run_all(steps, self.n_threads)
         for fit, result in zip(begun, results, strict=True):
             if isinstance(result, Exception):
                 fit.error = result

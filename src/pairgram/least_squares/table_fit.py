@@ -220,15 +220,15 @@ def statistics_of(
 
 def warn_of_equal_table(table: Table, totals: dict[Key, Totals]) -> None:
     """Warn if kept pairs of a table are all tied, as `LinearRanker` does for arrays."""
-    survey, whole = table.survey(), any(key[1].joins_all_rows for key in totals)
+
+    def differ() -> bool:
+        if not any(key[1].joins_all_rows for key in totals):
+            return any(one.spread > 0 for one in totals.values())
+        weights = table.survey().level_weights  # None stands for many labels
+        return weights is None or bool(np.count_nonzero(weights) > 1)
+
     if all(key[1].kind == "kept" for key in totals):
-        warn_of_equal_labels(
-            lambda: (
-                survey.lowest < survey.highest
-                if whole
-                else any(one.spread > 0 for one in totals.values())
-            )
-        )
+        warn_of_equal_labels(differ)
 
 
 @dataclass(frozen=True, eq=False)

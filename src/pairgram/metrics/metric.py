@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairgram import _core
 from pairgram._support.arrays import real_array
-from pairgram._support.checks import warn_caller
+from pairgram._support.row_warnings import warn_of_threshold
 from pairgram._support.threads import resolve_n_threads
 from pairgram.metrics.options import (
     DEFAULT,
@@ -32,7 +32,6 @@ __all__ = ["Metric", "evaluate_metrics"]
 
 # Gains are at most this, so that their sum over any list stays finite.
 _LARGEST_GAIN = 2.0**1000
-_SEVERAL = 20  # rows from which on it is worth a warning if all of them count as relevant
 _NO_CUT = int(np.iinfo(np.intp).max)
 
 
@@ -326,7 +325,8 @@ def evaluate_metrics(
     if n_relevant is not None:
         counted = [(metric.name, metric.family, metric.relevant) for metric in metrics]
         labels, scores, queries = with_unretrieved(counted, labels, scores, queries, n_relevant)
-    values = per_query_scores(metrics, labels, np.atleast_2d(scores), queries, threads)
+    rows = np.atleast_2d(scores)
+    values = per_query_scores(metrics, labels, rows, queries, threads, are_all=True)
     if one_vector:
         values = values[:, 0]
     if per_query:
@@ -341,10 +341,12 @@ def per_query_scores(
     scores: NDArray[np.float64],
     queries: Queries,
     n_threads: int | None,
+    *,
+    are_all: bool = False,
 ) -> NDArray[np.float64]:
     """Check labels and scores; return values of shape (n_metrics, n_scores, n_queries)."""
     threads = resolve_n_threads(n_threads)
-    largest = check_labels(metrics, y)
+    largest = check_labels(metrics, y, are_all=are_all)
     check_scores(metrics, scores)
     specs = [metric._spec(largest) for metric in metrics]
     values = _core.evaluate_metrics(y, scores, queries.offsets, queries.order, specs, threads)
@@ -364,22 +366,29 @@ def _largest(family: str, n_rows: int) -> float:
     return most / 4 if family == "pearson" else np.inf
 
 
-def check_labels(metrics: Sequence[Metric], y: NDArray[np.float64]) -> float:
-    """Raise a ValueError for labels that a metric cannot take; return the largest label."""
+def warn_of_relevant(
+    metrics: Sequence[Metric], smallest: float, largest: float, n_rows: int
+) -> None:
+    """Warn of metrics for which all labels of a data set count as relevant, though they differ."""
+    for metric in metrics:
+        if metric.relevant is not None:
+            warn_of_threshold(metric.name, metric.relevant, smallest, largest, n_rows)
+
+
+def check_labels(
+    metrics: Sequence[Metric], y: NDArray[np.float64], *, are_all: bool = False
+) -> float:
+    """Raise a ValueError for labels that a metric cannot take; return the largest label.
+
+    If these are all labels of a data set, `warn_of_relevant` looks at them.
+    """
     smallest, largest = _core.value_range(y) if y.size else (0.0, 0.0)
     if not (isfinite(smallest) and isfinite(largest)):
         row = int(np.argmin(np.isfinite(y)))
         raise ValueError(f"y must be finite, got {y[row]} in row {row}")
+    if are_all:
+        warn_of_relevant(metrics, smallest, largest, len(y))
     for metric in metrics:
-        # A few rows of a list may well all be relevant, and differ in how much.
-        threshold = metric.relevant if len(y) >= _SEVERAL else None
-        if threshold is not None and largest > smallest >= threshold:
-            warn_caller(
-                f"{metric.name}: every label is at least relevant={threshold:g}, so that all "
-                f"rows count as relevant: give get_metric({metric.name!r}, relevant=...), or "
-                "labels 0 and 1",
-                UserWarning,
-            )
         kind = FAMILIES[metric.family].labels
         if kind == "any":
             limit = _largest(metric.family, len(y))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.types import Vector
-from pairgram.metrics.metric import Metric, check_labels, per_query_scores
+from pairgram.metrics.metric import Metric, check_labels, per_query_scores, warn_of_relevant
 from pairgram.queries_and_pairs.queries import Queries
 from pairgram.tables.rows import TableRows
 from pairgram.tables.table import Table
@@ -78,6 +78,7 @@ def checked_metrics(metrics: Sequence[Metric], table: Table) -> list[Metric]:
         check_labels(metrics, survey.labels)
     except ValueError as error:  # it names a row of these few labels
         raise ValueError(re.sub(r" in row \d+", " in the table", str(error))) from None
+    warn_of_relevant(metrics, survey.lowest, survey.highest, survey.n_rows)
     return [
         replace(metric, max_grade=survey.highest)
         if metric.family == "err" and metric.max_grade is None

@@ -158,7 +158,7 @@ class Judge:
         if splits is not None:
             scored = _test_rows(data, splits)
         try:
-            check_labels((metric,), scored.y)
+            check_labels((metric,), scored.y, are_all=True)
         except ValueError as error:
             raise ValueError(f"scoring={metric.name!r}: {error}") from None
         rows = np.arange(len(held.y))

@@ -50,6 +50,11 @@ class QueryIds:
         """Return the number of ids that are remembered."""
         return 0 if self.hashes is None else len(self.hashes)
 
+    @property
+    def are_given(self) -> bool:
+        """Whether queries have ids, although some may be of a type that is not remembered."""
+        return len(self) > 0 or self.first is not None
+
     def of_rows(self, queries: Queries, n_queries: int) -> QueryIds:
         """Return the ids together with those of the rows of an update.
 
@@ -68,14 +73,14 @@ class QueryIds:
         ids = queries.ids
         if self.hashes is None:
             return self
-        if ids is None and len(self):
+        if ids is None and self.are_given:
             raise ValueError(
                 f"qid must be given, because the queries of earlier updates have ids: {EITHER}"
             )
         if ids is None or len(ids) == 0:
             return self
         hashes, known = hash_ids(ids)
-        if n_queries and not len(self) and known.any():
+        if n_queries and not self.are_given:
             raise ValueError(
                 f"qid must be left out, because earlier updates came without: {EITHER}"
             )
@@ -109,8 +114,8 @@ class QueryIds:
         """
         if self.ended or other.ended:
             return QueryIds(ended=True)
-        if n_queries and n_others and (len(self) > 0) != (len(other) > 0):
-            raise ValueError(_of_one_side("merge", len(self) > 0))
+        if n_queries and n_others and self.are_given != other.are_given:
+            raise ValueError(_of_one_side("merge", self.are_given))
         if self.hashes is None or other.hashes is None:
             return QueryIds()
         self._refuse_other_kind(other, "merge")
@@ -147,8 +152,8 @@ class QueryIds:
         """
         if self.ended:
             return self
-        if n_queries and n_others and (len(self) > 0) != (len(other) > 0):
-            raise ValueError(_of_one_side("subtract", len(self) > 0))
+        if n_queries and n_others and self.are_given != other.are_given:
+            raise ValueError(_of_one_side("subtract", self.are_given))
         if self.hashes is None or other.hashes is None:
             return self
         self._refuse_other_kind(other, "subtract")
