@@ -91,6 +91,7 @@ def test_a_precomputed_matrix_keeps_its_columns():
     np.testing.assert_allclose(made.predict(X), given.predict(K), rtol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:no query has two rows with different labels")
 def test_scores_of_equal_labels_are_zero():
     X, y, qid, v = rows_with_weights()
     model = RankRLS(0.1, kernel="rbf").fit(X, np.ones(len(y)), qid=qid, sample_weight=v)

@@ -137,6 +137,7 @@ def test_columns_and_their_quantiles_have_names(rows, names, tmp_path):
         RankRLS().column_names_  # noqa: B018
 
 
+@pytest.mark.filterwarnings("ignore:no query has two rows with different labels")
 def test_a_score_that_does_not_vary_has_shares_of_0(rows):
     X, y, qid = rows
     table = RankRLS().fit(X, 0 * y, qid=qid).weights()
