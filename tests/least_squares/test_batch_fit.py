@@ -386,9 +386,9 @@ def test_a_fallback_scores_all_rows_if_no_model_is_left(tmp_path):
             assert one.predict(rows, frame["user"], fallback=np.nan).dtype == np.float32
             with pytest.raises(ValueError, match="keys"):
                 one.predict(frame, frame["user"][:-1])
-        with pytest.raises(ValueError, match="^the batch has no model$"):
+        with pytest.raises(ValueError, match=r"^the batch has no model$"):
             empty.save(tmp_path / "m")
-        with pytest.raises(ValueError, match="^the batch has no model: every problem failed"):
+        with pytest.raises(ValueError, match=r"^the batch has no model: every problem failed"):
             failed.save(tmp_path / "m")
     assert not (tmp_path / "m").exists()
 

@@ -285,8 +285,8 @@ class BatchFit:
         ------
         ValueError
             If there is no model; if the models do not have the same features or differ in a
-            parameter other than alpha and C; if a key is neither text nor an integer; or for any reason for which a model
-            cannot be saved.
+            parameter other than alpha and C; if a key is neither text nor an integer; or for any
+            reason for which a model cannot be saved.
         OSError
             If the file cannot be written. The message names the file.
         """
