@@ -366,8 +366,10 @@ def test_columns_that_are_no_features_are_left_out_of_training(folder, tmp_path)
     run(*common, *FEATURES, "-o", models[0])
     run(*common, "--exclude", "doc", "-o", models[1])
     assert run("predict", models[0], data) == run("predict", models[1], data)
-    found = run("predict", models[1], data, "--exclude", "doc")
-    assert found == run("predict", models[0], data)
+    refused = "--exclude is not for models that name their columns of features"
+    assert error("predict", models[1], data, "--exclude", "doc") == refused
+    assert error("evaluate", data, "--model", models[1], *COLUMNS, "--exclude", "a") == refused
+    run(*common, "--exclude", "doc", "--valid", data, "-o", models[1])
     to = ("-o", tmp_path / "m")
     wrong = error(*common, "--exclude", "dok", *to)
     assert wrong.startswith("--exclude: ") and wrong.endswith(": did you mean 'doc'?")
@@ -425,6 +427,11 @@ def test_scores_of_a_table_that_are_refused(folder, data, tmp_path):
     pd.DataFrame({"score": [1.0, 2.0]}).to_parquet(tmp_path / "s.parquet")
     given = ("evaluate", rows, *COLUMNS, "--scores", tmp_path / "s.parquet")
     assert f"found 2 scores, want one for each of {n_rows} rows" in error(*given)
+    assert error(*given, "--group-queries").startswith("--group-queries is for --model: --scores")
+    pd.DataFrame({"x": [1.0, 2.0]}).to_parquet(tmp_path / "s.parquet")
+    said = error(*given)
+    assert said.startswith("--scores: ") and "s.parquet must have one column 'score'" in said
+    assert said.endswith("pairgram predict writes such a column")
 
 
 SMALL = make_ranking(3, 7, 4, random_state=5)

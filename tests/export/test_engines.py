@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 import warnings
 
 import jsonschema
@@ -327,6 +328,8 @@ def test_arguments_in_another_order_are_refused(data, engine):
     X, y, qid = data
     with pytest.raises(TypeError, match=r"^model must be a fitted ranker, got str$"):
         getattr(export, engine)("m1", RankRLS().fit(X, y, qid=qid))
+    with pytest.raises(TypeError, match=r"^model must be a fitted ranker, got the class RankRLS$"):
+        getattr(export, engine)(RankRLS, "m1")
     with pytest.raises(NotFittedError):
         getattr(export, engine)(RankRLS(), "m1")
 
@@ -376,6 +379,18 @@ def test_columns_of_vespa_are_rank_features(data):
             message = re.escape(f"the column {name!r} is no rank feature of Vespa")
             with pytest.raises(ValueError, match=f"^{message}, such as .* by features="):
                 export.to_vespa(model, "m", features=["attribute(a)", name])
+
+
+def test_calls_without_an_end_are_refused_at_once(data):
+    X, y, qid = data
+    model = RankRLS().fit(X[:, :1], y, qid=qid)
+    for name in ("f(" + "1," * 200, "f(" + "1 , " * 200 + "x"):
+        begin = time.process_time()
+        with pytest.raises(ValueError, match="is no rank feature of Vespa"):
+            export.to_vespa(model, "m", features=[name])
+        assert time.process_time() - begin < 5
+    whole = "f(" + "1," * 200 + "1)"
+    assert whole in export.to_vespa(model, "m", features=[whole])
 
 
 def test_onnx_files_say_what_they_are(data):

@@ -326,6 +326,73 @@ def test_models_are_found_and_dropped_by_key(tmp_path):
     assert numbers.without(np.array([1, 2])).table["problem"].tolist() == [0, 1]
 
 
+DAY = np.timedelta64(1, "D")
+
+
+@pytest.mark.parametrize("start", [np.datetime64("2024-01-01"), np.timedelta64(0, "D")])
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_times_are_keys(start, unit):
+    frame = frame_of()
+    days = (start + np.arange(7) * DAY).astype(f"{start.dtype.kind}8[{unit}]")
+    frame["user"] = days[frame["user"].str[-1].astype(int)]
+    batch = fit_many(RankRLS(), frame, **COLUMNS)
+    assert batch.keys.dtype == days.dtype
+    pandas_time = pd.Timestamp if start.dtype.kind == "M" else pd.Timedelta
+    for number, key in enumerate(batch.keys):
+        model = batch.models[number]
+        standard = key.astype(f"{start.dtype.kind}8[us]").item()
+        for same in (key, pandas_time(key), standard, key.astype(start.dtype)):
+            assert batch.model_of(same) is model
+    less = batch.without(batch.keys[1:3])
+    assert less.keys.tolist() == batch.keys[[0, *range(3, 7)]].tolist()
+    finer = batch.keys[0] + np.timedelta64(1, "ns")
+    later = days[-1] + DAY
+    for wrong in (finer, pandas_time(finer), later, "2024-01-01", np.datetime64("NaT")):
+        with pytest.raises(KeyError, match=r"the first keys are \[np\.(date|timedelta)"):
+            batch.model_of(wrong)
+
+
+def test_what_is_no_key_is_named():
+    batch = fit_many(RankRLS(), [make_ranking(1, 20, 3, random_state=k)[:2] for k in range(2)])
+    for wrong in (lambda: batch.model_of([1]), lambda: batch.without([[1]])):
+        with pytest.raises(TypeError, match=r"^a key must be hashable, got list \[1\]$"):
+            wrong()
+    for wrong, found in ((1, "int 1"), (b"\x00", r"bytes b'\\x00'"), ("0", "str '0'")):
+        with pytest.raises(TypeError, match=f"^keys must be a list of keys, got {found}$"):
+            batch.without(wrong)
+
+
+def test_a_fallback_scores_all_rows_if_no_model_is_left(tmp_path):
+    frame = frame_of()
+    everybody = RankRLS().fit(frame[FEATURES], frame["rating"], qid=frame["session"])
+    trees = DecisionTreeRegressor(max_depth=2).fit(frame[FEATURES], frame["rating"])
+    wrong = frame.assign(price=np.nan)
+    n_users = frame["user"].nunique()
+    for argument, fallback in (("prior", everybody), ("fallback", trees), ("fallback", 0.5)):
+        message = f"^{n_users} of {n_users} problems failed, .* NaN"
+        with pytest.warns(FitFailedWarning, match=message):
+            failed = fit_many(RankRLS(), wrong, **COLUMNS, **{argument: fallback})
+        assert failed.models == [None] * n_users
+        batch = fit_many(RankRLS(), frame, **COLUMNS, **{argument: fallback})
+        empty = batch.without(batch.keys)
+        assert len(empty) == 0 and not empty
+        expected = np.full(len(frame), 0.5)
+        if fallback != 0.5:
+            expected = fallback.predict(frame[FEATURES])
+        for one in (failed, empty):
+            scores = one.predict(frame, "user")
+            np.testing.assert_array_equal(scores, expected)
+            rows = frame[FEATURES].to_numpy(np.float32)
+            assert one.predict(rows, frame["user"], fallback=np.nan).dtype == np.float32
+            with pytest.raises(ValueError, match="keys"):
+                one.predict(frame, frame["user"][:-1])
+        with pytest.raises(ValueError, match=r"^the batch has no model$"):
+            empty.save(tmp_path / "m")
+        with pytest.raises(ValueError, match=r"^the batch has no model: every problem failed"):
+            failed.save(tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
 def test_lists_of_problems_have_their_numbers_as_keys(tmp_path):
     problems = [make_ranking(1, 20, 3, random_state=seed)[:2] for seed in range(4)]
     batch = fit_many(LSSVR(C=0.5), problems)

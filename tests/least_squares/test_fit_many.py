@@ -441,10 +441,12 @@ class NoEstimator:
         ({"fallback": RankRLS}, "fallback must be a fitted model or a number"),
         ({"problems": 3, "by": None}, "problems must be a list, .*, got int 3"),
         ({"problems": "a", "by": None}, "problems must be a list, .*, got str 'a'"),
-        ({"by": np.ones(6)}, "by must be a column's name of the frame, got array"),
+        ({"by": np.ones(6)}, "by must be a column's name of the frame, got ndarray$"),
         ({"by": ["user"]}, "by must be a column's name of the frame"),
         ({"label": [0.0] * 6}, "label must be a column's name of the frame"),
-        ({"features": 3}, "features must be a list of names of columns of the frame, got 3"),
+        ({"features": 3}, "features must be a list of names of columns of the frame, got int 3"),
+        ({"by": pd.Series([0, 1])}, "by must be a column's name of the frame, got Series$"),
+        ({"prior": pd.Series([0, 1])}, "prior must be None or a fitted ranker .*, got Series$"),
     ],
 )
 def test_arguments_of_other_kinds_are_named(change, message):

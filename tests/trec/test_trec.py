@@ -205,7 +205,7 @@ def test_wrong_metrics():
         evaluate_run(qrels, run, "nonsense")
     with pytest.raises(ValueError, match=r"kendall needs a score of every relevant document.* 'q'"):
         evaluate_run(qrels, run, "kendall")
-    for metrics in ([], [3]):
+    for metrics in ([], [3], None, 3, {}):
         with pytest.raises(TypeError, match="metrics must be a name, a Metric, or a list"):
             evaluate_run(qrels, run, metrics)
 

@@ -224,7 +224,8 @@ def _fit_table(
         _require_positive(settings, table.n_features, opt.name_of(Path(file)), named)
         held_out = None
         if valid is not None:
-            held_out = columns.scan(valid, client, [*table.layout.features], table.n_features)
+            same = replace(columns, exclude=None)  # the features are those of the training rows
+            held_out = same.scan(valid, client, [*table.layout.features], table.n_features)
             held_out.refuse_output(output, "--output")
             table = table.widened(held_out.n_features)
             columns.require(valid, held_out, search._needs_queries)

@@ -300,10 +300,11 @@ def _of_scored_table(
     """Evaluate scores of the rows of a table, whose labels and query ids alone are read."""
     from pairgram.tables.scan import read_labels
 
-    others = replace(columns, label=None, qid=None, group=False)
+    others = replace(columns, label=None, qid=None)
     for field in fields(others):
-        if getattr(others, field.name) is not None and field.name != "group":
-            raise ValueError(f"--{field.name} is for --model: --scores are final, and need no more")
+        if getattr(others, field.name) not in (None, False):
+            option = "group-queries" if field.name == "group" else field.name
+            raise ValueError(f"--{option} is for --model: --scores are final, and need no more")
     with columns.cluster():
         y, ids = read_labels(file, columns.label, columns.qid)
         if ids is None:
@@ -311,7 +312,10 @@ def _of_scored_table(
                 f"{printable(file)}: found a table, want --qid, its column of query ids"
             )
         if scores.suffix.lower() in (".parquet", ".pq"):  # as predict writes them
-            values = read_labels(scores, SCORE)[0]
+            try:
+                values = read_labels(scores, SCORE)[0]
+            except ValueError as error:
+                raise _without_scores(scores, error) from None
             if len(values) != len(y):
                 raise ValueError(
                     f"{opt.name_of(scores)}: found {len(values)} scores, want one for each of "
@@ -320,6 +324,16 @@ def _of_scored_table(
         else:
             values = opt.load_scores(scores, len(y))
     return _of_values(file, y, values, ids, wanted, threads, by_query)
+
+
+def _without_scores(scores: Path, error: ValueError) -> ValueError:
+    """Return an error that names the option of a file of scores, if it lacks their column."""
+    text = str(error).removeprefix("label: the table must have")
+    if text == str(error):
+        return error
+    return ValueError(
+        f"--scores: {opt.name_of(scores)} must have{text}. pairgram predict writes such a column"
+    )
 
 
 def _of_rows(

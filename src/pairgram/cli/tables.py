@@ -146,13 +146,15 @@ class Columns:
 
         if file == "-":
             raise ValueError("FILE must not be -, standard input, if it is a table")
+        if features and self.exclude is not None and not self.features:
+            raise ValueError("--exclude is not for models that name their columns of features")
         try:
             table = scan(
                 file,
                 label=self.label,
                 qid=self.qid,
                 features=self.features or features or None,
-                exclude=self.exclude if self.features or not features else None,
+                exclude=self.exclude,
                 weight=self.weight,
                 missing=self.missing,  # type: ignore[arg-type]
                 group_queries=self.group,

@@ -301,13 +301,13 @@ def _listed(metrics: Any, order: str) -> list[str | Metric]:
     """Return metrics as a list; an error ends with the order of the caller's arguments."""
     if isinstance(metrics, (str, Metric)):
         return [metrics]
-    wanted = list(metrics) if isinstance(metrics, Iterable) else [metrics]
-    if isinstance(metrics, Mapping) or not all(isinstance(m, (str, Metric)) for m in wanted):
-        raise TypeError(
-            "metrics must be a name such as 'ndcg@10', a Metric, or a list of them, got "
-            f"{type(metrics).__name__}{order}"
-        )
-    return wanted
+    whole = isinstance(metrics, Mapping) or hasattr(metrics, "columns")  # a run, perhaps
+    whole = whole or not isinstance(metrics, Iterable)
+    listed = [] if whole else list(metrics)
+    if not listed or not all(isinstance(metric, (str, Metric)) for metric in listed):
+        found = type(metrics).__name__ if whole else repr(listed)
+        raise TypeError(f"metrics must be a name, a Metric, or a list of them, got {found}{order}")
+    return listed
 
 
 def _checked_names(systems: Mapping[str, Any], argument: str, hint: str = "") -> list[str]:

@@ -218,6 +218,8 @@ def form_of(
     ranker = model
     if isinstance(model, Pipeline):
         steps, ranker = list(model.steps[:-1]), model.steps[-1][1]
+    if isinstance(ranker, type):
+        raise TypeError(f"model must be a fitted ranker, got the class {ranker.__name__}")
     if not hasattr(ranker, "fit"):
         raise TypeError(f"model must be a fitted ranker, got {type(ranker).__name__}")
     check_is_fitted(ranker)

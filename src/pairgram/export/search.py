@@ -36,7 +36,9 @@ CELL = (
     rf"(?:\{{ *{WORD} *(?:: *(?:{WORD}|“) *)?(?:, *{WORD} *: *(?:{WORD}|“) *)*\}}|\[ *[0-9]+ *\])"
 )
 PATH = rf"(?:{WORD}|‹)(?:\.{WORD})*(?:{CELL})?"
-CALL = re.compile(rf"{WORD}\( *(?:(?:{PATH}|{NUMBER}|“) *(?:, *(?:{PATH}|{NUMBER}|“) *)*)?\)")
+# A number is no path as well: each argument is read in one way, so time does not double with each.
+ARGUMENT = rf"(?>{NUMBER}(?= *[,)])|{PATH}|“)"
+CALL = re.compile(rf"{WORD}\( *(?:{ARGUMENT} *(?:, *{ARGUMENT} *)*)?\)")
 ELASTIC = (
     "Elastic's own learning to rank, without the plugin, takes trees of XGBoost, LightGBM and "
     "scikit-learn alone"

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from itertools import repeat
 from numbers import Real
 from typing import Any, Self
@@ -69,13 +70,31 @@ class BatchFit:
         return f"<BatchFit of {len(self.table['error'])} models, {failed} failed>"
 
     def __len__(self) -> int:
+        """Return the number of problems, of which each may have models of several targets.
+
+        A batch without problems counts as false.
+        """
         return len(self.models)
 
     def model_of(self, key: Any) -> Any:
-        """Return the model of a key, None if it could not be fitted.
+        """Return the model of a key.
+
+        Parameters
+        ----------
+        key : hashable
+            One of `keys`. For keys that are times of NumPy, it may also be a time of pandas or of
+            the standard library.
+
+        Returns
+        -------
+        fitted estimator, list or None
+            For several targets a list of one estimator per target. None stands in place of a model
+            that could not be fitted.
 
         Raises
         ------
+        TypeError
+            If `key` is no single key, such as a list.
         KeyError
             If no model has the key.
         """
@@ -86,15 +105,24 @@ class BatchFit:
 
         The other models, and the fallback, are those of this batch.
 
+        Parameters
+        ----------
+        keys : iterable
+            Some of `keys`, each as `model_of` takes it.
+
+        Returns
+        -------
+        BatchFit
+
         Raises
         ------
         TypeError
-            If `keys` is one text.
+            If `keys` is one text or another single value, or if it has what is no single key.
         KeyError
             If no model has one of the keys.
         """
-        if isinstance(keys, str):
-            raise TypeError(f"keys must be a list of keys, got the text {keys!r}")
+        if isinstance(keys, (str, bytes)) or not np.iterable(keys):
+            raise TypeError(f"keys must be a list of keys, got {type(keys).__name__} {keys!r}")
         gone = {self._number_of(key) for key in keys}
         kept = np.array([number for number in range(len(self)) if number not in gone], np.int64)
         rows = np.isin(self.table["problem"], kept)
@@ -108,11 +136,15 @@ class BatchFit:
         return {key: number for number, key in enumerate(self.keys.tolist())}
 
     def _number_of(self, key: Any) -> int:
-        if key not in self._numbers:
-            raise KeyError(
-                f"no model has the key {key!r}, the first keys are {self.keys[:3].tolist()}"
-            )
-        return self._numbers[key]
+        are_times = self.keys.dtype.kind in "mM"
+        try:
+            number = self._numbers.get(_plain_time(key, self.keys.dtype) if are_times else key)
+        except TypeError:
+            raise TypeError(f"a key must be hashable, got {type(key).__name__} {key!r}") from None
+        if number is None:
+            first = list(self.keys[:3]) if are_times else self.keys[:3].tolist()
+            raise KeyError(f"no model has the key {key!r}, the first keys are {first}")
+        return number
 
     @property
     def _fitted(self) -> list[Any]:
@@ -123,7 +155,8 @@ class BatchFit:
             )
         fitted = [model for model in self.models if model is not None]
         if not fitted:
-            raise ValueError("the batch has no model: every problem failed, as its table says")
+            why = ": every problem failed, as its table says" if self.models else ""
+            raise ValueError(f"the batch has no model{why}")
         return fitted
 
     def _alike(self) -> list[Any]:
@@ -190,10 +223,12 @@ class BatchFit:
             If a key has no model and there is no fallback, or if X is not as described. The
             message has the first five of such keys.
         """
-        fitted, fallback = self._alike(), self.fallback if fallback is None else fallback
-        first = fitted[0]
+        fallback = self.fallback if fallback is None else fallback
         if fallback is not None:
             check_fallback(fallback)
+        is_needed = fallback is None or any(model is not None for model in self.models)
+        fitted = self._alike() if is_needed else []
+        first = fitted[0] if fitted else fallback
         keys = select_columns(X, keys, "X") if isinstance(keys, str) else keys
         names = getattr(first, "feature_names_in_", None)
         there = column_names(X)
@@ -202,7 +237,7 @@ class BatchFit:
             if lost is not None:
                 raise ValueError(f"X has no column {lost!r}, which the models were fitted to")
             X = select_columns(X, list(names), "X")
-        rows = checked_rows(first, X)
+        rows = _rows_without_model(X) if isinstance(first, Real) else checked_rows(first, X)
         require_finite(rows, "X")
         with naming("keys"):
             ids = as_ids(keys, rows.shape[0]).tolist()
@@ -223,6 +258,8 @@ class BatchFit:
         scores = np.empty(len(of_row), dtype=rows.dtype)
         if len(unknown):
             scores[unknown] = _scores_of_others(fallback, X, rows, unknown)
+        if not len(known):
+            return scores
         if all(map(_is_product, fitted)) and not scipy.sparse.issparse(rows):
             coefs = self.coef_
             for part in blocks(len(known), block_rows(2 * rows.shape[1])):
@@ -247,9 +284,9 @@ class BatchFit:
         Raises
         ------
         ValueError
-            If the models do not have the same features or differ in a parameter other than alpha
-            and C; if a key is neither text nor an integer; or for any reason for which a model
-            cannot be saved.
+            If there is no model; if the models do not have the same features or differ in a
+            parameter other than alpha and C; if a key is neither text nor an integer; or for any
+            reason for which a model cannot be saved.
         OSError
             If the file cannot be written. The message names the file.
         """
@@ -348,6 +385,30 @@ class BatchFit:
             raise ValueError(f"{shown(path)}: two models have the same key")
         score = settings.get("fallback_score")
         return cls(models, table, keys, made.get("fallback") if score is None else float(score))
+
+
+def _plain_time(key: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a time as `tolist` of an array of this dtype has it; other keys as they are."""
+    if not isinstance(key, (date, timedelta, np.datetime64, np.timedelta64)):
+        return key
+    if getattr(key, "tzinfo", None) is not None:
+        return key
+    # NumPy would drop the nanoseconds of pandas, which `to_numpy` keeps.
+    given: Any = key.to_numpy() if hasattr(key, "to_numpy") else key
+    if not isinstance(given, np.generic):
+        given = np.asarray(given, f"{'m' if isinstance(given, timedelta) else 'M'}8[us]")
+    if given.dtype.kind != dtype.kind:
+        return key
+    found = given.astype(dtype)
+    # A time that is finer, or out of range, is no key.
+    return found.item() if found.astype(given.dtype) == given else key
+
+
+def _rows_without_model(X: Any) -> Any:
+    """Return an array without columns that has the rows of X, which no model reads."""
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    is_narrow = getattr(X, "dtype", None) == np.float32
+    return np.empty((n_rows, 0), np.float32 if is_narrow else np.float64)
 
 
 def _map_of(model: Any) -> Any:

@@ -95,10 +95,10 @@ def fit_many(
         the `n_threads` of the estimator.
     on_error : {"warn", "raise"}, default="warn"
         What happens if a problem cannot be fitted. "warn" leaves None in its place, gives one
-        ``FitFailedWarning`` for all failures, writes the errors to the table, and raises an error
-        only if no problem could be fitted. "raise" raises
-        the first error after the fits that run side by side with it have ended. Rows that an error
-        names are those of the frame if there is one.
+        ``FitFailedWarning`` for all failures, and writes the errors to the table. It raises an
+        error only if no problem could be fitted and there is neither `fallback` nor `prior` to
+        score rows. "raise" raises the first error after the fits that run side by side with it
+        have ended. Rows that an error names are those of the frame if there is one.
 
     Returns
     -------
@@ -108,9 +108,9 @@ def fit_many(
     ------
     ValueError
         If `on_error` is none of those, if a frame lacks a column, if a key is missing, if the
-        estimator takes no `prior`, if `fallback` cannot score rows, or if every problem failed.
-        With ``on_error="raise"`` any error of ``fit`` is raised, with a note that gives the number
-        of the problem and its key.
+        estimator takes no `prior`, if `fallback` cannot score rows, or if every problem failed and
+        there is neither `fallback` nor `prior`. With ``on_error="raise"`` any error of ``fit`` is
+        raised, with a note that gives the number of the problem and its key.
     TypeError
         If `problems` is a single problem that is not in a list; or if an argument is not of the
         kind above, such as a number as `prior`.
@@ -191,7 +191,7 @@ def fit_many(
             f"{len(failed)} of {len(fits)} problems failed, the first is "
             f"{_problem(first.number, groups)}: {type(first.error).__name__}: {first.error}"
         )
-        if len(failed) == len(fits):
+        if len(failed) == len(fits) and fallback is None:
             raise ValueError(message) from first.error
         warnings.warn(message, FitFailedWarning, stacklevel=2)
     for model in (model for fit in fits for model in fit.models if names is not None and model):
@@ -229,7 +229,7 @@ class _Columns(NamedTuple):
             single = name != "features" and isinstance(value, Hashable)
             if not (value is None or listed or single):
                 wanted = "a list of names of columns" if name == "features" else "a column's name"
-                raise TypeError(f"{name} must be {wanted} of the frame, got {value!r:.60}")
+                raise TypeError(f"{name} must be {wanted} of the frame, got {_found(value)}")
         if self.label is None:
             raise ValueError("label must name the column of labels of the frame, got None")
         others = {k: v for k, v in self._asdict().items() if k != "features" and v is not None}
@@ -335,7 +335,13 @@ def _require_estimator(name: str, value: Any, methods: Sequence[str], wanted: st
     if isinstance(value, type):
         raise TypeError(f"{name} must be {wanted}, got the class {value.__name__}")
     if not all(hasattr(value, method) for method in methods):
-        raise TypeError(f"{name} must be {wanted}, got {type(value).__name__} {value!r:.60}")
+        raise TypeError(f"{name} must be {wanted}, got {_found(value)}")
+
+
+def _found(value: Any) -> str:
+    """Return how messages call a value: by its type, and a number or a text by itself as well."""
+    kind = type(value).__name__
+    return f"{kind} {value!r:.60}" if np.isscalar(value) else kind
 
 
 def _refuse_one_problem(problems: Any) -> None:
@@ -343,7 +349,7 @@ def _refuse_one_problem(problems: Any) -> None:
     if isinstance(problems, str) or not isinstance(problems, Iterable):
         raise TypeError(
             "problems must be a list, or another iterable, of (X, y), (X, y, qid) or dicts, got "
-            f"{type(problems).__name__} {problems!r:.60}"
+            f"{_found(problems)}"
         )
     one: Any = problems[0] if isinstance(problems, (tuple, list)) and problems else problems
     if isinstance(problems, Mapping) and not KNOWN.intersection(problems):

@@ -165,10 +165,13 @@ def evaluate_run(
 
 
 def _listed(metrics: Any) -> list[str | Metric]:
-    listed = [metrics] if isinstance(metrics, (str, Metric)) else list(metrics)
-    columns = isinstance(metrics, Mapping) or hasattr(metrics, "columns")  # a run, perhaps
-    if columns or not listed or not all(isinstance(metric, (str, Metric)) for metric in listed):
-        found = type(metrics).__name__ if columns else repr(metrics)
+    if isinstance(metrics, (str, Metric)):
+        return [metrics]
+    whole = isinstance(metrics, Mapping) or hasattr(metrics, "columns")  # a run, perhaps
+    whole = whole or not isinstance(metrics, Iterable)
+    listed = [] if whole else list(metrics)
+    if not listed or not all(isinstance(metric, (str, Metric)) for metric in listed):
+        found = type(metrics).__name__ if whole else repr(listed)
         raise TypeError(f"metrics must be a name, a Metric, or a list of them, got {found}{_ORDER}")
     return listed
 
