@@ -483,7 +483,8 @@ def test_check_finds_a_wrong_model(data):
 def test_the_automatic_ranker_tries_what_an_engine_can_express(data, engine, function):
     X, _, qid = data
     rows = slice(300)
-    curved = np.floor(3 * ((X[:, 3] - 3.5) ** 2 + (X[:, 4] - 0.5) ** 2)) % 4  # for a kernel
+    away = (X[:, 3] - X[:, 3].mean()) ** 2 + (X[:, 4] - X[:, 4].mean()) ** 2
+    curved = np.digitize(away, np.quantile(away, [0.25, 0.5, 0.75])) * 1.0  # for a kernel
     model = AutoRanker(exportable_to=engine, budget=3.0).fit(X[rows], curved[rows], qid=qid[rows])
     tried = {
         (f, i) for f, i in zip(model.trials_["features"], model.trials_["inputs"], strict=True)
