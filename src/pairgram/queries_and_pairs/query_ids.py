@@ -52,8 +52,8 @@ class QueryIds:
 
     @property
     def are_given(self) -> bool:
-        """Whether queries have ids, although some may be of a type that is not remembered."""
-        return len(self) > 0 or self.first is not None
+        """Whether queries have ids to check, although their type may not be remembered."""
+        return self.hashes is not None and (len(self) > 0 or self.first is not None)
 
     def of_rows(self, queries: Queries, n_queries: int) -> QueryIds:
         """Return the ids together with those of the rows of an update.
