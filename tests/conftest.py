@@ -7,10 +7,10 @@ import pytest
 import sklearn
 from hypothesis import is_hypothesis_test, settings
 
-# How long an example takes says more about the machine than about the code.
-settings.register_profile("pairgram", deadline=None)
-# The profile --hypothesis-profile=long gives each test other examples at every run,
-# and many times as many as it asks for.
+# How long an example takes says more about the machine than about the code. The examples are the
+# same in every run. --hypothesis-profile=long gives each test others at every run, and many times
+# as many as it asks for.
+settings.register_profile("pairgram", deadline=None, derandomize=True)
 settings.register_profile("long", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile("pairgram")
 LONGER = 10

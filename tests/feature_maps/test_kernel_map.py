@@ -187,8 +187,9 @@ def test_orthogonal_draws_vary_less_than_others():
     assert errors[True] < 0.95 * errors[False]
 
 
-@given(st.integers(0, 2**31 - 1), st.sampled_from(sorted(PARAMETERS)), st.integers(1, 40))
+@given(st.integers(0, 2**31 - 1), st.sampled_from(sorted(PARAMETERS)), st.integers(1, 30))
 def test_the_kernel_is_that_of_scikit_learn(seed, kernel, n_components):
+    # As many components as columns would make the linear kernel's matrix singular, now and then.
     X = np.random.default_rng(seed).normal(size=(60, 40))
     named = {"kernel": kernel, **PARAMETERS[kernel], "n_components": n_components}
     theirs = SklearnNystroem(**named, random_state=seed).fit(X)
