@@ -41,18 +41,14 @@ LAYERS = {
     "elm": MACHINES,
     "svm": MACHINES,
     "auto": {"elm", "svm"} | MACHINES,
-    "cli": {PUBLIC, "datasets", "elm", "svm", "auto"} | MACHINES,
-}
-# Folders that do not exist yet, with their place.
-LAYERS |= {
     "export": {PUBLIC},
     "inspection": {PUBLIC},
     "pyterrier": {PUBLIC},
-    "trec": {PUBLIC, "datasets"} | GROUND,
-    "comparison": {PUBLIC},
+    "trec": {PUBLIC, "datasets", "metrics"} | GROUND,
+    "comparison": {PUBLIC, "metrics"},
     "plots": {PUBLIC},
+    "cli": {"export", "trec", "comparison", "plots", "auto", "elm", "svm", PUBLIC} | MACHINES,
 }
-LAYERS["cli"] |= {"export", "trec", "comparison", "plots"}
 # Modules that may import only some modules of a folder, or more than their folder may.
 NARROWER = {"problem": {"feature_maps": {"feature_maps.base"}}}
 # They find the classes of models by their public names.

@@ -254,8 +254,8 @@ def test_letor_by_hand():
         "p@10": [3 / 10, 0],  # padded with irrelevant documents
         "dcg@3": [1 + 3 / log2(3), 0],
     }
-    got = evaluate(expected, y, score, qid, convention="letor", per_query=True)
-    means = evaluate(expected, y, score, qid, convention="letor")
+    got = evaluate(list(expected), y, score, qid, convention="letor", per_query=True)
+    means = evaluate(list(expected), y, score, qid, convention="letor")
     for name, values in expected.items():
         assert_allclose(got[name], values, rtol=1e-15)
         assert_allclose(means[name], np.mean(values), rtol=1e-15)
@@ -425,7 +425,7 @@ def test_trec_eval():
     measures = {"ndcg", "ndcg_cut", "map", "map_cut", "P", "recall", "recip_rank"}
     measures |= {"Rprec", "success"}
     result = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run)
-    ours = evaluate(theirs, y, score, qid, convention="trec", per_query=True)
+    ours = evaluate(list(theirs), y, score, qid, convention="trec", per_query=True)
     for name, measure in theirs.items():
         expected = [result[str(q)][measure] for q in range(40)]
         assert_array_equal(ours[name], expected, err_msg=name)
@@ -749,10 +749,12 @@ def test_evaluate_wants_metrics_first():
         (None, "NoneType"),
         (["map", 3], "list of int"),
     ):
-        message = f"metrics, the first argument, .* got {found}; the order is evaluate"
+        message = f"metrics must be .* got {found}; the order is evaluate"
         with pytest.raises(TypeError, match=message):
             evaluate(metrics, score, qid)
-    with pytest.raises(ValueError, match="metrics must name at least one metric, got none"):
+    with pytest.raises(
+        ValueError, match="metrics must name at least one metric, got none; the order"
+    ):
         evaluate([], y, score)
 
 

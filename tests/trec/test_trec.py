@@ -205,9 +205,15 @@ def test_wrong_metrics():
         evaluate_run(qrels, run, "nonsense")
     with pytest.raises(ValueError, match=r"kendall needs a score of every relevant document.* 'q'"):
         evaluate_run(qrels, run, "kendall")
-    for metrics in ([], [3], None, 3, {}):
-        with pytest.raises(TypeError, match="metrics must be a name, a Metric, or a list"):
+    for metrics in ([3], None, 3, {}, run):
+        with pytest.raises(
+            TypeError, match=r"metrics must be a name .*; the order is evaluate_run"
+        ):
             evaluate_run(qrels, run, metrics)
+    with pytest.raises(
+        ValueError, match="at least one metric, got none; the order is evaluate_run"
+    ):
+        evaluate_run(qrels, run, [])
 
 
 # --- files -------------------------------------------------------------------------------------

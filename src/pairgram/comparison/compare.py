@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairgram import Metric, evaluate, evaluate_run, get_metric
 from pairgram.comparison.statistics import bootstrap_intervals, holm, randomization_test, t_test
+from pairgram.metrics.metric import listed_metrics
 
 __all__ = ["Comparison", "compare", "compare_runs"]
 
@@ -199,7 +200,7 @@ def compare(
     names = _checked_names(scores, "scores")
     if qid is None:
         raise ValueError("qid must be given: queries are what a comparison counts")
-    listed = _listed(metrics, _ORDER)
+    listed = listed_metrics(metrics, _ORDER)
     wanted = [m if isinstance(m, Metric) else get_metric(m, convention) for m in listed]
     columns = [np.asarray(score, dtype=np.float64) for score in scores.values()]
     for name, column in zip(names, columns, strict=True):
@@ -274,7 +275,7 @@ def compare_runs(
             f"runs must be a dict of names to runs, got {type(runs).__name__}{_ORDER_OF_RUNS}"
         )
     names = _checked_names(runs, "runs", f", each with its run{_ORDER_OF_RUNS}")
-    listed = _listed(metrics, _ORDER_OF_RUNS)
+    listed = listed_metrics(metrics, _ORDER_OF_RUNS)
     values: dict[str, dict[str, NDArray[np.float64]]] = {}
     ids: list[Any] = []
     for name in names:
@@ -295,19 +296,6 @@ def compare_runs(
         n_changed=n_changed,
         random_state=random_state,
     )
-
-
-def _listed(metrics: Any, order: str) -> list[str | Metric]:
-    """Return metrics as a list; an error ends with the order of the caller's arguments."""
-    if isinstance(metrics, (str, Metric)):
-        return [metrics]
-    whole = isinstance(metrics, Mapping) or hasattr(metrics, "columns")  # a run, perhaps
-    whole = whole or not isinstance(metrics, Iterable)
-    listed = [] if whole else list(metrics)
-    if not listed or not all(isinstance(metric, (str, Metric)) for metric in listed):
-        found = type(metrics).__name__ if whole else repr(listed)
-        raise TypeError(f"metrics must be a name, a Metric, or a list of them, got {found}{order}")
-    return listed
 
 
 def _checked_names(systems: Mapping[str, Any], argument: str, hint: str = "") -> list[str]:

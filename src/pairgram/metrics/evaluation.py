@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pairgram._support.checks import check_text
 from pairgram._support.words import Convention
-from pairgram.metrics.metric import Metric, evaluate_metrics
+from pairgram.metrics.metric import Metric, evaluate_metrics, listed_metrics
 from pairgram.metrics.of_tables import evaluate_table
 from pairgram.metrics.options import (
     CONVENTIONS,
@@ -36,6 +36,8 @@ __all__ = [
     "make_scorer",
     "metric_names",
 ]
+
+_ORDER = "; the order is evaluate(metrics, y, score, qid)"
 
 
 def get_metric(
@@ -325,7 +327,8 @@ def evaluate(
     {'map': 0.5, 'p@1': 0.5}
     """
     wanted = [
-        m if isinstance(m, Metric) else get_metric(m, convention) for m in _metric_list(metrics)
+        m if isinstance(m, Metric) else get_metric(m, convention)
+        for m in listed_metrics(metrics, _ORDER)
     ]
     families = [FAMILIES[metric.family] for metric in wanted]
     of_lists = any(family.ranks and family.of_lists for family in families)
@@ -348,25 +351,6 @@ def evaluate(
         n_relevant=n_relevant,
         n_threads=n_threads,
     )
-
-
-def _metric_list(metrics: Any) -> list[str | Metric]:
-    """Return the metrics as a list of at least one; raise a TypeError for labels or scores."""
-    if isinstance(metrics, (str, Metric)):
-        return [metrics]
-    wanted = list(metrics) if isinstance(metrics, Iterable) else [metrics]
-    if not wanted:
-        raise ValueError("metrics must name at least one metric, got none")
-    wrong = [m for m in wanted if not isinstance(m, (str, Metric))]
-    if wrong:
-        found = type(wrong[0]).__name__
-        if isinstance(metrics, Iterable):
-            found = f"{type(metrics).__name__} of {found}"
-        raise TypeError(
-            "metrics, the first argument, must be a name such as 'ndcg@10', a Metric, or a list "
-            f"of them, got {found}; the order is evaluate(metrics, y, score, qid)"
-        )
-    return wanted
 
 
 def make_scorer(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import isfinite, nan
 from typing import Any, Literal, overload
@@ -288,6 +288,30 @@ class Metric:
             option("divisor"),
             0.0 if shape is None else shape,
         )
+
+
+def listed_metrics(metrics: Any, hint: str) -> list[str | Metric]:
+    """Return metrics as a list of at least one; errors end with the hint.
+
+    A mapping or a frame is no list of metrics, since it is a run or labels in the wrong place.
+    """
+    if isinstance(metrics, (str, Metric)):
+        return [metrics]
+    is_list = isinstance(metrics, Iterable) and not isinstance(metrics, Mapping)
+    is_list = is_list and not hasattr(metrics, "columns")
+    listed = list(metrics) if is_list else [metrics]
+    if not listed:
+        raise ValueError(f"metrics must name at least one metric, got none{hint}")
+    wrong = [type(each).__name__ for each in listed if not isinstance(each, (str, Metric))]
+    if wrong:
+        found = wrong[0]
+        if is_list:
+            found = f"{type(metrics).__name__} of {found}"
+        raise TypeError(
+            "metrics must be a name such as 'ndcg@10', a Metric, or a list of them, "
+            f"got {found}{hint}"
+        )
+    return listed
 
 
 def evaluate_metrics(

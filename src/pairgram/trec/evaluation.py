@@ -16,6 +16,7 @@ from pairgram._support.checks import check_text
 from pairgram._support.words import Convention
 from pairgram.datasets import read_qrels, read_run
 from pairgram.datasets.trec import by_trec_order
+from pairgram.metrics.metric import listed_metrics
 
 __all__ = ["Lists", "Missing", "evaluate_run", "qrels_of", "run_of"]
 
@@ -129,7 +130,7 @@ def evaluate_run(
     check_text("missing", missing, get_args(Missing))
     own = {**dict.fromkeys(_COUNTS, _count), "bpref": _bpref}
     hint = _ORDER if isinstance(qrels, str) and not os.path.exists(qrels) else ""
-    names = {_name_of(metric): metric for metric in _listed(metrics)}
+    names = {_name_of(metric): metric for metric in listed_metrics(metrics, _ORDER)}
     wanted = {
         name: metric if isinstance(metric, Metric) else _metric(name, convention, hint)
         for name, metric in names.items()
@@ -162,18 +163,6 @@ def evaluate_run(
         name: float(each.sum()) if name in _COUNTS else float(Metric.mean(each))
         for name, each in values.items()
     }
-
-
-def _listed(metrics: Any) -> list[str | Metric]:
-    if isinstance(metrics, (str, Metric)):
-        return [metrics]
-    whole = isinstance(metrics, Mapping) or hasattr(metrics, "columns")  # a run, perhaps
-    whole = whole or not isinstance(metrics, Iterable)
-    listed = [] if whole else list(metrics)
-    if not listed or not all(isinstance(metric, (str, Metric)) for metric in listed):
-        found = type(metrics).__name__ if whole else repr(listed)
-        raise TypeError(f"metrics must be a name, a Metric, or a list of them, got {found}{_ORDER}")
-    return listed
 
 
 def _metric(name: str, convention: Convention, hint: str) -> Metric:
