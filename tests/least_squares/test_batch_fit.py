@@ -343,6 +343,13 @@ def test_times_are_keys(start, unit):
         standard = key.astype(f"{start.dtype.kind}8[us]").item()
         for same in (key, pandas_time(key), standard, key.astype(start.dtype)):
             assert batch.model_of(same) is model
+    scores = batch.predict(frame, "user")
+    for unit in ("s", "ms", "ns"):
+        other = days.dtype.str[1] + f"8[{unit}]"
+        same = frame["user"].to_numpy().astype(other)
+        np.testing.assert_array_equal(batch.predict(frame, same), scores)
+        with pytest.raises(ValueError, match="7 of 7 keys have no model"):
+            batch.predict(frame, same + np.timedelta64(1, unit))
     less = batch.without(batch.keys[1:3])
     assert less.keys.tolist() == batch.keys[[0, *range(3, 7)]].tolist()
     finer = batch.keys[0] + np.timedelta64(1, "ns")

@@ -240,7 +240,7 @@ class BatchFit:
         rows = _rows_without_model(X) if isinstance(first, Real) else checked_rows(first, X)
         require_finite(rows, "X")
         with naming("keys"):
-            ids = as_ids(keys, rows.shape[0]).tolist()
+            ids = _as_keys(as_ids(keys, rows.shape[0]), self.keys.dtype)
             pairs = zip(self.keys.tolist(), self.models, strict=True)
             numbers = {
                 key: number for number, (key, model) in enumerate(pairs) if model is not None
@@ -404,6 +404,18 @@ def _plain_time(key: Any, dtype: np.dtype[Any]) -> Any:
     return found.item() if found.astype(given.dtype) == given else key
 
 
+def _as_keys(ids: NDArray[Any], dtype: np.dtype[Any]) -> list[Any]:
+    """Return ids as `tolist` of keys of this dtype has them, for times of another unit too."""
+    keys: list[Any] = ids.tolist()
+    if dtype.kind not in "mM" or ids.dtype.kind != dtype.kind or ids.dtype == dtype:
+        return keys
+    found = ids.astype(dtype)
+    exact = found.astype(ids.dtype) == ids
+    return [
+        new if same else key for key, new, same in zip(keys, found.tolist(), exact, strict=True)
+    ]
+
+
 def _rows_without_model(X: Any) -> Any:
     """Return an array without columns that has the rows of X, which no model reads."""
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -472,7 +484,8 @@ def check_fallback(fallback: Any) -> None:
     if isinstance(fallback, Real) and not isinstance(fallback, bool):
         return
     if isinstance(fallback, type) or not hasattr(fallback, "predict"):
-        raise ValueError(f"fallback must be a fitted model or a number, got {fallback!r}")
+        found = fallback if isinstance(fallback, (str, bool, type)) else type(fallback).__name__
+        raise ValueError(f"fallback must be a fitted model or a number, got {found!r}")
     try:
         check_is_fitted(fallback)
     except NotFittedError as error:
