@@ -90,7 +90,7 @@ def one_ranking(
             math.fsum(ranks) / total / fmean(powers)
             for ranks in (itertools.compress(powers, hits), powers[:total], powers[-total:])
         )
-        return max(0.0, (rie - low) / (high - low))
+        return (rie - low) / (high - low)
     if family == "recall":
         return sum(hits[:cut]) / total
     if family == "mrr":
@@ -111,10 +111,11 @@ def top(family, y, f, ties, **options):
         return math.nan
     unranked = [label for label, score in zip(y, f, strict=True) if score != score]
     y, f = [label for label, s in zip(y, f, strict=True) if s == s], [s for s in f if s == s]
-    return fmean(
+    value = fmean(
         one_ranking(family, [y[i] for i in order], unranked, **options)
         for order in orders(y, f, ties)
     )
+    return max(value, 0.0) if family == "bedroc" else value
 
 
 def sign(x):

@@ -354,7 +354,7 @@ def test_times_are_keys(start, unit):
     assert less.keys.tolist() == batch.keys[[0, *range(3, 7)]].tolist()
     finer = batch.keys[0] + np.timedelta64(1, "ns")
     later = days[-1] + DAY
-    for wrong in (finer, pandas_time(finer), later, "2024-01-01", np.datetime64("NaT")):
+    for wrong in (finer, pandas_time(finer), later, "2024-01-01", np.datetime64("NaT", "D")):
         with pytest.raises(KeyError, match=r"the first keys are \[np\.(date|timedelta)"):
             batch.model_of(wrong)
 

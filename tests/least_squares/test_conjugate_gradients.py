@@ -47,7 +47,8 @@ def test_equal_to_the_direct_solution(problem, pairs, weighting, scale):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conjugate_gradients, "SMALLEST_ORDER", 0)
         model.fit(sp.csr_array(problem.X), problem.y, qid=problem.query, **weights)
-    np.testing.assert_allclose(model.coef_, direct, rtol=1e-8, atol=1e-8 * abs(direct).max())
+    # The condition of the system multiplies the residual, which is 1e-10 of the right-hand side.
+    np.testing.assert_allclose(model.coef_, direct, rtol=0, atol=1e-6 * abs(direct).max())
     assert model.form_ == "primal"
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -100,8 +101,37 @@ def test_hive_partitions(tmp_path):
     )
     check(scan(tmp_path, **NAMES))
     X, _ = read(scan(tmp_path, **NAMES | {"features": ["f0", "year"]}))
+    for given in (tmp_path, tmp_path / "*" / "*.parquet", pyarrow.dataset.dataset(tmp_path)):
+        names = scan(given, **NAMES | {"features": None}).feature_names
+        assert set(names) >= {*ROWS.names} and "year" not in names
     np.testing.assert_array_equal(X[:, 1], year)
     np.testing.assert_array_equal(X[:, 0], ROWS.X[:, 0])
+
+
+@pytest.mark.parametrize("index", ["__index_level_0__", "number"])
+def test_the_index_of_a_frame_is_no_feature(tmp_path, index):
+    frame = ROWS.frame.select([*ROWS.names, "label", "query", "w"]).to_pandas()
+    frame.index = pd.Index(np.arange(len(frame))[::-1], name=None if index[0] == "_" else index)
+    table = pa.Table.from_pandas(frame)
+    assert table.column_names[-1] == index
+    pq.write_table(table, tmp_path / "rows.parquet")
+    pyarrow.feather.write_feather(table, tmp_path / "rows.feather")
+    names = NAMES | {"features": None}
+    sources = [tmp_path / "rows.parquet", tmp_path / "rows.feather", table, lambda: iter([table])]
+    if index[0] == "_":  # polars keeps no more than the name
+        sources += [pl.from_arrow(table), pl.scan_parquet(tmp_path / "rows.parquet")]
+    for source in sources:
+        assert scan(source, **names).feature_names == ROWS.names
+        check(scan(source, **names))
+        assert scan(source, **names | {"features": [index]}).feature_names == [index]
+    with pytest.raises(ValueError, match=f"the index of a frame of pandas as the column '{index}'"):
+        RankRLS().fit(table, ROWS.y, qid=ROWS.qid)
+    plain = table.drop_columns(["label", "query", "w"])
+    with pytest.raises(ValueError, match="X must not have the index"):
+        RankRLS().fit(plain.drop_columns(index), ROWS.y, qid=ROWS.qid).predict(plain)
+    one_user = table.drop_columns("w").append_column("user", pa.array(["a"] * len(ROWS.y)))
+    batch = pairgram.fit_many(RankRLS(), one_user, by="user", qid="query", label="label")
+    assert list(batch.models[0].feature_names_in_) == ROWS.names
 
 
 def test_columns_separated_by_tabs(tmp_path):

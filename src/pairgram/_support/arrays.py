@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterable, Iterator, Sized
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from pairgram._support.types import Vector
 
 __all__ = [
     "column_names",
+    "converted_times",
+    "index_columns",
     "naming_columns",
     "naming_labels",
     "readable",
@@ -27,6 +30,8 @@ __all__ = [
     "without_names",
 ]
 
+# What pyarrow calls the index of a frame of pandas that has no name.
+_INDEX = re.compile("__index_level_[0-9]+__")
 _COMPLEX = "Complex data not supported"  # scikit-learn uses these words
 
 
@@ -42,7 +47,8 @@ def readable(X: Any, name: str) -> Any:
     Raises
     ------
     ValueError
-        If a sparse matrix is not sound (see `checked_sparse`), or if an array is masked or complex.
+        If a sparse matrix is not sound (see `checked_sparse`), if an array is masked or complex, or
+        if a table has the index of a frame of pandas as a column.
     """
     if scipy.sparse.issparse(X):
         X = checked_sparse(X, name)
@@ -50,6 +56,11 @@ def readable(X: Any, name: str) -> Any:
         import pyarrow
 
         return pyarrow.Table.from_batches([X])
+    if index := index_columns(X):
+        raise ValueError(
+            f"{name} must not have the index of a frame of pandas as the column {index[0]!r}: drop "
+            "the column, or rename it if it is a feature"
+        )
     refuse_lossy(X, name)
     return X
 
@@ -161,6 +172,23 @@ def column_names(X: Any) -> list[Any] | None:
     return None if names is None else list(names)
 
 
+def index_columns(frame: Any) -> list[str]:
+    """Return the columns that are the index of a frame of pandas, which Arrow and Parquet keep.
+
+    Parameters
+    ----------
+    frame : anything
+        A pyarrow schema, a pyarrow table or another frame. Nothing else has such columns.
+    """
+    names = column_names(frame) or getattr(frame, "names", None)
+    if names is None:
+        return []
+    metadata = getattr(getattr(frame, "schema", frame), "pandas_metadata", None) or {}
+    noted = [name for name in metadata.get("index_columns", ()) if isinstance(name, str)]
+    texts = [name for name in names if isinstance(name, str)]
+    return [name for name in texts if name in noted or _INDEX.fullmatch(name)]
+
+
 def select_columns(frame: Any, names: Any, what: str) -> Any:
     """Return columns of a frame or a pyarrow table: a frame of those in a list, or one column.
 
@@ -232,6 +260,23 @@ def _wrong_entry(values: Any) -> str | None:
             plain = value.item() if isinstance(value, np.generic) else value
             return f"got {plain!r} in row {row}"
     return None
+
+
+def converted_times(
+    times: NDArray[Any], dtype: np.dtype[Any]
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return NumPy's times in another unit, and which of them are the same times there.
+
+    Others are out of the unit's range, or too fine for it.
+    """
+    try:
+        found = times.astype(dtype)
+    except OverflowError:  # NumPy 2.5 tells of times out of range; before, they came out wrong
+        found = np.zeros(len(times), dtype)
+        for k in range(len(times)):
+            with suppress(OverflowError):
+                found[k] = times[k : k + 1].astype(dtype)[0]
+    return found, found.astype(times.dtype) == times
 
 
 def without_names(model: Any) -> Any:

@@ -56,7 +56,8 @@ Features = Annotated[
     typer.Option(
         metavar="A,B,...",
         help="Columns of a table that are features, or one column of lists of numbers. [default: "
-        "those that the model was fitted to, or all columns that no other option names]",
+        "those that the model was fitted to, or all columns that no other option names, without "
+        "the index of pandas and names of folders such as day=1]",
         show_default=False,
     ),
 ]

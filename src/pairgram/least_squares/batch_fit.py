@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from pairgram._support.arrays import column_names, select_columns
+from pairgram._support.arrays import column_names, converted_times, select_columns
 from pairgram._support.blocks import block_rows, blocks
 from pairgram._support.cached import cached_property
 from pairgram._support.checks import require_finite
@@ -399,9 +399,8 @@ def _plain_time(key: Any, dtype: np.dtype[Any]) -> Any:
         given = np.asarray(given, f"{'m' if isinstance(given, timedelta) else 'M'}8[us]")
     if given.dtype.kind != dtype.kind:
         return key
-    found = given.astype(dtype)
-    # A time that is finer, or out of range, is no key.
-    return found.item() if found.astype(given.dtype) == given else key
+    found, exact = converted_times(np.atleast_1d(given), dtype)
+    return found.tolist()[0] if exact[0] else key
 
 
 def _as_keys(ids: NDArray[Any], dtype: np.dtype[Any]) -> list[Any]:
@@ -409,8 +408,7 @@ def _as_keys(ids: NDArray[Any], dtype: np.dtype[Any]) -> list[Any]:
     keys: list[Any] = ids.tolist()
     if dtype.kind not in "mM" or ids.dtype.kind != dtype.kind or ids.dtype == dtype:
         return keys
-    found = ids.astype(dtype)
-    exact = found.astype(ids.dtype) == ids
+    found, exact = converted_times(ids, dtype)
     return [
         new if same else key for key, new, same in zip(keys, found.tolist(), exact, strict=True)
     ]

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from pairgram._support.arrays import (
     column_names,
+    index_columns,
     naming_columns,
     readable,
     real_array,
@@ -82,8 +83,9 @@ def fit_many(
         table. The rows of every key are one data set, wherever they stand.
     features, label, qid, sample_weight : list of str, str, str or None, str or None
         The columns of a frame that are X, y, and the arguments of ``fit`` with these names. By
-        default all other columns are features. `label` is required. The parameter `positive` of
-        the estimator may have their names.
+        default all other columns are features, without the index of pandas that a table of pyarrow
+        may have. `label` is required. The parameter `positive` of the estimator may have their
+        names.
     prior : fitted ranker or None, default=None
         A model of all rows, which becomes the `prior` of every fit. The estimator must have a
         parameter of this name.
@@ -257,6 +259,7 @@ class _Columns(NamedTuple):
 
     def _features(self, frame: Any, others: list[str]) -> list[str]:
         if self.features is None:
+            others = [*others, *index_columns(frame)]
             return [name for name in column_names(frame) or () if name not in others]
         names = [self.features] if isinstance(self.features, str) else list(self.features)
         both = [name for name in names if name in others]

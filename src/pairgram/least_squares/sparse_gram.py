@@ -231,7 +231,7 @@ def _omega_blocks(
     assert table is not None
     bounds = np.flatnonzero(np.diff(level_query, prepend=-1, append=-1))
     blocks = [
-        table[1][np.ix_(level_label[begin:end], level_label[begin:end])]
+        scipy.sparse.coo_array(table[1][np.ix_(level_label[begin:end], level_label[begin:end])])
         for begin, end in pairwise(bounds)
     ]
     return scipy.sparse.block_diag(blocks, format="csr")

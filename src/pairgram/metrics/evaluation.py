@@ -153,10 +153,12 @@ def get_metric(
     bedroc [8]_.
 
     RIE, the robust initial enhancement, is Σ_i rel_i exp(-alpha i/n), divided by its mean over
-    all orders. bedroc is 1 if all documents are relevant. ef and bedroc are those of RDKit, whose
-    fractions are ef's percentages, and auc is scikit-learn's ``roc_auc_score``. RDKit multiplies in
-    floating point, so that 7 % of its 100 documents are 8; here they are 7. rbp takes documents as
-    relevant or not, as ir_measures does if it is given `rel`.
+    all orders. bedroc is 1 if all documents are relevant. It is 0 if relevant documents that were
+    not retrieved bring RIE below the lowest value of a whole ranking; with ties="average", RIE is
+    the mean over the orders. ef and bedroc are those of RDKit, whose fractions are ef's
+    percentages, and auc is scikit-learn's ``roc_auc_score``. RDKit multiplies in floating point, so
+    that 7 % of its 100 documents are 8; here they are 7. rbp takes documents as relevant or not, as
+    ir_measures does if it is given `rel`.
 
     The mean of ranking_error is over all n(n - 1)/2 pairs. Pairs with equal labels add 0.
 

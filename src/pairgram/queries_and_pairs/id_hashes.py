@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairgram._support.arrays import converted_times
+
 __all__ = ["IdSet", "hash_ids", "mix"]
 
 Hashes = NDArray[np.uint64]
@@ -101,10 +103,10 @@ def _hash_floats(values: NDArray[np.float64]) -> Hashes:
 def _hash_times(ids: NDArray[Any]) -> tuple[Hashes, NDArray[np.bool_]]:
     """Return (hashes, which ids have a hash) for NumPy's times or differences of times."""
     kind = TIME if ids.dtype.kind == "M" else DURATION
-    nanoseconds = ids.astype(f"{ids.dtype.kind}8[ns]")
+    nanoseconds, exact = converted_times(ids, np.dtype(f"{ids.dtype.kind}8[ns]"))
     hashes = _hashed(kind, nanoseconds.view(np.uint64)[:, None])
     known = np.ones(len(ids), dtype=bool)
-    for k in np.flatnonzero(nanoseconds.astype(ids.dtype) != ids):  # out of range, or cut off
+    for k in np.flatnonzero(~exact):
         one = _attoseconds(ids[k : k + 1])
         known[k] = one is not None
         hashes[k] = 0 if one is None else _hash_attoseconds(kind, one)
@@ -114,10 +116,9 @@ def _hash_times(ids: NDArray[Any]) -> tuple[Hashes, NDArray[np.bool_]]:
 def _attoseconds(time: NDArray[Any]) -> int | None:
     """Return one time of NumPy, of shape (1,), in attoseconds; None if 64-bit days overflow."""
     if np.datetime_data(time.dtype)[0] in "YM":
-        days = time.astype(f"{time.dtype.kind}8[D]")
-        if (days.astype(time.dtype) != time).any():
+        time, exact = converted_times(time, np.dtype(f"{time.dtype.kind}8[D]"))
+        if not exact.all():
             return None
-        time = days
     unit, count = np.datetime_data(time.dtype)
     return int(time.view(np.int64)[0]) * count * ATTOSECONDS[unit]
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairgram._support.arrays import index_columns
 from pairgram._support.checks import check_size, check_text, did_you_mean
 from pairgram._support.types import Vector
 from pairgram._support.words import words
@@ -61,8 +62,9 @@ def scan(
         The column of query ids: whole numbers, text or times.
     features : list of str, str or None, default=None
         The columns of numbers that are features, or one column of lists of numbers. None takes all
-        columns but the label, the query id, the weight and those of `exclude`. Booleans count as
-        0 and 1, and dictionaries as their values.
+        columns but the label, the query id, the weight, those of `exclude`, the index of a frame of
+        pandas, which Parquet files keep, and what stands in the names of folders, such as
+        ``day=1``. Booleans count as 0 and 1, and dictionaries as their values.
     exclude : list of str, str or None, default=None
         Columns that are no features, such as titles, in place of a list of those that are.
     weight : str or None, default=None
@@ -244,7 +246,7 @@ def _columns(
         raise ValueError(f"exclude must be None with features=, got {exclude!r}")
     _require(schema, left_out, "exclude")
     if features is None:
-        own = {label, qid, weight, *left_out}
+        own = {label, qid, weight, *left_out, *index_columns(schema), *source.folders}
         features = [field.name for field in schema if field.name not in own]
     names = [str(name) for name in features]
     _require(schema, names, "features")

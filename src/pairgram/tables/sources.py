@@ -45,6 +45,8 @@ class Source:
         Whether arrays come with query ids.
     dtype : float32 or float64
         The type of the features of arrays.
+    folders : frozenset of str
+        Columns whose values stand in the names of folders, such as ``day=1``.
     engine : Engine or None
         What the source itself is worked on by. With None, that is the caller's choice.
     """
@@ -54,6 +56,7 @@ class Source:
     n_features: int | None = None
     has_queries: bool = True
     dtype: Any = np.float64
+    folders: frozenset[str] = frozenset()
     engine: Any = None
 
 
@@ -208,8 +211,12 @@ def _format(names: Sequence[str]) -> str:
 
 
 def _of_dataset(dataset: Any) -> Source:
+    from pyarrow.dataset import get_partition_keys
+
     parts: list[Any] = []
+    folders: set[str] = set()
     for fragment in dataset.get_fragments():
+        folders |= get_partition_keys(fragment.partition_expression).keys()
         pieces = [fragment]
         path = getattr(fragment, "path", "the dataset")
         with naming(shown(path)), _readable(path):
@@ -218,7 +225,7 @@ def _of_dataset(dataset: Any) -> Source:
         parts += [_FragmentPartition(piece, dataset.schema) for piece in pieces]
     if not parts:
         raise ValueError("source must have rows, got Parquet files without any")
-    return Source(tuple(parts), dataset.schema)
+    return Source(tuple(parts), dataset.schema, folders=frozenset(folders))
 
 
 @contextmanager

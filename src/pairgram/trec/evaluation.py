@@ -263,10 +263,10 @@ def _bpref(name: str, scores: Any, labels: Any, missed: Any, judgements: Any) ->
     n_others = sum(0 <= label < 1 for label in judgements.values())
     known = labels[~np.isnan(labels)]
     above = np.cumsum(known < 1)[known >= 1]
-    terms = [
-        1.0 - min(n, n_relevant) / min(n_others, n_relevant) if n else 1.0 for n in above.tolist()
-    ]
-    return sum(terms) / n_relevant if n_relevant else 0.0
+    total = 0.0
+    for n in above.tolist():  # sum() would not have trec_eval's bits from Python 3.12 on
+        total += 1.0 - min(n, n_relevant) / min(n_others, n_relevant) if n else 1.0
+    return total / n_relevant if n_relevant else 0.0
 
 
 # --- forms of judgements and runs --------------------------------------------------------------
