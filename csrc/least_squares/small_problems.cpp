@@ -109,6 +109,11 @@ void decompose_features(std::ptrdiff_t n, std::ptrdiff_t n_features, std::ptrdif
         out.failure = batch_failure::no_convergence;
         return;
     }
+    // Eigenvectors have rounding errors at features that do not vary, whose rows may be huge.
+    for (std::ptrdiff_t j = 0; j < n_features; ++j) {
+        if (sums[j * width + j] != 0) continue;
+        for (std::ptrdiff_t k = 0; k < n_features; ++k) out.vectors[k * n_features + j] = 0;
+    }
     out.projection.resize(n_targets * n_features);
     blas::gemm(blas::trans::yes, blas::trans::yes, n_targets, n_features, n_features, 1.0,
                sums.data() + n_features, width, out.vectors.data(), n_features, 0.0,

@@ -53,7 +53,7 @@ class EigenPath:
         The eigenvalues Λ ≥ 0, ascending.
     basis : ndarray of shape (n_features, n_features)
         T V, where V are the eigenvectors, so that ``w = basis @ ((Λ + alpha)^-1 projection)``. T
-        is that of `RidgePath`.
+        is that of `RidgePath`. Rows of features that do not vary, whose row of G is 0, are 0.
     projection : ndarray of shape (n_features,)
         ``Vᵀ T g``.
     """
@@ -69,6 +69,7 @@ class EigenPath:
         Divide and conquer takes O(n_features³) time and 2 n_features² words of workspace. It runs
         on one thread, so the result has the same bits for any number.
         """
+        constant = G.diagonal() == 0
         with single_threaded_blas():
             # The transpose is the same matrix, in the memory order of LAPACK.
             eigenvalues, vectors = scipy.linalg.eigh(
@@ -78,6 +79,7 @@ class EigenPath:
             # error, which a tiny alpha would enlarge.
             null = eigenvalues <= smallest_eigenvalue(len(g), eigenvalues.max(initial=0.0))
             projection = np.where(null, 0.0, vectors.T @ g)
+        vectors[constant] = 0.0  # rounding errors, which huge values of such a feature enlarge
         return cls(np.maximum(eigenvalues, 0.0), vectors, projection)
 
     def coef(self, alphas: ArrayLike, damping: ArrayLike) -> Vector:
