@@ -16,13 +16,16 @@ constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 
 std::int64_t pairs_of(std::ptrdiff_t n) { return std::int64_t{n} * (n - 1) / 2; }
 
-// Fills the residuals label - score minus their mean.
+// Fills the residuals label - score minus their mean. Both are shifted by their first value, since
+// scores with a large value in common would swallow the labels.
 void centred_residuals(std::ptrdiff_t n, const double* labels, const double* scores,
                        const std::int64_t* rows, buffer<double>& residuals) {
     residuals.resize(n);
+    const auto score = [&](std::ptrdiff_t i) { return rows ? scores[rows[i]] : scores[i]; };
+    const double first = score(0);
     double sum = 0;
     for (std::ptrdiff_t i = 0; i < n; ++i) {
-        residuals[i] = labels[i] - (rows ? scores[rows[i]] : scores[i]);
+        residuals[i] = (labels[i] - labels[0]) - (score(i) - first);
         sum += residuals[i];
     }
     const double mean = sum / static_cast<double>(n);

@@ -325,6 +325,8 @@ def test_msd_and_m1d_by_hand():
     assert_allclose(get_metric("m1d")(y, score), 2 * (1 + 2 + 3) / 9)
     offset = [value + 1e8 for value in score]
     assert_allclose(get_metric("msd")(y, offset), 2 * (1 + 4 + 9) / 9, rtol=1e-7)
+    for name in ("msd", "m1d"):  # a large value in common does not swallow the labels
+        assert get_metric(name)(y, [1e17] * 3) == get_metric(name)(y, [0.0] * 3) > 0
 
 
 def test_ranking_error_by_hand():

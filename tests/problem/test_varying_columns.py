@@ -250,3 +250,34 @@ def test_counts_of_another_shape_are_refused():
         changed[at] = wrong
         with pytest.raises(ValueError, match=message):
             _core.count_varying(*changed, **named)
+
+
+@pytest.mark.parametrize("n_features", [6, 40, 100])
+@pytest.mark.parametrize(
+    "model",
+    [
+        RankRLS(),
+        RankRLS(0.0),
+        RankRLS(form="dual"),
+        pg.RankRLSCV(),
+        pg.RankRLSCV(scale=True),
+        pg.RankRLSCV(cv=3),
+        pg.RankRLSCV([0.0, 1.0]),
+        pg.RankRLSCV(inputs="maxabs"),
+        pg.RankSVM(),
+    ],
+    ids=repr,
+)
+def test_columns_that_do_not_vary_have_the_weight_zero(model, n_features):
+    X, y, qid = pg.make_ranking(30, 12, n_features, random_state=n_features)
+    at = [0, 3, n_features]
+    X = np.insert(X, at, (1e18 + 1e13 * qid)[:, None], axis=1)  # one value in every query
+    constant = np.array(at) + np.arange(3)
+    fits = [model.fit(X, y, qid=qid).coef_]
+    fits += [fit.coef_ for fit in pg.fit_many(model, [(X, y, qid)] * 2).models]
+    if model.get_params().get("inputs") is None:
+        gram = Pairgram.from_rows(X, y, qid=qid)
+        fits += [*gram.path([1e-3, 1.0]), gram.solve(1.0)]
+    for coef in fits:
+        np.testing.assert_array_equal(coef[constant], 0.0)
+        assert np.count_nonzero(coef) == n_features

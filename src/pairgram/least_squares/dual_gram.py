@@ -287,7 +287,10 @@ class DualGram:
                 f"{SMALLEST_KERNEL:g} or more: multiply it, or X"
             )
         if labelled.may_vanish or self.settings.kind == "omega":
-            labelled.require_pair_weight(self.settings, labelled.pair_weight(self.settings))
+            pair_weight = labelled.pair_weight(self.settings)
+            labelled.require_pair_weight(self.settings, pair_weight)
+            if pair_weight == 0:  # R K Rᵀ and R y are 0, but for rounding
+                return np.zeros_like(matrix), np.zeros(len(matrix)), largest
         self._root(labelled, matrix)
         self._root(labelled, matrix, axis=1)
         target = self._targets(labelled)

@@ -11,7 +11,7 @@ import scipy.linalg
 
 from pairgram import _core
 from pairgram._support.threads import single_threaded_blas
-from pairgram._support.types import Vector
+from pairgram._support.types import Rows, Vector
 from pairgram.svm.feature_rows import FeatureRows
 
 __all__ = [
@@ -83,6 +83,9 @@ class PairSolver:
         The weights to start from.
     offset : ndarray of shape (n_rows,)
         Scores that are added to H w in the loss.
+    constant : ndarray of int64
+        The features that are the same in both rows of every pair. Their weights stay exactly 0,
+        where rounding errors in the sums of huge values would move them.
     n_threads : int
 
     Attributes
@@ -113,17 +116,24 @@ class PairSolver:
         pairs: _core.PairOperator,
         start: Vector,
         offset: Vector,
+        constant: Rows,
         n_threads: int,
     ) -> None:
         self._rows, self._pairs, self._n_threads = rows, pairs, n_threads
-        self.w, self._scores = start, offset
+        self.w, self._scores, self._constant = start, offset, constant
         self._loss, self._scores_gradient = pairs.set_scores(offset, n_threads)
-        self._pull = rows.sum(self._scores_gradient)  # the gradient of the loss with respect to w
+        self._pull = self._sum(self._scores_gradient)  # the gradient of the loss by w
         self._pull_at_zero = norm_of(self._pull)
         if start.any():
             self._scores = offset + rows.scores(start)
             self._loss, self._scores_gradient = pairs.set_scores(self._scores, n_threads)
-            self._pull = rows.sum(self._scores_gradient)
+            self._pull = self._sum(self._scores_gradient)
+
+    def _sum(self, z: Vector) -> Vector:
+        """Return Hᵀ z for gradients z of the scores."""
+        total = self._rows.sum(z)
+        total[self._constant] = 0.0
+        return total
 
     @np.errstate(over="ignore", invalid="ignore")
     def solve(
@@ -189,6 +199,7 @@ class PairSolver:
         while n_products < MAX_CG_STEPS and size > FORCING**2 * first:
             n_products += 1
             product, scores = self._product(direction)
+            product[self._constant] = 0.0
             product *= C
             product += direction
             length = size / float(direction @ product)
@@ -222,7 +233,7 @@ class PairSolver:
                 t = (low + high) / 2 if np.isfinite(high) else 2 * low
         self.w = self.w + t * step
         self._scores, self._loss, self._scores_gradient = scores, loss, gradient
-        self._pull = self._rows.sum(gradient)
+        self._pull = self._sum(gradient)
         return t
 
 

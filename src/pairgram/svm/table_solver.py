@@ -10,7 +10,7 @@ import numpy as np
 from pairgram import _core
 from pairgram._support.memory import available_memory
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
-from pairgram._support.types import Vector
+from pairgram._support.types import Rows, Vector
 from pairgram.feature_maps.input_map import parts_of
 from pairgram.least_squares.gram import Pairgram
 from pairgram.least_squares.table_fit import statistics_of
@@ -197,8 +197,8 @@ class TableSolver(PairSolver):
         How often the rows have been read.
     """
 
-    def __init__(self, table: Table, maker: BlockMaker, start: Vector) -> None:
-        self._table, self._maker = table, maker
+    def __init__(self, table: Table, maker: BlockMaker, start: Vector, constant: Rows) -> None:
+        self._table, self._maker, self._constant = table, maker, constant
         self.w, self._scores = start, np.empty(0)
         self.n_passes = 0
         found = self._evaluated(np.zeros_like(start))
@@ -210,6 +210,7 @@ class TableSolver(PairSolver):
     def _evaluated(self, w: Vector) -> Loss:
         """Set the loss and its gradient to those of w."""
         found: Loss = self._run(LossTask(self._maker, w))
+        found.gradient[self._constant] = 0.0
         self._loss, self._pull = found.loss, found.gradient
         return found
 
@@ -325,7 +326,8 @@ class TableTraining:
     def solver(self, start: Vector | None = None) -> TableSolver:
         """Return a solver that starts at `start`."""
         begin = np.zeros(len(self.curvature)) if start is None else start
-        return TableSolver(self.table, self.maker, begin)
+        diagonal = self.curvature.diagonal() if self.curvature.ndim == 2 else self.curvature
+        return TableSolver(self.table, self.maker, begin, np.flatnonzero(diagonal == 0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
@@ -14,7 +14,7 @@ from pairgram import _core
 from pairgram._support.checks import check_positive, check_size, check_text
 from pairgram._support.memory import available_memory
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
-from pairgram._support.types import Vector
+from pairgram._support.types import Rows, Vector
 from pairgram._support.words import Loss, Weighting
 from pairgram.feature_maps.input_map import parts_of
 from pairgram.least_squares.accumulate import SMALLEST_SQUARES
@@ -108,12 +108,15 @@ class Training:
     curvature : ndarray of shape (n_features, n_features) or (n_features,)
         The Gram matrix of the preference pairs, an estimate of it, or approximately its diagonal.
     settings : SolverSettings
+    constant : ndarray of int64
+        The features that are known to be the same in both rows of every pair.
     """
 
     data: RankingData
     rows: FeatureRows
     curvature: Vector
     settings: SolverSettings
+    constant: Rows = field(default_factory=lambda: np.empty(0, np.int64))
     pair_weight: float | None = None  # if the curvature is the Gram matrix of the columns of X
 
     def column_sums(self, coef: Vector) -> ColumnSums | None:
@@ -194,7 +197,8 @@ class Training:
             if not (np.isfinite(curvature).all() and np.isfinite(sums).all()):
                 given.require_finite_features()
                 raise ValueError("X too large: the sum of squared differences overflows")
-        return cls(data, rows, curvature, settings, pair_weight)
+        diagonal = curvature.diagonal() if has_gram else curvature
+        return cls(data, rows, curvature, settings, np.flatnonzero(diagonal == 0), pair_weight)
 
     @classmethod
     def _from_sample(
@@ -219,7 +223,7 @@ class Training:
         pairs, offset = pair_operator(self.data, self.settings, counts), self.data.offset
         fixed = np.zeros(pairs.n_rows) if offset is None else self.data.queries.grouped(offset)
         threads = resolve_n_threads(self.settings.n_threads)
-        return PairSolver(self.rows, pairs, begin, fixed, threads)
+        return PairSolver(self.rows, pairs, begin, fixed, self.constant, threads)
 
     def preconditioner(self, C: float) -> Preconditioner:
         """Return the inverse of the Hessian with all pairs active, or of its diagonal."""

@@ -185,6 +185,18 @@ def test_a_preference_that_would_be_rounding_error_is_nan(seed):
     assert np.isnan(model.scores_[1:]).all()
 
 
+@pytest.mark.parametrize("form", [{"form": "primal"}, {"kernel": "rbf", "gamma": 0.3}])
+def test_refits_without_a_pair_that_counts_predict_ties(form):
+    X = np.array([1.0, 2, 1, 1, 1, 2])[:, None]
+    weight = [0.29840122301687566, 0.3139860020343368, 0.8917110704451572]
+    weight += [0.5851629398909081, 0.47130966518183137, 0.0]
+    search = RankRLSCV(
+        [0.5, 20.0], pairs="dropped", scope="global", target="gain", cv="leave-pair-out", **form
+    )
+    search.fit(X, [0, 2, 2, 1, 2, 1], sample_weight=weight)
+    assert search.scores_.tolist() == [0.5, 0.5]
+
+
 def test_searches_on_nodes_hold_pairs_out_too():
     X, _, y, _ = problem_of(6, 12, "none", "primal")
     model = PointwiseELMCV([1.0], kernel="linear", cv="leave-pair-out").fit(X, y)
