@@ -529,7 +529,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
         It takes C-contiguous rows of one type, in one thread of its own. Its scores are float64,
         and for float64 rows they have the bits of `predict`. Threads may share it. For
-        100 rows of 50 columns it takes about 3 µs.
+        100 rows of 50 columns and a linear model it takes 1.6 µs.
 
         Parameters
         ----------
