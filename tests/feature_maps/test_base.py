@@ -46,6 +46,43 @@ class ShiftedKernel(KernelMap):
         return super().transform(X) + 1.0
 
 
+class Squares(base.FeatureMap):
+    """A map of no more than what the base class demands, which Python alone can apply."""
+
+    is_compiled = False
+
+    def __init__(self, n_threads=None):
+        self.n_threads = n_threads
+
+    def fit(self, X, y=None):
+        self._n_features_out = base.finite_rows(self, X, reset=True).shape[1]
+        return self
+
+    def node_map(self, dtype):
+        return None
+
+    def _values(self, X, n_threads):
+        return X**2
+
+    def _describe(self):
+        raise NotImplementedError
+
+    _restore = _describe
+
+    def _same(self, other):
+        return self.n_features_in_ == other.n_features_in_
+
+
+@pytest.mark.parametrize("inputs", [None, "standard"])
+def test_a_map_without_kernel_and_activation_is_taken(inputs, X):
+    y, qid = np.random.default_rng(1).integers(0, 3, len(X)), np.arange(len(X)) % 5
+    made = X if inputs is None else (X - X.mean(axis=0)) / X.std(axis=0)
+    model = RankRLS(feature_map=Squares(), inputs=inputs).fit(X, y, qid=qid)
+    plain = RankRLS().fit(made**2, y, qid=qid)
+    assert_allclose(model.coef_, plain.coef_, rtol=1e-10)
+    assert_allclose(model.predict(X), plain.predict(made**2), rtol=1e-10)
+
+
 @EACH
 def test_a_map_tells_what_it_makes(feature_map, X, monkeypatch):
     fitted = feature_map.fit(X)

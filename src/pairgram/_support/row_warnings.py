@@ -89,7 +89,8 @@ def warn_of_rows(feature_map: Any, X: Any, names: Sequence[Any] | None = None) -
 
     Parameters
     ----------
-    feature_map : RandomNodes, RandomFourier, Nystroem or KernelMap
+    feature_map : FeatureMap
+        A map that has neither a `kernel` nor an `activation` suits all rows.
     X : ndarray or CSR matrix of shape (n_rows, n_features)
     names : sequence of str or None
         The names of the columns. With None, messages give their numbers.
@@ -106,7 +107,7 @@ def warn_of_rows(feature_map: Any, X: Any, names: Sequence[Any] | None = None) -
             _warn_of_spreads(X, names, f"the {kernel} kernel")
         elif kernel in OF_BITS:
             _warn_of_packed_bits(X, kernel)
-    elif kernel is None and not _is_linear(feature_map.activation):
+    elif kernel is None and not _is_linear(getattr(feature_map, "activation", "linear")):
         _warn_of_spreads(X, names, "nodes that are not linear")
 
 
