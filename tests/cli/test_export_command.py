@@ -107,6 +107,35 @@ def test_a_shift_makes_the_scores_of_the_rows_positive(files, rows):
     assert 0 <= scores.min() < 1e-3
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("normalizers", ["fold", "engine"])
+def test_negative_scores_are_warned_of_where_engines_refuse_them(files, engine, normalizers):
+    takes = engine in ("solr", "ltr-plugin", "elasticsearch", "opensearch")
+    if normalizers == "engine" and not takes:
+        return
+    frame = pd.read_parquet(files / "rows.parquet")
+    model = RankRLS(inputs="standard").fit(frame[NAMES] + 5, frame["grade"], qid=frame["query"])
+    model.save(files / "scaled.safetensors")
+    arguments = ("--to", engine, "--check", files / "rows.txt", "--normalizers", normalizers)
+    found = run(files / "scaled.safetensors", *arguments, "--output", files / "out")
+    assert found.exit_code == 0, found.output
+    if engine not in ("ltr-plugin", "elasticsearch", "opensearch"):
+        assert "--shift" not in found.output
+        return
+    body = json.loads((files / "out").read_text())["model"]["model"]
+    weights, norms = json.loads(body["definition"]), body.get("feature_normalizers", {})
+    scores = np.zeros(len(frame))
+    for name in NAMES:
+        norm = norms.get(name, {}).get("standard", {"mean": 0.0, "standard_deviation": 1.0})
+        scores += weights[name] * (frame[name] - norm["mean"]) / norm["standard_deviation"]
+    # The engine adds the constant of the scaling, which the folded weights leave out.
+    assert (scores.min() < 0) == (normalizers == "fold")
+    message = f"the lowest score of {files / 'rows.txt'} is {scores.min():.4g}, and"
+    assert (message in found.output) == ("refuse scores" in found.output) == (scores.min() < 0)
+    shifted = run(files / "scaled.safetensors", *arguments, "--shift", "one", "-o", files / "out")
+    assert shifted.exit_code == 0 and "refuse scores below 0" not in shifted.output
+
+
 def test_a_profile_and_its_onnx_file_stand_side_by_side(files):
     X, y, qid = make_ranking(30, 10, 3, random_state=0)
     model = RankRLS(feature_map=Nystroem(n_components=8, random_state=0)).fit(X, y, qid=qid)

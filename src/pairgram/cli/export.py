@@ -88,7 +88,8 @@ def export(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="LETOR file or table: score it as the engine would, and print how scores differ.",
+            help="LETOR file or table: score it as the engine would, and print how scores differ. "
+            "For ltr-plugin also warn of scores below 0, which the engine refuses.",
         ),
     ] = None,
     qid: Annotated[
@@ -148,6 +149,12 @@ def export(
         with _names_are_known():
             parity = engines.check(exported, ranker, rows, ids)
         warn(f"{check}: {parity}")
+        if to is Engine.ltr_plugin and parity.lowest < 0:
+            warn(
+                f"warning: the lowest score of {check} is {parity.lowest:.4g}, and Elasticsearch "
+                "and OpenSearch refuse scores below 0: --shift NAME adds a feature that is always "
+                "1, and makes the scores positive"
+            )
 
 
 @contextmanager
