@@ -167,7 +167,7 @@ def test_a_pipeline_that_chooses_columns_by_name(files):
         app, ["predict", str(files / "steps.safetensors"), str(files / "rows.txt")]
     )
     assert scored.exit_code == 0, scored.output
-    scores = np.array(scored.output.split(), float)
+    scores = np.array(scored.stdout.split(), float)
     np.testing.assert_allclose(scores, model.predict(frame[NAMES]), rtol=1e-12)
 
 
@@ -176,7 +176,9 @@ def test_a_pipeline_that_chooses_columns_by_name(files):
     [
         (("--to", "sql", "--store", "s"), "--store is for --to solr"),
         (("--to", "sql", "--normalizers", "engine"), "--normalizers engine is for --to solr"),
-        (("--to", "ltr-plugin", "--shift", "one"), "needs the scores of --check FILE"),
+        (("--to", "solr", "--shift", "one"), "--shift is for --to ltr-plugin, elasticsearch and"),
+        (("--to", "ltr-plugin", "--shift", "one"), ": --shift needs the scores of --check FILE"),
+        (("--to", "opensearch", "--shift", "one"), ": --shift needs the scores of --check FILE"),
         (("--to", "solr", "--qid", "query"), "--qid is for a table of --check"),
         (("--to", "onnx"), "--to onnx needs --output FILE"),
     ],

@@ -118,8 +118,10 @@ def export(
     opt.check_output(output, model=model, features=features, check=read)
     if qid is not None and check is None:
         raise ValueError("--qid is for a table of --check")
-    if shift is not None and (to is not Engine.ltr_plugin or check is None):
-        raise ValueError("--shift is for --to ltr-plugin, and needs the scores of --check FILE")
+    if shift is not None and to is not Engine.ltr_plugin:
+        raise ValueError("--shift is for --to ltr-plugin, elasticsearch and opensearch")
+    if shift is not None and check is None:
+        raise ValueError("--shift needs the scores of --check FILE")
     if store is not None and to is not Engine.solr:
         raise ValueError("--store is for --to solr")
     ranker = load_model(model)
