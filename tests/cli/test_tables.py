@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.frozen import FrozenEstimator
 from typer.testing import CliRunner
 
 from pairgram import (
@@ -208,6 +209,25 @@ def test_what_train_refuses(folder, tmp_path, options, message):
     given = ("train", folder / "data", *COLUMNS, *FEATURES, "-o", tmp_path / "m", *options)
     assert message.format(data=folder / "data") in error(*given)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("prior", [False, True])
+def test_a_letor_file_has_its_features_in_the_order_of_the_models_columns(tmp_path, prior):
+    X, y, qid = make_ranking(20, 8, 4, random_state=0)
+    frame = pd.DataFrame(X, columns=NAMES)
+    before = FrozenEstimator(RankRLS().fit(frame, y, qid=qid)) if prior else None
+    model = RankRLS(prior=before).fit(frame, y, qid=qid)
+    model.save(tmp_path / "m.safetensors")
+    dump_letor(tmp_path / "rows.txt", X, y, qid=qid)
+    note = (
+        f"pairgram: note: {tmp_path / 'rows.txt'} has no names of columns: its features are taken "
+        "in the order of the model's columns\n"
+    )
+    text, said = run("predict", tmp_path / "m.safetensors", tmp_path / "rows.txt")
+    np.testing.assert_array_equal(np.array(text.split(), float), model.predict(frame))
+    assert said == note
+    evaluated = run("evaluate", tmp_path / "rows.txt", "--model", tmp_path / "m.safetensors")
+    assert evaluated[1] == note
 
 
 def test_options_of_columns_are_named(folder, model_file, tmp_path):

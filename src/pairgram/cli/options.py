@@ -313,15 +313,15 @@ def predict_file(
         known = f"the model has {width}, {others} as 0"
         warn(f"note: {name_of(path)} names features up to {named}; {known}")
     given = {} if offset is None else {"offset": load_scores(offset, len(data.y))}
-    is_pipeline = hasattr(model, "steps")  # whose steps may choose columns by their names
-    if is_pipeline:
-        model = without_names(model)
+    if hasattr(model, "feature_names_in_"):
+        ordered = "its features are taken in the order of the model's columns"
+        warn(f"note: {name_of(path)} has no names of columns: {ordered}")
     try:
-        return data, model.predict(data.X, **given)
+        return data, without_names(model).predict(data.X, **given)
     except (TypeError, ValueError) as error:  # of text, if the model was fitted to it
         if "offset" in str(error):
             raise ValueError(f"--offset: {error}") from None
-        if not is_pipeline:
+        if not hasattr(model, "steps"):  # of a pipeline, which may choose columns by their names
             raise
         raise ValueError(f"{shown(model_path)}: cannot score rows of numbers: {error}") from None
 
