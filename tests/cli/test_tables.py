@@ -239,7 +239,10 @@ def test_options_of_columns_are_named(folder, model_file, tmp_path):
     assert error("train", data, *label, *FEATURES, *to) == wanted
     assert error("evaluate", data, "--model", model_file, *label, *FEATURES) == wanted
     found = error("train", data, *COLUMNS, *to)
-    assert "--features: column 'doc' must hold numbers, got string: give the columns" in found
+    assert found == (
+        "--features: column 'doc' must hold numbers, got string: give the columns that are "
+        "features by --features, or those that are not by --exclude, or encode them before"
+    )
     assert "takes different names" in error("train", data, *COLUMNS, "--features", "a,a", *to)
     assert error(
         "predict", model_file, data, "--keep", "x", "-o", tmp_path / "s.parquet"

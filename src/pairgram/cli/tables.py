@@ -235,6 +235,7 @@ def _naming_options() -> Iterator[None]:
             ("give scan the", "give the"),
             ("give group_queries=True", "--group-queries"),
             ("group_queries", "--group-queries"),
+            ("; a fitted model has its own as feature_names_in_", ""),
             (
                 "; give cv a splitter, or fit a validation set",
                 ": give --valid, or --model auto, which reads the rows into memory",
