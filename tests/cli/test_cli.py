@@ -178,6 +178,21 @@ def test_train_without_a_model_tries_several(file, data, tmp_path):
     assert sum("over budget" in line for line in table) == tried.count(None)
 
 
+def test_a_trial_that_chose_the_settings_of_another_is_printed_once(tmp_path):
+    X, y, qid = make_ranking(30, 8, 4, random_state=3)
+    dump_letor(tmp_path / "rows.txt", X, y, qid=qid)
+    train = ("train", tmp_path / "rows.txt", "-o", tmp_path / "m", "--budget", 0.05)
+    train += ("--metric", "map")
+    rows = json.loads(run(*train, "--json"))["trials"]
+    names = ("features", "inputs", "pairs", "target", "alpha", "score")
+    assert [rows[0][name] for name in names] == [rows[1][name] for name in names]
+    assert rows[2]["outcome"] == "tried"
+    endings = ("tried", "best         *", "over budget")
+    printed = [line.split() for line in run(*train).splitlines() if line.endswith(endings)]
+    assert len(printed) == len(rows) - 1
+    assert [line[:2] for line in printed[:2]] == [["columns", "none"], ["columns", "standard"]]
+
+
 @pytest.mark.parametrize("options", [("--alpha", 1), ("--pairs", "kept"), ("--scale",)])
 def test_train_with_options_of_rankrls_is_rankrls(file, tmp_path, options):
     report = json.loads(run("train", file, "-o", tmp_path / "m", "--json", *options))

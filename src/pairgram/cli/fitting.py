@@ -176,7 +176,7 @@ def train(
     if as_json:
         print_json(report)
         return
-    params, made = show_settings(report.pop("params")), report.pop("trials", None)
+    params, made = show_settings(report.pop("params")), _once(report.pop("trials", []))
     lower = "" if search.scoring_.greater_is_better else " (lower is better)"
     shape = f"{opt.size_of(*size)}, {count(report['n_features'], 'feature')}"
     print_table(
@@ -346,6 +346,20 @@ def _naming_options() -> Iterator[None]:
         if str(error).startswith(("prior", "offset")):
             raise ValueError(f"--{error}") from None
         raise
+
+
+def _once(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of trials without those that chose all settings of a trial before them.
+
+    A trial that chooses pairs and target may choose those of the first trial.
+    """
+    kept: dict[Any, dict[str, Any]] = {}
+    for number, row in enumerate(rows):
+        settings = tuple(row[name] for name in ("features", "inputs", "pairs", "target", "alpha"))
+        key = number if row["alpha"] is None else settings  # None if it was not made
+        if key not in kept or row["outcome"] == "best":
+            kept[key] = row
+    return list(kept.values())
 
 
 def _cells(row: dict[str, Any]) -> list[Any]:
