@@ -211,6 +211,43 @@ def test_what_train_refuses(folder, tmp_path, options, message):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_compare_takes_tables_and_parquet_files_of_scores(folder, data, tmp_path):
+    X, y, qid = data
+    dump_letor(tmp_path / "rows.txt", X, y, qid=qid)
+    np.savetxt(tmp_path / "a.scores", X[:, 0], "%.17g")
+    np.savetxt(tmp_path / "b.scores", X[:, 1], "%.17g")
+    pq.write_table(pa.table({"doc": np.arange(len(y)), "score": X[:, 1]}), tmp_path / "b.parquet")
+    texts, mixed = (
+        ("--json", tmp_path / "a.scores", tmp_path / b) for b in ("b.scores", "b.parquet")
+    )
+
+    def numbers(*arguments):
+        found = json.loads(run("compare", *arguments)[0].replace("b.parquet", "b.scores"))
+        return found.pop("file"), found
+
+    file, want = numbers(tmp_path / "rows.txt", *texts)
+    assert file == str(tmp_path / "rows.txt")
+    assert numbers(tmp_path / "rows.txt", *mixed) == (file, want)
+    for scores in (texts, mixed):
+        found = numbers(folder / "data" / "*.parquet", *COLUMNS, *scores)
+        assert found == (str(folder / "data" / "*.parquet"), want)
+    evaluated = ("evaluate", tmp_path / "rows.txt", "--scores")
+    assert run(*evaluated, tmp_path / "b.parquet") == run(*evaluated, tmp_path / "b.scores")
+
+
+def test_what_compare_refuses_of_tables(folder, tmp_path):
+    data, files = folder / "data", ("a.scores", "b.scores")
+    named = f"{data}: found a table, want --qid, its column of query ids"
+    assert error("compare", data, *files, "--label", "relevance") == named
+    assert error("compare", data, *files, *COLUMNS[2:]).startswith("--label must name the column")
+    assert error("compare", data, *files, "--label", "x").startswith("--label: the table must")
+    runs = error("compare", "--qrels", "q", *files, "--qid", "x")
+    assert runs == "--label and --qid are for tables, not for --qrels and runs"
+    pq.write_table(pa.table({"score": [1.0, 2.0]}), tmp_path / "s.parquet")
+    found = error("compare", data, *COLUMNS, tmp_path / "s.parquet", "b.scores")
+    assert found.startswith(f"{tmp_path / 's.parquet'}: found 2 scores, want one for each of ")
+
+
 @pytest.mark.parametrize("prior", [False, True])
 def test_a_letor_file_has_its_features_in_the_order_of_the_models_columns(tmp_path, prior):
     X, y, qid = make_ranking(20, 8, 4, random_state=0)
@@ -453,7 +490,7 @@ def test_scores_of_a_table_that_are_refused(folder, data, tmp_path):
     assert error(*given, "--group-queries").startswith("--group-queries is for --model: --scores")
     pd.DataFrame({"x": [1.0, 2.0]}).to_parquet(tmp_path / "s.parquet")
     said = error(*given)
-    assert said.startswith("--scores: ") and "s.parquet must have one column 'score'" in said
+    assert "s.parquet must have one column 'score'" in said
     assert said.endswith("pairgram predict writes such a column")
 
 

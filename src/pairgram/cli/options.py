@@ -112,7 +112,8 @@ Offset = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="File with a score per line of FILE, which is added to what the model finds.",
+        help="File of scores of the rows of FILE, as of --scores of evaluate, which are added to "
+        "what the model finds.",
     ),
 ]
 Threads = Annotated[
