@@ -529,6 +529,43 @@ def test_a_small_table_is_read_into_memory_for_models_that_need_it(small, model,
     assert held["held_out"] == str(small / "one.parquet")
 
 
+@pytest.mark.parametrize(
+    "options", [(), ("--model", "ranksvm", "--Cs", "2^0:2^1"), ("--model", "rls")]
+)
+def test_cv_of_a_table_is_that_of_its_rows(folder, data, tmp_path, options):
+    X, y, qid = data
+    dump_letor(tmp_path / "rows.txt", X, y, qid=qid)
+    want = json.loads(run("cv", tmp_path / "rows.txt", *options, "--json")[0])
+    for chosen in (FEATURES, ("--exclude", "doc")):
+        given = ("cv", folder / "data", *COLUMNS, *chosen, *options)
+        found = json.loads(run(*given, "--json")[0])
+        assert found["file"] == str(folder / "data")
+        assert (found["path"], found["best"]) == (want["path"], want["best"])
+
+
+def test_cv_of_tables_takes_weights_and_fills_missing_values(folder, data, tmp_path):
+    X, y, qid = data
+    rng = np.random.default_rng(0)
+    gaps = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    weight = rng.uniform(0.5, 2.0, len(qid))
+    frame = pd.DataFrame(gaps, columns=NAMES).assign(relevance=y, query_id=qid, weight=weight)
+    frame.to_parquet(tmp_path / "gaps.parquet")
+    given = (tmp_path / "gaps.parquet", *COLUMNS, "--weight", "weight", "--missing", "mean")
+    best = json.loads(run("cv", *given, "--json")[0])["best"]
+    trained = json.loads(run("train", *given, "--pairs", "kept", "-o", tmp_path / "m", "--json")[0])
+    assert best["score"] == pytest.approx(trained["score"], abs=1e-12)
+    assert best["alpha"] == pytest.approx(trained["params"]["alpha"], rel=1e-6)
+
+
+def test_what_cv_refuses_of_tables(folder, tmp_path):
+    data = folder / "data"
+    wanted = f"{data}: found a table, want --qid, its column of query ids"
+    assert error("cv", data, *COLUMNS[:2], *FEATURES) == wanted
+    assert "--exclude" in error("cv", data, *COLUMNS)
+    assert error("cv", data, *COLUMNS, *FEATURES, "--sparse").startswith("--sparse is for LETOR")
+    assert "did you mean 'relevance'?" in error("cv", data, "--label", "relevanc", *COLUMNS[2:])
+
+
 def test_a_table_of_one_query(small):
     given = ("train", small / "one.parquet", *COLUMNS, *FEATURES, "-o", small / "m")
     assert error(*given, "--model", "rankrls").endswith(
@@ -542,5 +579,5 @@ def test_a_table_that_does_not_fit_in_memory_is_told(small, monkeypatch):
     monkeypatch.setattr("pairgram._support.memory.available_memory", lambda: 100)
     given = ("train", small / "three.parquet", *COLUMNS, *FEATURES, "-o", small / "m")
     found = error(*given, "--model", "auto")
-    assert found.endswith("take --model rankrls, which reads them in blocks")
+    assert found.endswith("take pairgram train --model rankrls, which reads them in blocks")
     assert not (small / "m").exists()
