@@ -52,13 +52,6 @@ CONVENTION_NAMES = vocabulary.words(vocabulary.Convention)
 EVALUATED = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 EVALUATED_RUN = ("map", "ndcg@10", "p@10", "recall@100", "mrr")
 
-File = Annotated[
-    Path,
-    typer.Argument(
-        metavar="FILE",
-        help="LETOR (SVMlight) file, plain, .gz, .xz or .bz2; - stands for standard input.",
-    ),
-]
 ROWS = (
     "LETOR (SVMlight) file, plain, .gz, .xz or .bz2; - stands for standard input. Or a table: "
     "Parquet, Arrow, CSV (.csv, commas) or TSV files (.tsv, tabs), a folder, a pattern in quotes "
