@@ -1159,7 +1159,8 @@ def test_missing_files(file, model_file, tmp_path):
         assert error(*arguments) == f"{none}: No such file or directory"
     assert error("letor", none) == f"{none}: no such folder"
     assert "found none of S1.txt" in error("letor", tmp_path)
-    assert error("cv", tmp_path) == f"{tmp_path}: Is a directory"
+    assert error("evaluate", file, "--scores", tmp_path) == f"{tmp_path}: Is a directory"
+    assert error("cv", tmp_path).startswith(f"{model_file}: found no LETOR file, and a name that")
 
 
 def test_a_wrong_line_is_named(model_file, file, tmp_path):
@@ -1259,7 +1260,7 @@ def test_names_cannot_move_the_cursor(model_file, data, tmp_path):
     shown_path = f"{tmp_path}/a\\nb\\x1b[2J/x\\r.txt"
     assert run("evaluate", path, "--model", model_file).startswith(f"{shown_path}: ")
     assert error("letor", folder).startswith(f"{tmp_path}/a\\nb\\x1b[2J: found none of")
-    assert error("cv", folder / "none").startswith(f"{tmp_path}/a\\nb\\x1b[2J/none: No such")
+    assert error("cv", folder / "none").startswith(f"{tmp_path}/a\\nb\\x1b[2J/none: no file")
     assert error("inspect", path).startswith(f"{shown_path}: not a")
     assert error("train", path, "-o", path) == f"--output {shown_path} is the input file"
     frame = pd.DataFrame(X, columns=["a\x1b[2J", "b\n", "c", "d", "e", "f"])
