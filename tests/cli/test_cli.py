@@ -178,6 +178,21 @@ def test_train_without_a_model_tries_several(file, data, tmp_path):
     assert sum("over budget" in line for line in table) == tried.count(None)
 
 
+def test_a_trial_that_chose_the_settings_of_another_is_printed_once(tmp_path):
+    X, y, qid = make_ranking(30, 8, 4, random_state=3)
+    dump_letor(tmp_path / "rows.txt", X, y, qid=qid)
+    train = ("train", tmp_path / "rows.txt", "-o", tmp_path / "m", "--budget", 0.05)
+    train += ("--metric", "map")
+    rows = json.loads(run(*train, "--json"))["trials"]
+    names = ("features", "inputs", "pairs", "target", "alpha", "score")
+    assert [rows[0][name] for name in names] == [rows[1][name] for name in names]
+    assert rows[2]["outcome"] == "tried"
+    endings = ("tried", "best         *", "over budget")
+    printed = [line.split() for line in run(*train).splitlines() if line.endswith(endings)]
+    assert len(printed) == len(rows) - 1
+    assert [line[:2] for line in printed[:2]] == [["columns", "none"], ["columns", "standard"]]
+
+
 @pytest.mark.parametrize("options", [("--alpha", 1), ("--pairs", "kept"), ("--scale",)])
 def test_train_with_options_of_rankrls_is_rankrls(file, tmp_path, options):
     report = json.loads(run("train", file, "-o", tmp_path / "m", "--json", *options))
@@ -1144,7 +1159,8 @@ def test_missing_files(file, model_file, tmp_path):
         assert error(*arguments) == f"{none}: No such file or directory"
     assert error("letor", none) == f"{none}: no such folder"
     assert "found none of S1.txt" in error("letor", tmp_path)
-    assert error("cv", tmp_path) == f"{tmp_path}: Is a directory"
+    assert error("evaluate", file, "--scores", tmp_path) == f"{tmp_path}: Is a directory"
+    assert error("cv", tmp_path).startswith(f"{model_file}: found no LETOR file, and a name that")
 
 
 def test_a_wrong_line_is_named(model_file, file, tmp_path):
@@ -1244,7 +1260,7 @@ def test_names_cannot_move_the_cursor(model_file, data, tmp_path):
     shown_path = f"{tmp_path}/a\\nb\\x1b[2J/x\\r.txt"
     assert run("evaluate", path, "--model", model_file).startswith(f"{shown_path}: ")
     assert error("letor", folder).startswith(f"{tmp_path}/a\\nb\\x1b[2J: found none of")
-    assert error("cv", folder / "none").startswith(f"{tmp_path}/a\\nb\\x1b[2J/none: No such")
+    assert error("cv", folder / "none").startswith(f"{tmp_path}/a\\nb\\x1b[2J/none: no file")
     assert error("inspect", path).startswith(f"{shown_path}: not a")
     assert error("train", path, "-o", path) == f"--output {shown_path} is the input file"
     frame = pd.DataFrame(X, columns=["a\x1b[2J", "b\n", "c", "d", "e", "f"])

@@ -107,6 +107,35 @@ def test_a_shift_makes_the_scores_of_the_rows_positive(files, rows):
     assert 0 <= scores.min() < 1e-3
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("normalizers", ["fold", "engine"])
+def test_negative_scores_are_warned_of_where_engines_refuse_them(files, engine, normalizers):
+    takes = engine in ("solr", "ltr-plugin", "elasticsearch", "opensearch")
+    if normalizers == "engine" and not takes:
+        return
+    frame = pd.read_parquet(files / "rows.parquet")
+    model = RankRLS(inputs="standard").fit(frame[NAMES] + 5, frame["grade"], qid=frame["query"])
+    model.save(files / "scaled.safetensors")
+    arguments = ("--to", engine, "--check", files / "rows.txt", "--normalizers", normalizers)
+    found = run(files / "scaled.safetensors", *arguments, "--output", files / "out")
+    assert found.exit_code == 0, found.output
+    if engine not in ("ltr-plugin", "elasticsearch", "opensearch"):
+        assert "--shift" not in found.output
+        return
+    body = json.loads((files / "out").read_text())["model"]["model"]
+    weights, norms = json.loads(body["definition"]), body.get("feature_normalizers", {})
+    scores = np.zeros(len(frame))
+    for name in NAMES:
+        norm = norms.get(name, {}).get("standard", {"mean": 0.0, "standard_deviation": 1.0})
+        scores += weights[name] * (frame[name] - norm["mean"]) / norm["standard_deviation"]
+    # The engine adds the constant of the scaling, which the folded weights leave out.
+    assert (scores.min() < 0) == (normalizers == "fold")
+    message = f"the lowest score of {files / 'rows.txt'} is {scores.min():.4g}, and"
+    assert (message in found.output) == ("refuse scores" in found.output) == (scores.min() < 0)
+    shifted = run(files / "scaled.safetensors", *arguments, "--shift", "one", "-o", files / "out")
+    assert shifted.exit_code == 0 and "refuse scores below 0" not in shifted.output
+
+
 def test_a_profile_and_its_onnx_file_stand_side_by_side(files):
     X, y, qid = make_ranking(30, 10, 3, random_state=0)
     model = RankRLS(feature_map=Nystroem(n_components=8, random_state=0)).fit(X, y, qid=qid)
@@ -138,7 +167,7 @@ def test_a_pipeline_that_chooses_columns_by_name(files):
         app, ["predict", str(files / "steps.safetensors"), str(files / "rows.txt")]
     )
     assert scored.exit_code == 0, scored.output
-    scores = np.array(scored.output.split(), float)
+    scores = np.array(scored.stdout.split(), float)
     np.testing.assert_allclose(scores, model.predict(frame[NAMES]), rtol=1e-12)
 
 
@@ -147,7 +176,9 @@ def test_a_pipeline_that_chooses_columns_by_name(files):
     [
         (("--to", "sql", "--store", "s"), "--store is for --to solr"),
         (("--to", "sql", "--normalizers", "engine"), "--normalizers engine is for --to solr"),
-        (("--to", "ltr-plugin", "--shift", "one"), "needs the scores of --check FILE"),
+        (("--to", "solr", "--shift", "one"), "--shift is for --to ltr-plugin, elasticsearch and"),
+        (("--to", "ltr-plugin", "--shift", "one"), ": --shift needs the scores of --check FILE"),
+        (("--to", "opensearch", "--shift", "one"), ": --shift needs the scores of --check FILE"),
         (("--to", "solr", "--qid", "query"), "--qid is for a table of --check"),
         (("--to", "onnx"), "--to onnx needs --output FILE"),
     ],

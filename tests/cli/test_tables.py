@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.frozen import FrozenEstimator
 from typer.testing import CliRunner
 
 from pairgram import (
@@ -210,6 +211,62 @@ def test_what_train_refuses(folder, tmp_path, options, message):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_compare_takes_tables_and_parquet_files_of_scores(folder, data, tmp_path):
+    X, y, qid = data
+    dump_letor(tmp_path / "rows.txt", X, y, qid=qid)
+    np.savetxt(tmp_path / "a.scores", X[:, 0], "%.17g")
+    np.savetxt(tmp_path / "b.scores", X[:, 1], "%.17g")
+    pq.write_table(pa.table({"doc": np.arange(len(y)), "score": X[:, 1]}), tmp_path / "b.parquet")
+    texts, mixed = (
+        ("--json", tmp_path / "a.scores", tmp_path / b) for b in ("b.scores", "b.parquet")
+    )
+
+    def numbers(*arguments):
+        found = json.loads(run("compare", *arguments)[0].replace("b.parquet", "b.scores"))
+        return found.pop("file"), found
+
+    file, want = numbers(tmp_path / "rows.txt", *texts)
+    assert file == str(tmp_path / "rows.txt")
+    assert numbers(tmp_path / "rows.txt", *mixed) == (file, want)
+    for scores in (texts, mixed):
+        found = numbers(folder / "data" / "*.parquet", *COLUMNS, *scores)
+        assert found == (str(folder / "data" / "*.parquet"), want)
+    evaluated = ("evaluate", tmp_path / "rows.txt", "--scores")
+    assert run(*evaluated, tmp_path / "b.parquet") == run(*evaluated, tmp_path / "b.scores")
+
+
+def test_what_compare_refuses_of_tables(folder, tmp_path):
+    data, files = folder / "data", ("a.scores", "b.scores")
+    named = f"{data}: found a table, want --qid, its column of query ids"
+    assert error("compare", data, *files, "--label", "relevance") == named
+    assert error("compare", data, *files, *COLUMNS[2:]).startswith("--label must name the column")
+    assert error("compare", data, *files, "--label", "x").startswith("--label: the table must")
+    runs = error("compare", "--qrels", "q", *files, "--qid", "x")
+    assert runs == "--label and --qid are for tables, not for --qrels and runs"
+    pq.write_table(pa.table({"score": [1.0, 2.0]}), tmp_path / "s.parquet")
+    found = error("compare", data, *COLUMNS, tmp_path / "s.parquet", "b.scores")
+    assert found.startswith(f"{tmp_path / 's.parquet'}: found 2 scores, want one for each of ")
+
+
+@pytest.mark.parametrize("prior", [False, True])
+def test_a_letor_file_has_its_features_in_the_order_of_the_models_columns(tmp_path, prior):
+    X, y, qid = make_ranking(20, 8, 4, random_state=0)
+    frame = pd.DataFrame(X, columns=NAMES)
+    before = FrozenEstimator(RankRLS().fit(frame, y, qid=qid)) if prior else None
+    model = RankRLS(prior=before).fit(frame, y, qid=qid)
+    model.save(tmp_path / "m.safetensors")
+    dump_letor(tmp_path / "rows.txt", X, y, qid=qid)
+    note = (
+        f"pairgram: note: {tmp_path / 'rows.txt'} has no names of columns: its features are taken "
+        "in the order of the model's columns\n"
+    )
+    text, said = run("predict", tmp_path / "m.safetensors", tmp_path / "rows.txt")
+    np.testing.assert_array_equal(np.array(text.split(), float), model.predict(frame))
+    assert said == note
+    evaluated = run("evaluate", tmp_path / "rows.txt", "--model", tmp_path / "m.safetensors")
+    assert evaluated[1] == note
+
+
 def test_options_of_columns_are_named(folder, model_file, tmp_path):
     data, to = folder / "data", ("-o", tmp_path / "m")
     named = f"{data}: found a table, want"
@@ -219,7 +276,10 @@ def test_options_of_columns_are_named(folder, model_file, tmp_path):
     assert error("train", data, *label, *FEATURES, *to) == wanted
     assert error("evaluate", data, "--model", model_file, *label, *FEATURES) == wanted
     found = error("train", data, *COLUMNS, *to)
-    assert "--features: column 'doc' must hold numbers, got string: give the columns" in found
+    assert found == (
+        "--features: column 'doc' must hold numbers, got string: give the columns that are "
+        "features by --features, or those that are not by --exclude, or encode them before"
+    )
     assert "takes different names" in error("train", data, *COLUMNS, "--features", "a,a", *to)
     assert error(
         "predict", model_file, data, "--keep", "x", "-o", tmp_path / "s.parquet"
@@ -430,7 +490,7 @@ def test_scores_of_a_table_that_are_refused(folder, data, tmp_path):
     assert error(*given, "--group-queries").startswith("--group-queries is for --model: --scores")
     pd.DataFrame({"x": [1.0, 2.0]}).to_parquet(tmp_path / "s.parquet")
     said = error(*given)
-    assert said.startswith("--scores: ") and "s.parquet must have one column 'score'" in said
+    assert "s.parquet must have one column 'score'" in said
     assert said.endswith("pairgram predict writes such a column")
 
 
@@ -469,6 +529,43 @@ def test_a_small_table_is_read_into_memory_for_models_that_need_it(small, model,
     assert held["held_out"] == str(small / "one.parquet")
 
 
+@pytest.mark.parametrize(
+    "options", [(), ("--model", "ranksvm", "--Cs", "2^0:2^1"), ("--model", "rls")]
+)
+def test_cv_of_a_table_is_that_of_its_rows(folder, data, tmp_path, options):
+    X, y, qid = data
+    dump_letor(tmp_path / "rows.txt", X, y, qid=qid)
+    want = json.loads(run("cv", tmp_path / "rows.txt", *options, "--json")[0])
+    for chosen in (FEATURES, ("--exclude", "doc")):
+        given = ("cv", folder / "data", *COLUMNS, *chosen, *options)
+        found = json.loads(run(*given, "--json")[0])
+        assert found["file"] == str(folder / "data")
+        assert (found["path"], found["best"]) == (want["path"], want["best"])
+
+
+def test_cv_of_tables_takes_weights_and_fills_missing_values(folder, data, tmp_path):
+    X, y, qid = data
+    rng = np.random.default_rng(0)
+    gaps = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    weight = rng.uniform(0.5, 2.0, len(qid))
+    frame = pd.DataFrame(gaps, columns=NAMES).assign(relevance=y, query_id=qid, weight=weight)
+    frame.to_parquet(tmp_path / "gaps.parquet")
+    given = (tmp_path / "gaps.parquet", *COLUMNS, "--weight", "weight", "--missing", "mean")
+    best = json.loads(run("cv", *given, "--json")[0])["best"]
+    trained = json.loads(run("train", *given, "--pairs", "kept", "-o", tmp_path / "m", "--json")[0])
+    assert best["score"] == pytest.approx(trained["score"], abs=1e-12)
+    assert best["alpha"] == pytest.approx(trained["params"]["alpha"], rel=1e-6)
+
+
+def test_what_cv_refuses_of_tables(folder, tmp_path):
+    data = folder / "data"
+    wanted = f"{data}: found a table, want --qid, its column of query ids"
+    assert error("cv", data, *COLUMNS[:2], *FEATURES) == wanted
+    assert "--exclude" in error("cv", data, *COLUMNS)
+    assert error("cv", data, *COLUMNS, *FEATURES, "--sparse").startswith("--sparse is for LETOR")
+    assert "did you mean 'relevance'?" in error("cv", data, "--label", "relevanc", *COLUMNS[2:])
+
+
 def test_a_table_of_one_query(small):
     given = ("train", small / "one.parquet", *COLUMNS, *FEATURES, "-o", small / "m")
     assert error(*given, "--model", "rankrls").endswith(
@@ -482,5 +579,5 @@ def test_a_table_that_does_not_fit_in_memory_is_told(small, monkeypatch):
     monkeypatch.setattr("pairgram._support.memory.available_memory", lambda: 100)
     given = ("train", small / "three.parquet", *COLUMNS, *FEATURES, "-o", small / "m")
     found = error(*given, "--model", "auto")
-    assert found.endswith("take --model rankrls, which reads them in blocks")
+    assert found.endswith("take pairgram train --model rankrls, which reads them in blocks")
     assert not (small / "m").exists()

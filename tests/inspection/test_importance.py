@@ -2,6 +2,8 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.linear_model import LinearRegression
 
@@ -95,6 +97,31 @@ def test_other_models_and_frames(model):
     assert found.feature_names == list("abcde")
     pd.testing.assert_frame_equal(frame, copy)
     assert found.importances_mean.max() > 0.01
+
+
+FRAME = pd.DataFrame(X, columns=list("fbdace"))
+FRAMES = {
+    "pandas": lambda frame: frame,
+    "polars": pl.from_pandas,
+    "pyarrow": pa.Table.from_pandas,
+    "batch": pa.RecordBatch.from_pandas,
+}
+
+
+@pytest.mark.parametrize("model", [RankRLS(), RankRLS(inputs="standard")], ids=["plain", "inputs"])
+@pytest.mark.parametrize("kind", FRAMES)
+def test_frames_keep_their_names(kind, model):
+    made = FRAMES[kind]
+    model.fit(made(FRAME), Y, qid=QID)
+    named = {"qid": QID, "random_state": 0, "n_repeats": 2}
+    found = query_permutation_importance(model, made(FRAME), Y, **named)
+    assert found.feature_names == list("fbdace")
+    expected = query_permutation_importance(
+        type(model)(inputs=model.inputs).fit(X, Y, qid=QID), X, Y, **named
+    )
+    np.testing.assert_array_equal(found.importances, expected.importances)
+    with pytest.raises(ValueError, match="feature names should match"):
+        query_permutation_importance(model, made(FRAME[sorted(FRAME)]), Y, **named)
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,26 @@ def test_rows_of_other_keys_go_to_the_fallback():
         batch.predict(other, "user", fallback="mean")
 
 
+@pytest.mark.parametrize("dtype", [object, "str", "category"])
+def test_numbers_are_no_keys_of_models_whose_keys_are_text(dtype):
+    numbers = frame_of(keys=range(7))
+    texts = numbers.assign(user=numbers["user"].astype("str").astype(dtype))
+    of_numbers, of_texts = (fit_many(RankRLS(), one, **COLUMNS) for one in (numbers, texts))
+    first = numbers["user"][0]
+    message = f"keys must be text, such as '{first}', because .* got numbers, such as {first}, and"
+    for column in (numbers["user"], numbers["user"].astype(float), list(numbers["user"])):
+        with pytest.raises(ValueError, match=message.replace(f"as {first},", f"as {column[0]},")):
+            of_texts.predict(numbers, column, fallback=0.0)
+    message = f"keys must be numbers, such as {first}, because .* got text, such as '{first}', and"
+    with pytest.raises(ValueError, match=message):
+        of_numbers.predict(texts, "user", fallback=0.0)
+    mixed = list(texts["user"])
+    mixed[0] = 0
+    scores = of_texts.predict(texts, mixed, fallback=np.nan)
+    assert np.isnan(scores[0]) and np.isfinite(scores[1:]).all()
+    assert (of_texts.predict(texts, ["new"] * len(texts), fallback=0.5) == 0.5).all()
+
+
 def test_a_batch_has_a_fallback_without_a_prior(tmp_path):
     frame, other = frame_of(), frame_of(20, seed=1)
     unknown = ~other["user"].isin(frame["user"]).to_numpy()

@@ -514,6 +514,11 @@ def test_columns_that_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             scan(frame, **NAMES | names)
+    model = RankRLS().fit(scan(ROWS.frame, **NAMES))
+    with pytest.raises(ValueError, match="; a fitted model has its own as feature_names_in_"):
+        model.predict(scan(frame, **NAMES | {"features": None}))
+    scores = model.predict(scan(frame, **NAMES | {"features": model.feature_names_in_}))
+    np.testing.assert_array_equal(scores, model.predict(scan(ROWS.frame, **NAMES)))
     with pytest.raises(ValueError, match="column 'text' must hold numbers, got string"):
         RankRLS().fit(scan(frame, **NAMES | {"label": "text"}))
     with pytest.raises(ValueError, match=r"RankRLS\.fit needs labels"):

@@ -65,7 +65,8 @@ def _root(
     A LETOR (SVMlight) file has one line per document, "label qid:ID index:value ... # comment". It
     may be compressed by gzip, xz or bzip2, and "-" stands for standard input. An ID is a number or
     a text of at most 255 bytes without blanks, without "#", and without ":" after a digit. train,
-    predict and evaluate also take tables that may be larger than memory, such as Parquet files.
+    predict and evaluate also take tables that may be larger than memory, such as Parquet files, and
+    cv and compare take tables too.
     Results go to standard output, everything else to standard error. An error is one line, and the
     exit code is then 2.
 

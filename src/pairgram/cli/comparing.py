@@ -10,6 +10,7 @@ import typer
 from pairgram.cli import options as opt
 from pairgram.cli.pictures import PlotFile, check_picture, draw
 from pairgram.cli.report import count, print_json, print_lines, print_table
+from pairgram.cli.tables import Columns
 
 __all__ = ["compare"]
 
@@ -19,11 +20,12 @@ DIFFERENCES = "Differences, system minus against"
 
 def compare(
     files: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
             metavar="FILE",
-            help="LETOR (SVMlight) file, and two or more files with a score per line of it. With "
-            "--qrels, two or more TREC runs.",
+            help="LETOR (SVMlight) file or table, and two or more files with a score for each of "
+            "its rows: one per line, or Parquet files with a column score. With --qrels, two or "
+            "more TREC runs.",
         ),
     ],
     metric: Annotated[
@@ -37,6 +39,12 @@ def compare(
         ),
     ] = None,
     *,
+    label: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of the labels of a table.")
+    ] = None,
+    qid: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of the query ids of a table.")
+    ] = None,
     qrels: opt.Qrels = None,
     baseline: Annotated[
         str | None,
@@ -67,18 +75,23 @@ def compare(
     difference, how many queries are better, equal and worse, and p-values of the paired
     randomisation test (p) and t test (p_t); and the queries that differ most in the first metric.
     p_holm and p_t_holm are corrected for the number of pairs, but not for that of metrics. --plot
-    draws the first row of the differences, query by query.
+    draws the first row of the differences, query by query. Of a table, labels and query ids alone
+    are read.
 
     \b
     Examples:
       pairgram compare test.txt a.scores b.scores
       pairgram compare test.txt a.scores b.scores c.scores --baseline a.scores --metric map
+      pairgram compare test.parquet a.scores b.parquet --label relevance --qid query_id
       pairgram compare --qrels qrels.txt a.run b.run --metric map --metric ndcg@10
       pairgram compare test.txt a.scores b.scores --plot differences.png
       pairgram compare test.txt a.scores b.scores --json | jq .differences
     """
     opt.checked_names(metric, convention)
-    systems = files if qrels is not None else files[1:]
+    systems = [Path(file) for file in (files if qrels is not None else files[1:])]
+    columns = Columns(label=label, qid=qid)
+    if qrels is not None and columns.make_table():
+        raise ValueError("--label and --qid are for tables, not for --qrels and runs")
     if len(systems) < 2:
         wanted = "two runs" if qrels is not None else "FILE and two files of scores"
         raise ValueError(f"compare needs at least {wanted}, got {count(len(files), 'file')}")
@@ -95,7 +108,7 @@ def compare(
         "random_state": seed,
         "n_threads": threads,
     }
-    inputs = {f"FILE {number}": path for number, path in enumerate(files, 1)}
+    inputs = {f"FILE {number}": Path(file) for number, file in enumerate(files, 1)}
     opt.check_one_stdin(**inputs, **{"--qrels": qrels})
     check_picture(plot)
     if qrels is not None:
@@ -107,12 +120,10 @@ def compare(
     else:
         from pairgram.comparison.compare import compare as compare_scores
 
-        data = opt.load_data(files[0], n_threads=threads)
-        if data.qid is None:
-            raise ValueError(f"{opt.name_of(files[0])}: found no qid, want qid:ID in every row")
+        y, ids = _labels(files[0], columns, threads)
         wanted_metrics = [opt.metric_of(m, convention or "default") for m in metric or COMPARED]
-        scores = {str(path): opt.load_scores(path, len(data.y)) for path in systems}
-        result = compare_scores(data.y, data.qid, scores, wanted_metrics, **settings)
+        scores = {str(path): opt.load_scores(path, len(y)) for path in systems}
+        result = compare_scores(y, ids, scores, wanted_metrics, **settings)
     if plot is not None:
         from pairgram.plots import differences
 
@@ -131,3 +142,13 @@ def compare(
         if number:
             print_lines([""])
         print_table(list(rows[0]), [list(row.values()) for row in rows], title=title)
+
+
+def _labels(file: str, columns: Columns, threads: int | None) -> tuple[Any, Any]:
+    """Return the labels and the query ids of a LETOR file or a table."""
+    if columns.make_table(file):
+        return columns.labels(file)
+    data = opt.load_data(Path(file), n_threads=threads)
+    if data.qid is None:
+        raise ValueError(f"{opt.name_of(Path(file))}: found no qid, want qid:ID in every row")
+    return data.y, data.qid

@@ -88,7 +88,8 @@ def export(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="LETOR file or table: score it as the engine would, and print how scores differ.",
+            help="LETOR file or table: score it as the engine would, and print how scores differ. "
+            "For ltr-plugin also warn of scores below 0, which the engine refuses.",
         ),
     ] = None,
     qid: Annotated[
@@ -117,8 +118,10 @@ def export(
     opt.check_output(output, model=model, features=features, check=read)
     if qid is not None and check is None:
         raise ValueError("--qid is for a table of --check")
-    if shift is not None and (to is not Engine.ltr_plugin or check is None):
-        raise ValueError("--shift is for --to ltr-plugin, and needs the scores of --check FILE")
+    if shift is not None and to is not Engine.ltr_plugin:
+        raise ValueError("--shift is for --to ltr-plugin, elasticsearch and opensearch")
+    if shift is not None and check is None:
+        raise ValueError("--shift needs the scores of --check FILE")
     if store is not None and to is not Engine.solr:
         raise ValueError("--store is for --to solr")
     ranker = load_model(model)
@@ -148,6 +151,12 @@ def export(
         with _names_are_known():
             parity = engines.check(exported, ranker, rows, ids)
         warn(f"{check}: {parity}")
+        if to is Engine.ltr_plugin and parity.lowest < 0:
+            warn(
+                f"warning: the lowest score of {check} is {parity.lowest:.4g}, and Elasticsearch "
+                "and OpenSearch refuse scores below 0: --shift NAME adds a feature that is always "
+                "1, and makes the scores positive"
+            )
 
 
 @contextmanager

@@ -176,7 +176,7 @@ def train(
     if as_json:
         print_json(report)
         return
-    params, made = show_settings(report.pop("params")), report.pop("trials", None)
+    params, made = show_settings(report.pop("params")), _once(report.pop("trials", []))
     lower = "" if search.scoring_.greater_is_better else " (lower is better)"
     shape = f"{opt.size_of(*size)}, {count(report['n_features'], 'feature')}"
     print_table(
@@ -218,10 +218,8 @@ def _fit_table(
 
     reading = at_most_threads(resolve_n_threads(settings.n_threads))
     with reading, opt.warnings_as_notes(), columns.cluster() as client, passes() as watch:
-        table = columns.scan(file, client)
+        table = _scanned(file, columns, settings, client)
         table.refuse_output(output, "--output")
-        named = table.layout.features if table.schema is not None else ()
-        _require_positive(settings, table.n_features, opt.name_of(Path(file)), named)
         held_out = None
         if valid is not None:
             same = replace(columns, exclude=None)  # the features are those of the training rows
@@ -250,6 +248,27 @@ def _fit_table(
     return _Size(survey.n_rows, survey.n_queries)
 
 
+def _scanned(file: str, columns: Columns, settings: Settings, client: Any) -> Table:
+    """Return the table of a file, after a check that it has the columns of --positive."""
+    table = columns.scan(file, client)
+    named = table.layout.features if table.schema is not None else ()
+    _require_positive(settings, table.n_features, opt.name_of(Path(file)), named)
+    return table
+
+
+def _read_table(
+    file: str, columns: Columns, settings: Settings, needs_queries: bool
+) -> tuple[Any, Any, dict[str, Any]]:
+    """Read a table into memory, as `_read_all` returns it."""
+    from pairgram._support.threads import at_most_threads, resolve_n_threads
+
+    reading = at_most_threads(resolve_n_threads(settings.n_threads))
+    with reading, opt.warnings_as_notes(), columns.cluster() as client, passes() as watch:
+        table = _scanned(file, columns, settings, client)
+        columns.require(file, table, needs_queries)
+        return _read_all(file, watch(table).filled())
+
+
 def _read_all(file: str, table: Table) -> tuple[Any, Any, dict[str, Any]]:
     """Return the features of a table, with their names, its labels, and other arguments of fit.
 
@@ -264,7 +283,9 @@ def _read_all(file: str, table: Table) -> tuple[Any, Any, dict[str, Any]]:
 
     n_bytes = np.dtype(table.layout.dtype).itemsize * table.n_features * table.survey().n_rows
     what = f"{shown(file)}, all of whose rows the model needs,"
-    memory.require(what, 3 * n_bytes, "take --model rankrls, which reads them in blocks")
+    memory.require(
+        what, 3 * n_bytes, "take pairgram train --model rankrls, which reads them in blocks"
+    )
     parts = [rows.own() for rows in table.map(lambda rows: rows)]
     X, y = (np.concatenate([getattr(rows, name) for rows in parts]) for name in ("X", "y"))
     named: dict[str, Any] = {"qid": None}
@@ -348,6 +369,20 @@ def _naming_options() -> Iterator[None]:
         raise
 
 
+def _once(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of trials without those that chose all settings of a trial before them.
+
+    A trial that chooses pairs and target may choose those of the first trial.
+    """
+    kept: dict[Any, dict[str, Any]] = {}
+    for number, row in enumerate(rows):
+        settings = tuple(row[name] for name in ("features", "inputs", "pairs", "target", "alpha"))
+        key = number if row["alpha"] is None else settings  # None if it was not made
+        if key not in kept or row["outcome"] == "best":
+            kept[key] = row
+    return list(kept.values())
+
+
 def _cells(row: dict[str, Any]) -> list[Any]:
     """Return the cells of a row of trials, with four decimals of held-out scores."""
     shown = {**row, "inputs": row["inputs"] or "none"}
@@ -357,11 +392,13 @@ def _cells(row: dict[str, Any]) -> list[Any]:
 
 
 @with_settings
+@with_columns
 def cv(
-    file: opt.File,
+    file: opt.Rows,
     *,
     model: ModelName = "rankrls",
     settings: Settings,
+    columns: Columns,
     metric: opt.ChoiceMetric = None,
     convention: opt.Convention = "default",
     float32: opt.Float32 = False,
@@ -375,11 +412,12 @@ def cv(
     by the model fitted to all other queries. The scores are exact, and those for all ridges come
     from one decomposition. This is not possible for elmrank and the RankSVMs, so each of five
     folds of queries is scored by the model fitted to the other four. The best combination is
-    marked.
+    marked. A table is read into memory.
 
     \b
     Examples:
       pairgram cv train.txt
+      pairgram cv 'data/*.parquet' --label relevance --qid query_id --exclude title
       pairgram cv train.txt --alphas 2^-5:2^10 --metric map --convention letor
       pairgram cv train.txt --pairs gain --json | jq .best
     """
@@ -388,11 +426,16 @@ def cv(
     entry = get_model(model, settings)
     settings = entry.with_inputs(settings, sparse)
     search = entry.search(settings, opt.choice_metric(metric, convention, entry.metric))
-    data = _load(file, entry, settings, float32, sparse)
-    opt.warn_of_no_ids(file, data)
+    if columns.make_table(file):
+        refuse_with_table(float32=float32, sparse=sparse)
+        X, y, named = _read_table(file, columns, settings, search._needs_queries)
+    else:
+        data = _load(Path(file), entry, settings, float32, sparse)
+        opt.warn_of_no_ids(Path(file), data)
+        X, y, named = data.X, data.y, {"qid": data.qid}
     start = time.perf_counter()
     with opt.warnings_as_notes(), working("fitting"), one_query_meant(), _naming_options():
-        search.fit(data.X, data.y, qid=data.qid)
+        search.fit(X, y, **named)
     seconds = time.perf_counter() - start
     held_by, path = _held_out(entry, search), tried(search)
     best = {**chosen(search), "score": float(search.best_score_)}
@@ -400,7 +443,7 @@ def cv(
     if as_json:
         print_json(
             {
-                "file": str(file),
+                "file": file,
                 "model": model,
                 "metric": name,
                 "convention": convention,
@@ -411,12 +454,12 @@ def cv(
         )
         return
     keys = [key for key in path[0] if key != "score"]
-    columns = [key for key in keys if key in ("alpha", "C") or len({row[key] for row in path}) > 1]
+    shown = [key for key in keys if key in ("alpha", "C") or len({row[key] for row in path}) > 1]
     tries = count(len(path), "setting")
     print_table(
-        [*columns, name],
-        [[*(row[key] for key in columns), row["score"]] for row in show_rows(path)],
-        title=f"{opt.name_of(file)}: {model}, {held_by}, {tries} in {seconds:.2f} s",
+        [*shown, name],
+        [[*(row[key] for key in shown), row["score"]] for row in show_rows(path)],
+        title=f"{opt.name_of(Path(file))}: {model}, {held_by}, {tries} in {seconds:.2f} s",
         marked=path.index(best),
     )
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["is_stdin", "load_scores", "name_of", "opened", "same_file"]
 
+# The column of a Parquet file of scores.
+SCORE = "score"
 # A line of a file of scores has at most this many bytes.
 MAX_LINE = 1000
 _SCORE = re.compile(rb"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.IGNORECASE)
@@ -63,16 +65,19 @@ def opened(path: Path) -> Iterator[io.BufferedReader]:
 
 
 def load_scores(path: Path, n_rows: int) -> NDArray[Any]:
-    """Read a file with one number per line, ``-`` for standard input.
+    """Read a file with one number per line, ``-`` for standard input, or a Parquet file of scores.
 
     Raises
     ------
     ValueError
-        If a line is neither a decimal number that fits into float64 nor ``inf`` (with or without a
-        sign), or if there are not `n_rows` scores. The message names the file and the line.
+        If a Parquet file has no column of scores, or lacks one in a row; if a line is neither a
+        decimal number that fits into float64 nor ``inf`` (with or without a sign); or if there are
+        not `n_rows` scores. The message names the file, and the line or row.
     """
     import numpy as np
 
+    if path.suffix.lower() in (".parquet", ".pq"):
+        return _scores_of_parquet(path, n_rows)
     scores = np.empty(n_rows)
     n_scores = 0
     with opened(path) as file:
@@ -89,6 +94,26 @@ def load_scores(path: Path, n_rows: int) -> NDArray[Any]:
     if n_scores != n_rows:
         raise ValueError(
             f"{name_of(path)}: found {n_scores} scores, want one for each of {n_rows} rows"
+        )
+    return scores
+
+
+def _scores_of_parquet(path: Path, n_rows: int) -> NDArray[Any]:
+    """Read the column of scores that ``pairgram predict`` writes."""
+    from pairgram.tables.scan import read_labels
+
+    try:
+        scores = read_labels(path, SCORE)[0]
+    except ValueError as error:
+        text = str(error).removeprefix("label: the table must have")
+        if text == str(error):
+            raise
+        raise ValueError(
+            f"{name_of(path)} must have{text}. pairgram predict writes such a column"
+        ) from None
+    if len(scores) != n_rows:
+        raise ValueError(
+            f"{name_of(path)}: found {len(scores)} scores, want one for each of {n_rows} rows"
         )
     return scores
 

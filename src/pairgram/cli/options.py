@@ -52,13 +52,6 @@ CONVENTION_NAMES = vocabulary.words(vocabulary.Convention)
 EVALUATED = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 EVALUATED_RUN = ("map", "ndcg@10", "p@10", "recall@100", "mrr")
 
-File = Annotated[
-    Path,
-    typer.Argument(
-        metavar="FILE",
-        help="LETOR (SVMlight) file, plain, .gz, .xz or .bz2; - stands for standard input.",
-    ),
-]
 ROWS = (
     "LETOR (SVMlight) file, plain, .gz, .xz or .bz2; - stands for standard input. Or a table: "
     "Parquet, Arrow, CSV (.csv, commas) or TSV files (.tsv, tabs), a folder, a pattern in quotes "
@@ -112,7 +105,8 @@ Offset = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="File with a score per line of FILE, which is added to what the model finds.",
+        help="File of scores of the rows of FILE, as of --scores of evaluate, which are added to "
+        "what the model finds.",
     ),
 ]
 Threads = Annotated[
@@ -313,15 +307,15 @@ def predict_file(
         known = f"the model has {width}, {others} as 0"
         warn(f"note: {name_of(path)} names features up to {named}; {known}")
     given = {} if offset is None else {"offset": load_scores(offset, len(data.y))}
-    is_pipeline = hasattr(model, "steps")  # whose steps may choose columns by their names
-    if is_pipeline:
-        model = without_names(model)
+    if hasattr(model, "feature_names_in_"):
+        ordered = "its features are taken in the order of the model's columns"
+        warn(f"note: {name_of(path)} has no names of columns: {ordered}")
     try:
-        return data, model.predict(data.X, **given)
+        return data, without_names(model).predict(data.X, **given)
     except (TypeError, ValueError) as error:  # of text, if the model was fitted to it
         if "offset" in str(error):
             raise ValueError(f"--offset: {error}") from None
-        if not is_pipeline:
+        if not hasattr(model, "steps"):  # of a pipeline, which may choose columns by their names
             raise
         raise ValueError(f"{shown(model_path)}: cannot score rows of numbers: {error}") from None
 

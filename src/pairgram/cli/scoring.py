@@ -12,15 +12,13 @@ from typing import IO, Annotated, Any, NamedTuple
 
 import typer
 
-from pairgram._support.files import naming, printable, replacing
+from pairgram._support.files import naming, replacing
 from pairgram.cli import options as opt
 from pairgram.cli.report import count, passes, print_json, print_lines, print_table, warn
 from pairgram.cli.tables import Columns, parse_names, refuse_with_table, with_columns
 
 __all__ = ["evaluate", "predict"]
 
-# The column of a Parquet file of scores.
-SCORE = "score"
 HINT = ": the order is MODEL FILE"
 
 
@@ -152,8 +150,8 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="File with a score per line of FILE; - is standard input. For a table also a "
-            "Parquet file with a column score, as predict writes it.",
+            help="File with a score per line of FILE; - is standard input. Or a Parquet file with "
+            "a column score, as predict writes it.",
         ),
     ] = None,
     model: Annotated[
@@ -298,42 +296,13 @@ def _of_scored_table(
     by_query: bool,
 ) -> _Evaluated:
     """Evaluate scores of the rows of a table, whose labels and query ids alone are read."""
-    from pairgram.tables.scan import read_labels
-
     others = replace(columns, label=None, qid=None)
     for field in fields(others):
         if getattr(others, field.name) not in (None, False):
             option = "group-queries" if field.name == "group" else field.name
             raise ValueError(f"--{option} is for --model: --scores are final, and need no more")
-    with columns.cluster():
-        y, ids = read_labels(file, columns.label, columns.qid)
-        if ids is None:
-            raise ValueError(
-                f"{printable(file)}: found a table, want --qid, its column of query ids"
-            )
-        if scores.suffix.lower() in (".parquet", ".pq"):  # as predict writes them
-            try:
-                values = read_labels(scores, SCORE)[0]
-            except ValueError as error:
-                raise _without_scores(scores, error) from None
-            if len(values) != len(y):
-                raise ValueError(
-                    f"{opt.name_of(scores)}: found {len(values)} scores, want one for each of "
-                    f"{len(y)} rows"
-                )
-        else:
-            values = opt.load_scores(scores, len(y))
-    return _of_values(file, y, values, ids, wanted, threads, by_query)
-
-
-def _without_scores(scores: Path, error: ValueError) -> ValueError:
-    """Return an error that names the option of a file of scores, if it lacks their column."""
-    text = str(error).removeprefix("label: the table must have")
-    if text == str(error):
-        return error
-    return ValueError(
-        f"--scores: {opt.name_of(scores)} must have{text}. pairgram predict writes such a column"
-    )
+    y, ids = columns.labels(file)
+    return _of_values(file, y, opt.load_scores(scores, len(y)), ids, wanted, threads, by_query)
 
 
 def _of_rows(

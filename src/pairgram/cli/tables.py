@@ -165,6 +165,18 @@ class Columns:
             raise ValueError(str(error).replace("the table", printable(file))) from None
         return table.widened(width)
 
+    def labels(self, file: str) -> tuple[Any, Any]:
+        """Return the labels and the query ids of a table, which alone are read."""
+        from pairgram.tables.scan import read_labels
+
+        with _naming_options():
+            y, ids = read_labels(file, self.label, self.qid)
+        if ids is None:
+            raise ValueError(
+                f"{printable(file)}: found a table, want --qid, its column of query ids"
+            )
+        return y, ids
+
     def require(self, file: str, table: Table, needs_queries: bool) -> None:
         """Raise a ValueError if a table lacks labels, or query ids where they are needed."""
         missing = table.schema is not None and self.label is None
@@ -235,6 +247,7 @@ def _naming_options() -> Iterator[None]:
             ("give scan the", "give the"),
             ("give group_queries=True", "--group-queries"),
             ("group_queries", "--group-queries"),
+            ("; a fitted model has its own as feature_names_in_", ""),
             (
                 "; give cv a splitter, or fit a validation set",
                 ": give --valid, or --model auto, which reads the rows into memory",

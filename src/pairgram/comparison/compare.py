@@ -191,7 +191,9 @@ def compare(
     metric   system  against  qid   value  value_against  difference
     ndcg@10  two     one      28   0.0296         0.7316     -0.7020
     """
-    if isinstance(y, str):
+    if any(
+        isinstance(each, (str, Metric)) for each in (y if isinstance(y, (list, tuple)) else [y])
+    ):
         raise TypeError(f"y must be the labels of the rows, got {y!r}{_ORDER}")
     if not isinstance(scores, Mapping):
         raise TypeError(

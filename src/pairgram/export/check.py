@@ -62,6 +62,9 @@ class Parity:
         than the bound, or in which a score of the exported model is missing or not finite.
     n_close : int
         The number of queries in which only rows change places whose scores are closer than that.
+    lowest : float
+        The lowest score of the exported model, without a constant that its format cannot hold. NaN
+        if a score is missing.
     """
 
     max_error: float
@@ -70,6 +73,7 @@ class Parity:
     n_queries: int
     n_reordered: int
     n_close: int
+    lowest: float
 
     def __str__(self) -> str:
         share = self.max_error / self.spread if self.spread > 0 else float("nan")
@@ -198,7 +202,8 @@ def _parity(theirs: Vector, own: Vector, bound: float, ids: Vector) -> Parity:
             n_reordered += 1
         elif (np.diff(theirs[place]) > 0).any():
             n_close += 1
-    return Parity(error, (squares / len(own)) ** 0.5, bound, n_queries, n_reordered, n_close)
+    spread, lowest = (squares / len(own)) ** 0.5, float(theirs.min())
+    return Parity(error, spread, bound, n_queries, n_reordered, n_close, lowest)
 
 
 def _rows(exported: Any, model: Any, X: Any) -> tuple[Vector, Any]:

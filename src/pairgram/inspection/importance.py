@@ -36,8 +36,8 @@ def query_permutation_importance(
     model : fitted model with `predict`
         A ranker of this package, or any other. A linear ranker needs no prediction for each
         shuffled column.
-    X : array-like of shape (n_rows, n_features) or data frame
-        Rows that the model was not fitted to.
+    X : array-like of shape (n_rows, n_features), frame of pandas or polars, or pyarrow table
+        Rows that the model was not fitted to. The model gets frames as frames, with their names.
     y : array-like of shape (n_rows,)
         Relevance labels.
     qid : array-like of shape (n_rows,)
@@ -57,12 +57,13 @@ def query_permutation_importance(
         As of scikit-learn: ``importances`` of shape (n_features, n_repeats), the falls of the
         metric (rises, for a metric of which less is better); ``importances_mean`` and
         ``importances_std`` of shape (n_features,). Besides, ``score``, the metric of the rows as
-        they are, and ``feature_names``, a list of str or None.
+        they are, and ``feature_names``, a list of str, or None for arrays.
 
     Raises
     ------
     ValueError
-        If an argument is not as described, or if the metric does not take the labels.
+        If an argument is not as described, if the metric does not take the labels, or if the model
+        does not take X, as when columns stand in another order than in `fit`.
 
     References
     ----------
@@ -82,10 +83,12 @@ def query_permutation_importance(
     metric = pairgram.get_metric(scoring) if isinstance(scoring, str) else scoring
     sign = 1.0 if metric.greater_is_better else -1.0
     rng = check_random_state(random_state)
-    rows = X.copy() if hasattr(X, "iloc") else np.array(X)
-    if rows.ndim != 2:
-        raise ValueError(f"X must have rows of columns, got shape {rows.shape}")
-    n_rows, n_features = rows.shape
+    # `columns` of pyarrow are no names.
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    X = np.asarray(X) if names is None else X
+    if len(X.shape) != 2:
+        raise ValueError(f"X must have rows of columns, got shape {X.shape}")
+    n_rows, n_features = X.shape
     _, query = np.unique(np.zeros(n_rows) if across else np.asarray(qid), return_inverse=True)
     if len(query) != n_rows:
         raise ValueError(f"qid must have an id for each of the {n_rows} rows, got {len(query)}")
@@ -98,29 +101,25 @@ def query_permutation_importance(
         found = pairgram.evaluate(metric, y, scores, qid, n_threads=n_threads)
         return float(next(iter(found.values())))
 
-    own = np.asarray(model.predict(rows), np.float64)
+    own = np.asarray(model.predict(X), np.float64)
     baseline, weights = mean(own), _weights(model, n_features)
     importances = np.empty((n_features, n_repeats))
+    order = np.empty(n_rows, np.int64)
     for j in range(n_features):
-        before = np.array(rows.iloc[:, j] if hasattr(rows, "iloc") else rows[:, j])
         for repeat in range(n_repeats):
-            shuffled = before.copy()
-            shuffled[together] = before[np.lexsort((rng.random_sample(n_rows), query))]
+            order[together] = np.lexsort((rng.random_sample(n_rows), query))
             if weights is not None:
-                scores = own + weights[j] * (shuffled.astype(np.float64) - before)
+                values = np.asarray(_column(X, j), np.float64)
+                scores = own + weights[j] * (values[order] - values)
             else:
-                _set_column(rows, j, shuffled)
-                scores = model.predict(rows)
+                scores = model.predict(_with_shuffled(X, j, order))
             importances[j, repeat] = sign * (baseline - mean(scores))
-        if weights is None:
-            _set_column(rows, j, before)
-    names = [str(name) for name in X.columns] if hasattr(X, "iloc") else None
     return Bunch(
         importances=importances,
         importances_mean=importances.mean(axis=1),
         importances_std=importances.std(axis=1),
         score=baseline,
-        feature_names=names,
+        feature_names=None if names is None else [str(name) for name in names],
     )
 
 
@@ -137,8 +136,23 @@ def _weights(model: Any, n_features: int) -> NDArray[np.float64] | None:
     return weights if weights is not None and weights.shape == (n_features,) else None
 
 
-def _set_column(rows: Any, j: int, values: NDArray[Any]) -> None:
-    if hasattr(rows, "iloc"):
-        rows.isetitem(j, values)
-    else:
-        rows[:, j] = values
+def _column(X: Any, j: int) -> Any:
+    if hasattr(X, "iloc"):
+        return X.iloc[:, j]
+    return X.column(j) if hasattr(X, "set_column") else X[:, j]
+
+
+def _with_shuffled(X: Any, j: int, order: NDArray[np.int64]) -> Any:
+    """Return rows with column j in another order. A column of a frame keeps its type."""
+    column = _column(X, j)
+    if hasattr(X, "isetitem"):  # pandas
+        rows = X.copy(deep=False)
+        rows.isetitem(j, column.array.take(order))
+        return rows
+    if hasattr(X, "set_column"):  # pyarrow
+        return X.set_column(j, X.field(j), column.take(order))
+    if hasattr(X, "replace_column"):  # polars
+        return X.clone().replace_column(j, column[order])
+    rows = X.copy()
+    rows[:, j] = column[order]
+    return rows

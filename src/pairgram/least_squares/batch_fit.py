@@ -221,7 +221,8 @@ class BatchFit:
         ------
         ValueError
             If a key has no model and there is no fallback, or if X is not as described. The
-            message has the first five of such keys.
+            message has the first five of such keys. Also if the keys of all models are text and
+            those given are numbers, or the other way round: they are never equal.
         """
         fallback = self.fallback if fallback is None else fallback
         if fallback is not None:
@@ -248,6 +249,8 @@ class BatchFit:
             found = map(numbers.get, ids, repeat(-1))
             of_row = np.fromiter(found, dtype=np.int64, count=len(ids))
         known, unknown = np.flatnonzero(of_row >= 0), np.flatnonzero(of_row < 0)
+        if not len(known):
+            _refuse_other_kind(self.keys.tolist(), ids)
         if len(unknown) and fallback is None:
             missing = list(dict.fromkeys(ids[row] for row in unknown))
             named = ", ".join(map(repr, missing[:5])) + ", ..." * (len(missing) > 5)
@@ -385,6 +388,23 @@ class BatchFit:
             raise ValueError(f"{shown(path)}: two models have the same key")
         score = settings.get("fallback_score")
         return cls(models, table, keys, made.get("fallback") if score is None else float(score))
+
+
+def _refuse_other_kind(keys: list[Any], ids: list[Any]) -> None:
+    """Raise a ValueError if keys are text and those given are numbers, or the other way round."""
+    for own, other, wanted, found in (
+        (str, Real, "text", "numbers"),
+        (Real, str, "numbers", "text"),
+    ):
+        of_models, of_rows = (
+            bool(some) and all(isinstance(key, kind) for key in some)
+            for some, kind in ((keys, own), (ids, other))
+        )
+        if of_models and of_rows:
+            raise ValueError(
+                f"keys must be {wanted}, such as {keys[0]!r}, because the models have such keys, "
+                f"got {found}, such as {ids[0]!r}, and these are never equal"
+            )
 
 
 def _plain_time(key: Any, dtype: np.dtype[Any]) -> Any:

@@ -278,7 +278,7 @@ def _columns(
         if not chosen:
             advice = (
                 "give the columns that are features by features=, or those that are not by "
-                "exclude=, or encode them before"
+                "exclude=, or encode them before; a fitted model has its own as feature_names_in_"
             )
         raise ValueError(
             f"features: column{'s' * (len(wrong) > 1)} {', '.join(map(repr, wrong))} must hold "
