@@ -102,3 +102,13 @@ def test_what_is_not_finite_is_refused(iterate, bad):
     X.data[3] = bad
     with warnings.catch_warnings(), pytest.raises(ValueError, match="X contains"):
         RankRLS().fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_columns_that_do_not_vary_have_the_weight_zero(iterate, scale):
+    X, y, qid = wide_rows(100, 200, 5)
+    wanted = RankRLS(scale=scale).fit(X, y, qid=qid).coef_
+    constant = sp.csr_array((1e12 * (1.0 + qid))[:, None])
+    found = RankRLS(scale=scale).fit(sp.hstack([constant, X], format="csr"), y, qid=qid).coef_
+    assert found[0] == 0
+    np.testing.assert_allclose(found[1:], wanted, atol=1e-8 * abs(wanted).max())

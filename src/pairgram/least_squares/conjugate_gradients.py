@@ -84,6 +84,8 @@ class SparseSystem:
         n_features = self._X.shape[1]
         diagonal = self._diagonal()
         factor = scale_factors(diagonal) if scale else np.ones(n_features)
+        # What a product has at features that do not vary is rounding error.
+        factor = np.where(diagonal > 0, factor, 0.0)
 
         def product(w: Vector) -> Vector:
             return factor * self._pull(self._X @ (factor * w)) + alpha * w
