@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.linear_model import LinearRegression
@@ -102,7 +101,7 @@ def test_other_models_and_frames(model):
 FRAME = pd.DataFrame(X, columns=list("fbdace"))
 FRAMES = {
     "pandas": lambda frame: frame,
-    "polars": pl.from_pandas,
+    "polars": lambda frame: pytest.importorskip("polars").from_pandas(frame),
     "pyarrow": pa.Table.from_pandas,
     "batch": pa.RecordBatch.from_pandas,
 }

@@ -9,7 +9,6 @@ from dataclasses import replace
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -119,6 +118,7 @@ def test_the_index_of_a_frame_is_no_feature(tmp_path, index):
     names = NAMES | {"features": None}
     sources = [tmp_path / "rows.parquet", tmp_path / "rows.feather", table, lambda: iter([table])]
     if index[0] == "_":  # polars keeps no more than the name
+        pl = pytest.importorskip("polars")
         sources += [pl.from_arrow(table), pl.scan_parquet(tmp_path / "rows.parquet")]
     for source in sources:
         assert scan(source, **names).feature_names == ROWS.names
