@@ -235,3 +235,46 @@ def test_knots_that_float32_cannot_divide_by(data):
     model = RankRLS(inputs="quantile").fit(tiny, y, qid=qid)
     with pytest.raises(ValueError, match="column 2 of X has knots so close"):
         export.to_solr(model, "m", features=list("abcd"))
+
+
+@pytest.mark.parametrize("inputs", ["quantile", "raw+quantile"])
+@pytest.mark.parametrize("n", [30, 47, 50, 69, 85, 86, 87])
+def test_quantiles_of_tied_values_in_float32(inputs, n):
+    rng = np.random.default_rng(n)
+    X = rng.integers(0, 3, (n, 2)).astype(float)
+    y = rng.integers(0, 3, n) + X[:, 0]
+    model = RankRLS(inputs=inputs).fit(X, y, qid=np.repeat(np.arange(18), 5)[:n])
+    for body in (
+        export.to_onnx(model, features=["a", "b"]),
+        export.to_solr(model, "m", features=["a", "b"]),
+    ):
+        parity = export.check(body, model, X)
+        assert parity.max_error <= parity.bound < 1e-5
+
+
+def test_values_that_float32_cannot_tell_apart():
+    rng = np.random.default_rng(0)
+    X = rng.choice([0.0, 1.0, 1 + 1e-9, 2.0], (200, 2))
+    y = 2.0 * (X[:, 0] > 1) + rng.normal(0, 0.1, 200)
+    model = RankRLS(inputs="quantile").fit(X, y, qid=np.repeat(np.arange(20), 10))
+    names = ["a", "b"]
+    for write in (
+        lambda: export.to_onnx(model, features=names),
+        lambda: export.to_solr(model, "m", features=names),
+        lambda: export.to_vespa(model, "m", features=names),
+    ):
+        with pytest.warns(
+            UserWarning, match=r"column 'a' has the knots 1\.0 and 1\.0000000\d+, "
+        ) as w:
+            body = write()
+        assert len(w) == 1
+        assert w[0].filename == __file__
+        for rows in (X, np.vstack([X, X + 3e-9])):
+            parity = export.check(body, model, rows)
+            assert parity.max_error > 0.5 * parity.spread
+            assert parity.max_error <= 2 * parity.bound < 10 * parity.spread
+    for exact in (
+        export.to_python(model, features=names),
+        export.to_sql(model, features=names, dialect="sqlite"),
+    ):
+        assert export.check(exact, model, X).max_error < 1e-12

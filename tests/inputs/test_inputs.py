@@ -113,10 +113,19 @@ def test_scalers_of_drawn_columns(X, kind):
         assert found == pytest.approx(wanted, rel=1e-12, abs=1e-12)
 
 
+def quantiles_of_scikit_learn(X):
+    """Fit scikit-learn's class, whose quantiles may be a rounding error beside the rows at them."""
+    n, n_quantiles = len(X), min(100, len(X))
+    fitted = QuantileTransformer(n_quantiles=n_quantiles, subsample=None).fit(X)
+    rows, rest = np.divmod((n - 1) * np.arange(n_quantiles), max(1, n_quantiles - 1))
+    fitted.quantiles_[rest == 0] = np.sort(X, axis=0)[rows[rest == 0]]
+    return fitted
+
+
 @given(st.integers(1, 300).flatmap(columns))
 def test_quantiles_at_atoms_and_of_columns_without_them(X):
     own = fit_inputs("quantile", X)
-    other = QuantileTransformer(n_quantiles=min(100, len(X)), subsample=None).fit(X)
+    other = quantiles_of_scikit_learn(X)
     wanted = other.transform(X)
     found = own.transform(X)
     for j in range(2):
@@ -131,7 +140,7 @@ def test_quantiles_at_atoms_and_of_columns_without_them(X):
 def test_quantiles_are_those_of_scikit_learn(n):
     X = skewed(n)
     own = fit_inputs("quantile", X)
-    other = QuantileTransformer(n_quantiles=min(100, n), subsample=None).fit(X)
+    other = quantiles_of_scikit_learn(X)
     rng = np.random.default_rng(1)
     outside = rng.normal(X.mean(axis=0), 3 * X.std(axis=0), (500, X.shape[1]))
     for rows in (X, outside):
@@ -158,6 +167,34 @@ def test_quantiles_are_continuous_and_rise():
     assert three.knots.tolist() == [0, 1, 2]
     assert three.values_at_knots == pytest.approx([0, 49.5 / 99, 1], abs=1e-12)
     assert three.transform([[-9], [0.5], [2], [9]])[:, 0] == pytest.approx([0, 0.25, 1, 1])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_tied_value_has_one_knot(weighted):
+    """The exact place of a quantile may be the first or last row of a value."""
+    rng = np.random.default_rng(0)
+    for n in range(2, 300):
+        X = rng.integers(0, 3, (n, 2)).astype(float)
+        weights = rng.integers(1, 4, n) / 1.0 if weighted else None
+        own = fit_inputs("quantile", X, weights)
+        columns = np.repeat(X, weights.astype(int), axis=0) if weighted else X
+        places, knots, values = len(columns) - 1, [], []
+        for column in np.sort(columns, axis=0).T:
+            last = min(100, len(columns)) - 1
+            exact = []
+            for k in range(last + 1):
+                below, rest = divmod(places * k, last)
+                step = 0 if rest == 0 else (column[below + 1] - column[below]) * rest / last
+                exact.append(column[below] + step)
+            for knot in sorted(set(np.round(exact, 9))):
+                levels = np.flatnonzero(np.round(exact, 9) == knot)
+                knots.append(knot)
+                ends = 0 in levels, last in levels
+                values.append(0 if ends[0] else 1 if ends[1] else levels[[0, -1]].mean() / last)
+        assert own.knots == pytest.approx(knots, abs=1e-9)
+        assert own.values_at_knots == pytest.approx(values, abs=1e-12)
+        whole = np.abs(own.knots - np.rint(own.knots)) < 1e-3
+        assert (own.knots == np.rint(own.knots))[whole].all()
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

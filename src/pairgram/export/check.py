@@ -22,13 +22,12 @@ from pairgram.export.artefacts import (
     SqlExpression,
     VespaProfile,
 )
+from pairgram.export.columns import FLOAT32_SHARE
 from pairgram.export.form import form_of
 
 __all__ = ["Parity", "check"]
 
 Vector = NDArray[Any]
-# Sums of float32 numbers have errors of at most about this share of the sum of their sizes.
-FLOAT32_SHARE = 8 * 2.0**-24
 KINDS = (
     LtrPluginModel,
     OnnxModel,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,9 +24,9 @@ from sklearn.preprocessing import (
 from sklearn.utils.validation import check_is_fitted
 
 import pairgram
-from pairgram.export.columns import Affine, Column, Indicator, clipped, scaled, through
+from pairgram.export.columns import Affine, Column, Indicator, Piecewise, clipped, scaled, through
 
-__all__ = ["Form", "Hidden", "Kernel", "form_of"]
+__all__ = ["Form", "Hidden", "Kernel", "form_of", "warn_close_knots"]
 
 Vector = NDArray[np.float64]
 KNOWN = "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder, ColumnTransformer"
@@ -240,6 +241,25 @@ def form_of(
         require(form)
     given = getattr(first, "feature_names_in_", None) if features is None else features
     return replace(form, names=tuple(_names(given, n_features)))
+
+
+def warn_close_knots(form: Form, engine: str) -> None:
+    """Warn if the model tells values apart that are one value in the engine's float32."""
+    for column in form.columns:
+        if isinstance(column, Piecewise):
+            equal = np.diff(column.knots.astype(np.float32)) == 0
+            if equal.any():
+                at = int(np.argmax(equal))
+                low, high = column.knots[at : at + 2].tolist()
+                warnings.warn(
+                    f"column {form.names[column.source]!r} has the knots {low!r} and {high!r}, "
+                    f"which {engine} cannot tell apart, because it reads float32: rows with such "
+                    "values may get other scores than the model's, which check measures: round "
+                    "the column before fit, or subtract a constant",
+                    UserWarning,
+                    stacklevel=3,
+                )
+                return
 
 
 def _names(given: Sequence[str] | None, n_features: int) -> list[str]:

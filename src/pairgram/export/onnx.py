@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import pairgram
 from pairgram.export.artefacts import OnnxModel
 from pairgram.export.columns import Affine, Indicator, Piecewise
-from pairgram.export.form import Form, Hidden, Kernel, form_of
+from pairgram.export.form import Form, Hidden, Kernel, form_of, warn_close_knots
 
 __all__ = ["to_onnx"]
 
@@ -65,6 +65,11 @@ def to_onnx(
     ImportError
         If the package onnx is missing.
 
+    Warns
+    -----
+    UserWarning
+        If quantile inputs tell values apart that are equal in float32.
+
     Notes
     -----
     Input and output are float32 in any case. `check` measures what rounding changes.
@@ -74,6 +79,7 @@ def to_onnx(
     except ImportError as error:
         raise ImportError("to_onnx needs onnx: pip install 'pairgram[onnx]'") from error
     form = form_of(model, features)
+    warn_close_knots(form, "a runtime of ONNX")
     if precision not in (None, "float32", "float64"):
         raise ValueError(f"precision must be None, 'float32' or 'float64', got {precision!r}")
     wide = bool(form.kernels) if precision is None else precision == "float64"

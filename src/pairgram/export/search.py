@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pairgram.export.artefacts import LtrPluginModel, RanklibModel, SolrModel, VespaProfile
 from pairgram.export.columns import Affine, Piecewise
-from pairgram.export.form import Form, form_of
+from pairgram.export.form import Form, form_of, warn_close_knots
 from pairgram.export.onnx import to_onnx
 from pairgram.export.text import expression
 
@@ -90,6 +90,8 @@ def to_solr(
     UserWarning
         If the model fills missing values by others than 0: the message lists the default values
         that features must get in the engine.
+    UserWarning
+        If quantile inputs tell values apart that are equal in float32.
 
     Notes
     -----
@@ -98,6 +100,7 @@ def to_solr(
     """
     form = form_of(model, features, _require_layers)
     _warn_missing(form, "Solr")
+    warn_close_knots(form, "Solr")
     _check_normalizers(normalizers)
     listed: list[dict[str, Any]] = [{"name": one} for one in form.names]
     if form.is_linear:
@@ -461,6 +464,8 @@ def to_vespa(
     UserWarning
         If the model fills missing values by others than 0: the message lists the default values
         that features must get in the engine.
+    UserWarning
+        If quantile inputs tell values apart that are equal in float32.
     """
     form = form_of(model, features)
     _warn_missing(form, "Vespa")
@@ -498,6 +503,7 @@ def to_vespa(
         ]
         rank = f"onnx({name}).score{{d0:0,d1:0}}"
     else:
+        warn_close_knots(form, "Vespa")
         places = [f"x[{number}]" for number in range(len(form.names))]
         template = expression(form, places, "min", "max")
         lines, rank = [], expression(form, list(form.names), "min", "max")

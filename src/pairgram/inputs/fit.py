@@ -22,6 +22,9 @@ N_QUANTILES = 100
 SMALLEST_RANGE = 10 * float(np.finfo(np.float64).eps)
 # Fewer values than this are read by one thread.
 FEW_VALUES = 1 << 17
+# The place of a quantile that is nearer to a row than this is the row: a rounding error of the
+# place (of less than 2^-51 of the number of rows) must not make a second knot beside a value.
+NEAREST = 1e-6
 
 
 def check_inputs(kind: Any) -> str | None:
@@ -160,7 +163,8 @@ def _quantiles(X: Any, levels: Vector, n_threads: int) -> Vector:
 
 
 def _between(low: Vector, high: Vector, share: Vector) -> Vector:
-    """Interpolate from the nearer end."""
+    """Interpolate from the nearer end, which is the quantile itself within a rounding error."""
+    share = np.where(np.abs(share - np.rint(share)) < NEAREST, np.rint(share), share)
     with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
         difference = high - low
         return np.where(share < 0.5, low + difference * share, high - difference * (1 - share))
