@@ -21,6 +21,7 @@ import scipy.sparse
 import pairgram
 from pairgram import RankRLS, dump_letor, scan
 from pairgram.tables import arrow, letor_source, sources
+from pairgram.tables.scan import read_labels
 from table_sources import cut_table, make_rows, ranking_rows, write_parts
 
 ROWS = make_rows()
@@ -660,3 +661,97 @@ def test_columns_of_text_are_all_named_and_can_be_left_out():
         scan(frame, **NAMES, exclude="title")
     with pytest.raises(ValueError, match="exclude must be None for LETOR files and arrays"):
         scan(lambda: iter([(ROWS.X, ROWS.y, ROWS.qid)]), exclude="title")
+
+
+def csv_rows(values, y=None, q=None):
+    """Lines of a file .csv of a label, a query id and a feature."""
+    y = [k % 3 for k in range(len(values))] if y is None else y
+    q = [k // 10 for k in range(len(values))] if q is None else q
+    lines = (f"{one},{two},{three}\n" for one, two, three in zip(y, q, values, strict=True))
+    return "y,q,price\n" + "".join(lines)
+
+
+@pytest.mark.parametrize("late", ["0.5", "1e300", "-7", ""])
+@pytest.mark.parametrize("early", ["3", "", None])
+def test_numbers_of_text_that_come_after_the_first_rows(tmp_path, early, late):
+    """Types are guessed by the first rows of the first file, or by a header alone."""
+    n = 300_000  # of which the first 2**20 bytes have about half
+    first = [] if early is None else [early] * n
+    (tmp_path / "a.csv").write_text(csv_rows([*first, late] if first else []))
+    (tmp_path / "b.csv").write_text(csv_rows(["0.25", late]))
+    for ending in ("tsv", "tsv.gz"):
+        text = (tmp_path / "a.csv").read_text().replace(",", "\t").encode()
+        opened = gzip.open if ending == "tsv.gz" else open
+        with opened(tmp_path / f"a.{ending}", "wb") as file:
+            file.write(text)
+    wanted = np.array([float(one or "nan") for one in ([*first, late] if first else [])])
+    both = np.concatenate([wanted, [0.25, float(late or "nan")]])
+    sources = [(tmp_path / "*.csv", both)]
+    if first:
+        sources += [(tmp_path / "a.csv", wanted), (tmp_path / "a.tsv", wanted)]
+        sources += [(tmp_path / "a.tsv.gz", wanted)]
+    for source, values in sources:
+        table = scan(source, label="y", features="price", missing="zero").filled()
+        assert np.array_equal(read(table)[0][:, 0], np.where(np.isnan(values), 0.0, values))
+
+
+@pytest.mark.parametrize("column", ["label", "weight"])
+def test_labels_and_weights_of_text_that_come_after_the_first_rows(tmp_path, column):
+    n = 300_000
+    values = ["2"] * n + ["0.5"]
+    (tmp_path / "a.csv").write_text(csv_rows(["1"] * (n + 1), values))
+    if column == "label":
+        y, _ = read_labels(tmp_path / "a.csv", "y", "q")
+        rows = list(scan(tmp_path / "a.csv", label="y", qid="q").map(lambda rows: rows))
+        assert np.array_equal(y, np.concatenate([one.y for one in rows]))
+    else:
+        table = scan(tmp_path / "a.csv", label="price", weight="y", features="q")
+        y = np.concatenate([one.weights for one in table.map(lambda rows: rows)])
+    assert np.array_equal(y, [float(one) for one in values])
+
+
+@pytest.mark.parametrize("role", ["label", "weight"])
+def test_whole_labels_of_text_that_floats_would_round(tmp_path, role):
+    rest = {"label": {}, "weight": {"label": "q"}}[role]
+    options = {role: "y", "features": "price"} | rest
+    for name, number in (("a", 2**53 + 1), ("b", 2**53 - 1)):
+        (tmp_path / f"{name}.csv").write_text(csv_rows(["1"] * 21, ["2"] * 20 + [str(number)]))
+    message = r"a\.csv, row 20, counted .*: column 'y' holds whole numbers, .* 2\*\*53.*, got 9"
+    with pytest.raises(ValueError, match=message):
+        read(scan(tmp_path / "a.csv", **options))
+    assert len(read(scan(tmp_path / "b.csv", **options))[0]) == 21
+
+
+FIRST_AND_SECOND = {
+    "int64 and double": (pa.array([1, 2, 3]), pa.array([0.5, 1.0, 2.0])),
+    "int64 and float": (pa.array([1, 2, 3]), pa.array([0.1, 1, 2], pa.float32())),
+    "float and double": (pa.array([0.1, 1, 2], pa.float32()), pa.array([0.1, 1.0, 2.0])),
+    "int16 and int64": (pa.array([1, 2, 3], pa.int16()), pa.array([2**40 + 1, 2, 3])),
+    "null and double": (pa.nulls(3), pa.array([0.5, 1.0, 2.0])),
+    "bool and int64": (pa.array([True, False, True]), pa.array([7, 1, 2])),
+    "bool and double": (pa.array([True, False, True]), pa.array([0.7, 1.0, 2.0])),
+    "decimal and int64": (
+        pa.array([decimal.Decimal("0.25")] * 3),
+        pa.array([2**40 + 1, 1, 2]),
+    ),
+    "decimal and double": (pa.array([decimal.Decimal("0.25")] * 3), pa.array([1e300, 1, 2])),
+    "codes and double": (pa.array([1, 2, 3]).dictionary_encode(), pa.array([0.5, 1, 2])),
+}
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("types", FIRST_AND_SECOND)
+def test_numbers_of_other_types_in_the_next_file(tmp_path, types, order, ending):
+    columns = FIRST_AND_SECOND[types][::order]
+    for name, column in zip("abc", (*columns, columns[0]), strict=True):
+        frame = pa.table({"y": [1.0, 2.0, 3.0], "q": [1, 1, 1], "x": column})
+        path = tmp_path / f"{name}.{ending}"
+        write = pq.write_table if ending == "parquet" else pyarrow.feather.write_feather
+        write(frame, path)
+    table = scan(tmp_path / f"*.{ending}", label="y", features="x", missing="zero").filled()
+    found = read(table)[0][:, 0]
+    wanted = [
+        [0.0 if one is None else float(one) for one in column.to_pylist()] for column in columns
+    ]
+    assert np.array_equal(found, np.concatenate([*wanted, wanted[0]]))

@@ -8,7 +8,7 @@ from typing import Any
 from pairgram.tables.columns import Columns, Place, placed_error
 from pairgram.tables.rows import TableRows
 
-__all__ = ["BATCH_ROWS", "rows_of_batches", "to_arrow", "value_type"]
+__all__ = ["BATCH_ROWS", "rows_of_batches", "to_arrow"]
 
 # Rows are read in batches of about this many, in whatever pieces the source gives them.
 BATCH_ROWS = 1 << 17
@@ -46,13 +46,6 @@ def rows_of_batches(
             first, waiting, n_waiting = first + n_waiting, [], 0
     if waiting:
         yield rows()
-
-
-def value_type(kind: Any) -> Any:
-    """Return the type of the values of a column, which a dictionary may hold."""
-    import pyarrow
-
-    return kind.value_type if pyarrow.types.is_dictionary(kind) else kind
 
 
 def to_arrow(frame: Any) -> Any:

@@ -12,9 +12,18 @@ from numpy.typing import NDArray
 from pairgram import _core
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Vector
+from pairgram.tables.column_types import is_number
 from pairgram.tables.rows import TableRows, counted, runs_of
 
-__all__ = ["UNKNOWN_WIDTH", "Columns", "Missing", "Place", "placed_error", "refuse_repeated"]
+__all__ = [
+    "LARGEST_WHOLE",
+    "UNKNOWN_WIDTH",
+    "Columns",
+    "Missing",
+    "Place",
+    "placed_error",
+    "refuse_repeated",
+]
 
 Missing = Literal["zero", "mean"]
 # The width of a column of lists that the schema does not tell: that of the first list.
@@ -230,14 +239,7 @@ def _array(column: Any, dtype: Any, name: str, place: Place) -> NDArray[Any]:
     kind = pyarrow.float32() if np.dtype(dtype) == np.float32 else pyarrow.float64()
     types = pyarrow.types
     if column.type != kind:
-        number = (
-            types.is_integer(column.type)
-            or types.is_floating(column.type)
-            or types.is_boolean(column.type)
-            or types.is_decimal(column.type)
-            or types.is_null(column.type)
-        )
-        if not number:
+        if not is_number(column.type):
             raise placed_error(
                 f"{place.name}: column {name!r} must hold numbers, got {column.type}: encode it as "
                 "numbers before, or leave it out"

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram.tables.arrow import BATCH_ROWS, value_type
+from pairgram.tables.arrow import BATCH_ROWS
+from pairgram.tables.column_types import value_type
 from pairgram.tables.columns import Columns
 from pairgram.tables.local import LocalEngine
 from pairgram.tables.rows import TableRows

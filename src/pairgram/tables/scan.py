@@ -13,7 +13,7 @@ from pairgram._support.arrays import index_columns
 from pairgram._support.checks import check_size, check_text, did_you_mean
 from pairgram._support.types import Vector
 from pairgram._support.words import words
-from pairgram.tables.arrow import value_type
+from pairgram.tables.column_types import is_number, value_type
 from pairgram.tables.columns import UNKNOWN_WIDTH, Columns, Missing, refuse_repeated
 from pairgram.tables.grouping import grouped
 from pairgram.tables.local import LocalEngine
@@ -115,7 +115,9 @@ def scan(
     another order in every pass: persist such a frame if the bits matter.
 
     Features are float32 if every column, or the X of the first tuple, is float32 or narrower,
-    otherwise float64. LETOR files are read as float64.
+    otherwise float64. LETOR files are read as float64, and so are features, labels and weights of
+    CSV and TSV files. Where Parquet or Arrow files have different types of numbers for a column, it
+    is read as a type that holds all, such as float64 for integers and floats.
 
     Examples
     --------
@@ -130,6 +132,7 @@ def scan(
         check_text("missing", missing, words(Missing), "or None")
     found = source_of(source)
     columns = _columns(found, label, qid, features, exclude, weight)
+    found = found.typed(columns)
     has_queries = found.schema is None and found.has_queries
     engine = found.engine or LocalEngine()
     if client is not None:
@@ -178,6 +181,7 @@ def read_labels(
         for name, value in (("label", label), ("qid", qid)):
             _require(found.schema, [] if value is None else [value], name)
         columns = Columns((), label, qid, None, np.float64)
+    found = found.typed(columns)
     batches = [
         rows
         for number, part in enumerate(found.partitions)
@@ -232,9 +236,7 @@ def _columns(
                     f"got {value!r}"
                 )
         return Columns((), None, None, None, source.dtype, source.n_features)
-    import pyarrow
-
-    schema, types = source.schema, pyarrow.types
+    schema = source.schema
     for name, value in (("label", label), ("qid", qid), ("weight", weight)):
         if value is not None:
             _require(schema, [value], name)
@@ -265,13 +267,7 @@ def _columns(
     wrong = {
         name: str(schema.field(name).type)
         for name, kind in zip(names, kinds, strict=True)
-        if not (
-            types.is_integer(kind)
-            or types.is_floating(kind)
-            or types.is_boolean(kind)
-            or types.is_decimal(kind)
-            or types.is_null(kind)
-        )
+        if not is_number(kind)
     }
     if wrong:
         advice = "leave such columns out of features=, or encode them before"

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from pairgram._support.files import naming, shown
 from pairgram.datasets.letor_load import count_features, has_ids, looks_like_letor
 from pairgram.tables.arrays import rows_of_arrays
 from pairgram.tables.arrow import BATCH_ROWS, rows_of_batches, to_arrow
-from pairgram.tables.columns import Columns, Place, placed_error
+from pairgram.tables.column_types import common_schema, with_floats
+from pairgram.tables.columns import LARGEST_WHOLE, Columns, Place, placed_error
 from pairgram.tables.letor_source import LetorPartition
 from pairgram.tables.rows import TableRows, counted
 
@@ -58,6 +59,19 @@ class Source:
     dtype: Any = np.float64
     folders: frozenset[str] = frozenset()
     engine: Any = None
+
+    def typed(self, columns: Columns) -> Source:
+        """Return the source with the types that files of text are read as, given the columns."""
+        if not self.partitions or not getattr(self.partitions[0], "is_text", False):
+            return self
+        chosen = (*columns.features, columns.label, columns.weight)
+        numbers = [name for name in chosen if name is not None and name not in self.folders]
+        schema, whole = with_floats(self.schema, numbers)
+        parts = tuple(
+            replace(part, schema=schema, whole=whole - {*columns.features})
+            for part in self.partitions
+        )
+        return replace(self, schema=schema, partitions=parts)
 
 
 def source_of(source: Any) -> Source:
@@ -134,7 +148,18 @@ def _of_paths(paths: Sequence[Any]) -> Source:
             f"{shown(names[0])}: found a single column {columns[0]!r}: columns must be separated "
             "by commas in a file .csv, and by tabs in a file .tsv"
         )
-    return _of_dataset(dataset)
+    return _of_dataset(dataset, None if separated else _common_schema(dataset))
+
+
+def _common_schema(dataset: Any) -> Any:
+    """Return the schema of files that say their types, with types that hold the numbers of all."""
+    schema, known = dataset.schema, None
+    for fragment in dataset.get_fragments():
+        with naming(shown(fragment.path)), _readable(fragment.path):
+            own = fragment.physical_schema
+        if known is None or not own.equals(known):
+            known, schema = own, common_schema(schema, own)
+    return schema
 
 
 def _expanded(name: str) -> list[str]:
@@ -210,9 +235,11 @@ def _format(names: Sequence[str]) -> str:
     return "parquet"
 
 
-def _of_dataset(dataset: Any) -> Source:
+def _of_dataset(dataset: Any, schema: Any = None) -> Source:
+    """Return the files of a dataset, whose columns are read as the types of a schema."""
     from pyarrow.dataset import get_partition_keys
 
+    schema = dataset.schema if schema is None else schema
     parts: list[Any] = []
     folders: set[str] = set()
     for fragment in dataset.get_fragments():
@@ -222,10 +249,10 @@ def _of_dataset(dataset: Any) -> Source:
         with naming(shown(path)), _readable(path):
             if hasattr(fragment, "row_groups"):  # which reads the end of the file
                 pieces = _groups(fragment)
-        parts += [_FragmentPartition(piece, dataset.schema) for piece in pieces]
+        parts += [_FragmentPartition(piece, schema) for piece in pieces]
     if not parts:
         raise ValueError("source must have rows, got Parquet files without any")
-    return Source(tuple(parts), dataset.schema, folders=frozenset(folders))
+    return Source(tuple(parts), schema, folders=frozenset(folders))
 
 
 @contextmanager
@@ -258,10 +285,28 @@ def _groups(fragment: Any) -> list[Any]:
 
 @dataclass(frozen=True, eq=False)
 class _FragmentPartition:
-    """A file that pyarrow reads, or some row groups of it."""
+    """A file that pyarrow reads, or some row groups of it.
+
+    Attributes
+    ----------
+    fragment : pyarrow.dataset.Fragment
+    schema : pyarrow.Schema
+        The types that the columns are read as.
+    whole : frozenset of str
+        Columns of a file of text that are read as floats, and whose first rows are whole numbers.
+    """
 
     fragment: Any
     schema: Any
+    whole: frozenset[str] = frozenset()
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the file is text, whose types are guessed."""
+        import pyarrow.dataset
+
+        kind = getattr(self.fragment, "format", None)
+        return isinstance(kind, pyarrow.dataset.CsvFileFormat)
 
     @property
     def path(self) -> str | None:
@@ -306,11 +351,11 @@ class _FragmentPartition:
         )
         others = [name for name in names if not _same_column(own, self.schema, name)]
         others = [name for name in others if own.get_field_index(name) >= 0]
-        if not others:
+        if not others or self.is_text:
             return cause
         name = others[0]
         return (
-            f"column {name!r} holds {own.field(name).type}, but in the first file "
+            f"column {name!r} holds {own.field(name).type}, but in files before "
             f"{self.schema.field(name).type}: {cause}"
         )
 
@@ -329,13 +374,29 @@ class _FragmentPartition:
                         yield from _batches_of(file, group, names)
                     return
         self._require(self.fragment.physical_schema, names)
-        yield from self.fragment.to_batches(
+        first = 0
+        for batch in self.fragment.to_batches(
             columns=names,
             schema=self.schema,
             batch_size=BATCH_ROWS,
             batch_readahead=1,
             fragment_readahead=1,
-        )
+        ):
+            for name in self.whole.intersection(names):
+                self._refuse_rounded(batch, name, first)
+            yield batch
+            first += batch.num_rows
+
+    def _refuse_rounded(self, batch: Any, name: str, first: int) -> None:
+        """Raise a ValueError if a column of whole numbers has ones that floats may round."""
+        values = batch.column(name).to_numpy(zero_copy_only=False)
+        large = np.abs(values) >= LARGEST_WHOLE  # 2**53 + 1 is rounded to 2**53
+        if large.any():
+            row = int(np.argmax(large))
+            raise placed_error(
+                f"{Place(self.name, 0, first).row(row)}: column {name!r} holds whole numbers, and "
+                f"must hold ones below 2**53, which a float64 can hold, got {values[row]:.0f}"
+            )
 
     def _require(self, own: Any, names: list[str]) -> None:
         """Raise a ValueError if the file lacks a column, which pyarrow would fill with nulls."""
