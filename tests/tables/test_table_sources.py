@@ -675,7 +675,7 @@ def csv_rows(values, y=None, q=None):
 @pytest.mark.parametrize("early", ["3", "", None])
 def test_numbers_of_text_that_come_after_the_first_rows(tmp_path, early, late):
     """Types are guessed by the first rows of the first file, or by a header alone."""
-    n = 300_000  # of which the first 2**20 bytes have about half
+    n = 150_000  # of which the first 2**20 bytes have about 110,000
     first = [] if early is None else [early] * n
     (tmp_path / "a.csv").write_text(csv_rows([*first, late] if first else []))
     (tmp_path / "b.csv").write_text(csv_rows(["0.25", late]))
@@ -697,7 +697,7 @@ def test_numbers_of_text_that_come_after_the_first_rows(tmp_path, early, late):
 
 @pytest.mark.parametrize("column", ["label", "weight"])
 def test_labels_and_weights_of_text_that_come_after_the_first_rows(tmp_path, column):
-    n = 300_000
+    n = 150_000
     values = ["2"] * n + ["0.5"]
     (tmp_path / "a.csv").write_text(csv_rows(["1"] * (n + 1), values))
     if column == "label":
@@ -755,3 +755,79 @@ def test_numbers_of_other_types_in_the_next_file(tmp_path, types, order, ending)
         [0.0 if one is None else float(one) for one in column.to_pylist()] for column in columns
     ]
     assert np.array_equal(found, np.concatenate([*wanted, wanted[0]]))
+
+
+def ids_of_csv(path, ids):
+    path.write_text(csv_rows(["1"] * len(ids), q=ids))
+    return read_labels(path, "y", "q")[1]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ["007", "7", "07"],
+        ["+7", "7"],
+        ["-0", "0"],
+        ["1.5", "1.50", "1"],
+        ["1e3", "1000"],
+        ["0x10", "16"],
+        ["12345678901234567890", "12345678901234567891"],
+        ["true", "TRUE", "1"],
+        ["a", "7"],
+    ],
+)
+def test_ids_of_text_files_do_not_merge(tmp_path, ids):
+    assert ids_of_csv(tmp_path / "a.csv", ids).tolist() == ids
+    table = scan(tmp_path / "a.csv", label="y", qid="q")
+    assert table.survey().n_queries == len(ids)
+    kept = pa.concat_tables(pairgram.predict(RankRLS().fit([[0], [1]], [0, 1]), table))
+    assert kept.column("q").to_pylist() == ids
+    (tmp_path / "b.csv").write_text((tmp_path / "a.csv").read_text())
+    (tmp_path / "a.csv").write_text(csv_rows(["1"], q=["5"]))
+    assert read_labels(tmp_path / "*.csv", "y", "q")[1].tolist() == ["5", *ids]
+
+
+def test_ids_of_text_files_are_numbers_if_they_are_written_as_such(tmp_path):
+    numbers = [0, 7, -7, 10, 2**63 - 1, -(2**63)]
+    for texts in (map(str, numbers), (f" {one} " for one in numbers)):
+        found = ids_of_csv(tmp_path / "a.csv", list(texts))
+        assert found.dtype == np.int64
+        assert found.tolist() == numbers
+    (tmp_path / "0.csv").write_text("y,q,price\n")
+    found = scan(tmp_path / "*.csv", label="y", qid="q")
+    frame = pa.table({"y": [0.0] * 6, "q": numbers, "price": [1] * 6})
+    wanted = scan(frame, label="y", qid="q")
+    assert np.array_equal(found.survey().hashes.array(), wanted.survey().hashes.array())
+    scores = pa.concat_tables(pairgram.predict(RankRLS().fit([[0], [1]], [0, 1]), found))
+    assert scores.column("q").to_pylist() == numbers
+    assert scores.schema.field("q").type == pa.int64()
+
+
+@pytest.mark.parametrize(
+    ("late", "group_queries"),
+    [
+        *(("007", False), ("007", True), ("+7", False), ("abc", False)),
+        *(("1.5", False), (str(2**63), False), ("NA", False)),
+    ],
+)
+def test_ids_of_text_that_come_after_numbers(tmp_path, late, group_queries):
+    ids = [str(k // 10) for k in range(150_000)]
+    (tmp_path / "a.csv").write_text(csv_rows(["1"] * 150_001, q=[*ids, late]))
+    text = rf"must hold whole numbers without .*, got '{re.escape(late)}', .*column_types"
+    found = ", the query id, has a missing value" if late == "NA" else f" {text}"
+    message = rf"a\.csv, row 150000, counted from 0 after the header: column 'q'{found}"
+    with pytest.raises(ValueError, match=message):
+        scan(tmp_path / "a.csv", label="y", qid="q", group_queries=group_queries).survey()
+    as_text = pyarrow.csv.ConvertOptions(column_types={"q": pa.string()})
+    kind = pyarrow.dataset.CsvFileFormat(convert_options=as_text)
+    dataset = pyarrow.dataset.dataset(tmp_path / "a.csv", format=kind)
+    assert read_labels(dataset, "y", "q")[1].tolist() == [*ids, late]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_ids_that_are_text_in_the_next_file_of_columns(tmp_path, order):
+    for name, ids in zip("ab", [[7, 8], ["007", "8"]][::order], strict=True):
+        pq.write_table(pa.table({"y": [1.0, 0.0], "q": ids, "x": [1, 2]}), tmp_path / f"{name}.pq")
+    message = r"b\.pq: column 'q' holds (string|int64), but in files before (int64|string)"
+    with pytest.raises(ValueError, match=message):
+        RankRLS().fit(scan(tmp_path / "*.pq", label="y", qid="q"))

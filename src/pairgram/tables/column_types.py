@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["common_schema", "is_number", "value_type", "with_floats"]
+__all__ = ["common_schema", "is_number", "value_type", "whole_numbers", "with_floats"]
+
+# A number that no other text of this kind is equal to.
+WHOLE = re.compile("0|-?[1-9][0-9]*")
 
 
 def value_type(kind: Any) -> Any:
@@ -74,3 +78,29 @@ def with_floats(schema: Any, names: Sequence[str]) -> tuple[Any, frozenset[str]]
         if pyarrow.types.is_integer(kind) or pyarrow.types.is_null(kind):
             schema = schema.set(place, pyarrow.field(name, pyarrow.float64()))
     return schema, frozenset(whole)
+
+
+def whole_numbers(column: Any) -> tuple[Any, int]:
+    """Return a column of text as int64, and the first row of another text, or -1.
+
+    Numbers have no leading zeros and plus signs: each is that of one text. Spaces around them do
+    not count, and what pyarrow takes for a missing number is null.
+    """
+    import pyarrow.csv
+
+    encoded = column.dictionary_encode()  # neighbouring ids are mostly equal
+    texts = encoded.dictionary
+    try:
+        numbers = texts.cast(pyarrow.int64())
+        if numbers.cast(texts.type).equals(texts):
+            return numbers.take(encoded.indices), -1
+    except pyarrow.ArrowInvalid:
+        pass
+    missing = set(pyarrow.csv.ConvertOptions().null_values)
+    found: list[int | None] = []
+    for code, text in enumerate(map(str.strip, texts.to_pylist())):
+        known = WHOLE.fullmatch(text) is not None and -(2**63) <= int(text) < 2**63
+        if not known and text not in missing:
+            return None, encoded.indices.index(code).as_py()
+        found.append(int(text) if known else None)
+    return pyarrow.array(found, pyarrow.int64()).take(encoded.indices), -1

@@ -59,7 +59,10 @@ def scan(
     label : str or None, default=None
         The column of relevance labels, any real numbers. Only `predict` does without.
     qid : str or None, default=None
-        The column of query ids: whole numbers, text or times.
+        The column of query ids: whole numbers, text or times. In CSV and TSV files, ids are whole
+        numbers if they are in the first rows of every file, without leading zeros and plus signs;
+        a later id of another kind is then an error. Other ids are text there, so that "007" and
+        "7" are two queries, or times.
     features : list of str, str or None, default=None
         The columns of numbers that are features, or one column of lists of numbers. None takes all
         columns but the label, the query id, the weight, those of `exclude`, the index of a frame of

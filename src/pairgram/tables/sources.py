@@ -16,7 +16,13 @@ from pairgram._support.files import naming, shown
 from pairgram.datasets.letor_load import count_features, has_ids, looks_like_letor
 from pairgram.tables.arrays import rows_of_arrays
 from pairgram.tables.arrow import BATCH_ROWS, rows_of_batches, to_arrow
-from pairgram.tables.column_types import common_schema, with_floats
+from pairgram.tables.column_types import (
+    common_schema,
+    is_number,
+    value_type,
+    whole_numbers,
+    with_floats,
+)
 from pairgram.tables.columns import LARGEST_WHOLE, Columns, Place, placed_error
 from pairgram.tables.letor_source import LetorPartition
 from pairgram.tables.rows import TableRows, counted
@@ -67,11 +73,13 @@ class Source:
         chosen = (*columns.features, columns.label, columns.weight)
         numbers = [name for name in chosen if name is not None and name not in self.folders]
         schema, whole = with_floats(self.schema, numbers)
-        parts = tuple(
+        parts = [
             replace(part, schema=schema, whole=whole - {*columns.features})
             for part in self.partitions
-        )
-        return replace(self, schema=schema, partitions=parts)
+        ]
+        if columns.qid is not None and columns.qid not in self.folders:
+            parts, schema = _with_ids(parts, schema, columns.qid)
+        return replace(self, schema=schema, partitions=tuple(parts))
 
 
 def source_of(source: Any) -> Source:
@@ -269,6 +277,29 @@ def _readable(path: str) -> Iterator[None]:
         raise ValueError(f"{shown(file)}: cannot be read: {error}") from error
 
 
+def _with_ids(parts: list[Any], schema: Any, name: str) -> tuple[list[Any], Any]:
+    """Return files of text and their schema, given the column of query ids.
+
+    Ids are whole numbers if they are in the first rows of every file, and text otherwise: as
+    numbers, "007" and "7" would be one query. Later rows that differ are refused when they are
+    read.
+    """
+    import pyarrow
+
+    place = schema.get_field_index(name)
+    if not is_number(schema.field(place).type):  # text or times
+        return parts, schema
+    as_text = schema.set(place, pyarrow.field(name, pyarrow.string()))
+    for part in parts:
+        with naming(part.name), _readable(part.name):
+            heads = part.fragment.to_batches(columns=[name], schema=as_text, batch_readahead=0)
+            head = next(heads, None)
+        if head is not None and whole_numbers(head.column(0))[1] >= 0:
+            return [replace(part, schema=as_text) for part in parts], as_text
+    schema = schema.set(place, pyarrow.field(name, pyarrow.int64()))
+    return [replace(part, schema=schema, ids=name) for part in parts], schema
+
+
 def _groups(fragment: Any) -> list[Any]:
     """Return pieces of a Parquet file, of neighbouring row groups."""
     fragment.ensure_complete_metadata()
@@ -294,11 +325,14 @@ class _FragmentPartition:
         The types that the columns are read as.
     whole : frozenset of str
         Columns of a file of text that are read as floats, and whose first rows are whole numbers.
+    ids : str or None
+        The column of query ids of a file of text, if they are whole numbers.
     """
 
     fragment: Any
     schema: Any
     whole: frozenset[str] = frozenset()
+    ids: str | None = None
 
     @property
     def is_text(self) -> bool:
@@ -373,19 +407,39 @@ class _FragmentPartition:
                     for group in self.fragment.row_groups:
                         yield from _batches_of(file, group, names)
                     return
+        import pyarrow
+
         self._require(self.fragment.physical_schema, names)
-        first = 0
+        schema, first = self.schema, 0
+        if self.ids in names:
+            place = schema.get_field_index(self.ids)
+            schema = schema.set(place, schema.field(place).with_type(pyarrow.string()))
         for batch in self.fragment.to_batches(
             columns=names,
-            schema=self.schema,
+            schema=schema,
             batch_size=BATCH_ROWS,
             batch_readahead=1,
             fragment_readahead=1,
         ):
             for name in self.whole.intersection(names):
                 self._refuse_rounded(batch, name, first)
-            yield batch
+            yield self._with_whole_ids(batch, first) if self.ids in names else batch
             first += batch.num_rows
+
+    def _with_whole_ids(self, batch: Any, first: int) -> Any:
+        """Return a batch with numbers in place of the text of query ids."""
+        at = batch.schema.get_field_index(self.ids)
+        numbers, row = whole_numbers(batch.column(at))
+        if row >= 0:
+            raise placed_error(
+                f"{Place(self.name, 0, first).row(row)}: column {self.ids!r} must hold whole "
+                "numbers without leading zeros and signs, as the first rows do, got "
+                f"{batch.column(at)[row].as_py()!r}, which must not become the id of another "
+                "query: for ids of text, begin all with a letter, or give scan the source "
+                "pyarrow.dataset.dataset(path, format=pyarrow.dataset.CsvFileFormat(convert_options"
+                f"=pyarrow.csv.ConvertOptions(column_types={{{self.ids!r}: pyarrow.string()}})))"
+            )
+        return batch.set_column(at, self.ids, numbers)
 
     def _refuse_rounded(self, batch: Any, name: str, first: int) -> None:
         """Raise a ValueError if a column of whole numbers has ones that floats may round."""
@@ -399,9 +453,18 @@ class _FragmentPartition:
             )
 
     def _require(self, own: Any, names: list[str]) -> None:
-        """Raise a ValueError if the file lacks a column, which pyarrow would fill with nulls."""
+        """Raise a ValueError if the file lacks a column, or has no numbers where others have.
+
+        pyarrow would fill it with nulls, or make numbers of text.
+        """
         from pyarrow.dataset import get_partition_keys
 
+        for name in () if self.is_text else set(names).intersection(own.names, self.schema.names):
+            kinds = own.field(name).type, self.schema.field(name).type
+            if str(kinds[0]) != "null" and len({is_number(value_type(one)) for one in kinds}) > 1:
+                raise placed_error(
+                    f"{self.name}: column {name!r} holds {kinds[0]}, but in files before {kinds[1]}"
+                )
         absent = [name for name in names if name not in own.names]
         if absent:  # the names of folders may hold the values
             known = get_partition_keys(self.fragment.partition_expression)
