@@ -370,6 +370,11 @@ def test_times_are_keys(start, unit):
         np.testing.assert_array_equal(batch.predict(frame, same), scores)
         with pytest.raises(ValueError, match="7 of 7 keys have no model"):
             batch.predict(frame, same + np.timedelta64(1, unit))
+    for same in (list(frame["user"]), frame["user"].astype(object)):
+        np.testing.assert_array_equal(batch.predict(frame, same), scores)
+    for other in (["a"] * len(frame), np.arange(len(frame))):
+        with pytest.raises(ValueError, match=r"keys must be (differences of )?times, such as np\."):
+            batch.predict(frame, other, fallback=0.0)
     less = batch.without(batch.keys[1:3])
     assert less.keys.tolist() == batch.keys[[0, *range(3, 7)]].tolist()
     finer = batch.keys[0] + np.timedelta64(1, "ns")

@@ -1,5 +1,7 @@
 """In how many queries features vary, and what a subtraction leaves of them."""
 
+from unittest import mock
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,8 +13,9 @@ from safetensors.numpy import load_file
 import pairgram as pg
 import reference
 from pairgram import Pairgram, RankRLS, _core
-from pairgram.least_squares import sparse_gram
+from pairgram.least_squares import conjugate_gradients, sparse_gram
 from pairgram.model_files.read_write import read_file, write_file
+from pairgram.svm import training
 from problems import compiled, problems
 
 PAIRS = ["kept", "dropped", "gain", "absdiff", "apart", None]
@@ -275,9 +278,66 @@ def test_columns_that_do_not_vary_have_the_weight_zero(model, n_features):
     constant = np.array(at) + np.arange(3)
     fits = [model.fit(X, y, qid=qid).coef_]
     fits += [fit.coef_ for fit in pg.fit_many(model, [(X, y, qid)] * 2).models]
+    if isinstance(model, pg.RankSVM):
+        fits.append(model.fit(sp.csr_array(X), y, qid=qid).coef_)
     if model.get_params().get("inputs") is None:
         gram = Pairgram.from_rows(X, y, qid=qid)
         fits += [*gram.path([1e-3, 1.0]), gram.solve(1.0)]
     for coef in fits:
         np.testing.assert_array_equal(coef[constant], 0.0)
         assert np.count_nonzero(coef) == n_features
+
+
+def drifting(n_queries=60):
+    """Rows whose first column is a time in seconds: a little of its size tells the label."""
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(n_queries), 10)
+    later = rng.integers(0, 300, len(qid))
+    X = np.column_stack([1.7e9 + 86400 * qid + later, rng.normal(size=(len(qid), 20))])
+    return X, np.clip(np.round(later / 100 + 0.3 * rng.normal(size=len(qid))), 0, 3), qid
+
+
+@pytest.mark.parametrize("model", [pg.RankSVM(), pg.RankSVM(tol=1e-6), pg.RankSVMCV([0.01], cv=2)])
+def test_sparse_columns_that_vary_by_a_little_of_their_size_keep_their_weight(model):
+    X, y, qid = drifting()
+    dense = model.fit(X, y, qid=qid).coef_
+    sparse = model.fit(sp.csr_array(X), y, qid=qid).coef_
+    np.testing.assert_allclose(sparse[0], dense[0], rtol=1e-3)
+    assert abs(dense[0]) > 1e-3
+
+
+def test_conjugate_gradients_keep_columns_that_vary(monkeypatch):
+    X, y, qid = drifting()
+    wanted = RankRLS().fit(X, y, qid=qid).coef_
+    monkeypatch.setattr(conjugate_gradients, "SMALLEST_ORDER", 0)
+    found = RankRLS().fit(sp.csr_array(X), y, qid=qid).coef_
+    np.testing.assert_allclose(found[0], wanted[0], rtol=1e-3)
+
+
+def test_a_sample_does_not_tell_that_a_column_is_constant(monkeypatch):
+    X, y, qid = pg.make_ranking(100, 10, 5, random_state=0)
+    X[:, 0] = 1e15 + 1e10 * qid
+    X[:, 1] = qid == 99  # varies within no query of a sample, and within one of all
+    X[-5:, 1] = 3 * y[-5:]
+    wanted = pg.RankSVM(tol=1e-6).fit(X, y, qid=qid).coef_
+    monkeypatch.setattr(training, "FEWEST_SAMPLED_FEATURES", 1)
+    monkeypatch.setattr(training, "FEWEST_SAMPLE_ROWS", 80)
+    sampled = mock.Mock(wraps=training.sample_queries)
+    monkeypatch.setattr(training, "sample_queries", sampled)
+    for rows in (X, sp.csr_array(X)):
+        found = pg.RankSVM(tol=1e-6).fit(rows, y, qid=qid).coef_
+        assert found[0] == 0 and found[1] != 0
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-6)
+    assert sampled.called
+
+
+def test_a_warm_start_forgets_columns_that_no_longer_vary():
+    X, y, qid = pg.make_ranking(40, 10, 4, random_state=0)
+    model = pg.RankSVM(warm_start=True).fit(X, y, qid=qid)
+    X[:, 0] = 1e15 + 1e10 * qid
+    frame = pd.DataFrame(X).add_prefix("x").assign(y=y, q=qid)
+    table = pg.scan(frame, label="y", qid="q")
+    before = model.coef_
+    for fit in (lambda: model.fit(X, y, qid=qid), lambda: model.fit(table)):
+        model.coef_ = before
+        assert fit().coef_[0] == 0

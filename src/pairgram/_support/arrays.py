@@ -24,14 +24,15 @@ __all__ = [
     "naming_labels",
     "readable",
     "real_array",
+    "refuse_index",
     "refuse_lossy",
     "require_label_each",
     "select_columns",
     "without_names",
 ]
 
-# What pyarrow calls the index of a frame of pandas that has no name.
-_INDEX = re.compile("__index_level_[0-9]+__")
+# What pyarrow and Dask call the index of a frame of pandas that has no name.
+_INDEX = re.compile("__index_level_[0-9]+__|__null_dask_index__")
 _COMPLEX = "Complex data not supported"  # scikit-learn uses these words
 
 
@@ -47,8 +48,7 @@ def readable(X: Any, name: str) -> Any:
     Raises
     ------
     ValueError
-        If a sparse matrix is not sound (see `checked_sparse`), if an array is masked or complex, or
-        if a table has the index of a frame of pandas as a column.
+        If a sparse matrix is not sound (see `checked_sparse`), or if an array is masked or complex.
     """
     if scipy.sparse.issparse(X):
         X = checked_sparse(X, name)
@@ -56,11 +56,6 @@ def readable(X: Any, name: str) -> Any:
         import pyarrow
 
         return pyarrow.Table.from_batches([X])
-    if index := index_columns(X):
-        raise ValueError(
-            f"{name} must not have the index of a frame of pandas as the column {index[0]!r}: drop "
-            "the column, or rename it if it is a feature"
-        )
     refuse_lossy(X, name)
     return X
 
@@ -84,6 +79,17 @@ def refuse_lossy(values: Any, name: str) -> None:
         issubclass(kind, (complex, np.complexfloating)) for kind in kinds
     ):
         raise ValueError(f"{_COMPLEX}: {name} must be real numbers, got {dtype or 'complex'}")
+
+
+def refuse_index(X: Any) -> None:
+    """Raise a ValueError if rows to be fitted have the index of a frame of pandas as a column."""
+    names = column_names(X) or ()
+    index = [name for name in names if isinstance(name, str) and _INDEX.fullmatch(name)]
+    if index:
+        raise ValueError(
+            f"X must not have the index of a frame of pandas as the column {index[0]!r}: drop the "
+            "column, or rename it if it is a feature"
+        )
 
 
 def require_label_each(X: Any, y: Any, of: str = "") -> None:
@@ -183,8 +189,11 @@ def index_columns(frame: Any) -> list[str]:
     names = column_names(frame) or getattr(frame, "names", None)
     if names is None:
         return []
-    metadata = getattr(getattr(frame, "schema", frame), "pandas_metadata", None) or {}
-    noted = [name for name in metadata.get("index_columns", ()) if isinstance(name, str)]
+    try:
+        metadata = getattr(getattr(frame, "schema", frame), "pandas_metadata", None) or {}
+        noted = [name for name in metadata["index_columns"] if isinstance(name, str)]
+    except (KeyError, TypeError, ValueError):  # metadata that pandas did not write
+        noted = []
     texts = [name for name in names if isinstance(name, str)]
     return [name for name in texts if name in noted or _INDEX.fullmatch(name)]
 
@@ -271,12 +280,15 @@ def converted_times(
     """
     try:
         found = times.astype(dtype)
+        return found, found.astype(times.dtype) == times
     except OverflowError:  # NumPy 2.5 tells of times out of range; before, they came out wrong
-        found = np.zeros(len(times), dtype)
-        for k in range(len(times)):
-            with suppress(OverflowError):
-                found[k] = times[k : k + 1].astype(dtype)[0]
-    return found, found.astype(times.dtype) == times
+        pass
+    found, same = np.zeros(len(times), dtype), np.zeros(len(times), bool)
+    for k in range(len(times)):
+        with suppress(OverflowError):  # of units between which there is no factor, it always does
+            one = times[k : k + 1].astype(dtype)
+            found[k], same[k] = one[0], (one.astype(times.dtype) == times[k])[0]
+    return found, same
 
 
 def without_names(model: Any) -> Any:

@@ -191,10 +191,9 @@ def compare(
     metric   system  against  qid   value  value_against  difference
     ndcg@10  two     one      28   0.0296         0.7316     -0.7020
     """
-    if any(
-        isinstance(each, (str, Metric)) for each in (y if isinstance(y, (list, tuple)) else [y])
-    ):
-        raise TypeError(f"y must be the labels of the rows, got {y!r}{_ORDER}")
+    first = y[0] if isinstance(y, (list, tuple)) and len(y) else y
+    if isinstance(first, (str, Metric)):
+        raise TypeError(f"y must be the labels of the rows, got {first!r}{_ORDER}")
     if not isinstance(scores, Mapping):
         raise TypeError(
             f"scores must be a dict of names to scores, got {type(scores).__name__}{_ORDER}"

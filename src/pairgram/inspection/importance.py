@@ -86,8 +86,9 @@ def query_permutation_importance(
     # `columns` of pyarrow are no names.
     names = getattr(X, "column_names", getattr(X, "columns", None))
     X = np.asarray(X) if names is None else X
-    if len(X.shape) != 2:
-        raise ValueError(f"X must have rows of columns, got shape {X.shape}")
+    shape = getattr(X, "shape", "none")  # as of a lazy frame
+    if len(shape) != 2:
+        raise ValueError(f"X must have rows of columns, got shape {shape}")
     n_rows, n_features = X.shape
     _, query = np.unique(np.zeros(n_rows) if across else np.asarray(qid), return_inverse=True)
     if len(query) != n_rows:
@@ -106,10 +107,10 @@ def query_permutation_importance(
     importances = np.empty((n_features, n_repeats))
     order = np.empty(n_rows, np.int64)
     for j in range(n_features):
+        values = None if weights is None else np.asarray(_column(X, j), np.float64)
         for repeat in range(n_repeats):
             order[together] = np.lexsort((rng.random_sample(n_rows), query))
-            if weights is not None:
-                values = np.asarray(_column(X, j), np.float64)
+            if weights is not None and values is not None:
                 scores = own + weights[j] * (values[order] - values)
             else:
                 scores = model.predict(_with_shuffled(X, j, order))
@@ -153,6 +154,6 @@ def _with_shuffled(X: Any, j: int, order: NDArray[np.int64]) -> Any:
         return X.set_column(j, X.field(j), column.take(order))
     if hasattr(X, "replace_column"):  # polars
         return X.clone().replace_column(j, column[order])
-    rows = X.copy()
+    rows = X.copy(order="K")
     rows[:, j] = column[order]
     return rows

@@ -221,8 +221,8 @@ class BatchFit:
         ------
         ValueError
             If a key has no model and there is no fallback, or if X is not as described. The
-            message has the first five of such keys. Also if the keys of all models are text and
-            those given are numbers, or the other way round: they are never equal.
+            message has the first five of such keys. Also if all keys of the models are of one kind
+            and all those given of another, such as text and numbers, which are never equal.
         """
         fallback = self.fallback if fallback is None else fallback
         if fallback is not None:
@@ -241,7 +241,8 @@ class BatchFit:
         rows = _rows_without_model(X) if isinstance(first, Real) else checked_rows(first, X)
         require_finite(rows, "X")
         with naming("keys"):
-            ids = _as_keys(as_ids(keys, rows.shape[0]), self.keys.dtype)
+            given = as_ids(keys, rows.shape[0])
+            ids = _as_keys(given, self.keys)
             pairs = zip(self.keys.tolist(), self.models, strict=True)
             numbers = {
                 key: number for number, (key, model) in enumerate(pairs) if model is not None
@@ -250,7 +251,7 @@ class BatchFit:
             of_row = np.fromiter(found, dtype=np.int64, count=len(ids))
         known, unknown = np.flatnonzero(of_row >= 0), np.flatnonzero(of_row < 0)
         if not len(known):
-            _refuse_other_kind(self.keys.tolist(), ids)
+            _refuse_other_kind(self.keys, given)
         if len(unknown) and fallback is None:
             missing = list(dict.fromkeys(ids[row] for row in unknown))
             named = ", ".join(map(repr, missing[:5])) + ", ..." * (len(missing) > 5)
@@ -390,21 +391,29 @@ class BatchFit:
         return cls(models, table, keys, made.get("fallback") if score is None else float(score))
 
 
-def _refuse_other_kind(keys: list[Any], ids: list[Any]) -> None:
-    """Raise a ValueError if keys are text and those given are numbers, or the other way round."""
-    for own, other, wanted, found in (
-        (str, Real, "text", "numbers"),
-        (Real, str, "numbers", "text"),
-    ):
-        of_models, of_rows = (
-            bool(some) and all(isinstance(key, kind) for key in some)
-            for some, kind in ((keys, own), (ids, other))
+def _refuse_other_kind(keys: NDArray[Any], ids: NDArray[Any]) -> None:
+    """Raise a ValueError if all keys are of one kind, and all those given of another."""
+    wanted, found = _kind_of(keys), _kind_of(ids)
+    if wanted is not None and found is not None and wanted != found:
+        own, given = (
+            some[0] if some.dtype.kind in "mM" else some[:1].tolist()[0] for some in (keys, ids)
         )
-        if of_models and of_rows:
-            raise ValueError(
-                f"keys must be {wanted}, such as {keys[0]!r}, because the models have such keys, "
-                f"got {found}, such as {ids[0]!r}, and these are never equal"
-            )
+        raise ValueError(
+            f"keys must be {wanted}, such as {own!r}, because the models have such keys, got "
+            f"{found}, such as {given!r}, and these are never equal"
+        )
+
+
+def _kind_of(keys: NDArray[Any]) -> str | None:
+    """Return what messages call the kind of keys; None if there is none, or more than one."""
+    if keys.dtype.kind in "mM":
+        return "times" if keys.dtype.kind == "M" else "differences of times"
+    names = {str: "text", Real: "numbers"}
+    kinds = {
+        next((name for kind, name in names.items() if isinstance(key, kind)), type(key).__name__)
+        for key in keys.tolist()
+    }
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 def _plain_time(key: Any, dtype: np.dtype[Any]) -> Any:
@@ -423,14 +432,22 @@ def _plain_time(key: Any, dtype: np.dtype[Any]) -> Any:
     return found.tolist()[0] if exact[0] else key
 
 
-def _as_keys(ids: NDArray[Any], dtype: np.dtype[Any]) -> list[Any]:
-    """Return ids as `tolist` of keys of this dtype has them, for times of another unit too."""
-    keys: list[Any] = ids.tolist()
-    if dtype.kind not in "mM" or ids.dtype.kind != dtype.kind or ids.dtype == dtype:
-        return keys
+def _as_keys(ids: NDArray[Any], keys: NDArray[Any]) -> list[Any]:
+    """Return ids as `tolist` of the keys has them, for times of another unit or type too."""
+    listed: list[Any] = ids.tolist()
+    kind, dtype = ids.dtype.kind, keys.dtype
+    if kind not in "mM" and dtype.kind not in "mM":
+        return listed
+    if dtype.kind == "O" or ids.dtype == dtype:
+        return listed
+    if kind == "O":
+        plain = {key: _plain_time(key, dtype) for key in set(listed)}
+        return [plain[key] for key in listed]
+    if kind != dtype.kind:  # some times are whole numbers as Python has them
+        _refuse_other_kind(keys, ids)
     found, exact = converted_times(ids, dtype)
     return [
-        new if same else key for key, new, same in zip(keys, found.tolist(), exact, strict=True)
+        new if same else key for key, new, same in zip(listed, found.tolist(), exact, strict=True)
     ]
 
 

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
@@ -13,7 +14,7 @@ from pairgram._support.checks import check_alpha, require_finite
 from pairgram._support.types import Vector
 from pairgram.least_squares.accumulate import NOISE, SMALLEST_SQUARES
 from pairgram.least_squares.ridge_path import scale_factors
-from pairgram.least_squares.sparse_gram import SparseGram
+from pairgram.least_squares.sparse_gram import SparseGram, count_varying
 from pairgram.problem.data import RankingData
 from pairgram.problem.laplacian import apply_half_laplacian
 from pairgram.queries_and_pairs.pair_weights import PairSettings
@@ -82,10 +83,9 @@ class SparseSystem:
         """
         check_alpha(alpha)
         n_features = self._X.shape[1]
-        diagonal = self._diagonal()
+        diagonal, constant = self._diagonal()
         factor = scale_factors(diagonal) if scale else np.ones(n_features)
-        # What a product has at features that do not vary is rounding error.
-        factor = np.where(diagonal > 0, factor, 0.0)
+        factor[constant] = 0.0  # what a product has there is rounding error
 
         def product(w: Vector) -> Vector:
             return factor * self._pull(self._X @ (factor * w)) + alpha * w
@@ -116,8 +116,11 @@ class SparseSystem:
             apply_half_laplacian(self._problem, z, adjoint=adjoint, n_threads=self._n_threads)
         return np.asarray(self._X.T @ z)
 
-    def _diagonal(self) -> Vector:
-        """Return the diagonal of ``XᵀLX``, (n_features,), 0 for features that do not vary."""
+    def _diagonal(self) -> tuple[Vector, NDArray[np.bool_]]:
+        """Return the diagonal of ``XᵀLX`` and which features do not vary, each (n_features,).
+
+        The diagonal is 0 for these, and for others of which it has rounding error alone.
+        """
         scoped = self._data.as_scope(self._settings)
         with np.errstate(over="ignore", invalid="ignore"):
             factors = SparseGram.of(scoped, self._settings)
@@ -128,4 +131,6 @@ class SparseSystem:
                 "X or the weights too small: squared differences of its features vanish: multiply "
                 "X, as StandardScaler does"
             )
-        return np.where(diagonal > NOISE * size, diagonal, 0.0)
+        varying = np.zeros(len(diagonal) + 1, dtype=np.int64)
+        count_varying(scoped, self._settings.pairs is None, factors.has_weight, varying)
+        return np.where(diagonal > NOISE * size, diagonal, 0.0), varying[:-1] == 0

@@ -18,7 +18,7 @@ from pairgram._support.threads import single_threaded_blas
 from pairgram.problem.data import DENSE_BLOCK_BYTES, RankingData
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 
-__all__ = ["SparseGram", "sparse_gram", "worth_densifying"]
+__all__ = ["SparseGram", "count_varying", "sparse_gram", "worth_densifying"]
 
 # A sparse product needs nnz² multiplications for a row, each about 40 times slower than those of a
 # dense product. Above this share of entries other than 0, dense blocks are faster.
@@ -160,13 +160,18 @@ def sparse_gram(
     with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
         factors = SparseGram.of(data, settings, targets=data.targets(settings, constant=constant))
     if varying is not None:
-        _count_varying(data, settings.pairs is None, factors.has_weight, varying)
+        count_varying(data, settings.pairs is None, factors.has_weight, varying)
     return factors.matrix(), factors.pair_weight, factors.diagonal()[1]
 
 
-def _count_varying(
+def count_varying(
     data: RankingData, pointwise: bool, counted: NDArray[np.bool_], varying: NDArray[np.int64]
 ) -> None:
+    """Add the numbers of queries in which features of CSR rows vary to `varying`.
+
+    It has shape (n_features + 1,); the last entry is for any feature. Queries that are not
+    `counted` do not count.
+    """
     X = data.X
     if not X.has_canonical_format:  # duplicate entries are added up
         X = X.copy()

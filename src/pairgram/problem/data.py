@@ -18,6 +18,7 @@ from pairgram._support.arrays import (
     naming_columns,
     readable,
     real_array,
+    refuse_index,
     refuse_lossy,
 )
 from pairgram._support.blocks import blocks
@@ -126,6 +127,7 @@ class RankingData:
         query_weight: ArrayLike | None = None,
     ) -> RankingData:
         """Check and delimit rows that come straight from a caller."""
+        refuse_index(X)
         X = readable(X, "X")
         with naming_columns(X, "X"):
             X = check_array(

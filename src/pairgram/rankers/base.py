@@ -17,6 +17,7 @@ from pairgram._support.arrays import (
     naming_columns,
     naming_labels,
     readable,
+    refuse_index,
     refuse_lossy,
     require_label_each,
     without_names,
@@ -193,6 +194,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} cannot be fitted to a table, because it needs all rows in "
                 "memory: RankRLSCV, PairwiseELMCV and RankSVM can be"
             )
+        refuse_index(X)
         X = readable(X, "X")
         refuse_lossy(y, "y")
         require_label_each(X, y)

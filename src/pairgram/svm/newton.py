@@ -120,7 +120,10 @@ class PairSolver:
         n_threads: int,
     ) -> None:
         self._rows, self._pairs, self._n_threads = rows, pairs, n_threads
-        self.w, self._scores, self._constant = start, offset, constant
+        self._constant = constant
+        start = start.copy()
+        start[constant] = 0.0
+        self.w, self._scores = start, offset
         self._loss, self._scores_gradient = pairs.set_scores(offset, n_threads)
         self._pull = self._sum(self._scores_gradient)  # the gradient of the loss by w
         self._pull_at_zero = norm_of(self._pull)

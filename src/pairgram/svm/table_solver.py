@@ -199,6 +199,8 @@ class TableSolver(PairSolver):
 
     def __init__(self, table: Table, maker: BlockMaker, start: Vector, constant: Rows) -> None:
         self._table, self._maker, self._constant = table, maker, constant
+        start = start.copy()
+        start[constant] = 0.0
         self.w, self._scores = start, np.empty(0)
         self.n_passes = 0
         found = self._evaluated(np.zeros_like(start))

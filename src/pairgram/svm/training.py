@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from pairgram import _core
@@ -19,6 +20,7 @@ from pairgram._support.words import Loss, Weighting
 from pairgram.feature_maps.input_map import parts_of
 from pairgram.least_squares.accumulate import SMALLEST_SQUARES
 from pairgram.least_squares.gram import Pairgram
+from pairgram.least_squares.sparse_gram import count_varying
 from pairgram.problem.data import RankingData
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.rankers.column_weights import ColumnSums
@@ -163,7 +165,7 @@ class Training:
             n_rows = max(SAMPLE_ROWS * data.n_features, FEWEST_SAMPLE_ROWS)
             sample = sample_queries(data, weights, n_rows)
             if sample is not None:
-                training = cls._from_sample(data, settings, sample, single)
+                training = cls._from_sample(data, settings, sample, single, weights)
                 if training is not None:
                     return training
         dtype = np.float32 if single or data.X.dtype == np.float32 else np.float64
@@ -197,25 +199,31 @@ class Training:
             if not (np.isfinite(curvature).all() and np.isfinite(sums).all()):
                 given.require_finite_features()
                 raise ValueError("X too large: the sum of squared differences overflows")
-        diagonal = curvature.diagonal() if has_gram else curvature
-        return cls(data, rows, curvature, settings, np.flatnonzero(diagonal == 0), pair_weight)
+        constant = _constant_features(data, curvature, weights)
+        return cls(data, rows, curvature, settings, constant, pair_weight)
 
     @classmethod
     def _from_sample(
-        cls, data: RankingData, settings: SolverSettings, sample: RankingData, single: bool
+        cls,
+        data: RankingData,
+        settings: SolverSettings,
+        sample: RankingData,
+        single: bool,
+        weights: Vector,
     ) -> Training | None:
         """Do the work of `make` with the Gram matrix of a sample; None if features overflow."""
         limit, n_threads = settings.memory_limit, resolve_n_threads(settings.n_threads)
         stored = in_single(replace(sample, offset=None), limit, n_threads)
         curvature = Pairgram.from_data(stored, settings.pair_settings, n_threads).G
         del stored
+        constant = _constant_features(data, curvature, weights, is_sampled=True)
         data, whitening = without_whitening(data)
         narrow = single or (data.X.dtype == np.float32 and whitening is None)
         data = with_stored_features(data, np.float32 if narrow else np.float64, limit)
         rows = make_rows(data, n_threads, whitening)
         with single_threaded_blas(), np.errstate(invalid="ignore"):
             finite = np.isfinite(rows.sum(np.ones(len(data.y)))).all()
-        return cls(data, rows, curvature, settings) if finite else None
+        return cls(data, rows, curvature, settings, constant) if finite else None
 
     def solver(self, start: Vector | None = None, counts: Vector | None = None) -> PairSolver:
         """Return a solver that starts at `start`. `counts` multiply the row weights."""
@@ -230,6 +238,30 @@ class Training:
         if self.curvature.ndim == 2:
             return cholesky_preconditioner(self.curvature, C)
         return diagonal_preconditioner(self.curvature, C)
+
+
+def _constant_features(
+    data: RankingData, curvature: Vector, weights: Vector, *, is_sampled: bool = False
+) -> Rows:
+    """Return the features that are the same in both rows of every pair.
+
+    `weights` are those of the queries. For sparse rows, which are not centred, and for a sample, a
+    curvature of 0 is no proof.
+    """
+    of_columns = data.feature_map is None
+    if of_columns and scipy.sparse.issparse(data.X):
+        varying = np.zeros(data.X.shape[1] + 1, dtype=np.int64)
+        count_varying(data, False, weights > 0, varying)
+        return np.flatnonzero(varying[:-1] == 0)
+    constant = np.flatnonzero((curvature if curvature.ndim == 1 else curvature.diagonal()) == 0)
+    if not is_sampled:
+        return constant
+    if not of_columns:
+        return constant[:0]
+    columns = data.queries.grouped(data.X[:, constant])
+    sizes = data.queries.sizes
+    first = columns[np.repeat(data.queries.offsets[:-1], sizes)]
+    return np.asarray(constant[(columns == first).all(axis=0)])
 
 
 def pair_operator(

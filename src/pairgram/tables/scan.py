@@ -66,8 +66,9 @@ def scan(
     features : list of str, str or None, default=None
         The columns of numbers that are features, or one column of lists of numbers. None takes all
         columns but the label, the query id, the weight, those of `exclude`, the index of a frame of
-        pandas, which Parquet files keep, and what stands in the names of folders, such as
-        ``day=1``. Booleans count as 0 and 1, and dictionaries as their values.
+        pandas, which Parquet files keep, and, for files and datasets of pyarrow, what stands in the
+        names of folders, such as ``day=1``. Booleans count as 0 and 1, and dictionaries as their
+        values.
     exclude : list of str, str or None, default=None
         Columns that are no features, such as titles, in place of a list of those that are.
     weight : str or None, default=None
