@@ -20,8 +20,9 @@ def pytest_collection_modifyitems(items):
     """Adapt property tests: to the labels that hypothesis draws, and to the long profile."""
     properties = [item for item in items if is_hypothesis_test(getattr(item, "obj", None))]
     for item in properties:
-        # Few drawn labels are often equal.
+        # Few drawn labels are often equal, or all relevant.
         item.add_marker(pytest.mark.filterwarnings("ignore:no query has two rows"))
+        item.add_marker(pytest.mark.filterwarnings("ignore:.*every label is at least relevant"))
     if settings.get_current_profile_name() != "long":
         return
     for test in {item.obj for item in properties}:  # they get more examples where they say a number
