@@ -2,6 +2,7 @@
 
 import copy
 import datetime
+import os
 import pickle
 import re
 import subprocess
@@ -387,7 +388,7 @@ def test_hashes_are_the_same_in_every_process():
     for seed in ("1", "2"):
         found = subprocess.run(
             [sys.executable, "-c", code],
-            env={"PYTHONHASHSEED": seed},
+            env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
             check=True,
