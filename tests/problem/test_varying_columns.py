@@ -331,6 +331,16 @@ def test_a_sample_does_not_tell_that_a_column_is_constant(monkeypatch):
     assert sampled.called
 
 
+@pytest.mark.parametrize("model", [RankRLS(), pg.RankRLSCV(), pg.RankRLSCV(cv=3)], ids=repr)
+def test_times_in_nanoseconds_leave_nothing_in_the_dual_form(model):
+    X, y, qid = pg.make_ranking(12, 6, 100, random_state=0)
+    rng = np.random.default_rng(0)
+    times = 1.7e18 + 3e16 * rng.random((12, 1))
+    fitted = model.fit(np.hstack([X, times[qid]]), y, qid=qid)
+    assert fitted.form_ == "dual" and fitted.coef_[-1] == 0
+    np.testing.assert_allclose(fitted.coef_[:-1], model.fit(X, y, qid=qid).coef_, rtol=1e-9)
+
+
 def test_a_warm_start_forgets_columns_that_no_longer_vary():
     X, y, qid = pg.make_ranking(40, 10, 4, random_state=0)
     model = pg.RankSVM(warm_start=True).fit(X, y, qid=qid)

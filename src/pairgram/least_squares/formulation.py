@@ -238,9 +238,13 @@ class Coordinates:
 
 
 def _centre(H: Vector, data: RankingData) -> None:
-    """Subtract from the rows of each query the mean of its rows of weight > 0."""
+    """Subtract from the rows of each query the mean of its rows of weight > 0.
+
+    The first of these is subtracted before, so that equal values leave exactly 0.
+    """
     seen = data.v > 0
     order = np.arange(len(H)) if data.queries.order is None else data.queries.order
     for rows in np.split(order, data.queries.offsets[1:-1]):
         if (counted := rows[seen[rows]]).size:
+            H[rows] -= H[counted[0]]
             H[rows] -= H[counted].mean(axis=0)
