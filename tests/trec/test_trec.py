@@ -219,6 +219,22 @@ def test_wrong_metrics():
 # --- files -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("blank", ["\u2028", "\x85", "\x1c", "\u00a0"])
+def test_ids_may_have_blanks_that_are_not_of_ascii(tmp_path, blank):
+    path = tmp_path / "run.txt"
+    path.write_bytes(f"q1 Q0 d{blank}x 1 2.5 tag\n".encode())
+    found = read_run(path)
+    assert (found["docno"][0], found["score"][0]) == (f"d{blank}x", 2.5)
+
+
+@pytest.mark.parametrize("read", [read_run, read_qrels])
+def test_a_byte_order_mark_is_no_part_of_an_id(tmp_path, read):
+    path = tmp_path / "file.txt"
+    rest = "1 2.5 tag" if read is read_run else "1"
+    path.write_bytes(f"\ufeffq1 Q0 a {rest}\nq1 Q0 b {rest}\n".encode())
+    assert read(path)["qid"].tolist() == ["q1", "q1"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

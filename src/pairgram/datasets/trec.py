@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 from collections.abc import Callable, Iterator
@@ -134,7 +135,11 @@ def _parse(
     values: list[float] = []
     lists: dict[str, dict[str, int]] = {}  # the line of every document of a query
     for at, line in _lines(raw, name):
-        fields = line.split(maxsplit=n_fields - 1)
+        # Bytes are split at blanks of ASCII alone, as by trec_eval; ids may have others.
+        try:
+            fields = [field.decode() for field in line.split(maxsplit=n_fields - 1)]
+        except UnicodeDecodeError:
+            raise ValueError(f"{name}:{at}: found bytes that are not UTF-8") from None
         if len(fields) != n_fields or (place == n_fields - 1 and len(fields[place].split()) > 1):
             found = len(line.split())
             raise ValueError(f"{name}:{at}: found {found} fields, want {n_fields}: {form}")
@@ -160,19 +165,16 @@ def _parse(
     return {"qid": _texts(ids), "docno": _texts(documents), column: np.array(values, dtype)}
 
 
-def _lines(raw: io.BufferedReader, name: str) -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of every line that is neither blank nor a comment."""
+def _lines(raw: io.BufferedReader, name: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and the bytes of every line that is neither blank nor a comment."""
     found = kind_of_binary(raw.peek(1024)[:1024])
     kind, file = unpacked(raw)
     if kind == "plain" and found is not None:
         raise ValueError(f"{name}: found {found}, want lines of text")
     try:
         for at, line in enumerate(file, 1):
-            try:
-                text = line.decode("utf-8")
-            except UnicodeDecodeError:
-                raise ValueError(f"{name}:{at}: found bytes that are not UTF-8") from None
-            if text.strip() and not text.startswith("#"):
+            text = line.removeprefix(codecs.BOM_UTF8) if at == 1 else line
+            if text.strip() and not text.startswith(b"#"):
                 yield at, text
     except DAMAGE as error:
         if isinstance(error, OSError) and error.errno is not None:
