@@ -341,6 +341,23 @@ def test_times_in_nanoseconds_leave_nothing_in_the_dual_form(model):
     np.testing.assert_allclose(fitted.coef_[:-1], model.fit(X, y, qid=qid).coef_, rtol=1e-9)
 
 
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_a_fold_gives_columns_that_vary_outside_of_it_alone_the_weight_zero(make):
+    X, y, qid = pg.make_ranking(40, 10, 5, random_state=0)
+    rng = np.random.default_rng(0)
+    only = np.where(qid == 3, 1e5 * rng.random(len(qid)), 0.0)  # varies in a single query
+    X = make(np.column_stack([X, only]))
+    Cs = [1e-3, 1e-2, 1e-1]
+    search = pg.RankSVMCV(Cs, tol=1e-6).fit(X, y, qid=qid)
+    for C, score in zip(Cs, search.scores_, strict=True):
+        held_out = np.empty(len(y))
+        for train, test in pg.QueryKFold(5).split(X, y, qid):
+            fitted = pg.RankSVM(C, tol=1e-6).fit(X[train], y[train], qid=qid[train])
+            assert (3 in qid[train]) != (fitted.coef_[-1] == 0)
+            held_out[test] = fitted.predict(X[test])
+        assert abs(pg.evaluate("ndcg@10", y, held_out, qid)["ndcg@10"] - score) < 1e-12
+
+
 def test_a_warm_start_forgets_columns_that_no_longer_vary():
     X, y, qid = pg.make_ranking(40, 10, 4, random_state=0)
     model = pg.RankSVM(warm_start=True).fit(X, y, qid=qid)

@@ -196,7 +196,14 @@ class PairSolver:
         """Solve the Newton system by conjugate gradients; return (s, H s, number of products)."""
         step, along = np.zeros_like(gradient), np.zeros_like(self._scores)
         residual = -gradient
-        direction = preconditioned = precondition(residual)
+
+        def preconditioned_residual() -> Vector:
+            found = precondition(residual)
+            found[self._constant] = 0.0  # they may vary in other queries, as those of a fold
+            return found
+
+        preconditioned = preconditioned_residual()
+        direction = preconditioned
         size = first = float(residual @ preconditioned)
         n_products = 0
         while n_products < MAX_CG_STEPS and size > FORCING**2 * first:
@@ -209,7 +216,7 @@ class PairSolver:
             step += length * direction
             along += length * scores
             residual -= length * product
-            preconditioned = precondition(residual)
+            preconditioned = preconditioned_residual()
             before, size = size, float(residual @ preconditioned)
             direction = preconditioned + size / before * direction
         return step, along, n_products

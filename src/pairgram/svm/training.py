@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from pairgram import _core
@@ -216,7 +217,9 @@ class Training:
         stored = in_single(replace(sample, offset=None), limit, n_threads)
         curvature = Pairgram.from_data(stored, settings.pair_settings, n_threads).G
         del stored
-        constant = _constant_features(data, curvature, weights, is_sampled=True)
+        constant = np.empty(0, np.int64)
+        if data.feature_map is None:
+            constant = _constant_columns(data, weights > 0)
         data, whitening = without_whitening(data)
         narrow = single or (data.X.dtype == np.float32 and whitening is None)
         data = with_stored_features(data, np.float32 if narrow else np.float64, limit)
@@ -229,9 +232,12 @@ class Training:
         """Return a solver that starts at `start`. `counts` multiply the row weights."""
         begin = np.zeros(len(self.curvature)) if start is None else start
         pairs, offset = pair_operator(self.data, self.settings, counts), self.data.offset
+        constant = self.constant
+        if counts is not None and self.data.feature_map is None:  # fewer columns may vary
+            constant = _constant_columns(self.data, pairs.pair_weights > 0)
         fixed = np.zeros(pairs.n_rows) if offset is None else self.data.queries.grouped(offset)
         threads = resolve_n_threads(self.settings.n_threads)
-        return PairSolver(self.rows, pairs, begin, fixed, self.constant, threads)
+        return PairSolver(self.rows, pairs, begin, fixed, constant, threads)
 
     def preconditioner(self, C: float) -> Preconditioner:
         """Return the inverse of the Hessian with all pairs active, or of its diagonal."""
@@ -240,28 +246,35 @@ class Training:
         return diagonal_preconditioner(self.curvature, C)
 
 
-def _constant_features(
-    data: RankingData, curvature: Vector, weights: Vector, *, is_sampled: bool = False
-) -> Rows:
+def _constant_features(data: RankingData, curvature: Vector, weights: Vector) -> Rows:
     """Return the features that are the same in both rows of every pair.
 
-    `weights` are those of the queries. For sparse rows, which are not centred, and for a sample, a
-    curvature of 0 is no proof.
+    `weights` are those of the queries. For sparse rows, which are not centred, a curvature of 0 is
+    no proof.
     """
-    of_columns = data.feature_map is None
-    if of_columns and scipy.sparse.issparse(data.X):
+    if data.feature_map is None and scipy.sparse.issparse(data.X):
+        return _constant_columns(data, weights > 0)
+    return np.flatnonzero((curvature if curvature.ndim == 1 else curvature.diagonal()) == 0)
+
+
+def _constant_columns(data: RankingData, counted: NDArray[np.bool_]) -> Rows:
+    """Return the columns of X that are the same in all rows of each of the queries that count."""
+    if scipy.sparse.issparse(data.X):
         varying = np.zeros(data.X.shape[1] + 1, dtype=np.int64)
-        count_varying(data, False, weights > 0, varying)
+        count_varying(data, False, counted, varying)
         return np.flatnonzero(varying[:-1] == 0)
-    constant = np.flatnonzero((curvature if curvature.ndim == 1 else curvature.diagonal()) == 0)
-    if not is_sampled:
-        return constant
-    if not of_columns:
-        return constant[:0]
-    columns = data.queries.grouped(data.X[:, constant])
-    sizes = data.queries.sizes
-    first = columns[np.repeat(data.queries.offsets[:-1], sizes)]
-    return np.asarray(constant[(columns == first).all(axis=0)])
+    columns, queries = np.arange(data.X.shape[1]), np.flatnonzero(counted)
+    order, offsets = data.queries.order, data.queries.offsets
+    begin, step = 0, 1
+    while len(columns) and begin < len(queries):  # most columns vary in the first few queries
+        part = queries[begin : begin + step]
+        sizes = offsets[part + 1] - offsets[part]
+        ends = np.cumsum(sizes)
+        rows = np.arange(ends[-1]) + np.repeat(offsets[part] - (ends - sizes), sizes)
+        values = data.X[np.ix_(rows if order is None else order[rows], columns)]
+        same = (values == values[np.repeat(ends - sizes, sizes)]).all(axis=0)
+        columns, begin, step = columns[same], begin + step, 2 * step
+    return columns
 
 
 def pair_operator(
