@@ -87,6 +87,7 @@ def learning_curve(
     qid : array-like of shape (n_rows,)
         Query ids.
     sample_weight : array-like of shape (n_rows,) or None
+        Row weights of the fits. The scores have no weights.
     sizes : array-like of int ≥ 1, or of float in (0, 1], or None
         Numbers of queries, or shares of those that a fold leaves. None stands for ten equal steps.
     cv : int, splitter of rows, or None

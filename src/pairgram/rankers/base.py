@@ -581,8 +581,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If the model has no named kernel, fewer rows than `n_landmarks`, offsets, or an
-            intercept.
+            If the model has no named kernel, fewer rows than `n_landmarks`, offsets, a prior that
+            is a model, or an intercept.
 
         Notes
         -----
