@@ -233,7 +233,9 @@ class Training:
         begin = np.zeros(len(self.curvature)) if start is None else start
         pairs, offset = pair_operator(self.data, self.settings, counts), self.data.offset
         constant = self.constant
-        if counts is not None and self.data.feature_map is None:  # fewer columns may vary
+        # Fewer columns may vary. Searches, which count rows, have exact trainings, whose columns of
+        # X are the features; a training by a sample may have kernel values there.
+        if counts is not None and self.data.feature_map is None:
             constant = _constant_columns(self.data, pairs.pair_weights > 0)
         fixed = np.zeros(pairs.n_rows) if offset is None else self.data.queries.grouped(offset)
         threads = resolve_n_threads(self.settings.n_threads)
