@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pairgram.export.artefacts import LtrPluginModel, RanklibModel, SolrModel, VespaProfile
 from pairgram.export.columns import Affine, Piecewise
-from pairgram.export.form import Form, form_of, warn_close_knots
+from pairgram.export.form import Form, for_float32, form_of
 from pairgram.export.onnx import to_onnx
 from pairgram.export.text import expression
 
@@ -100,7 +100,7 @@ def to_solr(
     """
     form = form_of(model, features, _require_layers)
     _warn_missing(form, "Solr")
-    warn_close_knots(form, "Solr")
+    form = for_float32(form, "Solr")
     _check_normalizers(normalizers)
     listed: list[dict[str, Any]] = [{"name": one} for one in form.names]
     if form.is_linear:
@@ -503,10 +503,10 @@ def to_vespa(
         ]
         rank = f"onnx({name}).score{{d0:0,d1:0}}"
     else:
-        warn_close_knots(form, "Vespa")
+        form = for_float32(form, "Vespa")
         places = [f"x[{number}]" for number in range(len(form.names))]
-        template = expression(form, places, "min", "max")
-        lines, rank = [], expression(form, list(form.names), "min", "max")
+        template = expression(form, places, "min", "max", _either)
+        lines, rank = [], expression(form, list(form.names), "min", "max", _either)
     text = "\n".join(
         [
             f"rank-profile {name} inherits {inherits} {{",
@@ -521,6 +521,12 @@ def to_vespa(
     profile: VespaProfile = VespaProfile(text).named(form.names)
     profile.onnx, profile.template = file, template
     return profile
+
+
+def _either(name: str, values: Sequence[str]) -> str:
+    """Return a test of equality, 1 or 0. An attribute may be double or float: a value has both."""
+    tests = [f"({name} == {value})" for value in values]
+    return tests[0] if len(tests) == 1 else f"({' + '.join(tests)})"
 
 
 def _is_rank_feature(name: str) -> bool:
