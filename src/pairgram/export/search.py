@@ -257,8 +257,10 @@ def _columns_as_layers(form: Form) -> tuple[list[dict[str, Any]], Vector, Vector
             offset[row] += column.values[-1]
             for knots, values in _groups(column):
                 width = float(knots[-1] - knots[0])
-                ramp = first.add(column.source, 1 / width, float(-knots[0]) / width)
-                rest = second.add(ramp, -1.0, 1.0)
+                # The first layer never makes a value larger: infinity times a weight 0 is NaN.
+                reach = max(width, 1.0)
+                ramp = first.add(column.source, 1 / reach, float(-knots[0]) / reach)
+                rest = second.add(ramp, -reach / width, 1.0)
                 places = (knots[-1] - knots)[::-1] / width
                 slopes = np.diff(values)[::-1] / np.diff(knots)[::-1] * width
                 bends = np.diff(slopes, prepend=0.0)
@@ -455,7 +457,8 @@ def to_vespa(
     Raises
     ------
     ValueError
-        If the model cannot be expressed; if a name of `features` is no rank feature, such as
+        If the model cannot be expressed; if two categories of a OneHotEncoder are one number in
+        float32; if a name of `features` is no rank feature, such as
         arithmetic, text with spaces or a number; or if a name has other characters than Vespa
         takes.
 
