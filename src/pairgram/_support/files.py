@@ -23,7 +23,7 @@ def shown(path: str | bytes | os.PathLike[Any]) -> str:
 
 def kind_of_binary(head: bytes) -> str | None:
     """Return what a file is, by its first bytes, if it cannot be text; otherwise None."""
-    if head[8:10] == b'{"':
+    if head[8:10] == b'{"' and int.from_bytes(head[:8], "little") < 1 << 40:  # a length
         return "a file that pairgram saved" if b"pairgram-" in head else "a safetensors file"
     n_control = len(head) - len(head.translate(None, _CONTROL))
     return "a binary file" if n_control > max(3, len(head) // 20) else None
