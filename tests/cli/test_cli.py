@@ -1660,6 +1660,80 @@ def test_interrupting_is_told_in_a_word(tmp_path):
     assert process.returncode == 130
 
 
+def closed(streams, *arguments, status):
+    """Run a command with streams that are closed; return what it wrote to the others."""
+    done = subprocess.run(
+        [
+            "sh",
+            "-c",
+            f'exec "$@" {streams}',
+            "sh",
+            sys.executable,
+            "-c",
+            MAIN,
+            *map(str, arguments),
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == status, done
+    return done.stdout, done.stderr
+
+
+MAIN = "from pairgram.cli import main; main()"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell closes the streams")
+def test_closed_streams(file, model_file, tmp_path):
+    scores = run("predict", model_file, file)
+    refused = "pairgram: error: standard output: Bad file descriptor\n"
+    for command in (
+        ("predict", model_file, file),
+        ("evaluate", file, "--model", model_file),
+        ("--version",),
+    ):
+        assert closed(">&-", *command, status=2) == ("", refused)
+    assert closed(">&- 2>&-", "--version", status=2) == ("", "")
+    assert closed("2>&-", "predict", model_file, file, status=0) == (scores, "")
+    assert closed("2>&-", "predict", model_file, tmp_path / "none", status=2) == ("", "")
+    for streams in (">&-", ">&- 2>&-", "<&- >&- 2>&-"):
+        output = tmp_path / streams
+        command = ("predict", model_file, file, "-o", output)
+        assert closed(streams, *command, status=0) == ("", "")
+        assert output.read_text() == scores
+    read = "pairgram: error: standard input: Bad file descriptor\n"
+    assert closed("<&-", "predict", model_file, "-", status=2) == ("", read)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the signals are POSIX")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_that_ends_the_process_leaves_no_file(file, model_file, tmp_path, name):
+    folders = [tmp_path / "out", tmp_path / "temporary"]
+    for folder in folders:
+        folder.mkdir()
+    code = (  # writes a file, in a temporary folder as well, until it is ended
+        "import time, sys; from pairgram.cli import scoring; from pairgram.tables import grouping\n"
+        "def scores():\n"
+        "    folder = grouping._Folder(); print('begun', file=sys.stderr, flush=True)\n"
+        "    while True: time.sleep(0.01); yield 1.0\n"
+        "scoring.opt.predict_file = lambda *given, **named: (None, scores())\n"
+        f"{MAIN}"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "predict", model_file, file, "-o", folders[0] / "scores.txt"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(folders[1])},
+    ) as process:
+        assert process.stderr.readline() == "begun\n"
+        assert all(map(os.listdir, folders))
+        process.send_signal(getattr(signal, name))
+        assert process.communicate()[1] == ""
+    assert process.returncode == 128 + getattr(signal, name)
+    assert [*map(os.listdir, folders)] == [[], []]
+
+
 def test_warnings_of_the_library_are_notes(tmp_path):
     X, y, qid = make_ranking(20, 8, 6, random_state=0)
     dump_letor(tmp_path / "raw.txt", X * [1, 1, 1, 1, 1e5, 1], y, qid=qid)
