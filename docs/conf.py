@@ -43,6 +43,7 @@ if "external" in globals().get("tags", ()):
     }
 
 default_role = "py:obj"
+autodoc_mock_imports = ["pyterrier"]  # which needs Java
 toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 autosummary_generate = True
@@ -95,6 +96,14 @@ def _math(translator, node):
     raise nodes.SkipNode
 
 
+def _no_mail(app, doctree):
+    """Take away links of mail: docutils makes them of the names of metrics, such as ndcg@10."""
+    for link in list(doctree.findall(nodes.reference)):
+        if link.get("refuri", "").startswith("mailto:"):
+            link.replace_self(link.children)
+
+
 def setup(app):
-    """Register the writer of formulas."""
+    """Register the writer of formulas, and what changes pages."""
     app.add_html_math_renderer("mathml", (_math, None), (_math, None))
+    app.connect("doctree-read", _no_mail)
