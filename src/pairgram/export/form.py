@@ -205,6 +205,8 @@ def form_of(
     model: Any,
     features: Sequence[str] | None = None,
     require: Callable[[Form], None] | None = None,
+    *,
+    unnamed: bool = False,
 ) -> Form:
     """Return the form of a fitted ranker, or of a pipeline that ends in one.
 
@@ -216,6 +218,8 @@ def form_of(
     require : callable or None
         A function that refuses a form that the engine does not have. It is called before names are
         asked for, and the names of its form are the numbers of the columns.
+    unnamed : bool, default=False
+        Whether columns without names are called x0, x1 and so on, because the engine needs none.
 
     Raises
     ------
@@ -249,6 +253,8 @@ def form_of(
     if require is not None:
         require(form)
     given = getattr(first, "feature_names_in_", None) if features is None else features
+    if given is None and unnamed:
+        given = [f"x{number}" for number in range(n_features)]
     return replace(form, names=tuple(_names(given, n_features)))
 
 

@@ -43,7 +43,8 @@ def to_onnx(
         kernel models, with inputs. Scales and the whitening of a Nyström map are part of the
         weights.
     features : list of str or None, default=None
-        The names of the columns of X, which the file holds as ``feature_names``.
+        The names of the columns of X, which the file holds as ``feature_names``. None takes those
+        that the model was fitted with, or x0, x1 and so on if its columns had none.
     input, output : str
         The names of the input, float32 of shape (batch, n_features), and of the output, float32 of
         shape (batch, 1).
@@ -79,7 +80,7 @@ def to_onnx(
         import onnx
     except ImportError as error:
         raise ImportError("to_onnx needs onnx: pip install 'pairgram[onnx]'") from error
-    form = for_float32(form_of(model, features), "a runtime of ONNX")
+    form = for_float32(form_of(model, features, unnamed=True), "a runtime of ONNX")
     if precision not in (None, "float32", "float64"):
         raise ValueError(f"precision must be None, 'float32' or 'float64', got {precision!r}")
     wide = bool(form.kernels) if precision is None else precision == "float64"

@@ -373,7 +373,10 @@ def to_ltr_plugin(
     own = dict(zip(form.names, weights, strict=True))
     if shift is not None:
         if lowest is None:
-            raise ValueError("shift needs lowest, the lowest score that the model gives")
+            raise ValueError(
+                "shift needs lowest, the lowest score that the model gives: "
+                "lowest=model.predict(X).min(), of the training rows X"
+            )
         if shift in own:
             raise ValueError(f"shift must be no feature of the model, got {shift!r}")
         _, constant = form.folded() if normalizers == "fold" else (None, form.constant)
