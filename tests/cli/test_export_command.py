@@ -195,3 +195,10 @@ def test_options_of_the_plugin_are_for_all_its_names(files, engine):
     found = run(*given, "--normalizers", "engine", "--shift", "one")
     assert found.exit_code == 0, found.output
     assert "one" in json.loads(found.stdout)["model"]["model"]["definition"]
+
+
+def test_an_engine_that_is_not_known():
+    for given, meant in (("elastic", "elasticsearch"), ("Onnx", "onnx"), ("qqq", None)):
+        said = CliRunner().invoke(app, ["export", "model", "--to", given]).stderr
+        assert f"error: Invalid value for '--to': '{given}' is not one of 'solr', " in said
+        assert said.endswith(f"'python': did you mean '{meant}'?\n" if meant else "'python'\n")

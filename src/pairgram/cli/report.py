@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -62,7 +63,7 @@ class Commands(TyperGroup):
             with naming("standard output"):
                 sys.stdout.flush()
         except _UsageError as error:
-            _fail(error.format_message())  # type: ignore[attr-defined]
+            _fail(_usage(error.format_message()))  # type: ignore[attr-defined]
         except (KeyboardInterrupt, typer.Abort):
             status = INTERRUPTED
         except BrokenPipeError:  # the reader has stopped reading
@@ -83,6 +84,20 @@ class Commands(TyperGroup):
         if status == INTERRUPTED:
             warn("interrupted")
         sys.exit(status if isinstance(status, int) else 0)
+
+
+def _usage(message: str) -> str:
+    """Return typer's message without a word of the package that checks, and with the likely choice.
+
+    For choices it ends with ``'elastic' is not one of 'solr', 'vespa'.``.
+    """
+    from pairgram._support.checks import did_you_mean
+
+    message = message.replace(": Value error, ", ": ", 1)
+    found = re.search(r"'([^']*)' is not one of (.*)\.$", message)
+    if found is None:
+        return message
+    return message[:-1] + did_you_mean(found[1], re.findall(r"'([^']*)'", found[2]))
 
 
 def _give_up_stdout() -> None:
