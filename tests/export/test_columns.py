@@ -144,12 +144,9 @@ def test_rows_at_knots_are_exact_where_knots_are_close(inputs):
         exported = export.to_onnx(model, features=["a", "b"], precision=precision)
         parity = export.check(exported, model, X)
         assert parity.max_error <= 1e-4 * parity.spread
-    for exported in (
-        export.to_solr(model, "m", features=["a", "b"]),
-        export.to_vespa(model, "m", features=["a", "b"]),
-    ):
-        parity = export.check(exported, model, X)
-        assert parity.max_error <= 1e-4 * parity.spread
+    exported = export.to_solr(model, "m", features=["a", "b"])
+    parity = export.check(exported, model, X)
+    assert parity.max_error <= 1e-4 * parity.spread
 
 
 @pytest.mark.parametrize("write", ["to_onnx", "to_solr", "to_vespa"])

@@ -509,7 +509,7 @@ def to_vespa(
         ]
         rank = f"onnx({name}).score{{d0:0,d1:0}}"
     else:
-        form = for_float32(form, "Vespa")
+        for_float32(form, "Vespa")  # warns; its knots are not taken, as attributes may be double
         places = [f"x[{number}]" for number in range(len(form.names))]
         template = expression(form, places, "min", "max", _either)
         lines, rank = [], expression(form, list(form.names), "min", "max", _either)
