@@ -254,7 +254,6 @@ WORDS = st.one_of(
     st.text('#\ufeffBZh\x85\u2028\u00a0\x1c\x00\x7f 1{":', max_size=12),
     st.sampled_from(["", "#", "#shoes", "\ufeffa", "BZh9", "\ud800", 'abcdefgh{"', " a", "a\n"]),
     st.integers(),
-    st.booleans(),
 )
 
 
