@@ -1,5 +1,7 @@
 """How Sphinx builds the documentation: ``sphinx-build -W docs build/docs``."""
 
+import sys
+import types
 import warnings
 from pathlib import Path
 
@@ -10,6 +12,10 @@ import pairgram
 
 # A machine that builds pages has other things to do, which says nothing about a budget.
 warnings.filterwarnings("ignore", message="the trials took more than")
+
+# The page of pairgram.pyterrier.Ranker needs the name of its base alone, and PyTerrier needs Java.
+sys.modules["pyterrier"] = types.ModuleType("pyterrier")
+sys.modules["pyterrier"].Estimator = type("Estimator", (), {})
 
 project = "pairgram"
 author = "The pairgram developers"
@@ -95,6 +101,14 @@ def _math(translator, node):
     raise nodes.SkipNode
 
 
+def _no_mail(app, doctree):
+    """Take away links of mail: docutils makes them of the names of metrics, such as ndcg@10."""
+    for link in list(doctree.findall(nodes.reference)):
+        if link.get("refuri", "").startswith("mailto:"):
+            link.replace_self(link.children)
+
+
 def setup(app):
-    """Register the writer of formulas."""
+    """Register the writer of formulas, and what changes pages."""
     app.add_html_math_renderer("mathml", (_math, None), (_math, None))
+    app.connect("doctree-read", _no_mail)

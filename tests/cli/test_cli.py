@@ -1,9 +1,12 @@
 """The command line: every command on made data, its errors, and the published results."""
 
+import contextlib
 import gzip
 import json
 import os
+import re
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -37,6 +40,7 @@ from pairgram import (
     load_letor,
     load_model,
     make_ranking,
+    write_run,
 )
 from pairgram.cli.app import app
 from pairgram.cli.inputs import load_scores
@@ -1139,7 +1143,7 @@ def test_demo_shows_that_pairs_help(seed):
 
 def test_demo_prints_a_table():
     text = run("demo")
-    assert "random order" in text and "RankRLS, pairwise" in text and "test ndcg@10" in text
+    assert "random order" in text and "RankRLS, pairwise" in text and " ndcg@10 " in text
 
 
 # Errors
@@ -1658,6 +1662,149 @@ def test_interrupting_is_told_in_a_word(tmp_path):
         process.send_signal(signal.SIGINT)
         assert process.communicate() == ("", "pairgram: interrupted\n")
     assert process.returncode == 130
+
+
+def closed(streams, *arguments, status):
+    """Run a command with streams that are closed; return what it wrote to the others."""
+    done = subprocess.run(
+        [
+            "sh",
+            "-c",
+            f'exec "$@" {streams}',
+            "sh",
+            sys.executable,
+            "-c",
+            MAIN,
+            *map(str, arguments),
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == status, done
+    return done.stdout, done.stderr
+
+
+MAIN = "from pairgram.cli import main; main()"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell closes the streams")
+def test_closed_streams(file, model_file, tmp_path):
+    scores = run("predict", model_file, file)
+    refused = "pairgram: error: standard output: Bad file descriptor\n"
+    for command in (
+        ("predict", model_file, file),
+        ("evaluate", file, "--model", model_file),
+        ("--version",),
+    ):
+        assert closed(">&-", *command, status=2) == ("", refused)
+    assert closed(">&- 2>&-", "--version", status=2) == ("", "")
+    assert closed("2>&-", "predict", model_file, file, status=0) == (scores, "")
+    assert closed("2>&-", "predict", model_file, tmp_path / "none", status=2) == ("", "")
+    for streams in (">&-", ">&- 2>&-", "<&- >&- 2>&-"):
+        output = tmp_path / streams
+        command = ("predict", model_file, file, "-o", output)
+        assert closed(streams, *command, status=0) == ("", "")
+        assert output.read_text() == scores
+    read = "pairgram: error: standard input: Bad file descriptor\n"
+    assert closed("<&-", "predict", model_file, "-", status=2) == ("", read)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the signals are POSIX")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_that_ends_the_process_leaves_no_file(file, model_file, tmp_path, name):
+    folders = [tmp_path / "out", tmp_path / "temporary"]
+    for folder in folders:
+        folder.mkdir()
+    code = (  # writes a file, in a temporary folder as well, until it is ended
+        "import time, sys; from pairgram.cli import scoring; from pairgram.tables import grouping\n"
+        "def scores():\n"
+        "    folder = grouping._Folder(); print('begun', file=sys.stderr, flush=True)\n"
+        "    while True: time.sleep(0.01); yield 1.0\n"
+        "scoring.opt.predict_file = lambda *given, **named: (None, scores())\n"
+        f"{MAIN}"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "predict", model_file, file, "-o", folders[0] / "scores.txt"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(folders[1])},
+    ) as process:
+        assert process.stderr.readline() == "begun\n"
+        assert all(map(os.listdir, folders))
+        process.send_signal(getattr(signal, name))
+        assert process.communicate()[1] == ""
+    assert process.returncode == 128 + getattr(signal, name)
+    assert [*map(os.listdir, folders)] == [[], []]
+
+
+def test_scores_are_no_table_of_text(file, model_file, tmp_path):
+    for name in ("s.csv", "s.TSV"):
+        said = error("predict", model_file, file, "-o", tmp_path / name)
+        assert f"{name}: the name stands for columns" in said and ".txt or .parquet" in said
+    assert not any(path.name.lower().startswith("s.") for path in tmp_path.iterdir())
+
+
+def in_terminal(width, *arguments):
+    """Return the lines that a command writes to a terminal of a width."""
+    fcntl, pty, termios = map(pytest.importorskip, ("fcntl", "pty", "termios"))
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    command = [sys.executable, "-c", MAIN, *map(str, arguments)]
+    written = b""
+    with subprocess.Popen(
+        command, stdout=theirs, stderr=subprocess.DEVNULL, env=environment
+    ) as process:
+        os.close(theirs)
+        with contextlib.suppress(OSError):  # which the end is on Linux
+            while piece := os.read(ours, 1 << 16):
+                written += piece
+        os.close(ours)
+    assert process.returncode == 0
+    text = re.sub(r"\x1b\[[0-9;]*m", "", written.decode())
+    return text.replace("\r", "").splitlines()
+
+
+def test_tables_fit_a_terminal(file, model_file, tmp_path):
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "a" / "folder"
+    folder.mkdir(parents=True)
+    qid = np.repeat(np.arange(30), 8)
+    docno = [f"d{i}" for i in range(len(qid))]
+    runs = [folder / f"{name}-baseline.run" for name in ("first", "second", "third")]
+    for path in runs:
+        write_run(path, qid, docno, rng.normal(size=len(qid)))
+    qrels = tmp_path / "qrels"
+    qrels.write_text(
+        "".join(f"{q} 0 {d} {i % 3}\n" for i, (q, d) in enumerate(zip(qid, docno, strict=True)))
+    )
+    compared = ("compare", "--qrels", qrels, *runs)
+    model = ("train", file, "--model", "auto", "--budget", "0.5", "-o", tmp_path / "m")
+    for command in (("demo",), compared, model):
+        lines = in_terminal(80, *command)
+        assert all(len(line) <= 80 for line in lines if str(tmp_path) not in line), command
+    lines = in_terminal(80, *compared)
+    heads = [line.split() for line in lines if line.startswith(" metric")]
+    shown = {name for head in heads for name in head}
+    assert {"mean", "difference", "wins", "losses", "p", "p_holm", "value"} <= shown
+    assert not {"p_t", "p_t_holm"} & shown
+    assert all(head[:2] == ["metric", "system"] for head in heads)
+    assert "first-baseline.run" in " ".join(lines) and "folder" not in " ".join(lines)
+    assert " p_t " in " ".join(in_terminal(200, *compared)) and " p_t " in run(*compared)
+
+
+def test_files_of_one_name_keep_their_folders(file, tmp_path):
+    paths = [tmp_path / name / "scores" for name in ("one", "two")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text("\n".join(map(str, range(len(load_letor(file)[1])))))
+    text = run("compare", file, *paths)
+    assert all(str(path) in text for path in paths)
+    other = tmp_path / "one" / "others"
+    other.write_text(paths[0].read_text())
+    text = run("compare", file, paths[0], other)
+    assert " others " in text and str(tmp_path) not in text
 
 
 def test_warnings_of_the_library_are_notes(tmp_path):

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 import pairgram
-from pairgram import Nystroem, RankRLS, dump_letor, export, make_ranking
+from pairgram import Nystroem, RankRLS, dump_letor, export, load_letor, make_ranking
 from pairgram.cli.app import app
 
 NAMES = ["title", "body", "price"]
@@ -195,3 +195,30 @@ def test_options_of_the_plugin_are_for_all_its_names(files, engine):
     found = run(*given, "--normalizers", "engine", "--shift", "one")
     assert found.exit_code == 0, found.output
     assert "one" in json.loads(found.stdout)["model"]["model"]["definition"]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_sql_is_checked_as_it_is_written_where_duckdb_is(files, monkeypatch, there):
+    checked = []
+    check = export.check
+    monkeypatch.setattr(
+        export, "check", lambda one, *rest: checked.append(one) or check(one, *rest)
+    )
+    if there:
+        pytest.importorskip("duckdb")
+    else:
+        monkeypatch.setattr("pairgram.cli.export.find_spec", lambda name: None)
+    rows = files / "rows.txt"
+    X, y, qid = load_letor(rows)
+    RankRLS(inputs="quantile").fit(X, y, qid=qid).save(files / "quantile.safetensors")
+    done = run(files / "quantile.safetensors", "--to", "sql", "--check", rows, "-o", files / "out")
+    assert done.exit_code == 0 and "order changed in 0 of 30 queries" in done.output
+    assert [one.dialect for one in checked] == ["standard" if there else "sqlite"]
+    assert "LEAST(" in (files / "out").read_text()
+
+
+def test_an_engine_that_is_not_known():
+    for given, meant in (("elastic", "elasticsearch"), ("Onnx", "onnx"), ("qqq", None)):
+        said = CliRunner().invoke(app, ["export", "model", "--to", given]).stderr
+        assert f"error: Invalid value for '--to': '{given}' is not one of 'solr', " in said
+        assert said.endswith(f"'python': did you mean '{meant}'?\n" if meant else "'python'\n")

@@ -3,7 +3,10 @@
 import bz2
 import gzip
 import lzma
+import re
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -816,6 +819,35 @@ def test_make_ranking_is_seeded(make):
 def test_make_ranking_names_what_is_wrong(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         make_ranking(**options)
+
+
+IDS = st.one_of(
+    st.text(max_size=6),
+    st.text('#\ufeff\x85\u2028\u00a0\x1c\x00\x7f 01{":', max_size=12),
+    st.sampled_from(["", "#", "1:", "qid:", 'ab{"', "\ud800", "\ufeff", "007"]),
+    st.integers(),
+)
+COMMENTS = st.one_of(
+    st.text(max_size=6), st.text("#\ufeff\x85\u2028\u00a0\x1c\x00\x7f \x01\x0b\t\r\n", max_size=80)
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(IDS, COMMENTS), min_size=1, max_size=3))
+def test_ids_and_comments_are_read_back_as_they_were_or_refused(rows):
+    ids, comments = [row[0] for row in rows], [row[1] for row in rows]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "data.txt")
+        try:
+            dump_letor(path, np.ones((len(rows), 1)), np.arange(len(rows)), ids, comments=comments)
+        except ValueError as error:
+            assert re.match("(qid|comments) must", str(error))
+            assert not list(Path(folder).iterdir())
+            return
+        _, y, qid, found = load_letor(path, comments=True)
+    assert y.tolist() == [*range(len(rows))]
+    assert [str(one) for one in qid.tolist()] == [str(one) for one in ids]
+    assert found == [text.strip(" \t") for text in comments]
 
 
 def test_dump_keeps_float32_of_any_byte_order(tmp_path):

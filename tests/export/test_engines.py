@@ -230,7 +230,7 @@ def test_the_plugins_definition_is_text_and_scores_can_be_shifted(data):
     scores = X @ [weights[name] for name in NAMES] + weights["one"]
     assert 0 <= scores.min() <= 2.1e-6 * abs(lowest)
     assert export.check(body, model, X, qid).n_reordered == 0
-    with pytest.raises(ValueError, match="shift needs lowest"):
+    with pytest.raises(ValueError, match=r"shift needs lowest.* lowest=model\.predict\(X\)\.min"):
         export.to_ltr_plugin(model, "m", features=NAMES, shift="one")
     with pytest.raises(ValueError, match="shift must be no feature"):
         export.to_ltr_plugin(model, "m", features=NAMES, shift="a", lowest=lowest)
@@ -402,6 +402,17 @@ def test_onnx_files_say_what_they_are(data):
     assert loaded.opset_import[0].version == 17
     assert loaded.ir_version == 8
     assert {p.key: p.value for p in loaded.metadata_props}["feature_names"] == "\n".join(NAMES)
+
+
+def test_onnx_needs_no_names_of_columns(data):
+    X, y, qid = data
+    model = RankRLS().fit(X, y, qid=qid)
+    exported = export.to_onnx(model)
+    assert exported.feature_names == tuple(f"x{j}" for j in range(8))
+    assert export.check(exported, model, X, qid).n_reordered == 0
+    pandas = pytest.importorskip("pandas")
+    named = RankRLS().fit(pandas.DataFrame(X, columns=list("hgfedcba")), y, qid=qid)
+    assert export.to_onnx(named).feature_names == tuple("hgfedcba")
 
 
 def test_missing_values_are_filled_in(data):

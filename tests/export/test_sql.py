@@ -1,8 +1,19 @@
 """Expressions of SQL in their dialects, with names that SQLite takes as one."""
 
-import pytest
+import os
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+from pathlib import Path
 
-from pairgram import RankRLS, export, make_ranking
+import numpy as np
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from pairgram import RankRLS, export, make_ranking, scan
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +37,7 @@ def test_dialects(data):
     text = export.to_sql(quantile, features=list("abcd"), dialect="bigquery")
     assert "LEAST(GREATEST((`a` - " in text
     assert '"' not in text
-    for dialect in ("standard", "mysql", "bigquery"):
+    for dialect in ("mysql", "bigquery"):
         exported = export.to_sql(linear, features=list("abcd"), dialect=dialect)
         assert export.check(exported, linear, X, qid).n_reordered == 0
         exported = export.to_sql(quantile, features=list("abcd"), dialect=dialect)
@@ -35,3 +46,128 @@ def test_dialects(data):
     for name in ("a`b", "a\\b"):
         with pytest.raises(ValueError, match="BigQuery has no"):
             export.to_sql(linear, features=["a", "b", "c", name], dialect="bigquery")
+
+
+def test_the_standard_is_checked_in_duckdb(data):
+    pytest.importorskip("duckdb")
+    X, y, qid = data
+    for inputs in (None, "standard", "quantile", "raw+quantile"):
+        model = RankRLS(inputs=inputs).fit(X, y, qid=qid)
+        exported = export.to_sql(model, features=["a", "A", 'c"1', "c0"])
+        parity = export.check(exported, model, X, qid)
+        assert parity.max_error <= 1e-10 * parity.spread
+
+
+# A type of columns, and how a missing value is written.
+HOLES = [("double precision", "'NaN'"), ("double precision", "NULL"), ("real", "'NaN'")]
+HOLES += [("integer", "NULL"), ("numeric(12, 3)", "NULL")]
+
+
+def in_duckdb(script, query):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        connection.execute(script)
+        return connection.execute(query).fetchall()
+
+
+def in_sqlite(script, query):
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(script.replace("'NaN')", "NULL)").replace("'NaN',", "NULL,"))
+    return connection.execute(query).fetchall()
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    """The folder of the socket of a server of PostgreSQL, which is stopped at the end."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    initdb = shutil.which("initdb") or (str(found[-1]) if found else None)
+    if initdb is None or shutil.which("psql") is None:
+        pytest.skip("there is no PostgreSQL")
+    control = str(Path(initdb).resolve().with_name("pg_ctl"))
+    with tempfile.TemporaryDirectory() as folder:
+        user = []
+        if os.getuid() == 0:  # as which PostgreSQL refuses to run
+            shutil.chown(folder, "postgres")
+            user = ["runuser", "-u", "postgres", "--"]
+        data, log = f"{folder}/data", f"{folder}/log"
+
+        def call(*command):
+            subprocess.run([*user, *command], check=True, capture_output=True, cwd=folder)
+
+        call(initdb, "-D", data, "-A", "trust", "-U", "me")
+        options = f"-c listen_addresses= -k {folder}"
+        call(control, "-D", data, "-w", "-l", log, "-o", options, "start")
+        try:
+            yield folder
+        finally:
+            call(control, "-D", data, "-m", "immediate", "stop")
+
+
+@pytest.fixture(params=["duckdb", "sqlite", "postgresql"])
+def run(request):
+    """A function that runs a script, and returns the rows of a query."""
+    if request.param != "postgresql":
+        engine = in_duckdb if request.param == "duckdb" else in_sqlite
+        return engine, request.param
+    folder = request.getfixturevalue("postgres")
+
+    def of_psql(script, query):
+        command = ["psql", "-h", str(folder), "-U", "me", "-d", "postgres", "-AtqX", "-v"]
+        text = f"BEGIN; {script}; {query}; ROLLBACK;"
+        done = subprocess.run(
+            [*command, "ON_ERROR_STOP=1"], input=text, capture_output=True, text=True, check=True
+        )
+        return [
+            tuple(float(one) if one else None for one in line.split("|"))
+            for line in done.stdout.splitlines()
+        ]
+
+    return of_psql, request.param
+
+
+@pytest.mark.parametrize("inputs", [None, "standard", "quantile", "raw+quantile"])
+@pytest.mark.parametrize(("kind", "hole"), HOLES)
+def test_a_missing_value_counts_as_in_the_model(data, run, kind, hole, inputs):
+    X, y, qid = data
+    X = np.round(4 * X[:, :2])
+    X[5::7, 0] = np.nan
+    engine, name = run
+    dialect = "sqlite" if name == "sqlite" else "standard"
+    cells = ", ".join(
+        f"({k}, {hole if a != a else repr(a)}, {b!r})" for k, (a, b) in enumerate(X.tolist())
+    )
+    script = f"CREATE TEMP TABLE t (k integer, a {kind}, b {kind}); INSERT INTO t VALUES {cells}"
+
+    def scores(model):
+        text = export.to_sql(model, features=["a", "b"], dialect=dialect)
+        return np.array(
+            [one for (one,) in engine(script, f"SELECT {text} FROM t ORDER BY k")], float
+        )
+
+    filled = RankRLS(inputs=inputs).fit(scan(lambda: iter([(X, y, qid)]), missing="mean"))
+    np.testing.assert_allclose(scores(filled), filled.predict(X), atol=1e-9)
+    whole = ~np.isnan(X[:, 0])
+    model = RankRLS(inputs=inputs).fit(X[whole], y[whole], qid=qid[whole])
+    found = scores(model)
+    assert np.isnan(found[~whole]).all()
+    own = model.predict(X[whole])
+    shift = found[whole] - own
+    np.testing.assert_allclose(shift, np.full(len(own), np.median(shift)), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["double precision", "real", "numeric(12, 3)"])
+def test_a_category_is_met_in_columns_of_every_type(data, run, kind):
+    _, y, qid = data
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.choice([0.1, 0.2, 0.3], len(y)), rng.integers(0, 9, len(y))])
+    encoder = OneHotEncoder(sparse_output=False)
+    columns = ColumnTransformer([("one", encoder, [0])], remainder="passthrough")
+    model = make_pipeline(columns, RankRLS()).fit(X, y, rankrls__qid=qid)
+    engine, name = run
+    dialect = "sqlite" if name == "sqlite" else "standard"
+    text = export.to_sql(model, features=["a", "b"], dialect=dialect)
+    cells = ", ".join(f"({k}, {a!r}, {b!r})" for k, (a, b) in enumerate(X.tolist()))
+    script = f"CREATE TEMP TABLE t (k integer, a {kind}, b {kind}); INSERT INTO t VALUES {cells}"
+    found = [float(one) for (one,) in engine(script, f"SELECT {text} FROM t ORDER BY k")]
+    shift = np.array(found) - model.predict(X)
+    np.testing.assert_allclose(shift, np.full(len(y), np.median(shift)), atol=1e-5)

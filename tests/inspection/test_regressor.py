@@ -5,10 +5,22 @@ import pytest
 from sklearn.base import clone, is_regressor
 from sklearn.ensemble import StackingRegressor, VotingRegressor
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.inspection import partial_dependence
 from sklearn.linear_model import LinearRegression
 
-from pairgram import QueryKFold, RandomNodes, RankRLS, RankSVM, as_regressor, make_ranking
+from pairgram import (
+    LSSVR,
+    AutoRanker,
+    Nystroem,
+    QueryKFold,
+    RandomNodes,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    as_regressor,
+    make_ranking,
+)
 
 X, Y, QID = make_ranking(30, 10, 4, random_state=0)
 
@@ -60,3 +72,48 @@ def test_what_is_fitted_stays_fitted():
     unfitted.fit(X, Y, qid=QID)
     assert not hasattr(unfitted.ranker, "coef_")
     np.testing.assert_array_equal(unfitted.predict(X), ranker.predict(X))
+
+
+@pytest.mark.parametrize("inputs", [None, "standard", "minmax", "maxabs"])
+@pytest.mark.parametrize("make", [RankRLS, RankSVM, RankRLSCV, LSSVR], ids=lambda one: one.__name__)
+def test_weights_are_those_of_the_columns_of_x(make, inputs):
+    rows = X * [1, 100, 0.01, 1] + [0, 50, 0, -3]
+    named = {} if make is LSSVR else {"inputs": inputs}
+    ids = {} if make is LSSVR else {"qid": QID}
+    model = as_regressor(make(**named).fit(rows, Y, **ids))
+    found = rows @ model.coef_ + model.intercept_
+    np.testing.assert_allclose(found, model.predict(rows), atol=1e-9)
+    assert isinstance(model.intercept_, float) and model.coef_.dtype == np.float64
+
+
+def test_the_weights_of_an_automatic_ranker():
+    ranker = AutoRanker(exportable_to="ltr_plugin", budget=0.1, random_state=0).fit(X, Y, qid=QID)
+    model = as_regressor(ranker)
+    np.testing.assert_allclose(X @ model.coef_ + model.intercept_, ranker.predict(X), atol=1e-9)
+
+
+def test_models_that_are_not_linear_in_x_have_no_weights():
+    first = RankRLS(kernel="rbf").fit(X, Y, qid=QID)
+    for ranker, found in (
+        (RankRLS(inputs="quantile"), "has inputs='quantile'"),
+        (RankRLS(inputs="raw+quantile"), "has inputs='raw.quantile'"),
+        (RankRLS(feature_map=Nystroem(n_components=9, random_state=0)), "has Nystroem"),
+        (RankRLS(kernel="rbf"), "has KernelMap"),
+        (RankRLS(prior=FrozenEstimator(first)), "adds the scores of its prior, a RankRLS"),
+    ):
+        model = as_regressor(ranker.fit(X, Y, qid=QID))
+        for name in ("coef_", "intercept_"):
+            assert not hasattr(model, name)
+            with pytest.raises(AttributeError, match=f"linear in the columns of X, .* {found}"):
+                getattr(model, name)
+    assert not hasattr(as_regressor(RankRLS()), "coef_")
+
+
+@pytest.mark.parametrize("inputs", [None, "standard", "minmax", "maxabs"])
+def test_shap_explains_a_linear_ranker(inputs):
+    shap = pytest.importorskip("shap")
+    ranker = RankRLS(inputs=inputs).fit(X * [1, 100, 0.01, 1], Y, qid=QID)
+    rows = X * [1, 100, 0.01, 1]
+    explainer = shap.LinearExplainer(as_regressor(ranker), rows)
+    sums = explainer.shap_values(rows).sum(axis=1) + explainer.expected_value
+    np.testing.assert_allclose(sums, ranker.predict(rows), atol=1e-9)

@@ -23,6 +23,21 @@ def test_replacing(tmp_path):
     assert os.listdir(tmp_path) == ["file"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permissions")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666, 0o400])
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path, mode):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    path.chmod(mode)
+    (tmp_path / "link").symlink_to("file")
+    for name in ("file", "link"):
+        with replacing(tmp_path / name) as file:
+            (temporary,) = tmp_path.glob(".file*")
+            assert temporary.stat().st_mode & 0o777 == mode  # before there is anything to read
+            file.write(b"new")
+        assert path.stat().st_mode & 0o777 == mode
+
+
 def test_an_interrupt_while_the_file_is_made_leaves_none(tmp_path, monkeypatch):
     def interrupted(*arguments):
         open(*arguments).close()

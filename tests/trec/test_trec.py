@@ -1,13 +1,18 @@
 """TREC runs and judgements: files, forms, and the numbers of trec_eval."""
 
 import gzip
+import re
+import tempfile
 from collections import namedtuple
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from pairgram import evaluate_run, get_metric, read_qrels, read_run, write_run
@@ -235,6 +240,51 @@ def test_a_byte_order_mark_is_no_part_of_an_id(tmp_path, read):
     assert read(path)["qid"].tolist() == ["q1", "q1"]
 
 
+def test_a_row_whose_query_begins_like_a_comment_is_no_comment(tmp_path):
+    path = tmp_path / "file.txt"
+    comments = "# shoes Q0 d9 1 2.5 tag\n#\n#\tx\n#made by hand\n#a Q0 d 1 high tag\n"
+    path.write_text(f"{comments}#shoes Q0 d1 1 2.5 tag\n#\xff\nb Q0 d1 1 1.5 tag\n", "latin-1")
+    assert read_run(path)["qid"].tolist() == ["#shoes", "b"]
+    path.write_text("# made in 2020\n#shoes 0 d1 1\n#shoes 0 d2 many\nb 0 d1 0\n")
+    assert read_qrels(path)["qid"].tolist() == ["#shoes", "b"]
+
+
+WORDS = st.one_of(
+    st.text(max_size=6),
+    st.text('#\ufeffBZh\x85\u2028\u00a0\x1c\x00\x7f 1{":', max_size=12),
+    st.sampled_from(["", "#", "#shoes", "\ufeffa", "BZh9", "\ud800", 'abcdefgh{"', " a", "a\n"]),
+    st.integers(),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@example([("#shoes", "d"), ("b", "d")], "t")
+@example([("\ufeffa", "d"), ("b", "d")], "t")
+@example([("BZh9", "d"), ("b", "d")], "t")
+@example([('abcdefgh{"', "d")], "t")
+@example([("\x01\x02\x03\x04\x05", "d")], "t")
+@example([("q", "\x01\x02\x03\x04\x05")], "t")
+@example([("q", "d")], "\x01\x02\x03\x04\x05")
+@example([("q", "\ud800")], "t")
+@example([(1, "d"), ("1", "e")], "t")
+@given(st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=3, unique=True), WORDS)
+def test_a_run_is_read_back_as_it_was_or_refused(rows, tag):
+    queries, documents = [row[0] for row in rows], [row[1] for row in rows]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "run")
+        try:
+            write_run(path, queries, documents, np.arange(len(rows)) / 3, tag=tag)
+        except (ValueError, TypeError) as error:
+            assert re.match("(qid|docno|tag) must", str(error))
+            assert not list(Path(folder).iterdir())
+            return
+        found = read_run(path)
+        assert path.read_bytes().splitlines()[0].endswith(str(tag).encode())
+    keys = [(str(q), str(d), k / 3) for k, (q, d) in enumerate(rows)]
+    assert sorted(zip(*(column.tolist() for column in found.values()), strict=True)) == sorted(keys)
+    assert len({key[0] for key in keys}) == len({(type(q), q) for q in queries})
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -317,7 +367,7 @@ def test_runs_that_cannot_be_written(tmp_path, arguments, message):
     path.write_text("as it was")
     with pytest.raises(ValueError, match=message):
         write_run(path, *arguments)
-    with pytest.raises(ValueError, match="tag must be a text without blanks, got 'a b'"):
+    with pytest.raises(ValueError, match="tag must have no blanks, got 'a b'"):
         write_run(path, ["q"], ["a"], [1], tag="a b")
     assert path.read_text() == "as it was"
 

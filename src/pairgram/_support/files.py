@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any
@@ -23,7 +24,7 @@ def shown(path: str | bytes | os.PathLike[Any]) -> str:
 
 def kind_of_binary(head: bytes) -> str | None:
     """Return what a file is, by its first bytes, if it cannot be text; otherwise None."""
-    if head[8:10] == b'{"':
+    if head[8:10] == b'{"' and int.from_bytes(head[:8], "little") < 1 << 40:  # a length
         return "a file that pairgram saved" if b"pairgram-" in head else "a safetensors file"
     n_control = len(head) - len(head.translate(None, _CONTROL))
     return "a binary file" if n_control > max(3, len(head) // 20) else None
@@ -54,7 +55,8 @@ def naming(path: str | os.PathLike[str], temporary: str | None = None) -> Iterat
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a temporary file beside `path` that replaces it at the end, unless there is an error.
 
-    If `path` is a symbolic link, the link stays and its target is replaced.
+    If `path` is a symbolic link, the link stays and its target is replaced. A file that is replaced
+    keeps its permissions: it may hold what only its owner is to read.
 
     Raises
     ------
@@ -79,6 +81,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
                 missing = f"path must be in a folder that exists, and {shown(folder)} is none"
                 raise OSError(error.errno, missing, os.fspath(path)) from None
             with raw:
+                with suppress(FileNotFoundError):
+                    mode = stat.S_IMODE(os.stat(target).st_mode)
+                    if mode != stat.S_IMODE(os.fstat(raw.fileno()).st_mode):
+                        os.chmod(temporary, mode)
                 yield raw
                 raw.flush()
                 os.fsync(raw.fileno())

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
 import sys
-from typing import Annotated
+from types import FrameType
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -34,12 +37,41 @@ for command in (train, predict, evaluate, compare, cv, letor, inspect, export, d
 
 def run() -> None:
     """Run the command line."""
+    _open_closed_streams()
+    _clean_up_on_signals()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(
             stream, io.TextIOWrapper
         ):  # a name that it cannot encode must not be an error
             stream.reconfigure(errors="replace")
     app(prog_name="pairgram")
+
+
+def _open_closed_streams() -> None:
+    """Replace standard streams that are closed, which Python has as None.
+
+    Notes are then lost. Results, and reading, are an error of the stream: "Bad file descriptor".
+    """
+    for name, flags, mode in (
+        ("stdin", os.O_WRONLY, "r"),
+        ("stdout", os.O_RDONLY, "w"),
+        ("stderr", os.O_WRONLY, "w"),
+    ):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
+
+
+def _clean_up_on_signals() -> None:
+    """Let signals that end the process raise, so that no temporary files are left behind."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _stop)
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # a second one must not end the cleaning up
+    raise SystemExit(128 + number)
 
 
 def _print_version(wanted: bool) -> None:

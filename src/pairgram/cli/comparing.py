@@ -16,6 +16,8 @@ __all__ = ["compare"]
 
 COMPARED = ("ndcg@10", "map")
 DIFFERENCES = "Differences, system minus against"
+# Columns of which a narrow terminal shows others that say the same.
+LEFT_OUT = ("p_t", "p_t_holm", "value_against")
 
 
 def compare(
@@ -78,6 +80,9 @@ def compare(
     draws the first row of the differences, query by query. Of a table, labels and query ids alone
     are read.
 
+    A narrow terminal shows tables in parts, and without p_t, p_t_holm and value_against. --json has
+    everything, with the files as they were given.
+
     \b
     Examples:
       pairgram compare test.txt a.scores b.scores
@@ -133,15 +138,29 @@ def compare(
         print_json({"file": str(files[0] if qrels is None else qrels), **report})
         return
     size = f"{report['n_queries']} queries, {100 * confidence:g} % intervals"
-    tables = [(size, report["means"]), (DIFFERENCES, report["differences"])]
+    tables = [(size, report["means"], 2), (DIFFERENCES, report["differences"], 3)]
     first = report["means"][0]["metric"]
     changed = [row for row in report["changed"] if row["metric"] == first]
     if changed:
-        tables.append((f"Queries that differ most in {first}", changed))
-    for number, (title, rows) in enumerate(tables):
+        tables.append((f"Queries that differ most in {first}", changed, 4))
+    short = _short(names)
+    for number, (title, rows, n_keys) in enumerate(tables):
         if number:
             print_lines([""])
-        print_table(list(rows[0]), [list(row.values()) for row in rows], title=title)
+        cells = [
+            [
+                short[value] if name in ("system", "against") else value
+                for name, value in row.items()
+            ]
+            for row in rows
+        ]
+        print_table(list(rows[0]), cells, title=title, n_keys=n_keys, optional=LEFT_OUT)
+
+
+def _short(names: list[str]) -> dict[str, str]:
+    """Return the names of files without their folders, unless two are then equal."""
+    last = [name if name.startswith("/dev/") else Path(name).name for name in names]
+    return dict(zip(names, last if len(set(last)) == len(last) else names, strict=True))
 
 
 def _labels(file: str, columns: Columns, threads: int | None) -> tuple[Any, Any]:

@@ -95,7 +95,7 @@ def demo(
         return
     size = f"{N_TRAIN} queries to train on, {DATA['n_queries'] - N_TRAIN} to test on"
     print_table(
-        ("model", *(f"test {name}" for name in METRICS), "alpha", "seconds"),
+        ("model", *METRICS, "alpha", "seconds"),
         [
             (
                 row["model"],
@@ -108,5 +108,8 @@ def demo(
         title=f"{size}, {DATA['n_documents']} documents of {DATA['n_features']} features each",
     )
     print_lines(
-        [f"{seconds:.2f} s in all; the seconds of a model are those of fitting and choosing"]
+        [
+            "metrics are those of the test queries; seconds are those of fitting and choosing",
+            f"{seconds:.2f} s in all",
+        ]
     )

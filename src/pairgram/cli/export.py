@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -146,7 +147,7 @@ def export(
     if getattr(exported, "onnx", None) is not None:
         _write(exported.onnx, _beside(output, name))
     if check is not None:
-        if to is Engine.sql:
+        if to is Engine.sql and find_spec("duckdb") is None:
             exported = engines.to_sql(ranker, features=names, dialect="sqlite")
         with _names_are_known():
             parity = engines.check(exported, ranker, rows, ids)

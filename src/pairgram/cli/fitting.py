@@ -195,6 +195,7 @@ def train(
             [_cells(row) for row in show_rows(made)],
             title="what was tried; features and kernels must lead by a standard error",
             marked=[row["outcome"] for row in made].index("best"),
+            optional=("seconds",),
         )
 
 

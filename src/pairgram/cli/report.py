@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from typing import Any, NoReturn
@@ -61,7 +63,7 @@ class Commands(TyperGroup):
             with naming("standard output"):
                 sys.stdout.flush()
         except _UsageError as error:
-            _fail(error.format_message())  # type: ignore[attr-defined]
+            _fail(_usage(error.format_message()))  # type: ignore[attr-defined]
         except (KeyboardInterrupt, typer.Abort):
             status = INTERRUPTED
         except BrokenPipeError:  # the reader has stopped reading
@@ -82,6 +84,20 @@ class Commands(TyperGroup):
         if status == INTERRUPTED:
             warn("interrupted")
         sys.exit(status if isinstance(status, int) else 0)
+
+
+def _usage(message: str) -> str:
+    """Return typer's message without a word of the package that checks, and with the likely choice.
+
+    For choices it ends with ``'elastic' is not one of 'solr', 'vespa'.``.
+    """
+    from pairgram._support.checks import did_you_mean
+
+    message = message.replace(": Value error, ", ": ", 1)
+    found = re.search(r"'([^']*)' is not one of (.*)\.$", message)
+    if found is None:
+        return message
+    return message[:-1] + did_you_mean(found[1], re.findall(r"'([^']*)'", found[2]))
 
 
 def _give_up_stdout() -> None:
@@ -132,8 +148,12 @@ def print_table(
     marked: int | None = None,
     footer: Sequence[Any] | None = None,
     cell: Callable[[Any], str] | None = None,
+    n_keys: int = 1,
+    optional: Collection[str] = (),
 ) -> None:
     """Print rows under column names, with numbers aligned right. Without names there is no head.
+
+    A table that is wider than the terminal is printed in several parts, each with some columns.
 
     Parameters
     ----------
@@ -145,36 +165,90 @@ def print_table(
         A last row below a line.
     cell : callable or None
         The function that returns the text of a cell. None takes `show`.
+    n_keys : int
+        The number of the first columns, which say what a row is, and are in every part.
+    optional : collection of str
+        Columns that are left out if the terminal has no room for all columns.
     """
+    from rich.cells import cell_len
+
+    cell = cell or show
+    rows = [list(row) for row in rows]
+    texts = [[cell(value) for value in row] for row in rows]
+    last = None if footer is None else [cell(value) for value in footer]
+    names = list(columns) or [""] * len(rows[0])
+    values = list(zip(*rows, *([footer] if footer is not None else []), strict=True))
+    numeric = [all(isinstance(one, (int, float)) or one == "" for one in own) for own in values]
+    lines = [names, *texts, *([last] if last is not None else [])]
+    widths = [max(cell_len(line[i]) for line in lines) for i in range(len(names))]
+    left_out = {i for i, name in enumerate(names) if name in optional}
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() and columns else sys.maxsize
+    parts = _parts(widths, left_out, n_keys, room - 3 * (marked is not None))
+    for part in parts:
+        _print_part(
+            [names[i] for i in part] if columns else None,
+            [numeric[i] for i in part],
+            [[line[i] for i in part] for line in texts],
+            None if last is None else [last[i] for i in part],
+            title if part is parts[0] else None,
+            marked,
+        )
+
+
+def _parts(widths: list[int], left_out: set[int], n_keys: int, room: int) -> list[list[int]]:
+    """Return the columns of every part of a table, whose parts are no wider than the room."""
+
+    def fits(chosen: list[int]) -> bool:
+        return 1 + sum(widths[i] for i in chosen) + 2 * (len(chosen) - 1) <= room
+
+    every = list(range(len(widths)))
+    if fits(every):
+        return [every]
+    every = [i for i in every if i not in left_out]
+    if fits(every):
+        return [every]
+    parts: list[list[int]] = []
+    for i in every[n_keys:]:
+        if parts and fits([*parts[-1], i]):
+            parts[-1].append(i)
+        else:
+            parts.append([*every[:n_keys], i])
+    return parts or [every]
+
+
+def _print_part(
+    names: list[str] | None,
+    numeric: list[bool],
+    rows: list[list[str]],
+    last: list[str] | None,
+    title: str | None,
+    marked: int | None,
+) -> None:
+    """Print some columns of a table."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    rows = [list(row) for row in rows]
-    cell = cell or show
     table = Table(
         box=SIMPLE_HEAD,
         padding=(0, 0, 0, 1),
         pad_edge=False,
-        show_header=bool(columns),
-        show_footer=footer is not None,
+        show_header=names is not None,
+        show_footer=last is not None,
     )
-    cells = [*rows, footer] if footer is not None else rows
-    for i, name in enumerate(columns or [""] * len(rows[0])):
-        numeric = all(isinstance(row[i], (int, float)) or row[i] == "" for row in cells)
-        last = Text(cell(footer[i])) if footer is not None else ""
-        justify: Any = "right" if numeric else "left"
-        table.add_column(Text(name), last, justify=justify, no_wrap=True)
+    for i, is_number in enumerate(numeric):
+        justify: Any = "right" if is_number else "left"
+        head, foot = Text(names[i] if names else ""), Text(last[i] if last is not None else "")
+        table.add_column(head, foot, justify=justify, no_wrap=True)
     if marked is not None:
         table.add_column("")
     for number, row in enumerate(rows):
         best = number == marked
         star = [Text("*" if best else "")] if marked is not None else []
-        style = "bold green" if best else None
-        table.add_row(*(Text(cell(value)) for value in row), *star, style=style)
+        table.add_row(*map(Text, row), *star, style="bold green" if best else None)
     page = StringIO()  # a broken pipe is then an error here, not in rich
-    # The width has room for every cell. A terminal breaks long lines, but rich would cut numbers.
+    # The width has room for every cell, because rich would cut numbers.
     console = Console(file=page, force_terminal=sys.stdout.isatty(), width=1000)
     if title is not None:
         console.print(Text(title, style="bold"))

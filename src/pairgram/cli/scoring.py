@@ -12,7 +12,7 @@ from typing import IO, Annotated, Any, NamedTuple
 
 import typer
 
-from pairgram._support.files import naming, replacing
+from pairgram._support.files import naming, replacing, shown
 from pairgram.cli import options as opt
 from pairgram.cli.report import count, passes, print_json, print_lines, print_table, warn
 from pairgram.cli.tables import Columns, parse_names, refuse_with_table, with_columns
@@ -69,6 +69,11 @@ def predict(
     path, is_parquet = Path(file), output.suffix.lower() in (".parquet", ".pq")
     opt.check_one_stdin(FILE=path, **{"--offset": offset})
     opt.check_output(output, input=path, model=model, offset=offset)
+    if output.suffix.lower() in (".csv", ".tsv"):
+        raise ValueError(
+            f"--output {shown(output)}: the name stands for columns under their names, and predict "
+            "writes a number per line, or Parquet: give a name that ends with .txt or .parquet"
+        )
     if keep is not None and not is_parquet:
         raise ValueError("--keep needs an --output whose name ends with .parquet")
     if columns.make_table(file) or is_parquet:

@@ -53,8 +53,8 @@ def dump_letor(
         control characters, and without ``:`` after a digit. Two different ids must not have the
         same text, such as 1 and "1", because they would be one query in the file.
     comments : sequence of n_rows str, or None
-        Comments without newlines, carriage returns and NUL. "" writes no comment. Spaces at the
-        ends are lost on reading.
+        Comments without newlines, carriage returns and NUL. "" writes no comment. Spaces and
+        tabs at the ends are lost on reading.
     zero_based : bool
         Whether to count features from 0.
 

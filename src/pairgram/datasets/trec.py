@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import re
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
@@ -20,6 +21,10 @@ __all__ = ["by_trec_order", "parse_qrels", "parse_run", "read_qrels", "read_run"
 
 Columns = dict[str, NDArray[Any]]
 
+CONTROL = re.compile("[\x00-\x1f\x7f]")
+# How no id of a query may begin: a comment, a byte order mark, and a file of bzip2.
+NO_QUERY = ("#", "\ufeff", "BZh")
+
 
 def read_run(path: str | os.PathLike[str]) -> Columns:
     """Read a TREC run, a file of lines ``qid Q0 docno rank score tag``.
@@ -27,8 +32,9 @@ def read_run(path: str | os.PathLike[str]) -> Columns:
     Parameters
     ----------
     path : str or os.PathLike
-        A plain, gzip, xz or bzip2 file. Fields are separated by blanks. Blank lines,
-        and those that begin with ``#``, are skipped.
+        A plain, gzip, xz or bzip2 file. Fields are separated by blanks. Blank lines and comments
+        are skipped. A comment begins with ``#`` and a blank, or with ``#`` and does not have the
+        fields of a row: ``#shoes Q0 d7 1 2.5 mine`` is a row of the query ``#shoes``.
 
     Returns
     -------
@@ -136,21 +142,26 @@ def _parse(
     lists: dict[str, dict[str, int]] = {}  # the line of every document of a query
     for at, line in _lines(raw, name):
         # Bytes are split at blanks of ASCII alone, as by trec_eval; ids may have others.
+        parts = line.split(maxsplit=n_fields - 1)
         try:
-            fields = [field.decode() for field in line.split(maxsplit=n_fields - 1)]
-        except UnicodeDecodeError:
-            raise ValueError(f"{name}:{at}: found bytes that are not UTF-8") from None
-        if len(fields) != n_fields or (place == n_fields - 1 and len(fields[place].split()) > 1):
-            found = len(line.split())
-            raise ValueError(f"{name}:{at}: found {found} fields, want {n_fields}: {form}")
+            fields = [field.decode() for field in parts]
+            if len(fields) != n_fields or (place == n_fields - 1 and len(parts[place].split()) > 1):
+                found = len(line.split())
+                raise ValueError(f"found {found} fields, want {n_fields}: {form}")
+            try:
+                value = number(fields[place].strip())
+            except ValueError:
+                wanted = "a finite number" if column == "score" else "an integer"
+                raise ValueError(
+                    f"found the {column} {fields[place].strip()!r}, want {wanted}: {form}"
+                ) from None
+        except ValueError as error:
+            if line.startswith(b"#"):  # a comment
+                continue
+            if isinstance(error, UnicodeDecodeError):
+                error = ValueError("found bytes that are not UTF-8")
+            raise ValueError(f"{name}:{at}: {error}") from None
         query, document = fields[0], fields[2]
-        try:
-            values.append(number(fields[place].strip()))
-        except ValueError:
-            wanted = "a finite number" if column == "score" else "an integer"
-            raise ValueError(
-                f"{name}:{at}: found the {column} {fields[place].strip()!r}, want {wanted}: {form}"
-            ) from None
         seen = lists.setdefault(query, {})
         if seen.setdefault(document, at) != at:
             raise ValueError(
@@ -159,6 +170,7 @@ def _parse(
             )
         ids.append(query)
         documents.append(document)
+        values.append(value)
     if not ids:
         raise ValueError(f"{name}: found no line, want lines {form}")
     dtype = np.float64 if column == "score" else np.int64
@@ -166,7 +178,7 @@ def _parse(
 
 
 def _lines(raw: io.BufferedReader, name: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and the bytes of every line that is neither blank nor a comment."""
+    """Yield the number and the bytes of every line that is not blank, nor ``#`` with a blank."""
     found = kind_of_binary(raw.peek(1024)[:1024])
     kind, file = unpacked(raw)
     if kind == "plain" and found is not None:
@@ -174,7 +186,7 @@ def _lines(raw: io.BufferedReader, name: str) -> Iterator[tuple[int, bytes]]:
     try:
         for at, line in enumerate(file, 1):
             text = line.removeprefix(codecs.BOM_UTF8) if at == 1 else line
-            if text.strip() and not text.startswith(b"#"):
+            if text.strip() and not (text[:1] == b"#" and text[1:2].isspace()):
                 yield at, text
     except DAMAGE as error:
         if isinstance(error, OSError) and error.errno is not None:
@@ -203,13 +215,15 @@ def write_run(
     path : str or os.PathLike
         An existing file is replaced when the new one is complete.
     qid : array-like of shape (n_rows,)
-        Ids of queries. Their texts must have no blanks. Queries are written in the order of their
-        first rows.
+        Ids of queries. Their texts must have no blanks and control characters, and must not begin
+        with ``#``, which begins a comment, with a byte order mark, or with ``BZh``, which begins a
+        file of bzip2. Two ids must not have one text, such as 1 and "1". Queries are written in the
+        order of their first rows.
     docno : array-like of shape (n_rows,)
-        Ids of documents, also without blanks, each once in a query.
+        Ids of documents, also without blanks and control characters, each once in a query.
     score : array-like of shape (n_rows,)
         A higher score is better. NaN leaves out the row: it was not retrieved.
-    tag : str without blanks
+    tag : str without blanks and control characters
         The name of the run.
 
     Raises
@@ -239,8 +253,9 @@ def write_run(
     if scores.ndim != 1:
         raise ValueError(f"score must have shape (n_rows,), got {scores.shape}")
     queries, documents = _words(qid, "qid", len(scores)), _words(docno, "docno", len(scores))
-    if not isinstance(tag, str) or len(tag.split()) != 1 or tag != tag.strip():
-        raise ValueError(f"tag must be a text without blanks, got {tag!r}")
+    wanted = _wanted(tag) if isinstance(tag, str) else "be a text"
+    if wanted:
+        raise ValueError(f"tag must {wanted}, got {tag!r}")
     if np.isinf(scores).any():
         row = int(np.argmax(np.isinf(scores)))
         raise ValueError(f"score must be finite or NaN, got {scores[row]} in row {row}")
@@ -282,10 +297,33 @@ def by_trec_order(names: list[str], scores: NDArray[Any]) -> NDArray[np.int64]:
 def _words(ids: ArrayLike, argument: str, n_rows: int) -> list[str]:
     """Return ids as texts without blanks."""
     try:
-        texts = [str(value) for value in as_ids(ids, n_rows).tolist()]
+        found = as_ids(ids, n_rows).tolist()
     except (TypeError, ValueError) as error:
         raise type(error)(str(error).replace("qid", argument)) from None
-    for row, text in enumerate(texts):
-        if len(text.split()) != 1 or text != text.strip():
-            raise ValueError(f"{argument} must have no blanks, got {text!r} in row {row}")
+    of_text: dict[str, tuple[Any, int]] = {}  # for every text, its id and its first row
+    texts: list[str] = []
+    for row, value in enumerate(found):
+        text = str(value)
+        known, first = of_text.setdefault(text, (value, row))
+        wanted = _wanted(text) if first == row else None
+        if argument == "qid" and text.startswith(NO_QUERY):
+            wanted = f"not begin with {' or '.join(map(repr, NO_QUERY))}"
+        elif known != value:
+            wanted = f"have another text than the id {known!r} of row {first}"
+        if wanted:
+            raise ValueError(f"{argument} must {wanted}, got {value!r} in row {row}")
+        texts.append(text)
     return texts
+
+
+def _wanted(text: str) -> str | None:
+    """Return what a text must do to be one field of a line, or None if it is."""
+    if len(text.split()) != 1 or text != text.strip():
+        return "have no blanks"
+    if CONTROL.search(text):
+        return "have no control characters"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "be valid Unicode"
+    return None

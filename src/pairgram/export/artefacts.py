@@ -48,6 +48,8 @@ class RanklibModel(_Named, str):
 class SqlExpression(_Named, str):
     """An expression of SQL."""
 
+    dialect: str = "standard"
+
 
 class PythonFunction(_Named, str):
     """The source of a function without dependencies."""

@@ -99,9 +99,9 @@ def check(exported: Any, model: Any, X: Any, qid: ArrayLike | None = None) -> Pa
     ----------
     exported : what a function of this folder returned
         It is read and evaluated itself: JSON in float32, in the order of the engine's sums; ONNX by
-        onnxruntime; SQL by SQLite (give ``dialect="sqlite"`` to `to_sql`); Python by Python. A body
-        for Solr or the plugin may also be the dict that ``json.load`` reads from a file, and a
-        model of ONNX the bytes of a file.
+        onnxruntime; SQL of the dialect "standard" by DuckDB, which must be installed, and other SQL
+        by SQLite; Python by Python. A body for Solr or the plugin may also be the dict that
+        ``json.load`` reads from a file, and a model of ONNX the bytes of a file.
     model : the model that it came from
     X : array-like of shape (n_rows, n_features), data frame, sparse matrix, or table of `scan`
         A frame's columns are taken by the exported model's names if it has them all, else by the
@@ -174,7 +174,8 @@ def _both(exported: Any, model: Any, X: Any) -> tuple[Vector, Vector, float]:
     """Return the scores of the exported model, those of the model, and the bound of float32."""
     rows, given = _rows(exported, model, X)
     form = form_of(model, list(exported.feature_names))
-    theirs = np.asarray(_scores(exported, rows), np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):  # engines go on, and _parity says what came
+        theirs = np.asarray(_scores(exported, rows), np.float64)
     with warnings.catch_warnings():  # rows without names are taken in their order
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         own = np.asarray(model.predict(given), np.float64)
@@ -407,7 +408,7 @@ def _evaluated(node: ast.expr, X: Vector) -> Any:
 
 
 def _of_sql(exported: SqlExpression, X: Vector) -> Vector:
-    """Evaluate in SQLite, with columns c0, c1 …, as its names ignore case."""
+    """Evaluate with columns c0, c1 …, as names of SQL ignore case."""
     numbers = {name: f"c{j}" for j, name in enumerate(exported.feature_names)}
 
     def column(quoted: re.Match[str]) -> str:
@@ -415,19 +416,36 @@ def _of_sql(exported: SqlExpression, X: Vector) -> Vector:
         return numbers[quoted[0][1:-1].replace(2 * mark, mark)]
 
     text = re.sub(r'"(?:[^"]|"")*"|`(?:[^`]|``)*`', column, str(exported))
+    if exported.dialect == "standard":
+        return _in_duckdb(text, X)
     if "LEAST(" in text:
         raise ValueError(
-            "exported has LEAST and GREATEST, and check evaluates SQL in SQLite, which has MIN and "
-            "MAX: check the model by to_sql(..., dialect='sqlite')"
+            f"exported is SQL for {exported.dialect} with LEAST and GREATEST, and check evaluates "
+            "it in SQLite, which has MIN and MAX: check the model by to_sql(..., dialect='sqlite')"
         )
-    columns = [*numbers.values()]
+    columns = [f"c{j}" for j in range(X.shape[1])]
     connection = sqlite3.connect(":memory:")
     try:
         connection.execute(f"CREATE TABLE rows ({', '.join(f'{one} REAL' for one in columns)})")
-        cells = ([None if v != v else v for v in row] for row in X.tolist())
         marks = ", ".join("?" * len(columns))
-        connection.executemany(f"INSERT INTO rows VALUES ({marks})", cells)
+        connection.executemany(f"INSERT INTO rows VALUES ({marks})", X.tolist())
         found = connection.execute(f"SELECT {text} FROM rows ORDER BY rowid").fetchall()
     finally:
         connection.close()
     return np.array([value for (value,) in found], np.float64)
+
+
+def _in_duckdb(text: str, X: Vector) -> Vector:
+    """Return what DuckDB makes of an expression. Its columns keep NaN, and a NULL score is NaN."""
+    try:
+        import duckdb
+    except ImportError as error:
+        raise ImportError(
+            "check of SQL of the dialect 'standard' needs DuckDB: pip install duckdb, or check the "
+            "model by to_sql(..., dialect='sqlite')"
+        ) from error
+    rows = {f"c{j}": np.ascontiguousarray(column) for j, column in enumerate(X.T)}
+    with duckdb.connect(config={"enable_external_access": False}) as connection:
+        connection.register("rows", {"place": np.arange(len(X)), **rows})
+        found = connection.execute(f"SELECT {text} AS score FROM rows ORDER BY place").fetchnumpy()
+    return np.ma.filled(found["score"].astype(np.float64), np.nan)

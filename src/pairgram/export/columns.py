@@ -16,6 +16,7 @@ __all__ = [
     "Piecewise",
     "clipped",
     "scaled",
+    "stepped",
     "through",
 ]
 
@@ -103,6 +104,22 @@ def clipped(column: Column, low: float, high: float) -> Column:
     return through(column, np.array([low, high]), np.array([low, high]))
 
 
+def stepped(source: int, knots: Vector, values: Vector) -> Column:
+    """Return a function of ascending knots of float32, some of which may be equal.
+
+    Equal knots make a step: the function has its first value at the knot, and its last at the next
+    number of float32, unless that is a knot itself.
+    """
+    first = np.flatnonzero(np.diff(knots, prepend=-np.inf))
+    last = np.append(first[1:], len(knots)) - 1
+    above = np.nextafter(knots.astype(np.float32), np.float32(np.inf)).astype(np.float64)[first]
+    steps = (last > first) & (above < np.append(knots[first][1:], np.inf))
+    at = np.concatenate([knots[first], above[steps]])
+    order = np.argsort(at, kind="stable")
+    found = np.concatenate([values[first], values[last[steps]]])
+    return Piecewise(source, at[order], found[order])
+
+
 def through(column: Column, knots: Any, values: Any) -> Column:
     """Return a function, linear between knots and constant outside, of an affine column."""
     if not isinstance(column, Affine):
@@ -115,7 +132,7 @@ def through(column: Column, knots: Any, values: Any) -> Column:
         constant = float(np.interp(column.offset, knots, values))
         return Affine(column.source, 0.0, constant)
     own = (knots - column.offset) / column.factor
-    if np.abs(np.diff(own)).min() * np.finfo(np.float32).max < 1:
+    if np.abs(np.diff(own)).min() * np.finfo(np.float32).max < 2:  # 2, as knots may be rounded
         raise ValueError(
             f"column {column.source} of X has knots so close that engines, which compute in "
             "float32, cannot divide by their distance: multiply the column by a large number"

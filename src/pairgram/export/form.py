@@ -24,9 +24,18 @@ from sklearn.preprocessing import (
 from sklearn.utils.validation import check_is_fitted
 
 import pairgram
-from pairgram.export.columns import Affine, Column, Indicator, Piecewise, clipped, scaled, through
+from pairgram.export.columns import (
+    Affine,
+    Column,
+    Indicator,
+    Piecewise,
+    clipped,
+    scaled,
+    stepped,
+    through,
+)
 
-__all__ = ["Form", "Hidden", "Kernel", "form_of", "warn_close_knots"]
+__all__ = ["Form", "Hidden", "Kernel", "for_float32", "form_of"]
 
 Vector = NDArray[np.float64]
 KNOWN = "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder, ColumnTransformer"
@@ -196,6 +205,8 @@ def form_of(
     model: Any,
     features: Sequence[str] | None = None,
     require: Callable[[Form], None] | None = None,
+    *,
+    unnamed: bool = False,
 ) -> Form:
     """Return the form of a fitted ranker, or of a pipeline that ends in one.
 
@@ -207,6 +218,8 @@ def form_of(
     require : callable or None
         A function that refuses a form that the engine does not have. It is called before names are
         asked for, and the names of its form are the numbers of the columns.
+    unnamed : bool, default=False
+        Whether columns without names are called x0, x1 and so on, because the engine needs none.
 
     Raises
     ------
@@ -240,26 +253,74 @@ def form_of(
     if require is not None:
         require(form)
     given = getattr(first, "feature_names_in_", None) if features is None else features
+    if given is None and unnamed:
+        given = [f"x{number}" for number in range(n_features)]
     return replace(form, names=tuple(_names(given, n_features)))
 
 
-def warn_close_knots(form: Form, engine: str) -> None:
-    """Warn if the model tells values apart that are one value in the engine's float32."""
+def for_float32(form: Form, engine: str) -> Form:
+    """Return a form for an engine that reads float32: it has the knots and fills of float32.
+
+    An engine rounds the values of its columns to float32. Knots and fills must be rounded too: a
+    row whose value is a knot is otherwise beside it. Categories stay as they are, because engines
+    differ in how they compare.
+
+    Raises
+    ------
+    ValueError
+        If float32 cannot hold a knot, a fill or a category, or has one number for two categories.
+
+    Warns
+    -----
+    UserWarning
+        If two knots are one number in float32.
+    """
+    columns: list[Column] = []
+    categories: dict[tuple[int, float], float] = {}
+    close: str | None = None
     for column in form.columns:
+        name = form.names[column.source]
         if isinstance(column, Piecewise):
-            equal = np.diff(column.knots.astype(np.float32)) == 0
-            if equal.any():
+            knots = np.array([_rounded(knot, name, "knot") for knot in column.knots.tolist()])
+            if close is None and (equal := np.diff(knots) == 0).any():
                 at = int(np.argmax(equal))
                 low, high = column.knots[at : at + 2].tolist()
-                warnings.warn(
-                    f"column {form.names[column.source]!r} has the knots {low!r} and {high!r}, "
-                    f"which {engine} cannot tell apart, because it reads float32: rows with such "
-                    "values may get other scores than the model's, which check measures: round "
-                    "the column before fit, or subtract a constant",
-                    UserWarning,
-                    stacklevel=3,
+                close = f"column {name!r} has the knots {low!r} and {high!r}"
+            column = stepped(column.source, knots, column.values)
+        elif isinstance(column, Indicator):
+            key = (column.source, _rounded(column.value, name, "category"))
+            if categories.setdefault(key, column.value) != column.value:
+                raise ValueError(
+                    f"column {name!r} has the categories {categories[key]!r} and "
+                    f"{column.value!r}, which are one number for {engine}, because it reads "
+                    "float32: number the categories anew"
                 )
-                return
+        columns.append(column)
+    if close is not None:
+        warnings.warn(
+            f"{close}, which {engine} cannot tell apart, because it reads float32: rows with such "
+            "values may get other scores than the model's, which check measures: round the column "
+            "before fit, or subtract a constant",
+            UserWarning,
+            stacklevel=3,
+        )
+    missing = form.missing
+    if missing is not None:
+        pairs = zip(missing.tolist(), form.names, strict=True)
+        missing = np.array([_rounded(fill, name, "fill") for fill, name in pairs])
+    return replace(form, columns=tuple(columns), missing=missing)
+
+
+def _rounded(value: float, name: str, what: str) -> float:
+    """Return a constant of a column as float32 holds it, or raise a ValueError that names both."""
+    with np.errstate(over="ignore"):
+        found = float(np.float32(value))
+    if np.isinf(found):
+        raise ValueError(
+            f"column {name!r} has the {what} {value!r}, which is beyond float32, in which engines "
+            "read columns: scale the column before fit"
+        )
+    return found
 
 
 def _names(given: Sequence[str] | None, n_features: int) -> list[str]:
@@ -356,11 +417,6 @@ def _indicators(step: Any, columns: list[Column], place: str) -> list[Column]:
             raise ValueError(
                 f"{place}: OneHotEncoder has a category for missing values (NaN), which cannot be "
                 "exported: fill them in before"
-            )
-        if np.abs(categories.astype(np.float64)).max(initial=0.0) > 2**24:
-            raise ValueError(
-                f"{place}: OneHotEncoder has the category {categories[-1]!r}, and engines compute "
-                "in float32, which tells integers apart up to 2**24: number the categories anew"
             )
         left_out = None if drop is None else drop[number]
         made += [

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import pairgram
 from pairgram.export.artefacts import OnnxModel
 from pairgram.export.columns import Affine, Indicator, Piecewise
-from pairgram.export.form import Form, Hidden, Kernel, form_of, warn_close_knots
+from pairgram.export.form import Form, Hidden, Kernel, for_float32, form_of
 
 __all__ = ["to_onnx"]
 
@@ -43,7 +43,8 @@ def to_onnx(
         kernel models, with inputs. Scales and the whitening of a Nyström map are part of the
         weights.
     features : list of str or None, default=None
-        The names of the columns of X, which the file holds as ``feature_names``.
+        The names of the columns of X, which the file holds as ``feature_names``. None takes those
+        that the model was fitted with, or x0, x1 and so on if its columns had none.
     input, output : str
         The names of the input, float32 of shape (batch, n_features), and of the output, float32 of
         shape (batch, 1).
@@ -61,7 +62,8 @@ def to_onnx(
     Raises
     ------
     ValueError
-        If the model cannot be expressed. The message names the part.
+        If the model cannot be expressed, if float32 does not hold one of its numbers, or if two
+        categories of a OneHotEncoder are one number in float32. The message names the part.
     ImportError
         If the package onnx is missing.
 
@@ -78,8 +80,7 @@ def to_onnx(
         import onnx
     except ImportError as error:
         raise ImportError("to_onnx needs onnx: pip install 'pairgram[onnx]'") from error
-    form = form_of(model, features)
-    warn_close_knots(form, "a runtime of ONNX")
+    form = for_float32(form_of(model, features, unnamed=True), "a runtime of ONNX")
     if precision not in (None, "float32", "float64"):
         raise ValueError(f"precision must be None, 'float32' or 'float64', got {precision!r}")
     wide = bool(form.kernels) if precision is None else precision == "float64"
@@ -123,7 +124,14 @@ class _Graph:
         import onnx
 
         name = f"constant{len(self._constants)}"
-        array = np.asarray(values, dtype or self._dtype)
+        with np.errstate(over="ignore"):
+            array = np.asarray(values, dtype or self._dtype)
+        if not np.isfinite(array).all():
+            largest = np.abs(np.asarray(values)).max()
+            raise ValueError(
+                f"the model computes with the number {largest:.3g}, which float32 does not hold: "
+                "scale the columns before fit, or take precision='float64'"
+            )
         self._constants.append(onnx.numpy_helper.from_array(array, name))
         return name
 
@@ -256,7 +264,8 @@ class _Graph:
 
     def _indicator(self, column: Indicator, at: int, n_columns: int, rows: str) -> str:
         picked = self.add("Gather", rows, self.constant([column.source], np.int64), axis=1)
-        equal = self.add("Equal", picked, self.constant([[column.value]]))
+        value = np.float32(column.value)  # as the input has it, also if it is cast to float64
+        equal = self.add("Equal", picked, self.constant([[value]]))
         place = np.zeros((1, n_columns))
         place[0, at] = 1.0
         return self.add("MatMul", self.cast(equal, self._dtype), self.constant(place))

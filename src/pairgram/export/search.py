@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pairgram.export.artefacts import LtrPluginModel, RanklibModel, SolrModel, VespaProfile
 from pairgram.export.columns import Affine, Piecewise
-from pairgram.export.form import Form, form_of, warn_close_knots
+from pairgram.export.form import Form, for_float32, form_of
 from pairgram.export.onnx import to_onnx
 from pairgram.export.text import expression
 
@@ -100,7 +100,7 @@ def to_solr(
     """
     form = form_of(model, features, _require_layers)
     _warn_missing(form, "Solr")
-    warn_close_knots(form, "Solr")
+    form = for_float32(form, "Solr")
     _check_normalizers(normalizers)
     listed: list[dict[str, Any]] = [{"name": one} for one in form.names]
     if form.is_linear:
@@ -257,8 +257,10 @@ def _columns_as_layers(form: Form) -> tuple[list[dict[str, Any]], Vector, Vector
             offset[row] += column.values[-1]
             for knots, values in _groups(column):
                 width = float(knots[-1] - knots[0])
-                ramp = first.add(column.source, 1 / width, float(-knots[0]) / width)
-                rest = second.add(ramp, -1.0, 1.0)
+                # The first layer never makes a value larger: infinity times a weight 0 is NaN.
+                reach = max(width, 1.0)
+                ramp = first.add(column.source, 1 / reach, float(-knots[0]) / reach)
+                rest = second.add(ramp, -reach / width, 1.0)
                 places = (knots[-1] - knots)[::-1] / width
                 slopes = np.diff(values)[::-1] / np.diff(knots)[::-1] * width
                 bends = np.diff(slopes, prepend=0.0)
@@ -371,7 +373,10 @@ def to_ltr_plugin(
     own = dict(zip(form.names, weights, strict=True))
     if shift is not None:
         if lowest is None:
-            raise ValueError("shift needs lowest, the lowest score that the model gives")
+            raise ValueError(
+                "shift needs lowest, the lowest score that the model gives: "
+                "lowest=model.predict(X).min(), of the training rows X"
+            )
         if shift in own:
             raise ValueError(f"shift must be no feature of the model, got {shift!r}")
         _, constant = form.folded() if normalizers == "fold" else (None, form.constant)
@@ -455,7 +460,8 @@ def to_vespa(
     Raises
     ------
     ValueError
-        If the model cannot be expressed; if a name of `features` is no rank feature, such as
+        If the model cannot be expressed; if two categories of a OneHotEncoder are one number in
+        float32; if a name of `features` is no rank feature, such as
         arithmetic, text with spaces or a number; or if a name has other characters than Vespa
         takes.
 
@@ -503,10 +509,10 @@ def to_vespa(
         ]
         rank = f"onnx({name}).score{{d0:0,d1:0}}"
     else:
-        warn_close_knots(form, "Vespa")
+        for_float32(form, "Vespa")  # warns; its knots are not taken, as attributes may be double
         places = [f"x[{number}]" for number in range(len(form.names))]
-        template = expression(form, places, "min", "max")
-        lines, rank = [], expression(form, list(form.names), "min", "max")
+        template = expression(form, places, "min", "max", _either)
+        lines, rank = [], expression(form, list(form.names), "min", "max", _either)
     text = "\n".join(
         [
             f"rank-profile {name} inherits {inherits} {{",
@@ -521,6 +527,12 @@ def to_vespa(
     profile: VespaProfile = VespaProfile(text).named(form.names)
     profile.onnx, profile.template = file, template
     return profile
+
+
+def _either(name: str, values: Sequence[str]) -> str:
+    """Return a test of equality, 1 or 0. An attribute may be double or float: a value has both."""
+    tests = [f"({name} == {value})" for value in values]
+    return tests[0] if len(tests) == 1 else f"({' + '.join(tests)})"
 
 
 def _is_rank_feature(name: str) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from keyword import iskeyword
 from typing import Any
+
+import numpy as np
 
 from pairgram.export.artefacts import PythonFunction, SqlExpression
 from pairgram.export.columns import Affine, Piecewise
@@ -16,12 +18,17 @@ __all__ = ["expression", "to_python", "to_sql"]
 ALTERNATIVE = "take to_onnx, or a model that is linear in its inputs"
 
 
+def _equal(name: str, values: Sequence[str]) -> str:
+    return f"({name} == {values[0]})"
+
+
 def expression(
     form: Form,
     columns: Sequence[str],
     least: str,
     greatest: str,
-    test: str = "({0} == {1})",
+    test: Callable[[str, Sequence[str]], str] = _equal,
+    known: Sequence[tuple[str, str]] | None = None,
 ) -> str:
     """Return the score as arithmetic on columns that are written as given.
 
@@ -33,8 +40,12 @@ def expression(
         How each of the caller's columns is written.
     least, greatest : str
         The functions of two numbers that return the smaller and the larger.
-    test : str
-        How a column is compared with a number; the value is 1 or 0.
+    test : callable
+        Given how a column is written, and one or two numbers, it writes a test that is 1 where the
+        column has one of them, else 0. Two numbers are a value and that value in float32.
+    known : list of (str, str), or None
+        For SQL: how each column is written where it has a number, and the condition that it has
+        one. None means that `columns` always have numbers.
     """
     if form.is_linear:
         weights, constant = form.folded()
@@ -53,7 +64,10 @@ def expression(
             constant += weight * column.offset
             terms.append(f"{_number(weight * column.factor)} * {name}")
         elif isinstance(column, Piecewise):
-            constant += weight * float(column.values[0])
+            lowest = float(column.values[0])
+            constant += weight * lowest
+            if known is not None:  # LEAST and GREATEST may ignore a NULL
+                name, condition = known[column.source]
             ramps: list[str] = []  # in brackets, as parsers refuse a sum of thousands of terms
             pairs = zip(column.knots[:-1].tolist(), column.knots[1:].tolist(), strict=True)
             steps = [float(b - a) for a, b in zip(column.values, column.values[1:], strict=False)]
@@ -63,10 +77,21 @@ def expression(
                 share = f"({name} - {_number(knot)}) / {_number(following - knot)}"
                 ramp = f"{least}({greatest}({share}, 0.0), 1.0)"
                 ramps.append(f"{_number(weight * step)} * {ramp}")
-            if ramps:
-                terms.append(f"({' + '.join(ramps)})")
+            if not ramps:
+                continue
+            text = f"({' + '.join(ramps)})"
+            if known is not None:
+                fill = np.nan if form.missing is None else form.missing[column.source]
+                filled = weight * (float(column.of(np.array(fill))) - lowest)
+                other = "NULL" if np.isnan(filled) else _number(filled)
+                text = f"CASE WHEN {condition} THEN {text} ELSE {other} END"
+            terms.append(text)
         else:
-            terms.append(f"{_number(weight)} * {test.format(name, _number(column.value))}")
+            single = float(np.float32(column.value))
+            terms.append(
+                f"{_number(weight)} * "
+                + test(name, [_number(one) for one in dict.fromkeys([column.value, single])])
+            )
     return " + ".join([_number(constant), *terms])
 
 
@@ -81,6 +106,22 @@ def _require_expression(what: str, form: Form) -> None:
         raise ValueError(f"{what} would be too long for a model with {found}: {ALTERNATIVE}")
 
 
+# How a dialect writes a column so that it is computed in float64: MySQL cuts quotients of exact
+# numbers, and DuckDB computes columns of REAL in float32.
+_IN_FLOAT64 = {"standard": "CAST({0} AS DOUBLE PRECISION)", "mysql": "({0} + 0e0)"}
+# How a dialect makes NaN of a number NULL. SQLite and MySQL have no NaN.
+_WITHOUT_NAN = {
+    "standard": "NULLIF({0}, 'NaN')",
+    "bigquery": "CASE WHEN {0} = {0} THEN {0} END",
+}
+
+
+def _one_of(name: str, values: Sequence[str]) -> str:
+    # A column of REAL has the value in float32, and PostgreSQL compares it in float64.
+    found = f"= {values[0]}" if len(values) == 1 else f"IN ({', '.join(values)})"
+    return f"CASE WHEN {name} {found} THEN 1.0 ELSE 0.0 END"
+
+
 def to_sql(
     model: Any, *, features: Sequence[str] | None = None, dialect: str = "standard"
 ) -> SqlExpression:
@@ -93,7 +134,7 @@ def to_sql(
         The names of the columns of the table, in the order of the columns of X. They are quoted.
     dialect : {"standard", "sqlite", "mysql", "bigquery"}, default="standard"
         "standard" serves PostgreSQL, DuckDB and Snowflake. The dialects differ in the quotes of
-        names and in the names of the smaller and the larger of two numbers.
+        names, in the names of the smaller and the larger of two numbers, and in how NaN is found.
 
     Returns
     -------
@@ -107,11 +148,13 @@ def to_sql(
 
     Notes
     -----
-    A NULL counts as the model's `missing_`, in every dialect. A model without `missing_` makes the
-    score of a row with a NULL in a weighted column NULL, in every dialect. Quantile and clipped
-    inputs differ: LEAST and GREATEST ignore a NULL in PostgreSQL and DuckDB, so that it counts as
-    the lowest value, and give NULL in Snowflake, MySQL, BigQuery and SQLite (there MIN and MAX). A
-    NULL in a column of categories counts as none of them.
+    A NULL and a NaN count as the model's `missing_`. Without `missing_`, a row with one in a column
+    of the model has the score NULL. In a column of categories they are none of the categories.
+    SQLite and MySQL have no NaN. PostgreSQL, DuckDB and Snowflake order NaN above all numbers, so
+    the expression makes it NULL there, by ``NULLIF(CAST(column AS DOUBLE PRECISION), 'NaN')``.
+    In BigQuery NaN is not equal to itself: ``CASE WHEN column = column THEN column END``.
+
+    Where `ORDER BY ... DESC` has NULL first, as in PostgreSQL, write ``NULLS LAST``.
     """
     if dialect not in ("standard", "sqlite", "mysql", "bigquery"):
         raise ValueError(
@@ -122,14 +165,19 @@ def to_sql(
     refused = next((name for name in form.names if "`" in name or "\\" in name), None)
     if dialect == "bigquery" and refused is not None:
         raise ValueError(f"BigQuery has no columns with backticks or backslashes, got {refused!r}")
-    columns = [mark + name.replace(mark, 2 * mark) + mark for name in form.names]
+    quoted = [mark + name.replace(mark, 2 * mark) + mark for name in form.names]
+    wide = [_IN_FLOAT64.get(dialect, "{0}").format(name) for name in quoted]
+    clean = [_WITHOUT_NAN.get(dialect, "{0}").format(name) for name in wide]
+    known = [(name, f"{one} IS NOT NULL") for name, one in zip(wide, clean, strict=True)]
+    columns = clean
     if form.missing is not None:
-        filled = zip(columns, form.missing.tolist(), strict=True)
-        columns = [f"COALESCE({column}, {_number(value)})" for column, value in filled]
+        filled = zip(clean, form.missing.tolist(), strict=True)
+        columns = [f"COALESCE({one}, {_number(value)})" for one, value in filled]
     least, greatest = ("MIN", "MAX") if dialect == "sqlite" else ("LEAST", "GREATEST")
-    test = "CASE WHEN {0} = {1} THEN 1.0 ELSE 0.0 END"
-    text = expression(form, columns, least, greatest, test)
-    return SqlExpression(text).named(form.names)
+    text = expression(form, columns, least, greatest, _one_of, known)
+    exported: SqlExpression = SqlExpression(text).named(form.names)
+    exported.dialect = dialect
+    return exported
 
 
 def to_python(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
@@ -23,6 +24,12 @@ class RankerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     ranker_ : the fitted ranker
+    coef_ : ndarray of shape (n_features,), float64
+        The weights of the columns of X, so that ``predict(X)`` is ``X @ coef_ + intercept_`` but
+        for rounding. The weights of the ranker itself belong to the columns after `inputs`. Models
+        with quantile inputs, a feature map, a kernel or a prior have no such weights: the
+        AttributeError says which of them it is.
+    intercept_ : float
     """
 
     __metadata_request__fit = {"qid": True, "sample_weight": True}  # noqa: RUF012
@@ -52,10 +59,37 @@ class RankerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return hasattr(self, "ranker_")
 
     def __getattr__(self, name: str) -> Any:
-        # The columns of the fitted ranker, which tools of scikit-learn look for.
-        if name in ("n_features_in_", "feature_names_in_", "coef_") and "ranker_" in vars(self):
-            return getattr(self.ranker_, name)
+        # What tools of scikit-learn look for. They may ask before the fit.
+        if "ranker_" in vars(self):
+            if name in ("n_features_in_", "feature_names_in_"):
+                return getattr(self.ranker_, name)
+            if name in ("coef_", "intercept_"):
+                return _affine(self.ranker_)[name == "intercept_"]
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+
+def _affine(ranker: Any) -> tuple[NDArray[np.float64], float]:
+    """Return the weights of the columns of X, and the constant; or raise an AttributeError."""
+    inputs, found = getattr(ranker, "inputs_", None), None
+    if not hasattr(ranker, "feature_map_"):
+        found = f"is a {type(ranker).__name__}, which is no ranker of this package"
+    elif ranker.feature_map_ is not None:
+        found = f"has {type(ranker.feature_map_).__name__}"
+    elif ranker.prior_ is not None:
+        found = f"adds the scores of its prior, a {type(ranker.prior_).__name__}"
+    elif inputs is not None and inputs.factors is None:
+        found = f"has inputs={inputs.kind!r}"
+    if found is not None:
+        raise AttributeError(
+            "coef_ and intercept_ need a ranker that is linear in the columns of X, and this one "
+            f"{found}: contributions(X) of the ranker, if it has it, says what columns contribute"
+        )
+    coef = np.array(ranker.coef_, np.float64)
+    constant = float(getattr(ranker, "intercept_", 0.0))
+    if inputs is None:
+        return coef, constant
+    coef = coef * inputs.factors
+    return coef, constant - float(inputs.centre @ coef)
 
 
 def as_regressor(model: Any) -> RankerRegressor:
@@ -82,7 +116,8 @@ def as_regressor(model: Any) -> RankerRegressor:
     folds of a stack must be of whole queries, ``cv=list(QueryKFold(5).split(X, y, qid))``, because
     the default folds cut queries.
 
-    Of SHAP, ``LinearExplainer((model.coef_, 0.0), X)`` explains a linear model. In ranking, only
+    A ranker that is linear in X gets `coef_` and `intercept_` in units of X, whatever its `inputs`
+    scale. SHAP's ``LinearExplainer(as_regressor(model), X)`` is therefore exact. In ranking, only
     the differences of its values between rows of a query matter.
 
     Examples

@@ -120,8 +120,9 @@ class RankRLS(RidgeRanker):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,), or of (n_support_rows,) with a kernel, float64
-        Weights of the columns of X or those of `inputs_`, or of the features that `feature_map_`
-        makes. With a kernel, these are dual coefficients.
+        Weights of the columns after `inputs`: of X itself only if `inputs_` is None. With
+        `feature_map_`, weights of the features that it makes; with a kernel, dual coefficients.
+        `as_regressor` has the weights of the columns of X.
     inputs_ : object or None
         The fitted inputs. ``inputs_.transform(X)`` returns the columns that `feature_map_` maps, or
         that `coef_` belongs to; ``inputs_.kind`` is the word. None if there are none.
@@ -384,7 +385,8 @@ class RankRLSCV(RidgeSearch):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,), or of (n_support_rows,) with a kernel, float64
-        Weights of the model with the chosen settings, fitted to all rows.
+        Weights of the model with the chosen settings, fitted to all rows. They belong to the
+        columns after `inputs`, as in `RankRLS`.
     inputs_, feature_map_ :
         As in `RankRLS`. ``inputs_.kind`` is the chosen word.
     alpha_, pairs_, target_, scale_, gamma_ :

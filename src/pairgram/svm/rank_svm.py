@@ -74,7 +74,7 @@ class RankSVM(LinearRanker):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,), float64
-        Weights of the inputs, or of the features that `feature_map_` makes.
+        Weights of the columns after `inputs`, or of the features that `feature_map_` makes.
     inputs_ : object or None
         As in `RankRLS`.
     feature_map_ : fitted transformer or None

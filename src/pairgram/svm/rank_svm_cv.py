@@ -83,7 +83,8 @@ class RankSVMCV(LinearRanker):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,), float64
-        Weights of the model with the chosen settings, fitted to all rows.
+        Weights of the model with the chosen settings, fitted to all rows. They belong to the
+        columns after `inputs`, as in `RankSVM`.
     C_ : float
         The chosen C.
     inputs_ : object or None
