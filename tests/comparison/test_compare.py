@@ -289,3 +289,15 @@ def test_arguments_of_runs_in_another_order_are_told_the_order(arguments):
     order = r"; the order is compare_runs\(qrels, runs, metrics\)$"
     with pytest.raises((TypeError, ValueError), match=order):
         compare_runs(*arguments)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rounding_errors_are_no_differences(seed):
+    """One system is a line of the other, so that the metric ties in every query."""
+    rng = np.random.default_rng(seed)
+    qid, y, score = np.repeat(np.arange(12), 4), rng.integers(0, 3, 48), rng.normal(size=48)
+    found = compare(y, qid, {"a": score, "b": 3 * score + 1}, "pearson", n_permutations=100)
+    n_defined = found.means["n_queries"][0]
+    assert found.differences["ties"].tolist() == [n_defined]
+    assert found.differences["p"].tolist() == found.differences["p_t"].tolist() == [1.0]
+    assert found.differences["p_t_holm"].tolist() == [1.0]

@@ -356,7 +356,8 @@ def _comparison(
     }
     sign = np.array([-1.0 if metric in losses else 1.0 for metric, _, _ in of_pair])
     tied = np.abs(paired) <= _TIE
-    p, p_t = randomization_test(np.where(tied, 0.0, paired), n_permutations, rng), t_test(paired)
+    apart = np.where(tied, 0.0, paired)  # rounding errors are no differences
+    p, p_t = randomization_test(apart, n_permutations, rng), t_test(apart)
     differences = {
         "metric": _texts(metric for metric, _, _ in of_pair),
         "system": _texts(system for _, system, _ in of_pair),
