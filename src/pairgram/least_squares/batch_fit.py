@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support.arrays import column_names, converted_times, select_columns
 from pairgram._support.blocks import block_rows, blocks
 from pairgram._support.cached import cached_property
+from pairgram._support.row_choice import take_rows
 from pairgram._support.checks import require_finite
 from pairgram._support.files import shown
 from pairgram._support.types import Rows, Vector
@@ -221,12 +222,14 @@ class BatchFit:
         ------
         ValueError
             If a key has no model and there is no fallback, or if X is not as described. The
-            message has the first five of such keys. Also if all keys of the models are of one kind
-            and all those given of another, such as text and numbers, which are never equal.
+            message has the first five of such keys. Also if `fallback` was fitted to other columns
+            than the models, or to the same in another order. Also if all keys of the models are of
+            one kind and all those given of another, such as text and numbers, which are never
+            equal.
         """
         fallback = self.fallback if fallback is None else fallback
         if fallback is not None:
-            check_fallback(fallback)
+            check_fallback(fallback, _columns_of(fitted[0])[1] if fitted else None)
         is_needed = fallback is None or any(model is not None for model in self.models)
         fitted = self._alike() if is_needed else []
         first = fitted[0] if fitted else fallback
@@ -496,11 +499,16 @@ def naming(name: str) -> Iterator[None]:
     except (TypeError, ValueError) as error:
         raise type(error)(str(error).replace("qid", name, 1)) from None
 
+    if isinstance(fallback, Real):
+        return fallback
+    some = rows[numbers] if column_names(X) is None else take_rows(X, numbers)
 
 def _scores(model: Any, rows: Any) -> Vector:
     """Return the scores of rows that have been checked."""
     if not isinstance(model, LinearRanker):
         return np.asarray(model.predict(rows))
+def check_fallback(fallback: Any, names: Any) -> None:
+    """Raise a ValueError unless a fallback is a fitted estimator with `predict`, or a number.
     scores = scores_of(model, rows) + getattr(model, "intercept_", 0.0)
     return scores if model.prior_ is None else scores + _scores(model.prior_, rows)
 
@@ -508,14 +516,19 @@ def _scores(model: Any, rows: Any) -> Vector:
 def _scores_of_others(fallback: Any, X: Any, rows: Any, numbers: Rows) -> Any:
     """Return the scores of some rows by a fallback: a ranker, another estimator or a number."""
     if isinstance(fallback, LinearRanker):
-        return _scores(fallback, checked_rows(fallback, X)[numbers])
-    if hasattr(fallback, "predict"):
-        return fallback.predict(X.iloc[numbers] if hasattr(X, "iloc") else rows[numbers])
-    return fallback
+        return _scores(fallback, checked_rows(fallback, some))
+    return fallback.predict(some)
 
 
-def check_fallback(fallback: Any) -> None:
-    """Raise a ValueError unless a fallback is a fitted estimator with `predict`, or a number."""
+
+    An estimator must have been fitted to the columns with the names that the models have, in their
+    order, if both have names.
+    """
+    known = getattr(fallback, "feature_names_in_", None)
+    if known is not None and names is not None and list(known) != list(names):
+        raise ValueError(
+            f"fallback has the columns {list(known)}, but the models have {list(names)}"
+        )
     if isinstance(fallback, Real) and not isinstance(fallback, bool):
         return
     if isinstance(fallback, type) or not hasattr(fallback, "predict"):

@@ -173,7 +173,9 @@ def fit_many(
     else:
         problems, groups, names = columns.split(problems)
         estimator, named = _with_numbers(estimator, names)
-    fallback = prior if fallback is None else _checked_fallback(fallback, names)
+    if fallback is not None:
+        check_fallback(fallback, names)
+    fallback = prior if fallback is None else fallback
     estimator, nameless = _with_prior(estimator, prior, names)
     batch = _Batch(estimator, n_threads)
     fits = []
@@ -298,15 +300,6 @@ def _with_numbers(estimator: Any, names: NDArray[Any]) -> tuple[Any, dict[str, A
         return estimator, {}
     numbers = numbers_of(columns, list(names))
     return clone(estimator).set_params(positive=numbers), {"positive": positive}
-
-
-def _checked_fallback(fallback: Any, names: NDArray[Any] | None) -> Any:
-    """Check a fallback before the fits."""
-    check_fallback(fallback)
-    known = getattr(fallback, "feature_names_in_", None)
-    if known is not None and names is not None and list(known) != list(names):
-        raise ValueError(f"fallback has the columns {list(known)}, but features are {list(names)}")
-    return fallback
 
 
 def _with_prior(estimator: Any, prior: Any, names: NDArray[Any] | None) -> tuple[Any, Any]:
