@@ -336,12 +336,13 @@ def _of_values(
 ) -> _Evaluated:
     """Evaluate scores of rows."""
     from pairgram import metrics
-    from pairgram.queries_and_pairs.queries import one_query_meant
+    from pairgram.queries_and_pairs.queries import Queries, one_query_meant
 
     with one_query_meant():  # a note has already been given
         found: Any = metrics.evaluate(wanted, y, scores, qid, per_query=True, n_threads=threads)
     means = {metric.name: float(metric.mean(found[metric.name])) for metric in wanted}
-    ids = ["all rows"] if qid is None else list(dict.fromkeys(qid.tolist()))
+    queries = Queries.make(len(y), qid=qid)
+    ids = ["all rows"] if queries.ids is None else queries.ids.tolist()
     return _Evaluated(file, len(y), len(ids), means, {"qid": ids, **found})
 
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairgram import Metric, evaluate, evaluate_run, get_metric
 from pairgram.comparison.statistics import bootstrap_intervals, holm, randomization_test, t_test
 from pairgram.metrics.metric import listed_metrics
+from pairgram.queries_and_pairs.queries import Queries, plain_ids
 
 __all__ = ["Comparison", "compare", "compare_runs"]
 
@@ -210,9 +211,10 @@ def compare(
                 f"scores of {name!r} must have shape {np.shape(y)}, as y, got {column.shape}"
             )
     found = evaluate(wanted, y, np.stack(columns), qid, per_query=True, n_threads=n_threads)
-    ids = list(dict.fromkeys(qid if isinstance(qid, list) else np.asarray(qid).tolist()))
+    queries = Queries.make(len(columns[0]), qid=qid)
+    assert queries.ids is not None
     return _comparison(
-        ids,
+        plain_ids(queries.ids),
         {metric: dict(zip(names, values, strict=True)) for metric, values in found.items()},
         {metric.name for metric in wanted if not metric.greater_is_better},
         baseline=baseline,

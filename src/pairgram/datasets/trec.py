@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairgram._support.arrays import real_array
 from pairgram._support.files import kind_of_binary, naming, replacing, shown
 from pairgram.datasets.compressed import DAMAGE, unpacked
-from pairgram.queries_and_pairs.queries import as_ids
+from pairgram.queries_and_pairs.queries import id_texts
 
 __all__ = ["by_trec_order", "parse_qrels", "parse_run", "read_qrels", "read_run", "write_run"]
 
@@ -281,10 +281,7 @@ def by_trec_order(names: list[str], scores: NDArray[Any]) -> NDArray[np.int64]:
 
 def _words(ids: ArrayLike, argument: str, n_rows: int) -> list[str]:
     """Return ids as texts without blanks."""
-    try:
-        texts = [str(value) for value in as_ids(ids, n_rows).tolist()]
-    except (TypeError, ValueError) as error:
-        raise type(error)(str(error).replace("qid", argument)) from None
+    texts = id_texts(ids, n_rows, argument)
     for row, text in enumerate(texts):
         if len(text.split()) != 1 or text != text.strip():
             raise ValueError(f"{argument} must have no blanks, got {text!r} in row {row}")

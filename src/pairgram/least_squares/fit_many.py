@@ -33,12 +33,12 @@ from pairgram._support.cached import cached_property
 from pairgram._support.row_warnings import without_row_warnings
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Rows, Vector
-from pairgram.least_squares.batch_fit import BatchFit, check_fallback, naming
+from pairgram.least_squares.batch_fit import BatchFit, check_fallback
 from pairgram.least_squares.constrained import numbers_of
 from pairgram.least_squares.scheduler import Steps, run_all
 from pairgram.least_squares.small_problems import SmallProblem
 from pairgram.problem.data import RowInfo
-from pairgram.queries_and_pairs.queries import Queries, one_query_meant
+from pairgram.queries_and_pairs.queries import Queries, one_query_meant, read_ids
 
 __all__ = ["BatchFit", "fit_many"]
 
@@ -248,9 +248,10 @@ class _Columns(NamedTuple):
                 ensure_all_finite=False,
                 input_name="features",
             )
-        with naming(f"column {self.by!r}"):
-            queries = Queries.make(len(X), qid=read.pop("by"))
+        queries = Queries.make(len(X), qid=read.pop("by"), name=f"column {self.by!r}")
         arrays = {"X": X, "y": real_array(read.pop("label"), f"column {self.label!r}")}
+        if "qid" in read:
+            arrays["qid"] = read_ids(read.pop("qid"), len(X), f"column {self.qid!r}")
         arrays |= {name: np.asarray(column) for name, column in read.items()}
         arrays = {name: queries.grouped(array) for name, array in arrays.items()}
         problems = (
