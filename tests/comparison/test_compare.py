@@ -301,3 +301,16 @@ def test_rounding_errors_are_no_differences(seed):
     assert found.differences["ties"].tolist() == [n_defined]
     assert found.differences["p"].tolist() == found.differences["p_t"].tolist() == [1.0]
     assert found.differences["p_t_holm"].tolist() == [1.0]
+
+
+@pytest.mark.parametrize("name", [str, int, lambda k: (k, "q"), lambda k: np.datetime64(k, "ns")])
+def test_ids_of_any_type_are_plain_for_json(name):
+    y, qid, scores = made()
+    named = [name(k) for k in qid.tolist()]
+    of_times = np.array(named) if isinstance(named[0], np.datetime64) else named
+    few = {"n_permutations": 100, "n_resamples": 100}
+    found = compare(y, of_times, scores, **few)
+    wanted = [name(k) for k in compare(y, qid, scores, **few).changed["qid"].tolist()]
+    assert list(found.changed["qid"]) == wanted
+    texts = [one["qid"] for one in json.loads(json.dumps(found.to_dict()))["changed"]]
+    assert texts == [one if isinstance(one, int) else str(one) for one in wanted]

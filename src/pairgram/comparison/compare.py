@@ -74,13 +74,16 @@ class Comparison:
     confidence: float = 0.95
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the three tables as lists of rows of plain numbers and texts, as for JSON."""
+        """Return the three tables as lists of rows of plain numbers and texts, as for JSON.
+
+        Ids of queries that are neither stand there as texts.
+        """
         return {
             "n_queries": len(self.qid),
             "confidence": self.confidence,
             "means": _rows(self.means),
             "differences": _rows(self.differences),
-            "changed": _rows(self.changed),
+            "changed": [row | {"qid": _for_json(row["qid"])} for row in _rows(self.changed)],
         }
 
     def __str__(self) -> str:
@@ -421,6 +424,10 @@ def _texts(values: Iterable[Any]) -> NDArray[Any]:
     column = np.empty(len(listed), dtype=object)
     column[:] = listed
     return column
+
+
+def _for_json(one: Any) -> Any:
+    return one if isinstance(one, (int, float, str)) else str(one)
 
 
 def _rows(table: Table) -> list[dict[str, Any]]:
