@@ -301,6 +301,9 @@ def test_rounding_errors_are_no_differences(seed):
     assert found.differences["ties"].tolist() == [n_defined]
     assert found.differences["p"].tolist() == found.differences["p_t"].tolist() == [1.0]
     assert found.differences["p_t_holm"].tolist() == [1.0]
+    found = compare(1e5 * y, qid, {"a": 1e5 * score, "b": 1e5 * score + 7}, ["msd", "m1d"])
+    assert found.differences["ties"].tolist() == [12, 12]
+    assert found.differences["p_t"].tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("name", [str, int, lambda k: (k, "q"), lambda k: np.datetime64(k, "ns")])

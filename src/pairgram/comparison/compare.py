@@ -165,8 +165,8 @@ def compare(
     Scores that were chosen by the same queries flatter: compare on queries that chose nothing.
 
     A query in which a metric is undefined (NaN) is left out of its differences. A win is a value
-    that is lower for misranking, ranking_error, msd and m1d, and higher for the others; values that
-    differ by less than 1e-12 tie.
+    that is lower for misranking, ranking_error, msd and m1d, and higher for the others. Values tie
+    that differ by at most 1e-12, or by this share of the larger one. The tests take ties as equal.
 
     References
     ----------
@@ -360,7 +360,8 @@ def _comparison(
         "n_queries": (~np.isnan(single)).sum(axis=0),
     }
     sign = np.array([-1.0 if metric in losses else 1.0 for metric, _, _ in of_pair])
-    tied = np.abs(paired) <= _TIE
+    sizes = [np.maximum(*(np.abs(values[m][one]) for one in pair)) for m, *pair in of_pair]
+    tied = np.abs(paired) <= _TIE * np.maximum(1.0, np.stack(sizes, axis=1))
     apart = np.where(tied, 0.0, paired)  # rounding errors are no differences
     p, p_t = randomization_test(apart, n_permutations, rng), t_test(apart)
     differences = {
