@@ -81,6 +81,8 @@ def query_permutation_importance(
     """
     if not isinstance(n_repeats, int) or isinstance(n_repeats, bool) or n_repeats < 1:
         raise ValueError(f"n_repeats must be an integer >= 1, got {n_repeats!r}")
+    if qid is None:
+        raise ValueError("qid must be the query ids of the rows, got None")
     metric = pairgram.get_metric(scoring) if isinstance(scoring, str) else scoring
     sign = 1.0 if metric.greater_is_better else -1.0
     rng = check_random_state(random_state)
