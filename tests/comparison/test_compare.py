@@ -299,6 +299,7 @@ def test_rounding_errors_are_no_differences(seed):
     found = compare(y, qid, {"a": score, "b": 3 * score + 1}, "pearson", n_permutations=100)
     n_defined = found.means["n_queries"][0]
     assert found.differences["ties"].tolist() == [n_defined]
+    assert found.differences["low"] == found.differences["high"] == [0.0]
     assert found.differences["p"].tolist() == found.differences["p_t"].tolist() == [1.0]
     assert found.differences["p_t_holm"].tolist() == [1.0]
     found = compare(1e5 * y, qid, {"a": 1e5 * score, "b": 1e5 * score + 7}, ["msd", "m1d"])

@@ -166,7 +166,7 @@ def compare(
 
     A query in which a metric is undefined (NaN) is left out of its differences. A win is a value
     that is lower for misranking, ranking_error, msd and m1d, and higher for the others. Values tie
-    that differ by at most 1e-12, or by this share of the larger one. The tests take ties as equal.
+    that differ by at most 1e-12, or by this share of the larger one; their difference is then 0.
 
     References
     ----------
@@ -345,7 +345,7 @@ def _comparison(
     of_system = [(metric, name) for metric in values for name in names]
     of_pair = [(metric, *pair) for metric in values for pair in pairs]
     single = np.stack([values[metric][name] for metric, name in of_system], axis=1)
-    paired = np.stack([values[m][system] - values[m][other] for m, system, other in of_pair], 1)
+    paired = np.stack([_differences(*(values[m][one] for one in pair)) for m, *pair in of_pair], 1)
     rng = np.random.default_rng(random_state)
     low, high = bootstrap_intervals(
         np.hstack([single, paired]), n_resamples, confidence, rng
@@ -360,10 +360,7 @@ def _comparison(
         "n_queries": (~np.isnan(single)).sum(axis=0),
     }
     sign = np.array([-1.0 if metric in losses else 1.0 for metric, _, _ in of_pair])
-    sizes = [np.maximum(*(np.abs(values[m][one]) for one in pair)) for m, *pair in of_pair]
-    tied = np.abs(paired) <= _TIE * np.maximum(1.0, np.stack(sizes, axis=1))
-    apart = np.where(tied, 0.0, paired)  # rounding errors are no differences
-    p, p_t = randomization_test(apart, n_permutations, rng), t_test(apart)
+    p, p_t = randomization_test(paired, n_permutations, rng), t_test(paired)
     differences = {
         "metric": _texts(metric for metric, _, _ in of_pair),
         "system": _texts(system for _, system, _ in of_pair),
@@ -371,16 +368,22 @@ def _comparison(
         "difference": _means(paired),
         "low": low[n:],
         "high": high[n:],
-        "wins": ((sign * paired > 0) & ~tied).sum(axis=0),
-        "ties": tied.sum(axis=0),
-        "losses": ((sign * paired < 0) & ~tied).sum(axis=0),
+        "wins": (sign * paired > 0).sum(axis=0),
+        "ties": (paired == 0).sum(axis=0),
+        "losses": (sign * paired < 0).sum(axis=0),
         "p": p,
         "p_holm": _by_metric(p, len(pairs)),
         "p_t": p_t,
         "p_t_holm": _by_metric(p_t, len(pairs)),
     }
-    changed = _changed(qid, values, of_pair, paired, tied, n_changed)
+    changed = _changed(qid, values, of_pair, paired, n_changed)
     return Comparison(means, differences, changed, qid, values, confidence)
+
+
+def _differences(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the differences of values in every query, 0 where they are rounding errors."""
+    tied = np.abs(one - other) <= _TIE * np.maximum(1.0, np.maximum(np.abs(one), np.abs(other)))
+    return np.where(tied, 0.0, one - other)
 
 
 def _means(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -398,13 +401,12 @@ def _changed(
     values: dict[str, dict[str, NDArray[np.float64]]],
     of_pair: list[tuple[str, str, str]],
     paired: NDArray[np.float64],
-    tied: NDArray[np.bool_],
     n_changed: int,
 ) -> Table:
     """Return the table of the queries with the largest differences of every pair."""
     rows: list[tuple[Any, ...]] = []
     for column, (metric, system, other) in enumerate(of_pair):
-        sizes = np.where(tied[:, column], 0.0, np.nan_to_num(np.abs(paired[:, column])))
+        sizes = np.nan_to_num(np.abs(paired[:, column]))
         for query in np.argsort(-sizes, kind="stable")[: min(n_changed, np.count_nonzero(sizes))]:
             own = values[metric]
             rows.append(
