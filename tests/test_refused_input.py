@@ -135,6 +135,25 @@ def test_columns_of_other_types_are_named():
         pg.RankRLS().fit(frame, Y[:3])
 
 
+@pytest.mark.parametrize("names", ["aba", [0, 1, 0]])
+def test_repeated_names_of_columns_are_named(names):
+    frame = pd.DataFrame(X[:, :3], columns=list(names))
+    model = pg.RankRLS().fit(X[:, :3], Y)
+    for call in (
+        lambda: pg.RankRLS().fit(frame, Y),
+        lambda: pg.RankRLSCV().fit(frame.astype(object), Y),
+        lambda: pg.fit_many(pg.RankRLS(), [(frame, Y)], on_error="raise"),
+        lambda: pg.Pairgram.from_rows(frame, Y),
+        lambda: pg.RandomNodes(2).fit(frame),
+        lambda: model.predict(frame),
+        lambda: model.weights(frame),
+    ):
+        with pytest.raises(
+            ValueError, match=r"^X must have columns of different names, got '?[a0]'? 2 times"
+        ):
+            call()
+
+
 def test_arrow_tables_keep_their_column_names():
     table = pa.table(dict(zip("abc", X.T, strict=True)))
     frame = table.to_pandas()

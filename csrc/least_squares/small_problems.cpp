@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "linear_algebra/blas.hpp"
 #include "queries_and_pairs/query_rows.hpp"
@@ -120,31 +121,64 @@ void decompose_features(std::ptrdiff_t n, std::ptrdiff_t n_features, std::ptrdif
                out.projection.data(), n_features);
 }
 
-// The same by way of H̃H̃ᵀ = UᵀΛU (n, n): V = Λ^-1/2 U H̃ and V H̃ᵀỹ = Λ^1/2 U ỹ.
+// A basis of the rows of H̃: Q (rank, L) with orthonormal rows, and C (n, rank) with H̃ = C Q.
+struct row_basis {
+    std::ptrdiff_t rank = 0;
+    buffer<double> q, c;  // (n, L) and (n, n), of which the first rows and columns are used
+};
+
+// By Gram-Schmidt, row by row, each as often as it takes to be orthogonal. A row that depends on
+// those before adds nothing. 4 n² L flops.
+row_basis basis_of_rows(std::ptrdiff_t n, std::ptrdiff_t n_features, const double* rows,
+                        std::ptrdiff_t width) {
+    row_basis out;
+    out.q.assign(n * n_features, 0.0);
+    out.c.assign(n * n, 0.0);
+    buffer<double> shares(n);
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        double *rest = out.q.data() + out.rank * n_features, *c = out.c.data() + i * n;
+        const auto norm = [&] {
+            return std::sqrt(std::inner_product(rest, rest + n_features, rest, 0.0));
+        };
+        std::copy_n(rows + i * width, n_features, rest);
+        const double least = 4 * epsilon * norm();
+        double before, left = norm();
+        do {
+            before = left;
+            blas::gemm(blas::trans::no, blas::trans::yes, 1, out.rank, n_features, 1.0, rest,
+                       n_features, out.q.data(), n_features, 0.0, shares.data(), n);
+            blas::gemm(blas::trans::no, blas::trans::no, 1, n_features, out.rank, -1.0,
+                       shares.data(), n, out.q.data(), n_features, 1.0, rest, n_features);
+            for (std::ptrdiff_t k = 0; k < out.rank; ++k) c[k] += shares[k];
+            left = norm();
+        } while (left > least && left < 0.5 * before);
+        if (!(left > least)) continue;
+        for (std::ptrdiff_t j = 0; j < n_features; ++j) rest[j] /= left;
+        c[out.rank++] = left;
+    }
+    out.rank = std::max<std::ptrdiff_t>(out.rank, 1);  // a row of zeros where H̃ is 0
+    return out;
+}
+
+// The same by way of H̃ = C Q: V = W Q for the eigenvectors W of CᵀC, whose orders are smaller. V
+// is orthonormal to the last digits, also where eigenvalues are tiny.
 void decompose_rows(std::ptrdiff_t n, std::ptrdiff_t n_features, std::ptrdiff_t n_targets,
                     const double* rows, decomposition& out) {
     const auto width = n_features + n_targets;
-    buffer<double> vectors(n * n);
-    blas::gemm(blas::trans::no, blas::trans::yes, n, n, n_features, 1.0, rows, width, rows, width,
-               0.0, vectors.data(), n);
-    out.rank = n;
-    out.eigenvalues.resize(n);
-    if (!blas::eigen(n, vectors.data(), out.eigenvalues.data())) {
-        out.failure = batch_failure::no_convergence;
-        return;
+    const auto basis = basis_of_rows(n, n_features, rows, width);
+    const auto rank = basis.rank;
+    buffer<double> coordinates(n * (rank + n_targets));
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        double* row = coordinates.data() + i * (rank + n_targets);
+        std::copy_n(basis.c.data() + i * n, rank, row);
+        std::copy_n(rows + i * width + n_features, n_targets, row + rank);
     }
-    out.projection.resize(n_targets * n);
-    blas::gemm(blas::trans::yes, blas::trans::yes, n_targets, n, n, 1.0, rows + n_features, width,
-               vectors.data(), n, 0.0, out.projection.data(), n);
-    for (std::ptrdiff_t k = 0; k < n; ++k) {
-        const double root = std::sqrt(std::max(out.eigenvalues[k], 0.0));
-        const double inverse = root > 0 ? 1 / root : 0.0;
-        for (std::ptrdiff_t t = 0; t < n_targets; ++t) out.projection[t * n + k] *= root;
-        for (std::ptrdiff_t i = 0; i < n; ++i) vectors[k * n + i] *= inverse;
-    }
-    out.vectors.resize(n * n_features);
-    blas::gemm(blas::trans::no, blas::trans::no, n, n_features, n, 1.0, vectors.data(), n, rows,
-               width, 0.0, out.vectors.data(), n_features);
+    decompose_features(n, rank, n_targets, coordinates.data(), out);
+    if (out.failure != batch_failure::none) return;
+    const auto turns = std::move(out.vectors);
+    out.vectors.assign(rank * n_features, 0.0);
+    blas::gemm(blas::trans::no, blas::trans::no, rank, n_features, rank, 1.0, turns.data(), rank,
+               basis.q.data(), n_features, 0.0, out.vectors.data(), n_features);
 }
 
 // ỹ lies in the range of H̃ᵀ: what its projection has elsewhere is rounding error.

@@ -1,8 +1,9 @@
 // Many small problems of pairwise least squares at once, a problem or a split of one per task.
 //
 // A problem is solved from the rows themselves: with E = [H̃, ỹ] the half-Laplacian rows of the
-// training rows, from the eigendecomposition of H̃ᵀH̃, or of H̃H̃ᵀ where rows are fewer than features.
-// At such sizes that costs more than H̃ᵀH̃ does, so nothing is gained by subtracting statistics.
+// training rows, from the eigendecomposition of H̃ᵀH̃, in a basis of the rows where these are fewer
+// than features. At such sizes that costs more than H̃ᵀH̃ does, so nothing is gained by subtracting
+// statistics.
 #pragma once
 
 #include <cstddef>

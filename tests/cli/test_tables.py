@@ -474,6 +474,21 @@ def test_scores_of_a_table_are_evaluated(folder, model_file, tmp_path, name):
     assert json.loads(run(*given)[0])["metrics"] == pytest.approx(wanted["metrics"], rel=1e-12)
 
 
+@pytest.mark.parametrize("unit", ["ns", "us"])
+def test_times_are_ids_of_queries(folder, model_file, tmp_path, unit):
+    frame = pd.read_parquet(folder / "data")
+    frame["query_id"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(frame["query_id"], "h")
+    frame["query_id"] = frame["query_id"].astype(f"datetime64[{unit}]")
+    data, scores = tmp_path / "times.parquet", tmp_path / "s.txt"
+    frame.to_parquet(data)
+    run("predict", model_file, data, "-o", scores)
+    given = ("evaluate", data, *COLUMNS, "--json", "--per-query")
+    for model in (("--model", model_file), ("--scores", scores)):
+        found = json.loads(run(*given, *model)[0])["queries"]
+        assert len({one["qid"] for one in found}) == len(found) == 40
+        assert found[13]["qid"].startswith("2020-01-01T13:00:00.0")
+
+
 def test_scores_of_a_table_that_are_refused(folder, data, tmp_path):
     rows, scores = folder / "data", tmp_path / "s.txt"
     n_rows = len(pd.read_parquet(rows))

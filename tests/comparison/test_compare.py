@@ -289,3 +289,32 @@ def test_arguments_of_runs_in_another_order_are_told_the_order(arguments):
     order = r"; the order is compare_runs\(qrels, runs, metrics\)$"
     with pytest.raises((TypeError, ValueError), match=order):
         compare_runs(*arguments)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rounding_errors_are_no_differences(seed):
+    """One system is a line of the other, so that the metric ties in every query."""
+    rng = np.random.default_rng(seed)
+    qid, y, score = np.repeat(np.arange(12), 4), rng.integers(0, 3, 48), rng.normal(size=48)
+    found = compare(y, qid, {"a": score, "b": 3 * score + 1}, "pearson", n_permutations=100)
+    n_defined = found.means["n_queries"][0]
+    assert found.differences["ties"].tolist() == [n_defined]
+    assert found.differences["low"] == found.differences["high"] == [0.0]
+    assert found.differences["p"].tolist() == found.differences["p_t"].tolist() == [1.0]
+    assert found.differences["p_t_holm"].tolist() == [1.0]
+    found = compare(1e5 * y, qid, {"a": 1e5 * score, "b": 1e5 * score + 7}, ["msd", "m1d"])
+    assert found.differences["ties"].tolist() == [12, 12]
+    assert found.differences["p_t"].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("name", [str, int, lambda k: (k, "q"), lambda k: np.datetime64(k, "ns")])
+def test_ids_of_any_type_are_plain_for_json(name):
+    y, qid, scores = made()
+    named = [name(k) for k in qid.tolist()]
+    of_times = np.array(named) if isinstance(named[0], np.datetime64) else named
+    few = {"n_permutations": 100, "n_resamples": 100}
+    found = compare(y, of_times, scores, **few)
+    wanted = [name(k) for k in compare(y, qid, scores, **few).changed["qid"].tolist()]
+    assert list(found.changed["qid"]) == wanted
+    texts = [one["qid"] for one in json.loads(json.dumps(found.to_dict()))["changed"]]
+    assert texts == [one if isinstance(one, int) else str(one) for one in wanted]

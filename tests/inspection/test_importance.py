@@ -128,7 +128,8 @@ def test_frames_keep_their_names(kind, model):
     [
         ({"n_repeats": 0}, "n_repeats must be an integer >= 1, got 0"),
         ({"n_repeats": 1.5}, "n_repeats must be an integer >= 1, got 1.5"),
-        ({"qid": QID[1:]}, "qid must have an id for each of the 900 rows, got 899"),
+        ({"qid": None}, "qid must be the query ids of the rows, got None"),
+        ({"qid": QID[1:]}, "qid must have shape .900,., one id per row, got .899,."),
         ({"y": Y[1:]}, "y must have a label for each of the 900 rows of X, got .899,."),
         ({"scoring": "nonsense"}, "nonsense"),
     ],

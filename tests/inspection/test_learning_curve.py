@@ -4,8 +4,10 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse
+from sklearn.exceptions import FitFailedWarning
 
 from pairgram import (
     LSSVR,
@@ -49,7 +51,7 @@ class Counting(RankRLS):
     ],
 )
 def test_statistics_give_the_curve_of_refits(settings):
-    named = {"qid": QID, "sizes": [1, 3, 20], "random_state": 3, "sample_weight": WEIGHT}
+    named = {"qid": QID, "sizes": [1, 3, 20], "random_state": 0, "sample_weight": WEIGHT}
     found = learning_curve(RankRLS(**settings), X, Y, **named)
     before = Counting.fits
     refitted = learning_curve(Counting(**settings), X, Y, **named)
@@ -120,10 +122,67 @@ def test_the_last_point_is_a_fit_to_all_queries_of_a_fold():
         ({"sizes": [0.5, 1.5]}, r"sizes must be shares in \(0, 1\], got 1.5"),
         ({"sizes": []}, "sizes must be a list of numbers"),
         ({"sizes": ["a"]}, "sizes must be a list of numbers"),
-        ({"qid": QID[1:]}, "qid must have an id for each of the"),
+        ({"qid": QID[1:]}, "qid must have shape"),
         ({"scoring": "nonsense"}, "nonsense"),
     ],
 )
 def test_arguments_that_do_not_fit(named, message):
     with pytest.raises(ValueError, match=message):
         learning_curve(RankRLS(), X, Y, **({"qid": QID} | named))
+
+
+def polars_frame(columns):
+    return pytest.importorskip("polars").DataFrame(columns)
+
+
+@pytest.mark.parametrize("make", [polars_frame, pa.table, pa.record_batch])
+def test_frames_of_other_packages(make):
+    columns = {f"x{j}": X[:, j] for j in range(X.shape[1])}
+    named = {"qid": QID, "sizes": [4, 8], "random_state": 0}
+    expected = learning_curve(RankRLSCV(), pd.DataFrame(columns), Y, **named).scores
+    found = learning_curve(RankRLSCV(), make(columns), Y, **named).scores
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_weights_are_those_of_fit():
+    named = {"qid": QID, "sizes": [4, 8], "random_state": 0}
+    plain = learning_curve(RankRLS(), X, Y, **named).scores
+    np.testing.assert_allclose(
+        learning_curve(RankRLS(), X, Y, sample_weight=2.0, **named).scores,
+        learning_curve(RankRLS(), X, Y, sample_weight=np.full(len(Y), 2.0), **named).scores,
+    )
+    assert (learning_curve(RankRLS(), X, Y, sample_weight=WEIGHT, **named).scores != plain).any()
+    for n_rows in (len(Y) - 1, len(Y) + 7):
+        with pytest.raises(ValueError, match=r"sample_weight must have shape .*, one per row, got"):
+            learning_curve(RankRLS(), X, Y, sample_weight=np.ones(n_rows), **named)
+    with pytest.raises(
+        ValueError, match=r"sample_weight must be finite and >= 0, got -1.0 in row 0"
+    ):
+        learning_curve(RankRLS(), X, Y, sample_weight=-np.ones(len(Y)), **named)
+
+
+@pytest.mark.parametrize(
+    "estimator", [RankRLS(), Counting(), RankRLSCV(), RankSVM()], ids=lambda one: type(one).__name__
+)
+def test_sizes_without_pairs_have_no_score(estimator):
+    """In most folds the first query is a single document, from which no ranker learns."""
+    qid = np.concatenate([np.arange(20), 20 + np.arange(60) // 6])
+    rows, labels = X[:80], np.arange(80) % 3
+    with pytest.warns(FitFailedWarning, match="of 15 fits failed, .* The first error is: ") as told:
+        curve = learning_curve(estimator, rows, labels, qid=qid, sizes=[1, 5, 24], random_state=0)
+    failed = np.isnan(curve.scores)
+    assert f"{failed.sum()} of 15" in str(told[0].message)
+    assert 0 < failed[0].sum() < 5
+    assert not failed[-1].any()
+    known = curve.scores[0][~failed[0]]
+    assert curve.mean[0] == pytest.approx(known.mean())
+    error = known.std(ddof=1) / len(known) ** 0.5 if len(known) > 1 else np.nan
+    assert curve.standard_error[0] == pytest.approx(error, nan_ok=True)
+
+
+@pytest.mark.parametrize("estimator", [RankRLS(), Counting(), RankSVM()])
+def test_a_ranker_that_the_largest_size_does_not_fit_is_an_error(estimator):
+    with pytest.raises(ValueError, match=r"no .*pair.* counts"):
+        learning_curve(estimator, X[:20], Y[:20], qid=np.arange(20), sizes=[1, 16])
+    with pytest.raises(ValueError, match="alpha"):
+        learning_curve(RankRLSCV([-1.0]), X, Y, qid=QID, sizes=[2, 8])

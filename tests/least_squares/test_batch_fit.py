@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import FitFailedWarning
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 
 from fuzz.forge import Tensor, pack, parse
@@ -226,7 +227,7 @@ def test_a_batch_has_a_fallback_without_a_prior(tmp_path):
     for wrong, message in (
         ("mean", "fallback must be a fitted model or a number, got 'mean'"),
         (RankRLS(), "fallback: This RankRLS instance is not fitted"),
-        (everybody, r"fallback has the columns \['price', 'age', 'size'\], but features are"),
+        (everybody, r"fallback has the columns \['price', 'age', 'size'\], but the models have"),
     ):
         with pytest.raises(ValueError, match=message):
             fit_many(RankRLS(), frame, by="user", label="rating", features=["size"], fallback=wrong)
@@ -677,3 +678,27 @@ def test_scores_that_overflow_are_refused():
     batch = fit_many(RankRLS(1e-9), [(X, y)])
     with pytest.raises(ValueError, match="X too large"):
         batch.predict([[1.7e308, -1.7e308]], [0])
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_a_fallback_takes_rows_in_its_own_order_alone(kind):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=60), "z": 10 * rng.normal(size=60)})
+    frame["y"], frame["u"] = frame["x"] - frame["z"], ["a", "b", "c"] * 20
+    batch = fit_many(RankRLS(), frame[frame["u"] != "c"], by="u", label="y")
+    make = {
+        "pandas": lambda rows: rows,
+        "polars": lambda rows: pytest.importorskip("polars").from_pandas(rows),
+        "pyarrow": lambda rows: pa.Table.from_pandas(rows, preserve_index=False),
+    }[kind]
+    rows, of_c = make(frame), (frame["u"] == "c").to_numpy()
+    for swapped in (Ridge(), RankRLS()):
+        swapped.fit(frame[["z", "x"]], frame["y"])
+        for X in (rows, make(frame[["z", "x"]]), frame[["x", "z"]].to_numpy()):
+            with pytest.raises(ValueError, match=r"fallback has the columns \['z', 'x'\], but the"):
+                batch.predict(X, frame["u"], fallback=swapped)
+    for own in (Ridge(), RankRLS()):
+        own.fit(frame[["x", "z"]], frame["y"])
+        scores = batch.predict(rows, "u", fallback=own)
+        expected = own.predict(frame.loc[of_c, ["x", "z"]])
+        np.testing.assert_allclose(scores[of_c], expected, rtol=1e-12)

@@ -331,3 +331,16 @@ def test_more_that_is_refused():
     frame = pd.DataFrame(X, columns=list("abcdefg"))
     with pytest.raises(ValueError, match=r"positive has the column 'z', but X has \['a', 'b'"):
         RankRLS(positive=["z"]).fit(frame, y, qid=qid)
+
+
+def test_weights_of_0_are_exactly_0():
+    """Where a column brings nothing in exact arithmetic, it does not rank rows by rounding."""
+    n_zeros = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        X, y = rng.integers(0, 3, (9, 3)) * 1.0, rng.integers(0, 3, 9) * 1.0
+        y[:2] = 0, 1  # something to learn
+        coef = RankRLS(positive=True).fit(X, y, qid=np.arange(9) // 3).coef_
+        assert not ((coef > 0) & (coef < 1e-12 * coef.max())).any()
+        n_zeros += np.count_nonzero(coef == 0)
+    assert n_zeros > 100

@@ -2,17 +2,27 @@
 
 from dataclasses import replace
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from pairgram import ELMRank, ELMRankCV, PairwiseELM, RandomNodes, _core, fit_many, make_ranking
+from pairgram import (
+    ELMRank,
+    ELMRankCV,
+    PairwiseELM,
+    RandomNodes,
+    RankRLSCV,
+    _core,
+    fit_many,
+    make_ranking,
+)
 from pairgram.least_squares.small_problems import SmallProblem
 from pairgram.problem.data import RankingData
 from problems import compiled, problems
-from reference import statistics
+from reference import laplacian, statistics
 
 PAIRS = ["kept", "dropped", "gain", "absdiff", None]
 WEIGHTINGS = ["pairs", "documents", "queries"]
@@ -112,7 +122,7 @@ def test_decompositions(problem, pairs, weighting):
     S, N = statistics(
         problem.X, problem.y, problem.query, pairs, problem.v, weighting, problem.query_weight
     )
-    assert len(eigenvalues) == min(problem.X.shape)
+    assert 1 <= len(eigenvalues) <= min(problem.X.shape)
     assert (np.diff(eigenvalues) >= 0).all()
     size = abs(S).max()
     np.testing.assert_allclose(vectors.T * eigenvalues @ vectors, S[:-1, :-1], atol=1e-11 * size)
@@ -367,3 +377,60 @@ def test_linear_nodes_see_no_offset(scope, offset):
             fit_many(model, [{"X": rows, "y": y, "qid": qid}]).models[0].coef_ for rows in (X, far)
         )
         np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("scoring", ["ndcg@10", "pairwise_accuracy", "msd"])
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "n_queries", "is_binary"),
+    [(9, 12, 3, False), (20, 30, 4, False), (20, 30, 4, True), (10, 40, 1, True), (8, 12, 4, True)],
+)
+def test_fewer_rows_than_features_are_searched_as_alone(
+    n_rows, n_features, n_queries, is_binary, scoring
+):
+    search = RankRLSCV(10.0 ** np.arange(-4, 5), scoring=scoring)
+    of_queries = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 2, (n_rows, n_features)) * 1.0
+        X = X if is_binary else rng.normal(size=X.shape)
+        y, query = rng.integers(0, 3, n_rows) * 1.0, np.arange(n_rows) * n_queries // n_rows
+        of_queries.append({"X": X, "y": y} | ({"qid": query} if n_queries > 1 else {}))
+    for named, found in zip(of_queries, fit_many(search, of_queries).models, strict=True):
+        alone = search.fit(**named)
+        np.testing.assert_allclose(found.scores_, alone.scores_, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(found.best_score_, alone.best_score_, rtol=1e-7)
+        assert found.alpha_ == alone.alpha_
+        np.testing.assert_allclose(found.coef_, alone.coef_, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("pairs", ["kept", "dropped"])
+@pytest.mark.parametrize(("n_rows", "n_features", "n_queries"), [(9, 12, 3), (15, 30, 5)])
+def test_held_out_scores_of_fewer_rows_err_by_rounding_alone(n_rows, n_features, n_queries, pairs):
+    """Errors grow with the largest eigenvalue over alpha, beside refits with 50 digits."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X, query = rng.normal(size=(n_rows, n_features)), np.arange(n_rows) * n_queries // n_rows
+        y = np.arange(n_rows) % 3 * 1.0
+        largest = np.linalg.norm(laplacian(y, query, pairs)[0] @ X @ X.T, 2)
+        alphas = largest / 10.0 ** np.array([2, 4, 6, 8])
+        searches = [
+            RankRLSCV([alpha], pairs=pairs, scoring="msd", store_held_out=True) for alpha in alphas
+        ]
+        models = [fit_many(search, [(X, y, query)]).models[0] for search in searches]
+        with mpmath.workdps(50):
+            rows = mpmath.matrix(X.tolist())
+            K = rows * rows.T
+            for number in range(n_queries):
+                train, test = np.flatnonzero(query != number), np.flatnonzero(query == number)
+                L = mpmath.matrix(laplacian(y[train], query[train], pairs)[0].tolist())
+                inner = mpmath.matrix([[K[int(i), int(j)] for j in train] for i in train])
+                for model, alpha in zip(models, alphas, strict=True):
+                    shifted = L * inner + mpmath.mpf(float(alpha)) * mpmath.eye(len(train))
+                    dual = mpmath.lu_solve(shifted, L * mpmath.matrix(y[train].tolist()))
+                    exact = [
+                        mpmath.fsum(K[int(i), int(j)] * dual[t] for t, j in enumerate(train))
+                        for i in test
+                    ]
+                    scores = np.array(exact, dtype=np.float64)
+                    error = np.ptp(model.held_out_[test] - scores)
+                    assert error <= 4e-15 * largest / alpha * np.abs(scores).max()

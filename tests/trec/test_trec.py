@@ -187,7 +187,7 @@ def test_a_score_nan_is_not_retrieved():
             {"qid": [1, 1], "docno": ["a", "a"], "label": [1, 0]},
             {},
             ValueError,
-            "qrels: found document 'a' of query 1 again in row 1",
+            "qrels: found document 'a' of query '1' again in row 1",
         ),
         (
             {"qid": [1], "docno": ["a", "b"], "label": [1]},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -48,8 +49,12 @@ def readable(X: Any, name: str) -> Any:
     Raises
     ------
     ValueError
-        If a sparse matrix is not sound (see `checked_sparse`), or if an array is masked or complex.
+        If a sparse matrix is not sound (see `checked_sparse`), if an array is masked or complex, or
+        if two columns of a frame have one name.
     """
+    counts = Counter(column_names(X) or ())
+    if repeated := [f"{label!r} {n} times" for label, n in counts.items() if n > 1]:
+        raise ValueError(f"{name} must have columns of different names, got {', '.join(repeated)}")
     if scipy.sparse.issparse(X):
         X = checked_sparse(X, name)
     elif _is_record_batch(X):  # scikit-learn can read it only as a table

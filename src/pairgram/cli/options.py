@@ -386,7 +386,9 @@ def warn_of_no_ids(path: Path, data: LetorData) -> None:
 
 def n_queries(data: LetorData) -> int:
     """Return the number of queries. A file without ids is one query."""
-    return 1 if data.qid is None else len(set(data.qid.tolist()))
+    from pairgram.queries_and_pairs.queries import Queries
+
+    return Queries.make(len(data.y), qid=data.qid).n_queries
 
 
 def size_of(n_rows: int, n_queries: int) -> str:

@@ -278,6 +278,7 @@ def _of_table(
 ) -> _Evaluated:
     """Evaluate a model on a table."""
     from pairgram import metrics
+    from pairgram.queries_and_pairs.queries import plain_ids
 
     if by_query and columns.weight is not None:
         raise ValueError("--weight weighs queries in the mean: --per-query takes none")
@@ -286,7 +287,7 @@ def _of_table(
         table = watch(table)
         found: Any = metrics.evaluate(wanted, table, loaded, per_query=by_query, n_threads=threads)
         survey = table.survey()
-    values = found if by_query else {}
+    values = found | {"qid": plain_ids(found["qid"])} if by_query else {}
     if by_query:
         found = {metric.name: float(metric.mean(found[metric.name])) for metric in wanted}
     return _Evaluated(file, survey.n_rows, survey.n_queries, found, values)
@@ -341,12 +342,13 @@ def _of_values(
 ) -> _Evaluated:
     """Evaluate scores of rows."""
     from pairgram import metrics
-    from pairgram.queries_and_pairs.queries import one_query_meant
+    from pairgram.queries_and_pairs.queries import Queries, one_query_meant, plain_ids
 
     with one_query_meant():  # a note has already been given
         found: Any = metrics.evaluate(wanted, y, scores, qid, per_query=True, n_threads=threads)
     means = {metric.name: float(metric.mean(found[metric.name])) for metric in wanted}
-    ids = ["all rows"] if qid is None else list(dict.fromkeys(qid.tolist()))
+    queries = Queries.make(len(y), qid=qid)
+    ids = ["all rows"] if queries.ids is None else plain_ids(queries.ids)
     return _Evaluated(file, len(y), len(ids), means, {"qid": ids, **found})
 
 
@@ -366,6 +368,8 @@ def _print_evaluated(found: _Evaluated, convention: str, by_query: bool, as_json
             "metrics": found.means,
         }
         if by_query:
+            if not all(isinstance(row[0], (int, float, str)) for row in rows):  # such as times
+                rows = [(str(row[0]), *row[1:]) for row in rows]
             report["queries"] = [dict(zip(("qid", *names), row, strict=True)) for row in rows]
         print_json(report)
         return

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairgram import Metric, evaluate, evaluate_run, get_metric
 from pairgram.comparison.statistics import bootstrap_intervals, holm, randomization_test, t_test
 from pairgram.metrics.metric import listed_metrics
+from pairgram.queries_and_pairs.queries import Queries, plain_ids
 
 __all__ = ["Comparison", "compare", "compare_runs"]
 
@@ -73,13 +74,16 @@ class Comparison:
     confidence: float = 0.95
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the three tables as lists of rows of plain numbers and texts, as for JSON."""
+        """Return the three tables as lists of rows of plain numbers and texts, as for JSON.
+
+        Ids of queries that are neither stand there as texts.
+        """
         return {
             "n_queries": len(self.qid),
             "confidence": self.confidence,
             "means": _rows(self.means),
             "differences": _rows(self.differences),
-            "changed": _rows(self.changed),
+            "changed": [row | {"qid": _for_json(row["qid"])} for row in _rows(self.changed)],
         }
 
     def __str__(self) -> str:
@@ -161,8 +165,8 @@ def compare(
     Scores that were chosen by the same queries flatter: compare on queries that chose nothing.
 
     A query in which a metric is undefined (NaN) is left out of its differences. A win is a value
-    that is lower for misranking, ranking_error, msd and m1d, and higher for the others; values that
-    differ by less than 1e-12 tie.
+    that is lower for misranking, ranking_error, msd and m1d, and higher for the others. Values tie
+    that differ by at most 1e-12, or by this share of the larger one; their difference is then 0.
 
     References
     ----------
@@ -210,9 +214,10 @@ def compare(
                 f"scores of {name!r} must have shape {np.shape(y)}, as y, got {column.shape}"
             )
     found = evaluate(wanted, y, np.stack(columns), qid, per_query=True, n_threads=n_threads)
-    ids = list(dict.fromkeys(qid if isinstance(qid, list) else np.asarray(qid).tolist()))
+    queries = Queries.make(len(columns[0]), qid=qid)
+    assert queries.ids is not None
     return _comparison(
-        ids,
+        plain_ids(queries.ids),
         {metric: dict(zip(names, values, strict=True)) for metric, values in found.items()},
         {metric.name for metric in wanted if not metric.greater_is_better},
         baseline=baseline,
@@ -340,7 +345,7 @@ def _comparison(
     of_system = [(metric, name) for metric in values for name in names]
     of_pair = [(metric, *pair) for metric in values for pair in pairs]
     single = np.stack([values[metric][name] for metric, name in of_system], axis=1)
-    paired = np.stack([values[m][system] - values[m][other] for m, system, other in of_pair], 1)
+    paired = np.stack([_differences(*(values[m][one] for one in pair)) for m, *pair in of_pair], 1)
     rng = np.random.default_rng(random_state)
     low, high = bootstrap_intervals(
         np.hstack([single, paired]), n_resamples, confidence, rng
@@ -355,8 +360,7 @@ def _comparison(
         "n_queries": (~np.isnan(single)).sum(axis=0),
     }
     sign = np.array([-1.0 if metric in losses else 1.0 for metric, _, _ in of_pair])
-    tied = np.abs(paired) <= _TIE
-    p, p_t = randomization_test(np.where(tied, 0.0, paired), n_permutations, rng), t_test(paired)
+    p, p_t = randomization_test(paired, n_permutations, rng), t_test(paired)
     differences = {
         "metric": _texts(metric for metric, _, _ in of_pair),
         "system": _texts(system for _, system, _ in of_pair),
@@ -364,16 +368,22 @@ def _comparison(
         "difference": _means(paired),
         "low": low[n:],
         "high": high[n:],
-        "wins": ((sign * paired > 0) & ~tied).sum(axis=0),
-        "ties": tied.sum(axis=0),
-        "losses": ((sign * paired < 0) & ~tied).sum(axis=0),
+        "wins": (sign * paired > 0).sum(axis=0),
+        "ties": (paired == 0).sum(axis=0),
+        "losses": (sign * paired < 0).sum(axis=0),
         "p": p,
         "p_holm": _by_metric(p, len(pairs)),
         "p_t": p_t,
         "p_t_holm": _by_metric(p_t, len(pairs)),
     }
-    changed = _changed(qid, values, of_pair, paired, tied, n_changed)
+    changed = _changed(qid, values, of_pair, paired, n_changed)
     return Comparison(means, differences, changed, qid, values, confidence)
+
+
+def _differences(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the differences of values in every query, 0 where they are rounding errors."""
+    tied = np.abs(one - other) <= _TIE * np.maximum(1.0, np.maximum(np.abs(one), np.abs(other)))
+    return np.where(tied, 0.0, one - other)
 
 
 def _means(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -391,13 +401,12 @@ def _changed(
     values: dict[str, dict[str, NDArray[np.float64]]],
     of_pair: list[tuple[str, str, str]],
     paired: NDArray[np.float64],
-    tied: NDArray[np.bool_],
     n_changed: int,
 ) -> Table:
     """Return the table of the queries with the largest differences of every pair."""
     rows: list[tuple[Any, ...]] = []
     for column, (metric, system, other) in enumerate(of_pair):
-        sizes = np.where(tied[:, column], 0.0, np.nan_to_num(np.abs(paired[:, column])))
+        sizes = np.nan_to_num(np.abs(paired[:, column]))
         for query in np.argsort(-sizes, kind="stable")[: min(n_changed, np.count_nonzero(sizes))]:
             own = values[metric]
             rows.append(
@@ -418,6 +427,10 @@ def _texts(values: Iterable[Any]) -> NDArray[Any]:
     column = np.empty(len(listed), dtype=object)
     column[:] = listed
     return column
+
+
+def _for_json(one: Any) -> Any:
+    return one if isinstance(one, (int, float, str)) else str(one)
 
 
 def _rows(table: Table) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from pairgram._support.files import kind_of_binary, naming, shown
 from pairgram._support.memory import available_memory
 from pairgram._support.threads import resolve_n_threads
 from pairgram.datasets.compressed import DAMAGE, unpacked
+from pairgram.queries_and_pairs.queries import Queries
 
 __all__ = [
     "as_text_ids",
@@ -298,9 +299,10 @@ def as_text_ids(ids: NDArray[Any]) -> NDArray[np.object_]:
     """Return integer ids as an object array of their texts; return texts as they are."""
     if ids.dtype == object:
         return ids
-    distinct, of_row = np.unique(ids, return_inverse=True)
-    texts = np.array([str(value) for value in distinct.tolist()], dtype=object)
-    return np.asarray(texts[of_row])
+    queries = Queries.make(len(ids), qid=ids)
+    assert queries.ids is not None
+    texts = np.array([str(value) for value in queries.ids.tolist()], dtype=object)
+    return np.asarray(texts[queries.index()])
 
 
 def _take_dense(parser: Any, name: str, wanted: int | None) -> NDArray[Any]:

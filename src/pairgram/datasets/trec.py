@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairgram._support.arrays import real_array
 from pairgram._support.files import kind_of_binary, naming, replacing, shown
 from pairgram.datasets.compressed import DAMAGE, unpacked
-from pairgram.queries_and_pairs.queries import as_ids
+from pairgram.queries_and_pairs.queries import id_texts
 
 __all__ = ["by_trec_order", "parse_qrels", "parse_run", "read_qrels", "read_run", "write_run"]
 
@@ -296,23 +296,13 @@ def by_trec_order(names: list[str], scores: NDArray[Any]) -> NDArray[np.int64]:
 
 def _words(ids: ArrayLike, argument: str, n_rows: int) -> list[str]:
     """Return ids as texts without blanks."""
-    try:
-        found = as_ids(ids, n_rows).tolist()
-    except (TypeError, ValueError) as error:
-        raise type(error)(str(error).replace("qid", argument)) from None
-    of_text: dict[str, tuple[Any, int]] = {}  # for every text, its id and its first row
-    texts: list[str] = []
-    for row, value in enumerate(found):
-        text = str(value)
-        known, first = of_text.setdefault(text, (value, row))
-        wanted = _wanted(text) if first == row else None
+    texts = id_texts(ids, n_rows, argument)
+    for row, text in enumerate(texts):
+        wanted = _wanted(text)
         if argument == "qid" and text.startswith(NO_QUERY):
             wanted = f"not begin with {' or '.join(map(repr, NO_QUERY))}"
-        elif known != value:
-            wanted = f"have another text than the id {known!r} of row {first}"
         if wanted:
-            raise ValueError(f"{argument} must {wanted}, got {value!r} in row {row}")
-        texts.append(text)
+            raise ValueError(f"{argument} must {wanted}, got {text!r} in row {row}")
     return texts
 
 

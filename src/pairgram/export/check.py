@@ -24,6 +24,7 @@ from pairgram.export.artefacts import (
 )
 from pairgram.export.columns import FLOAT32_SHARE
 from pairgram.export.form import form_of
+from pairgram.queries_and_pairs.queries import Queries, plain_ids
 
 __all__ = ["Parity", "check"]
 
@@ -126,10 +127,7 @@ def check(exported: Any, model: Any, X: Any, qid: ArrayLike | None = None) -> Pa
     exported = _recognised(exported, model)
     if not hasattr(X, "for_model"):
         theirs, own, bound = _both(exported, model, X)
-        ids = np.zeros(len(own)) if qid is None else np.asarray(qid)
-        if ids.shape != own.shape:
-            raise ValueError(f"qid must have an id for each of the {len(own)} rows, got {len(ids)}")
-        return _parity(theirs, own, bound, ids)
+        return _parity(theirs, own, bound, Queries.make(len(own), qid=qid))
     if qid is not None:
         raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
     table, model = X.for_model(model)
@@ -137,12 +135,16 @@ def check(exported: Any, model: Any, X: Any, qid: ArrayLike | None = None) -> Pa
     if getattr(model, "missing_", None) is not None:  # which the engine may not know
         layout = replace(layout, fill=np.full(layout.n_features, np.nan))
     found = []
-    for rows, ids in replace(table, layout=layout).map(_rows_and_ids):
-        found.append((*_both(exported, model, rows), ids))
+    ids: list[Any] = []
+    for rows, sizes, of_runs in replace(table, layout=layout).map(_rows_and_runs):
+        found.append((*_both(exported, model, rows), sizes))
+        ids += of_runs
     if not found:
         raise ValueError("X must have rows, got a table without any")
-    theirs, own, all_ids = (np.concatenate([one[k] for one in found]) for k in (0, 1, 3))
-    return _parity(theirs, own, max(one[2] for one in found), all_ids)
+    theirs, own, sizes = (np.concatenate([one[k] for one in found]) for k in (0, 1, 3))
+    query_of_row = np.repeat(Queries.make(len(ids), qid=ids).index(), sizes)
+    queries = Queries.make(len(own), qid=query_of_row)
+    return _parity(theirs, own, max(one[2] for one in found), queries)
 
 
 def _recognised(exported: Any, model: Any) -> Any:
@@ -164,10 +166,10 @@ def _recognised(exported: Any, model: Any) -> Any:
     )
 
 
-def _rows_and_ids(rows: Any) -> tuple[Vector, Vector]:
-    """Return the features and the query id of every row of a batch of a table."""
-    ids = np.zeros(len(rows.sizes)) if rows.ids is None else rows.ids
-    return rows.X, np.repeat(ids, rows.sizes)
+def _rows_and_runs(rows: Any) -> tuple[Vector, Vector, list[Any]]:
+    """Return the features of a batch of a table, and the sizes and the query ids of its runs."""
+    ids = [0] * len(rows.sizes) if rows.ids is None else plain_ids(rows.ids)
+    return rows.X, rows.sizes, ids
 
 
 def _both(exported: Any, model: Any, X: Any) -> tuple[Vector, Vector, float]:
@@ -184,18 +186,17 @@ def _both(exported: Any, model: Any, X: Any) -> tuple[Vector, Vector, float]:
     return theirs, own, bound
 
 
-def _parity(theirs: Vector, own: Vector, bound: float, ids: Vector) -> Parity:
+def _parity(theirs: Vector, own: Vector, bound: float, queries: Queries) -> Parity:
     """Compare the scores of all rows."""
     finite = np.isfinite(theirs)
     difference = theirs - own
     centre = np.median(difference[finite]) if finite.any() else 0.0
     error = float(np.abs(difference - centre).max()) if finite.all() else float("inf")
-    _, index = np.unique(ids, return_inverse=True)
-    n_queries, n_reordered, n_close = int(index.max()) + 1, 0, 0
-    order = np.argsort(index, kind="stable")
-    begins = np.flatnonzero(np.r_[True, np.diff(index[order]) > 0])
+    n_queries, n_reordered, n_close = queries.n_queries, 0, 0
+    order = np.arange(queries.n_rows)
     squares = 0.0
-    for members in np.split(order, begins[1:]):
+    for query in range(n_queries):
+        members = order[queries.rows(query)]
         squares += float(((own[members] - own[members].mean()) ** 2).sum())
         place = members[np.argsort(-own[members], kind="stable")]
         if not finite[members].all() or _is_reordered(own[place], theirs[place], bound):

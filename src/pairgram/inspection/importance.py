@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_random_state
 
 import pairgram
+from pairgram.queries_and_pairs.queries import Queries
 
 __all__ = ["query_permutation_importance"]
 
@@ -41,7 +42,7 @@ def query_permutation_importance(
     y : array-like of shape (n_rows,)
         Relevance labels.
     qid : array-like of shape (n_rows,)
-        Query ids.
+        Query ids, of any hashable type.
     scoring : str or Metric, default="ndcg@10"
         As in `evaluate`.
     n_repeats : int, default=5
@@ -80,6 +81,8 @@ def query_permutation_importance(
     """
     if not isinstance(n_repeats, int) or isinstance(n_repeats, bool) or n_repeats < 1:
         raise ValueError(f"n_repeats must be an integer >= 1, got {n_repeats!r}")
+    if qid is None:
+        raise ValueError("qid must be the query ids of the rows, got None")
     metric = pairgram.get_metric(scoring) if isinstance(scoring, str) else scoring
     sign = 1.0 if metric.greater_is_better else -1.0
     rng = check_random_state(random_state)
@@ -90,9 +93,8 @@ def query_permutation_importance(
     if len(shape) != 2:
         raise ValueError(f"X must have rows of columns, got shape {shape}")
     n_rows, n_features = X.shape
-    _, query = np.unique(np.zeros(n_rows) if across else np.asarray(qid), return_inverse=True)
-    if len(query) != n_rows:
-        raise ValueError(f"qid must have an id for each of the {n_rows} rows, got {len(query)}")
+    queries = Queries.make(n_rows, qid=qid)
+    query = np.zeros(n_rows, np.int64) if across else queries.index()
     if np.shape(y) != (n_rows,):
         found = np.shape(y)
         raise ValueError(f"y must have a label for each of the {n_rows} rows of X, got {found}")

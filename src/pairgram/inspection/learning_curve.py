@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
+from sklearn.exceptions import FitFailedWarning
 from sklearn.utils import check_random_state
 
 import pairgram
+from pairgram._support.row_choice import take_rows
+from pairgram.queries_and_pairs.queries import Queries, check_weights
 
 __all__ = ["LearningCurve", "learning_curve"]
 
@@ -30,7 +34,8 @@ class LearningCurve:
     n_queries : ndarray of shape (n_sizes,), int64
         How many queries the models were fitted to, ascending.
     scores : ndarray of shape (n_sizes, n_folds)
-        The metric on the queries of each fold, by a model that was fitted to others.
+        The metric on the queries of each fold, by a model that was fitted to others. NaN where the
+        ranker could not be fitted.
     metric : str
         The name of the metric.
     """
@@ -41,16 +46,18 @@ class LearningCurve:
 
     @property
     def mean(self) -> NDArray[np.float64]:
-        """The means over folds, shape (n_sizes,)."""
-        return np.asarray(self.scores.mean(axis=1))
+        """The means over the folds with a score, shape (n_sizes,); NaN where there is none."""
+        return pairgram.Metric.mean(self.scores)
 
     @property
     def standard_error(self) -> NDArray[np.float64]:
-        """The standard errors of the means, shape (n_sizes,); NaN for one fold."""
-        n_folds = self.scores.shape[1]
-        if n_folds < 2:
-            return np.full(len(self.scores), np.nan)
-        return np.asarray(self.scores.std(axis=1, ddof=1) / n_folds**0.5)
+        """The standard errors of the means, shape (n_sizes,); NaN for less than two folds."""
+        found = np.isfinite(self.scores)
+        n_folds = found.sum(axis=1)
+        squares = np.where(found, self.scores - self.mean[:, None], 0.0) ** 2
+        with np.errstate(invalid="ignore", divide="ignore"):
+            errors: NDArray[np.float64] = np.sqrt(squares.sum(axis=1) / (n_folds - 1) / n_folds)
+        return errors
 
     def __str__(self) -> str:
         lines = [f"queries  {self.metric}"]
@@ -65,7 +72,7 @@ def learning_curve(
     y: ArrayLike,
     *,
     qid: ArrayLike,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: float | ArrayLike | None = None,
     sizes: ArrayLike | None = None,
     cv: Any = None,
     scoring: Any = "ndcg@10",
@@ -85,9 +92,9 @@ def learning_curve(
     X : array-like or CSR matrix of shape (n_rows, n_features), or data frame
     y : array-like of shape (n_rows,)
     qid : array-like of shape (n_rows,)
-        Query ids.
-    sample_weight : array-like of shape (n_rows,) or None
-        Row weights of the fits. The scores have no weights.
+        Query ids, of any hashable type.
+    sample_weight : array-like of shape (n_rows,), ≥ 0, float or None
+        Row weights of the fits, as `fit` takes them. The scores have no weights.
     sizes : array-like of int ≥ 1, or of float in (0, 1], or None
         Numbers of queries, or shares of those that a fold leaves. None stands for ten equal steps.
     cv : int, splitter of rows, or None
@@ -105,7 +112,17 @@ def learning_curve(
     Raises
     ------
     ValueError
-        If an argument is not as described.
+        If an argument is not as described, or if the ranker cannot be fitted to the queries of the
+        largest size.
+    TypeError
+        If an id is not hashable.
+
+    Warns
+    -----
+    FitFailedWarning
+        If the ranker cannot be fitted to the queries of a smaller size, such as queries of a single
+        row, which have no pairs. The score of this size and fold is then NaN, and the mean over
+        folds leaves it out.
 
     Notes
     -----
@@ -123,12 +140,12 @@ def learning_curve(
         raise ValueError("qid must be the query ids of the rows, got None")
     rng = check_random_state(random_state)
     metric = pairgram.get_metric(scoring) if isinstance(scoring, str) else scoring
-    ids, query = np.unique(np.asarray(qid), return_inverse=True)
     labels = np.asarray(y)
-    if len(query) != len(labels):
-        raise ValueError(
-            f"qid must have an id for each of the {len(labels)} rows, got {len(query)}"
-        )
+    queries = Queries.make(len(labels), qid=qid)
+    query = queries.index()
+    weights = None
+    if sample_weight is not None:
+        weights = check_weights(sample_weight, len(labels), "sample_weight")
     if cv is None or isinstance(cv, int):
         seed = int(rng.randint(2**31 - 1))
         cv = pairgram.QueryKFold(5 if cv is None else cv, shuffle=True, random_state=seed)
@@ -136,17 +153,31 @@ def learning_curve(
     fewest = min(len(np.unique(query[train])) for train, _ in splits)
     numbers = _sizes(sizes, fewest)
     scores = np.empty((len(numbers), len(splits)))
-    rows = _Rows(X, labels, query, None if sample_weight is None else np.asarray(sample_weight))
+    rows = _Rows(X, labels, query, weights)
+    failed: list[ValueError] = []
     for fold, (train, test) in enumerate(splits):
-        place = np.zeros(len(ids), np.int64)
-        place[rng.permutation(len(ids))] = np.arange(len(ids))
+        place = np.zeros(queries.n_queries, np.int64)
+        place[rng.permutation(queries.n_queries)] = np.arange(queries.n_queries)
         train = train[np.argsort(place[query[train]], kind="stable")]
-        held = rows.features(test)
+        held = take_rows(X, test)
         for number, model in enumerate(_models(estimator, rows, train, numbers)):
+            if isinstance(model, ValueError):
+                if number == len(numbers) - 1:  # no lack of queries, which the curve goes up to
+                    raise model
+                scores[number, fold] = np.nan
+                failed.append(model)
+                continue
             found = pairgram.evaluate(
                 metric, labels[test], model.predict(held), query[test], n_threads=n_threads
             )
             scores[number, fold] = next(iter(found.values()))
+    if failed:
+        warnings.warn(
+            f"{len(failed)} of {scores.size} fits failed, and their scores are NaN: the queries of "
+            f"small sizes may be too few. The first error is: {failed[0]}",
+            FitFailedWarning,
+            stacklevel=2,
+        )
     return LearningCurve(numbers, scores, metric.name)
 
 
@@ -159,16 +190,11 @@ class _Rows:
     query: Numbers
     weights: NDArray[Any] | None
 
-    def features(self, rows: Numbers) -> Any:
-        if hasattr(self.X, "iloc"):
-            return self.X.iloc[rows]
-        return (self.X if hasattr(self.X, "tocsr") else np.asarray(self.X))[rows]
-
     def take(self, rows: Numbers) -> tuple[Any, NDArray[Any], dict[str, Any]]:
         """Return the arguments of `fit` for some rows."""
         weights = None if self.weights is None else self.weights[rows]
         return (
-            self.features(rows),
+            take_rows(self.X, rows),
             self.y[rows],
             {"qid": self.query[rows], "sample_weight": weights},
         )
@@ -193,29 +219,40 @@ def _sizes(sizes: ArrayLike | None, n_queries: int) -> Numbers:
 
 
 def _models(estimator: Any, rows: _Rows, train: Numbers, sizes: Numbers) -> Iterator[Any]:
-    """Yield a model of the first queries of `train`, whose rows stand together, for each size."""
+    """Yield a model of the first queries of `train`, whose rows stand together, for each size.
+
+    An error stands in place of a model that could not be fitted.
+    """
     begins = np.flatnonzero(np.r_[True, np.diff(rows.query[train]) != 0, True])
-    if not _is_plain(estimator):
-        for size in sizes.tolist():
-            X, y, named = rows.take(train[: begins[size]])
-            yield clone(estimator).fit(X, y, **named)
-        return
-    total = pairgram.Pairgram(
-        pairs=estimator.pairs,
-        scope=estimator.scope,
-        weighting=estimator.weighting,
-        target=estimator.target,
-        n_threads=estimator.n_threads,
-        ids=None,
-    )
-    for first, size in zip([0, *sizes.tolist()], sizes.tolist(), strict=False):
-        X, y, named = rows.take(train[begins[first] : begins[size]])
-        total.update(X, y, **named)
-        yield pairgram.RankRLS.from_pairgram(
-            total,
-            estimator.alpha,
-            **{name: getattr(estimator, name) for name in CONSTRAINTS},
+    total = None
+    if _is_plain(estimator):
+        total = pairgram.Pairgram(
+            pairs=estimator.pairs,
+            scope=estimator.scope,
+            weighting=estimator.weighting,
+            target=estimator.target,
+            n_threads=estimator.n_threads,
+            ids=None,
         )
+    has_pairs = False
+    for first, size in zip([0, *sizes.tolist()], sizes.tolist(), strict=False):
+        if total is not None:
+            X, y, named = rows.take(train[begins[first] : begins[size]])
+            total.update(X, y, **named)
+        if total is not None and has_pairs:
+            yield pairgram.RankRLS.from_pairgram(
+                total,
+                estimator.alpha,
+                **{name: getattr(estimator, name) for name in CONSTRAINTS},
+            )
+            continue
+        X, y, named = rows.take(train[: begins[size]])  # fit can tell whether there are pairs
+        try:
+            model: Any = clone(estimator).fit(X, y, **named)
+            has_pairs = True
+        except ValueError as error:
+            model = error
+        yield model
 
 
 def _is_plain(estimator: Any) -> bool:

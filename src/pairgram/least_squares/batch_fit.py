@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from itertools import repeat
 from numbers import Real
 from typing import Any, Self
 
@@ -22,16 +20,17 @@ from pairgram._support.blocks import block_rows, blocks
 from pairgram._support.cached import cached_property
 from pairgram._support.checks import require_finite
 from pairgram._support.files import shown
+from pairgram._support.row_choice import take_rows
 from pairgram._support.types import Rows, Vector
 from pairgram.feature_maps.input_map import after_inputs
 from pairgram.feature_maps.known import same_map
 from pairgram.model_files.read_write import read_file, write_file
-from pairgram.queries_and_pairs.queries import Queries, as_ids
+from pairgram.queries_and_pairs.queries import Queries
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.load import restore_model
 from pairgram.rankers.row_scores import checked_rows, scores_of
 
-__all__ = ["BatchFit", "check_fallback", "naming"]
+__all__ = ["BatchFit", "check_fallback"]
 
 # The parameters in which the models of a file may differ, and the attributes of a search for them.
 OWN = {"alpha": "alpha_", "C": "C_"}
@@ -221,14 +220,16 @@ class BatchFit:
         ------
         ValueError
             If a key has no model and there is no fallback, or if X is not as described. The
-            message has the first five of such keys. Also if all keys of the models are of one kind
-            and all those given of another, such as text and numbers, which are never equal.
+            message has the first five of such keys. Also if `fallback` was fitted to other columns
+            than the models, or to the same in another order. Also if all keys of the models are of
+            one kind and all those given of another, such as text and numbers, which are never
+            equal.
         """
         fallback = self.fallback if fallback is None else fallback
-        if fallback is not None:
-            check_fallback(fallback)
         is_needed = fallback is None or any(model is not None for model in self.models)
         fitted = self._alike() if is_needed else []
+        if fallback is not None:
+            check_fallback(fallback, _columns_of(fitted[0])[1] if fitted else None)
         first = fitted[0] if fitted else fallback
         keys = select_columns(X, keys, "X") if isinstance(keys, str) else keys
         names = getattr(first, "feature_names_in_", None)
@@ -240,23 +241,21 @@ class BatchFit:
             X = select_columns(X, list(names), "X")
         rows = _rows_without_model(X) if isinstance(first, Real) else checked_rows(first, X)
         require_finite(rows, "X")
-        with naming("keys"):
-            given = as_ids(keys, rows.shape[0])
-            ids = _as_keys(given, self.keys)
-            pairs = zip(self.keys.tolist(), self.models, strict=True)
-            numbers = {
-                key: number for number, (key, model) in enumerate(pairs) if model is not None
-            }
-            found = map(numbers.get, ids, repeat(-1))
-            of_row = np.fromiter(found, dtype=np.int64, count=len(ids))
+        queries = Queries.make(rows.shape[0], qid=keys, name="keys")
+        assert queries.ids is not None
+        ids = _as_keys(queries.ids, self.keys)
+        pairs = zip(self.keys.tolist(), self.models, strict=True)
+        numbers = {key: number for number, (key, model) in enumerate(pairs) if model is not None}
+        of_key = np.array([numbers.get(one, -1) for one in ids], dtype=np.int64)
+        of_row = of_key[queries.index()]
         known, unknown = np.flatnonzero(of_row >= 0), np.flatnonzero(of_row < 0)
         if not len(known):
-            _refuse_other_kind(self.keys, given)
+            _refuse_other_kind(self.keys, queries.ids)
         if len(unknown) and fallback is None:
-            missing = list(dict.fromkeys(ids[row] for row in unknown))
+            missing = [ids[number] for number in np.flatnonzero(of_key < 0).tolist()]
             named = ", ".join(map(repr, missing[:5])) + ", ..." * (len(missing) > 5)
             raise ValueError(
-                f"{len(missing)} of {len(set(ids))} keys have no model ({named}): give fallback, a "
+                f"{len(missing)} of {len(ids)} keys have no model ({named}): give fallback, a "
                 "model of all rows or np.nan"
             )
         scores = np.empty(len(of_row), dtype=rows.dtype)
@@ -433,7 +432,10 @@ def _plain_time(key: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _as_keys(ids: NDArray[Any], keys: NDArray[Any]) -> list[Any]:
-    """Return ids as `tolist` of the keys has them, for times of another unit or type too."""
+    """Return distinct ids as `tolist` of the keys has them; times may be of another unit or type.
+
+    Ids may then be equal.
+    """
     listed: list[Any] = ids.tolist()
     kind, dtype = ids.dtype.kind, keys.dtype
     if kind not in "mM" and dtype.kind not in "mM":
@@ -441,8 +443,7 @@ def _as_keys(ids: NDArray[Any], keys: NDArray[Any]) -> list[Any]:
     if dtype.kind == "O" or ids.dtype == dtype:
         return listed
     if kind == "O":
-        plain = {key: _plain_time(key, dtype) for key in set(listed)}
-        return [plain[key] for key in listed]
+        return [_plain_time(key, dtype) for key in listed]
     if kind != dtype.kind:  # some times are whole numbers as Python has them
         _refuse_other_kind(keys, ids)
     found, exact = converted_times(ids, dtype)
@@ -488,15 +489,6 @@ def _part(arrays: dict[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]
     return {key[len(start) :]: array for key, array in arrays.items() if key.startswith(start)}
 
 
-@contextmanager
-def naming(name: str) -> Iterator[None]:
-    """Within this context, errors about ids have another name than qid."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        raise type(error)(str(error).replace("qid", name, 1)) from None
-
-
 def _scores(model: Any, rows: Any) -> Vector:
     """Return the scores of rows that have been checked."""
     if not isinstance(model, LinearRanker):
@@ -507,15 +499,20 @@ def _scores(model: Any, rows: Any) -> Vector:
 
 def _scores_of_others(fallback: Any, X: Any, rows: Any, numbers: Rows) -> Any:
     """Return the scores of some rows by a fallback: a ranker, another estimator or a number."""
+    if isinstance(fallback, Real):
+        return fallback
+    some = rows[numbers] if column_names(X) is None else take_rows(X, numbers)
     if isinstance(fallback, LinearRanker):
-        return _scores(fallback, checked_rows(fallback, X)[numbers])
-    if hasattr(fallback, "predict"):
-        return fallback.predict(X.iloc[numbers] if hasattr(X, "iloc") else rows[numbers])
-    return fallback
+        return _scores(fallback, checked_rows(fallback, some))
+    return fallback.predict(some)
 
 
-def check_fallback(fallback: Any) -> None:
-    """Raise a ValueError unless a fallback is a fitted estimator with `predict`, or a number."""
+def check_fallback(fallback: Any, names: Any) -> None:
+    """Raise a ValueError unless a fallback is a fitted estimator with `predict`, or a number.
+
+    An estimator must have been fitted to the columns with the names that the models have, in their
+    order, if both have names.
+    """
     if isinstance(fallback, Real) and not isinstance(fallback, bool):
         return
     if isinstance(fallback, type) or not hasattr(fallback, "predict"):
@@ -527,3 +524,8 @@ def check_fallback(fallback: Any) -> None:
         raise ValueError(f"fallback: {error}") from None
     if getattr(fallback, "uses_offset_", False):
         raise ValueError("fallback needs the offset of its rows, want a model without one")
+    known = getattr(fallback, "feature_names_in_", None)
+    if known is not None and names is not None and list(known) != list(names):
+        raise ValueError(
+            f"fallback has the columns {list(known)}, but the models have {list(names)}"
+        )

@@ -213,21 +213,34 @@ def _bounded(
 ) -> Vector:
     """Return the ridge solution whose weights are ≥ 0 where `positive` says so.
 
-    `used` is a guess of the weights that are not 0. A singular matrix takes longer: weights that
-    are free are then eliminated, and what is left is non-negative least squares on a root.
+    `used` is a guess of the weights that are not 0.
     """
     A = G + alpha * np.eye(len(g))
     # Columns of one size keep their digits in a root. A positive factor keeps the signs.
     sizes = np.sqrt(np.where(A.diagonal() > 0, A.diagonal(), 1.0))
     A, g = A / np.outer(sizes, sizes), g / sizes
-    found = _pivoted(A, g, positive, used)
-    if found is not None:
-        return np.asarray(found / sizes)
+    x = _pivoted(A, g, positive, used)
+    if x is None:
+        x = _eliminated(A, g, positive)
+    x[positive & (x <= _rounding(g, x))] = 0.0  # by a rounding error, a weight would rank rows
+    return x / sizes
+
+
+def _rounding(g: Vector, x: Vector) -> float:
+    """Return what counts as a rounding error of weights and gradients."""
+    return float(ROUNDING * (np.abs(g).max(initial=0.0) + np.abs(x).sum()))
+
+
+def _eliminated(A: Vector, g: Vector, positive: NDArray[np.bool_]) -> Vector:
+    """Minimise what `_pivoted` does for a singular matrix, which takes longer.
+
+    Weights that are free are eliminated, and what is left is non-negative least squares on a root.
+    """
     free = ~positive
     solution = np.zeros(len(g))
     if not free.any():
         R, to_b = _root(A)
-        return np.asarray(scipy.optimize.nnls(R, to_b @ g)[0] / sizes)
+        return np.asarray(scipy.optimize.nnls(R, to_b @ g)[0])
     inverse = scipy.linalg.pinvh(A[np.ix_(free, free)])
     across = inverse @ A[np.ix_(free, positive)]
     alone = inverse @ g[free]
@@ -237,7 +250,7 @@ def _bounded(
         target = g[positive] - A[np.ix_(positive, free)] @ alone
         solution[positive] = scipy.optimize.nnls(R, to_b @ target)[0]
     solution[free] = alone - across @ solution[positive]
-    return solution / sizes
+    return solution
 
 
 def _pivoted(
@@ -277,8 +290,7 @@ def _pivoted(
         if pivots.min(initial=1.0) < LEAST_PIVOT:
             return None
         x[used] = scipy.linalg.cho_solve((factor, lower), g[used], check_finite=False)
-        slack = ROUNDING * (np.abs(g).max(initial=0.0) + np.abs(x).sum())
-        wrong = np.where(used, positive & (x < 0), A @ x - g < -slack)
+        wrong = np.where(used, positive & (x < 0), A @ x - g < -_rounding(g, x))
         n_wrong = int(np.count_nonzero(wrong))
         if n_wrong == 0:
             return x

@@ -33,12 +33,12 @@ from pairgram._support.cached import cached_property
 from pairgram._support.row_warnings import without_row_warnings
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Rows, Vector
-from pairgram.least_squares.batch_fit import BatchFit, check_fallback, naming
+from pairgram.least_squares.batch_fit import BatchFit, check_fallback
 from pairgram.least_squares.constrained import numbers_of
 from pairgram.least_squares.scheduler import Steps, run_all
 from pairgram.least_squares.small_problems import SmallProblem
 from pairgram.problem.data import RowInfo
-from pairgram.queries_and_pairs.queries import Queries, one_query_meant
+from pairgram.queries_and_pairs.queries import Queries, one_query_meant, read_ids
 
 __all__ = ["BatchFit", "fit_many"]
 
@@ -173,7 +173,9 @@ def fit_many(
     else:
         problems, groups, names = columns.split(problems)
         estimator, named = _with_numbers(estimator, names)
-    fallback = prior if fallback is None else _checked_fallback(fallback, names)
+    if fallback is not None:
+        check_fallback(fallback, names)
+    fallback = prior if fallback is None else fallback
     estimator, nameless = _with_prior(estimator, prior, names)
     batch = _Batch(estimator, n_threads)
     fits = []
@@ -246,9 +248,10 @@ class _Columns(NamedTuple):
                 ensure_all_finite=False,
                 input_name="features",
             )
-        with naming(f"column {self.by!r}"):
-            queries = Queries.make(len(X), qid=read.pop("by"))
+        queries = Queries.make(len(X), qid=read.pop("by"), name=f"column {self.by!r}")
         arrays = {"X": X, "y": real_array(read.pop("label"), f"column {self.label!r}")}
+        if "qid" in read:
+            arrays["qid"] = read_ids(read.pop("qid"), len(X), f"column {self.qid!r}")
         arrays |= {name: np.asarray(column) for name, column in read.items()}
         arrays = {name: queries.grouped(array) for name, array in arrays.items()}
         problems = (
@@ -298,15 +301,6 @@ def _with_numbers(estimator: Any, names: NDArray[Any]) -> tuple[Any, dict[str, A
         return estimator, {}
     numbers = numbers_of(columns, list(names))
     return clone(estimator).set_params(positive=numbers), {"positive": positive}
-
-
-def _checked_fallback(fallback: Any, names: NDArray[Any] | None) -> Any:
-    """Check a fallback before the fits."""
-    check_fallback(fallback)
-    known = getattr(fallback, "feature_names_in_", None)
-    if known is not None and names is not None and list(known) != list(names):
-        raise ValueError(f"fallback has the columns {list(known)}, but features are {list(names)}")
-    return fallback
 
 
 def _with_prior(estimator: Any, prior: Any, names: NDArray[Any] | None) -> tuple[Any, Any]:

@@ -462,9 +462,11 @@ class RankRLSCV(RidgeSearch):
     λ_max(G) if that is larger). They are never made equal if they are more than ``1e-4 (s + r)``
     apart.
 
-    If rows of a single query are held out one by one, a row's score is ``wᵀ(x_i − mean(X))``, where
-    the mean is over the other rows, because the models without each row have different origins.
-    With ``pairs=None`` all models have the same origin, and the score is ``wᵀx_i``.
+    If rows of a single query are held out one by one, the models without each row have different
+    origins. A row's score is therefore measured from the mean score of the other rows by the same
+    model, which is weighted by the sample weights: it is ``wᵀ(x_i − mean(X))``. The scores of a
+    prior and the offsets, which are added, are measured from their means over the other rows too.
+    With ``pairs=None`` all models have the same origin, and the score is ``wᵀx_i`` plus these.
 
     A held-out score that is computed without a refit is NaN if alpha is so small that the score
     would be only rounding error. Where one query holds nearly all of a feature's variation, its

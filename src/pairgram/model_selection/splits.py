@@ -116,7 +116,8 @@ class QueryKFold:
                 "qid=qid to the search's fit",
                 MissingQueryWarning,
             )
-        queries = Queries.make(n_rows, qid=qid if groups is None else groups)
+        name, ids = ("qid", qid) if groups is None else ("groups", groups)
+        queries = Queries.make(n_rows, qid=ids, name=name)
         if queries.n_queries < self.n_splits:
             raise ValueError(
                 f"n_splits={self.n_splits} needs as many queries, got {queries.n_queries}"

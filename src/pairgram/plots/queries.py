@@ -98,7 +98,7 @@ def learning_curve(curve: Any, ax: Any = None) -> Plot:
     require(curve, "n_queries", "what pairgram.learning_curve returned")
     sizes, means, errors = curve.n_queries, curve.mean, curve.standard_error
     ax = axes_of(ax)
-    if np.isfinite(errors).all():
+    if np.isfinite(errors).any():
         ax.fill_between(sizes, means - errors, means + errors, color=BLUE, alpha=0.2, lw=0)
         ax.plot([], [], color=BLUE, alpha=0.3, lw=8, label="± standard error over folds")
     ax.plot(sizes, means, color=BLUE, marker="o", ms=4, label="mean over folds")

@@ -21,7 +21,11 @@ __all__ = [
     "MissingQueryWarning",
     "Queries",
     "as_ids",
+    "check_weights",
+    "id_texts",
     "one_query_meant",
+    "plain_ids",
+    "read_ids",
     "refuse_score_without_ids",
     "warn_of_missing_queries",
 ]
@@ -127,6 +131,7 @@ class Queries:
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         n_threads: int = 1,
+        name: str = "qid",
     ) -> Queries:
         """Group `n_rows` rows by ids or by sizes. With neither, they are one query.
 
@@ -139,6 +144,8 @@ class Queries:
             Sizes of the queries, if the rows of each query stand together.
         n_threads : int ≥ 1
             Number of threads that read ids of dtype int64.
+        name : str
+            What messages call the ids.
 
         Raises
         ------
@@ -159,7 +166,7 @@ class Queries:
             return cls(_offsets_from_sizes(group, n_rows))
         if qid is None:
             return cls(np.array([0, n_rows], dtype=np.int64))
-        return cls._from_ids(as_ids(qid, n_rows), n_threads)
+        return cls._from_ids(as_ids(qid, n_rows, name), n_threads, name)
 
     @classmethod
     def of_sizes(cls, sizes: NDArray[np.int64], ids: NDArray[Any] | None = None) -> Queries:
@@ -167,13 +174,13 @@ class Queries:
         return cls(_offsets(sizes), None, ids)
 
     @classmethod
-    def _from_ids(cls, ids: NDArray[Any], n_threads: int) -> Queries:
+    def _from_ids(cls, ids: NDArray[Any], n_threads: int, name: str) -> Queries:
         n_rows = len(ids)
         if n_rows == 0:
             return cls(np.zeros(1, dtype=np.int64), ids=ids)
         names = None
         if ids.dtype.kind == "O":
-            ids, names = _codes_of_objects(ids)
+            ids, names = _codes_of_objects(ids, name)
         bounds = _run_bounds(ids, n_threads)
         run_ids = ids[bounds[:-1]]
         if ids.dtype.kind in "iu" and (run_ids[1:] > run_ids[:-1]).all():  # no id has two runs
@@ -286,27 +293,14 @@ def check_weights(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.float
 
 
 def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+    is_time = isinstance(value, (np.datetime64, np.timedelta64))
+    return value.item() if isinstance(value, np.generic) and not is_time else value
 
 
-def as_ids(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
-    """Return `qid` as a 1-d array without missing ids; mixed types become an object array."""
-    refuse_lossy(qid, "qid")
-    if isinstance(qid, (list, tuple)):
-        types = {type(value) for value in qid}
-        if types & {list, np.ndarray}:
-            _check_flat(qid, n_rows)
-        ids = np.asarray(qid) if len(types) == 1 and types <= {int, float, bool} else np.empty(0)
-        if len(ids) == 0 or (types == {int} and ids.dtype.kind not in "iu"):
-            # NumPy would turn [1, "1"] and ["a", "a\0"] into equal strings, large integers into
-            # equal floats, and tuples into a matrix.
-            ids = np.empty(len(qid), dtype=object)
-            ids[:] = qid
-    else:
-        ids = np.asarray(qid)
-    if ids.shape != (n_rows,):
-        raise _wrong_shape(ids.shape, n_rows)
-    if ids.dtype.kind == "f":
+def as_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> NDArray[Any]:
+    """Return ids as `read_ids` does, after a check that none is missing: None, NaN, NaT or NA."""
+    ids = read_ids(qid, n_rows, name)
+    if ids.dtype.kind in "fc":
         missing = np.isnan(ids)
     elif ids.dtype.kind in "mM":
         missing = np.isnat(ids)
@@ -320,23 +314,95 @@ def as_ids(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
         row = int(np.argmax(missing))
         # NumPy turns pandas.NA in a column of integers into a float NaN.
         found = getattr(getattr(qid, "dtype", None), "na_value", _plain(ids[row]))
-        raise ValueError(f"qid must not be missing, got {found!r} in row {row}")
+        raise ValueError(f"{name} must not be missing, got {found!r} in row {row}")
     return ids
 
 
-def _check_flat(qid: list[Any] | tuple[Any, ...], n_rows: int) -> None:
+def read_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> NDArray[Any]:
+    """Return ids as an array of shape (n_rows,) in which different ones stay different.
+
+    This is the only way in which the package reads ids, so that they are the same queries for all
+    of its functions. Mixed types become an object array. `name` is what messages call the ids.
+    """
+    refuse_lossy(qid, name)
+    if isinstance(qid, (list, tuple)):
+        types = {type(value) for value in qid}
+        if types & {list, np.ndarray}:
+            _check_flat(qid, n_rows, name)
+        ids = np.asarray(qid) if len(types) == 1 and types <= {int, float, bool} else np.empty(0)
+        if len(ids) == 0 or (types == {int} and ids.dtype.kind not in "iu"):
+            # NumPy would turn [1, "1"] and ["a", "a\0"] into equal strings, large integers into
+            # equal floats, and tuples into a matrix.
+            ids = np.empty(len(qid), dtype=object)
+            ids[:] = qid
+    elif _has_nulls(qid):  # with which NumPy would turn large integers into equal floats
+        ids = np.empty(len(listed := _python_objects(qid)), dtype=object)
+        ids[:] = listed
+    else:
+        ids = np.asarray(qid)
+    if ids.shape != (n_rows,):
+        raise _wrong_shape(ids.shape, n_rows, name)
+    if hasattr(ids.dtype, "na_object"):  # texts of NumPy that may be missing
+        ids = ids.astype(object)
+    return ids
+
+
+def _has_nulls(column: Any) -> bool:
+    """Tell whether a column of polars or pyarrow has missing values."""
+    count = getattr(column, "null_count", 0)
+    return bool((count() if callable(count) else count) > 0)
+
+
+def _python_objects(column: Any) -> list[Any]:
+    """Return the values of a column of pyarrow or polars; None stands for a missing one."""
+    listed: list[Any] = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+    return listed
+
+
+def plain_ids(ids: NDArray[Any]) -> list[Any]:
+    """Return ids as Python objects. Times stay NumPy's, else they would become integers."""
+    return list(ids) if ids.dtype.kind in "mM" else [_plain(one) for one in ids.tolist()]
+
+
+def id_texts(ids: ArrayLike, n_rows: int, name: str) -> list[str]:
+    """Return ids as texts, by which files and runs know them. A whole float is an integer.
+
+    Raises
+    ------
+    ValueError
+        As `as_ids`, and if different ids have the same text.
+    """
+    checked = as_ids(ids, n_rows, name)
+    if set(map(type, checked)) == {str}:
+        return list(checked)
+    queries = Queries.make(n_rows, qid=checked, name=name)
+    assert queries.ids is not None
+    known: dict[str, Any] = {}
+    for one in plain_ids(queries.ids):
+        text = str(int(one) if isinstance(one, float) and one.is_integer() else one)
+        if text in known:
+            raise ValueError(
+                f"{name} must have different texts, got {known[text]!r} and {one!r}, which are "
+                "different ids"
+            )
+        known[text] = one
+    texts = list(known)
+    return [texts[query] for query in queries.index().tolist()]
+
+
+def _check_flat(qid: list[Any] | tuple[Any, ...], n_rows: int, name: str) -> None:
     """Raise a ValueError for a column or matrix of ids that is given as nested lists."""
     try:
         shape = np.shape(qid)
     except ValueError:  # ragged lists: a later error says that one of them is not hashable
         return
     if len(shape) > 1:
-        raise _wrong_shape(shape, n_rows)
+        raise _wrong_shape(shape, n_rows, name)
 
 
-def _wrong_shape(shape: tuple[int, ...], n_rows: int) -> ValueError:
+def _wrong_shape(shape: tuple[int, ...], n_rows: int, name: str) -> ValueError:
     text = ": give the column of ids itself, not its name" if shape == () else ""
-    return ValueError(f"qid must have shape ({n_rows},), one id per row, got {shape}{text}")
+    return ValueError(f"{name} must have shape ({n_rows},), one id per row, got {shape}{text}")
 
 
 def _is_missing(value: Any) -> bool:
@@ -357,13 +423,13 @@ def _run_bounds(ids: NDArray[Any], n_threads: int) -> NDArray[np.int64]:
     return np.concatenate(([0], starts, [len(ids)])).astype(np.int64, copy=False)
 
 
-def _codes_of_objects(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def _codes_of_objects(ids: NDArray[Any], name: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Number hashable ids in the order of their first rows; return (numbers, distinct ids)."""
     try:
         numbers = {value: number for number, value in enumerate(dict.fromkeys(ids))}
     except TypeError:
         row, kind = next((r, type(v)) for r, v in enumerate(ids) if not _is_hashable(v))
-        raise TypeError(f"qid must be hashable, got {kind.__name__} in row {row}") from None
+        raise TypeError(f"{name} must be hashable, got {kind.__name__} in row {row}") from None
     codes = np.fromiter(map(numbers.__getitem__, ids), dtype=np.int64, count=len(ids))
     names = np.empty(len(numbers), dtype=object)
     names[:] = list(numbers)

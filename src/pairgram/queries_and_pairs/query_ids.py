@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pairgram._support.checks import warn_caller
 from pairgram.queries_and_pairs.id_hashes import IdSet, hash_ids
-from pairgram.queries_and_pairs.queries import Queries
+from pairgram.queries_and_pairs.queries import Queries, plain_ids
 
 __all__ = ["QueryIds", "too_many", "warn_of_end"]
 
@@ -86,14 +86,14 @@ class QueryIds:
             )
         again = known & self.hashes.contains(hashes)
         if again.any():
-            (found,) = _plain_ids(ids, [int(np.argmax(again))])
+            (found,) = plain_ids(ids[[int(np.argmax(again))]])
             more = int(np.count_nonzero(again)) - 1
             raise ValueError(
                 f"qid {found!r}{f' and {more} more' * (more > 0)} came in an earlier update: each "
                 "call must hold whole queries (ids=None takes equal ids for different queries)"
             )
         found = IdSet.of(hashes[known], queries.sizes[known])
-        added = QueryIds(found, *_plain_ids(ids, [0, int(queries.index()[-1])]))
+        added = QueryIds(found, *plain_ids(ids[[0, int(queries.index()[-1])]]))
         self._refuse_other_kind(added, "add rows")
         return self._with(added)
 
@@ -254,16 +254,6 @@ def _counted(number: int) -> str:
 def _one_of(name: Any, number: int) -> str:
     """Return the subject and the verb of a sentence on ids of which one is named."""
     return f"query {name!r} is" if number == 1 else f"query {name!r} and {number - 1} more are"
-
-
-def _plain_ids(ids: NDArray[Any], positions: list[int]) -> list[Any]:
-    """Return some ids as Python objects. Times stay NumPy's, else they would become integers."""
-    times = (np.datetime64, np.timedelta64)
-    some = list(ids[positions])
-    return [
-        one.item() if isinstance(one, np.generic) and not isinstance(one, times) else one
-        for one in some
-    ]
 
 
 def _objects(ids: Sequence[Any]) -> NDArray[np.object_]:

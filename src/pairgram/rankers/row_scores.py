@@ -53,6 +53,7 @@ def checked_rows(estimator: Any, X: Any) -> Any:
     check_is_fitted(estimator)
     pandas = sys.modules.get("pandas")
     is_frame = pandas is not None and type(X) is pandas.DataFrame
+    is_frame = is_frame and X.columns.is_unique
     if is_frame and X.size > 0 and all(map(_is_ready, set(X.dtypes))):
         return validate_data(estimator, X, reset=False, skip_check_array=True).to_numpy()
     X = readable(X, "X")

@@ -17,6 +17,7 @@ from pairgram._support.words import Convention
 from pairgram.datasets import read_qrels, read_run
 from pairgram.datasets.trec import by_trec_order
 from pairgram.metrics.metric import listed_metrics
+from pairgram.queries_and_pairs.queries import id_texts
 
 __all__ = ["Lists", "Missing", "evaluate_run", "qrels_of", "run_of"]
 
@@ -106,16 +107,18 @@ def evaluate_run(
     Raises
     ------
     ValueError
-        If a line of a file, a column or a value is wrong, if a query has a document twice, or if
-        no query is in both.
+        If a line of a file, a column or a value is wrong, if an id is missing, if two different ids
+        have the same text, such as 1 and "1", if a query has a document twice, or if no query is in
+        both.
     TypeError
         If `qrels` or `run` is none of these forms.
 
     Notes
     -----
     A judgement below 0 says that a document was not judged. The values have trec_eval's bits, for
-    all of its measures that are named above. Its means may differ in the last digit. Ids are
-    compared as texts, so 7 is "7".
+    all of its measures that are named above. Its means may differ in the last digit. Ids of queries
+    and documents are compared as texts, so 7 is "7". A float without a fraction is the text of the
+    integer, because frames turn integers into floats: 7.0 is "7" too.
 
     Examples
     --------
@@ -298,13 +301,12 @@ def _lists(source: Any, argument: str, number: str, read: Callable[[Any], Any]) 
         source = source.to_dict()
     if isinstance(source, Mapping):
         if all(isinstance(own, Mapping) for own in source.values()):
-            return {
-                str(query): {
-                    str(name): float(value)
-                    for name, value in zip(own, _numbers(own.values(), argument), strict=True)
-                }
-                for query, own in source.items()
-            }
+            queries = id_texts(list(source), len(source), f"query ids of {argument}")
+            lists: Lists = {}
+            for query, own in zip(queries, source.values(), strict=True):
+                names = id_texts(list(own), len(own), f"documents of query {query!r} of {argument}")
+                lists[query] = dict(zip(names, _numbers(own.values(), argument), strict=True))
+            return lists
         names = list(source)
     elif names is None and isinstance(source, Iterable):  # ir_measures
         rows = list(source)
@@ -342,15 +344,15 @@ def _numbers(values: Any, argument: str) -> list[float]:
 def _by_query(ids: Any, documents: Any, values: Any, argument: str) -> Lists:
     lists: Lists = {}
     numbers = real_array(values, f"{argument}: the column of numbers").tolist()
-    documents = [str(name) for name in np.asarray(documents).tolist()]
     if len({len(ids), len(documents), len(numbers)}) > 1:
         raise ValueError(
             f"{argument} must have columns of one length, got {len(ids)} query ids, "
             f"{len(documents)} documents and {len(numbers)} numbers"
         )
-    rows = zip(np.asarray(ids).tolist(), documents, numbers, strict=True)
-    for row, (query, name, value) in enumerate(rows):
-        own = lists.setdefault(str(query), {})
+    queries = id_texts(ids, len(ids), f"query ids of {argument}")
+    names = id_texts(documents, len(documents), f"documents of {argument}")
+    for row, (query, name, value) in enumerate(zip(queries, names, numbers, strict=True)):
+        own = lists.setdefault(query, {})
         if name in own:
             raise ValueError(
                 f"{argument}: found document {name!r} of query {query!r} again in row {row}"
