@@ -79,6 +79,7 @@ def grouped(table: Table) -> Table:
         schema=source.schema,
         partitions=source.partitions,
         ungrouped=table,
+        files=source.files,
         _known=known,
     )
 
@@ -109,11 +110,12 @@ def _checked(table: Table) -> Iterator[Any]:
     if schema is not None:
         columns = replace(columns, keep=tuple(schema.names))
         schema = pyarrow.schema([(field.name, value_type(field.type)) for field in schema])
-    for number, partition in enumerate(table.partitions):
-        for rows in partition.batches(number, columns, True):
-            piece = _of_arrays(rows) if schema is None else rows.kept.cast(schema)
-            hashes = np.repeat(hash_of_runs(rows), rows.sizes)
-            yield piece.append_column(HASH, pyarrow.array(hashes))
+    with table.files.unchanged():
+        for number, partition in enumerate(table.partitions):
+            for rows in partition.batches(number, columns, True):
+                piece = _of_arrays(rows) if schema is None else rows.kept.cast(schema)
+                hashes = np.repeat(hash_of_runs(rows), rows.sizes)
+                yield piece.append_column(HASH, pyarrow.array(hashes))
 
 
 def _of_arrays(rows: TableRows) -> Any:

@@ -101,7 +101,8 @@ def scan(
     ValueError
         If there is no such file or column, or if a feature is not a number. What is wrong in a row
         is found when it is read; the message then names the file, the column and the row. If
-        `group_queries` is True and there are no query ids, or a `client` that reads files.
+        `group_queries` is True and there are no query ids, or a `client` that reads files. A later
+        pass raises it if a file has changed since `scan`, or if there are other numbers of rows.
     TypeError
         If `source` is none of the sources above.
     ImportError
@@ -109,6 +110,10 @@ def scan(
 
     Notes
     -----
+    A table is what `scan` saw. Every pass compares the sizes and the times of change of the files,
+    or what else their file system tells of them, with those at the time of `scan`. Files that have
+    been written once more need a `scan` of their own.
+
     A first pass reads labels, query ids and weights alone. Of Dask's frames it reads all columns,
     as every pass does, because Dask cuts other partitions for other columns. The pass counts rows,
     and finds out whether the rows of each query stand together. What is drawn from rows, such as
@@ -145,7 +150,9 @@ def scan(
         engine = _dask_engine(client)
     if columns.width == UNKNOWN_WIDTH:
         columns = replace(columns, width=_width(engine, found, columns))
-    table = Table(columns, found.schema, found.partitions, engine, missing, has_queries)
+    table = Table(
+        columns, found.schema, found.partitions, engine, missing, has_queries, files=found.files
+    )
     if n_features is not None:
         check_size("n_features", n_features)
         table = table.widened(n_features)
@@ -186,11 +193,12 @@ def read_labels(
             _require(found.schema, [] if value is None else [value], name)
         columns = Columns((), label, qid, None, np.float64)
     found = found.typed(columns)
-    batches = [
-        rows
-        for number, part in enumerate(found.partitions)
-        for rows in part.batches(number, columns, False)
-    ]
+    with found.files.unchanged():
+        batches = [
+            rows
+            for number, part in enumerate(found.partitions)
+            for rows in part.batches(number, columns, False)
+        ]
     if not batches:
         raise ValueError(NO_ROWS)
     y = np.concatenate([rows.y for rows in batches])

@@ -26,6 +26,7 @@ from pairgram.tables.column_types import (
 from pairgram.tables.columns import LARGEST_WHOLE, Columns, Place, placed_error
 from pairgram.tables.letor_source import LetorPartition
 from pairgram.tables.rows import TableRows, counted
+from pairgram.tables.seen import NO_FILES, SeenFiles, changed
 
 __all__ = ["Source", "source_of"]
 
@@ -56,6 +57,8 @@ class Source:
         Columns whose values stand in the names of folders, such as ``day=1``.
     engine : Engine or None
         What the source itself is worked on by. With None, that is the caller's choice.
+    files : SeenFiles
+        The files that hold the rows, as they are before anything of them is read.
     """
 
     partitions: tuple[Any, ...]
@@ -65,6 +68,7 @@ class Source:
     dtype: Any = np.float64
     folders: frozenset[str] = frozenset()
     engine: Any = None
+    files: SeenFiles = NO_FILES
 
     def typed(self, columns: Columns) -> Source:
         """Return the source with the types that files of text are read as, given the columns."""
@@ -133,8 +137,10 @@ def _of_paths(paths: Sequence[Any]) -> Source:
     found = [one for name in names for one in _expanded(name)]
     local = [name for name in found if "://" not in name and os.path.isfile(name)]
     if len(local) == len(found) and all(map(looks_like_letor, local)):
+        files = SeenFiles.of(local)
         n_features = max(map(count_features, local))
-        return Source(tuple(map(LetorPartition, local)), None, n_features, has_ids(local[0]))
+        parts = tuple(map(LetorPartition, local))
+        return Source(parts, None, n_features, has_ids(local[0]), files=files)
     arrow = pyarrow_for("files of columns")
     filesystem = None
     if any("://" in name for name in found):
@@ -156,7 +162,8 @@ def _of_paths(paths: Sequence[Any]) -> Source:
             f"{shown(names[0])}: found a single column {columns[0]!r}: columns must be separated "
             "by commas in a file .csv, and by tabs in a file .tsv"
         )
-    return _of_dataset(dataset, None if separated else _common_schema(dataset))
+    files = SeenFiles.of(dataset.files, dataset.filesystem)
+    return _of_dataset(dataset, files, None if separated else _common_schema(dataset))
 
 
 def _common_schema(dataset: Any) -> Any:
@@ -243,7 +250,7 @@ def _format(names: Sequence[str]) -> str:
     return "parquet"
 
 
-def _of_dataset(dataset: Any, schema: Any = None) -> Source:
+def _of_dataset(dataset: Any, files: SeenFiles, schema: Any = None) -> Source:
     """Return the files of a dataset, whose columns are read as the types of a schema."""
     from pyarrow.dataset import get_partition_keys
 
@@ -260,7 +267,7 @@ def _of_dataset(dataset: Any, schema: Any = None) -> Source:
         parts += [_FragmentPartition(piece, schema) for piece in pieces]
     if not parts:
         raise ValueError("source must have rows, got Parquet files without any")
-    return Source(tuple(parts), schema, folders=frozenset(folders))
+    return Source(tuple(parts), schema, folders=frozenset(folders), files=files)
 
 
 @contextmanager
@@ -400,6 +407,7 @@ class _FragmentPartition:
 
             with self.fragment.filesystem.open_input_file(self.fragment.path) as raw:
                 file = ParquetFile(raw)
+                self._require_same_groups(file.metadata)
                 own = file.schema_arrow
                 self._require(own, names)
                 if all(_same_column(own, self.schema, name) for name in names):
@@ -425,6 +433,21 @@ class _FragmentPartition:
                 self._refuse_rounded(batch, name, first)
             yield self._with_whole_ids(batch, first) if self.ids in names else batch
             first += batch.num_rows
+
+    def _require_same_groups(self, now: Any) -> None:
+        """Raise a ValueError if a Parquet file has other row groups than `scan` saw."""
+        before = self.fragment.metadata.num_row_groups
+        if now.num_row_groups != before:
+            raise changed(
+                f"{shown(self.fragment.path)} had {before} row groups, and has {now.num_row_groups}"
+            )
+        for group in self.fragment.row_groups:
+            n_rows = now.row_group(group.id).num_rows
+            if n_rows != group.num_rows:
+                raise changed(
+                    f"{shown(self.fragment.path)} had {group.num_rows} rows in row group "
+                    f"{group.id}, and has {n_rows}"
+                )
 
     def _with_whole_ids(self, batch: Any, first: int) -> Any:
         """Return a batch with numbers in place of the text of query ids."""
@@ -491,13 +514,14 @@ def _batches_of(file: Any, group: Any, names: list[str]) -> Iterator[Any]:
 def _of_arrow(frame: Any) -> Source:
     arrow = pyarrow_for("frames")
     if isinstance(frame, arrow.dataset.Dataset):
+        files = SeenFiles.of(getattr(frame, "files", ()), getattr(frame, "filesystem", None))
         try:
             next(iter(frame.get_fragments()), None)
         except ValueError:  # a filter, without which fragments would be read
-            return Source((_DatasetPartition(frame),), frame.schema)
+            return Source((_DatasetPartition(frame),), frame.schema, files=files)
         if hasattr(frame, "files"):
-            return _of_dataset(frame)
-        return Source((_DatasetPartition(frame),), frame.schema)
+            return _of_dataset(frame, files)
+        return Source((_DatasetPartition(frame),), frame.schema, files=files)
     if isinstance(frame, arrow.RecordBatch):
         frame = arrow.Table.from_batches([frame])
     if not isinstance(frame, arrow.Table):
