@@ -258,6 +258,83 @@ def test_a_function_that_returns_tuples(dtype):
         scan(factory, label="label")
 
 
+def over_numpy(X, y, qid):
+    """Frames over the memory of arrays, without a copy."""
+    frame = pd.DataFrame(X, columns=ROWS.names, copy=False)
+    return frame.assign(label=y, query=qid)
+
+
+BUFFERS = {
+    "tuple": lambda *arrays: arrays,
+    "views that are read-only": lambda X, *rest: (read_only_view(X), *rest),
+    "pandas": over_numpy,
+    "polars": lambda X, y, qid: pytest.importorskip("polars").DataFrame(
+        dict(zip(ROWS.names, X.T, strict=True)) | {"label": y, "query": qid}
+    ),
+    "arrow": lambda X, y, qid: pa.table(
+        {name: pa.array(column) for name, column in zip(ROWS.names, X.T, strict=True)}
+        | {"label": pa.array(y), "query": pa.array(qid)}
+    ),
+    "lists": lambda X, y, qid: pa.table(
+        {
+            "x": pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1]),
+            "label": pa.array(y),
+            "query": pa.array(qid),
+        }
+    ),
+}
+
+
+def read_only_view(X):
+    view = X.view()
+    view.flags.writeable = False
+    return view
+
+
+@pytest.mark.parametrize("n_rows", [50, 300])
+@pytest.mark.parametrize("fewest", [1, 1 << 16])
+@pytest.mark.parametrize("kind", BUFFERS)
+def test_a_function_that_uses_its_memory_again(kind, fewest, n_rows, monkeypatch):
+    """Batches wait for others to be put together with them, or for the consumer."""
+    monkeypatch.setattr(arrow, "FEWEST_BATCH_ROWS", fewest)
+    columns = kind in ("pandas", "polars", "arrow")  # whose columns are contiguous
+
+    def factory():
+        X = np.empty((n_rows, 4), order="F" if columns else "C")
+        y, qid = np.empty(n_rows), np.empty(n_rows, np.int64)
+        for begin in range(0, len(ROWS.y), n_rows):
+            rows = slice(begin, begin + n_rows)
+            n = len(ROWS.y[rows])
+            X[:n], y[:n], qid[:n] = ROWS.X[rows], ROWS.y[rows], ROWS.qid[rows]
+            yield BUFFERS[kind](X[:n], y[:n], qid[:n])
+
+    names = {} if kind[0] in "tv" else NAMES | {"weight": None}
+    if kind == "lists":
+        names["features"] = "x"
+    table = scan(factory, **names)
+    wanted = RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
+    check(table, wanted)
+    np.testing.assert_allclose(wanted.predict(table), wanted.predict(ROWS.X), rtol=1e-9)
+    read_rows = read(table)
+    np.testing.assert_array_equal(read_rows[0], ROWS.X)
+    np.testing.assert_array_equal(read_rows[1], ROWS.y)
+
+
+@pytest.mark.parametrize("memory", ["read-only", "a file", "bytes"])
+def test_arrays_that_nobody_can_write_to_are_not_copied(memory, tmp_path):
+    if memory == "read-only":
+        X = ROWS.X.copy()
+        X.flags.writeable = False
+    elif memory == "a file":
+        np.save(tmp_path / "X.npy", ROWS.X)
+        X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    else:
+        X = np.frombuffer(ROWS.X.tobytes()).reshape(ROWS.X.shape)
+    table = scan(lambda: iter([(X, ROWS.y, ROWS.qid)]))
+    (rows,) = table.map(lambda rows: rows)
+    assert np.shares_memory(rows.X, X) and not np.shares_memory(rows.y, ROWS.y)
+
+
 BAD_TUPLES = {
     "a vector": ((ROWS.y, ROWS.y), "two dimensions"),
     "a sparse matrix": (

@@ -8,7 +8,7 @@ from typing import Any
 from pairgram.tables.columns import Columns, Place, placed_error
 from pairgram.tables.rows import TableRows
 
-__all__ = ["BATCH_ROWS", "rows_of_batches", "to_arrow"]
+__all__ = ["BATCH_ROWS", "copied", "rows_of_batches", "to_arrow"]
 
 # Rows are read in batches of about this many, in whatever pieces the source gives them.
 BATCH_ROWS = 1 << 17
@@ -46,6 +46,27 @@ def rows_of_batches(
             first, waiting, n_waiting = first + n_waiting, [], 0
     if waiting:
         yield rows()
+
+
+def copied(table: Any) -> Any:
+    """Return a pyarrow table with the same rows in memory of its own.
+
+    Arrow's data may lie in arrays that somebody else writes to, and does not tell whether it does.
+    """
+    import pyarrow
+
+    counter = pyarrow.MockOutputStream()
+    _write(counter, table)
+    buffer = pyarrow.allocate_buffer(counter.size())
+    _write(pyarrow.FixedSizeBufferWriter(buffer), table)
+    return pyarrow.ipc.open_stream(buffer).read_all()
+
+
+def _write(sink: Any, table: Any) -> None:
+    import pyarrow
+
+    with pyarrow.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
 
 
 def to_arrow(frame: Any) -> Any:

@@ -55,7 +55,8 @@ def scan(
         - A dataframe of Dask or Spark. Its partitions are worked on where they are.
         - A function without arguments that returns an iterator of frames or record batches, or of
           tuples ``(X, y)``, ``(X, y, qid)`` or ``(X, y, qid, weight)`` of arrays. It is called for
-          every pass, and must yield the same rows each time.
+          every pass, and must yield the same rows each time. A batch is copied before the next one
+          is asked for, except arrays that are read-only: the function may use its memory again.
     label : str or None, default=None
         The column of relevance labels, any real numbers. Only `predict` does without.
     qid : str or None, default=None

@@ -14,8 +14,8 @@ import numpy as np
 
 from pairgram._support.files import naming, shown
 from pairgram.datasets.letor_load import count_features, has_ids, looks_like_letor
-from pairgram.tables.arrays import rows_of_arrays
-from pairgram.tables.arrow import BATCH_ROWS, rows_of_batches, to_arrow
+from pairgram.tables.arrays import rows_of_arrays, unshared
+from pairgram.tables.arrow import BATCH_ROWS, copied, rows_of_batches, to_arrow
 from pairgram.tables.column_types import (
     common_schema,
     is_number,
@@ -638,7 +638,11 @@ def _of_factory(factory: Callable[[], Any]) -> Source:
 
 @dataclass(frozen=True, eq=False)
 class _FactoryPartition:
-    """What a function yields, which is called for every pass over the rows."""
+    """What a function yields, which is called for every pass over the rows.
+
+    A batch is copied before the next one is asked for, because the function may use its memory
+    again. Batches wait for each other: small ones are put together, and others are read ahead.
+    """
 
     factory: Callable[[], Any]
     name: str = "the source"
@@ -646,7 +650,8 @@ class _FactoryPartition:
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
         """Yield the rows; see `Partition`."""
         if columns.features:
-            frames = (to_arrow(frame).select(columns.names(features)) for frame in self.factory())
+            names = columns.names(features)
+            frames = (copied(to_arrow(frame).select(names)) for frame in self.factory())
             yield from rows_of_batches(frames, number, self.name, columns, features)
             return
         first, before = 0, None
@@ -663,5 +668,5 @@ class _FactoryPartition:
                             f"have {what} or none, got a batch {'with' if has else 'without'}"
                         )
                 rows = rows_of_arrays(X, y, qid, weights, columns, place, features)
-                yield rows
+                yield unshared(rows, X, y, weights)
                 first += rows.n_rows
