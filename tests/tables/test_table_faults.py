@@ -545,6 +545,24 @@ def test_columns_of_other_types_are_named(tmp_path):
         RankRLS().fit(table)
 
 
+@pytest.mark.parametrize("road", ["groups", "other types", "filter"])
+def test_pages_whose_checksum_is_wrong(tmp_path, road):
+    """A bit of a value has flipped, where nothing but the checksum tells it."""
+    path, source, frame = tmp_path / "b.parquet", tmp_path, ROWS.frame.slice(100)
+    options = {"compression": "none", "use_dictionary": False, "write_page_checksum": True}
+    pq.write_table(ROWS.frame.slice(0, 100), tmp_path / "a.parquet", **options)
+    if road == "other types":
+        frame = frame.set_column(0, "f0", frame.column("f0").cast(pa.float32()))
+    pq.write_table(frame, path, **options)
+    damaged = bytearray(path.read_bytes())
+    damaged[400] ^= 1
+    path.write_bytes(damaged)
+    if road == "filter":
+        source = pyarrow.dataset.dataset(path).filter(FIRST)
+    with pytest.raises(ValueError, match=r"cannot be read: .*CRC checksum"):
+        RankRLS(pairs=None).fit(scan(source, **NAMES))
+
+
 @pytest.mark.parametrize("length", [0, 3, 100])
 @pytest.mark.parametrize("number", [0, 2])
 def test_files_of_columns_that_are_cut_off(files, tmp_path, number, length):

@@ -277,7 +277,9 @@ def _readable(path: str) -> Iterator[None]:
 
     try:
         yield
-    except pyarrow.ArrowException as error:
+    except (pyarrow.ArrowException, OSError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise  # an error of the system, not of the contents
         # An error of a folder names the file in it.
         named = re.search(r"'([^']*)'", str(error)) if os.path.isdir(path) else None
         file = named[1] if named is not None and os.path.isfile(named[1]) else path
@@ -406,7 +408,7 @@ class _FragmentPartition:
             from pyarrow.parquet import ParquetFile
 
             with self.fragment.filesystem.open_input_file(self.fragment.path) as raw:
-                file = ParquetFile(raw)
+                file = ParquetFile(raw, page_checksum_verification=True)
                 self._require_same_groups(file.metadata)
                 own = file.schema_arrow
                 self._require(own, names)
@@ -428,6 +430,7 @@ class _FragmentPartition:
             batch_size=BATCH_ROWS,
             batch_readahead=1,
             fragment_readahead=1,
+            fragment_scan_options=_verifying(self.fragment.format),
         ):
             for name in self.whole.intersection(names):
                 self._refuse_rounded(batch, name, first)
@@ -494,6 +497,19 @@ class _FragmentPartition:
             for name in absent:
                 if name not in known:
                     raise placed_error(f"{self.name}: the file has no column {name!r}")
+
+
+def _verifying(kind: Any) -> Any:
+    """Return options to read Parquet files by, which verify the checksums of pages.
+
+    None takes those of the format: it is no format of Parquet, or it has options of its own.
+    """
+    from pyarrow.dataset import ParquetFileFormat, ParquetFragmentScanOptions
+
+    options = ParquetFragmentScanOptions
+    if isinstance(kind, ParquetFileFormat) and kind.default_fragment_scan_options == options():
+        return options(page_checksum_verification=True)
+    return None
 
 
 def _same_column(own: Any, schema: Any, name: str) -> bool:
@@ -564,8 +580,13 @@ class _DatasetPartition:
 
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
         """Yield the rows; see `Partition`."""
-        batches = self.dataset.to_batches(columns=columns.names(features), batch_size=BATCH_ROWS)
-        yield from rows_of_batches(batches, number, self.name, columns, features)
+        batches = self.dataset.to_batches(
+            columns=columns.names(features),
+            batch_size=BATCH_ROWS,
+            fragment_scan_options=_verifying(getattr(self.dataset, "format", None)),
+        )
+        with _readable(self.name):
+            yield from rows_of_batches(batches, number, self.name, columns, features)
 
 
 def _of_dask(frame: Any) -> Source:
