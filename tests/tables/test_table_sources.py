@@ -109,6 +109,57 @@ def test_hive_partitions(tmp_path):
     np.testing.assert_array_equal(X[:, 0], ROWS.X[:, 0])
 
 
+def write_folders(root, names, frame=ROWS.frame):
+    """Write a file of the same rows into each of some folders."""
+    for name in names:
+        (root / name).mkdir()
+        pq.write_table(frame, root / name / "rows.parquet")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_values_of_folders_take_the_place_of_those_in_files(tmp_path, order):
+    """Whatever types the other columns of the files have."""
+    own = ROWS.frame.append_column("day", pa.array(np.full(ROWS.frame.num_rows, 99, np.int32)))
+    narrow = own.set_column(0, "f0", own.column("f0").cast(pa.float32()))
+    for day, frame in zip((1, 2), (own, narrow)[::order], strict=True):
+        write_folders(tmp_path, [f"day={day}"], frame)
+    names = NAMES | {"qid": "day", "features": ["f1", "f2"]}
+    ids = np.concatenate(list(scan(tmp_path, **names).map(lambda rows: rows.ids)))
+    assert ids.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("ids", "wanted"),
+    [
+        (["007", "7", "8"], ["007", "7", "8"]),
+        (["-0", "0"], ["-0", "0"]),
+        (["7", "10"], [10, 7]),
+        (["a", "7"], ["7", "a"]),
+    ],
+)
+def test_ids_in_names_of_folders_do_not_merge(tmp_path, ids, wanted):
+    write_folders(tmp_path, [f"qid={name}" for name in ids])
+    table = scan(tmp_path, **NAMES | {"qid": "qid"})
+    assert table.survey().n_queries == len(ids)
+    found = np.concatenate(list(table.map(lambda rows: rows.ids)))
+    assert sorted(found.tolist(), key=str) == wanted
+    _, found = read_labels(tmp_path, "label", "qid")
+    assert sorted(set(found.tolist()), key=str) == wanted
+
+
+def test_numbers_in_names_of_folders_may_have_leading_zeros(tmp_path):
+    """They are no ids, but features."""
+    write_folders(tmp_path, ["month=01", "month=12"])
+    X, _ = read(scan(tmp_path, **NAMES | {"qid": None, "features": ["month"]}))
+    assert np.unique(X).tolist() == [1, 12]
+
+
+def test_a_folder_without_an_id_is_refused(tmp_path):
+    write_folders(tmp_path, ["qid=1", "qid=__HIVE_DEFAULT_PARTITION__"])
+    with pytest.raises(ValueError, match="column 'qid', the query id, has a missing value"):
+        scan(tmp_path, **NAMES | {"qid": "qid"}).survey()
+
+
 @pytest.mark.parametrize("index", ["__index_level_0__", "number"])
 def test_the_index_of_a_frame_is_no_feature(tmp_path, index):
     frame = ROWS.frame.select([*ROWS.names, "label", "query", "w"]).to_pandas()

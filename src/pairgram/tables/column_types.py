@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["common_schema", "is_number", "value_type", "whole_numbers", "with_floats"]
+__all__ = ["WHOLE", "common_schema", "is_number", "value_type", "whole_numbers", "with_floats"]
 
 # A number that no other text of this kind is equal to.
 WHOLE = re.compile("0|-?[1-9][0-9]*")

@@ -50,6 +50,8 @@ def scan(
         - A file, a folder, a pattern such as ``"data/*.parquet"``, or a list of these: Parquet,
           Arrow, CSV (.csv, commas) and TSV files (.tsv, tabs), and LETOR files, plain or
           compressed. Addresses such as ``s3://bucket/folder`` are opened by pyarrow or fsspec.
+          Names of folders such as ``day=1`` are a column, whose values take the place of those that
+          a file may hold under the same name.
         - A frame of pandas or polars, lazy or not, a table or record batch of pyarrow, or a
           ``pyarrow.dataset``.
         - A dataframe of Dask or Spark. Its partitions are worked on where they are.
@@ -63,7 +65,7 @@ def scan(
         The column of query ids: whole numbers, text or times. In CSV and TSV files, ids are whole
         numbers if they are in the first rows of every file, without leading zeros and plus signs;
         a later id of another kind is then an error. Other ids are text there, so that "007" and
-        "7" are two queries, or times.
+        "7" are two queries, or times. Ids in the names of folders are numbers by the same rule.
     features : list of str, str or None, default=None
         The columns of numbers that are features, or one column of lists of numbers. None takes all
         columns but the label, the query id, the weight, those of `exclude`, the index of a frame of
@@ -140,7 +142,7 @@ def scan(
     """
     if missing is not None:
         check_text("missing", missing, words(Missing), "or None")
-    found = source_of(source)
+    found = source_of(source, qid)
     columns = _columns(found, label, qid, features, exclude, weight)
     found = found.typed(columns)
     has_queries = found.schema is None and found.has_queries
@@ -184,7 +186,7 @@ def read_labels(
     ValueError
         As in `scan`, and if a value is missing.
     """
-    found = source_of(source)
+    found = source_of(source, qid)
     if found.schema is None:
         columns = _columns(found, label, qid, None, None, None)
     else:

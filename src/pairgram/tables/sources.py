@@ -8,7 +8,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from pairgram.datasets.letor_load import count_features, has_ids, looks_like_let
 from pairgram.tables.arrays import rows_of_arrays, unshared
 from pairgram.tables.arrow import BATCH_ROWS, copied, rows_of_batches, to_arrow
 from pairgram.tables.column_types import (
+    WHOLE,
     common_schema,
     is_number,
     value_type,
@@ -34,6 +37,9 @@ __all__ = ["Source", "source_of"]
 PARTITION_ROWS = 1 << 20
 # Row groups of at most this many rows are read at once.
 MOST_AT_ONCE = 1 << 18
+
+# How the name of a folder says that its rows have no value.
+NO_FOLDER_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 NEEDS_PYARROW = "pairgram.scan needs pyarrow for {}: pip install 'pairgram[parquet]'"
 
@@ -86,8 +92,14 @@ class Source:
         return replace(self, schema=schema, partitions=tuple(parts))
 
 
-def source_of(source: Any) -> Source:
+def source_of(source: Any, qid: str | None = None) -> Source:
     """Find out what a source is.
+
+    Parameters
+    ----------
+    source : any
+    qid : str or None
+        The column of query ids, which may stand in the names of folders.
 
     Raises
     ------
@@ -97,13 +109,13 @@ def source_of(source: Any) -> Source:
         If there is no file, or if a file is of no known kind.
     """
     if isinstance(source, (str, os.PathLike)):
-        return _of_paths([source])
+        return _of_paths([source], qid)
     if (
         isinstance(source, (list, tuple))
         and source
         and all(isinstance(path, (str, os.PathLike)) for path in source)
     ):
-        return _of_paths(source)
+        return _of_paths(source, qid)
     module = type(source).__module__.partition(".")[0]
     if module == "polars" and hasattr(source, "collect_schema") and hasattr(source, "collect"):
         return _of_lazy_frame(source)
@@ -132,7 +144,7 @@ def pyarrow_for(what: str) -> Any:
     return pyarrow
 
 
-def _of_paths(paths: Sequence[Any]) -> Source:
+def _of_paths(paths: Sequence[Any], qid: str | None) -> Source:
     names = [os.fspath(path) for path in paths]
     found = [one for name in names for one in _expanded(name)]
     local = [name for name in found if "://" not in name and os.path.isfile(name)]
@@ -150,10 +162,13 @@ def _of_paths(paths: Sequence[Any]) -> Source:
     separated = kind in ("csv", "tsv")
     if kind == "tsv":
         kind = arrow.dataset.CsvFileFormat(arrow.csv.ParseOptions(delimiter="\t"))
+    open_dataset = partial(arrow.dataset.dataset, chosen, format=kind, filesystem=filesystem)
     with naming(shown(names[0])), _readable(found[0]):
-        dataset = arrow.dataset.dataset(
-            chosen, format=kind, filesystem=filesystem, partitioning="hive"
-        )
+        dataset = open_dataset(partitioning="hive")
+        if qid is not None and _merges(dataset, qid):
+            folders = dataset.partitioning.schema
+            folders = folders.set(folders.get_field_index(qid), arrow.field(qid, arrow.string()))
+            dataset = open_dataset(partitioning=arrow.dataset.HivePartitioning(folders))
     if not dataset.files:
         raise ValueError(f"{shown(names[0])}: found no file to read")
     columns = dataset.schema.names
@@ -175,6 +190,21 @@ def _common_schema(dataset: Any) -> Any:
         if known is None or not own.equals(known):
             known, schema = own, common_schema(schema, own)
     return schema
+
+
+def _merges(dataset: Any, qid: str) -> bool:
+    """Tell whether query ids in names of folders became numbers, but are not written as such.
+
+    As numbers, "007" and "7" would be one query.
+    """
+    folders = dataset.partitioning.schema
+    at = folders.get_field_index(qid)
+    if at < 0 or not is_number(value_type(folders.field(at).type)):
+        return False
+    names = {name for path in dataset.files for name in path.split("/")[:-1]}
+    pairs = [name.partition("=") for name in map(unquote, names)]
+    texts = {text for key, _, text in pairs if key == qid}
+    return any(WHOLE.fullmatch(text) is None for text in texts - {NO_FOLDER_VALUE})
 
 
 def _expanded(name: str) -> list[str]:
@@ -368,6 +398,13 @@ class _FragmentPartition:
             return f"{path}, from row group {groups[0].id} on"
         return path
 
+    @property
+    def _folders(self) -> set[str]:
+        """The columns whose values stand in the names of the folders, not in the file."""
+        from pyarrow.dataset import get_partition_keys
+
+        return set(get_partition_keys(self.fragment.partition_expression))
+
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
         """Yield the rows; see `Partition`."""
         import pyarrow
@@ -412,7 +449,9 @@ class _FragmentPartition:
                 self._require_same_groups(file.metadata)
                 own = file.schema_arrow
                 self._require(own, names)
-                if all(_same_column(own, self.schema, name) for name in names):
+                if not self._folders.intersection(names) and all(
+                    _same_column(own, self.schema, name) for name in names
+                ):
                     # Datasets read ahead by many row groups, which takes more memory and time.
                     for group in self.fragment.row_groups:
                         yield from _batches_of(file, group, names)
@@ -483,20 +522,16 @@ class _FragmentPartition:
 
         pyarrow would fill it with nulls, or make numbers of text.
         """
-        from pyarrow.dataset import get_partition_keys
-
+        names = [name for name in names if name not in self._folders]
         for name in () if self.is_text else set(names).intersection(own.names, self.schema.names):
             kinds = own.field(name).type, self.schema.field(name).type
             if str(kinds[0]) != "null" and len({is_number(value_type(one)) for one in kinds}) > 1:
                 raise placed_error(
                     f"{self.name}: column {name!r} holds {kinds[0]}, but in files before {kinds[1]}"
                 )
-        absent = [name for name in names if name not in own.names]
-        if absent:  # the names of folders may hold the values
-            known = get_partition_keys(self.fragment.partition_expression)
-            for name in absent:
-                if name not in known:
-                    raise placed_error(f"{self.name}: the file has no column {name!r}")
+        for name in names:
+            if name not in own.names:
+                raise placed_error(f"{self.name}: the file has no column {name!r}")
 
 
 def _verifying(kind: Any) -> Any:
