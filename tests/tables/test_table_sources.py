@@ -959,6 +959,30 @@ def test_ids_of_text_that_come_after_numbers(tmp_path, late, group_queries):
     assert read_labels(dataset, "y", "q")[1].tolist() == [*ids, late]
 
 
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+@pytest.mark.parametrize("empty", ["", '""'])
+@pytest.mark.parametrize("ids", [["shoes", "bags"], ["1", "2"], ["007", "7"]])
+def test_empty_ids_of_text_files_are_missing(tmp_path, ids, empty, ending):
+    path = tmp_path / f"rows.{ending}"
+    lines = ["q,y,f", f"{ids[0]},1,1", f"{ids[1]},0,2", f"{empty},1,3", f"{empty},0,4"]
+    text = "\n".join(lines) + "\n"
+    path.write_text(text if ending == "csv" else text.replace(",", "\t"))
+    message = rf"rows\.{ending}, row 2, counted .*: column 'q', the query id, has a missing value"
+    for group_queries in (False, True):
+        with pytest.raises(ValueError, match=message):
+            scan(path, label="y", qid="q", group_queries=group_queries).survey()
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_ids_of_text_files_in_another_encoding(tmp_path, order):
+    texts = "q,y,f\nbär,1,1\nbär,0,2\n", "q,y,f\nbär,1,3\nbär,0,4\n"
+    for name, text, encoding in zip("ab", texts, ["latin-1", "utf-8"][::order], strict=True):
+        (tmp_path / f"{name}.csv").write_bytes(text.encode(encoding))
+    file = "ab"[::order][0]
+    with pytest.raises(ValueError, match=rf"{file}\.csv: .*UTF-?8"):
+        scan(tmp_path, label="y", qid="q").survey()
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_ids_that_are_text_in_the_next_file_of_columns(tmp_path, order):
     for name, ids in zip("ab", [[7, 8], ["007", "8"]][::order], strict=True):

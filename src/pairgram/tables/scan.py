@@ -65,7 +65,8 @@ def scan(
         The column of query ids: whole numbers, text or times. In CSV and TSV files, ids are whole
         numbers if they are in the first rows of every file, without leading zeros and plus signs;
         a later id of another kind is then an error. Other ids are text there, so that "007" and
-        "7" are two queries, or times. Ids in the names of folders are numbers by the same rule.
+        "7" are two queries, or times; an empty one is missing. Ids in the names of folders are
+        numbers by the same rule.
     features : list of str, str or None, default=None
         The columns of numbers that are features, or one column of lists of numbers. None takes all
         columns but the label, the query id, the weight, those of `exclude`, the index of a frame of

@@ -322,20 +322,31 @@ def _with_ids(parts: list[Any], schema: Any, name: str) -> tuple[list[Any], Any]
     Ids are whole numbers if they are in the first rows of every file, and text otherwise: as
     numbers, "007" and "7" would be one query. Later rows that differ are refused when they are
     read.
+
+    Raises
+    ------
+    ValueError
+        If the ids are text of an unknown encoding. The message names the file.
     """
     import pyarrow
 
     place = schema.get_field_index(name)
-    if not is_number(schema.field(place).type):  # text or times
-        return parts, schema
-    as_text = schema.set(place, pyarrow.field(name, pyarrow.string()))
-    for part in parts:
-        with naming(part.name), _readable(part.name):
-            heads = part.fragment.to_batches(columns=[name], schema=as_text, batch_readahead=0)
-            head = next(heads, None)
-        if head is not None and whole_numbers(head.column(0))[1] >= 0:
-            return [replace(part, schema=as_text) for part in parts], as_text
-    schema = schema.set(place, pyarrow.field(name, pyarrow.int64()))
+    kind = schema.field(place).type
+    if pyarrow.types.is_binary(kind):
+        raise ValueError(
+            f"{parts[0].name}: column {name!r}, the query id, must hold text in UTF-8, got bytes "
+            "of another encoding: save the file as UTF-8"
+        )
+    if is_number(kind):
+        as_text = schema.set(place, pyarrow.field(name, pyarrow.string()))
+        schema = schema.set(place, pyarrow.field(name, pyarrow.int64()))
+        for part in parts:
+            with naming(part.name), _readable(part.name):
+                heads = part.fragment.to_batches(columns=[name], schema=as_text, batch_readahead=0)
+                head = next(heads, None)
+            if head is not None and whole_numbers(head.column(0))[1] >= 0:
+                schema = as_text
+                break
     return [replace(part, schema=schema, ids=name) for part in parts], schema
 
 
@@ -365,7 +376,7 @@ class _FragmentPartition:
     whole : frozenset of str
         Columns of a file of text that are read as floats, and whose first rows are whole numbers.
     ids : str or None
-        The column of query ids of a file of text, if they are whole numbers.
+        The column of query ids of a file of text.
     """
 
     fragment: Any
@@ -460,7 +471,7 @@ class _FragmentPartition:
 
         self._require(self.fragment.physical_schema, names)
         schema, first = self.schema, 0
-        if self.ids in names:
+        if self._has_whole_ids:
             place = schema.get_field_index(self.ids)
             schema = schema.set(place, schema.field(place).with_type(pyarrow.string()))
         for batch in self.fragment.to_batches(
@@ -473,7 +484,7 @@ class _FragmentPartition:
         ):
             for name in self.whole.intersection(names):
                 self._refuse_rounded(batch, name, first)
-            yield self._with_whole_ids(batch, first) if self.ids in names else batch
+            yield self._with_ids(batch, first) if self.ids in names else batch
             first += batch.num_rows
 
     def _require_same_groups(self, now: Any) -> None:
@@ -491,15 +502,31 @@ class _FragmentPartition:
                     f"{group.id}, and has {n_rows}"
                 )
 
-    def _with_whole_ids(self, batch: Any, first: int) -> Any:
-        """Return a batch with numbers in place of the text of query ids."""
+    @property
+    def _has_whole_ids(self) -> bool:
+        """Whether the query ids of a file of text are whole numbers."""
+        import pyarrow
+
+        return self.ids is not None and bool(
+            pyarrow.types.is_integer(self.schema.field(self.ids).type)
+        )
+
+    def _with_ids(self, batch: Any, first: int) -> Any:
+        """Return a batch whose query ids are numbers if all are, and null if they are empty."""
+        import pyarrow.compute
+
         at = batch.schema.get_field_index(self.ids)
-        numbers, row = whole_numbers(batch.column(at))
+        column = batch.column(at)
+        if not self._has_whole_ids:
+            if pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type):
+                column = pyarrow.compute.if_else(pyarrow.compute.equal(column, ""), None, column)
+            return batch.set_column(at, self.ids, column)
+        numbers, row = whole_numbers(column)
         if row >= 0:
             raise placed_error(
                 f"{Place(self.name, 0, first).row(row)}: column {self.ids!r} must hold whole "
                 "numbers without leading zeros and signs, as the first rows do, got "
-                f"{batch.column(at)[row].as_py()!r}, which must not become the id of another "
+                f"{column[row].as_py()!r}, which must not become the id of another "
                 "query: for ids of text, begin all with a letter, or give scan the source "
                 "pyarrow.dataset.dataset(path, format=pyarrow.dataset.CsvFileFormat(convert_options"
                 f"=pyarrow.csv.ConvertOptions(column_types={{{self.ids!r}: pyarrow.string()}})))"
