@@ -3,8 +3,10 @@
 import datetime
 import decimal
 import gzip
+import itertools
 import re
 from dataclasses import replace
+from functools import partial
 
 import dask.dataframe as dd
 import numpy as np
@@ -987,6 +989,62 @@ def test_ids_of_text_files_in_another_encoding(tmp_path, order):
 def test_ids_that_are_text_in_the_next_file_of_columns(tmp_path, order):
     for name, ids in zip("ab", [[7, 8], ["007", "8"]][::order], strict=True):
         pq.write_table(pa.table({"y": [1.0, 0.0], "q": ids, "x": [1, 2]}), tmp_path / f"{name}.pq")
-    message = r"b\.pq: column 'q' holds (string|int64), but in files before (int64|string)"
+    message = r"b\.pq: column 'q' holds (text|num).*, but in .*a\.pq (numbers|text) \((int|str)"
     with pytest.raises(ValueError, match=message):
         RankRLS().fit(scan(tmp_path / "*.pq", label="y", qid="q"))
+
+
+TIMES = {
+    "dates": [datetime.date(2024, 2, 1)] * 2,
+    "times without": [datetime.datetime(2024, 2, 1, hour) for hour in (8, 9)],
+    "times with": [datetime.datetime(2024, 2, 1, hour, tzinfo=datetime.UTC) for hour in (8, 9)],
+    "text": ["2024-02-01", "2024-02-01 08:00:00"],
+    "durations": [datetime.timedelta(hours=hour) for hour in (8, 9)],
+}
+
+
+@pytest.mark.parametrize("source", ["parquet", "arrow", "dataset", "function"])
+@pytest.mark.parametrize(("one", "other"), [*itertools.permutations(TIMES, 2)])
+def test_ids_of_different_kinds_of_times(tmp_path, one, other, source):
+    """As one type, the times of a day would be one query."""
+    frames = [pa.table({"y": [1.0, 0.0], "q": TIMES[kind], "x": [1, 2]}) for kind in (one, other)]
+    for name, frame in zip("ab", frames, strict=True):
+        if source == "arrow":
+            pyarrow.feather.write_feather(frame, tmp_path / f"{name}.arrow")
+        else:
+            pq.write_table(frame, tmp_path / f"{name}.parquet")
+    there = rf"a\.{source}"
+    given = tmp_path
+    if source == "dataset":
+        given, there = pyarrow.dataset.dataset(tmp_path), "the schema of the dataset"
+    message = rf"b\.\w+: column 'q' holds {other}.*, but in .*{there} {one}"
+    if source == "function":
+        given = partial(iter, frames)
+        message = rf"the source, row 2, .*: column 'q'.* holds {other}.*, but before {one}"
+    with pytest.raises(ValueError, match=message):
+        scan(given, label="y", qid="q").survey()
+
+
+def test_times_of_other_units_and_zones_in_the_next_file(tmp_path):
+    """They are of one kind: equal instants are one query."""
+    times = pa.array(TIMES["times with"])
+    for name, unit, zone in (("a", "us", "UTC"), ("b", "ms", "Europe/Helsinki")):
+        ids = times.cast(pa.timestamp(unit, zone))
+        frame = pa.table({"y": [1.0, 0.0], "q": ids if name == "a" else ids[::-1], "x": [1, 2]})
+        pq.write_table(frame, tmp_path / f"{name}.parquet")
+    with pytest.raises(ValueError, match="do not stand together"):
+        scan(tmp_path, label="y", qid="q").survey()
+    assert scan(tmp_path, label="y", qid="q", group_queries=True).survey().n_queries == 2
+
+
+def test_columns_that_are_not_read_may_be_of_any_kind(tmp_path):
+    for name, kind in zip("ab", ("dates", "text"), strict=True):
+        frame = pa.table({"y": [1.0, 0.0], "q": [1, 1], "x": [1, 2], "when": TIMES[kind]})
+        frame = frame.set_column(1, "q", pa.array([ord(name)] * 2))
+        pq.write_table(frame, tmp_path / f"{name}.parquet")
+    table = scan(tmp_path, label="y", qid="q", features="x")
+    assert table.survey().n_queries == 2
+    model = RankRLS().fit(table)
+    message = r"b\.parquet: column 'when' holds text .*a\.parquet dates"
+    with pytest.raises(ValueError, match=message):
+        list(pairgram.predict(model, table, keep=["when"]))

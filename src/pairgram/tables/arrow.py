@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from pairgram.tables.column_types import kind_of_values
 from pairgram.tables.columns import Columns, Place, placed_error
 from pairgram.tables.rows import TableRows
 
@@ -21,7 +22,7 @@ def rows_of_batches(
     """Yield the rows of pyarrow batches or tables; small ones are put together."""
     import pyarrow
 
-    first, n_waiting = 0, 0
+    first, n_waiting, known = 0, 0, None
     waiting: list[Any] = []
 
     def rows() -> TableRows:
@@ -38,6 +39,14 @@ def rows_of_batches(
     for batch in batches:
         if batch.num_rows == 0:
             continue
+        if columns.qid is not None:  # ids of one type only can be compared
+            kind = kind_of_values(batch.schema.field(columns.qid).type)
+            known = kind if known is None else known
+            if kind != known:
+                raise placed_error(
+                    f"{Place(name, number, first).row(n_waiting)}: column {columns.qid!r}, the "
+                    f"query id, holds {kind}, but before {known}"
+                )
         is_batch = isinstance(batch, pyarrow.RecordBatch)
         waiting.append(pyarrow.Table.from_batches([batch]) if is_batch else batch)
         n_waiting += batch.num_rows

@@ -6,7 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["WHOLE", "common_schema", "is_number", "value_type", "whole_numbers", "with_floats"]
+__all__ = [
+    "WHOLE",
+    "common_schema",
+    "is_number",
+    "kind_of_values",
+    "value_type",
+    "whole_numbers",
+    "with_floats",
+]
 
 # A number that no other text of this kind is equal to.
 WHOLE = re.compile("0|-?[1-9][0-9]*")
@@ -26,6 +34,31 @@ def is_number(kind: Any) -> bool:
     types = pyarrow.types
     tests = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null
     return any(test(kind) for test in tests)
+
+
+def kind_of_values(kind: Any) -> str:
+    """Return what messages call the values of a type. Values of different kinds are never equal.
+
+    Numbers, booleans and columns without any value are of one kind.
+    """
+    import pyarrow
+
+    types, kind = pyarrow.types, value_type(kind)
+    if is_number(kind):
+        return "numbers"
+    if types.is_timestamp(kind):
+        return f"times {'without' if kind.tz is None else 'with'} a time zone"
+    text = types.is_string, types.is_large_string, types.is_string_view
+    for name, tests in (
+        ("text", text),
+        ("dates", (types.is_date,)),
+        ("times of day", (types.is_time,)),
+        ("durations", (types.is_duration,)),
+        ("lists", (types.is_list, types.is_large_list, types.is_fixed_size_list)),
+    ):
+        if any(test(kind) for test in tests):
+            return name
+    return "values of another kind"
 
 
 def common_schema(schema: Any, own: Any) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from urllib.parse import unquote
@@ -22,6 +22,7 @@ from pairgram.tables.column_types import (
     WHOLE,
     common_schema,
     is_number,
+    kind_of_values,
     value_type,
     whole_numbers,
     with_floats,
@@ -178,18 +179,29 @@ def _of_paths(paths: Sequence[Any], qid: str | None) -> Source:
             "by commas in a file .csv, and by tabs in a file .tsv"
         )
     files = SeenFiles.of(dataset.files, dataset.filesystem)
-    return _of_dataset(dataset, files, None if separated else _common_schema(dataset))
+    if separated:
+        return _of_dataset(dataset, files)
+    return _of_dataset(dataset, files, *_common_schema(dataset))
 
 
-def _common_schema(dataset: Any) -> Any:
-    """Return the schema of files that say their types, with types that hold the numbers of all."""
+def _common_schema(dataset: Any) -> tuple[Any, dict[str, str]]:
+    """Return the schema of files that say their types, and the first file that has each column.
+
+    The types are those of the first file with values, or types that hold the numbers of all.
+    """
+    import pyarrow
+
     schema, known = dataset.schema, None
+    first: dict[str, str] = {}
     for fragment in dataset.get_fragments():
         with naming(shown(fragment.path)), _readable(fragment.path):
             own = fragment.physical_schema
         if known is None or not own.equals(known):
             known, schema = own, common_schema(schema, own)
-    return schema
+            for field in own:
+                if not pyarrow.types.is_null(field.type):
+                    first.setdefault(field.name, shown(fragment.path))
+    return schema, first
 
 
 def _merges(dataset: Any, qid: str) -> bool:
@@ -280,8 +292,13 @@ def _format(names: Sequence[str]) -> str:
     return "parquet"
 
 
-def _of_dataset(dataset: Any, files: SeenFiles, schema: Any = None) -> Source:
-    """Return the files of a dataset, whose columns are read as the types of a schema."""
+def _of_dataset(
+    dataset: Any, files: SeenFiles, schema: Any = None, first: Mapping[str, str] | None = None
+) -> Source:
+    """Return the files of a dataset, whose columns are read as the types of a schema.
+
+    `first` names the first file that has each column.
+    """
     from pyarrow.dataset import get_partition_keys
 
     schema = dataset.schema if schema is None else schema
@@ -294,7 +311,7 @@ def _of_dataset(dataset: Any, files: SeenFiles, schema: Any = None) -> Source:
         with naming(shown(path)), _readable(path):
             if hasattr(fragment, "row_groups"):  # which reads the end of the file
                 pieces = _groups(fragment)
-        parts += [_FragmentPartition(piece, schema) for piece in pieces]
+        parts += [_FragmentPartition(piece, schema, first or {}) for piece in pieces]
     if not parts:
         raise ValueError("source must have rows, got Parquet files without any")
     return Source(tuple(parts), schema, folders=frozenset(folders), files=files)
@@ -373,6 +390,8 @@ class _FragmentPartition:
     fragment : pyarrow.dataset.Fragment
     schema : pyarrow.Schema
         The types that the columns are read as.
+    first : mapping of str to str
+        The first file that has each column; empty if the schema comes from elsewhere.
     whole : frozenset of str
         Columns of a file of text that are read as floats, and whose first rows are whole numbers.
     ids : str or None
@@ -381,6 +400,7 @@ class _FragmentPartition:
 
     fragment: Any
     schema: Any
+    first: Mapping[str, str] = field(default_factory=dict)
     whole: frozenset[str] = frozenset()
     ids: str | None = None
 
@@ -445,9 +465,14 @@ class _FragmentPartition:
         if not others or self.is_text:
             return cause
         name = others[0]
+        return f"{self._differing(own, name)}: {cause}"
+
+    def _differing(self, own: Any, name: str) -> str:
+        """Return words for the types of a column here and in the first file that has it."""
+        there = self.first.get(name, "the schema of the dataset")
         return (
-            f"column {name!r} holds {own.field(name).type}, but in files before "
-            f"{self.schema.field(name).type}: {cause}"
+            f"column {name!r} holds {_in_words(own.field(name).type)}, but in {there} "
+            f"{_in_words(self.schema.field(name).type)}"
         )
 
     def _read(self, names: list[str]) -> Iterator[Any]:
@@ -545,20 +570,22 @@ class _FragmentPartition:
             )
 
     def _require(self, own: Any, names: list[str]) -> None:
-        """Raise a ValueError if the file lacks a column, or has no numbers where others have.
+        """Raise a ValueError if the file lacks a column, or has values of another kind than others.
 
-        pyarrow would fill it with nulls, or make numbers of text.
+        pyarrow would fill it with nulls, make numbers of text, or cut times to dates.
         """
         names = [name for name in names if name not in self._folders]
         for name in () if self.is_text else set(names).intersection(own.names, self.schema.names):
             kinds = own.field(name).type, self.schema.field(name).type
-            if str(kinds[0]) != "null" and len({is_number(value_type(one)) for one in kinds}) > 1:
-                raise placed_error(
-                    f"{self.name}: column {name!r} holds {kinds[0]}, but in files before {kinds[1]}"
-                )
+            if str(kinds[0]) != "null" and len(set(map(kind_of_values, kinds))) > 1:
+                raise placed_error(f"{self.name}: {self._differing(own, name)}")
         for name in names:
             if name not in own.names:
                 raise placed_error(f"{self.name}: the file has no column {name!r}")
+
+
+def _in_words(kind: Any) -> str:
+    return f"{kind_of_values(kind)} ({kind})"
 
 
 def _verifying(kind: Any) -> Any:
