@@ -228,6 +228,17 @@ def test_csv_and_arrow_files(tmp_path):
     check(scan(tmp_path / "rows.arrow", **NAMES))
 
 
+@pytest.mark.parametrize("name", ["rows[1].parquet", "rows*.parquet", "rows?.parquet"])
+def test_an_address_of_a_file_whose_name_looks_like_a_pattern(tmp_path, name):
+    pq.write_table(ROWS.frame, tmp_path / name)
+    pq.write_table(ROWS.frame.slice(0, 100), tmp_path / "rows1.parquet")
+    check(scan(f"file://{tmp_path}/{name}", **NAMES))
+    check(scan(tmp_path / name, **NAMES))
+    (tmp_path / name).unlink()
+    table = scan(f"file://{tmp_path}/{name}", **NAMES)
+    assert table.survey().n_rows == 100
+
+
 def test_addresses_that_fsspec_knows():
     import fsspec
 
@@ -257,6 +268,23 @@ FRAMES = {
 @pytest.mark.parametrize("kind", FRAMES)
 def test_frames(kind):
     check(scan(FRAMES[kind](ROWS.frame), **NAMES))
+
+
+@pytest.mark.parametrize("blocks", ["one", "several"])
+def test_later_changes_of_a_frame_of_pandas_are_not_seen(blocks):
+    frame = ROWS.frame.to_pandas()
+    if blocks == "one":
+        frame = pd.DataFrame(ROWS.X.copy(), columns=ROWS.names).assign(
+            label=ROWS.y, query=ROWS.qid, w=ROWS.weight
+        )
+    table = scan(frame, **NAMES)
+    frame.loc[:, "f0"] *= -5
+    frame["label"] = 0.0
+    frame.iloc[3:9, :3] = 7.0
+    del frame["w"]
+    check(table)
+    frame["f1"] += 1
+    np.testing.assert_allclose(WANTED.predict(table), WANTED.predict(ROWS.X), rtol=1e-9)
 
 
 def test_a_frame_of_dask_without_a_cluster():

@@ -53,7 +53,9 @@ def scan(
           Names of folders such as ``day=1`` are a column, whose values take the place of those that
           a file may hold under the same name.
         - A frame of pandas or polars, lazy or not, a table or record batch of pyarrow, or a
-          ``pyarrow.dataset``.
+          ``pyarrow.dataset``. The table has the rows that a frame of pandas had at the time of
+          `scan`: later changes of the frame are not seen. Arrays that you made a frame or a table
+          of without a copy must stay as they are.
         - A dataframe of Dask or Spark. Its partitions are worked on where they are.
         - A function without arguments that returns an iterator of frames or record batches, or of
           tuples ``(X, y)``, ``(X, y, qid)`` or ``(X, y, qid, weight)`` of arrays. It is called for

@@ -230,7 +230,10 @@ def _expanded(name: str) -> list[str]:
 
 
 def _remote(names: Sequence[str]) -> tuple[Any, list[str]]:
-    """Return the file system of addresses, and the paths there; patterns are resolved."""
+    """Return the file system of addresses, and the paths there; patterns are resolved.
+
+    The name of a file that exists is no pattern.
+    """
     if not any(sign in name for name in names for sign in "*?["):
         from pyarrow.fs import FileSystem
 
@@ -250,7 +253,8 @@ def _remote(names: Sequence[str]) -> tuple[Any, list[str]]:
     systems = [fsspec.core.url_to_fs(name) for name in names]
     found = []
     for system, path in systems:
-        found += sorted(system.glob(path)) if any(sign in path for sign in "*?[") else [path]
+        pattern = any(sign in path for sign in "*?[") and not system.exists(path)
+        found += sorted(system.glob(path)) if pattern else [path]
     if not found:
         raise ValueError(f"{shown(names[0])}: no file has such a name")
     return systems[0][0], found
@@ -629,19 +633,40 @@ def _of_arrow(frame: Any) -> Source:
         return Source((_DatasetPartition(frame),), frame.schema, files=files)
     if isinstance(frame, arrow.RecordBatch):
         frame = arrow.Table.from_batches([frame])
-    if not isinstance(frame, arrow.Table):
-        frame = to_arrow(frame)
-    starts = range(0, max(1, frame.num_rows), PARTITION_ROWS)
-    parts = [_FramePartition(frame.slice(start, PARTITION_ROWS), start) for start in starts]
-    return Source(tuple(parts), frame.schema)
+    if type(frame).__module__.partition(".")[0] == "pandas":
+        frame = _snapshot(frame)
+    table = frame if isinstance(frame, arrow.Table) else to_arrow(frame)
+    starts = range(0, max(1, table.num_rows), PARTITION_ROWS)
+    parts = [_FramePartition(table.slice(start, PARTITION_ROWS), start, frame) for start in starts]
+    return Source(tuple(parts), table.schema)
+
+
+def _snapshot(frame: Any) -> Any:
+    """Return a frame of pandas that does not see later changes of the given one.
+
+    Where pandas copies on write, nothing is copied now, but what is changed later.
+    """
+    import pandas
+
+    major = int(pandas.__version__.partition(".")[0])
+    on_write = major >= 3 or pandas.get_option("mode.copy_on_write") is True
+    return frame.copy(deep=not on_write)
 
 
 @dataclass(frozen=True, eq=False)
 class _FramePartition:
-    """Rows of a pyarrow table in memory."""
+    """Rows of a pyarrow table in memory, from row `start` of `frame` on.
+
+    A frame of pandas notices that others write to it for as long as it is kept.
+    """
 
     table: Any
     start: int
+    frame: Any = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Send the rows alone to another process, where they have memory of their own."""
+        return _FramePartition, (self.table, self.start)
 
     @property
     def name(self) -> str:
