@@ -667,6 +667,23 @@ def test_query_ids_of_every_type(tmp_path, kind):
         assert f"query {frame.column('query')[cut].as_py()!r} do" in str(error.value)
 
 
+@pytest.mark.parametrize("kind", ["frame", "lazy", "function", "file"])
+def test_integers_that_arrow_does_not_have(tmp_path, kind):
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"y": [0.0, 1.0], "q": [1, 1], "x": [1, 2]})
+    frame = frame.with_columns(pl.col("q").cast(pl.Int128))
+    frame.write_ipc(tmp_path / "rows.arrow")
+    given = {
+        "frame": frame,
+        "lazy": frame.lazy(),
+        "function": lambda: iter([frame]),
+        "file": tmp_path / "rows.arrow",
+    }[kind]
+    message = r"column 'q' holds Int128, .*: cast it|rows\.arrow: .* more than 64 bits, .*: cast it"
+    with pytest.raises(ValueError, match=message):
+        scan(given, label="y", qid="q", features="x")
+
+
 def test_columns_that_are_refused():
     frame = ROWS.frame.append_column("text", pa.array(["a"] * len(ROWS.y)))
     for names, message in (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pairgram.tables.column_types import kind_of_values
+from pairgram.tables.column_types import kind_of_values, plain_values
 from pairgram.tables.columns import Columns, Place, placed_error
 from pairgram.tables.rows import TableRows
 
@@ -14,6 +14,8 @@ __all__ = ["BATCH_ROWS", "copied", "rows_of_batches", "to_arrow"]
 # Rows are read in batches of about this many, in whatever pieces the source gives them.
 BATCH_ROWS = 1 << 17
 FEWEST_BATCH_ROWS = 1 << 16
+# Types of polars that Arrow does not have.
+WIDE = ("Int128", "UInt128")
 
 
 def rows_of_batches(
@@ -48,7 +50,7 @@ def rows_of_batches(
                     f"query id, holds {kind}, but before {known}"
                 )
         is_batch = isinstance(batch, pyarrow.RecordBatch)
-        waiting.append(pyarrow.Table.from_batches([batch]) if is_batch else batch)
+        waiting.append(plain_values(pyarrow.Table.from_batches([batch]) if is_batch else batch))
         n_waiting += batch.num_rows
         if n_waiting >= FEWEST_BATCH_ROWS:
             yield rows()
@@ -87,6 +89,13 @@ def to_arrow(frame: Any) -> Any:
     if isinstance(frame, pyarrow.RecordBatch):
         return pyarrow.Table.from_batches([frame])
     if hasattr(frame, "to_arrow"):
+        schema = getattr(frame, "schema", None)
+        for name, kind in schema.items() if isinstance(schema, Mapping) else ():
+            if str(kind) in WIDE:
+                raise ValueError(
+                    f"column {name!r} holds {kind}, which Arrow does not have: cast it to Int64 or "
+                    "Float64 before, or select other columns"
+                )
         return frame.to_arrow()
     if type(frame).__module__.partition(".")[0] == "pandas":
         return pyarrow.Table.from_pandas(frame, preserve_index=False)

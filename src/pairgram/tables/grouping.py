@@ -33,7 +33,7 @@ BUCKET_BYTES = 128 << 20
 BUCKET_BITS = 6
 N_BUCKETS = 1 << BUCKET_BITS
 DEEPEST = 9
-# The hashes stand in a column of their own.
+# The hashes stand in a column of their own, the last one. Others may have the same name.
 HASH = "__pairgram_hash__"
 
 
@@ -147,9 +147,10 @@ def _array_columns(table: Table, schema: Any) -> Columns:
 
 def _together(table: Any) -> Any:
     """Return the rows of a table with those of every query together; queries keep their order."""
-    hashes = table.column(HASH).to_numpy()
+    hashes = _hashes(table).to_numpy()
     _, first, queries = np.unique(hashes, return_index=True, return_inverse=True)
-    return table.drop_columns([HASH]).take(np.argsort(first[queries], kind="stable"))
+    table = table.remove_column(table.num_columns - 1)
+    return table.take(np.argsort(first[queries], kind="stable"))
 
 
 def _spread(pieces: Iterable[Any], folder: str, depth: int) -> Iterator[str]:
@@ -173,7 +174,7 @@ def _spread(pieces: Iterable[Any], folder: str, depth: int) -> Iterator[str]:
     for _, path in sorted(places.items()):
         with pyarrow.memory_map(path) as file:
             table = pyarrow.ipc.open_file(file).read_all()
-            several = len(pyarrow.compute.unique(table.column(HASH))) > 1
+            several = len(pyarrow.compute.unique(_hashes(table))) > 1
             if table.nbytes > BUCKET_BYTES and several and depth < DEEPEST:
                 starts = range(0, table.num_rows, BATCH_ROWS)
                 again = (table.slice(start, BATCH_ROWS) for start in starts)
@@ -185,8 +186,12 @@ def _spread(pieces: Iterable[Any], folder: str, depth: int) -> Iterator[str]:
         os.remove(path)
 
 
+def _hashes(table: Any) -> Any:
+    return table.column(table.num_columns - 1)
+
+
 def _buckets(piece: Any, depth: int) -> NDArray[np.int64]:
-    hashes = piece.column(HASH).to_numpy() >> np.uint64(BUCKET_BITS * depth)
+    hashes = _hashes(piece).to_numpy() >> np.uint64(BUCKET_BITS * depth)
     return np.asarray((hashes % np.uint64(N_BUCKETS)).astype(np.int64))
 
 

@@ -42,6 +42,9 @@ MOST_AT_ONCE = 1 << 18
 # How the name of a folder says that its rows have no value.
 NO_FOLDER_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
+# What pyarrow says of files with the type Int128 of polars.
+WIDE_INTEGERS = "Integers with more than 64 bits"
+
 NEEDS_PYARROW = "pairgram.scan needs pyarrow for {}: pip install 'pairgram[parquet]'"
 
 
@@ -334,7 +337,13 @@ def _readable(path: str) -> Iterator[None]:
         # An error of a folder names the file in it.
         named = re.search(r"'([^']*)'", str(error)) if os.path.isdir(path) else None
         file = named[1] if named is not None and os.path.isfile(named[1]) else path
-        raise ValueError(f"{shown(file)}: cannot be read: {error}") from error
+        cause = str(error)
+        if WIDE_INTEGERS in cause:
+            cause = (
+                "a column holds integers of more than 64 bits, which pyarrow does not know: cast "
+                "it to Int64 or Float64 before it is written"
+            )
+        raise ValueError(f"{shown(file)}: cannot be read: {cause}") from error
 
 
 def _with_ids(parts: list[Any], schema: Any, name: str) -> tuple[list[Any], Any]:
@@ -722,7 +731,7 @@ def _of_spark(frame: Any) -> Source:
 
 def _of_lazy_frame(frame: Any) -> Source:
     pyarrow_for("polars")
-    schema = frame.head(0).collect().to_arrow().schema
+    schema = to_arrow(frame.head(0).collect()).schema
     return Source((_LazyPartition(frame),), schema)
 
 
