@@ -126,8 +126,13 @@ def scan(
     landmarks, the width of a kernel, or quantiles of more than 100,000 rows, is drawn by the hashes
     of row numbers. It therefore depends on the order of the rows alone. With ``scope="global"``,
     pairs other than "kept" take at most 1,024 different labels. Blocks are joined in a fixed tree:
-    the same files give the same bits in every run. Spark may put the rows of a shuffled frame in
-    another order in every pass: persist such a frame if the bits matter.
+    the same files give the same bits in every run.
+
+    Scores of a frame of Spark have the order in which Spark collects its rows. Of a frame that it
+    shuffles, as after ``repartition`` or ``dropDuplicates``, a cluster may collect them in another
+    order every time. Persist such a frame if the order or the bits matter, or name the rows by
+    ``keep=`` of `predict`. For the sake of the order, Spark reads all columns of a frame that is
+    scored, though it sends Python only those of the model: select columns before you shuffle.
 
     Features are float32 if every column, or the X of the first tuple, is float32 or narrower,
     otherwise float64. LETOR files are read as float64, and so are features, labels and weights of

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from inspect import signature
 from typing import Any
 from urllib.parse import unquote
 
@@ -726,7 +727,10 @@ def _of_spark(frame: Any) -> Source:
 
     from pairgram.tables.spark import SparkEngine
 
-    return Source((), to_arrow_schema(frame.schema), engine=SparkEngine(frame))
+    named = {}
+    if "timezone" in signature(to_arrow_schema).parameters:  # which times need, if it is there
+        named["timezone"] = frame.sparkSession.conf.get("spark.sql.session.timeZone")
+    return Source((), to_arrow_schema(frame.schema, **named), engine=SparkEngine(frame))
 
 
 def _of_lazy_frame(frame: Any) -> Source:
