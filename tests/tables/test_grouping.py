@@ -135,6 +135,57 @@ def test_rows_of_a_query_keep_their_order(rows, frame, bucket_bytes, folders, mo
     assert [by_name[number] for number in numbers] == ids.tolist()
 
 
+@pytest.mark.parametrize("bucket_bytes", [grouping.BUCKET_BYTES, 10_000])
+@pytest.mark.parametrize("source", ["ipc", "frame"])
+def test_text_of_polars(rows, frame, bucket_bytes, source, tmp_path, folders, monkeypatch):
+    """Its files hold views of text, and dictionaries of them, in columns that nobody needs too."""
+    pl = pytest.importorskip("polars")
+    monkeypatch.setattr(grouping, "BUCKET_BYTES", bucket_bytes)
+    X, y, qid, _, order = rows
+    wanted = pairgram.RankRLS().fit(X[order], y[order], qid=qid[order]).coef_
+    own = pl.DataFrame(
+        {name: frame[name].to_numpy() for name in ("x0", "x1", "x2", "x3", "x4", "y")}
+    )
+    own = own.with_columns(
+        *(
+            pl.Series(name, [f"q{one}" for one in qid], dtype=kind)
+            for name, kind in kinds_of_text(pl)
+        ),
+        tags=pl.Series([["a", "b"]] * len(y)),
+        bytes=pl.Series([b"a"] * len(y)),
+    )
+    own.write_ipc(tmp_path / "rows.arrow")
+    given = tmp_path / "rows.arrow" if source == "ipc" else own
+    for name in ("text", "categories", "choices"):
+        names = {"label": "y", "qid": name, "features": [f"x{j}" for j in range(5)]}
+        model = pairgram.RankRLS().fit(pairgram.scan(given, group_queries=True, **names))
+        np.testing.assert_allclose(model.coef_, wanted, rtol=1e-9)
+        scores = pairgram.predict(model, pairgram.scan(given, **names), output=None)
+        kept = pyarrow.concat_tables(scores)[name].to_pylist()
+        assert kept == [f"q{one}" for one in qid]
+
+
+def kinds_of_text(pl):
+    choices = sorted({f"q{one}" for one in range(2000)})
+    return [("text", pl.String), ("categories", pl.Categorical), ("choices", pl.Enum(choices))]
+
+
+@pytest.mark.parametrize("bucket_bytes", [grouping.BUCKET_BYTES, 10_000])
+@pytest.mark.parametrize("kind", ["frame", "dask"])
+def test_columns_may_have_any_names(rows, frame, kind, bucket_bytes, folders, monkeypatch):
+    """Hashes and places of rows stand in columns of their own meanwhile."""
+    monkeypatch.setattr(grouping, "BUCKET_BYTES", bucket_bytes)
+    X, y, qid, _, order = rows
+    wanted = pairgram.RankRLS().fit(X[order], y[order], qid=qid[order]).coef_
+    taken = ["__pairgram_hash__", "__pairgram_place__"]
+    frame = frame.rename(columns=dict(zip(["x1", "x2"], taken, strict=True)))
+    if kind == "dask":
+        frame = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
+    names = {"label": "y", "qid": "q", "features": ["x0", *taken, "x3", "x4"]}
+    model = pairgram.RankRLS().fit(pairgram.scan(frame, group_queries=True, **names))
+    np.testing.assert_allclose(model.coef_, wanted, rtol=1e-9)
+
+
 @pytest.mark.parametrize("bucket_bytes", [1 << 27, 4000], ids=["memory", "files"])
 def test_letor_files_and_arrays(rows, bucket_bytes, tmp_path, folders, monkeypatch):
     X, y, qid, weights, order = rows

@@ -274,6 +274,62 @@ def test_partitions_stay_the_same_whatever_columns_are_read(spark, frame, rows):
     same(model.coef_, pairgram.RankRLS().fit(X, y, qid=qid, sample_weight=weights).coef_)
 
 
+SHUFFLES = {
+    "round robin": lambda frame: frame.repartition(7),
+    "by a column": lambda frame: frame.repartition(5, "q"),
+    "distinct": lambda frame: frame.dropDuplicates(),
+    "one of each": lambda frame: frame.dropDuplicates(["row"]),
+    "sorted": lambda frame: frame.orderBy("x0"),
+    "with a map": lambda frame: frame.selectExpr("*", "map(q, x0) as pairs").repartition(7),
+}
+
+
+@pytest.mark.parametrize("name", SHUFFLES)
+def test_scores_have_the_order_of_a_shuffled_frame(spark, rows, name):
+    shuffled = SHUFFLES[name](frame_of(spark, pandas_frame(rows)))
+    X, y, qid, _ = rows
+    model = pairgram.RankRLS().fit(X, y, qid=qid)
+    order = [row["row"] for row in shuffled.collect()]
+    table = pairgram.scan(shuffled, **COLUMNS)
+    same(model.predict(table), model.predict(X[order]))
+    kept = pyarrow.concat_tables(pairgram.predict(model, table, keep=["row"]))
+    assert kept["row"].to_pylist() == order
+    same(kept["score"].to_numpy(), model.predict(X[order]))
+
+
+def test_times_are_query_ids_or_other_columns(spark, rows):
+    X, y, qid, weights = rows
+    frame = frame_of(spark, pandas_frame(rows))
+    timed = frame.selectExpr(
+        "*",
+        "timestamp_seconds(1700000000 + cast(substring(q, 7) as int)) as at",
+        "cast(timestamp_seconds(row) as timestamp_ntz) as local",
+        "date_add(date '2024-01-01', cast(substring(q, 7) as int)) as day",
+    )
+    expected = pairgram.RankRLS().fit(X, y, qid=qid, sample_weight=weights)
+    for name in ("q", "at", "day"):
+        table = pairgram.scan(timed, **COLUMNS | {"qid": name})
+        same(pairgram.RankRLS().fit(table).coef_, expected.coef_)
+        kept = pyarrow.concat_tables(pairgram.predict(expected, table, keep=["at", "local"]))
+        assert kept["at"].cast(pyarrow.int64())[0].as_py() % 10**6 == 0 and len(kept) == len(y)
+
+
+@pytest.mark.parametrize("group_queries", [False, True])
+def test_columns_may_have_any_names(spark, rows, group_queries):
+    X, y, qid, weights = rows
+    names = ["a.b", "with `ticks`", "__pairgram_place__", "0", "a b"]
+    frame = frame_of(spark, pandas_frame(rows)).toDF(*names, "the.label", "q.id", "w", "row.number")
+    columns = {"label": "the.label", "qid": "q.id", "weight": "w", "features": names}
+    table = pairgram.scan(frame, group_queries=group_queries, **columns)
+    model = pairgram.RankRLS().fit(table)
+    given = {"qid": qid, "sample_weight": weights}
+    expected = pairgram.RankRLS().fit(X, y, **given)
+    same(model.coef_, expected.coef_)
+    same(model.predict(table), expected.predict(X))
+    kept = pyarrow.concat_tables(pairgram.predict(model, table, keep=["row.number"]))
+    assert kept["row.number"].to_pylist() == list(range(len(y)))
+
+
 def test_errors_of_tasks_come_as_they_are(spark, rows):
     broken = pandas_frame(rows)
     broken.loc[150, "x2"] = np.nan

@@ -1,5 +1,6 @@
 """What goes wrong with a table is a clear error, and leaves nothing behind."""
 
+import os
 import pickle
 import signal
 import threading
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.dataset
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
@@ -36,7 +38,8 @@ from pairgram import (
     predict,
     scan,
 )
-from pairgram.tables import parts
+from pairgram.tables import grouping, parts
+from pairgram.tables.seen import NO_FILES
 from table_sources import cut_table, make_rows, write_parts
 
 ROWS = make_rows()
@@ -63,7 +66,7 @@ def files(tmp_path):
 def test_a_file_that_ends_in_the_middle(files, tmp_path):
     table, whole = scan(tmp_path, **NAMES), files[2].read_bytes()
     files[2].write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"part-02\.parquet: cannot be read"):
+    with pytest.raises(ValueError, match=r"changed .*part-02\.parquet had \d+ bytes, and has"):
         RankRLS().fit(table)
     with pytest.raises(ValueError, match=r"part-02\.parquet"):
         scan(tmp_path, **NAMES)
@@ -71,7 +74,7 @@ def test_a_file_that_ends_in_the_middle(files, tmp_path):
     with pytest.raises(ValueError, match=r"part-02\.parquet: cannot be read"):
         RankRLS().fit(scan(tmp_path, **NAMES))
     files[2].unlink()
-    with pytest.raises(ValueError, match=r"part-02\.parquet: cannot be read"):
+    with pytest.raises(ValueError, match=r"changed .*part-02\.parquet is no more"):
         RankRLS().fit(table)
 
 
@@ -114,7 +117,7 @@ def test_ids_of_another_type_in_one_frame(first):
         yield frames[0].slice(0, 203)
         yield frames[1].slice(203)
 
-    with pytest.raises(ValueError, match=r"the source, row 0, .*, and on: the types of a"):
+    with pytest.raises(ValueError, match=r"the source, row 203, .*: column 'query', the"):
         RankRLS().fit(scan(factory, **NAMES))
 
     table = cut_table(ROWS.frame, [203], **NAMES)
@@ -169,6 +172,120 @@ def test_a_file_that_changes_between_passes(files, tmp_path, n_rows):
     table.survey()
     pq.write_table(ROWS.frame.slice(101, n_rows), files[2], row_group_size=60)
     with pytest.raises(ValueError, match=r"part-02\.parquet|the table changed while it was read"):
+        RankRLS().fit(table)
+
+
+def rewrite(path, frame, **options):
+    """Write a file of columns once more, at another time than before."""
+    before = path.stat().st_mtime_ns
+    pq.write_table(frame, path, **options)
+    os.utime(path, ns=(before + 10**9, before + 10**9))
+
+
+@pytest.mark.parametrize("what", ["more groups", "other contents"])
+@pytest.mark.parametrize("act", ["fit", "predict", "evaluate", "group", "output"])
+def test_files_that_change_after_scan(tmp_path, what, act):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(ROWS.frame.slice(0, 100), path, compression="none", use_dictionary=False)
+    model = RankRLS().fit(scan(path, **NAMES))
+    table = scan(path, **NAMES)
+    labels = ROWS.frame.column("label").to_numpy()[::-1]
+    place = ROWS.frame.schema.get_field_index("label")
+    new = ROWS.frame if what == "more groups" else ROWS.frame.set_column(place, "label", [labels])
+    n_rows = len(labels) if what == "more groups" else 100
+    rewrite(
+        path,
+        new.slice(0, n_rows),
+        row_group_size=100,
+        compression="none",
+        use_dictionary=False,
+    )
+    acts = {
+        "fit": lambda: RankRLS().fit(table),
+        "predict": lambda: model.predict(table),
+        "evaluate": lambda: evaluate("ndcg@5", table, model),
+        "group": lambda: grouping.grouped(table),
+        "output": lambda: predict(model, table, output=tmp_path / "scores.parquet"),
+    }
+    message = r"the table changed while it was read: .*rows\.parquet (had|was written once more)"
+    with pytest.raises(ValueError, match=message):
+        acts[act]()
+    assert not (tmp_path / "scores.parquet").exists()
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_row_groups_of_another_size(tmp_path, before):
+    """Row groups are compared too, for file systems that tell neither sizes nor times."""
+    path = tmp_path / "rows.parquet"
+    pq.write_table(ROWS.frame, path, row_group_size=100)
+    table = replace(scan(path, **NAMES), files=NO_FILES)
+    if before:
+        table.survey()
+    pq.write_table(ROWS.frame, path, row_group_size=101)
+    with pytest.raises(ValueError, match=r"had 100 rows in row group 0, and has 101"):
+        RankRLS().fit(table)
+    pq.write_table(ROWS.frame, path, row_group_size=50)
+    with pytest.raises(ValueError, match=r"rows\.parquet had \d+ row groups, and has \d+"):
+        RankRLS().fit(table)
+
+
+def test_a_file_that_changes_between_its_passes(tmp_path):
+    """The labels of one file and the features of another are no table."""
+    path = tmp_path / "rows.parquet"
+    pq.write_table(ROWS.frame, path)
+    table = scan(path, **NAMES)
+    table.survey()
+    rewrite(path, ROWS.frame)
+    with pytest.raises(ValueError, match=r"changed .*rows\.parquet was written once more"):
+        RankRLS().fit(table)
+    RankRLS().fit(scan(path, **NAMES))
+
+
+@pytest.mark.parametrize("ending", ["txt", "csv", "arrow"])
+def test_files_of_other_kinds_that_change(tmp_path, ending):
+    path = tmp_path / f"rows.{ending}"
+
+    def write():
+        if ending == "txt":
+            dump_letor(path, ROWS.X, ROWS.y, qid=ROWS.qid)
+        elif ending == "csv":
+            pyarrow.csv.write_csv(ROWS.frame, path)
+        else:
+            pa.feather.write_feather(ROWS.frame, path)
+
+    write()
+    table = scan(path) if ending == "txt" else scan(path, **NAMES)
+    model = RankRLS().fit(table)
+    before = path.stat().st_mtime_ns
+    write()
+    os.utime(path, ns=(before + 10**9, before + 10**9))
+    with pytest.raises(ValueError, match=rf"changed .*rows\.{ending} was written once more"):
+        model.predict(table)
+    path.unlink()
+    with pytest.raises(ValueError, match=rf"changed .*rows\.{ending} is no more"):
+        model.predict(table)
+
+
+def test_files_at_an_address_that_change():
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    for number in range(2):
+        with memory.open("/changing/rows.parquet", "wb") as file:
+            pq.write_table(ROWS.frame.slice(0, 100 + number), file)
+        if number == 0:
+            table = scan("memory://changing/rows.parquet", **NAMES)
+    with pytest.raises(ValueError, match=r"changed .*changing/rows\.parquet had \d+ bytes, and"):
+        RankRLS().fit(table)
+    memory.rm("/changing", recursive=True)
+
+
+def test_files_of_a_filtered_dataset_that_change(tmp_path):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(ROWS.frame, path)
+    table = scan(pyarrow.dataset.dataset(path).filter(FIRST), **NAMES)
+    rewrite(path, ROWS.frame)
+    with pytest.raises(ValueError, match=r"changed .*rows\.parquet was written once more"):
         RankRLS().fit(table)
 
 
@@ -423,9 +540,27 @@ def test_columns_of_other_types_are_named(tmp_path):
     pq.write_table(pa.table(plain | {"size": [1, 2]}), tmp_path / "a.parquet")
     pq.write_table(pa.table(plain | {"size": ["big", "2"]}), tmp_path / "b.parquet")
     table = scan(tmp_path / "*.parquet", label="y", qid="q")
-    message = r"b\.parquet: column 'size' holds string, but in files before int64"
+    message = r"b\.parquet: column 'size' holds text .string., but in .*a\.parquet numbers .int64"
     with pytest.raises(ValueError, match=message):
         RankRLS().fit(table)
+
+
+@pytest.mark.parametrize("road", ["groups", "other types", "filter"])
+def test_pages_whose_checksum_is_wrong(tmp_path, road):
+    """A bit of a value has flipped, where nothing but the checksum tells it."""
+    path, source, frame = tmp_path / "b.parquet", tmp_path, ROWS.frame.slice(100)
+    options = {"compression": "none", "use_dictionary": False, "write_page_checksum": True}
+    pq.write_table(ROWS.frame.slice(0, 100), tmp_path / "a.parquet", **options)
+    if road == "other types":
+        frame = frame.set_column(0, "f0", frame.column("f0").cast(pa.float32()))
+    pq.write_table(frame, path, **options)
+    damaged = bytearray(path.read_bytes())
+    damaged[400] ^= 1
+    path.write_bytes(damaged)
+    if road == "filter":
+        source = pyarrow.dataset.dataset(path).filter(FIRST)
+    with pytest.raises(ValueError, match=r"cannot be read: .*CRC checksum"):
+        RankRLS(pairs=None).fit(scan(source, **NAMES))
 
 
 @pytest.mark.parametrize("length", [0, 3, 100])

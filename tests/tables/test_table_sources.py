@@ -3,8 +3,10 @@
 import datetime
 import decimal
 import gzip
+import itertools
 import re
 from dataclasses import replace
+from functools import partial
 
 import dask.dataframe as dd
 import numpy as np
@@ -22,6 +24,7 @@ import pairgram
 from pairgram import RankRLS, dump_letor, scan
 from pairgram.tables import arrow, letor_source, sources
 from pairgram.tables.scan import read_labels
+from pairgram.tables.seen import NO_FILES
 from table_sources import cut_table, make_rows, ranking_rows, write_parts
 
 ROWS = make_rows()
@@ -108,6 +111,57 @@ def test_hive_partitions(tmp_path):
     np.testing.assert_array_equal(X[:, 0], ROWS.X[:, 0])
 
 
+def write_folders(root, names, frame=ROWS.frame):
+    """Write a file of the same rows into each of some folders."""
+    for name in names:
+        (root / name).mkdir()
+        pq.write_table(frame, root / name / "rows.parquet")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_values_of_folders_take_the_place_of_those_in_files(tmp_path, order):
+    """Whatever types the other columns of the files have."""
+    own = ROWS.frame.append_column("day", pa.array(np.full(ROWS.frame.num_rows, 99, np.int32)))
+    narrow = own.set_column(0, "f0", own.column("f0").cast(pa.float32()))
+    for day, frame in zip((1, 2), (own, narrow)[::order], strict=True):
+        write_folders(tmp_path, [f"day={day}"], frame)
+    names = NAMES | {"qid": "day", "features": ["f1", "f2"]}
+    ids = np.concatenate(list(scan(tmp_path, **names).map(lambda rows: rows.ids)))
+    assert ids.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("ids", "wanted"),
+    [
+        (["007", "7", "8"], ["007", "7", "8"]),
+        (["-0", "0"], ["-0", "0"]),
+        (["7", "10"], [10, 7]),
+        (["a", "7"], ["7", "a"]),
+    ],
+)
+def test_ids_in_names_of_folders_do_not_merge(tmp_path, ids, wanted):
+    write_folders(tmp_path, [f"qid={name}" for name in ids])
+    table = scan(tmp_path, **NAMES | {"qid": "qid"})
+    assert table.survey().n_queries == len(ids)
+    found = np.concatenate(list(table.map(lambda rows: rows.ids)))
+    assert sorted(found.tolist(), key=str) == wanted
+    _, found = read_labels(tmp_path, "label", "qid")
+    assert sorted(set(found.tolist()), key=str) == wanted
+
+
+def test_numbers_in_names_of_folders_may_have_leading_zeros(tmp_path):
+    """They are no ids, but features."""
+    write_folders(tmp_path, ["month=01", "month=12"])
+    X, _ = read(scan(tmp_path, **NAMES | {"qid": None, "features": ["month"]}))
+    assert np.unique(X).tolist() == [1, 12]
+
+
+def test_a_folder_without_an_id_is_refused(tmp_path):
+    write_folders(tmp_path, ["qid=1", "qid=__HIVE_DEFAULT_PARTITION__"])
+    with pytest.raises(ValueError, match="column 'qid', the query id, has a missing value"):
+        scan(tmp_path, **NAMES | {"qid": "qid"}).survey()
+
+
 @pytest.mark.parametrize("index", ["__index_level_0__", "number"])
 def test_the_index_of_a_frame_is_no_feature(tmp_path, index):
     frame = ROWS.frame.select([*ROWS.names, "label", "query", "w"]).to_pandas()
@@ -174,6 +228,17 @@ def test_csv_and_arrow_files(tmp_path):
     check(scan(tmp_path / "rows.arrow", **NAMES))
 
 
+@pytest.mark.parametrize("name", ["rows[1].parquet", "rows*.parquet", "rows?.parquet"])
+def test_an_address_of_a_file_whose_name_looks_like_a_pattern(tmp_path, name):
+    pq.write_table(ROWS.frame, tmp_path / name)
+    pq.write_table(ROWS.frame.slice(0, 100), tmp_path / "rows1.parquet")
+    check(scan(f"file://{tmp_path}/{name}", **NAMES))
+    check(scan(tmp_path / name, **NAMES))
+    (tmp_path / name).unlink()
+    table = scan(f"file://{tmp_path}/{name}", **NAMES)
+    assert table.survey().n_rows == 100
+
+
 def test_addresses_that_fsspec_knows():
     import fsspec
 
@@ -203,6 +268,23 @@ FRAMES = {
 @pytest.mark.parametrize("kind", FRAMES)
 def test_frames(kind):
     check(scan(FRAMES[kind](ROWS.frame), **NAMES))
+
+
+@pytest.mark.parametrize("blocks", ["one", "several"])
+def test_later_changes_of_a_frame_of_pandas_are_not_seen(blocks):
+    frame = ROWS.frame.to_pandas()
+    if blocks == "one":
+        frame = pd.DataFrame(ROWS.X.copy(), columns=ROWS.names).assign(
+            label=ROWS.y, query=ROWS.qid, w=ROWS.weight
+        )
+    table = scan(frame, **NAMES)
+    frame.loc[:, "f0"] *= -5
+    frame["label"] = 0.0
+    frame.iloc[3:9, :3] = 7.0
+    del frame["w"]
+    check(table)
+    frame["f1"] += 1
+    np.testing.assert_allclose(WANTED.predict(table), WANTED.predict(ROWS.X), rtol=1e-9)
 
 
 def test_a_frame_of_dask_without_a_cluster():
@@ -255,6 +337,83 @@ def test_a_function_that_returns_tuples(dtype):
     assert scores.dtype == dtype
     with pytest.raises(ValueError, match="label must be None"):
         scan(factory, label="label")
+
+
+def over_numpy(X, y, qid):
+    """Frames over the memory of arrays, without a copy."""
+    frame = pd.DataFrame(X, columns=ROWS.names, copy=False)
+    return frame.assign(label=y, query=qid)
+
+
+BUFFERS = {
+    "tuple": lambda *arrays: arrays,
+    "views that are read-only": lambda X, *rest: (read_only_view(X), *rest),
+    "pandas": over_numpy,
+    "polars": lambda X, y, qid: pytest.importorskip("polars").DataFrame(
+        dict(zip(ROWS.names, X.T, strict=True)) | {"label": y, "query": qid}
+    ),
+    "arrow": lambda X, y, qid: pa.table(
+        {name: pa.array(column) for name, column in zip(ROWS.names, X.T, strict=True)}
+        | {"label": pa.array(y), "query": pa.array(qid)}
+    ),
+    "lists": lambda X, y, qid: pa.table(
+        {
+            "x": pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1]),
+            "label": pa.array(y),
+            "query": pa.array(qid),
+        }
+    ),
+}
+
+
+def read_only_view(X):
+    view = X.view()
+    view.flags.writeable = False
+    return view
+
+
+@pytest.mark.parametrize("n_rows", [50, 300])
+@pytest.mark.parametrize("fewest", [1, 1 << 16])
+@pytest.mark.parametrize("kind", BUFFERS)
+def test_a_function_that_uses_its_memory_again(kind, fewest, n_rows, monkeypatch):
+    """Batches wait for others to be put together with them, or for the consumer."""
+    monkeypatch.setattr(arrow, "FEWEST_BATCH_ROWS", fewest)
+    columns = kind in ("pandas", "polars", "arrow")  # whose columns are contiguous
+
+    def factory():
+        X = np.empty((n_rows, 4), order="F" if columns else "C")
+        y, qid = np.empty(n_rows), np.empty(n_rows, np.int64)
+        for begin in range(0, len(ROWS.y), n_rows):
+            rows = slice(begin, begin + n_rows)
+            n = len(ROWS.y[rows])
+            X[:n], y[:n], qid[:n] = ROWS.X[rows], ROWS.y[rows], ROWS.qid[rows]
+            yield BUFFERS[kind](X[:n], y[:n], qid[:n])
+
+    names = {} if kind[0] in "tv" else NAMES | {"weight": None}
+    if kind == "lists":
+        names["features"] = "x"
+    table = scan(factory, **names)
+    wanted = RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
+    check(table, wanted)
+    np.testing.assert_allclose(wanted.predict(table), wanted.predict(ROWS.X), rtol=1e-9)
+    read_rows = read(table)
+    np.testing.assert_array_equal(read_rows[0], ROWS.X)
+    np.testing.assert_array_equal(read_rows[1], ROWS.y)
+
+
+@pytest.mark.parametrize("memory", ["read-only", "a file", "bytes"])
+def test_arrays_that_nobody_can_write_to_are_not_copied(memory, tmp_path):
+    if memory == "read-only":
+        X = ROWS.X.copy()
+        X.flags.writeable = False
+    elif memory == "a file":
+        np.save(tmp_path / "X.npy", ROWS.X)
+        X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    else:
+        X = np.frombuffer(ROWS.X.tobytes()).reshape(ROWS.X.shape)
+    table = scan(lambda: iter([(X, ROWS.y, ROWS.qid)]))
+    (rows,) = table.map(lambda rows: rows)
+    assert np.shares_memory(rows.X, X) and not np.shares_memory(rows.y, ROWS.y)
 
 
 BAD_TUPLES = {
@@ -345,7 +504,7 @@ def test_errors_of_letor_files_name_the_line(tmp_path, monkeypatch, piece):
     lines[30] = "1 qid:6 1:three 2:4"
     path.write_text("\n".join(lines[:5]) + "\n")
     monkeypatch.setattr(letor_source, "PIECE_BYTES", piece)
-    table = scan(path)
+    table = replace(scan(path), files=NO_FILES)
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(ValueError, match=r"rows\.txt:31:"):
         RankRLS().fit(table)
@@ -378,7 +537,7 @@ def test_a_letor_file_that_is_cut(tmp_path):
     whole = gzip.compress(dump(tmp_path / "rows.txt").read_bytes())
     path = tmp_path / "rows.txt.gz"
     path.write_bytes(whole)
-    table = scan(path)
+    table = replace(scan(path), files=NO_FILES)
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ValueError, match=r"rows\.txt\.gz: found a damaged or cut-off"):
         RankRLS().fit(table)
@@ -508,6 +667,23 @@ def test_query_ids_of_every_type(tmp_path, kind):
         assert f"query {frame.column('query')[cut].as_py()!r} do" in str(error.value)
 
 
+@pytest.mark.parametrize("kind", ["frame", "lazy", "function", "file"])
+def test_integers_that_arrow_does_not_have(tmp_path, kind):
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"y": [0.0, 1.0], "q": [1, 1], "x": [1, 2]})
+    frame = frame.with_columns(pl.col("q").cast(pl.Int128))
+    frame.write_ipc(tmp_path / "rows.arrow")
+    given = {
+        "frame": frame,
+        "lazy": frame.lazy(),
+        "function": lambda: iter([frame]),
+        "file": tmp_path / "rows.arrow",
+    }[kind]
+    message = r"column 'q' holds Int128, .*: cast it|rows\.arrow: .* more than 64 bits, .*: cast it"
+    with pytest.raises(ValueError, match=message):
+        scan(given, label="y", qid="q", features="x")
+
+
 def test_columns_that_are_refused():
     frame = ROWS.frame.append_column("text", pa.array(["a"] * len(ROWS.y)))
     for names, message in (
@@ -623,7 +799,7 @@ def test_rows_of_later_row_groups_are_counted_from_there(tmp_path):
     table = pa.Table.from_pandas(frame, preserve_index=False)
     pq.write_table(table, tmp_path / "rows.parquet", row_group_size=70)
     dataset = pyarrow.dataset.dataset(tmp_path / "rows.parquet")
-    source = sources._of_dataset(dataset)
+    source = sources._of_dataset(dataset, NO_FILES)
     (part,) = source.partitions
     later = type(part)(part.fragment.subset(row_group_ids=[1]), dataset.schema)
     columns = scan(tmp_path / "rows.parquet", **NAMES).layout
@@ -830,10 +1006,90 @@ def test_ids_of_text_that_come_after_numbers(tmp_path, late, group_queries):
     assert read_labels(dataset, "y", "q")[1].tolist() == [*ids, late]
 
 
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+@pytest.mark.parametrize("empty", ["", '""'])
+@pytest.mark.parametrize("ids", [["shoes", "bags"], ["1", "2"], ["007", "7"]])
+def test_empty_ids_of_text_files_are_missing(tmp_path, ids, empty, ending):
+    path = tmp_path / f"rows.{ending}"
+    lines = ["q,y,f", f"{ids[0]},1,1", f"{ids[1]},0,2", f"{empty},1,3", f"{empty},0,4"]
+    text = "\n".join(lines) + "\n"
+    path.write_text(text if ending == "csv" else text.replace(",", "\t"))
+    message = rf"rows\.{ending}, row 2, counted .*: column 'q', the query id, has a missing value"
+    for group_queries in (False, True):
+        with pytest.raises(ValueError, match=message):
+            scan(path, label="y", qid="q", group_queries=group_queries).survey()
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_ids_of_text_files_in_another_encoding(tmp_path, order):
+    texts = "q,y,f\nbär,1,1\nbär,0,2\n", "q,y,f\nbär,1,3\nbär,0,4\n"
+    for name, text, encoding in zip("ab", texts, ["latin-1", "utf-8"][::order], strict=True):
+        (tmp_path / f"{name}.csv").write_bytes(text.encode(encoding))
+    file = "ab"[::order][0]
+    with pytest.raises(ValueError, match=rf"{file}\.csv: .*UTF-?8"):
+        scan(tmp_path, label="y", qid="q").survey()
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_ids_that_are_text_in_the_next_file_of_columns(tmp_path, order):
     for name, ids in zip("ab", [[7, 8], ["007", "8"]][::order], strict=True):
         pq.write_table(pa.table({"y": [1.0, 0.0], "q": ids, "x": [1, 2]}), tmp_path / f"{name}.pq")
-    message = r"b\.pq: column 'q' holds (string|int64), but in files before (int64|string)"
+    message = r"b\.pq: column 'q' holds (text|num).*, but in .*a\.pq (numbers|text) \((int|str)"
     with pytest.raises(ValueError, match=message):
         RankRLS().fit(scan(tmp_path / "*.pq", label="y", qid="q"))
+
+
+TIMES = {
+    "dates": [datetime.date(2024, 2, 1)] * 2,
+    "times without": [datetime.datetime(2024, 2, 1, hour) for hour in (8, 9)],
+    "times with": [datetime.datetime(2024, 2, 1, hour, tzinfo=datetime.UTC) for hour in (8, 9)],
+    "text": ["2024-02-01", "2024-02-01 08:00:00"],
+    "durations": [datetime.timedelta(hours=hour) for hour in (8, 9)],
+}
+
+
+@pytest.mark.parametrize("source", ["parquet", "arrow", "dataset", "function"])
+@pytest.mark.parametrize(("one", "other"), [*itertools.permutations(TIMES, 2)])
+def test_ids_of_different_kinds_of_times(tmp_path, one, other, source):
+    """As one type, the times of a day would be one query."""
+    frames = [pa.table({"y": [1.0, 0.0], "q": TIMES[kind], "x": [1, 2]}) for kind in (one, other)]
+    for name, frame in zip("ab", frames, strict=True):
+        if source == "arrow":
+            pyarrow.feather.write_feather(frame, tmp_path / f"{name}.arrow")
+        else:
+            pq.write_table(frame, tmp_path / f"{name}.parquet")
+    there = rf"a\.{source}"
+    given = tmp_path
+    if source == "dataset":
+        given, there = pyarrow.dataset.dataset(tmp_path), "the schema of the dataset"
+    message = rf"b\.\w+: column 'q' holds {other}.*, but in .*{there} {one}"
+    if source == "function":
+        given = partial(iter, frames)
+        message = rf"the source, row 2, .*: column 'q'.* holds {other}.*, but before {one}"
+    with pytest.raises(ValueError, match=message):
+        scan(given, label="y", qid="q").survey()
+
+
+def test_times_of_other_units_and_zones_in_the_next_file(tmp_path):
+    """They are of one kind: equal instants are one query."""
+    times = pa.array(TIMES["times with"])
+    for name, unit, zone in (("a", "us", "UTC"), ("b", "ms", "Europe/Helsinki")):
+        ids = times.cast(pa.timestamp(unit, zone))
+        frame = pa.table({"y": [1.0, 0.0], "q": ids if name == "a" else ids[::-1], "x": [1, 2]})
+        pq.write_table(frame, tmp_path / f"{name}.parquet")
+    with pytest.raises(ValueError, match="do not stand together"):
+        scan(tmp_path, label="y", qid="q").survey()
+    assert scan(tmp_path, label="y", qid="q", group_queries=True).survey().n_queries == 2
+
+
+def test_columns_that_are_not_read_may_be_of_any_kind(tmp_path):
+    for name, kind in zip("ab", ("dates", "text"), strict=True):
+        frame = pa.table({"y": [1.0, 0.0], "q": [1, 1], "x": [1, 2], "when": TIMES[kind]})
+        frame = frame.set_column(1, "q", pa.array([ord(name)] * 2))
+        pq.write_table(frame, tmp_path / f"{name}.parquet")
+    table = scan(tmp_path, label="y", qid="q", features="x")
+    assert table.survey().n_queries == 2
+    model = RankRLS().fit(table)
+    message = r"b\.parquet: column 'when' holds text .*a\.parquet dates"
+    with pytest.raises(ValueError, match=message):
+        list(pairgram.predict(model, table, keep=["when"]))

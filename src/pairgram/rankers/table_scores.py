@@ -63,7 +63,8 @@ def predict(
     model : fitted model with `predict`
     table : table of `scan`
         Its label is not read. The scores have the order of the source, also for a table with
-        ``group_queries=True``.
+        ``group_queries=True``. Spark may give the rows of a shuffled frame another order every
+        time: have `keep` name the rows then.
     output : path of a Parquet file, or None, default=None
         Where to write. The file is written completely or not at all.
     keep : list of str, str or None, default=None

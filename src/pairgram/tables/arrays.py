@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from pairgram.queries_and_pairs.queries import as_ids, check_weights
 from pairgram.tables.columns import Columns, Place, placed_error
 from pairgram.tables.rows import TableRows, counted, runs_of
 
-__all__ = ["rows_of_arrays"]
+__all__ = ["rows_of_arrays", "unshared"]
 
 
 def rows_of_arrays(
@@ -55,3 +56,37 @@ def rows_of_arrays(
             raise columns.missing_value(place, int(row), str(column))
         X = np.where(missing, columns.fill.astype(X.dtype), X)
     return TableRows(X, y, weights, sizes, ids, place.first, place.partition)
+
+
+def unshared(rows: TableRows, X: Any, y: Any, weights: Any) -> TableRows:
+    """Return rows of arrays that their owner can no more write to.
+
+    Parameters
+    ----------
+    rows : TableRows
+    X, y, weights : array-like
+        What the rows were made of. Arrays that are copies already, or read-only, are not copied.
+    """
+    return replace(
+        rows,
+        X=_unshared(rows.X, X),
+        y=_unshared(rows.y, y),
+        weights=_unshared(rows.weights, weights),
+    )
+
+
+def _unshared(array: Any, given: Any) -> Any:
+    own = array is None or (array is not given and array.base is None)
+    return array if own or _is_constant(array) else array.copy()
+
+
+def _is_constant(array: Any) -> bool:
+    """Tell whether an array, and all memory that it is a view of, are read-only."""
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return False
+        array = array.base
+    try:
+        return array is None or memoryview(array).readonly
+    except TypeError:
+        return False

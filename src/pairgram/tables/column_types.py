@@ -6,17 +6,70 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["common_schema", "is_number", "value_type", "whole_numbers", "with_floats"]
+__all__ = [
+    "WHOLE",
+    "common_schema",
+    "is_number",
+    "kind_of_values",
+    "plain_values",
+    "value_type",
+    "whole_numbers",
+    "with_floats",
+]
 
 # A number that no other text of this kind is equal to.
 WHOLE = re.compile("0|-?[1-9][0-9]*")
 
 
 def value_type(kind: Any) -> Any:
-    """Return the type of the values of a column, which a dictionary may hold."""
+    """Return the type of the values of a column, which a dictionary may hold, without views."""
     import pyarrow
 
-    return kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+    return _plain_type(kind.value_type if pyarrow.types.is_dictionary(kind) else kind)
+
+
+def _plain_type(kind: Any) -> Any:
+    """Return a type without views of text or bytes, as polars writes them.
+
+    pyarrow reads views, but can neither take rows of them nor decode dictionaries of them.
+    """
+    import pyarrow
+
+    types = pyarrow.types
+    if types.is_string_view(kind):
+        return pyarrow.large_string()
+    if types.is_binary_view(kind):
+        return pyarrow.large_binary()
+    if types.is_dictionary(kind):
+        return pyarrow.dictionary(kind.index_type, _plain_type(kind.value_type), kind.ordered)
+    if types.is_list(kind):
+        return pyarrow.list_(kind.value_field.with_type(_plain_type(kind.value_type)))
+    if types.is_large_list(kind):
+        return pyarrow.large_list(kind.value_field.with_type(_plain_type(kind.value_type)))
+    return kind
+
+
+def plain_values(table: Any) -> Any:
+    """Return a table whose text and bytes are no views, which pyarrow knows too little of."""
+    import pyarrow
+
+    for place, field in enumerate(table.schema):
+        kind = _plain_type(field.type)
+        if kind == field.type:
+            continue
+        column = table.column(place)
+        if pyarrow.types.is_dictionary(kind):
+            chunks = [
+                pyarrow.DictionaryArray.from_arrays(
+                    chunk.indices, chunk.dictionary.cast(kind.value_type), ordered=kind.ordered
+                )
+                for chunk in column.chunks
+            ]
+            column = pyarrow.chunked_array(chunks, kind)
+        else:
+            column = column.cast(kind)
+        table = table.set_column(place, field.with_type(kind), column)
+    return table
 
 
 def is_number(kind: Any) -> bool:
@@ -26,6 +79,31 @@ def is_number(kind: Any) -> bool:
     types = pyarrow.types
     tests = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null
     return any(test(kind) for test in tests)
+
+
+def kind_of_values(kind: Any) -> str:
+    """Return what messages call the values of a type. Values of different kinds are never equal.
+
+    Numbers, booleans and columns without any value are of one kind.
+    """
+    import pyarrow
+
+    types, kind = pyarrow.types, value_type(kind)
+    if is_number(kind):
+        return "numbers"
+    if types.is_timestamp(kind):
+        return f"times {'without' if kind.tz is None else 'with'} a time zone"
+    text = types.is_string, types.is_large_string, types.is_string_view
+    for name, tests in (
+        ("text", text),
+        ("dates", (types.is_date,)),
+        ("times of day", (types.is_time,)),
+        ("durations", (types.is_duration,)),
+        ("lists", (types.is_list, types.is_large_list, types.is_fixed_size_list)),
+    ):
+        if any(test(kind) for test in tests):
+            return name
+    return "values of another kind"
 
 
 def common_schema(schema: Any, own: Any) -> Any:

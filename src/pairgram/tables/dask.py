@@ -13,7 +13,7 @@ from dask.delayed import delayed
 from pairgram._support.threads import at_most_threads
 from pairgram.tables.arrow import BATCH_ROWS, rows_of_batches, to_arrow
 from pairgram.tables.columns import Columns
-from pairgram.tables.engine import Progress
+from pairgram.tables.engine import Progress, name_of_places
 from pairgram.tables.parts import Part, Task, fold, in_tree, placing
 from pairgram.tables.rows import TableRows
 
@@ -23,8 +23,6 @@ S = TypeVar("S")
 
 # So many partitions are scored at a time for every thread of the cluster.
 AHEAD = 2
-# The column of the places of rows, while they are shuffled.
-PLACE = "__pairgram_place__"
 
 
 class DaskEngine:
@@ -100,12 +98,16 @@ class DaskEngine:
         from dask.dataframe import from_delayed
 
         frame = self._frame
+        place = name_of_places(map(str, frame.columns))
         numbered = [
-            delayed(_numbered)(part, number) for number, part in enumerate(frame.to_delayed())
+            delayed(_numbered)(part, number, place)
+            for number, part in enumerate(frame.to_delayed())
         ]
-        meta = _numbered(frame._meta, 0)
+        meta = _numbered(frame._meta, 0, place)
         shuffled = from_delayed(numbered, meta=meta, verify_meta=False).shuffle(on=qid)
-        return DaskEngine(self._client, shuffled.map_partitions(_together, qid, meta=frame._meta))
+        return DaskEngine(
+            self._client, shuffled.map_partitions(_together, qid, place, meta=frame._meta)
+        )
 
     def _known_client(self) -> Any:
         if self._client is not None:
@@ -127,16 +129,16 @@ class DaskEngine:
         return list(self._frame[names].to_delayed())
 
 
-def _numbered(part: Any, number: int) -> Any:
+def _numbered(part: Any, number: int, place: str) -> Any:
     """Return a partition with a column of the places of its rows in the source."""
-    return part.assign(**{PLACE: (np.int64(number) << 40) + np.arange(len(part))})
+    return part.assign(**{place: (np.int64(number) << 40) + np.arange(len(part))})
 
 
-def _together(part: Any, qid: str) -> Any:
+def _together(part: Any, qid: str, place: str) -> Any:
     """Return a partition with the rows of every query together, in their order in the source."""
-    part = part.sort_values(PLACE)
+    part = part.sort_values(place)
     queries, _ = part[qid].factorize()
-    return part.iloc[np.argsort(queries, kind="stable")].drop(columns=PLACE)
+    return part.iloc[np.argsort(queries, kind="stable")].drop(columns=place)
 
 
 def _packed(value: Any) -> bytes:

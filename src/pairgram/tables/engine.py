@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from pairgram.tables.columns import Columns
 from pairgram.tables.parts import Part, Task
 from pairgram.tables.rows import TableRows
 
-__all__ = ["Engine", "Partition", "Progress"]
+__all__ = ["Engine", "Partition", "Progress", "name_of_places"]
 
 S = TypeVar("S")
 
 # Is told how many rows have been worked on since the last call.
 Progress = Callable[[int], None]
+
+
+def name_of_places(names: Iterable[str]) -> str:
+    """Return a name for the column of the places of rows, while they are shuffled.
+
+    None of the other columns has this name, in small or large letters.
+    """
+    known, name = {name.lower() for name in names}, "__pairgram_place__"
+    while name in known:
+        name += "_"
+    return name
 
 
 class Partition(Protocol):

@@ -33,7 +33,7 @@ BUCKET_BYTES = 128 << 20
 BUCKET_BITS = 6
 N_BUCKETS = 1 << BUCKET_BITS
 DEEPEST = 9
-# The hashes stand in a column of their own.
+# The hashes stand in a column of their own, the last one. Others may have the same name.
 HASH = "__pairgram_hash__"
 
 
@@ -79,6 +79,7 @@ def grouped(table: Table) -> Table:
         schema=source.schema,
         partitions=source.partitions,
         ungrouped=table,
+        files=source.files,
         _known=known,
     )
 
@@ -109,11 +110,12 @@ def _checked(table: Table) -> Iterator[Any]:
     if schema is not None:
         columns = replace(columns, keep=tuple(schema.names))
         schema = pyarrow.schema([(field.name, value_type(field.type)) for field in schema])
-    for number, partition in enumerate(table.partitions):
-        for rows in partition.batches(number, columns, True):
-            piece = _of_arrays(rows) if schema is None else rows.kept.cast(schema)
-            hashes = np.repeat(hash_of_runs(rows), rows.sizes)
-            yield piece.append_column(HASH, pyarrow.array(hashes))
+    with table.files.unchanged():
+        for number, partition in enumerate(table.partitions):
+            for rows in partition.batches(number, columns, True):
+                piece = _of_arrays(rows) if schema is None else rows.kept.cast(schema)
+                hashes = np.repeat(hash_of_runs(rows), rows.sizes)
+                yield piece.append_column(HASH, pyarrow.array(hashes))
 
 
 def _of_arrays(rows: TableRows) -> Any:
@@ -145,9 +147,10 @@ def _array_columns(table: Table, schema: Any) -> Columns:
 
 def _together(table: Any) -> Any:
     """Return the rows of a table with those of every query together; queries keep their order."""
-    hashes = table.column(HASH).to_numpy()
+    hashes = _hashes(table).to_numpy()
     _, first, queries = np.unique(hashes, return_index=True, return_inverse=True)
-    return table.drop_columns([HASH]).take(np.argsort(first[queries], kind="stable"))
+    table = table.remove_column(table.num_columns - 1)
+    return table.take(np.argsort(first[queries], kind="stable"))
 
 
 def _spread(pieces: Iterable[Any], folder: str, depth: int) -> Iterator[str]:
@@ -171,7 +174,7 @@ def _spread(pieces: Iterable[Any], folder: str, depth: int) -> Iterator[str]:
     for _, path in sorted(places.items()):
         with pyarrow.memory_map(path) as file:
             table = pyarrow.ipc.open_file(file).read_all()
-            several = len(pyarrow.compute.unique(table.column(HASH))) > 1
+            several = len(pyarrow.compute.unique(_hashes(table))) > 1
             if table.nbytes > BUCKET_BYTES and several and depth < DEEPEST:
                 starts = range(0, table.num_rows, BATCH_ROWS)
                 again = (table.slice(start, BATCH_ROWS) for start in starts)
@@ -183,8 +186,12 @@ def _spread(pieces: Iterable[Any], folder: str, depth: int) -> Iterator[str]:
         os.remove(path)
 
 
+def _hashes(table: Any) -> Any:
+    return table.column(table.num_columns - 1)
+
+
 def _buckets(piece: Any, depth: int) -> NDArray[np.int64]:
-    hashes = piece.column(HASH).to_numpy() >> np.uint64(BUCKET_BITS * depth)
+    hashes = _hashes(piece).to_numpy() >> np.uint64(BUCKET_BITS * depth)
     return np.asarray((hashes % np.uint64(N_BUCKETS)).astype(np.int64))
 
 

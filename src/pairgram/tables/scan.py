@@ -50,19 +50,25 @@ def scan(
         - A file, a folder, a pattern such as ``"data/*.parquet"``, or a list of these: Parquet,
           Arrow, CSV (.csv, commas) and TSV files (.tsv, tabs), and LETOR files, plain or
           compressed. Addresses such as ``s3://bucket/folder`` are opened by pyarrow or fsspec.
+          Names of folders such as ``day=1`` are a column, whose values take the place of those that
+          a file may hold under the same name.
         - A frame of pandas or polars, lazy or not, a table or record batch of pyarrow, or a
-          ``pyarrow.dataset``.
+          ``pyarrow.dataset``. The table has the rows that a frame of pandas had at the time of
+          `scan`: later changes of the frame are not seen. Arrays that you made a frame or a table
+          of without a copy must stay as they are.
         - A dataframe of Dask or Spark. Its partitions are worked on where they are.
         - A function without arguments that returns an iterator of frames or record batches, or of
           tuples ``(X, y)``, ``(X, y, qid)`` or ``(X, y, qid, weight)`` of arrays. It is called for
-          every pass, and must yield the same rows each time.
+          every pass, and must yield the same rows each time. A batch is copied before the next one
+          is asked for, except arrays that are read-only: the function may use its memory again.
     label : str or None, default=None
         The column of relevance labels, any real numbers. Only `predict` does without.
     qid : str or None, default=None
         The column of query ids: whole numbers, text or times. In CSV and TSV files, ids are whole
         numbers if they are in the first rows of every file, without leading zeros and plus signs;
         a later id of another kind is then an error. Other ids are text there, so that "007" and
-        "7" are two queries, or times.
+        "7" are two queries, or times; an empty one is missing. Ids in the names of folders are
+        numbers by the same rule.
     features : list of str, str or None, default=None
         The columns of numbers that are features, or one column of lists of numbers. None takes all
         columns but the label, the query id, the weight, those of `exclude`, the index of a frame of
@@ -101,7 +107,8 @@ def scan(
     ValueError
         If there is no such file or column, or if a feature is not a number. What is wrong in a row
         is found when it is read; the message then names the file, the column and the row. If
-        `group_queries` is True and there are no query ids, or a `client` that reads files.
+        `group_queries` is True and there are no query ids, or a `client` that reads files. A later
+        pass raises it if a file has changed since `scan`, or if there are other numbers of rows.
     TypeError
         If `source` is none of the sources above.
     ImportError
@@ -109,14 +116,23 @@ def scan(
 
     Notes
     -----
+    A table is what `scan` saw. Every pass compares the sizes and the times of change of the files,
+    or what else their file system tells of them, with those at the time of `scan`. Files that have
+    been written once more need a `scan` of their own.
+
     A first pass reads labels, query ids and weights alone. Of Dask's frames it reads all columns,
     as every pass does, because Dask cuts other partitions for other columns. The pass counts rows,
     and finds out whether the rows of each query stand together. What is drawn from rows, such as
     landmarks, the width of a kernel, or quantiles of more than 100,000 rows, is drawn by the hashes
     of row numbers. It therefore depends on the order of the rows alone. With ``scope="global"``,
     pairs other than "kept" take at most 1,024 different labels. Blocks are joined in a fixed tree:
-    the same files give the same bits in every run. Spark may put the rows of a shuffled frame in
-    another order in every pass: persist such a frame if the bits matter.
+    the same files give the same bits in every run.
+
+    Scores of a frame of Spark have the order in which Spark collects its rows. Of a frame that it
+    shuffles, as after ``repartition`` or ``dropDuplicates``, a cluster may collect them in another
+    order every time. Persist such a frame if the order or the bits matter, or name the rows by
+    ``keep=`` of `predict`. For the sake of the order, Spark reads all columns of a frame that is
+    scored, though it sends Python only those of the model: select columns before you shuffle.
 
     Features are float32 if every column, or the X of the first tuple, is float32 or narrower,
     otherwise float64. LETOR files are read as float64, and so are features, labels and weights of
@@ -134,7 +150,7 @@ def scan(
     """
     if missing is not None:
         check_text("missing", missing, words(Missing), "or None")
-    found = source_of(source)
+    found = source_of(source, qid)
     columns = _columns(found, label, qid, features, exclude, weight)
     found = found.typed(columns)
     has_queries = found.schema is None and found.has_queries
@@ -145,7 +161,9 @@ def scan(
         engine = _dask_engine(client)
     if columns.width == UNKNOWN_WIDTH:
         columns = replace(columns, width=_width(engine, found, columns))
-    table = Table(columns, found.schema, found.partitions, engine, missing, has_queries)
+    table = Table(
+        columns, found.schema, found.partitions, engine, missing, has_queries, files=found.files
+    )
     if n_features is not None:
         check_size("n_features", n_features)
         table = table.widened(n_features)
@@ -176,7 +194,7 @@ def read_labels(
     ValueError
         As in `scan`, and if a value is missing.
     """
-    found = source_of(source)
+    found = source_of(source, qid)
     if found.schema is None:
         columns = _columns(found, label, qid, None, None, None)
     else:
@@ -186,11 +204,12 @@ def read_labels(
             _require(found.schema, [] if value is None else [value], name)
         columns = Columns((), label, qid, None, np.float64)
     found = found.typed(columns)
-    batches = [
-        rows
-        for number, part in enumerate(found.partitions)
-        for rows in part.batches(number, columns, False)
-    ]
+    with found.files.unchanged():
+        batches = [
+            rows
+            for number, part in enumerate(found.partitions)
+            for rows in part.batches(number, columns, False)
+        ]
     if not batches:
         raise ValueError(NO_ROWS)
     y = np.concatenate([rows.y for rows in batches])

@@ -5,20 +5,25 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
+from inspect import signature
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 
 from pairgram._support.files import naming, shown
 from pairgram.datasets.letor_load import count_features, has_ids, looks_like_letor
-from pairgram.tables.arrays import rows_of_arrays
-from pairgram.tables.arrow import BATCH_ROWS, rows_of_batches, to_arrow
+from pairgram.tables.arrays import rows_of_arrays, unshared
+from pairgram.tables.arrow import BATCH_ROWS, copied, rows_of_batches, to_arrow
 from pairgram.tables.column_types import (
+    WHOLE,
     common_schema,
     is_number,
+    kind_of_values,
     value_type,
     whole_numbers,
     with_floats,
@@ -26,6 +31,7 @@ from pairgram.tables.column_types import (
 from pairgram.tables.columns import LARGEST_WHOLE, Columns, Place, placed_error
 from pairgram.tables.letor_source import LetorPartition
 from pairgram.tables.rows import TableRows, counted
+from pairgram.tables.seen import NO_FILES, SeenFiles, changed
 
 __all__ = ["Source", "source_of"]
 
@@ -33,6 +39,12 @@ __all__ = ["Source", "source_of"]
 PARTITION_ROWS = 1 << 20
 # Row groups of at most this many rows are read at once.
 MOST_AT_ONCE = 1 << 18
+
+# How the name of a folder says that its rows have no value.
+NO_FOLDER_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+# What pyarrow says of files with the type Int128 of polars.
+WIDE_INTEGERS = "Integers with more than 64 bits"
 
 NEEDS_PYARROW = "pairgram.scan needs pyarrow for {}: pip install 'pairgram[parquet]'"
 
@@ -56,6 +68,8 @@ class Source:
         Columns whose values stand in the names of folders, such as ``day=1``.
     engine : Engine or None
         What the source itself is worked on by. With None, that is the caller's choice.
+    files : SeenFiles
+        The files that hold the rows, as they are before anything of them is read.
     """
 
     partitions: tuple[Any, ...]
@@ -65,6 +79,7 @@ class Source:
     dtype: Any = np.float64
     folders: frozenset[str] = frozenset()
     engine: Any = None
+    files: SeenFiles = NO_FILES
 
     def typed(self, columns: Columns) -> Source:
         """Return the source with the types that files of text are read as, given the columns."""
@@ -82,8 +97,14 @@ class Source:
         return replace(self, schema=schema, partitions=tuple(parts))
 
 
-def source_of(source: Any) -> Source:
+def source_of(source: Any, qid: str | None = None) -> Source:
     """Find out what a source is.
+
+    Parameters
+    ----------
+    source : any
+    qid : str or None
+        The column of query ids, which may stand in the names of folders.
 
     Raises
     ------
@@ -93,13 +114,13 @@ def source_of(source: Any) -> Source:
         If there is no file, or if a file is of no known kind.
     """
     if isinstance(source, (str, os.PathLike)):
-        return _of_paths([source])
+        return _of_paths([source], qid)
     if (
         isinstance(source, (list, tuple))
         and source
         and all(isinstance(path, (str, os.PathLike)) for path in source)
     ):
-        return _of_paths(source)
+        return _of_paths(source, qid)
     module = type(source).__module__.partition(".")[0]
     if module == "polars" and hasattr(source, "collect_schema") and hasattr(source, "collect"):
         return _of_lazy_frame(source)
@@ -128,13 +149,15 @@ def pyarrow_for(what: str) -> Any:
     return pyarrow
 
 
-def _of_paths(paths: Sequence[Any]) -> Source:
+def _of_paths(paths: Sequence[Any], qid: str | None) -> Source:
     names = [os.fspath(path) for path in paths]
     found = [one for name in names for one in _expanded(name)]
     local = [name for name in found if "://" not in name and os.path.isfile(name)]
     if len(local) == len(found) and all(map(looks_like_letor, local)):
+        files = SeenFiles.of(local)
         n_features = max(map(count_features, local))
-        return Source(tuple(map(LetorPartition, local)), None, n_features, has_ids(local[0]))
+        parts = tuple(map(LetorPartition, local))
+        return Source(parts, None, n_features, has_ids(local[0]), files=files)
     arrow = pyarrow_for("files of columns")
     filesystem = None
     if any("://" in name for name in found):
@@ -144,10 +167,13 @@ def _of_paths(paths: Sequence[Any]) -> Source:
     separated = kind in ("csv", "tsv")
     if kind == "tsv":
         kind = arrow.dataset.CsvFileFormat(arrow.csv.ParseOptions(delimiter="\t"))
+    open_dataset = partial(arrow.dataset.dataset, chosen, format=kind, filesystem=filesystem)
     with naming(shown(names[0])), _readable(found[0]):
-        dataset = arrow.dataset.dataset(
-            chosen, format=kind, filesystem=filesystem, partitioning="hive"
-        )
+        dataset = open_dataset(partitioning="hive")
+        if qid is not None and _merges(dataset, qid):
+            folders = dataset.partitioning.schema
+            folders = folders.set(folders.get_field_index(qid), arrow.field(qid, arrow.string()))
+            dataset = open_dataset(partitioning=arrow.dataset.HivePartitioning(folders))
     if not dataset.files:
         raise ValueError(f"{shown(names[0])}: found no file to read")
     columns = dataset.schema.names
@@ -156,18 +182,45 @@ def _of_paths(paths: Sequence[Any]) -> Source:
             f"{shown(names[0])}: found a single column {columns[0]!r}: columns must be separated "
             "by commas in a file .csv, and by tabs in a file .tsv"
         )
-    return _of_dataset(dataset, None if separated else _common_schema(dataset))
+    files = SeenFiles.of(dataset.files, dataset.filesystem)
+    if separated:
+        return _of_dataset(dataset, files)
+    return _of_dataset(dataset, files, *_common_schema(dataset))
 
 
-def _common_schema(dataset: Any) -> Any:
-    """Return the schema of files that say their types, with types that hold the numbers of all."""
+def _common_schema(dataset: Any) -> tuple[Any, dict[str, str]]:
+    """Return the schema of files that say their types, and the first file that has each column.
+
+    The types are those of the first file with values, or types that hold the numbers of all.
+    """
+    import pyarrow
+
     schema, known = dataset.schema, None
+    first: dict[str, str] = {}
     for fragment in dataset.get_fragments():
         with naming(shown(fragment.path)), _readable(fragment.path):
             own = fragment.physical_schema
         if known is None or not own.equals(known):
             known, schema = own, common_schema(schema, own)
-    return schema
+            for field in own:
+                if not pyarrow.types.is_null(field.type):
+                    first.setdefault(field.name, shown(fragment.path))
+    return schema, first
+
+
+def _merges(dataset: Any, qid: str) -> bool:
+    """Tell whether query ids in names of folders became numbers, but are not written as such.
+
+    As numbers, "007" and "7" would be one query.
+    """
+    folders = dataset.partitioning.schema
+    at = folders.get_field_index(qid)
+    if at < 0 or not is_number(value_type(folders.field(at).type)):
+        return False
+    names = {name for path in dataset.files for name in path.split("/")[:-1]}
+    pairs = [name.partition("=") for name in map(unquote, names)]
+    texts = {text for key, _, text in pairs if key == qid}
+    return any(WHOLE.fullmatch(text) is None for text in texts - {NO_FOLDER_VALUE})
 
 
 def _expanded(name: str) -> list[str]:
@@ -181,7 +234,10 @@ def _expanded(name: str) -> list[str]:
 
 
 def _remote(names: Sequence[str]) -> tuple[Any, list[str]]:
-    """Return the file system of addresses, and the paths there; patterns are resolved."""
+    """Return the file system of addresses, and the paths there; patterns are resolved.
+
+    The name of a file that exists is no pattern.
+    """
     if not any(sign in name for name in names for sign in "*?["):
         from pyarrow.fs import FileSystem
 
@@ -201,7 +257,8 @@ def _remote(names: Sequence[str]) -> tuple[Any, list[str]]:
     systems = [fsspec.core.url_to_fs(name) for name in names]
     found = []
     for system, path in systems:
-        found += sorted(system.glob(path)) if any(sign in path for sign in "*?[") else [path]
+        pattern = any(sign in path for sign in "*?[") and not system.exists(path)
+        found += sorted(system.glob(path)) if pattern else [path]
     if not found:
         raise ValueError(f"{shown(names[0])}: no file has such a name")
     return systems[0][0], found
@@ -243,8 +300,13 @@ def _format(names: Sequence[str]) -> str:
     return "parquet"
 
 
-def _of_dataset(dataset: Any, schema: Any = None) -> Source:
-    """Return the files of a dataset, whose columns are read as the types of a schema."""
+def _of_dataset(
+    dataset: Any, files: SeenFiles, schema: Any = None, first: Mapping[str, str] | None = None
+) -> Source:
+    """Return the files of a dataset, whose columns are read as the types of a schema.
+
+    `first` names the first file that has each column.
+    """
     from pyarrow.dataset import get_partition_keys
 
     schema = dataset.schema if schema is None else schema
@@ -257,10 +319,10 @@ def _of_dataset(dataset: Any, schema: Any = None) -> Source:
         with naming(shown(path)), _readable(path):
             if hasattr(fragment, "row_groups"):  # which reads the end of the file
                 pieces = _groups(fragment)
-        parts += [_FragmentPartition(piece, schema) for piece in pieces]
+        parts += [_FragmentPartition(piece, schema, first or {}) for piece in pieces]
     if not parts:
         raise ValueError("source must have rows, got Parquet files without any")
-    return Source(tuple(parts), schema, folders=frozenset(folders))
+    return Source(tuple(parts), schema, folders=frozenset(folders), files=files)
 
 
 @contextmanager
@@ -270,11 +332,19 @@ def _readable(path: str) -> Iterator[None]:
 
     try:
         yield
-    except pyarrow.ArrowException as error:
+    except (pyarrow.ArrowException, OSError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise  # an error of the system, not of the contents
         # An error of a folder names the file in it.
         named = re.search(r"'([^']*)'", str(error)) if os.path.isdir(path) else None
         file = named[1] if named is not None and os.path.isfile(named[1]) else path
-        raise ValueError(f"{shown(file)}: cannot be read: {error}") from error
+        cause = str(error)
+        if WIDE_INTEGERS in cause:
+            cause = (
+                "a column holds integers of more than 64 bits, which pyarrow does not know: cast "
+                "it to Int64 or Float64 before it is written"
+            )
+        raise ValueError(f"{shown(file)}: cannot be read: {cause}") from error
 
 
 def _with_ids(parts: list[Any], schema: Any, name: str) -> tuple[list[Any], Any]:
@@ -283,20 +353,31 @@ def _with_ids(parts: list[Any], schema: Any, name: str) -> tuple[list[Any], Any]
     Ids are whole numbers if they are in the first rows of every file, and text otherwise: as
     numbers, "007" and "7" would be one query. Later rows that differ are refused when they are
     read.
+
+    Raises
+    ------
+    ValueError
+        If the ids are text of an unknown encoding. The message names the file.
     """
     import pyarrow
 
     place = schema.get_field_index(name)
-    if not is_number(schema.field(place).type):  # text or times
-        return parts, schema
-    as_text = schema.set(place, pyarrow.field(name, pyarrow.string()))
-    for part in parts:
-        with naming(part.name), _readable(part.name):
-            heads = part.fragment.to_batches(columns=[name], schema=as_text, batch_readahead=0)
-            head = next(heads, None)
-        if head is not None and whole_numbers(head.column(0))[1] >= 0:
-            return [replace(part, schema=as_text) for part in parts], as_text
-    schema = schema.set(place, pyarrow.field(name, pyarrow.int64()))
+    kind = schema.field(place).type
+    if pyarrow.types.is_binary(kind):
+        raise ValueError(
+            f"{parts[0].name}: column {name!r}, the query id, must hold text in UTF-8, got bytes "
+            "of another encoding: save the file as UTF-8"
+        )
+    if is_number(kind):
+        as_text = schema.set(place, pyarrow.field(name, pyarrow.string()))
+        schema = schema.set(place, pyarrow.field(name, pyarrow.int64()))
+        for part in parts:
+            with naming(part.name), _readable(part.name):
+                heads = part.fragment.to_batches(columns=[name], schema=as_text, batch_readahead=0)
+                head = next(heads, None)
+            if head is not None and whole_numbers(head.column(0))[1] >= 0:
+                schema = as_text
+                break
     return [replace(part, schema=schema, ids=name) for part in parts], schema
 
 
@@ -323,14 +404,17 @@ class _FragmentPartition:
     fragment : pyarrow.dataset.Fragment
     schema : pyarrow.Schema
         The types that the columns are read as.
+    first : mapping of str to str
+        The first file that has each column; empty if the schema comes from elsewhere.
     whole : frozenset of str
         Columns of a file of text that are read as floats, and whose first rows are whole numbers.
     ids : str or None
-        The column of query ids of a file of text, if they are whole numbers.
+        The column of query ids of a file of text.
     """
 
     fragment: Any
     schema: Any
+    first: Mapping[str, str] = field(default_factory=dict)
     whole: frozenset[str] = frozenset()
     ids: str | None = None
 
@@ -358,6 +442,13 @@ class _FragmentPartition:
         if groups and groups[0].id > 0:
             return f"{path}, from row group {groups[0].id} on"
         return path
+
+    @property
+    def _folders(self) -> set[str]:
+        """The columns whose values stand in the names of the folders, not in the file."""
+        from pyarrow.dataset import get_partition_keys
+
+        return set(get_partition_keys(self.fragment.partition_expression))
 
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
         """Yield the rows; see `Partition`."""
@@ -388,9 +479,14 @@ class _FragmentPartition:
         if not others or self.is_text:
             return cause
         name = others[0]
+        return f"{self._differing(own, name)}: {cause}"
+
+    def _differing(self, own: Any, name: str) -> str:
+        """Return words for the types of a column here and in the first file that has it."""
+        there = self.first.get(name, "the schema of the dataset")
         return (
-            f"column {name!r} holds {own.field(name).type}, but in files before "
-            f"{self.schema.field(name).type}: {cause}"
+            f"column {name!r} holds {_in_words(own.field(name).type)}, but in {there} "
+            f"{_in_words(self.schema.field(name).type)}"
         )
 
     def _read(self, names: list[str]) -> Iterator[Any]:
@@ -399,10 +495,13 @@ class _FragmentPartition:
             from pyarrow.parquet import ParquetFile
 
             with self.fragment.filesystem.open_input_file(self.fragment.path) as raw:
-                file = ParquetFile(raw)
+                file = ParquetFile(raw, page_checksum_verification=True)
+                self._require_same_groups(file.metadata)
                 own = file.schema_arrow
                 self._require(own, names)
-                if all(_same_column(own, self.schema, name) for name in names):
+                if not self._folders.intersection(names) and all(
+                    _same_column(own, self.schema, name) for name in names
+                ):
                     # Datasets read ahead by many row groups, which takes more memory and time.
                     for group in self.fragment.row_groups:
                         yield from _batches_of(file, group, names)
@@ -411,7 +510,7 @@ class _FragmentPartition:
 
         self._require(self.fragment.physical_schema, names)
         schema, first = self.schema, 0
-        if self.ids in names:
+        if self._has_whole_ids:
             place = schema.get_field_index(self.ids)
             schema = schema.set(place, schema.field(place).with_type(pyarrow.string()))
         for batch in self.fragment.to_batches(
@@ -420,21 +519,53 @@ class _FragmentPartition:
             batch_size=BATCH_ROWS,
             batch_readahead=1,
             fragment_readahead=1,
+            fragment_scan_options=_verifying(self.fragment.format),
         ):
             for name in self.whole.intersection(names):
                 self._refuse_rounded(batch, name, first)
-            yield self._with_whole_ids(batch, first) if self.ids in names else batch
+            yield self._with_ids(batch, first) if self.ids in names else batch
             first += batch.num_rows
 
-    def _with_whole_ids(self, batch: Any, first: int) -> Any:
-        """Return a batch with numbers in place of the text of query ids."""
+    def _require_same_groups(self, now: Any) -> None:
+        """Raise a ValueError if a Parquet file has other row groups than `scan` saw."""
+        before = self.fragment.metadata.num_row_groups
+        if now.num_row_groups != before:
+            raise changed(
+                f"{shown(self.fragment.path)} had {before} row groups, and has {now.num_row_groups}"
+            )
+        for group in self.fragment.row_groups:
+            n_rows = now.row_group(group.id).num_rows
+            if n_rows != group.num_rows:
+                raise changed(
+                    f"{shown(self.fragment.path)} had {group.num_rows} rows in row group "
+                    f"{group.id}, and has {n_rows}"
+                )
+
+    @property
+    def _has_whole_ids(self) -> bool:
+        """Whether the query ids of a file of text are whole numbers."""
+        import pyarrow
+
+        return self.ids is not None and bool(
+            pyarrow.types.is_integer(self.schema.field(self.ids).type)
+        )
+
+    def _with_ids(self, batch: Any, first: int) -> Any:
+        """Return a batch whose query ids are numbers if all are, and null if they are empty."""
+        import pyarrow.compute
+
         at = batch.schema.get_field_index(self.ids)
-        numbers, row = whole_numbers(batch.column(at))
+        column = batch.column(at)
+        if not self._has_whole_ids:
+            if pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type):
+                column = pyarrow.compute.if_else(pyarrow.compute.equal(column, ""), None, column)
+            return batch.set_column(at, self.ids, column)
+        numbers, row = whole_numbers(column)
         if row >= 0:
             raise placed_error(
                 f"{Place(self.name, 0, first).row(row)}: column {self.ids!r} must hold whole "
                 "numbers without leading zeros and signs, as the first rows do, got "
-                f"{batch.column(at)[row].as_py()!r}, which must not become the id of another "
+                f"{column[row].as_py()!r}, which must not become the id of another "
                 "query: for ids of text, begin all with a letter, or give scan the source "
                 "pyarrow.dataset.dataset(path, format=pyarrow.dataset.CsvFileFormat(convert_options"
                 f"=pyarrow.csv.ConvertOptions(column_types={{{self.ids!r}: pyarrow.string()}})))"
@@ -453,24 +584,35 @@ class _FragmentPartition:
             )
 
     def _require(self, own: Any, names: list[str]) -> None:
-        """Raise a ValueError if the file lacks a column, or has no numbers where others have.
+        """Raise a ValueError if the file lacks a column, or has values of another kind than others.
 
-        pyarrow would fill it with nulls, or make numbers of text.
+        pyarrow would fill it with nulls, make numbers of text, or cut times to dates.
         """
-        from pyarrow.dataset import get_partition_keys
-
+        names = [name for name in names if name not in self._folders]
         for name in () if self.is_text else set(names).intersection(own.names, self.schema.names):
             kinds = own.field(name).type, self.schema.field(name).type
-            if str(kinds[0]) != "null" and len({is_number(value_type(one)) for one in kinds}) > 1:
-                raise placed_error(
-                    f"{self.name}: column {name!r} holds {kinds[0]}, but in files before {kinds[1]}"
-                )
-        absent = [name for name in names if name not in own.names]
-        if absent:  # the names of folders may hold the values
-            known = get_partition_keys(self.fragment.partition_expression)
-            for name in absent:
-                if name not in known:
-                    raise placed_error(f"{self.name}: the file has no column {name!r}")
+            if str(kinds[0]) != "null" and len(set(map(kind_of_values, kinds))) > 1:
+                raise placed_error(f"{self.name}: {self._differing(own, name)}")
+        for name in names:
+            if name not in own.names:
+                raise placed_error(f"{self.name}: the file has no column {name!r}")
+
+
+def _in_words(kind: Any) -> str:
+    return f"{kind_of_values(kind)} ({kind})"
+
+
+def _verifying(kind: Any) -> Any:
+    """Return options to read Parquet files by, which verify the checksums of pages.
+
+    None takes those of the format: it is no format of Parquet, or it has options of its own.
+    """
+    from pyarrow.dataset import ParquetFileFormat, ParquetFragmentScanOptions
+
+    options = ParquetFragmentScanOptions
+    if isinstance(kind, ParquetFileFormat) and kind.default_fragment_scan_options == options():
+        return options(page_checksum_verification=True)
+    return None
 
 
 def _same_column(own: Any, schema: Any, name: str) -> bool:
@@ -491,28 +633,50 @@ def _batches_of(file: Any, group: Any, names: list[str]) -> Iterator[Any]:
 def _of_arrow(frame: Any) -> Source:
     arrow = pyarrow_for("frames")
     if isinstance(frame, arrow.dataset.Dataset):
+        files = SeenFiles.of(getattr(frame, "files", ()), getattr(frame, "filesystem", None))
         try:
             next(iter(frame.get_fragments()), None)
         except ValueError:  # a filter, without which fragments would be read
-            return Source((_DatasetPartition(frame),), frame.schema)
+            return Source((_DatasetPartition(frame),), frame.schema, files=files)
         if hasattr(frame, "files"):
-            return _of_dataset(frame)
-        return Source((_DatasetPartition(frame),), frame.schema)
+            return _of_dataset(frame, files)
+        return Source((_DatasetPartition(frame),), frame.schema, files=files)
     if isinstance(frame, arrow.RecordBatch):
         frame = arrow.Table.from_batches([frame])
-    if not isinstance(frame, arrow.Table):
-        frame = to_arrow(frame)
-    starts = range(0, max(1, frame.num_rows), PARTITION_ROWS)
-    parts = [_FramePartition(frame.slice(start, PARTITION_ROWS), start) for start in starts]
-    return Source(tuple(parts), frame.schema)
+    if type(frame).__module__.partition(".")[0] == "pandas":
+        frame = _snapshot(frame)
+    table = frame if isinstance(frame, arrow.Table) else to_arrow(frame)
+    starts = range(0, max(1, table.num_rows), PARTITION_ROWS)
+    parts = [_FramePartition(table.slice(start, PARTITION_ROWS), start, frame) for start in starts]
+    return Source(tuple(parts), table.schema)
+
+
+def _snapshot(frame: Any) -> Any:
+    """Return a frame of pandas that does not see later changes of the given one.
+
+    Where pandas copies on write, nothing is copied now, but what is changed later.
+    """
+    import pandas
+
+    major = int(pandas.__version__.partition(".")[0])
+    on_write = major >= 3 or pandas.get_option("mode.copy_on_write") is True
+    return frame.copy(deep=not on_write)
 
 
 @dataclass(frozen=True, eq=False)
 class _FramePartition:
-    """Rows of a pyarrow table in memory."""
+    """Rows of a pyarrow table in memory, from row `start` of `frame` on.
+
+    A frame of pandas notices that others write to it for as long as it is kept.
+    """
 
     table: Any
     start: int
+    frame: Any = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Send the rows alone to another process, where they have memory of their own."""
+        return _FramePartition, (self.table, self.start)
 
     @property
     def name(self) -> str:
@@ -540,8 +704,13 @@ class _DatasetPartition:
 
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
         """Yield the rows; see `Partition`."""
-        batches = self.dataset.to_batches(columns=columns.names(features), batch_size=BATCH_ROWS)
-        yield from rows_of_batches(batches, number, self.name, columns, features)
+        batches = self.dataset.to_batches(
+            columns=columns.names(features),
+            batch_size=BATCH_ROWS,
+            fragment_scan_options=_verifying(getattr(self.dataset, "format", None)),
+        )
+        with _readable(self.name):
+            yield from rows_of_batches(batches, number, self.name, columns, features)
 
 
 def _of_dask(frame: Any) -> Source:
@@ -558,12 +727,15 @@ def _of_spark(frame: Any) -> Source:
 
     from pairgram.tables.spark import SparkEngine
 
-    return Source((), to_arrow_schema(frame.schema), engine=SparkEngine(frame))
+    named = {}
+    if "timezone" in signature(to_arrow_schema).parameters:  # which times need, if it is there
+        named["timezone"] = frame.sparkSession.conf.get("spark.sql.session.timeZone")
+    return Source((), to_arrow_schema(frame.schema, **named), engine=SparkEngine(frame))
 
 
 def _of_lazy_frame(frame: Any) -> Source:
     pyarrow_for("polars")
-    schema = frame.head(0).collect().to_arrow().schema
+    schema = to_arrow(frame.head(0).collect()).schema
     return Source((_LazyPartition(frame),), schema)
 
 
@@ -614,7 +786,11 @@ def _of_factory(factory: Callable[[], Any]) -> Source:
 
 @dataclass(frozen=True, eq=False)
 class _FactoryPartition:
-    """What a function yields, which is called for every pass over the rows."""
+    """What a function yields, which is called for every pass over the rows.
+
+    A batch is copied before the next one is asked for, because the function may use its memory
+    again. Batches wait for each other: small ones are put together, and others are read ahead.
+    """
 
     factory: Callable[[], Any]
     name: str = "the source"
@@ -622,7 +798,8 @@ class _FactoryPartition:
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
         """Yield the rows; see `Partition`."""
         if columns.features:
-            frames = (to_arrow(frame).select(columns.names(features)) for frame in self.factory())
+            names = columns.names(features)
+            frames = (copied(to_arrow(frame).select(names)) for frame in self.factory())
             yield from rows_of_batches(frames, number, self.name, columns, features)
             return
         first, before = 0, None
@@ -639,5 +816,5 @@ class _FactoryPartition:
                             f"have {what} or none, got a batch {'with' if has else 'without'}"
                         )
                 rows = rows_of_arrays(X, y, qid, weights, columns, place, features)
-                yield rows
+                yield unshared(rows, X, y, weights)
                 first += rows.n_rows

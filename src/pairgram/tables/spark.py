@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pairgram._support.threads import at_most_threads
 from pairgram.tables.arrow import rows_of_batches
 from pairgram.tables.columns import Columns
-from pairgram.tables.engine import Progress
+from pairgram.tables.engine import Progress, name_of_places
 from pairgram.tables.parts import Part, Task, fold, join_by_id
 from pairgram.tables.rows import TableRows
 
@@ -19,12 +19,12 @@ __all__ = ["SparkEngine"]
 
 S = TypeVar("S")
 
-# The column of the places of rows, while they are shuffled.
-PLACE = "__pairgram_place__"
 # What a worker returns: the number of a partition, and an object as bytes.
 SCHEMA = "number int, result binary"
 # The setting of the size of all results that the driver takes.
 LIMIT = "spark.driver.maxResultSize"
+# Types that Spark cannot hash, and words in the names of types that hold them.
+WITHOUT_HASH = ("map<", "variant")
 
 
 class SparkEngine:
@@ -45,9 +45,9 @@ class SparkEngine:
         self, partitions: Sequence[Any], columns: Columns, task: Task[S], progress: Progress | None
     ) -> Part[S]:
         """Return the part of all rows; see `Engine`."""
-        frame = self._frame.select(_quoted(columns.names(task.reads_features)))
-        mapped = frame.mapInArrow(_PartOf(columns, task), SCHEMA)
-        with _fixed_partitions(frame), _naming_the_limit():
+        names = columns.names(task.reads_features)
+        mapped = _numbered(self._frame, names).mapInArrow(_PartOf(columns, names, task), SCHEMA)
+        with _fixed_partitions(self._frame), _naming_the_limit():
             rows = mapped.collect()
         found = {row["number"]: row["result"] for row in rows}
         # A partition without rows keeps its number.
@@ -63,20 +63,27 @@ class SparkEngine:
     def map(
         self, partitions: Sequence[Any], columns: Columns, function: Callable[[TableRows], Any]
     ) -> Iterator[tuple[Any, int]]:
-        """Yield what a function makes of every batch; see `Engine`."""
-        frame = self._frame.select(_quoted(columns.names()))
+        """Yield what a function makes of every batch; see `Engine`.
+
+        Results have the order of the frame: Spark must not leave columns out before it shuffles,
+        which would send rows elsewhere.
+        """
+        names = columns.names()
+        frame = _numbered(self._frame, names, whole=True)
         with _naming_the_limit():
-            for row in frame.mapInArrow(_Map(columns, function), SCHEMA).toLocalIterator():
+            mapped = frame.mapInArrow(_Map(columns, names, function), SCHEMA)
+            for row in mapped.toLocalIterator():
                 yield _unpacked(row["result"])
 
     def grouped(self, qid: str) -> SparkEngine:
         """Return the engine of a frame that has the rows of every query in one partition."""
         from pyspark.sql import functions
 
-        frame, (name,) = self._frame, _quoted([qid])
-        numbered = frame.withColumn(PLACE, functions.monotonically_increasing_id())
-        shuffled = numbered.repartition(_n_partitions(frame), name)
-        return SparkEngine(shuffled.sortWithinPartitions(name, PLACE).drop(PLACE))
+        frame, name = self._frame, _quoted(qid)
+        place = name_of_places(frame.columns)
+        placed = frame.withColumn(place, functions.monotonically_increasing_id())
+        shuffled = placed.repartition(_n_partitions(frame), name)
+        return SparkEngine(shuffled.sortWithinPartitions(name, place).drop(place))
 
 
 def _n_partitions(frame: Any) -> int:
@@ -89,8 +96,35 @@ def _n_partitions(frame: Any) -> int:
         return int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
 
 
-def _quoted(names: list[str]) -> list[str]:
-    return ["`" + name.replace("`", "``") + "`" for name in names]
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _numbered(frame: Any, names: list[str], whole: bool = False) -> Any:
+    """Return the columns of some names, which are called by their numbers: 0, 1, ….
+
+    Workers would misunderstand names with dots or backticks. With `whole`, one more column depends
+    on all others, so that Spark reads and shuffles them too. It holds their hash, which is small.
+    Spark has no hash of maps, which are therefore columns themselves.
+    """
+    from pyspark.sql import functions
+
+    columns = [functions.col(_quoted(name)) for name in names]
+    if whole:
+        hashed: list[Any] = []
+        for one in frame.schema.fields:
+            has_hash = not any(kind in one.dataType.simpleString() for kind in WITHOUT_HASH)
+            (hashed if has_hash else columns).append(functions.col(_quoted(one.name)))
+        if hashed:
+            columns.append(functions.xxhash64(*hashed))
+    return frame.select([column.alias(str(place)) for place, column in enumerate(columns)])
+
+
+def _named(batches: Iterable[Any], names: list[str]) -> Iterator[Any]:
+    """Yield batches of the columns of some names, whose names are numbers."""
+    for batch in batches:
+        own = batch.select([str(place) for place in range(len(names))])
+        yield own.rename_columns(names)
 
 
 def _number() -> int:
@@ -165,13 +199,15 @@ class _PartOf:
     """Returns the part of the rows of a partition, in a worker."""
 
     columns: Columns
+    names: list[str]
     task: Any
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         def parts() -> Iterator[Any]:
             number, name = _number(), f"partition {_number()}"
             features = self.task.reads_features
-            rows = rows_of_batches(batches, number, name, self.columns, features)
+            own = _named(batches, self.names)
+            rows = rows_of_batches(own, number, name, self.columns, features)
             yield fold(rows, self.task, name)
 
         with at_most_threads(1):
@@ -183,10 +219,12 @@ class _Map:
     """Returns what a function makes of every batch of a partition, in a worker."""
 
     columns: Columns
+    names: list[str]
     function: Callable[[TableRows], Any]
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         number, name = _number(), f"partition {_number()}"
         with at_most_threads(1):
-            rows = rows_of_batches(batches, number, name, self.columns, True)
+            own = _named(batches, self.names)
+            rows = rows_of_batches(own, number, name, self.columns, True)
             yield from _packed((self.function(batch), batch.n_rows) for batch in rows)

@@ -20,6 +20,7 @@ from pairgram.tables.means import MeansTask
 from pairgram.tables.parts import Task
 from pairgram.tables.rows import TableRows, shown_id
 from pairgram.tables.sample import Drawn, DrawTask
+from pairgram.tables.seen import NO_FILES, SeenFiles, changed
 from pairgram.tables.survey import NameOf, Survey, SurveyTask
 
 __all__ = ["NO_ROWS", "Table", "refuse_arguments"]
@@ -52,6 +53,8 @@ class Table:
         Is told how many rows have been worked on since its last call.
     ungrouped : Table or None
         The rows as the source has them, if those of every query were brought together.
+    files : SeenFiles
+        The files that hold the rows, as `scan` saw them; none if the rows are in no files.
     """
 
     layout: Columns
@@ -62,6 +65,7 @@ class Table:
     source_has_queries: bool = False
     progress: Progress | None = None
     ungrouped: Table | None = None
+    files: SeenFiles = NO_FILES
     _known: dict[str, Any] = field(default_factory=dict)
 
     def __array__(self, *args: Any, **named: Any) -> Any:
@@ -120,34 +124,34 @@ class Table:
         Raises
         ------
         ValueError
-            If there are no rows; or if the source has other numbers of rows than in an earlier
-            pass.
+            If there are no rows; or if the files are not those that `scan` saw, or the source has
+            other numbers of rows than in an earlier pass.
         """
-        with self._naming_infinity():
+        with self.files.unchanged(), self._naming_infinity():
             return self._run(task)
 
     def _run(self, task: Task[S]) -> S:
         part = self.engine.run(self.partitions, self.layout, task, self.progress)
         before = self._known.setdefault("n_rows", part.n_rows)
         if len(before) != len(part.n_rows):
-            raise ValueError(
-                f"the table changed while it was read: it had {len(before)} partitions, and has "
-                f"{len(part.n_rows)}"
-            )
+            raise changed(f"it had {len(before)} partitions, and has {len(part.n_rows)}")
         for number, (old, new) in enumerate(zip(before, part.n_rows, strict=True)):
             if old != new:
-                raise ValueError(
-                    f"the table changed while it was read: {self._name_of(number)} had {old} rows, "
-                    f"and has {new}"
-                )
+                raise changed(f"{self._name_of(number)} had {old} rows, and has {new}")
         result = part.close(task)
         if result is None:
             raise ValueError(NO_ROWS)
         return result
 
     def map(self, function: Callable[[TableRows], Any]) -> Iterator[Any]:
-        """Yield what a function makes of every batch of rows, in the order of the rows."""
-        with self._naming_infinity():
+        """Yield what a function makes of every batch of rows, in the order of the rows.
+
+        Raises
+        ------
+        ValueError
+            At the end, if the files are not those that `scan` saw.
+        """
+        with self.files.unchanged(), self._naming_infinity():
             for result, n_rows in self.engine.map(self.partitions, self.layout, function):
                 if self.progress is not None:
                     self.progress(n_rows)
