@@ -1,0 +1,312 @@
+"""What a road leads from: drawn rows, and an estimator with drawn settings."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
+
+from pairgram import (
+    ELMRank,
+    ELMRankCV,
+    LSSVR,
+    MPRank,
+    Nystroem,
+    PairwiseELM,
+    PairwiseELMCV,
+    PointwiseELM,
+    PointwiseELMCV,
+    QueryKFold,
+    RandomFourier,
+    RandomNodes,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a data set; the rows of a query stand together, so that tables may hold them."""
+
+    X: np.ndarray
+    y: np.ndarray
+    query: np.ndarray
+    weight: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def taken(self, rows: Any) -> "Rows":
+        weight = None if self.weight is None else self.weight[rows]
+        return Rows(self.X[rows], self.y[rows], self.query[rows], weight)
+
+    @property
+    def names(self) -> list[str]:
+        return [f"f{j}" for j in range(self.X.shape[1])]
+
+    @property
+    def offsets(self) -> np.ndarray:
+        starts = np.flatnonzero(np.diff(self.query, prepend=-1))
+        return np.append(starts, len(self))
+
+    @property
+    def fit_arguments(self) -> dict[str, Any]:
+        return {"qid": self.query, "sample_weight": self.weight}
+
+
+@dataclass(frozen=True, eq=False)
+class Journey:
+    """An estimator that is not fitted, the rows that it is to be fitted to, and a seed."""
+
+    estimator: Any
+    rows: Rows
+    seed: int
+
+    @property
+    def is_search(self) -> bool:
+        return type(self.estimator).__name__.endswith("CV")
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return self.estimator.get_params(deep=False)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the model is linear in the columns themselves, or in those of `inputs`."""
+        named = self.parameters
+        maps = not isinstance(self.estimator, (PairwiseELM, PointwiseELM, ELMRank, ELMRankCV))
+        kernel = named.get("kernel") in (None, "linear")
+        return maps and kernel and named.get("feature_map") is None
+
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether the labels themselves are fitted. Else a constant says nothing."""
+        pointwise = isinstance(self.estimator, (PointwiseELM, PointwiseELMCV, LSSVR))
+        return pointwise or self.parameters.get("pairs", "kept") is None
+
+    @property
+    def draws_rows(self) -> bool:
+        """Whether the features depend on the order of the rows."""
+        return isinstance(self.parameters.get("feature_map"), Nystroem)
+
+    def rng(self) -> np.random.Generator:
+        return np.random.default_rng(self.seed)
+
+    def fit(self, rows: Rows | None = None, **changed: Any) -> Any:
+        """Fit a clone to the rows, with changed arguments of ``fit``."""
+        rows = self.rows if rows is None else rows
+        arguments = {"X": rows.X, "y": rows.y, **rows.fit_arguments} | changed
+        return clone(self.estimator).fit(
+            **{name: value for name, value in arguments.items() if value is not None}
+        )
+
+    def with_parameters(self, **changed: Any) -> "Journey":
+        return replace(self, estimator=clone(self.estimator).set_params(**changed))
+
+    def nudged(self, share: float, seed: int, values_too: bool = False) -> "Journey":
+        """Return the journey with columns that differ by a share of their deviations, or values.
+
+        Equal values of a column stay equal, so constants and repeated rows stay what they are. The
+        weights of the rows differ by the share too, so that every sum is rounded otherwise.
+        """
+        rng = np.random.default_rng(seed)
+        X = self.rows.X.copy()
+        for column in X.T:
+            values, place = np.unique(column, return_inverse=True)
+            centre = 0.0 if values_too else values[np.argmin(np.abs(values - np.median(values)))]
+            moved = values + share * rng.choice([-1.0, 1.0], len(values)) * (values - centre)
+            column[:] = moved[place]
+        weight = np.ones(len(X)) if self.rows.weight is None else self.rows.weight
+        weight = weight * (1.0 + min(share, 2.0**-40) * rng.choice([-1.0, 1.0], len(X)))
+        return replace(self, rows=replace(self.rows, X=X, weight=weight))
+
+
+SHAPES = ("wide", "square", "tall", "column")
+LABELS = ("levels", "binary", "negative", "real", "tied")
+# What is done to the columns of some rows, one after the other.
+Change = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+
+
+def _repeated(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return X[rng.integers(0, max(1, len(X) // 2), len(X))]
+
+
+def _one_column(change: Callable[[np.ndarray, np.random.Generator], Any]) -> Change:
+    def changed(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        X[:, j] = change(X[:, (j := rng.integers(X.shape[1]))], rng)
+        return X
+
+    return changed
+
+
+CHANGES: dict[str, Change] = {
+    "as drawn": lambda X, rng: X,
+    "repeated rows": _repeated,
+    "whole numbers": lambda X, rng: np.round(3 * X),
+    "0 and 1": lambda X, rng: (X > 0).astype(float),
+    "a constant": _one_column(lambda column, rng: 7.5),
+    "a large constant": _one_column(lambda column, rng: 1.7e9),
+    "nearly constant": _one_column(lambda column, rng: 1.0 + 1e-9 * column),
+    "a common offset": _one_column(lambda column, rng: column + 1e5),
+    "tiny": _one_column(lambda column, rng: 1e-6 * column),
+    "huge": _one_column(lambda column, rng: 1e6 * column),
+    "all tiny": lambda X, rng: 1e-9 * X,
+    "all huge": lambda X, rng: 1e9 * X,
+}
+
+
+@st.composite
+def rows_of_queries(draw: Any) -> Rows:
+    """Draw rows of every awkward kind."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    shape = draw(st.sampled_from(SHAPES))
+    if draw(st.booleans()) and shape != "wide":
+        sizes = np.array([draw(st.integers(2, 12))])  # one list
+    else:
+        many = 4 if shape in ("wide", "square") else 12
+        sizes = rng.choice([1, 2, 3, 5, 8], size=draw(st.integers(2, many)))
+    n = int(sizes.sum())
+    d = {
+        "wide": n + draw(st.integers(1, 8)),
+        "square": n,
+        "tall": draw(st.integers(2, 6)),
+        "column": 1,
+    }[shape]
+    X = rng.normal(size=(n, d))
+    hidden = X @ rng.normal(size=d) + draw(st.sampled_from([0.0, 1.0, 100.0])) * rng.normal(size=n)
+    for change in draw(st.lists(st.sampled_from(sorted(CHANGES)), min_size=1, max_size=2)):
+        X = CHANGES[change](X, rng)
+    thirds = np.digitize(hidden, np.quantile(hidden, [0.5, 0.8])).astype(float)
+    y = {
+        "levels": thirds,
+        "binary": np.minimum(thirds, 1.0),
+        "negative": thirds - 1.0,
+        "real": np.round(3 * hidden / np.abs(hidden).max(), 3),
+        "tied": np.full(n, 1.0),
+    }[draw(st.sampled_from(LABELS))]
+    query = np.repeat(rng.permutation(len(sizes)), sizes)
+    weight = rng.choice([0.0, 0.5, 1.0, 2.0], n) if draw(st.booleans()) else None
+    return Rows(np.ascontiguousarray(X), y, query, weight)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An estimator and the settings that are drawn for it.
+
+    A ridge is a share of the sum of squares of the columns, so that it matters at every scale.
+    """
+
+    make: Callable[..., Any]
+    settings: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    ridge: str | None = None
+    ridges: str | None = None
+
+
+PAIRS = ("kept", "dropped", "gain", "absdiff", None)
+SHARES = (1e-7, 1e-3, 1.0, 10.0)
+INPUTS = (None, None, "standard", "minmax", "maxabs", "quantile", "raw+quantile")
+MAPS = (
+    RandomNodes(7, random_state=0),
+    RandomFourier(6, random_state=1),
+    Nystroem(5, random_state=2),
+    StandardScaler(),
+)
+HELD_OUT = {
+    "scoring": (None, None, "ndcg@10", "pairwise_accuracy", "msd"),
+    "store_held_out": (True, False),
+}
+RIDGE = {"pairs": PAIRS, "weighting": ("pairs", "documents", "queries")}
+KERNELS = {"kernel": ("linear", "rbf", "laplacian", "minmax"), "gamma": (None, 0.3)}
+NODES = {"n_nodes": (5, 30), "activation": ("linear", "sigmoid", "gaussian"), "random_state": (0,)}
+
+KINDS = {
+    "RankRLS": Kind(
+        RankRLS,
+        {
+            **RIDGE,
+            "scope": ("query", "query", "global"),
+            "target": ("label", "gain"),
+            "scale": (False, False, True),
+            "inputs": INPUTS,
+        },
+        ridge="alpha",
+    ),
+    "RankRLS of a map": Kind(RankRLS, {**RIDGE, "feature_map": MAPS, "inputs": INPUTS}, "alpha"),
+    "RankRLS of a kernel": Kind(RankRLS, {**RIDGE, **KERNELS, "inputs": INPUTS}, "alpha"),
+    "RankRLS with constraints": Kind(
+        RankRLS,
+        {**RIDGE, "positive": (True, False, [0]), "n_nonzero_coefs": (None, 1), "scale": (False, True)},
+        "alpha",
+    ),
+    "RankRLSCV": Kind(RankRLSCV, {**RIDGE, **HELD_OUT, "inputs": INPUTS}),
+    "RankRLSCV of choices": Kind(
+        RankRLSCV,
+        {
+            "pairs": ("kept", ["kept", "dropped"], ["gain", None]),
+            "scale": (False, [False, True]),
+            "target": ("label", ["label", "gain"]),
+            "inputs": (None, [None, "standard"], ["quantile", "raw+quantile"]),
+            **HELD_OUT,
+        },
+        ridges="alphas",
+    ),
+    "RankRLSCV of folds": Kind(
+        RankRLSCV, {**RIDGE, **HELD_OUT, "cv": (2, QueryKFold(2), QueryKFold(2, shuffle=True, random_state=0))}
+    ),
+    "RankRLSCV of a kernel": Kind(RankRLSCV, {**RIDGE, **KERNELS, **HELD_OUT}, ridges="alphas"),
+    "RankRLSCV of a map": Kind(RankRLSCV, {**RIDGE, **HELD_OUT, "feature_map": MAPS}),
+    "PointwiseELM": Kind(PointwiseELM, {**NODES, "inputs": INPUTS}),
+    "PairwiseELM": Kind(PairwiseELM, {**NODES, "pairs": PAIRS[:-1], "inputs": INPUTS}),
+    "PointwiseELMCV": Kind(PointwiseELMCV, {**NODES, **HELD_OUT}),
+    "PairwiseELMCV": Kind(PairwiseELMCV, {**NODES, **HELD_OUT, "pairs": PAIRS[:-1]}),
+    "ELMRank": Kind(
+        ELMRank,
+        {**NODES, "scope": ("global", "query"), "n_estimators": (1, 3), "activation": ("sigmoid",)},
+    ),
+    "ELMRankCV": Kind(
+        ELMRankCV,
+        {
+            **HELD_OUT,
+            "n_nodes": (5,),
+            "random_state": (0,),
+            "cv": (2, None),
+            "Cs": ([1.0, 1024.0],),
+            "alphas": ([1e-3, 1.0],),
+        },
+    ),
+    "RankSVM": Kind(
+        RankSVM, {"weighting": RIDGE["weighting"], "tol": (1e-9,), "inputs": INPUTS, "C": (1e-2, 1.0)}
+    ),
+    "RankSVMCV": Kind(
+        RankSVMCV, {**HELD_OUT, "Cs": ([1e-2, 1.0],), "tol": (1e-9,), "cv": (2, QueryKFold(2))}
+    ),
+    "MPRank": Kind(MPRank, {"kernel": ("linear", "rbf"), "C": (0.1, 10.0)}),
+    "LSSVR": Kind(LSSVR, {"kernel": ("linear", "rbf"), "C": (0.1, 10.0)}),
+}
+
+
+@st.composite
+def journeys(draw: Any, name: str) -> Journey:
+    """Draw rows, and the settings of an estimator of one of the kinds."""
+    drawn, kind = draw(rows_of_queries()), KINDS[name]
+    settings = {name: draw(st.sampled_from(values)) for name, values in kind.settings.items()}
+    columns = drawn.X - drawn.X.mean(axis=0)
+    if any(settings.get(name) not in (None, "linear") for name in ("inputs", "kernel", "feature_map")):
+        columns = np.ones(drawn.X.shape)  # which are of this size
+    size = float((columns**2).sum()) or 1.0
+    if kind.ridge is not None:
+        settings[kind.ridge] = draw(st.sampled_from(SHARES)) * size
+    if kind.ridges is not None:
+        settings[kind.ridges] = (np.array(SHARES[1:]) * size).tolist()
+    estimator = kind.make(**{**settings, **_sampled(settings)})
+    return Journey(estimator, drawn, draw(st.integers(0, 1000)))
+
+
+def _sampled(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return clones of the maps, because a road must not change another's."""
+    return {k: clone(v) for k, v in settings.items() if k == "feature_map" and v is not None}

@@ -1,0 +1,178 @@
+"""The same rows in other arrays and frames, in another order, with other ids, weights and threads."""
+
+from typing import Any
+
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import scipy.sparse
+
+from journeys import Journey, Rows
+from outcomes import NUDGE_32, Outcome, outcome_of
+from query_ids import RENAMINGS
+from road import LINEAR, plain, road
+
+
+def of_array(journey: Journey, X: Any) -> Outcome:
+    return outcome_of(journey, journey.fit(X=X), X)
+
+
+@road()
+def fortran_order(journey: Journey) -> Outcome:
+    return of_array(journey, np.asfortranarray(journey.rows.X))
+
+
+@road()
+def strides(journey: Journey) -> Outcome:
+    n, d = journey.rows.X.shape
+    wide = np.full((2 * n, 3 * d), np.nan)
+    wide[::2, ::3] = journey.rows.X
+    return of_array(journey, wide[::2, ::3])
+
+
+@road()
+def read_only(journey: Journey) -> Outcome:
+    X, y = journey.rows.X.copy(), journey.rows.y.copy()
+    X.flags.writeable = y.flags.writeable = False
+    return outcome_of(journey, journey.fit(X=X, y=y), X)
+
+
+@road()
+def lists(journey: Journey) -> Outcome:
+    rows = journey.rows
+    weight = None if rows.weight is None else rows.weight.tolist()
+    X = rows.X.tolist()
+    fitted = journey.fit(X=X, y=rows.y.tolist(), qid=rows.query.tolist(), sample_weight=weight)
+    return outcome_of(journey, fitted, X)
+
+
+def single_precision(journey: Journey) -> Outcome:
+    """The plain road for the values that float32 holds."""
+    X = journey.rows.X.astype(np.float32).astype(np.float64)
+    return of_array(journey, X)
+
+
+@road(plain=single_precision, nudge=NUDGE_32, nudge_values=True)
+def float32(journey: Journey) -> Outcome:
+    return of_array(journey, journey.rows.X.astype(np.float32))
+
+
+@road(plain=single_precision, nudge=NUDGE_32, nudge_values=True)
+def frames_of_float32(journey: Journey) -> Outcome:
+    """They are float32 to the model too."""
+    X = journey.rows.X.astype(np.float32)
+    frame = _frame(journey, X, ("polars", "pyarrow", "pandas")[journey.seed % 3])
+    model = journey.fit(X=frame)
+    assert model.predict(frame).dtype == np.float32
+    return outcome_of(journey, model, frame)
+
+
+@road(refuses=("sparse", "CSR", "maxabs", "[Ss]parse data"), nudge=2.0**-38, nudge_values=True)
+def csr(journey: Journey) -> Outcome:
+    return of_array(journey, scipy.sparse.csr_matrix(journey.rows.X))
+
+
+def _frame(journey: Journey, X: Any, package: str) -> Any:
+    columns = dict(zip(journey.rows.names, X.T, strict=True))
+    if package == "pandas":
+        # The index is not what matches rows to labels.
+        return pandas.DataFrame(columns, index=journey.rng().permutation(len(X)))
+    return polars.DataFrame(columns) if package == "polars" else pyarrow.table(columns)
+
+
+@road()
+def pandas_frame(journey: Journey) -> Outcome:
+    return of_array(journey, _frame(journey, journey.rows.X, "pandas"))
+
+
+@road()
+def polars_frame(journey: Journey) -> Outcome:
+    return of_array(journey, _frame(journey, journey.rows.X, "polars"))
+
+
+@road()
+def pyarrow_table(journey: Journey) -> Outcome:
+    return of_array(journey, _frame(journey, journey.rows.X, "pyarrow"))
+
+
+@road(refuses=(r"collect\(\)",))
+def lazy_frame(journey: Journey) -> Outcome:
+    frame = _frame(journey, journey.rows.X, "polars")
+    return outcome_of(journey, journey.fit(X=frame.lazy()), frame.lazy())
+
+
+@road(refuses=("feature names should match", "names should match"))
+def columns_in_another_order(journey: Journey) -> Outcome:
+    """Rows to score whose columns stand in another order are refused, or taken by their names."""
+    package = ("polars", "pyarrow", "pandas")[journey.seed % 3]
+    frame = _frame(journey, journey.rows.X, package)
+    model = journey.fit(X=frame)
+    order = [journey.rows.names[j] for j in journey.rng().permutation(len(journey.rows.names))]
+    return outcome_of(journey, model, frame.select(order) if package != "pandas" else frame[order])
+
+
+@road(kinds=LINEAR)
+def fitted_to_columns_in_another_order(journey: Journey) -> Outcome:
+    order = journey.rng().permutation(journey.rows.X.shape[1])
+    return of_array(journey, journey.rows.X[:, order])
+
+
+@road()
+def group_sizes(journey: Journey) -> Outcome:
+    sizes = np.diff(journey.rows.offsets)
+    return outcome_of(journey, journey.fit(qid=None, group=sizes))
+
+
+@road()
+def renamed_ids(journey: Journey) -> Outcome:
+    """Other ids, of any types, change nothing."""
+    rename = list(RENAMINGS.values())[journey.seed % len(RENAMINGS)]
+    return outcome_of(journey, journey.fit(qid=rename(journey.rows.query)))
+
+
+def judged_by_pairs(journey: Journey) -> Outcome:
+    """The plain road with a metric that counts ties as half: others order them by row."""
+    return plain(_judged_by_pairs(journey))
+
+
+def _judged_by_pairs(journey: Journey) -> Journey:
+    changed = {"scoring": "pairwise_accuracy"} if journey.is_search else {}
+    return journey.with_parameters(**changed)
+
+
+@road(kinds=("RankRLS", "RankRLSCV", "RankSVM"), plain=judged_by_pairs)
+def permuted_rows(journey: Journey) -> Outcome:
+    rows, journey = journey.rows, _judged_by_pairs(journey)
+    order = journey.rng().permutation(len(rows))
+    shuffled = rows.taken(order)
+    return outcome_of(journey, journey.fit(shuffled), same_rows=False)
+
+
+def whole_weights(journey: Journey) -> Outcome:
+    """The plain road with weights that are whole numbers."""
+    return outcome_of(journey, journey.fit(sample_weight=_times(journey)))
+
+
+def _times(journey: Journey) -> np.ndarray:
+    weight = journey.rows.weight
+    return np.ceil(np.ones(len(journey.rows)) if weight is None else weight).astype(int)
+
+
+@road(kinds=("RankRLS", "RankRLS with constraints", "RankSVM"), plain=whole_weights)
+def rows_of_weight_2_stand_twice(journey: Journey) -> Outcome:
+    times = _times(journey)
+    rows = Rows(journey.rows.X, journey.rows.y, journey.rows.query)
+    return outcome_of(journey, journey.fit(rows.taken(np.repeat(np.arange(len(rows)), times))))
+
+
+@road()
+def other_threads(journey: Journey) -> Outcome:
+    """The number of threads does not change a bit."""
+    first, *others = (
+        outcome_of(journey, journey.with_parameters(n_threads=n).fit()) for n in (1, 2, 3)
+    )
+    for other in others:
+        for name, value in first.numbers.items():
+            np.testing.assert_array_equal(other.numbers[name], value, err_msg=name)
+    return first

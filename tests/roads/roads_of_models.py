@@ -1,0 +1,149 @@
+"""What becomes of a model after the fit, the other form of the problem, and statistics."""
+
+import copy
+import pickle
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from journeys import Journey, Rows
+from outcomes import Outcome, outcome_of
+from pairgram import Pairgram, RankRLS, load_model
+from road import SINGLE, plain, road
+
+
+def _same_bits(found: Any, wanted: Any) -> None:
+    np.testing.assert_array_equal(found, wanted)
+
+
+@road()
+def copies(journey: Journey) -> Outcome:
+    """A pickled, a copied and a saved model score every row with the same bits."""
+    model = journey.fit()
+    X = journey.rows.X
+    scores = model.predict(X)
+    _same_bits(pickle.loads(pickle.dumps(model)).predict(X), scores)
+    _same_bits(copy.deepcopy(model).predict(X), scores)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.safetensors"
+        try:
+            model.save(path)
+        except (TypeError, ValueError) as error:
+            if "cannot hold" not in str(error):
+                raise
+        else:
+            _same_bits(load_model(path).predict(X), scores)
+    return outcome_of(journey, model, X)
+
+
+@road()
+def fitted_again(journey: Journey) -> Outcome:
+    """A model that was fitted to other rows before keeps nothing of them."""
+    rows = journey.rows
+    other = Rows(np.hstack([rows.X, rows.X])[::-1] + 1.0, rows.y[::-1], rows.query[::-1])
+    model = clone(journey.estimator)
+    try:
+        model.fit(other.X, other.y, qid=other.query)
+    except ValueError:
+        pass
+    again = model.set_params(**journey.parameters).fit(rows.X, rows.y, **rows.fit_arguments)
+    fresh = journey.fit()
+    assert vars(again).keys() == vars(fresh).keys()
+    _same_bits(again.predict(rows.X), fresh.predict(rows.X))
+    return outcome_of(journey, again)
+
+
+@road()
+def row_by_row(journey: Journey) -> Outcome:
+    """Rows have the same bits alone, in a batch, and next to an equal row."""
+    model = journey.fit()
+    X = journey.rows.X
+    scores = model.predict(X)
+    _same_bits([model.predict(X[i : i + 1])[0] for i in range(len(X))], scores)
+    _same_bits(model.predict(np.repeat(X, 3, axis=0)), np.repeat(scores, 3))
+    return outcome_of(journey, model, X)
+
+
+@road(refuses=("of Python's",))
+def frozen_function(journey: Journey) -> Outcome:
+    model = journey.fit()
+    return outcome_of(journey, model, scores=np.ravel(model.scorer()(journey.rows.X)))
+
+
+@road(
+    kinds=("RankRLS", "RankRLSCV", "MPRank", "LSSVR"),
+    refuses=("form must be 'auto'", "scale=True", "primal", "dual"),
+    nudge=2.0**-36,
+)
+def other_form(journey: Journey) -> Outcome:
+    forms = ("primal", "dual")
+    rows, columns = journey.rows.X.shape
+    form = forms[rows > columns if journey.seed % 4 else rows <= columns]
+    return outcome_of(journey, journey.with_parameters(form=form).fit())
+
+
+def _statistics(journey: Journey, rows: Rows) -> Pairgram:
+    named = journey.parameters
+    settings = {name: named[name] for name in ("pairs", "scope", "weighting", "target")}
+    return Pairgram.from_rows(rows.X, rows.y, **rows.fit_arguments, **settings)
+
+
+def _model(journey: Journey, statistics: Pairgram) -> Outcome:
+    named = journey.parameters
+    model = RankRLS.from_pairgram(statistics, named["alpha"], scale=named["scale"])
+    return outcome_of(journey, model)
+
+
+def without_inputs(journey: Journey) -> Outcome:
+    return plain(journey.with_parameters(inputs=None, form="primal"))
+
+
+@road(kinds=("RankRLS",), plain=without_inputs, refuses=("no rows",))
+def statistics_of_all(journey: Journey) -> Outcome:
+    return _model(journey, _statistics(journey, journey.rows))
+
+
+@road(
+    kinds=("RankRLS",),
+    plain=without_inputs,
+    refuses=("scope='global'", "is rounding error"),
+    nudge=2.0**-40,
+)
+def statistics_of_parts(journey: Journey) -> Outcome:
+    """Parts of whole queries, merged in any order, with one added twice and subtracted again."""
+    rows, rng = journey.rows, journey.rng()
+    n_queries = len(rows.offsets) - 1
+    of_row = np.repeat(rng.integers(0, 3, n_queries), np.diff(rows.offsets))
+    parts = [rows.taken(of_row == k) for k in rng.permutation(3) if (of_row == k).any()]
+    extra = Rows(rows.X[::-1] * 0.7, rows.y, rows.query + 1000, rows.weight)
+    sums = [_statistics(journey, part) for part in parts]
+    added = _statistics(journey, extra)
+    total = sum([*sums, added][1:], start=[*sums, added][0]) - added
+    return _model(journey, Pairgram.from_bytes(total.to_bytes()))
+
+
+@road(kinds=("RankRLS",), plain=without_inputs, refuses=("scope='global'",))
+def statistics_of_a_stream(journey: Journey) -> Outcome:
+    rows = journey.rows
+    named = journey.parameters
+    stream = Pairgram(**{name: named[name] for name in ("pairs", "scope", "weighting", "target")})
+    for begin, end in zip(rows.offsets[:-1], rows.offsets[1:], strict=True):
+        part = rows.taken(slice(begin, end))
+        stream.update(part.X, part.y, **part.fit_arguments)
+    return _model(journey, stream)
+
+
+@road(kinds=tuple(kind for kind in SINGLE if kind in ("RankRLS", "RankSVM", "MPRank")))
+def pipeline(journey: Journey) -> Outcome:
+    """A pipeline of the ranker alone."""
+    from sklearn import config_context
+    from sklearn.pipeline import make_pipeline
+
+    with config_context(enable_metadata_routing=True):
+        ranker = clone(journey.estimator).set_fit_request(qid=True, sample_weight=True)
+        rows = journey.rows
+        model = make_pipeline("passthrough", ranker).fit(rows.X, rows.y, **rows.fit_arguments)
+        return outcome_of(journey, model)

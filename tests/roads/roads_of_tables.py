@@ -1,0 +1,244 @@
+"""The same rows as a table: arrays, functions, frames and files that are cut anywhere."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import pyarrow.csv
+import pyarrow.parquet
+
+from journeys import Journey
+from outcomes import Outcome, outcome_of
+from pairgram import evaluate, fit_many, scan
+from road import plain, road
+
+# Where the documentation says that tables have no such model, or make other folds.
+REFUSED = (
+    "table",
+    "dual form",
+    "scan",
+    "validation",
+    "splitter",
+)
+# Landmarks, widths of kernels and folds are drawn otherwise from a table, and all rows are one
+# query, or held out row by row, in memory alone.
+KINDS = (
+    "RankRLS",
+    "RankRLS with constraints",
+    "RankRLSCV",
+    "RankRLSCV of choices",
+    "PointwiseELM",
+    "PairwiseELM",
+    "PairwiseELMCV",
+    "RankSVM",
+)
+
+
+def in_primal_form(journey: Journey) -> Outcome:
+    """The plain road in the form that tables have, with the held-out scores of tables."""
+    return plain(_primal(journey))
+
+
+def _primal(journey: Journey) -> Journey:
+    changed = {"form": "primal"} if "form" in journey.parameters else {}
+    if "store_held_out" in journey.parameters:
+        changed["store_held_out"] = False
+    return journey.with_parameters(**changed)
+
+
+def of_table(journey: Journey, table: Any) -> Outcome | None:
+    """Fit and score a table; the scores of arrays and the metric of the table are the same."""
+    if journey.is_search and len(journey.rows.offsets) == 2:
+        return None
+    model = _primal(journey).with_parameters().estimator.fit(table)
+    scores = np.asarray(model.predict(table))
+    np.testing.assert_array_equal(scores, model.predict(journey.rows.X))
+    if (journey.rows.y >= 0).all():
+        rows = journey.rows
+        by_rows = evaluate("ndcg@5", rows.y, scores, rows.query, sample_weight=rows.weight)
+        of_table = evaluate("ndcg@5", table, model)
+        np.testing.assert_allclose([*of_table.values()], [*by_rows.values()])
+    return outcome_of(journey, model, scores=scores)
+
+
+def _cuts(journey: Journey) -> list[int]:
+    n = len(journey.rows)
+    inner = journey.rng().integers(1, n, 3) if n > 1 else []
+    return [0, *sorted({*map(int, inner)}), n]
+
+
+def _pieces(journey: Journey) -> Iterator[tuple[Any, ...]]:
+    rows, cuts = journey.rows, _cuts(journey)
+    for begin, end in zip(cuts[:-1], cuts[1:], strict=True):
+        part = rows.taken(slice(begin, end))
+        yield part.X, part.y, part.query, part.weight
+
+
+def table_road(**named: Any) -> Any:
+    return road(**({"kinds": KINDS, "plain": in_primal_form, "refuses": REFUSED} | named))
+
+
+@table_road()
+def function_of_arrays(journey: Journey) -> Outcome | None:
+    return of_table(journey, scan(lambda: _pieces(journey)))
+
+
+@table_road()
+def function_that_fills_a_buffer_again(journey: Journey) -> Outcome | None:
+    """What was yielded changes when the next batch is asked for."""
+    n, d = journey.rows.X.shape
+    buffers = np.empty((n, d)), np.empty(n), np.empty(n, dtype=np.int64)
+
+    def batches() -> Iterator[Any]:
+        for *arrays, weight in _pieces(journey):
+            views = [b[: len(a)] for a, b in zip(arrays, buffers, strict=True)]
+            for view, array in zip(views, arrays, strict=True):
+                view[:] = array
+            yield (*views, weight)
+            for view in views:
+                view[:] = 1
+
+    return of_table(journey, scan(batches))
+
+
+@table_road()
+def function_that_fills_a_frame_again(journey: Journey) -> Outcome | None:
+    kinds = {
+        "pandas": lambda columns: pandas.DataFrame(columns, copy=False),
+        "pyarrow": pyarrow.table,
+    }
+    frame_of = kinds[("pandas", "pyarrow")[journey.seed % 2]]
+    columns = _columns(journey)
+    buffers = {name: np.empty_like(column) for name, column in columns.items()}
+    cuts = _cuts(journey)
+
+    def batches() -> Iterator[Any]:
+        for begin, end in zip(cuts[:-1], cuts[1:], strict=True):
+            for name, column in columns.items():
+                buffers[name][: end - begin] = column[begin:end]
+            yield frame_of({name: b[: end - begin] for name, b in buffers.items()})
+            for buffer in buffers.values():
+                buffer[:] = 1
+
+    return of_table(journey, _scan(journey, batches))
+
+
+def _columns(journey: Journey) -> dict[str, np.ndarray]:
+    rows = journey.rows
+    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    columns = {name: np.ascontiguousarray(c) for name, c in zip(rows.names, rows.X.T, strict=True)}
+    return {"label": rows.y, **columns, "query": rows.query, "weight": weight}
+
+
+def _scan(journey: Journey, source: Any, **named: Any) -> Any:
+    order = {"label": "label", "qid": "query", "weight": "weight"}
+    return scan(source, **{**order, "features": journey.rows.names, **named})
+
+
+@table_road()
+def scanned_frame(journey: Journey) -> Outcome | None:
+    frames = pandas.DataFrame, polars.DataFrame, pyarrow.table, polars.LazyFrame
+    return of_table(journey, _scan(journey, frames[journey.seed % 4](_columns(journey))))
+
+
+@table_road()
+def scattered_rows(journey: Journey) -> Outcome | None:
+    """A table whose queries are brought together has the models of its rows in any order."""
+    columns = _columns(journey)
+    rng = journey.rng()
+    # The rows of a query keep their order, because equal scores are ranked by it.
+    place = np.sort(rng.uniform(size=(len(journey.rows),)))
+    place = rng.uniform(size=len(journey.rows))
+    for begin, end in zip(journey.rows.offsets[:-1], journey.rows.offsets[1:], strict=True):
+        place[begin:end].sort()
+    order = np.argsort(place)
+    frame = pyarrow.table({name: column[order] for name, column in columns.items()})
+    if journey.is_search and len(journey.rows.offsets) == 2:
+        return None
+    model = _primal(journey).estimator.fit(_scan(journey, frame, group_queries=True))
+    return outcome_of(journey, model)
+
+
+@table_road()
+def csv_files(journey: Journey) -> Outcome | None:
+    frame, cuts = pyarrow.table(_columns(journey)), _cuts(journey)
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (begin, end) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+            part = frame.slice(begin, end - begin).to_pandas()
+            part.to_csv(Path(folder) / f"{number}.csv", index=False)
+        return of_table(journey, _scan(journey, f"{folder}/*.csv"))
+
+
+def _written(journey: Journey, folder: str, row_group_size: int | None = None) -> list[str]:
+    frame, cuts = pyarrow.table(_columns(journey)), _cuts(journey)
+    paths = []
+    for number, (begin, end) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+        paths.append(os.path.join(folder, f"{number}.parquet"))
+        part = frame.slice(begin, end - begin)
+        pyarrow.parquet.write_table(part, paths[-1], row_group_size=row_group_size)
+    return paths
+
+
+@table_road()
+def parquet_files(journey: Journey) -> Outcome | None:
+    """Files and groups of rows end in the middle of queries."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = _written(journey, folder, 1 + journey.seed % 7)
+        return of_table(journey, _scan(journey, paths))
+
+
+@table_road(refuses=(*REFUSED, "changed"))
+def parquet_files_written_anew(journey: Journey) -> Outcome | None:
+    """Files with the same rows in other groups, after the table was described."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = _scan(journey, _written(journey, folder))
+        _written(journey, folder, 1)
+        return of_table(journey, table)
+
+
+@table_road(kinds=("RankRLS", "RankRLSCV"))
+def dask_frame(journey: Journey) -> Outcome | None:
+    import dask.dataframe
+
+    frame = dask.dataframe.from_pandas(
+        pandas.DataFrame(_columns(journey)), npartitions=1 + journey.seed % 3, sort=False
+    )
+    with __import__("dask").config.set(scheduler="threads"):
+        return of_table(journey, _scan(journey, frame))
+
+
+@table_road(kinds=("RankRLS", "RankRLSCV"))
+def letor_files(journey: Journey) -> Outcome | None:
+    from pairgram import dump_letor
+
+    if journey.rows.weight is not None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "rows.txt")
+        dump_letor(path, journey.rows.X, journey.rows.y, qid=journey.rows.query)
+        return of_table(journey, scan(path, n_features=journey.rows.X.shape[1]))
+
+
+def of_times(journey: Journey) -> Outcome:
+    """Times are no features, in any unit: they are refused, or have one scale."""
+    ticks = np.round(journey.rows.X[:, 0] * 100).astype(np.int64)
+    return _of_times(journey, ticks, "us")
+
+
+def _of_times(journey: Journey, ticks: np.ndarray, unit: str) -> Outcome:
+    columns = {"a time": ticks.astype("M8[us]").astype(f"M8[{unit}]"), "one": np.ones(len(ticks))}
+    frame_of = (polars.DataFrame, pyarrow.table, pandas.DataFrame)[journey.seed % 3]
+    frame, trained = frame_of(columns), frame_of({**columns, "a time": ticks.astype("M8[us]")})
+    return outcome_of(journey, journey.fit(X=trained), frame)
+
+
+@road(kinds=("RankRLS", "PairwiseELM", "RankSVM"), plain=of_times)
+def times_of_another_unit(journey: Journey) -> Outcome:
+    ticks = np.round(journey.rows.X[:, 0] * 100).astype(np.int64)
+    return _of_times(journey, ticks, "ns")
