@@ -142,7 +142,7 @@ row_basis basis_of_rows(std::ptrdiff_t n, std::ptrdiff_t n_features, const doubl
         };
         std::copy_n(rows + i * width, n_features, rest);
         const double least = 4 * epsilon * norm();
-        double before, left = norm();
+        double left = norm(), before = left;
         do {
             before = left;
             blas::gemm(blas::trans::no, blas::trans::yes, 1, out.rank, n_features, 1.0, rest,
