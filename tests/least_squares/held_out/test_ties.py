@@ -16,6 +16,7 @@ from pairgram import (
     PairwiseELMCV,
     PointwiseELMCV,
     QueryKFold,
+    RandomNodes,
     RankRLSCV,
     RankSVMCV,
     _core,
@@ -424,3 +425,12 @@ def test_join_ties_of_many_scores(n_threads):
     assert (expected != scores).any()
     _core.join_ties(scores, offsets, None, amplification, 2.0, 1e-9 / 3, n_threads)
     np.testing.assert_array_equal(scores, expected)
+
+@pytest.mark.parametrize("feature_map", [None, RandomNodes(7, random_state=0)])
+def test_rows_of_one_list_that_nothing_tells_apart_have_the_score_0(feature_map):
+    """Else the labels, which the rounding of a score depends on, would seem to be predicted."""
+    rng = np.random.default_rng(1)
+    X, y = np.full((7, 2), 0.3), np.round(rng.normal(size=7), 3)
+    model = RankRLSCV(feature_map=feature_map, store_held_out=True).fit(X, y)
+    assert not model.held_out_.any()
+    assert (model.scores_ == 0.5).all()

@@ -129,9 +129,11 @@ class RowRegression:
     def leave_one_out(self, alphas: Vector) -> Vector:
         """Return the scores of every row by the model without it, (n_alphas, n_rows).
 
-        The score is ``(fit_i − H_ii y_i) / (1 − H_ii)``. With an intercept, the mean label of the
-        other rows is subtracted, of their labels before the offset was taken off: the offset of the
-        row, which is added to this score, is then measured from the mean of the other rows too. A
+        With an intercept, targets and fits are measured from the mean target of the other rows, of
+        which a constant model has no error. The score is ``(t_i − a_i d_i) / (1 − H_ii)``. Here t is
+        the fit without the intercept, a is H without its share v / V, and d is the target less the
+        mean of the other rows. So the score is exactly 0 where no feature varies. The mean offset
+        of the other rows is subtracted, because the offset of the row is added to this score. A
         score that would be rounding error is NaN.
         """
         v, y, n_rows = self.data.v, self.data.target(self.settings), len(self.data.y)
@@ -139,21 +141,23 @@ class RowRegression:
         if self.weight == 0:
             return scores
         factors = self.factors_without(v)
-        means = np.zeros(n_rows)
+        others = 1 - v / self.weight if self.intercept else np.ones(n_rows)
+        apart = np.divide(y - self.mean_y, others, out=np.zeros(n_rows), where=factors > 0)
+        offsets = np.zeros(n_rows)
         if self.intercept:
-            labels = self.settings.targets(self.data.y)
-            np.divide(v @ labels - v * labels, self.weight - v, out=means, where=factors > 0)
+            offset = self.settings.targets(self.data.y) - y
+            np.divide(v @ offset - v * offset, self.weight - v, out=offsets, where=factors > 0)
         for rows in blocks_of_rows(n_rows, self.data.n_features):
             z = self.features(rows)
             known = factors[rows] > 0
             for i, alpha in enumerate(alphas):
                 ridges = np.divide(alpha, factors[rows], out=np.full(len(z), np.inf), where=known)
                 inverse = 1 / (self.eigenvalues + ridges[:, None])
-                fit = np.einsum("ij,j,ij->i", z, self.projection, inverse) + self.mean_y
-                own = np.einsum("ij,ij,ij->i", z, z, inverse) + self.intercept / self.weight
-                leverage = v[rows] * own
-                left = np.where(1 - leverage < SMALLEST_PIVOT, np.nan, 1 - leverage)
-                held = (fit - leverage * y[rows]) / left - means[rows]
+                fit = np.einsum("ij,j,ij->i", z, self.projection, inverse)
+                own = v[rows] * np.einsum("ij,ij,ij->i", z, z, inverse)
+                left = others[rows] - own
+                left = np.where(left < SMALLEST_PIVOT, np.nan, left)
+                held = (fit - own * apart[rows]) / left - offsets[rows]
                 scores[i, rows] = np.where(known, held, 0.0)
         return scores
 
