@@ -3,6 +3,7 @@
 And no id may be missing.
 """
 
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -82,7 +83,10 @@ def _batch(ids: Any) -> Any:
 
 def _inside(ids: Any) -> Any:
     frame = _frame({"user": np.arange(len(y)) // 20, "query": ids})
-    return fit_many(RankRLS(), frame, by="user", label="label", qid="query").coef_
+    batch = fit_many(
+        RankRLS(), frame, by="user", label="label", qid="query", on_error="raise"
+    )
+    return batch.coef_
 
 
 def _parity(ids: Any) -> Any:
@@ -171,10 +175,14 @@ def _called(name: str, ids: Any) -> list[Any]:
 @pytest.mark.parametrize("renaming", RENAMINGS)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_renaming_ids_changes_nothing(name, renaming):
-    ids = RENAMINGS[renaming](QUERY)
-    if name == "Pairgram" and renaming in ("numbers and numerals", "a tuple of numbers and numerals"):
-        pytest.skip("statistics refuse to mix numbers and text that reads as numbers")
-    for found, wanted in zip(_called(name, ids), _called(name, QUERY), strict=True):
+    try:
+        renamed = _called(name, RENAMINGS[renaming](QUERY))
+    except ValueError as error:
+        # Statistics do not mix numbers with text that reads as numbers, and runs know texts alone.
+        refused = {"Pairgram": "one side has query ids", "evaluate_run": "must have different texts"}
+        assert re.search(refused.get(name, "^$"), str(error))
+        return
+    for found, wanted in zip(renamed, _called(name, QUERY), strict=True):
         np.testing.assert_array_equal(found, wanted)
 
 

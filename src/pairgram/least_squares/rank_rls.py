@@ -20,7 +20,7 @@ from pairgram.least_squares.ridge_ranker import RidgeRanker
 from pairgram.least_squares.ridge_search import RidgeSearch
 from pairgram.metrics import Metric
 from pairgram.model_selection.results import as_list
-from pairgram.queries_and_pairs.pair_weights import Pairs, PairSettings
+from pairgram.queries_and_pairs.pair_weights import Pairs, PairSettings, no_pairs
 
 __all__ = ["RankRLS", "RankRLSCV"]
 
@@ -281,7 +281,7 @@ class RankRLS(RidgeRanker):
         TypeError
             If `pairgram` is no Pairgram.
         ValueError
-            If `pairgram` holds no rows, or a parameter is not as described.
+            If `pairgram` holds no rows or no pair that counts, or a parameter is not as described.
 
         Examples
         --------
@@ -317,6 +317,8 @@ class RankRLS(RidgeRanker):
             l1_ratio=l1_ratio,
             n_nonzero_coefs=n_nonzero_coefs,
         )
+        if not pairgram.pair_weight > 0:
+            raise no_pairs(pairgram.settings, pairgram.n_rows)
         model.feature_map = model.feature_map_ = pairgram.feature_map
         if pairgram.feature_map is None and pairgram.settings.pairs is not None:
             model._column_sums = pairgram.column_sums(model.coef_)

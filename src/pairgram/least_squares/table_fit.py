@@ -30,7 +30,7 @@ from pairgram.model_selection.splits import N_SPLITS, QueryKFold
 from pairgram.problem.data import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, RankingData
 from pairgram.problem.equal_rows import first_equal_rows
 from pairgram.queries_and_pairs.id_hashes import mix
-from pairgram.queries_and_pairs.pair_weights import PairSettings
+from pairgram.queries_and_pairs.pair_weights import PairSettings, no_pairs
 from pairgram.rankers.table_rows import BlockReader
 from pairgram.tables.rows import TableRows
 from pairgram.tables.survey import hash_of_runs
@@ -100,10 +100,7 @@ class Totals(NamedTuple):
     def with_pairs(self, settings: PairSettings) -> Pairgram:
         """Return the statistics; it is a ValueError if no pair counts, or if weights overflow."""
         if not self.has_pairs(settings):
-            raise ValueError(
-                f"no pair of rows counts, with pairs={settings.pairs!r}: every query has a single "
-                "row, or weight 0, or, where tied pairs do not count, rows of one label"
-            )
+            raise no_pairs(settings, self.gram.n_rows)
         weight = self.gram.pair_weight
         if not SMALLEST_PAIR_WEIGHT <= weight <= LARGEST_PAIR_WEIGHT:
             raise ValueError(

@@ -32,7 +32,7 @@ from pairgram.feature_maps.base import (
     output_dtype,
     scores_of_rows,
 )
-from pairgram.queries_and_pairs.pair_weights import PairSettings
+from pairgram.queries_and_pairs.pair_weights import PairSettings, no_pairs
 from pairgram.queries_and_pairs.queries import Queries, check_weights
 
 __all__ = [
@@ -329,11 +329,7 @@ class RankingData:
     def require_pairs(self, settings: PairSettings) -> None:
         """Raise a ValueError if no pair counts, or no row (pointwise)."""
         if not self.as_scope(settings).has_pairs(settings).any():
-            raise ValueError(
-                f"no pair of rows counts, with pairs={settings.pairs!r} and n_samples="
-                f"{len(self.y)}: every query has a single row, or weight 0, or, where tied pairs "
-                "do not count, rows of one label"
-            )
+            raise no_pairs(settings, len(self.y))
 
     def require_training_pairs(self, settings: PairSettings, number: int, train: Rows) -> None:
         """Raise a ValueError if the training rows of a split have no pairs that count."""

@@ -116,3 +116,11 @@ class PairSettings:
                     f"{weights[i, j]} for labels {values[i]} and {values[j]}"
                 )
         return values, np.ascontiguousarray(weights)
+
+
+def no_pairs(settings: PairSettings, n_rows: int) -> ValueError:
+    """Return the error of rows of which no pair counts, or no row (pointwise)."""
+    return ValueError(
+        f"no pair of rows counts, with pairs={settings.pairs!r} and n_samples={n_rows}: every "
+        "query has a single row, or weight 0, or, where tied pairs do not count, rows of one label"
+    )
