@@ -94,6 +94,9 @@ class Source:
         chosen = (*columns.features, columns.label, columns.weight)
         numbers = [name for name in chosen if name is not None and name not in self.folders]
         schema, whole = with_floats(self.schema, numbers)
+        for name in (columns.label, columns.weight):
+            if name in numbers and _has_large_numbers(self.partitions[0], self.schema, name):
+                whole |= {name}
         parts = [
             replace(part, schema=schema, whole=whole - {*columns.features})
             for part in self.partitions
@@ -352,6 +355,29 @@ def _plain_cause(error: Exception) -> str:
     return next((cause for words, cause in CAUSES.items() if words in str(error)), str(error))
 
 
+def _first_texts(part: Any, schema: Any, name: str) -> Any:
+    """Return the first rows of a column of a file of text, as they are written, or None."""
+    import pyarrow
+
+    place = schema.get_field_index(name)
+    as_text = schema.set(place, pyarrow.field(name, pyarrow.string()))
+    with naming(part.name), _readable(part.name):
+        heads = part.fragment.to_batches(columns=[name], schema=as_text, batch_readahead=0)
+        head = next(heads, None)
+    return None if head is None else head.column(0)
+
+
+def _has_large_numbers(part: Any, schema: Any, name: str | None) -> bool:
+    """Tell whether pyarrow made floats of whole numbers because they take more than 64 bits."""
+    import pyarrow
+
+    if name is None or not pyarrow.types.is_floating(schema.field(name).type):
+        return False
+    texts = _first_texts(part, schema, name)
+    found = [] if texts is None else texts.unique().to_pylist()
+    return bool(found) and all(text and WHOLE.fullmatch(text.strip()) for text in found)
+
+
 def _with_ids(parts: list[Any], schema: Any, name: str) -> tuple[list[Any], Any]:
     """Return files of text and their schema, given the column of query ids.
 
@@ -377,10 +403,8 @@ def _with_ids(parts: list[Any], schema: Any, name: str) -> tuple[list[Any], Any]
         as_text = schema.set(place, pyarrow.field(name, pyarrow.string()))
         schema = schema.set(place, pyarrow.field(name, pyarrow.int64()))
         for part in parts:
-            with naming(part.name), _readable(part.name):
-                heads = part.fragment.to_batches(columns=[name], schema=as_text, batch_readahead=0)
-                head = next(heads, None)
-            if head is not None and whole_numbers(head.column(0))[1] >= 0:
+            texts = _first_texts(part, schema, name)
+            if texts is not None and whole_numbers(texts)[1] >= 0:
                 schema = as_text
                 break
     return [replace(part, schema=schema, ids=name) for part in parts], schema
