@@ -145,7 +145,7 @@ def test_what_a_table_needs_for_statistics(data):
         Pairgram.from_rows(X)
     with pytest.raises(ValueError, match="y must be None if X is a table"):
         Pairgram.from_rows(table_of(data), y)
-    with pytest.raises(ValueError, match="Pairgram compares rows within queries: give scan the"):
+    with pytest.raises(ValueError, match="Pairgram compares rows within queries: have the"):
         Pairgram.from_rows(table_of((X, y)))
     assert Pairgram.from_rows(table_of((X, y)), pairs=None).n_rows == len(y)
     holes = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)

@@ -510,6 +510,24 @@ def test_errors_of_letor_files_name_the_line(tmp_path, monkeypatch, piece):
         RankRLS().fit(table)
 
 
+def test_advice_for_sources_without_names_of_columns(tmp_path):
+    dump_letor(tmp_path / "none.txt", LETOR.X, LETOR.y)
+    written = "write the ids into the LETOR files"
+    for table, advice in (
+        (scan(tmp_path / "none.txt"), written),
+        (scan(lambda: iter([(LETOR.X, LETOR.y)])), r"have the function yield \(X, y, qid\)"),
+        (scan(ROWS.frame, label="label"), "give scan the column of their ids, as qid="),
+    ):
+        for act in (RankRLS().fit, pairgram.Pairgram().update):
+            with pytest.raises(ValueError, match=f"compares rows within queries: {advice}"):
+                act(table)
+    with pytest.raises(ValueError, match=f"group_queries needs query ids: {written}"):
+        scan(tmp_path / "none.txt", group_queries=True)
+    narrow = RankRLS().fit(LETOR.X[:, :2], LETOR.y, qid=LETOR.qid)
+    with pytest.raises(ValueError, match=r"must have the 2 features of fit, got \d+$"):
+        narrow.predict(scan(tmp_path / "none.txt"))
+
+
 def test_ids_of_letor_files_are_text(tmp_path, monkeypatch):
     """One piece has numbers alone, and another has words."""
     lines = [f"{k % 3} qid:{name} 1:{k}" for name in ("007", "a", "7") for k in range(4)]
@@ -682,6 +700,40 @@ def test_integers_that_arrow_does_not_have(tmp_path, kind):
     message = r"column 'q' holds Int128, .*: cast it|rows\.arrow: .* more than 64 bits, .*: cast it"
     with pytest.raises(ValueError, match=message):
         scan(given, label="y", qid="q", features="x")
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.float64()), pa.list_(pa.float64(), 0)])
+def test_lists_without_numbers(kind):
+    frame = pa.table({"y": [1.0, 0.0], "q": [1, 1], "x": pa.array([[], []], kind)})
+    with pytest.raises(ValueError, match="column 'x' must hold lists of one number or more, got"):
+        scan(frame, label="y", qid="q")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("role", ["label", "weight"])
+def test_the_column_of_ids_is_no_other(tmp_path, ending, role):
+    path = tmp_path / f"rows.{ending}"
+    write = pyarrow.csv.write_csv if ending == "csv" else pq.write_table
+    write(ROWS.frame, path)
+    message = f"qid must not name 'query', which is the column of {role}="
+    with pytest.raises(ValueError, match=message):
+        scan(path, **{"label": "label", "qid": "query", role: "query"})
+    if role == "label":
+        with pytest.raises(ValueError, match=message):
+            read_labels(path, "query", "query")
+
+
+def test_text_of_several_lines(tmp_path):
+    """It is advised what users of scan can do."""
+    path = tmp_path / "rows.csv"
+    text = '"' + "a\n" * 50 + '"'
+    path.write_text("y,q,f,t\n" + "".join(f"{k % 2},{k // 9},{k},{text}\n" for k in range(20_000)))
+    names = {"label": "y", "qid": "q", "features": "f"}
+    with pytest.raises(ValueError, match=r"rows\.csv: .*quotes goes on in the next.*dataset\.data"):
+        RankRLS().fit(scan(path, **names))
+    options = pyarrow.csv.ParseOptions(newlines_in_values=True)
+    kind = pyarrow.dataset.CsvFileFormat(options)
+    assert scan(pyarrow.dataset.dataset(path, format=kind), **names).survey().n_rows == 20_000
 
 
 def test_columns_that_are_refused():
@@ -896,12 +948,15 @@ def test_labels_and_weights_of_text_that_come_after_the_first_rows(tmp_path, col
 def test_whole_labels_of_text_that_floats_would_round(tmp_path, role):
     rest = {"label": {}, "weight": {"label": "q"}}[role]
     options = {role: "y", "features": "price"} | rest
-    for name, number in (("a", 2**53 + 1), ("b", 2**53 - 1)):
+    for name, number in (("a", 2**53 + 1), ("b", 2**53 - 1), ("c", 2**63 + 1)):
         (tmp_path / f"{name}.csv").write_text(csv_rows(["1"] * 21, ["2"] * 20 + [str(number)]))
-    message = r"a\.csv, row 20, counted .*: column 'y' holds whole numbers, .* 2\*\*53.*, got 9"
-    with pytest.raises(ValueError, match=message):
-        read(scan(tmp_path / "a.csv", **options))
+    for name in "ac":
+        message = rf"{name}\.csv, row 20, counted .*: column 'y' holds whole numbers, .*, got 9"
+        with pytest.raises(ValueError, match=message):
+            read(scan(tmp_path / f"{name}.csv", **options))
     assert len(read(scan(tmp_path / "b.csv", **options))[0]) == 21
+    (tmp_path / "d.csv").write_text(csv_rows(["1"] * 21, ["2.5"] * 20 + ["1e20"]))
+    assert len(read(scan(tmp_path / "d.csv", **options))[0]) == 21
 
 
 FIRST_AND_SECOND = {

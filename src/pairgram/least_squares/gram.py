@@ -327,8 +327,8 @@ class Pairgram:
             raise ValueError("Pairgram needs labels: give scan the column, as label=")
         if not (table.has_queries or self._global or self.settings.pairs is None):
             raise ValueError(
-                "Pairgram compares rows within queries: give scan the column of their ids, as "
-                "qid=, or the statistics scope='global'"
+                f"Pairgram compares rows within queries: {table.advice_on_ids}, or give the "
+                "statistics scope='global'"
             )
         self._require_names(table.feature_names)
         table.survey()

@@ -71,8 +71,7 @@ def begin_fit(model: Any, table: Table) -> Table:
     if model._needs_queries and not has_queries:
         otherwise = ", or give the model scope='global'" if hasattr(model, "scope") else ""
         raise ValueError(
-            f"{name}.fit compares rows within queries: give scan the column of their ids, as qid="
-            f"{otherwise}"
+            f"{name}.fit compares rows within queries: {table.advice_on_ids}{otherwise}"
         )
     table.survey()
     table = table.filled()

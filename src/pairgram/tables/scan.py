@@ -161,6 +161,11 @@ def scan(
         engine = _dask_engine(client)
     if columns.width == UNKNOWN_WIDTH:
         columns = replace(columns, width=_width(engine, found, columns))
+    if columns.width == 0 and columns.features:
+        raise ValueError(
+            f"features: column {columns.features[0]!r} must hold lists of one number or more, got "
+            "empty lists"
+        )
     table = Table(
         columns, found.schema, found.partitions, engine, missing, has_queries, files=found.files
     )
@@ -200,8 +205,7 @@ def read_labels(
     else:
         if label is None:
             raise ValueError("label must name the column of labels, got None")
-        for name, value in (("label", label), ("qid", qid)):
-            _require(found.schema, [] if value is None else [value], name)
+        _require_own(found.schema, label, qid, None)
         columns = Columns((), label, qid, None, np.float64)
     found = found.typed(columns)
     with found.files.unchanged():
@@ -260,9 +264,7 @@ def _columns(
                 )
         return Columns((), None, None, None, source.dtype, source.n_features)
     schema = source.schema
-    for name, value in (("label", label), ("qid", qid), ("weight", weight)):
-        if value is not None:
-            _require(schema, [value], name)
+    _require_own(schema, label, qid, weight)
     if isinstance(features, str):
         features = [features]
     left_out = [exclude] if isinstance(exclude, str) else list(exclude or ())
@@ -306,6 +308,14 @@ def _columns(
     narrow = all(_is_narrow(kind) for kind in kinds)
     dtype = np.float32 if narrow else np.float64
     return Columns(tuple(names), label, qid, weight, dtype, width)
+
+
+def _require_own(schema: Any, label: str | None, qid: str | None, weight: str | None) -> None:
+    for name, value in (("label", label), ("qid", qid), ("weight", weight)):
+        if value is not None:
+            _require(schema, [value], name)
+            if value == qid and name != "qid":
+                raise ValueError(f"qid must not name {qid!r}, which is the column of {name}=")
 
 
 def _require(schema: Any, names: Sequence[str], what: str) -> None:

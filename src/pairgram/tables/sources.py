@@ -43,8 +43,14 @@ MOST_AT_ONCE = 1 << 18
 # How the name of a folder says that its rows have no value.
 NO_FOLDER_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
-# What pyarrow says of files with the type Int128 of polars.
-WIDE_INTEGERS = "Integers with more than 64 bits"
+# What errors of pyarrow come to, by words in them.
+CAUSES = {
+    "Integers with more than 64 bits": "a column holds integers of more than 64 bits, which "
+    "pyarrow does not know: cast it to Int64 or Float64 before it is written",
+    "newlines_in_values": "a value in quotes goes on in the next line: leave such columns out of "
+    "the file, or give scan the source pyarrow.dataset.dataset(path, format=pyarrow.dataset."
+    "CsvFileFormat(pyarrow.csv.ParseOptions(newlines_in_values=True)))",
+}
 
 NEEDS_PYARROW = "pairgram.scan needs pyarrow for {}: pip install 'pairgram[parquet]'"
 
@@ -88,6 +94,9 @@ class Source:
         chosen = (*columns.features, columns.label, columns.weight)
         numbers = [name for name in chosen if name is not None and name not in self.folders]
         schema, whole = with_floats(self.schema, numbers)
+        for name in (columns.label, columns.weight):
+            if name in numbers and _has_large_numbers(self.partitions[0], self.schema, name):
+                whole |= {name}
         parts = [
             replace(part, schema=schema, whole=whole - {*columns.features})
             for part in self.partitions
@@ -338,13 +347,35 @@ def _readable(path: str) -> Iterator[None]:
         # An error of a folder names the file in it.
         named = re.search(r"'([^']*)'", str(error)) if os.path.isdir(path) else None
         file = named[1] if named is not None and os.path.isfile(named[1]) else path
-        cause = str(error)
-        if WIDE_INTEGERS in cause:
-            cause = (
-                "a column holds integers of more than 64 bits, which pyarrow does not know: cast "
-                "it to Int64 or Float64 before it is written"
-            )
-        raise ValueError(f"{shown(file)}: cannot be read: {cause}") from error
+        raise ValueError(f"{shown(file)}: cannot be read: {_plain_cause(error)}") from error
+
+
+def _plain_cause(error: Exception) -> str:
+    """Return what pyarrow says, or what it comes to for a user of `scan`."""
+    return next((cause for words, cause in CAUSES.items() if words in str(error)), str(error))
+
+
+def _first_texts(part: Any, schema: Any, name: str) -> Any:
+    """Return the first rows of a column of a file of text, as they are written, or None."""
+    import pyarrow
+
+    place = schema.get_field_index(name)
+    as_text = schema.set(place, pyarrow.field(name, pyarrow.string()))
+    with naming(part.name), _readable(part.name):
+        heads = part.fragment.to_batches(columns=[name], schema=as_text, batch_readahead=0)
+        head = next(heads, None)
+    return None if head is None else head.column(0)
+
+
+def _has_large_numbers(part: Any, schema: Any, name: str | None) -> bool:
+    """Tell whether pyarrow made floats of whole numbers because they take more than 64 bits."""
+    import pyarrow
+
+    if name is None or not pyarrow.types.is_floating(schema.field(name).type):
+        return False
+    texts = _first_texts(part, schema, name)
+    found = [] if texts is None else texts.unique().to_pylist()
+    return bool(found) and all(text and WHOLE.fullmatch(text.strip()) for text in found)
 
 
 def _with_ids(parts: list[Any], schema: Any, name: str) -> tuple[list[Any], Any]:
@@ -372,10 +403,8 @@ def _with_ids(parts: list[Any], schema: Any, name: str) -> tuple[list[Any], Any]
         as_text = schema.set(place, pyarrow.field(name, pyarrow.string()))
         schema = schema.set(place, pyarrow.field(name, pyarrow.int64()))
         for part in parts:
-            with naming(part.name), _readable(part.name):
-                heads = part.fragment.to_batches(columns=[name], schema=as_text, batch_readahead=0)
-                head = next(heads, None)
-            if head is not None and whole_numbers(head.column(0))[1] >= 0:
+            texts = _first_texts(part, schema, name)
+            if texts is not None and whole_numbers(texts)[1] >= 0:
                 schema = as_text
                 break
     return [replace(part, schema=schema, ids=name) for part in parts], schema
@@ -466,10 +495,12 @@ class _FragmentPartition:
         import pyarrow
 
         if not isinstance(error, pyarrow.ArrowInvalid | pyarrow.ArrowNotImplementedError):
-            return str(error)
+            return _plain_cause(error)
         own = self.fragment.physical_schema
         cause = re.sub(
-            r"In CSV column #([0-9]+)", lambda one: f"column {own.names[int(one[1])]!r}", str(error)
+            r"In CSV column #([0-9]+)",
+            lambda one: f"column {own.names[int(one[1])]!r}",
+            _plain_cause(error),
         )
         cause = re.sub(  # whose first row is the header, number 1
             r"Row #([0-9]+)", lambda one: f"row {int(one[1]) - 2}, {counted(self.name)}", cause

@@ -246,9 +246,10 @@ class Table:
         names = getattr(model, "feature_names_in_", None)
         table = self.widened(n_features).with_features(names)
         if table.n_features != n_features:
+            advice = "" if self.schema is None else ": give scan their names, as features="
             raise ValueError(
-                f"the table must have the {n_features} features of fit, got {self.n_features}: "
-                "give scan their names, as features="
+                f"the table must have the {n_features} features of fit, got {self.n_features}"
+                f"{advice}"
             )
         if names is not None and table.feature_names not in (None, list(names)):
             raise ValueError(
@@ -278,6 +279,15 @@ class Table:
         """Raise a ValueError if there are no labels; `what` begins the message."""
         if self.layout.features and self.layout.label is None:
             raise ValueError(f"{what} needs labels: give scan the column, as label=")
+
+    @property
+    def advice_on_ids(self) -> str:
+        """What messages advise if the rows have no query ids."""
+        if self.schema is not None:
+            return "give scan the column of their ids, as qid="
+        if self.leaves_zeros_out:
+            return "write the ids into the LETOR files, as qid:1 after the label of every row"
+        return "have the function yield (X, y, qid)"
 
     def refuse_output(self, output: str | os.PathLike[str], name: str = "output") -> None:
         """Raise a ValueError if a file to write is one that rows are read from.
