@@ -1,6 +1,9 @@
 """What the tests share."""
 
 import os
+import signal
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -52,3 +55,41 @@ def routing():
     """Switch scikit-learn's metadata routing on for one test."""
     with sklearn.config_context(enable_metadata_routing=True):
         yield
+
+
+class Stop(BaseException):
+    """What the signal handler raises: like KeyboardInterrupt, not an error."""
+
+
+@pytest.fixture
+def alarm(monkeypatch):
+    """Raise `Stop` in the main thread, a while after `start` is called."""
+
+    def stop(*_):
+        raise Stop
+
+    before = signal.signal(signal.SIGALRM, stop)
+
+    class Alarm:
+        Stop = Stop
+
+        def start(self, seconds=0.2):
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            self.due = time.perf_counter() + seconds
+
+        def lateness(self):
+            return time.perf_counter() - self.due
+
+    alarm, report = Alarm(), sys.unraisablehook
+
+    def try_again(unraisable):
+        """Start anew if the alarm struck where Python drops exceptions, as in callbacks of gc."""
+        if unraisable.exc_type is Stop:
+            alarm.start()
+        else:
+            report(unraisable)
+
+    monkeypatch.setattr(sys, "unraisablehook", try_again)
+    yield alarm
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)

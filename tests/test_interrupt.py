@@ -2,7 +2,6 @@
 
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -28,32 +27,6 @@ pytestmark = [
 ]
 
 rng = np.random.default_rng(0)
-
-
-class Stop(BaseException):
-    """What the signal handler raises: like KeyboardInterrupt, not an error."""
-
-
-@pytest.fixture
-def alarm():
-    """Raise `Stop` in the main thread, a while after `start` is called."""
-
-    def stop(*_):
-        raise Stop
-
-    before = signal.signal(signal.SIGALRM, stop)
-
-    class Alarm:
-        def start(self, seconds=0.2):
-            signal.setitimer(signal.ITIMER_REAL, seconds)
-            self.due = time.perf_counter() + seconds
-
-        def lateness(self):
-            return time.perf_counter() - self.due
-
-    yield Alarm()
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
 
 
 def _rows(n, d, per_query=100):
@@ -138,7 +111,7 @@ def test_work_is_stopped(alarm, make, n_threads):
     for _ in range(5):  # other programs may keep the processors busy
         if lateness >= 1.0:
             alarm.start()
-            with pytest.raises(Stop):
+            with pytest.raises(alarm.Stop):
                 while alarm.lateness() < 5.0:  # a fast machine does it several times
                     work()
             lateness = alarm.lateness()
@@ -154,7 +127,7 @@ def test_a_stopped_fit_leaves_the_estimator_as_it_was(alarm):
     expected = model.fit(X, y, qid=qid).predict(X)
     long = _rows(40_000, 20)
     alarm.start()
-    with pytest.raises(Stop):
+    with pytest.raises(alarm.Stop):
         model.fit(long[0], long[1], qid=long[2])
     np.testing.assert_array_equal(model.predict(X), expected)
 
@@ -166,7 +139,7 @@ def test_a_stopped_update_leaves_the_statistics_as_they_were(alarm):
     before = total.G.copy()
     long = _rows(40_000, 20)
     alarm.start()
-    with pytest.raises(Stop):
+    with pytest.raises(alarm.Stop):
         total.update(long[0], long[1], qid=long[2] + 100)
     np.testing.assert_array_equal(total.G, before)
 
@@ -177,8 +150,25 @@ def test_other_threads_do_not_look_for_signals(alarm):
     worker = threading.Thread(target=lambda: (work(), done.set()))
     worker.start()
     alarm.start()
-    with pytest.raises(Stop):
+    with pytest.raises(alarm.Stop):
         done.wait()
     assert alarm.lateness() < 1.0
     assert done.wait(60)
     worker.join()
+
+
+def test_an_alarm_that_a_callback_drops_comes_again(alarm):
+    begun = threading.Event()
+
+    class Dropped:
+        def __del__(self):
+            begun.set()
+            while alarm.lateness() < 0.1:
+                pass
+
+    alarm.start()
+    with pytest.raises(alarm.Stop):
+        Dropped()  # which drops the exception of the first alarm
+        while alarm.lateness() < 5.0:
+            pass
+    assert begun.is_set()

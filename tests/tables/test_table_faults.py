@@ -358,25 +358,15 @@ class Slow:
 @pytest.mark.skipif(
     threading.current_thread() is not threading.main_thread(), reason="needs the main thread"
 )
-def test_an_interrupt_ends_the_thread_and_restores_the_model():
+def test_an_interrupt_ends_the_thread_and_restores_the_model(alarm):
     from dataclasses import replace
 
     model = RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
     before = dict(vars(model))
-
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    handler = signal.signal(signal.SIGALRM, stop)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.25)
-        start = time.perf_counter()
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(replace(cut(), partitions=(Slow(),)))
-        assert time.perf_counter() - start < 5
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
+    alarm.start(0.25)
+    with pytest.raises(alarm.Stop):
+        model.fit(replace(cut(), partitions=(Slow(),)))
+    assert alarm.lateness() < 5
     assert vars(model) == before
 
 
