@@ -10,9 +10,9 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 from pairgram import (
+    LSSVR,
     ELMRank,
     ELMRankCV,
-    LSSVR,
     MPRank,
     Nystroem,
     PairwiseELM,
@@ -76,23 +76,10 @@ class Journey:
         return self.estimator.get_params(deep=False)
 
     @property
-    def is_linear(self) -> bool:
-        """Whether the model is linear in the columns themselves, or in those of `inputs`."""
-        named = self.parameters
-        maps = not isinstance(self.estimator, (PairwiseELM, PointwiseELM, ELMRank, ELMRankCV))
-        kernel = named.get("kernel") in (None, "linear")
-        return maps and kernel and named.get("feature_map") is None
-
-    @property
     def is_pointwise(self) -> bool:
         """Whether the labels themselves are fitted. Else a constant says nothing."""
         pointwise = isinstance(self.estimator, (PointwiseELM, PointwiseELMCV, LSSVR))
         return pointwise or self.parameters.get("pairs", "kept") is None
-
-    @property
-    def draws_rows(self) -> bool:
-        """Whether the features depend on the order of the rows."""
-        return isinstance(self.parameters.get("feature_map"), Nystroem)
 
     def rng(self) -> np.random.Generator:
         return np.random.default_rng(self.seed)
@@ -240,7 +227,12 @@ KINDS = {
     "RankRLS of a kernel": Kind(RankRLS, {**RIDGE, **KERNELS, "inputs": INPUTS}, "alpha"),
     "RankRLS with constraints": Kind(
         RankRLS,
-        {**RIDGE, "positive": (True, False, [0]), "n_nonzero_coefs": (None, 1), "scale": (False, True)},
+        {
+            **RIDGE,
+            "positive": (True, False, [0]),
+            "n_nonzero_coefs": (None, 1),
+            "scale": (False, True),
+        },
         "alpha",
     ),
     "RankRLSCV": Kind(RankRLSCV, {**RIDGE, **HELD_OUT, "inputs": INPUTS}),
@@ -256,7 +248,12 @@ KINDS = {
         ridges="alphas",
     ),
     "RankRLSCV of folds": Kind(
-        RankRLSCV, {**RIDGE, **HELD_OUT, "cv": (2, QueryKFold(2), QueryKFold(2, shuffle=True, random_state=0))}
+        RankRLSCV,
+        {
+            **RIDGE,
+            **HELD_OUT,
+            "cv": (2, QueryKFold(2), QueryKFold(2, shuffle=True, random_state=0)),
+        },
     ),
     "RankRLSCV of a kernel": Kind(RankRLSCV, {**RIDGE, **KERNELS, **HELD_OUT}, ridges="alphas"),
     "RankRLSCV of a map": Kind(RankRLSCV, {**RIDGE, **HELD_OUT, "feature_map": MAPS}),
@@ -280,7 +277,8 @@ KINDS = {
         },
     ),
     "RankSVM": Kind(
-        RankSVM, {"weighting": RIDGE["weighting"], "tol": (1e-9,), "inputs": INPUTS, "C": (1e-2, 1.0)}
+        RankSVM,
+        {"weighting": RIDGE["weighting"], "tol": (1e-9,), "inputs": INPUTS, "C": (1e-2, 1.0)},
     ),
     "RankSVMCV": Kind(
         RankSVMCV, {**HELD_OUT, "Cs": ([1e-2, 1.0],), "tol": (1e-9,), "cv": (2, QueryKFold(2))}
@@ -296,7 +294,9 @@ def journeys(draw: Any, name: str) -> Journey:
     drawn, kind = draw(rows_of_queries()), KINDS[name]
     settings = {name: draw(st.sampled_from(values)) for name, values in kind.settings.items()}
     columns = drawn.X - drawn.X.mean(axis=0)
-    if any(settings.get(name) not in (None, "linear") for name in ("inputs", "kernel", "feature_map")):
+    if any(
+        settings.get(name) not in (None, "linear") for name in ("inputs", "kernel", "feature_map")
+    ):
         columns = np.ones(drawn.X.shape)  # which are of this size
     size = float((columns**2).sum()) or 1.0
     if kind.ridge is not None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-
 from journeys import Journey
 
 # Columns are nudged by this share, which is 256 times the rounding of a float64.
@@ -24,6 +23,8 @@ TIMES = 16.0
 SHARE = 1e-11
 # The documented share of rounding errors, which is multiplied by λ_max / alpha.
 EPSILON = 1e-16
+# Rounding errors of scores that are a larger share of them may order two rows either way.
+LARGEST_SHARE = 1e-6
 # The values that are held against each other one by one: each stands for a setting.
 ALONG = ("scores", "results")
 JUDGED = (*ALONG, "best")
@@ -36,8 +37,7 @@ class Outcome:
     numbers: dict[str, np.ndarray] = field(default_factory=dict)
     equal: dict[str, Any] = field(default_factory=dict)
     error: Exception | None = None
-    # How many times larger than the rounding of a number its effect may be: about λ_max / alpha, for
-    # each of the numbers.
+    # How many times larger than the rounding of a number its effect may be: about λ_max / alpha.
     amplification: dict[str, Any] = field(default_factory=dict)
 
 
@@ -63,7 +63,7 @@ def outcome_of(
     numbers = {"predict": scores - scores.mean()}
     if journey.is_pointwise:
         numbers["level"] = scores.mean(keepdims=True)
-    equal: dict[str, Any] = {"labels": float(np.ptp(journey.rows.y))}
+    equal: dict[str, Any] = {"labels": float(np.abs(journey.rows.y).max())}
     if hasattr(model, "intercept_"):
         numbers["intercept"] = np.atleast_1d(model.intercept_)
     if hasattr(model, "scores_"):
@@ -209,7 +209,10 @@ class Reference:
                 continue
             numbers = [one.numbers.get(name, np.empty(0)) for one in moved]
             size = 0.0 if name in ALONG else mine.equal.get("labels", 0.0)
-            bounds[name] = _bound(name, value, numbers, np.maximum(base, rounding(name, value)), size)
+            share_off = np.maximum(base, rounding(name, value))
+            bounds[name] = _bound(name, value, numbers, share_off, size)
+            if name in JUDGED and mine.equal["ranks"]:
+                bounds[name] = np.where(share_off > LARGEST_SHARE, np.nan, bounds[name])
         undecided = _undecided(mine, other, bounds, self.exact)
         for name, bound in bounds.items():
             if undecided and name not in ALONG:
@@ -220,8 +223,8 @@ class Reference:
             if wrong.any():
                 at = np.unravel_index(np.argmax(wrong), wrong.shape)
                 faults.append(
-                    f"{name}{[int(i) for i in at]}: {theirs[at]!r} in place of {value[at]!r}, bound "
-                    f"{bound[at]:.2g} ({np.count_nonzero(wrong)} of {wrong.size})"
+                    f"{name}{[int(i) for i in at]}: {theirs[at]!r} in place of {value[at]!r}, "
+                    f"bound {bound[at]:.2g} ({np.count_nonzero(wrong)} of {wrong.size})"
                 )
         if not undecided:
             faults += [

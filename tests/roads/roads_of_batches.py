@@ -6,13 +6,13 @@ import numpy as np
 import pandas
 import polars
 import pyarrow
-from sklearn.linear_model import Ridge
-
 from journeys import Journey, Rows
 from outcomes import Outcome, outcome_of
-from pairgram import fit_many
 from query_ids import RENAMINGS
 from road import LINEAR, SINGLE, road
+from sklearn.linear_model import Ridge
+
+from pairgram import fit_many
 
 
 def _arguments(rows: Rows) -> dict[str, Any]:
@@ -76,9 +76,10 @@ def batch_of_keys(journey: Journey) -> Outcome:
         "weight": np.append(np.ones(n) if rows.weight is None else rows.weight, np.ones(4)),
     }
     frame_of = FRAMES[journey.seed % 3]
-    order = rng.permutation(n + 4)
-    order = np.concatenate([order[order < n][:1], order[(order >= n)], order[order < n][1:]])
-    order = np.concatenate([np.flatnonzero(order >= n) * 0 + order[order >= n], np.arange(n)])
+    # The rows of a key stand anywhere, in their order.
+    place = rng.uniform(size=n + 4)
+    place[:n].sort()
+    order = np.argsort(place)
     shuffled = {
         name: [column[i] for i in order] if isinstance(column, list) else column[order]
         for name, column in columns.items()

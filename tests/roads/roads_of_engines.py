@@ -1,19 +1,20 @@
 """Exported models in the arithmetic of their engines."""
 
 import sqlite3
+import warnings
 from typing import Any
 
 import numpy as np
+from journeys import Journey
+from outcomes import Outcome, outcome_of
+from road import road
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from journeys import Journey
-from outcomes import Outcome, outcome_of
 from pairgram import export
-from road import road
 
 # Engines that have no kernels, nodes or quantiles say so.
 CANNOT = ("would be too long", "takes linear models", "cannot", "has no", "do not", "does not")
@@ -74,8 +75,6 @@ CATEGORIES = np.array([0.1, 0.2, 0.3, 7.0])
 @road(kinds=("RankRLS", "RankRLS of a kernel", "RankRLSCV of a kernel"), refuses=CANNOT)
 def categories_in_engines(journey: Journey) -> Outcome | None:
     """Categories that float32 does not hold are met all the same, or the export warns of them."""
-    import warnings
-
     rows = journey.rows
     drawn = CATEGORIES[journey.rng().integers(0, len(CATEGORIES), len(rows))]
     X = np.column_stack([drawn, rows.X])
@@ -93,5 +92,7 @@ def categories_in_engines(journey: Journey) -> Outcome | None:
     parity = export.check(exported, model, X, rows.query)
     # The engine rounds the other columns to float32 too.
     told = any("float32" in str(one.message) for one in warned)
-    assert told or parity.max_error <= 1e-3 * parity.spread + parity.bound + 1e-9 * np.ptp(rows.y), str(parity)
+    assert told or parity.max_error <= 1e-3 * parity.spread + parity.bound + 1e-9 * np.ptp(
+        rows.y
+    ), str(parity)
     return outcome_of(journey, journey.fit())

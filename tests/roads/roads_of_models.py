@@ -3,16 +3,20 @@
 import copy
 import pickle
 import tempfile
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-
 from journeys import Journey, Rows
 from outcomes import Outcome, outcome_of
+from road import plain, road
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
 from pairgram import Pairgram, RankRLS, load_model
-from road import SINGLE, plain, road
 
 
 def _same_bits(found: Any, wanted: Any) -> None:
@@ -45,10 +49,8 @@ def fitted_again(journey: Journey) -> Outcome:
     rows = journey.rows
     other = Rows(np.hstack([rows.X, rows.X])[::-1] + 1.0, rows.y[::-1], rows.query[::-1])
     model = clone(journey.estimator)
-    try:
+    with suppress(ValueError):
         model.fit(other.X, other.y, qid=other.query)
-    except ValueError:
-        pass
     again = model.set_params(**journey.parameters).fit(rows.X, rows.y, **rows.fit_arguments)
     fresh = journey.fit()
     assert vars(again).keys() == vars(fresh).keys()
@@ -130,18 +132,15 @@ def statistics_of_a_stream(journey: Journey) -> Outcome:
     rows = journey.rows
     named = journey.parameters
     stream = Pairgram(**{name: named[name] for name in ("pairs", "scope", "weighting", "target")})
-    for begin, end in zip(rows.offsets[:-1], rows.offsets[1:], strict=True):
+    for begin, end in pairwise(rows.offsets):
         part = rows.taken(slice(begin, end))
         stream.update(part.X, part.y, **part.fit_arguments)
     return _model(journey, stream)
 
 
-@road(kinds=tuple(kind for kind in SINGLE if kind in ("RankRLS", "RankSVM", "MPRank")))
+@road(kinds=("RankRLS", "RankSVM", "MPRank"))
 def pipeline(journey: Journey) -> Outcome:
     """A pipeline of the ranker alone."""
-    from sklearn import config_context
-    from sklearn.pipeline import make_pipeline
-
     with config_context(enable_metadata_routing=True):
         ranker = clone(journey.estimator).set_fit_request(qid=True, sample_weight=True)
         rows = journey.rows

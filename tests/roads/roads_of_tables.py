@@ -3,20 +3,23 @@
 import os
 import tempfile
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import dask
+import dask.dataframe
 import numpy as np
 import pandas
 import polars
 import pyarrow
 import pyarrow.csv
 import pyarrow.parquet
-
 from journeys import Journey
 from outcomes import Outcome, outcome_of
-from pairgram import evaluate, fit_many, scan
 from road import plain, road
+
+from pairgram import dump_letor, evaluate, scan
 
 # Where the documentation says that tables have no such model, or make other folds.
 REFUSED = (
@@ -56,7 +59,7 @@ def of_table(journey: Journey, table: Any) -> Outcome | None:
     """Fit and score a table; the scores of arrays and the metric of the table are the same."""
     if journey.is_search and len(journey.rows.offsets) == 2:
         return None
-    model = _primal(journey).with_parameters().estimator.fit(table)
+    model = _primal(journey).estimator.fit(table)
     scores = np.asarray(model.predict(table))
     np.testing.assert_array_equal(scores, model.predict(journey.rows.X))
     if (journey.rows.y >= 0).all():
@@ -75,7 +78,7 @@ def _cuts(journey: Journey) -> list[int]:
 
 def _pieces(journey: Journey) -> Iterator[tuple[Any, ...]]:
     rows, cuts = journey.rows, _cuts(journey)
-    for begin, end in zip(cuts[:-1], cuts[1:], strict=True):
+    for begin, end in pairwise(cuts):
         part = rows.taken(slice(begin, end))
         yield part.X, part.y, part.query, part.weight
 
@@ -119,7 +122,7 @@ def function_that_fills_a_frame_again(journey: Journey) -> Outcome | None:
     cuts = _cuts(journey)
 
     def batches() -> Iterator[Any]:
-        for begin, end in zip(cuts[:-1], cuts[1:], strict=True):
+        for begin, end in pairwise(cuts):
             for name, column in columns.items():
                 buffers[name][: end - begin] = column[begin:end]
             yield frame_of({name: b[: end - begin] for name, b in buffers.items()})
@@ -151,11 +154,9 @@ def scanned_frame(journey: Journey) -> Outcome | None:
 def scattered_rows(journey: Journey) -> Outcome | None:
     """A table whose queries are brought together has the models of its rows in any order."""
     columns = _columns(journey)
-    rng = journey.rng()
     # The rows of a query keep their order, because equal scores are ranked by it.
-    place = np.sort(rng.uniform(size=(len(journey.rows),)))
-    place = rng.uniform(size=len(journey.rows))
-    for begin, end in zip(journey.rows.offsets[:-1], journey.rows.offsets[1:], strict=True):
+    place = journey.rng().uniform(size=len(journey.rows))
+    for begin, end in pairwise(journey.rows.offsets):
         place[begin:end].sort()
     order = np.argsort(place)
     frame = pyarrow.table({name: column[order] for name, column in columns.items()})
@@ -169,7 +170,7 @@ def scattered_rows(journey: Journey) -> Outcome | None:
 def csv_files(journey: Journey) -> Outcome | None:
     frame, cuts = pyarrow.table(_columns(journey)), _cuts(journey)
     with tempfile.TemporaryDirectory() as folder:
-        for number, (begin, end) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+        for number, (begin, end) in enumerate(pairwise(cuts)):
             part = frame.slice(begin, end - begin).to_pandas()
             part.to_csv(Path(folder) / f"{number}.csv", index=False)
         return of_table(journey, _scan(journey, f"{folder}/*.csv"))
@@ -178,7 +179,7 @@ def csv_files(journey: Journey) -> Outcome | None:
 def _written(journey: Journey, folder: str, row_group_size: int | None = None) -> list[str]:
     frame, cuts = pyarrow.table(_columns(journey)), _cuts(journey)
     paths = []
-    for number, (begin, end) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+    for number, (begin, end) in enumerate(pairwise(cuts)):
         paths.append(os.path.join(folder, f"{number}.parquet"))
         part = frame.slice(begin, end - begin)
         pyarrow.parquet.write_table(part, paths[-1], row_group_size=row_group_size)
@@ -204,19 +205,15 @@ def parquet_files_written_anew(journey: Journey) -> Outcome | None:
 
 @table_road(kinds=("RankRLS", "RankRLSCV"))
 def dask_frame(journey: Journey) -> Outcome | None:
-    import dask.dataframe
-
     frame = dask.dataframe.from_pandas(
         pandas.DataFrame(_columns(journey)), npartitions=1 + journey.seed % 3, sort=False
     )
-    with __import__("dask").config.set(scheduler="threads"):
+    with dask.config.set(scheduler="threads"):
         return of_table(journey, _scan(journey, frame))
 
 
 @table_road(kinds=("RankRLS", "RankRLSCV"))
 def letor_files(journey: Journey) -> Outcome | None:
-    from pairgram import dump_letor
-
     if journey.rows.weight is not None:
         return None
     with tempfile.TemporaryDirectory() as folder:
