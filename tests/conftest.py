@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import sklearn
 from hypothesis import is_hypothesis_test, settings
+from threadpoolctl import threadpool_limits
 
 # How long an example takes says more about the machine than about the code. The examples are the
 # same in every run. --hypothesis-profile=long gives each test others at every run, and many times
@@ -34,6 +35,11 @@ def pytest_collection_modifyitems(items):
             own, deadline=None, derandomize=False, max_examples=LONGER * own.max_examples
         )
 
+
+# Tests that run side by side share the processors. Threads of BLAS that wait for each other's
+# processor would take ten times as long.
+if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
+    threadpool_limits(max(1, (os.cpu_count() or 1) // int(workers)), user_api="blas")
 
 # The thread sanitizer is to see more threads than a machine may have processors.
 if cpus := os.environ.get("PAIRGRAM_TEST_CPUS"):
