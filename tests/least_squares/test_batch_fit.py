@@ -150,6 +150,27 @@ def test_keys_that_a_file_cannot_hold_are_refused(tmp_path):
     assert not (tmp_path / "m").exists()
 
 
+@pytest.mark.parametrize("start", [0, 9_007_199_254_740_993, 2**63 - 9, -(2**63)])
+def test_integers_as_objects_are_saved(tmp_path, start):
+    frame = frame_of()
+    number, _ = pd.factorize(frame["user"])
+    frame["user"] = pd.Series([start + int(k) for k in number], dtype=object)
+    batch = fit_many(RankRLS(), frame, **COLUMNS)
+    batch.save(tmp_path / "m")
+    loaded = BatchFit.load(tmp_path / "m")
+    assert loaded.keys.tolist() == batch.keys.tolist()
+    rows = frame[FEATURES], frame["user"]
+    np.testing.assert_array_equal(loaded.predict(*rows), batch.predict(*rows))
+
+
+def test_integers_beyond_64_bits_are_not_saved(tmp_path):
+    frame = frame_of()
+    frame["user"] = pd.factorize(frame["user"])[0].astype(np.uint64) + np.uint64(2**63)
+    batch = fit_many(RankRLS(), frame, **COLUMNS)
+    with pytest.raises(ValueError, match="integers of 64 bits to be saved, got 922337"):
+        batch.save(tmp_path / "m")
+
+
 def test_rows_of_other_keys_go_to_the_fallback():
     frame, other = frame_of(), frame_of(9, seed=1)
     batch = fit_many(RankRLS(), frame, **COLUMNS)

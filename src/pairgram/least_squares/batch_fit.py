@@ -323,11 +323,15 @@ class BatchFit:
             arrays["intercept"] = np.array([getattr(m, "intercept_", 0.0) for m in self.models])
         forms = [getattr(model, "form_", None) == "dual" for model in self.models]
         arrays["is_dual"] = np.array(forms, dtype=np.int64)
-        if self.keys.dtype.kind in "iu":
-            arrays["keys"] = self.keys.astype(np.int64, casting="same_kind")
+        keys = self.keys.tolist()
+        if self.keys.dtype.kind in "iuO" and {type(key) for key in keys} <= {int}:
+            far = next((key for key in keys if not -(2**63) <= key < 2**63), None)
+            if far is not None:
+                raise ValueError(f"keys must be integers of 64 bits to be saved, got {far}")
+            arrays["keys"] = np.array(keys, dtype=np.int64)
         else:
-            settings["keys"] = self.keys.tolist()
-            wrong = next((k for k in settings["keys"] if not isinstance(k, str)), None)
+            settings["keys"] = keys
+            wrong = next((key for key in keys if not isinstance(key, str)), None)
             if wrong is not None:
                 raise ValueError(f"keys must be text or integers to be saved, got {wrong!r}")
         write_file(path, "BatchFit", arrays, settings)

@@ -129,12 +129,11 @@ class RowRegression:
     def leave_one_out(self, alphas: Vector) -> Vector:
         """Return the scores of every row by the model without it, (n_alphas, n_rows).
 
-        With an intercept, targets and fits are measured from the mean target of the other rows, of
-        which a constant model has no error. The score is ``(t_i − a_i d_i) / (1 − H_ii)``. Here t is
-        the fit without the intercept, a is H without its share v / V, and d is the target less the
-        mean of the other rows. So the score is exactly 0 where no feature varies. The mean offset
-        of the other rows is subtracted, because the offset of the row is added to this score. A
-        score that would be rounding error is NaN.
+        With an intercept, targets and fits are measured from the mean target of the other rows. The
+        score is ``(t_i − a_i d_i) / (1 − H_ii)``. Here t is the fit without the intercept, a is H
+        without its share v / V, and d is the target less that mean. So the score is exactly 0
+        where no feature varies. The mean offset of the other rows is subtracted, because the offset
+        of the row is added to this score. A score that would be rounding error is NaN.
         """
         v, y, n_rows = self.data.v, self.data.target(self.settings), len(self.data.y)
         scores = np.zeros((len(alphas), n_rows))
