@@ -178,17 +178,28 @@ def test_missing_ids_in_columns_of_arrow(function, frame):
         FUNCTIONS[function](frame(of_row))
 
 
-@pytest.mark.parametrize("frame", [polars_frame, pa.table])
+def nullable_frame(columns):
+    return pd.DataFrame(columns | {"q": pd.array(columns["q"], dtype="Int64")})
+
+
+@pytest.mark.parametrize("frame", [polars_frame, pa.table, nullable_frame])
 def test_ids_of_a_column_with_missing_ones_stay_apart(frame):
     """The user without missing ids has as many queries as before."""
     qid = [2**60 + k // 2 for k in range(20)]
     columns = {"x": np.arange(20.0) % 7, "y": np.arange(20.0) % 3, "user": [0] * 10 + [1] * 10}
-    with pytest.warns(FitFailedWarning, match="qid must not be missing, got None in row 15"):
+    with pytest.warns(FitFailedWarning, match="qid must not be missing, got (None|<NA>) in row 15"):
         batch = fit_many(
             RankRLS(), frame(columns | {"q": [*qid[:15], None, *qid[16:]]}),
             by="user", label="y", qid="q",
         )  # fmt: skip
     assert batch.table["n_queries"][0] == 5
+
+
+@pytest.mark.parametrize("frame", [polars_frame, lambda ids: polars_frame(ids).lazy(), pa.table])
+def test_frames_are_no_ids(frame):
+    for function in OF_ARRAYS:
+        with pytest.raises(ValueError, match=r"must have shape \(\d+,\), one id per row, got \("):
+            FUNCTIONS[function](frame({"qid": QUERY}))
 
 
 def test_what_cannot_be_hashed_is_named():
