@@ -45,7 +45,7 @@ from pairgram import (
 from pairgram.cli.app import app
 from pairgram.cli.inputs import load_scores
 from pairgram.cli.protocol import PROTOCOL_METRICS
-from pairgram.cli.report import show, show_alphas, significant
+from pairgram.cli.report import print_table, show, show_alphas, significant
 from pairgram.cli.settings import ACTIVATIONS, parse_grid, parse_range
 from pairgram.feature_maps import activations
 
@@ -1806,6 +1806,11 @@ def test_tables_fit_a_terminal(file, model_file, tmp_path):
     assert all(head[:2] == ["metric", "system"] for head in heads)
     assert "first-baseline.run" in " ".join(lines) and "folder" not in " ".join(lines)
     assert " p_t " in " ".join(in_terminal(200, *compared)) and " p_t " in run(*compared)
+
+
+def test_a_table_without_rows_has_its_head(capsys):
+    print_table(("metric", "mean"), [])
+    assert capsys.readouterr().out.split()[:2] == ["metric", "mean"]
 
 
 def test_files_of_one_name_keep_their_folders(file, tmp_path):
