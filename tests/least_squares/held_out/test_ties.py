@@ -426,6 +426,7 @@ def test_join_ties_of_many_scores(n_threads):
     _core.join_ties(scores, offsets, None, amplification, 2.0, 1e-9 / 3, n_threads)
     np.testing.assert_array_equal(scores, expected)
 
+
 @pytest.mark.parametrize("feature_map", [None, RandomNodes(7, random_state=0)])
 def test_rows_of_one_list_that_nothing_tells_apart_have_the_score_0(feature_map):
     """Else the labels, which the rounding of a score depends on, would seem to be predicted."""
