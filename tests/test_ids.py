@@ -102,7 +102,8 @@ OF_IDS = {"by", "groups", "ids", "keys", "q", "qid", "qids", "query_id", "query_
 # Modules whose ids are no longer those of callers, and what they make of them.
 AFTER_THE_DOOR = {
     "cli/scoring.py": {"set"},  # how many queries a run lacks, by the texts in files
-    "least_squares/batch_fit.py": {"set"},  # that the keys in a file are different
+    # That the keys in a file are different, and the keys to save, which are numbers of 64 bits.
+    "least_squares/batch_fit.py": {"set", "array"},
     "tables/dask.py": {"factorize"},  # which rows stand together before they are read
 }
 
