@@ -45,7 +45,7 @@ from pairgram import (
 from pairgram.cli.app import app
 from pairgram.cli.inputs import load_scores
 from pairgram.cli.protocol import PROTOCOL_METRICS
-from pairgram.cli.report import show, show_alphas, significant
+from pairgram.cli.report import print_table, show, show_alphas, significant
 from pairgram.cli.settings import ACTIVATIONS, parse_grid, parse_range
 from pairgram.feature_maps import activations
 
@@ -1738,6 +1738,20 @@ def test_a_signal_that_ends_the_process_leaves_no_file(file, model_file, tmp_pat
     assert [*map(os.listdir, folders)] == [[], []]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the signals are POSIX")
+@pytest.mark.parametrize("names", [("SIGTERM", "SIGHUP"), ("SIGHUP", "SIGTERM")])
+def test_a_second_signal_does_not_end_the_cleaning_up(names):
+    """A service manager, or a terminal that is closed, may send both."""
+    first, second = (int(getattr(signal, name)) for name in names)
+    code = (
+        "import os, time; from pairgram.cli import app; app._clean_up_on_signals()\n"
+        f"try: os.kill(os.getpid(), {first}); time.sleep(60)\n"
+        f"finally: os.kill(os.getpid(), {second}); time.sleep(0.01); print('cleaned up')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr, done.returncode) == ("cleaned up\n", "", 128 + first)
+
+
 def test_scores_are_no_table_of_text(file, model_file, tmp_path):
     for name in ("s.csv", "s.TSV"):
         said = error("predict", model_file, file, "-o", tmp_path / name)
@@ -1792,6 +1806,11 @@ def test_tables_fit_a_terminal(file, model_file, tmp_path):
     assert all(head[:2] == ["metric", "system"] for head in heads)
     assert "first-baseline.run" in " ".join(lines) and "folder" not in " ".join(lines)
     assert " p_t " in " ".join(in_terminal(200, *compared)) and " p_t " in run(*compared)
+
+
+def test_a_table_without_rows_has_its_head(capsys):
+    print_table(("metric", "mean"), [])
+    assert capsys.readouterr().out.split()[:2] == ["metric", "mean"]
 
 
 def test_files_of_one_name_keep_their_folders(file, tmp_path):

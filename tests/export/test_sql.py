@@ -171,3 +171,25 @@ def test_a_category_is_met_in_columns_of_every_type(data, run, kind):
     found = [float(one) for (one,) in engine(script, f"SELECT {text} FROM t ORDER BY k")]
     shift = np.array(found) - model.predict(X)
     np.testing.assert_allclose(shift, np.full(len(y), np.median(shift)), atol=1e-5)
+
+
+def test_categories_that_are_one_number_in_float32_are_told_apart(data, run):
+    """A column of double precision tells them apart, so the expression must."""
+    _, y, qid = data
+    engine, name = run
+    dialect = "sqlite" if name == "sqlite" else "standard"
+    rng = np.random.default_rng(0)
+    for values in ([2.0**24, 2.0**24 + 1, 2.0**24 + 3], [0.1, 0.1 + 1e-12, 1e300]):
+        X = np.column_stack([rng.choice(values, len(y)), rng.integers(0, 9, len(y))])
+        y = (X[:, 0] == values[1]) + 0.1 * X[:, 1]
+        encoder = OneHotEncoder(sparse_output=False)
+        columns = ColumnTransformer([("one", encoder, [0])], remainder="passthrough")
+        model = make_pipeline(columns, RankRLS()).fit(X, y, rankrls__qid=qid)
+        text = export.to_sql(model, features=["a", "b"], dialect=dialect)
+        assert export.check(text, model, X, qid).max_error < 1e-9
+        cells = ", ".join(f"({k}, {a!r}, {b!r})" for k, (a, b) in enumerate(X.tolist()))
+        kinds = "k integer, a double precision, b double precision"
+        script = f"CREATE TEMP TABLE t ({kinds}); INSERT INTO t VALUES {cells}"
+        found = [float(one) for (one,) in engine(script, f"SELECT {text} FROM t ORDER BY k")]
+        shift = np.array(found) - model.predict(X)
+        np.testing.assert_allclose(shift, np.full(len(y), np.median(shift)), atol=1e-9)

@@ -123,12 +123,13 @@ def test_the_last_point_is_a_fit_to_all_queries_of_a_fold():
         ({"sizes": []}, "sizes must be a list of numbers"),
         ({"sizes": ["a"]}, "sizes must be a list of numbers"),
         ({"qid": QID[1:]}, "qid must have shape"),
+        ({"y": Y[1:]}, f"y must have a label for each of the {len(Y)} rows of X, got {len(Y) - 1}"),
         ({"scoring": "nonsense"}, "nonsense"),
     ],
 )
 def test_arguments_that_do_not_fit(named, message):
     with pytest.raises(ValueError, match=message):
-        learning_curve(RankRLS(), X, Y, **({"qid": QID} | named))
+        learning_curve(RankRLS(), X, **({"y": Y, "qid": QID} | named))
 
 
 def polars_frame(columns):

@@ -18,12 +18,7 @@ def _each(name: Callable[[int], Any]) -> Callable[[np.ndarray], list[Any]]:
 
 
 def _array(name: Callable[[int], Any]) -> Callable[[np.ndarray], np.ndarray]:
-    def renamed(query: np.ndarray) -> np.ndarray:
-        ids = np.empty(len(query), dtype=object)
-        ids[:] = [name(int(q)) for q in query]
-        return ids
-
-    return renamed
+    return lambda query: objects([name(int(q)) for q in query])
 
 
 START = datetime.datetime(2024, 1, 31, 23, 59)
@@ -68,6 +63,10 @@ RENAMINGS: dict[str, Callable[[np.ndarray], Any]] = {
     "durations of numpy": lambda query: query.astype("m8[s]"),
     "frozen sets": _each(lambda q: frozenset([q, q + 1])),
     "types of all kinds": _each(lambda q: MIXED[q % len(MIXED)](q)),
+    "bytes and text": _each(lambda q: f"{q // 2}" if q % 2 else f"{q // 2}".encode()),
+    "booleans and text": _each(lambda q: (True, False, "True", "False")[q] if q < 4 else f"{q}"),
+    "decimals and floats": _each(lambda q: decimal.Decimal(q) if q % 2 else q + 0.5),
+    "nanoseconds": _each(lambda q: pandas.Timestamp(2020, 1, 1) + pandas.Timedelta(q, "ns")),
     "objects in an array": _array(lambda q: MIXED[q % len(MIXED)](q)),
     "a series": lambda query: pandas.Series(query, index=query[::-1]).map("q{}".format),
     "categories": lambda query: pandas.Categorical([f"q{q}" for q in query]),
@@ -75,6 +74,22 @@ RENAMINGS: dict[str, Callable[[np.ndarray], Any]] = {
     "timestamps": lambda query: pandas.to_datetime(query, unit="D"),
     "a series of polars": lambda query: polars.Series([f"q{q}" for q in query]),
     "an array of pyarrow": lambda query: pyarrow.array([f"q{q}" for q in query]),
+}
+
+
+def objects(ids: Any) -> np.ndarray:
+    """Return ids of any types as an array of shape (n_rows,)."""
+    found = np.empty(len(ids), dtype=object)
+    found[:] = ids
+    return found
+
+
+# What a list of ids of any types may stand in.
+CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {
+    "list": list,
+    "tuple": tuple,
+    "array": objects,
+    "series": lambda ids: pandas.Series(objects(ids), index=range(len(ids), 0, -1)),
 }
 # What no id may be.
 MISSING: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The same rows in other arrays and frames, in another order, with other ids, weights and threads."""
+"""The same rows in other arrays and frames, in another order, with other ids and threads."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ import pandas
 import polars
 import pyarrow
 import scipy.sparse
-
 from journeys import Journey, Rows
 from outcomes import NUDGE_32, Outcome, outcome_of
 from query_ids import RENAMINGS

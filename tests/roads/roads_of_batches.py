@@ -40,8 +40,11 @@ def batch_of_one(journey: Journey) -> Outcome:
 def batch_of_many(journey: Journey) -> Outcome:
     problems = _others(journey)
     problems.insert(2, _arguments(journey.rows))
-    models = fit_many(journey.estimator, problems, fallback=0.0).models
-    return outcome_of(journey, models[2] or journey.fit())
+    model = fit_many(journey.estimator, problems, fallback=0.0).models[2]
+    if model is None:
+        journey.fit()  # whose error is the outcome
+        raise AssertionError("rows that can be fitted alone have no model in the batch")
+    return outcome_of(journey, model)
 
 
 @road(kinds=("RankRLS", "RankRLSCV", "RankRLSCV of a map", "PairwiseELMCV", "PointwiseELM"))

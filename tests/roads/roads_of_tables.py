@@ -21,14 +21,6 @@ from road import plain, road
 
 from pairgram import dump_letor, evaluate, scan
 
-# Where the documentation says that tables have no such model, or make other folds.
-REFUSED = (
-    "table",
-    "dual form",
-    "scan",
-    "validation",
-    "splitter",
-)
 # Landmarks, widths of kernels and folds are drawn otherwise from a table, and all rows are one
 # query, or held out row by row, in memory alone.
 KINDS = (
@@ -84,7 +76,7 @@ def _pieces(journey: Journey) -> Iterator[tuple[Any, ...]]:
 
 
 def table_road(**named: Any) -> Any:
-    return road(**({"kinds": KINDS, "plain": in_primal_form, "refuses": REFUSED} | named))
+    return road(**({"kinds": KINDS, "plain": in_primal_form} | named))
 
 
 @table_road()
@@ -194,7 +186,7 @@ def parquet_files(journey: Journey) -> Outcome | None:
         return of_table(journey, _scan(journey, paths))
 
 
-@table_road(refuses=(*REFUSED, "changed"))
+@table_road(refuses=("the table changed while it was read",))
 def parquet_files_written_anew(journey: Journey) -> Outcome | None:
     """Files with the same rows in other groups, after the table was described."""
     with tempfile.TemporaryDirectory() as folder:

@@ -289,6 +289,20 @@ def test_files_of_a_filtered_dataset_that_change(tmp_path):
         RankRLS().fit(table)
 
 
+def test_files_of_united_datasets_that_change(tmp_path):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(ROWS.frame, path)
+    empty = pyarrow.dataset.dataset(ROWS.frame.slice(0, 0))
+    inner = pyarrow.dataset.dataset([empty, pyarrow.dataset.dataset(path)])
+    united = pyarrow.dataset.dataset([inner, empty])
+    for source in (united, united.filter(FIRST)):
+        table = scan(source, **NAMES)
+        RankRLS().fit(table)
+        rewrite(path, ROWS.frame)
+        with pytest.raises(ValueError, match=r"changed .*rows\.parquet was written once more"):
+            RankRLS().fit(table)
+
+
 class Failing:
     reads_features, needs_queries = True, True
 

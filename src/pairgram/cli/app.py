@@ -22,6 +22,9 @@ from pairgram.cli.scoring import evaluate, predict
 
 __all__ = ["app", "run"]
 
+# The signals that ask a process to end. Windows has no SIGHUP.
+ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
 app = typer.Typer(
     cls=Commands,
     name="pairgram",
@@ -63,14 +66,14 @@ def _open_closed_streams() -> None:
 
 def _clean_up_on_signals() -> None:
     """Let signals that end the process raise, so that no temporary files are left behind."""
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)  # Windows has no SIGHUP
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+    for number in ENDING:
+        if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _stop)
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
-    signal.signal(number, signal.SIG_IGN)  # a second one must not end the cleaning up
+    for one in ENDING:  # a second one, of either kind, must not end the cleaning up
+        signal.signal(one, signal.SIG_IGN)
     raise SystemExit(128 + number)
 
 

@@ -177,8 +177,11 @@ def print_table(
     texts = [[cell(value) for value in row] for row in rows]
     last = None if footer is None else [cell(value) for value in footer]
     names = list(columns) or [""] * len(rows[0])
-    values = list(zip(*rows, *([footer] if footer is not None else []), strict=True))
-    numeric = [all(isinstance(one, (int, float)) or one == "" for one in own) for own in values]
+    cells = rows if footer is None else [*rows, footer]
+    numeric = [
+        all(isinstance(row[i], (int, float)) or row[i] == "" for row in cells)
+        for i in range(len(names))
+    ]
     lines = [names, *texts, *([last] if last is not None else [])]
     widths = [max(cell_len(line[i]) for line in lines) for i in range(len(names))]
     left_out = {i for i, name in enumerate(names) if name in optional}

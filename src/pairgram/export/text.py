@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from keyword import iskeyword
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pairgram.export.artefacts import PythonFunction, SqlExpression
-from pairgram.export.columns import Affine, Piecewise
+from pairgram.export.columns import Affine, Indicator, Piecewise
 from pairgram.export.form import Form, form_of
 
 __all__ = ["expression", "to_python", "to_sql"]
@@ -42,7 +43,8 @@ def expression(
         The functions of two numbers that return the smaller and the larger.
     test : callable
         Given how a column is written, and one or two numbers, it writes a test that is 1 where the
-        column has one of them, else 0. Two numbers are a value and that value in float32.
+        column has one of them, else 0. Two numbers are a category and that category in float32,
+        if no other category of the column is the same in float32.
     known : list of (str, str), or None
         For SQL: how each column is written where it has a number, and the condition that it has
         one. None means that `columns` always have numbers.
@@ -56,6 +58,9 @@ def expression(
         ]
         return " + ".join([_number(constant)] * (constant != 0) + terms) or "0.0"
     constant, terms = form.constant, []
+    singles = Counter(
+        (one.source, _single(one)) for one in form.columns if isinstance(one, Indicator)
+    )
     for column, weight in zip(form.columns, form.weights.tolist(), strict=True):
         if weight == 0:
             continue
@@ -87,17 +92,22 @@ def expression(
                 text = f"CASE WHEN {condition} THEN {text} ELSE {other} END"
             terms.append(text)
         else:
-            single = float(np.float32(column.value))
-            terms.append(
-                f"{_number(weight)} * "
-                + test(name, [_number(one) for one in dict.fromkeys([column.value, single])])
-            )
+            single = _single(column)
+            is_own = singles[column.source, single] == 1 and np.isfinite(single)
+            values = dict.fromkeys([column.value, single] if is_own else [column.value])
+            terms.append(f"{_number(weight)} * {test(name, [*map(_number, values)])}")
     return " + ".join([_number(constant), *terms])
 
 
 def _number(value: float) -> str:
     text = repr(float(value))
     return f"({text})" if value < 0 else text
+
+
+def _single(category: Indicator) -> float:
+    """Return a category as a column of float32 has it."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(category.value))
 
 
 def _require_expression(what: str, form: Form) -> None:

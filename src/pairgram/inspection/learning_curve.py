@@ -14,6 +14,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.utils import check_random_state
 
 import pairgram
+from pairgram._support.arrays import require_label_each
 from pairgram._support.row_choice import take_rows
 from pairgram.queries_and_pairs.queries import Queries, check_weights
 
@@ -140,6 +141,7 @@ def learning_curve(
         raise ValueError("qid must be the query ids of the rows, got None")
     rng = check_random_state(random_state)
     metric = pairgram.get_metric(scoring) if isinstance(scoring, str) else scoring
+    require_label_each(X, y)
     labels = np.asarray(y)
     queries = Queries.make(len(labels), qid=qid)
     query = queries.index()

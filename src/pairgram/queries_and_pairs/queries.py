@@ -312,9 +312,7 @@ def as_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> NDArray[Any]:
         return ids
     if missing.any():
         row = int(np.argmax(missing))
-        # NumPy turns pandas.NA in a column of integers into a float NaN.
-        found = getattr(getattr(qid, "dtype", None), "na_value", _plain(ids[row]))
-        raise ValueError(f"{name} must not be missing, got {found!r} in row {row}")
+        raise ValueError(f"{name} must not be missing, got {_plain(ids[row])!r} in row {row}")
     return ids
 
 
@@ -336,8 +334,7 @@ def read_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> NDArray[Any]:
             ids = np.empty(len(qid), dtype=object)
             ids[:] = qid
     elif _has_nulls(qid):  # with which NumPy would turn large integers into equal floats
-        ids = np.empty(len(listed := _python_objects(qid)), dtype=object)
-        ids[:] = listed
+        ids = _python_objects(qid)
     else:
         ids = np.asarray(qid)
     if ids.shape != (n_rows,):
@@ -348,15 +345,19 @@ def read_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> NDArray[Any]:
 
 
 def _has_nulls(column: Any) -> bool:
-    """Tell whether a column of polars or pyarrow has missing values."""
-    count = getattr(column, "null_count", 0)
-    return bool((count() if callable(count) else count) > 0)
+    """Tell whether a column of polars or pyarrow, or of a type of pandas, has missing values."""
+    if hasattr(getattr(column, "dtype", None), "na_value"):  # pandas
+        return bool(column.isna().any())
+    count = getattr(column, "null_count", None)
+    count = count() if callable(count) else count
+    return isinstance(count, int) and count > 0  # frames have a count for every column
 
 
-def _python_objects(column: Any) -> list[Any]:
-    """Return the values of a column of pyarrow or polars; None stands for a missing one."""
-    listed: list[Any] = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
-    return listed
+def _python_objects(column: Any) -> NDArray[np.object_]:
+    """Return the values of a column as an array of objects, which may be missing."""
+    objects = np.empty(len(column), dtype=object)
+    objects[:] = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    return objects
 
 
 def plain_ids(ids: NDArray[Any]) -> list[Any]:

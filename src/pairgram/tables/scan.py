@@ -118,7 +118,8 @@ def scan(
     -----
     A table is what `scan` saw. Every pass compares the sizes and the times of change of the files,
     or what else their file system tells of them, with those at the time of `scan`. Files that have
-    been written once more need a `scan` of their own.
+    been written once more need a `scan` of their own. Of the files that a lazy frame of polars
+    reads, only other numbers of rows are noticed.
 
     A first pass reads labels, query ids and weights alone. Of Dask's frames it reads all columns,
     as every pass does, because Dask cuts other partitions for other columns. The pass counts rows,

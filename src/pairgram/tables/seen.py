@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from pairgram._support.files import shown
@@ -29,16 +29,28 @@ class SeenFiles:
     marks : tuple of mapping of str
         For every file, the values of `MARKS` that its file system knows. A file that is missing
         has none.
+    united : tuple of SeenFiles
+        More files, which may be in other file systems.
     """
 
     paths: tuple[str, ...]
     filesystem: Any
     marks: tuple[Mapping[str, Any], ...]
+    united: tuple[SeenFiles, ...] = ()
 
     @classmethod
     def of(cls, paths: Sequence[str], filesystem: Any = None) -> Self:
         """Return what is known of files now."""
         return cls(tuple(paths), filesystem, tuple(_marks(paths, filesystem)))
+
+    @classmethod
+    def of_dataset(cls, dataset: Any) -> Self:
+        """Return what is known now of the files of a pyarrow dataset, and of those that it unites.
+
+        A dataset of rows in memory has no files.
+        """
+        own = cls.of(getattr(dataset, "files", ()), getattr(dataset, "filesystem", None))
+        return replace(own, united=tuple(map(cls.of_dataset, getattr(dataset, "children", ()))))
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -76,7 +88,8 @@ class SeenFiles:
                 return changed(f"{shown(path)} had {before[SIZE]} bytes, and has {after[SIZE]}")
             if other:
                 return changed(f"{shown(path)} was written once more")
-        return None
+        found = (files._changed() for files in self.united)
+        return next((error for error in found if error is not None), None)
 
 
 NO_FILES = SeenFiles((), None, ())

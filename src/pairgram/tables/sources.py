@@ -191,7 +191,7 @@ def _of_paths(paths: Sequence[Any], qid: str | None) -> Source:
             f"{shown(names[0])}: found a single column {columns[0]!r}: columns must be separated "
             "by commas in a file .csv, and by tabs in a file .tsv"
         )
-    files = SeenFiles.of(dataset.files, dataset.filesystem)
+    files = SeenFiles.of_dataset(dataset)
     if separated:
         return _of_dataset(dataset, files)
     return _of_dataset(dataset, files, *_common_schema(dataset))
@@ -664,7 +664,7 @@ def _batches_of(file: Any, group: Any, names: list[str]) -> Iterator[Any]:
 def _of_arrow(frame: Any) -> Source:
     arrow = pyarrow_for("frames")
     if isinstance(frame, arrow.dataset.Dataset):
-        files = SeenFiles.of(getattr(frame, "files", ()), getattr(frame, "filesystem", None))
+        files = SeenFiles.of_dataset(frame)
         try:
             next(iter(frame.get_fragments()), None)
         except ValueError:  # a filter, without which fragments would be read

@@ -3,16 +3,16 @@
 And no id may be missing.
 """
 
-import re
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas
+import polars
 import pyarrow
 import pytest
-from query_ids import MISSING, RENAMINGS
+from query_ids import CONTAINERS, MISSING, RENAMINGS, objects
 from sklearn.linear_model import LinearRegression
 
 from pairgram import (
@@ -54,7 +54,7 @@ def _validated(ids: Any) -> Any:
 
 
 def _merged(ids: Any) -> Any:
-    half = int(np.flatnonzero(QUERY == QUERY[len(QUERY) // 2])[0])
+    half = int(np.argmax(QUERY[len(QUERY) // 2] == QUERY))
     parts = [
         Pairgram.from_rows(X[rows], y[rows], qid=ids[rows])
         for rows in (slice(None, half), slice(half, None))
@@ -83,9 +83,7 @@ def _batch(ids: Any) -> Any:
 
 def _inside(ids: Any) -> Any:
     frame = _frame({"user": np.arange(len(y)) // 20, "query": ids})
-    batch = fit_many(
-        RankRLS(), frame, by="user", label="label", qid="query", on_error="raise"
-    )
+    batch = fit_many(RankRLS(), frame, by="user", label="label", qid="query", on_error="raise")
     return batch.coef_
 
 
@@ -104,17 +102,43 @@ def _run(ids: Any) -> Any:
 def _compared(ids: Any) -> Any:
     systems = {"a": MODEL.predict(X), "b": X[:, 0]}
     found = compare(y, ids, systems, ["ndcg@3", "map"], n_permutations=200, n_resamples=50)
+    if isinstance(ids, (list, tuple)):
+        assert list(found.qid) == list(dict.fromkeys(ids))
     return [found.differences[name] for name in ("difference", "p", "p_t", "wins", "ties")]
 
 
-def _folds(splitter: Any) -> Callable[[Any], Any]:
-    return lambda ids: [np.sort(test) for _, test in splitter.split(X, y, groups=ids)]
+def _importances(model: Any) -> Callable[[Any], Any]:
+    def found(ids: Any) -> Any:
+        found = query_permutation_importance(model, X, y, qid=ids, random_state=0).importances
+        # What is the same in all rows of a query cannot matter.
+        np.testing.assert_allclose(found[-1], 0.0, atol=1e-12)
+        return found
+
+    return found
+
+
+def _folds(splitter: Any, argument: str) -> Callable[[Any], Any]:
+    return lambda ids: [np.sort(test) for _, test in splitter.split(X, y, **{argument: ids})]
 
 
 def _weighted(ids: Any) -> Any:
     weights = 1.0 + QUERY % 3
     return RankRLS().fit(X, y, qid=ids, query_weight=weights).coef_
 
+
+# What functions refuse: statistics that are merged do not mix numbers and text, and runs know ids
+# by their texts.
+REFUSED = {
+    ("Pairgram", "types of all kinds"): "one side has query ids that are numbers",
+    ("evaluate_run", "numbers and numerals"): "must have different texts",
+    ("evaluate_run", "a tuple of numbers and numerals"): "must have different texts",
+    ("evaluate_run", "types of all kinds"): "must have different texts",
+    ("evaluate_run", "booleans and text"): "must have different texts",
+}
+REFUSED |= {
+    (name, "objects in an array"): REFUSED[name, "types of all kinds"]
+    for name in ("Pairgram", "evaluate_run")
+}
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "RankRLS.fit": lambda ids: RankRLS().fit(X, y, qid=ids).coef_,
@@ -129,9 +153,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "ELMRankCV.fit": lambda ids: (
         ELMRankCV(n_nodes=5, cv=2, random_state=0, scope="query").fit(X, y, qid=ids).scores_
     ),
-    "AutoRanker.fit": lambda ids: (
-        AutoRanker(budget=1e-6).fit(X, y, qid=ids).trials_["score"]
-    ),
+    "AutoRanker.fit": lambda ids: AutoRanker(budget=1e-6).fit(X, y, qid=ids).trials_["score"],
     "score": lambda ids: MODEL.score(X, y, qid=ids),
     "weights": lambda ids: list(MODEL.weights(X, qid=ids).values())[1:],
     "scorer of scikit-learn": lambda ids: make_scorer("map")(MODEL, X, y, qid=ids),
@@ -141,17 +163,16 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "compare": _compared,
     "learning_curve of statistics": _curve(RankRLS()),
     "learning_curve of fits": _curve(RankRLSCV()),
-    "query_permutation_importance": lambda ids: query_permutation_importance(
-        MODEL, X, y, qid=ids, random_state=0
-    ).importances,
-    "query_permutation_importance of other models": lambda ids: query_permutation_importance(
-        LinearRegression().fit(X, y), X, y, qid=ids, random_state=0
-    ).importances,
-    "QueryKFold": _folds(QueryKFold(4)),
-    "QueryKFold shuffled": _folds(QueryKFold(4, shuffle=True, random_state=1)),
+    "query_permutation_importance": _importances(MODEL),
+    "query_permutation_importance of other models": _importances(LinearRegression().fit(X, y)),
+    "QueryKFold": _folds(QueryKFold(4), "qid"),
+    "QueryKFold of groups": _folds(QueryKFold(4), "groups"),
+    "QueryKFold shuffled": _folds(QueryKFold(4, shuffle=True, random_state=1), "groups"),
     "fit_many by keys": _batch,
     "fit_many of queries": _inside,
-    "fit_many": lambda ids: fit_many(RankRLSCV(), [(X, y, ids)]).models[0].scores_,
+    "fit_many": lambda ids: (
+        fit_many(RankRLSCV(), [(X, y, ids)], on_error="raise").models[0].scores_
+    ),
     "export.check": _parity,
     "evaluate_run": _run,
 }
@@ -172,28 +193,77 @@ def _called(name: str, ids: Any) -> list[Any]:
         return _numbers(FUNCTIONS[name](ids))
 
 
-@pytest.mark.parametrize("renaming", RENAMINGS)
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_renaming_ids_changes_nothing(name, renaming):
-    try:
-        renamed = _called(name, RENAMINGS[renaming](QUERY))
-    except ValueError as error:
-        # Statistics do not mix numbers with text that reads as numbers, and runs know texts alone.
-        refused = {"Pairgram": "one side has query ids", "evaluate_run": "must have different texts"}
-        assert re.search(refused.get(name, "^$"), str(error))
+def _renamed(name: str, renaming: str, ids: Any) -> None:
+    """Call a function with ids that were renamed, and hold it against the numbers of queries."""
+    if (name, renaming) in REFUSED:
+        with pytest.raises(ValueError, match=REFUSED[name, renaming]):
+            _called(name, ids)
         return
-    for found, wanted in zip(renamed, _called(name, QUERY), strict=True):
+    for found, wanted in zip(_called(name, ids), _called(name, QUERY), strict=True):
         np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.parametrize("missing", MISSING)
+@pytest.mark.parametrize("renaming", RENAMINGS)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_missing_ids_are_refused(name, missing):
-    ids = np.empty(len(QUERY), dtype=object)
-    ids[:] = QUERY
-    ids[20] = MISSING[missing]
-    with pytest.raises(ValueError, match=r"missing.* in row 20|row 20.*missing"):
-        _called(name, ids)
+def test_renaming_ids_changes_nothing(name, renaming):
+    _renamed(name, renaming, RENAMINGS[renaming](QUERY))
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("renaming", ["types of all kinds", "pairs", "numbers beyond 64 bits"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_ids_stand_in_changes_nothing(name, renaming, container):
+    _renamed(name, renaming, CONTAINERS[container](RENAMINGS[renaming](QUERY)))
+
+
+@pytest.mark.parametrize("missing", MISSING)
+@pytest.mark.parametrize("container", ["list", "array", "series"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_missing_ids_are_refused(name, container, missing):
+    ids = [f"q{k}" for k in QUERY]
+    ids[20:21] = [MISSING[missing]]
+    with pytest.raises(ValueError, match=r"must not be missing, got .* in row 20"):
+        _called(name, CONTAINERS[container](ids))
+
+
+# The functions that take ids as an argument, not as a column of a frame.
+OF_ARRAYS = [name for name in FUNCTIONS if name not in ("fit_many of queries", "evaluate_run")]
+COLUMNS = {
+    "polars": polars.Series,
+    "pyarrow": pyarrow.array,
+    "pyarrow, in chunks": lambda ids: pyarrow.chunked_array([ids[:5], ids[5:]]),
+    "pandas, nullable": lambda ids: pandas.array(ids, dtype="Int64"),
+}
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("name", OF_ARRAYS)
+def test_missing_ids_in_columns_are_refused(name, column):
+    ids = [2**60 + int(k) for k in QUERY]
+    ids[20] = None
+    with pytest.raises(ValueError, match=r"must not be missing, got (None|nan|<NA>) in row 20"):
+        _called(name, COLUMNS[column](ids))
+
+
+FRAMES = {
+    "polars": polars.DataFrame,
+    "polars, lazy": polars.LazyFrame,
+    "pyarrow": pyarrow.table,
+    "pandas": pandas.DataFrame,
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_frames_are_no_ids(frame):
+    for fit in (RankRLS().fit, Pairgram.from_rows):
+        with pytest.raises(ValueError, match=r"qid must have shape \(\d+,\), one id per row, got"):
+            fit(X, y, qid=FRAMES[frame]({"qid": QUERY}))
+
+
+@pytest.mark.parametrize("name", OF_ARRAYS)
+def test_ids_that_cannot_be_hashed_are_refused(name):
+    with pytest.raises(TypeError, match=r"must be hashable, got set in row 0"):
+        _called(name, objects([set() for _ in QUERY]))
 
 
 # Tables hold ids of the types of Arrow.
