@@ -22,9 +22,11 @@ NUDGE_32 = 2.0**-21
 TIMES = 16.0
 SHARE = 1e-11
 # The documented share of rounding errors, which is multiplied by λ_max / alpha.
-EPSILON = 1e-16
+EPSILON = 1e-15
 # Rounding errors of scores that are a larger share of them may order two rows either way.
-LARGEST_SHARE = 1e-6
+LARGEST_SHARE = 1e-5
+# A number that may be off by this share of its size is a rounding error itself.
+LARGEST_BOUND = 0.1
 # The values that are held against each other one by one: each stands for a setting.
 ALONG = ("scores", "results")
 JUDGED = (*ALONG, "best")
@@ -241,7 +243,7 @@ class Reference:
 
 
 def _is_rounding(one: Outcome, other: Outcome) -> bool:
-    """Tell whether a search is refused where the other road still sees scores in rounding errors."""
+    """Tell whether a search is refused where the other road sees scores in rounding errors."""
     failed, scored = (one, other) if one.error is not None else (other, one)
     if "held-out scores are rounding error" not in str(failed.error) or scored.error is not None:
         return False
@@ -275,7 +277,7 @@ def _bound(
     # The arrays along a path have numbers of one size, which is the metric's.
     size = max(size, np.abs(finite).max(initial=0.0))
     bound = np.asarray(TIMES * spread + share * size + 1e-300)
-    return np.where(bound > size, np.nan, bound)
+    return np.where(bound > LARGEST_BOUND * size, np.nan, bound)
 
 
 def _undecided(mine: Outcome, other: Outcome, bounds: dict[str, np.ndarray], exact: bool) -> bool:
