@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import (
     column_names,
     index_columns,
-    naming_columns,
-    readable,
+    read_rows,
     real_array,
     select_columns,
 )
@@ -239,15 +238,7 @@ class _Columns(NamedTuple):
         others = {k: v for k, v in self._asdict().items() if k != "features" and v is not None}
         read = {name: select_columns(frame, column, name) for name, column in others.items()}
         names = self._features(frame, list(others.values()))
-        X = readable(select_columns(frame, names, "features"), "features")
-        with naming_columns(X, "features"):
-            X = check_array(
-                X,
-                dtype=[np.float64, np.float32],
-                order="C",
-                ensure_all_finite=False,
-                input_name="features",
-            )
+        X = read_rows(select_columns(frame, names, "features"), "features", sparse=False)
         queries = Queries.make(len(X), qid=read.pop("by"), name=f"column {self.by!r}")
         arrays = {"X": X, "y": real_array(read.pop("label"), f"column {self.label!r}")}
         if "qid" in read:

@@ -11,12 +11,10 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import (
-    naming_columns,
-    naming_labels,
-    readable,
+    read_rows,
     refuse_index,
     refuse_lossy,
     require_label_each,
@@ -195,19 +193,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 "memory: RankRLSCV, PairwiseELMCV and RankSVM can be"
             )
         refuse_index(X)
-        X = readable(X, "X")
         refuse_lossy(y, "y")
         require_label_each(X, y)
-        with naming_columns(X, "X"), naming_labels(y):
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                order="C",
-                ensure_all_finite=False,
-            )
+        X, y = read_rows(X, estimator=self, y=y, reset=True)
         return self._delimit(X, y, info)
 
     def _delimit(self, X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
@@ -296,19 +284,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             wanted = "an offset: give (X, y, qid, offset)"
             wanted = wanted if offset is None else "no offset: give (X, y) or (X, y, qid)"
             raise ValueError(f"validation must be as the rows of fit, which have {wanted}")
-        given, X = X, readable(X, "X of validation")
         refuse_lossy(y, "y of validation")
         require_label_each(X, y, " of validation")
-        with naming_columns(X, "X of validation"), naming_labels(y):
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                reset=False,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=False,
-            )
+        given = X
+        X, y = read_rows(X, "X of validation", estimator=self, y=y)
         if feature_map is None or is_known(feature_map):  # others may take NaN
             require_finite(X, "X of validation")
         data = replace(RankingData.delimit(X, y, qid, offset=offset), feature_map=feature_map)
@@ -334,12 +313,14 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_rows,)
-            float32 for float32 X, otherwise float64.
+            float32 for float32 X, otherwise float64. A frame of any package is float32 if a
+            float32 holds what each column holds, and one column is float32.
 
         Raises
         ------
         ValueError
-            If X has another number of features than in `fit`, or holds NaN or infinity; or if
+            If X has another number of features than in `fit`, holds NaN or infinity, or has
+            columns of times, text, lists or other objects; or if
             `offset` is missing, or given to a model that was fitted without.
 
         Notes

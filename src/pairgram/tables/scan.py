@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram._support.arrays import index_columns
-from pairgram._support.checks import check_size, check_text, did_you_mean
+from pairgram._support.arrays import index_columns, require_columns
+from pairgram._support.checks import check_size, check_text
+from pairgram._support.column_kinds import kind_of, not_numbers
 from pairgram._support.types import Vector
 from pairgram._support.words import words
 from pairgram.tables.column_types import is_number, value_type
@@ -201,7 +202,9 @@ def read_labels(
         if label is None:
             raise ValueError("label must name the column of labels, got None")
         for name, value in (("label", label), ("qid", qid)):
-            _require(found.schema, [] if value is None else [value], name)
+            require_columns(
+                [] if value is None else [value], found.schema.names, name, " in the table"
+            )
         columns = Columns((), label, qid, None, np.float64)
     found = found.typed(columns)
     with found.files.unchanged():
@@ -262,19 +265,19 @@ def _columns(
     schema = source.schema
     for name, value in (("label", label), ("qid", qid), ("weight", weight)):
         if value is not None:
-            _require(schema, [value], name)
+            require_columns([value], schema.names, name, " in the table")
     if isinstance(features, str):
         features = [features]
     left_out = [exclude] if isinstance(exclude, str) else list(exclude or ())
     chosen = features is not None
     if chosen and exclude is not None:
         raise ValueError(f"exclude must be None with features=, got {exclude!r}")
-    _require(schema, left_out, "exclude")
+    require_columns(left_out, schema.names, "exclude", " in the table")
     if features is None:
         own = {label, qid, weight, *left_out, *index_columns(schema), *source.folders}
         features = [field.name for field in schema if field.name not in own]
     names = [str(name) for name in features]
-    _require(schema, names, "features")
+    require_columns(names, schema.names, "features", " in the table")
     refuse_repeated(names, "features")
     for name, value in (("label", label), ("qid", qid), ("weight", weight)):
         if value in names:
@@ -288,36 +291,19 @@ def _columns(
         width = getattr(kind, "list_size", UNKNOWN_WIDTH)
         kinds = [kind.value_type]
     wrong = {
-        name: str(schema.field(name).type)
+        name: "lists" if width is not None else kind_of(kind)
         for name, kind in zip(names, kinds, strict=True)
         if not is_number(kind)
     }
     if wrong:
-        advice = "leave such columns out of features=, or encode them before"
-        if not chosen:
-            advice = (
-                "give the columns that are features by features=, or those that are not by "
-                "exclude=, or encode them before; a fitted model has its own as feature_names_in_"
-            )
-        raise ValueError(
-            f"features: column{'s' * (len(wrong) > 1)} {', '.join(map(repr, wrong))} must hold "
-            f"numbers, got {', '.join(dict.fromkeys(wrong.values()))}: {advice}"
+        advice = (
+            "; give the columns that are features by features=, or those that are not by exclude=; "
+            "a fitted model has its own as feature_names_in_"
         )
+        raise ValueError(f"features: {not_numbers(wrong)}{'' if chosen else advice}")
     narrow = all(_is_narrow(kind) for kind in kinds)
     dtype = np.float32 if narrow else np.float64
     return Columns(tuple(names), label, qid, weight, dtype, width)
-
-
-def _require(schema: Any, names: Sequence[str], what: str) -> None:
-    for name in names:
-        if schema.names.count(name) != 1:
-            known = ", ".join(map(repr, schema.names[:20]))
-            absent = name not in schema.names
-            raise ValueError(
-                f"{what}: the table must have one column {name!r}, got "
-                f"{schema.names.count(name)} among {known}"
-                f"{did_you_mean(name, schema.names) if absent else ''}"
-            )
 
 
 def _is_list(kind: Any) -> bool:
