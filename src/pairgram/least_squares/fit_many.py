@@ -38,6 +38,7 @@ from pairgram.least_squares.scheduler import Steps, run_all
 from pairgram.least_squares.small_problems import SmallProblem
 from pairgram.problem.data import RowInfo
 from pairgram.queries_and_pairs.queries import Queries, one_query_meant, read_ids
+from pairgram.rankers.prior import frozen
 
 __all__ = ["BatchFit", "fit_many"]
 
@@ -300,7 +301,7 @@ def _with_prior(estimator: Any, prior: Any, names: NDArray[Any] | None) -> tuple
     The problems of a frame are arrays, so their prior does without names during the fits. There is
     no copy of a model that had none.
     """
-    own = getattr(estimator, "prior", None)
+    own = frozen(getattr(estimator, "prior", None))
     if prior is None and names is not None and isinstance(own, FrozenEstimator):
         prior = own.estimator
     if prior is None:

@@ -41,7 +41,7 @@ from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.queries_and_pairs.queries import refuse_score_without_ids, warn_of_missing_queries
 from pairgram.rankers.column_weights import ColumnSums, contributions_of, names_of, weights_of
 from pairgram.rankers.eval_sets import with_validation
-from pairgram.rankers.prior import Prior
+from pairgram.rankers.prior import Prior, frozen
 from pairgram.rankers.row_scores import checked_rows, scores_of
 from pairgram.rankers.serving import Scorer
 from pairgram.rankers.table_scores import scores_of_table
@@ -76,6 +76,13 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = all(kind in (None, "maxabs") for kind in self._kinds())
         tags.target_tags.required = True
         return tags
+
+    def __sklearn_clone__(self) -> Any:
+        """Return an estimator with the same settings that is not fitted; a fitted prior stays."""
+        bare, prior = copy.copy(self), getattr(self, "prior", None)
+        if prior is not None:
+            bare.__dict__["prior"] = frozen(prior)
+        return BaseEstimator.__sklearn_clone__(bare)
 
     def _check(self, X: Any, y: ArrayLike | None, info: RowInfo) -> RankingData:
         data = self._check_rows(X, y, info)
