@@ -272,3 +272,12 @@ def test_a_label_of_many_fits_is_told_with_its_row_of_the_frame():
     frame = pd.DataFrame({"x": [3.0, 1.0, 2.0], "y": [1.0, 2.0, np.nan], "by": [0, 1, 0]})
     with pytest.raises(ValueError, match="row 2 of the frame"):
         pg.fit_many(pg.RankRLS(), frame, by="by", label="y", on_error="raise")
+
+
+@pytest.mark.parametrize("estimator", [pg.RankRLSCV(), pg.RankSVM(), pg.PairwiseELM()], ids=str)
+def test_an_unknown_argument_of_fit_names_the_class_that_was_made(estimator):
+    name = type(estimator).__name__
+    with pytest.raises(TypeError, match=rf"^{name}\.fit\(\) got an .* 'early_stopping_rounds'$"):
+        estimator.fit(X, Y, qid=QID, early_stopping_rounds=5)
+    with pytest.raises(TypeError, match=r"'sample_weigth': did you mean 'sample_weight'\?$"):
+        estimator.fit(X, Y, qid=QID, sample_weigth=np.ones(len(Y)))

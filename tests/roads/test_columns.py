@@ -95,7 +95,7 @@ def test_arrays_and_frames_of_times_alone_are_refused(dtype):
     for rows in (ticks, pandas.DataFrame(ticks, columns=["it"])):
         numbers = ONE[:, None] if rows is ticks else pandas.DataFrame({"it": ONE})
         for call in (ROADS["fit"], RankRLS().fit(numbers, Y, qid=QID).predict):
-            with pytest.raises(ValueError, match="must hold numbers, got (times|durations): "):
+            with pytest.raises(ValueError, match=r"must hold numbers, got (times|durations): "):
                 call(rows)
 
 
