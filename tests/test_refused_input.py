@@ -117,21 +117,19 @@ def test_a_column_that_is_no_numbers_is_named(make):
         lambda: pg.kernel_matrix(frame),
         lambda: pg.RandomNodes(2).fit(frame),
     ):
-        with pytest.raises(
-            ValueError, match=r"^column 'colour' of X must be real .* 'blue' in row 1"
-        ):
+        with pytest.raises(ValueError, match=r"^X: column 'colour' must hold numbers, got text: "):
             call()
 
 
 def test_columns_of_other_types_are_named():
     frame = pd.DataFrame({"a": [1.0, 2, 3], "when": pd.to_datetime(["2020-01-01"] * 3)})
-    with pytest.raises(ValueError, match=r"column 'when' of X must be .*, got datetime64"):
+    with pytest.raises(ValueError, match=r"^X: column 'when' must .*, got times: subtract"):
         pg.RankRLS().fit(frame, Y[:3])
     frame = pd.DataFrame({"a": [1.0, 2, 3], "kind": pd.Categorical(["x", "y", "x"])})
-    with pytest.raises(ValueError, match=r"column 'kind' of X must be .*, got 'x' in row 0"):
+    with pytest.raises(ValueError, match=r"^X: column 'kind' must .*, got text: encode"):
         pg.RankRLS().fit(frame, Y[:3])
     frame = pd.DataFrame({"a": [1.0, 2, 3], "phase": [1j, 2, 3]})
-    with pytest.raises(ValueError, match=r"column 'phase' of X must be .*, got complex128"):
+    with pytest.raises(ValueError, match=r"^X: column 'phase' must .*, got complex numbers"):
         pg.RankRLS().fit(frame, Y[:3])
 
 
@@ -204,8 +202,11 @@ def test_odd_results_of_feature_maps():
     for make, message in (
         (lambda rows: rows[:, :0], r"and a column or more, but gave shape \(1, 0\)"),
         (lambda rows: rows[0], r"but gave shape \(3,\)"),
-        (lambda rows: rows.astype(str), "what feature_map makes must be real numbers: got <U"),
-        (lambda rows: pd.DataFrame({"a": ["x"] * len(rows)}), "column 'a' of what feature_map"),
+        (lambda rows: rows.astype(str), "what feature_map makes: columns 0, 1, 2 must .* got text"),
+        (
+            lambda rows: pd.DataFrame({"a": ["x"] * len(rows)}),
+            "what feature_map makes: column 'a' must hold",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             pg.RankRLS(feature_map=FunctionTransformer(make)).fit(X, Y, qid=QID)
@@ -271,3 +272,12 @@ def test_a_label_of_many_fits_is_told_with_its_row_of_the_frame():
     frame = pd.DataFrame({"x": [3.0, 1.0, 2.0], "y": [1.0, 2.0, np.nan], "by": [0, 1, 0]})
     with pytest.raises(ValueError, match="row 2 of the frame"):
         pg.fit_many(pg.RankRLS(), frame, by="by", label="y", on_error="raise")
+
+
+@pytest.mark.parametrize("estimator", [pg.RankRLSCV(), pg.RankSVM(), pg.PairwiseELM()], ids=str)
+def test_an_unknown_argument_of_fit_names_the_class_that_was_made(estimator):
+    name = type(estimator).__name__
+    with pytest.raises(TypeError, match=rf"^{name}\.fit\(\) got an .* 'early_stopping_rounds'$"):
+        estimator.fit(X, Y, qid=QID, early_stopping_rounds=5)
+    with pytest.raises(TypeError, match=r"'sample_weigth': did you mean 'sample_weight'\?$"):
+        estimator.fit(X, Y, qid=QID, sample_weigth=np.ones(len(Y)))

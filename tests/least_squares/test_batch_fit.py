@@ -494,14 +494,14 @@ def test_searches_over_other_settings_are_not_saved_together(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"by": "usr"}, "by must have one column 'usr', got 0 among"),
+        ({"by": "usr"}, "by: there is no column 'usr'; did you mean 'user'"),
         ({"label": None}, "label must name the column of labels"),
-        ({"label": "stars"}, "label must have one column 'stars'"),
+        ({"label": "stars"}, "label: there is no column 'stars'"),
         ({"by": "usr"}, "did you mean 'user'"),
-        ({"features": ["price", "weigh"]}, "features must have one column 'weigh'"),
+        ({"features": ["price", "weigh"]}, "features: there is no column 'weigh'"),
         ({"features": ["price", "user"]}, "features must not have 'user'"),
-        ({"features": ["price", "user name"]}, "features must have one column 'user name'"),
-        ({"qid": "query"}, "qid must have one column 'query'"),
+        ({"features": ["price", "user name"]}, "features: there is no column 'user name'"),
+        ({"qid": "query"}, "qid: there is no column 'query'"),
         ({"by": None}, "features names a column of a frame: give by as well"),
         ({"prior": RankRLS()}, "This RankRLS instance is not fitted"),
     ],
@@ -521,7 +521,7 @@ def test_wrong_frames_are_refused():
         fit_many(
             RankRLS(), frame.assign(user=[*["a"] * 4, None, *["b"] * (len(frame) - 5)]), **COLUMNS
         )
-    with pytest.raises(ValueError, match=r"column 'age' of features must be real numbers, got 'x'"):
+    with pytest.raises(ValueError, match=r"^features: column 'age' must hold numbers, got text"):
         fit_many(RankRLS(), frame.assign(age="x"), **COLUMNS)
     with pytest.raises(ValueError, match="column 'rating' must be real numbers"):
         fit_many(RankRLS(), frame.assign(rating="good"), **COLUMNS)

@@ -1,14 +1,17 @@
 """Priors and offsets: fits of what they leave of the targets, beside explicit solutions."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
+import sklearn
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.pipeline import Pipeline
 
 import pairgram
 from pairgram import (
@@ -536,8 +539,8 @@ def test_offsets_are_routed():
 
 
 BAD = [
-    (RankRLS(), "a RankRLS that clone would unfit.*FrozenEstimator", ValueError),
-    ("equal", "prior must be None, weights of shape", ValueError),
+    (RankRLS(), "prior: this RankRLS is not fitted: .*FrozenEstimator", ValueError),
+    ("week1.safetensors", r"give load_model\('week1.safetensors'\)", ValueError),
     (np.ones((2, 2)), "prior must be None, weights of shape", ValueError),
     (np.ones(3), "prior must have a weight for each of 4 features, got 3", ValueError),
     (
@@ -562,11 +565,48 @@ def test_bad_priors_are_refused(ranker, prior, message, error):
     assert not hasattr(model, "coef_")
 
 
+@pytest.mark.parametrize(
+    "ranker", [RankRLS(), RankRLSCV(), RankSVM(), PairwiseELM(5, random_state=0)], ids=str
+)
+def test_a_fitted_model_is_a_prior_and_stays_fitted_in_clones(ranker):
+    X, y, qid, _, _ = made(23)
+    before = RankRLS(5.0).fit(X[:36], y[:36], qid=qid[:36])
+    wanted = clone(ranker).set_params(prior=FrozenEstimator(before)).fit(X, y, qid=qid).predict(X)
+    given = clone(ranker).set_params(prior=before)
+    assert given.prior is before  # as it was given
+    for model in (given, clone(given), clone(clone(given)), clone(Pipeline([("rank", given)]))[-1]):
+        np.testing.assert_array_equal(model.fit(X, y, qid=qid).predict(X), wanted)
+    assert not hasattr(clone(given), "coef_")
+
+
+def test_a_fitted_model_is_a_prior_in_searches_and_batches():
+    X, y, qid, _, _ = made(24)
+    before = RankRLS(5.0).fit(X[:36], y[:36], qid=qid[:36])
+    frozen = RankRLS(prior=FrozenEstimator(before))
+    with sklearn.config_context(enable_metadata_routing=True):
+        found, wanted = (
+            GridSearchCV(model, {"alpha": [1.0, 9.0]}, cv=QueryKFold(3)).fit(X, y, qid=qid)
+            for model in (RankRLS(prior=before), frozen)
+        )
+    assert found.best_score_ == wanted.best_score_
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(user=qid % 2, y=y)
+    own = RankRLS(5.0).fit(frame[list("abcd")], y, qid=qid)
+    for rows, named, model in (
+        ([(X, y, qid)], {}, before),
+        (frame, {"by": "user", "label": "y"}, own),
+    ):
+        found, wanted = (
+            fit_many(RankRLS(prior=prior), rows, **named).models[0].coef_
+            for prior in (model, FrozenEstimator(model))
+        )
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_priors_without_columns_are_refused():
     X, y, qid, w0, o = made(20)
-    with pytest.raises(ValueError, match=r"model\) with kernel='rbf', got weights"):
+    with pytest.raises(ValueError, match=r"a fitted model with kernel='rbf', got weights"):
         RankRLS(kernel="rbf", prior=w0).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match=r"model\) with a feature_map, got weights"):
+    with pytest.raises(ValueError, match=r"a fitted model with a feature_map, got weights"):
         pairgram.RankSVMCV(feature_map=MAPS[1], prior=w0).fit(X, y, qid=qid)
     inner = RankRLS().fit(X, y, qid=qid, offset=o)
     with pytest.raises(ValueError, match="needs an offset to predict"):

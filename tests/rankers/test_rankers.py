@@ -87,7 +87,7 @@ def test_bad_columns_of_frames_are_named(ranker, data):
     good = pd.DataFrame(X, columns=list("abcde"))
     bad = good.copy()
     bad.iloc[7, 3] = np.nan
-    message = r"^Input X contains NaN: row 7, column 3 \('d'\), counted from 0$"
+    message = r"^Input X contains NaN: row 7, column 3 \('d'\), counted from 0: fill such values .*missing='mean'\)$"
     for call in (
         lambda: ranker.fit(bad, y, qid=qid),
         lambda: ranker.fit(good, y, qid=qid).predict(bad),
@@ -99,7 +99,7 @@ def test_bad_columns_of_frames_are_named(ranker, data):
     message = r"^Input X of validation contains NaN: row 7, column 3 \('d'\)"
     with pytest.raises(ValueError, match=message):
         RankRLSCV().fit(good, y, qid=qid, validation=(bad, y, qid))
-    with pytest.raises(ValueError, match=r"row 7, column 3, counted from 0$"):
+    with pytest.raises(ValueError, match=r"row 7, column 3, counted from 0: fill"):
         ranker.fit(pd.DataFrame(bad.to_numpy()), y, qid=qid)
 
 

@@ -132,7 +132,7 @@ def test_columns_that_are_kept(tmp_path):
     batches = list(pairgram.predict(MODEL, table, keep=[]))
     assert {tuple(one.column_names) for one in batches} == {("score",)}
     assert sum(one.num_rows for one in batches) == len(ROWS.y)
-    with pytest.raises(ValueError, match="keep: the table must have a column 'absent'"):
+    with pytest.raises(ValueError, match="keep: there is no column 'absent' in the table"):
         pairgram.predict(MODEL, table, keep=["absent"])
     with pytest.raises(ValueError, match="keep must not name 'score'"):
         named = frame.rename_columns(["score", *frame.column_names[1:]])

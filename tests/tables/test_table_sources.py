@@ -427,7 +427,10 @@ BAD_TUPLES = {
     "labels of text": ((ROWS.X, ["a"] * len(ROWS.y), ROWS.qid), "y must be real numbers: got 'a'"),
     "short ids": ((ROWS.X, ROWS.y, ROWS.qid[1:]), "qid must have shape"),
     "a missing id": ((ROWS.X, ROWS.y, np.where(ROWS.y > 2, np.nan, ROWS.qid)), "qid must not be"),
-    "text": ((ROWS.X.astype(object).astype(str), ROWS.y, ROWS.qid), "X must be real numbers"),
+    "text": (
+        (ROWS.X.astype(object).astype(str), ROWS.y, ROWS.qid),
+        "X: columns 0, .* must hold numbers, got text",
+    ),
     "a negative weight": (
         (ROWS.X, ROWS.y, ROWS.qid, -1 - ROWS.weight),
         "weight must be finite and >= 0",
@@ -739,12 +742,12 @@ def test_text_of_several_lines(tmp_path):
 def test_columns_that_are_refused():
     frame = ROWS.frame.append_column("text", pa.array(["a"] * len(ROWS.y)))
     for names, message in (
-        ({"label": "absent"}, "label: the table must have one column 'absent', got 0 among 'f0'"),
-        ({"qid": "absent"}, "qid: the table"),
-        ({"weight": "absent"}, "weight: the table"),
-        ({"features": ["f0", "absent"]}, "features: the table"),
+        ({"label": "absent"}, "label: there is no column 'absent' in the table, only 'f0'"),
+        ({"qid": "absent"}, "qid: there is no"),
+        ({"weight": "absent"}, "weight: there is no"),
+        ({"features": ["f0", "absent"]}, "features: there is no"),
         ({"features": []}, "features must name a column"),
-        ({"features": None}, "features: column 'text' must hold numbers, got string"),
+        ({"features": None}, "features: column 'text' must hold numbers, got text"),
         ({"missing": "median"}, "missing must be one of"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -754,7 +757,7 @@ def test_columns_that_are_refused():
         model.predict(scan(frame, **NAMES | {"features": None}))
     scores = model.predict(scan(frame, **NAMES | {"features": model.feature_names_in_}))
     np.testing.assert_array_equal(scores, model.predict(scan(ROWS.frame, **NAMES)))
-    with pytest.raises(ValueError, match="column 'text' must hold numbers, got string"):
+    with pytest.raises(ValueError, match="column 'text' must hold numbers, got text"):
         RankRLS().fit(scan(frame, **NAMES | {"label": "text"}))
     with pytest.raises(ValueError, match=r"RankRLS\.fit needs labels"):
         RankRLS().fit(scan(ROWS.frame, **NAMES | {"label": None}))
@@ -862,11 +865,14 @@ def test_rows_of_later_row_groups_are_counted_from_there(tmp_path):
 @pytest.mark.parametrize(
     ("names", "question"),
     [
-        ({"label": "lable"}, "label: .*: did you mean 'label'\\?$"),
-        ({"qid": "QUERY"}, "qid: .*: did you mean 'query'\\?$"),
-        ({"features": ["f0", "F2"]}, "features: .* 'F2', got 0 .*: did you mean 'f2'\\?$"),
-        ({"features": None, "exclude": "quary"}, "exclude: .*: did you mean 'query'\\?$"),
-        ({"weight": "completely else"}, "weight: .* got 0 among [^?]*$"),
+        ({"label": "lable"}, "label: .*; did you mean 'label'\\?$"),
+        ({"qid": "QUERY"}, "qid: .*; did you mean 'query'\\?$"),
+        ({"features": ["f0", "F2"]}, "features: .* 'F2' in the table; did you mean 'f2'\\?$"),
+        ({"features": None, "exclude": "quary"}, "exclude: .*; did you mean 'query'\\?$"),
+        (
+            {"weight": "completely else"},
+            "weight: .* 'completely else' in the table, only 'f0', [^?]*$",
+        ),
     ],
 )
 def test_errors_about_columns_ask_for_a_similar_name(names, question):
@@ -880,7 +886,7 @@ def test_columns_of_text_are_all_named_and_can_be_left_out():
         frame = frame.append_column(name, pa.array(["a"] * len(ROWS.y)))
     names = NAMES | {"features": None}
     others = "give the columns that are features by features=, or those that are not by exclude="
-    with pytest.raises(ValueError, match=f"columns 'title', 'url' must .*, got string: {others}"):
+    with pytest.raises(ValueError, match=f"columns 'title', 'url' must .*, got text: .*; {others}"):
         scan(frame, **names)
     absent = [
         name

@@ -5,15 +5,17 @@ from __future__ import annotations
 import copy
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array, validate_data
 
 from pairgram._support.checks import did_you_mean
+from pairgram._support.column_kinds import NotNumbersError, require_numbers, row_dtypes
 from pairgram._support.sparse_input import checked_sparse
 from pairgram._support.types import Vector
 
@@ -21,12 +23,13 @@ __all__ = [
     "column_names",
     "converted_times",
     "index_columns",
-    "naming_columns",
     "naming_labels",
+    "read_rows",
     "readable",
     "real_array",
     "refuse_index",
     "refuse_lossy",
+    "require_columns",
     "require_label_each",
     "select_columns",
     "without_names",
@@ -52,7 +55,7 @@ def readable(X: Any, name: str) -> Any:
         If a sparse matrix is not sound (see `checked_sparse`), if an array is masked or complex, or
         if two columns of a frame have one name.
     """
-    counts = Counter(column_names(X) or ())
+    counts = Counter(column_names(X, name.partition(" ")[0]) or ())
     if repeated := [f"{label!r} {n} times" for label, n in counts.items() if n > 1]:
         raise ValueError(f"{name} must have columns of different names, got {', '.join(repeated)}")
     if scipy.sparse.issparse(X):
@@ -63,6 +66,63 @@ def readable(X: Any, name: str) -> Any:
         return pyarrow.Table.from_batches([X])
     refuse_lossy(X, name)
     return X
+
+
+def read_rows(
+    X: Any,
+    name: str = "X",
+    *,
+    estimator: Any = None,
+    y: Any = "no_validation",
+    reset: bool = False,
+    sparse: Any = "csr",
+) -> Any:
+    """Return rows as a C-contiguous array or a CSR matrix, float64 or float32.
+
+    They may still hold NaN or infinity.
+
+    Parameters
+    ----------
+    X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+        Frames of all packages are float32 if no column needs float64.
+    name : str, default="X"
+        The name of X in error messages.
+    estimator : estimator or None
+        The estimator whose names and number of features X must have, or sets with `reset`.
+    y : array-like of shape (n_rows,), optional
+        Labels, which are checked and returned as well. They need an estimator.
+    reset : bool, default=False
+        Whether this is a fit.
+    sparse : "csr" or False, default="csr"
+        Whether CSR rows are accepted.
+
+    Raises
+    ------
+    ValueError
+        If X is not as described. If columns hold times, text, lists or other objects, the message
+        names them and says what to do.
+    """
+    X = readable(X, name)
+    if isinstance(X, (list, tuple)):
+        array = np.asarray(X)
+        # NumPy makes text of numbers that stand beside text: the columns of text alone are wrong.
+        X = readable(np.asarray(X, dtype=object) if array.dtype.kind in "US" else array, name)
+    try:
+        require_numbers(X, name)
+    except NotNumbersError:
+        if estimator is not None and not reset:  # other columns than those of fit are told first
+            validate_data(estimator, X, reset=False, skip_check_array=True)
+        raise
+    options = {
+        "accept_sparse": sparse,
+        "dtype": row_dtypes(X),
+        "order": "C",
+        "ensure_all_finite": False,
+    }
+    if estimator is None:
+        return check_array(X, input_name=name, **options)
+    with naming_labels(y):
+        return validate_data(estimator, X, y, reset=reset, **options)
 
 
 def refuse_lossy(values: Any, name: str) -> None:
@@ -117,17 +177,6 @@ def _length(values: Any) -> int | None:
 
 
 @contextmanager
-def naming_columns(X: Any, name: str) -> Iterator[None]:
-    """Within this context, an error about the data of a frame also names the wrong column."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        if (wrong := _wrong_column(X, name)) is not None:
-            raise ValueError(wrong) from error
-        raise
-
-
-@contextmanager
 def naming_labels(y: Any) -> Iterator[None]:
     """Within this context, scikit-learn's error about NaN or infinity in y also names the row."""
     try:
@@ -144,40 +193,21 @@ def naming_labels(y: Any) -> Iterator[None]:
         raise ValueError(f"{error} It stands in row {row}, counted from 0{others}") from None
 
 
-def _wrong_column(X: Any, name: str) -> str | None:
-    """Return a message about a column of a frame that is not numbers, or a list with complex."""
-    names = column_names(X)
-    if names is None:
-        complex_list = isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind == "c"
-        return f"{_COMPLEX}: {name} must be real numbers" if complex_list else None
-    for number, label in enumerate(names):
-        column = np.asarray(X.iloc[:, number] if hasattr(X, "iloc") else X[label])
-        if (wrong := _wrong_value(column)) is not None:
-            return f"column {label!r} of {name} must be real numbers, got {wrong}"
-    return None
-
-
-def _wrong_value(column: NDArray[Any]) -> str | None:
-    """Describe what in a column is not a number. As in scikit-learn, numbers may be text."""
-    if column.dtype.kind in "biuf":
-        return None
-    if column.dtype.kind not in "OSTU":
-        return str(column.dtype)
-    for row, value in enumerate(column.tolist()):
-        try:
-            float("nan" if value is None else value)
-        except (TypeError, ValueError):
-            return f"{value!r} in row {row}"
-    return None
-
-
 def _is_record_batch(X: Any) -> bool:
     kind = type(X)
     return kind.__name__ == "RecordBatch" and kind.__module__.partition(".")[0] == "pyarrow"
 
 
-def column_names(X: Any) -> list[Any] | None:
-    """Return the column names of a frame or a pyarrow table, or None for anything else."""
+def column_names(X: Any, name: str = "X") -> list[Any] | None:
+    """Return the column names of a frame or a pyarrow table, or None for anything else.
+
+    Raises
+    ------
+    ValueError
+        If X, which the message calls `name`, is a LazyFrame of polars.
+    """
+    if type(X).__name__ == "LazyFrame":
+        raise ValueError(f"{name} is a LazyFrame: give {name}.collect(), or scan({name})")
     names = getattr(X, "column_names", None)  # the attribute `columns` of pyarrow holds arrays
     names = getattr(X, "columns", None) if names is None else names
     return None if names is None else list(names)
@@ -209,23 +239,31 @@ def select_columns(frame: Any, names: Any, what: str) -> Any:
     Raises
     ------
     ValueError
-        If `frame` has no column names, or lacks one of the names. The message has `what`.
+        If `frame` has no column names, or is a LazyFrame, or lacks one of the names. The message
+        has `what`.
     """
-    known = column_names(frame)
+    known = column_names(frame, "frame")
     if known is None:
         raise ValueError(
             f"{what} must be a frame of pandas or polars, or a pyarrow table, to have columns by "
             f"name, got {type(frame).__name__}"
         )
-    for name in names if isinstance(names, list) else [names]:
-        if known.count(name) != 1:
-            raise ValueError(
-                f"{what} must have one column {name!r}, got {known.count(name)} among {known}"
-                f"{did_you_mean(name, known) if name not in known else ''}"
-            )
+    require_columns(names if isinstance(names, list) else [names], known, what)
     if isinstance(names, list) and hasattr(frame, "column_names"):
         return frame.select(names)
     return frame[names]
+
+
+def require_columns(names: Iterable[Any], known: Sequence[Any], what: str, where: str = "") -> None:
+    """Raise a ValueError that begins with `what` unless each name is that of just one column."""
+    for name in names:
+        if (n := known.count(name)) > 1:
+            raise ValueError(f"{what}: {n} columns{where} have the name {name!r}")
+        if n == 0:
+            alike = did_you_mean(name, known).removeprefix(":")
+            there = ", ".join(map(repr, known[:20])) + ", ..." * (len(known) > 20)
+            found = f";{alike}" if alike else f", only {there}" * bool(known)
+            raise ValueError(f"{what}: there is no column {name!r}{where}{found}")
 
 
 def real_array(values: ArrayLike, name: str, *, keep_float32: bool = False) -> NDArray[Any]:

@@ -26,6 +26,8 @@ __all__ = [
     "warn_caller",
 ]
 
+# What to do about missing features, at the end of messages.
+_FILL = "fill such values before, or give scan(frame, ..., missing='mean')"
 # Errors of `require_finite` have this attribute, so that a caller can add the column's name.
 _COLUMN = "not_finite_column"
 
@@ -112,8 +114,9 @@ def require_finite(X: Any, name: str, *, with_row: bool = True) -> None:
     """
     if (found := first_not_finite(X)) is not None:
         what, row, column = found
+        hint = f": {_FILL}" if what == "NaN" else ""
         place = f"row {row}, column {column}" if with_row else f"column {column}"
-        error = ValueError(f"Input {name} contains {what}: {place}, counted from 0")
+        error = ValueError(f"Input {name} contains {what}: {place}, counted from 0{hint}")
         vars(error)[_COLUMN] = column
         raise error
 

@@ -105,12 +105,10 @@ def _scores_of_parquet(path: Path, n_rows: int) -> NDArray[Any]:
     try:
         scores = read_labels(path, SCORE)[0]
     except ValueError as error:
-        text = str(error).removeprefix("label: the table must have")
-        if text == str(error):
+        text = str(error).removeprefix("label: ").replace("the table", name_of(path))
+        if not str(error).startswith("label: there is no column"):
             raise
-        raise ValueError(
-            f"{name_of(path)} must have{text}. pairgram predict writes such a column"
-        ) from None
+        raise ValueError(f"{text}: pairgram predict writes such a column") from None
     if len(scores) != n_rows:
         raise ValueError(
             f"{name_of(path)}: found {len(scores)} scores, want one for each of {n_rows} rows"

@@ -105,7 +105,7 @@ callable or None, default=None
         have only the dual form.
     random_state : int, RandomState, Generator or None, default=None
         Seed or source of the random nodes.
-    prior : array-like of shape (n_coefficients,), FrozenEstimator or None, default=None
+    prior : array-like of shape (n_coefficients,), fitted model or None, default=None
         What the fit starts from; see `RankRLS`. Weights belong to the nodes, so they need an int as
         `random_state`.
     inputs : str or None, default=None

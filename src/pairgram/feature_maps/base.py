@@ -13,11 +13,12 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from pairgram._support.arrays import column_names, naming_columns, readable, real_array
+from pairgram._support.arrays import column_names, read_rows, real_array
 from pairgram._support.blocks import block_rows, blocks
 from pairgram._support.checks import naming_not_finite, require_finite
+from pairgram._support.column_kinds import require_numbers
 from pairgram._support.sparse_input import checked_sparse
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Vector
@@ -268,17 +269,8 @@ def finite_rows(estimator: Any, X: Any, *, reset: bool, sparse: Any = "csr") -> 
         If X is not as described. For NaN and infinity the message names the column and, in a fit,
         the row. (Otherwise X may be a block of rows, with other row numbers.)
     """
-    names, X = column_names(X), readable(X, "X")
-    with naming_columns(X, "X"):
-        X = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse=sparse,
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite=False,
-        )
+    names = column_names(X)
+    X = read_rows(X, estimator=estimator, reset=reset, sparse=sparse)
     with naming_not_finite(names):
         require_finite(X, "X", with_row=reset)
     return X
@@ -297,8 +289,8 @@ def mapped(feature_map: Any, X: Any) -> NDArray[Any]:
     if scipy.sparse.issparse(H):
         H = checked_sparse(H, "what feature_map makes").toarray()
     if not (type(H) is np.ndarray and H.dtype.kind in "biuf"):
-        with naming_columns(H, "what feature_map makes"):
-            H = real_array(H, "what feature_map makes", keep_float32=True)
+        require_numbers(H, "what feature_map makes")
+        H = real_array(H, "what feature_map makes", keep_float32=True)
     if H.ndim != 2 or len(H) != X.shape[0] or H.shape[1] == 0:
         raise ValueError(
             f"feature_map must make a 2-d array with a row for each of the {X.shape[0]} rows of X, "

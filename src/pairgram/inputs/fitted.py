@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array
 
 from pairgram import _core
-from pairgram._support.arrays import column_names, naming_columns, readable
+from pairgram._support.arrays import column_names, read_rows
 from pairgram._support.blocks import block_rows, blocks
 from pairgram._support.checks import require_finite
 from pairgram._support.threads import resolve_n_threads
@@ -93,16 +92,7 @@ class FittedInputs(ABC):
             raise ValueError(
                 f"X must have the columns of fit, in their order, {list(own)}, got {names}"
             )
-        X = readable(X, "X")
-        with naming_columns(X, "X"):
-            X = check_array(
-                X,
-                accept_sparse="csr" if self.keeps_zeros else False,
-                dtype=[np.float64, np.float32],
-                order="C",
-                ensure_all_finite=False,
-                input_name="X",
-            )
+        X = read_rows(X, sparse="csr" if self.keeps_zeros else False)
         if X.shape[1] != self.n_features_in_:
             raise ValueError(f"X must have {self.n_features_in_} features, got {X.shape[1]}")
         require_finite(X, "X")

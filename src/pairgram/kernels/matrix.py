@@ -11,11 +11,11 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
-from sklearn.utils.validation import check_array
 
 from pairgram import _core
 from pairgram._support import memory
-from pairgram._support.arrays import naming_columns, readable
+from pairgram._support.arrays import read_rows, readable
+from pairgram._support.checks import require_finite
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram.kernels.settings import Kernel, KernelSettings
@@ -222,7 +222,8 @@ def called(
             f"kernel {kernel!r} must return a matrix of shape {shape}, a row for each of X and a "
             f"column for each of Z, got {K.shape}"
         )
-    K = check_array(K, dtype=FLOATS, order="C", input_name=f"the matrix of kernel {kernel!r}")
+    K = read_rows(K, f"the matrix of kernel {kernel!r}", sparse=False)
+    require_finite(K, f"the matrix of kernel {kernel!r}")
     if symmetric:
         check_symmetric(K, f"the matrix of kernel {kernel!r}")
     return np.asarray(K)
@@ -335,7 +336,8 @@ def kernel_matrix(
     if settings.kernel == "precomputed":
         if Z is not None:
             raise ValueError("Z must be None with kernel='precomputed': X is the matrix itself")
-        K = check_array(readable(X, "X"), dtype=FLOATS, order="C", input_name="X")
+        K = read_rows(X, sparse=False)
+        require_finite(K, "X")
         check_symmetric(K, "X, with kernel='precomputed',")
         return np.asarray(K)
     X = _rows(X, "X")
@@ -348,7 +350,6 @@ def kernel_matrix(
 
 
 def _rows(X: Any, name: str) -> Any:
-    X = readable(X, name)
-    with naming_columns(X, name):
-        X = check_array(X, accept_sparse="csr", dtype=FLOATS, order="C", input_name=name)
+    X = read_rows(X, name)
+    require_finite(X, name)
     return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X

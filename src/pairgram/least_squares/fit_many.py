@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import (
     column_names,
     index_columns,
-    naming_columns,
-    readable,
+    read_rows,
     real_array,
     select_columns,
 )
@@ -39,6 +38,7 @@ from pairgram.least_squares.scheduler import Steps, run_all
 from pairgram.least_squares.small_problems import SmallProblem
 from pairgram.problem.data import RowInfo
 from pairgram.queries_and_pairs.queries import Queries, one_query_meant, read_ids
+from pairgram.rankers.prior import frozen
 
 __all__ = ["BatchFit", "fit_many"]
 
@@ -239,15 +239,7 @@ class _Columns(NamedTuple):
         others = {k: v for k, v in self._asdict().items() if k != "features" and v is not None}
         read = {name: select_columns(frame, column, name) for name, column in others.items()}
         names = self._features(frame, list(others.values()))
-        X = readable(select_columns(frame, names, "features"), "features")
-        with naming_columns(X, "features"):
-            X = check_array(
-                X,
-                dtype=[np.float64, np.float32],
-                order="C",
-                ensure_all_finite=False,
-                input_name="features",
-            )
+        X = read_rows(select_columns(frame, names, "features"), "features", sparse=False)
         queries = Queries.make(len(X), qid=read.pop("by"), name=f"column {self.by!r}")
         arrays = {"X": X, "y": real_array(read.pop("label"), f"column {self.label!r}")}
         if "qid" in read:
@@ -309,7 +301,7 @@ def _with_prior(estimator: Any, prior: Any, names: NDArray[Any] | None) -> tuple
     The problems of a frame are arrays, so their prior does without names during the fits. There is
     no copy of a model that had none.
     """
-    own = getattr(estimator, "prior", None)
+    own = frozen(getattr(estimator, "prior", None))
     if prior is None and names is not None and isinstance(own, FrozenEstimator):
         prior = own.estimator
     if prior is None:

@@ -83,7 +83,7 @@ class MPRank(_Preset):
         Parameters of the kernel.
     form : {"auto", "primal", "dual"}, default="auto"
         As in `RankRLS`.
-    prior : array-like of shape (n_features,), FrozenEstimator or None, default=None
+    prior : array-like of shape (n_features,), fitted model or None, default=None
         What the fit starts from; see `RankRLS`.
     n_threads : int or None, default=None
 

@@ -93,11 +93,12 @@ class RankRLS(RidgeRanker):
     n_nonzero_coefs : int ≥ 1 or None, default=None
         If given, at most this many weights are not 0. Columns are added one by one, always the one
         that lowers the objective most if all weights are fitted anew.
-    prior : array-like of shape (n_features,), FrozenEstimator or None, default=None
+    prior : array-like of shape (n_features,), fitted model or None, default=None
         What the fit starts from, in place of the model 0: the ridge is on the difference from it.
         Weights of the inputs, or of the features that `feature_map` makes; or
-        ``sklearn.frozen.FrozenEstimator(model)`` of a fitted model with `predict`, which a kernel
-        needs. See the notes.
+        a fitted model with `predict`, which a kernel needs, and which stays fitted if the
+        estimator is cloned. In a grid of scikit-learn's searches, whose values are cloned, give
+        ``sklearn.frozen.FrozenEstimator(model)``. See the notes.
     inputs : {"standard", "minmax", "maxabs", "quantile", "raw+quantile"} or None, default=None
         What becomes of the columns of X before the feature map or the kernel sees them:
 

@@ -9,14 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from pairgram import _core
 from pairgram._support import memory
 from pairgram._support.arrays import (
     column_names,
-    naming_columns,
-    readable,
+    read_rows,
     real_array,
     refuse_index,
     refuse_lossy,
@@ -128,16 +127,7 @@ class RankingData:
     ) -> RankingData:
         """Check and delimit rows that come straight from a caller."""
         refuse_index(X)
-        X = readable(X, "X")
-        with naming_columns(X, "X"):
-            X = check_array(
-                X,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                order="C",
-                ensure_all_finite=False,
-                input_name="X",
-            )
+        X = read_rows(X)
         refuse_lossy(y, "y")
         labels = real_array(column_or_1d(y, warn=True), "y")
         if len(labels) != X.shape[0]:

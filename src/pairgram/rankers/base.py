@@ -11,12 +11,10 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import (
-    naming_columns,
-    naming_labels,
-    readable,
+    read_rows,
     refuse_index,
     refuse_lossy,
     require_label_each,
@@ -43,7 +41,7 @@ from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.queries_and_pairs.queries import refuse_score_without_ids, warn_of_missing_queries
 from pairgram.rankers.column_weights import ColumnSums, contributions_of, names_of, weights_of
 from pairgram.rankers.eval_sets import with_validation
-from pairgram.rankers.prior import Prior
+from pairgram.rankers.prior import Prior, frozen
 from pairgram.rankers.row_scores import checked_rows, scores_of
 from pairgram.rankers.serving import Scorer
 from pairgram.rankers.table_scores import scores_of_table
@@ -78,6 +76,13 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = all(kind in (None, "maxabs") for kind in self._kinds())
         tags.target_tags.required = True
         return tags
+
+    def __sklearn_clone__(self) -> Any:
+        """Return an estimator with the same settings that is not fitted; a fitted prior stays."""
+        bare, prior = copy.copy(self), getattr(self, "prior", None)
+        if prior is not None:
+            bare.__dict__["prior"] = frozen(prior)
+        return BaseEstimator.__sklearn_clone__(bare)
 
     def _check(self, X: Any, y: ArrayLike | None, info: RowInfo) -> RankingData:
         data = self._check_rows(X, y, info)
@@ -195,19 +200,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 "memory: RankRLSCV, PairwiseELMCV and RankSVM can be"
             )
         refuse_index(X)
-        X = readable(X, "X")
         refuse_lossy(y, "y")
         require_label_each(X, y)
-        with naming_columns(X, "X"), naming_labels(y):
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                order="C",
-                ensure_all_finite=False,
-            )
+        X, y = read_rows(X, estimator=self, y=y, reset=True)
         return self._delimit(X, y, info)
 
     def _delimit(self, X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
@@ -296,19 +291,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             wanted = "an offset: give (X, y, qid, offset)"
             wanted = wanted if offset is None else "no offset: give (X, y) or (X, y, qid)"
             raise ValueError(f"validation must be as the rows of fit, which have {wanted}")
-        given, X = X, readable(X, "X of validation")
         refuse_lossy(y, "y of validation")
         require_label_each(X, y, " of validation")
-        with naming_columns(X, "X of validation"), naming_labels(y):
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                reset=False,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=False,
-            )
+        given = X
+        X, y = read_rows(X, "X of validation", estimator=self, y=y)
         if feature_map is None or is_known(feature_map):  # others may take NaN
             require_finite(X, "X of validation")
         data = replace(RankingData.delimit(X, y, qid, offset=offset), feature_map=feature_map)
@@ -334,12 +320,14 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_rows,)
-            float32 for float32 X, otherwise float64.
+            float32 for float32 X, otherwise float64. A frame of any package is float32 if a
+            float32 holds what each column holds, and one column is float32.
 
         Raises
         ------
         ValueError
-            If X has another number of features than in `fit`, or holds NaN or infinity; or if
+            If X has another number of features than in `fit`, holds NaN or infinity, or has
+            columns of times, text, lists or other objects; or if
             `offset` is missing, or given to a model that was fitted without.
 
         Notes

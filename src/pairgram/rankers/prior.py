@@ -17,7 +17,21 @@ from pairgram.feature_maps.known import same_map
 from pairgram.problem.data import RankingData
 from pairgram.rankers.row_scores import checked_rows
 
-__all__ = ["Prior"]
+__all__ = ["Prior", "frozen"]
+
+
+def frozen(prior: Any) -> Any:
+    """Return a fitted model as a FrozenEstimator, and any other prior as it is.
+
+    A clone of a model is not fitted, but a clone of a FrozenEstimator is the same object.
+    """
+    if not hasattr(prior, "fit") or isinstance(prior, (type, FrozenEstimator)):
+        return prior
+    try:
+        check_is_fitted(prior)
+    except NotFittedError:
+        return prior
+    return FrozenEstimator(prior)
 
 
 class Prior(NamedTuple):
@@ -41,7 +55,7 @@ class Prior(NamedTuple):
 
         Parameters
         ----------
-        prior : array-like of shape (n_features,) or FrozenEstimator
+        prior : array-like of shape (n_features,), fitted model or FrozenEstimator
         feature_map : fitted transformer or None
             The map of the new model, its inputs included.
         no_columns : str
@@ -50,10 +64,11 @@ class Prior(NamedTuple):
         Raises
         ------
         ValueError
-            If the prior is neither, or if it is weights and there are no columns.
+            If the prior is none of these, or if it is weights and there are no columns.
         TypeError
             If the frozen estimator has no method `predict`.
         """
+        prior = frozen(prior)
         if isinstance(prior, FrozenEstimator):
             model = prior.estimator
             if not callable(getattr(model, "predict", None)):
@@ -77,17 +92,19 @@ class Prior(NamedTuple):
             return cls(None, model)
         if hasattr(prior, "fit"):
             raise ValueError(
-                f"prior is a {type(prior).__name__} that clone would unfit, as searches and "
-                "fit_many do: give FrozenEstimator(model), of sklearn.frozen"
+                f"prior: this {type(prior).__name__} is not fitted: fit it before; in a grid of "
+                "settings, whose values are cloned, give FrozenEstimator(model), of sklearn.frozen"
             )
-        if isinstance(prior, str) or np.ndim(prior) != 1:
+        if isinstance(prior, str):
+            raise ValueError(f"prior must be a fitted model: give load_model({prior!r})")
+        if np.ndim(prior) != 1:
             raise ValueError(
-                "prior must be None, weights of shape (n_features,), or FrozenEstimator(model), "
-                f"got {type(prior).__name__}"
+                "prior must be None, weights of shape (n_features,), or a fitted model, got "
+                f"{type(prior).__name__}"
             )
         if no_columns:
             raise ValueError(
-                f"prior must be FrozenEstimator(model) with {no_columns}, got weights: there are "
+                f"prior must be a fitted model with {no_columns}, got weights: there are "
                 "no fixed columns that they could belong to"
             )
         coef = real_array(prior, "prior")

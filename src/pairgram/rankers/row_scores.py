@@ -12,7 +12,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pairgram._support.arrays import naming_columns, readable
+from pairgram._support.arrays import read_rows
 from pairgram._support.checks import require_finite
 from pairgram._support.threads import single_threaded_blas
 from pairgram._support.types import Vector
@@ -56,16 +56,7 @@ def checked_rows(estimator: Any, X: Any) -> Any:
     is_frame = is_frame and X.columns.is_unique
     if is_frame and X.size > 0 and all(map(_is_ready, set(X.dtypes))):
         return validate_data(estimator, X, reset=False, skip_check_array=True).to_numpy()
-    X = readable(X, "X")
-    with naming_columns(X, "X"):
-        return validate_data(
-            estimator,
-            X,
-            reset=False,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-        )
+    return read_rows(X, estimator=estimator)
 
 
 def _is_ready(dtype: Any) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pairgram._support.checks import did_you_mean
+from pairgram._support.arrays import require_columns
 from pairgram._support.files import replacing
 from pairgram.tables.columns import refuse_repeated
 from pairgram.tables.rows import TableRows
@@ -114,12 +114,8 @@ def predict(
     keep = [keep] if isinstance(keep, str) else list(keep)
     refuse_repeated(keep, "keep")
     names = table.names_of_columns
+    require_columns(keep, names, "keep", " in the table")
     for name in keep:
-        if name not in names:
-            raise ValueError(
-                f"keep: the table must have a column {name!r}, got {names}"
-                f"{did_you_mean(name, names)}"
-            )
         if name == SCORE:
             raise ValueError(f"keep must not name {name!r}, which is the column of the scores")
     batches = _tables(_batches(model, table, tuple(keep)))

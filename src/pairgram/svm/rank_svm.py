@@ -61,10 +61,10 @@ class RankSVM(LinearRanker):
         Bytes that the features of `feature_map`, or the kernel values, may take. If they need more,
         they are computed again, block by block, whenever they are used. This changes the result by
         rounding errors. None stands for half of the free memory.
-    prior : array-like of shape (n_features,), FrozenEstimator or None, default=None
+    prior : array-like of shape (n_features,), fitted model or None, default=None
         What the fit starts from, in place of the model 0: the ridge is on the difference from it.
         Weights of the inputs, or of the features that `feature_map` makes; or
-        ``sklearn.frozen.FrozenEstimator(model)`` of a fitted model with `predict`. See the notes.
+        a fitted model with `predict`, which stays fitted in clones. See the notes.
     inputs : str or None, default=None
         As in `RankRLS`; they act before the feature map.
     n_threads : int or None, default=None

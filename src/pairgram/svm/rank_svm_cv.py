@@ -76,7 +76,7 @@ class RankSVMCV(LinearRanker):
     loss, weighting, tol, max_iter, memory_limit, n_threads : as in `RankSVM`
     store_held_out : bool, default=False
         As in `RankRLSCV`.
-    prior : array-like of shape (n_features,), FrozenEstimator or None, default=None
+    prior : array-like of shape (n_features,), fitted model or None, default=None
         As in `RankSVM`. Weights are those of the columns of X, or of the one kind of `inputs`. A
         feature map, or a list of inputs, takes a frozen model only.
 

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from pairgram._support.arrays import real_array
+from pairgram._support.column_kinds import require_numbers
 from pairgram.queries_and_pairs.queries import as_ids, check_weights
 from pairgram.tables.columns import Columns, Place, placed_error
 from pairgram.tables.rows import TableRows, counted, runs_of
@@ -31,6 +32,7 @@ def rows_of_arrays(
     try:
         if scipy.sparse.issparse(X):
             raise ValueError("X must be dense, got a sparse matrix")
+        require_numbers(X, "X")
         X = real_array(X, "X", keep_float32=True)
         n_rows = len(X)
         if X.ndim != 2 or X.shape[1] != columns.n_features:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from pairgram._support.column_kinds import kind_of
+
 __all__ = [
     "WHOLE",
     "common_schema",
@@ -76,9 +78,7 @@ def is_number(kind: Any) -> bool:
     """Tell whether a type is one of numbers, booleans, or columns without any value."""
     import pyarrow
 
-    types = pyarrow.types
-    tests = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null
-    return any(test(kind) for test in tests)
+    return not pyarrow.types.is_dictionary(kind) and kind_of(kind) == "numbers"
 
 
 def kind_of_values(kind: Any) -> str:
@@ -89,21 +89,10 @@ def kind_of_values(kind: Any) -> str:
     import pyarrow
 
     types, kind = pyarrow.types, value_type(kind)
-    if is_number(kind):
-        return "numbers"
     if types.is_timestamp(kind):
         return f"times {'without' if kind.tz is None else 'with'} a time zone"
-    text = types.is_string, types.is_large_string, types.is_string_view
-    for name, tests in (
-        ("text", text),
-        ("dates", (types.is_date,)),
-        ("times of day", (types.is_time,)),
-        ("durations", (types.is_duration,)),
-        ("lists", (types.is_list, types.is_large_list, types.is_fixed_size_list)),
-    ):
-        if any(test(kind) for test in tests):
-            return name
-    return "values of another kind"
+    found = kind_of(kind)
+    return "values of another kind" if found == "objects" else found
 
 
 def common_schema(schema: Any, own: Any) -> Any:

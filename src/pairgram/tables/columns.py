@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram import _core
+from pairgram._support.column_kinds import kind_of, not_numbers
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Vector
 from pairgram.tables.column_types import is_number
@@ -240,10 +241,7 @@ def _array(column: Any, dtype: Any, name: str, place: Place) -> NDArray[Any]:
     types = pyarrow.types
     if column.type != kind:
         if not is_number(column.type):
-            raise placed_error(
-                f"{place.name}: column {name!r} must hold numbers, got {column.type}: encode it as "
-                "numbers before, or leave it out"
-            )
+            raise placed_error(f"{place.name}: {not_numbers({name: kind_of(column.type)})}")
         if types.is_boolean(column.type):
             column = column.cast(pyarrow.int8())
         column = column.cast(kind, safe=False)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram._support.arrays import index_columns
-from pairgram._support.checks import check_size, check_text, did_you_mean
+from pairgram._support.arrays import index_columns, require_columns
+from pairgram._support.checks import check_size, check_text
+from pairgram._support.column_kinds import kind_of, not_numbers
 from pairgram._support.types import Vector
 from pairgram._support.words import words
 from pairgram.tables.column_types import is_number, value_type
@@ -272,12 +273,12 @@ def _columns(
     chosen = features is not None
     if chosen and exclude is not None:
         raise ValueError(f"exclude must be None with features=, got {exclude!r}")
-    _require(schema, left_out, "exclude")
+    require_columns(left_out, schema.names, "exclude", " in the table")
     if features is None:
         own = {label, qid, weight, *left_out, *index_columns(schema), *source.folders}
         features = [field.name for field in schema if field.name not in own]
     names = [str(name) for name in features]
-    _require(schema, names, "features")
+    require_columns(names, schema.names, "features", " in the table")
     refuse_repeated(names, "features")
     for name, value in (("label", label), ("qid", qid), ("weight", weight)):
         if value in names:
@@ -291,21 +292,16 @@ def _columns(
         width = getattr(kind, "list_size", UNKNOWN_WIDTH)
         kinds = [kind.value_type]
     wrong = {
-        name: str(schema.field(name).type)
+        name: "lists" if width is not None else kind_of(kind)
         for name, kind in zip(names, kinds, strict=True)
         if not is_number(kind)
     }
     if wrong:
-        advice = "leave such columns out of features=, or encode them before"
-        if not chosen:
-            advice = (
-                "give the columns that are features by features=, or those that are not by "
-                "exclude=, or encode them before; a fitted model has its own as feature_names_in_"
-            )
-        raise ValueError(
-            f"features: column{'s' * (len(wrong) > 1)} {', '.join(map(repr, wrong))} must hold "
-            f"numbers, got {', '.join(dict.fromkeys(wrong.values()))}: {advice}"
+        advice = (
+            "; give the columns that are features by features=, or those that are not by exclude=; "
+            "a fitted model has its own as feature_names_in_"
         )
+        raise ValueError(f"features: {not_numbers(wrong)}{'' if chosen else advice}")
     narrow = all(_is_narrow(kind) for kind in kinds)
     dtype = np.float32 if narrow else np.float64
     return Columns(tuple(names), label, qid, weight, dtype, width)
@@ -314,21 +310,9 @@ def _columns(
 def _require_own(schema: Any, label: str | None, qid: str | None, weight: str | None) -> None:
     for name, value in (("label", label), ("qid", qid), ("weight", weight)):
         if value is not None:
-            _require(schema, [value], name)
+            require_columns([value], schema.names, name, " in the table")
             if value == qid and name != "qid":
                 raise ValueError(f"qid must not name {qid!r}, which is the column of {name}=")
-
-
-def _require(schema: Any, names: Sequence[str], what: str) -> None:
-    for name in names:
-        if schema.names.count(name) != 1:
-            known = ", ".join(map(repr, schema.names[:20]))
-            absent = name not in schema.names
-            raise ValueError(
-                f"{what}: the table must have one column {name!r}, got "
-                f"{schema.names.count(name)} among {known}"
-                f"{did_you_mean(name, schema.names) if absent else ''}"
-            )
 
 
 def _is_list(kind: Any) -> bool:
