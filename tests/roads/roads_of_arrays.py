@@ -67,7 +67,7 @@ def frames_of_float32(journey: Journey) -> Outcome:
     return outcome_of(journey, model, frame)
 
 
-@road(refuses=("sparse", "CSR", "maxabs", "[Ss]parse data"), nudge=2.0**-38, nudge_values=True)
+@road(refuses=("sparse", "CSR", "maxabs", "[Ss]parse data"), nudge=2.0**-34, nudge_values=True)
 def csr(journey: Journey) -> Outcome:
     return of_array(journey, scipy.sparse.csr_matrix(journey.rows.X))
 
