@@ -1710,6 +1710,13 @@ def test_closed_streams(file, model_file, tmp_path):
     assert closed("<&-", "predict", model_file, "-", status=2) == ("", read)
 
 
+# A process that does not end with its terminal hands that on, as by nohup.
+OF_A_SHELL = (
+    "import signal\n"
+    "for number in (signal.SIGTERM, signal.SIGHUP): signal.signal(number, signal.SIG_DFL)\n"
+)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="the signals are POSIX")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_signal_that_ends_the_process_leaves_no_file(file, model_file, tmp_path, name):
@@ -1717,6 +1724,7 @@ def test_a_signal_that_ends_the_process_leaves_no_file(file, model_file, tmp_pat
     for folder in folders:
         folder.mkdir()
     code = (  # writes a file, in a temporary folder as well, until it is ended
+        f"{OF_A_SHELL}"
         "import time, sys; from pairgram.cli import scoring; from pairgram.tables import grouping\n"
         "def scores():\n"
         "    folder = grouping._Folder(); print('begun', file=sys.stderr, flush=True)\n"
@@ -1733,7 +1741,7 @@ def test_a_signal_that_ends_the_process_leaves_no_file(file, model_file, tmp_pat
         assert process.stderr.readline() == "begun\n"
         assert all(map(os.listdir, folders))
         process.send_signal(getattr(signal, name))
-        assert process.communicate()[1] == ""
+        assert process.communicate(timeout=60)[1] == ""
     assert process.returncode == 128 + getattr(signal, name)
     assert [*map(os.listdir, folders)] == [[], []]
 
@@ -1744,6 +1752,7 @@ def test_a_second_signal_does_not_end_the_cleaning_up(names):
     """A service manager, or a terminal that is closed, may send both."""
     first, second = (int(getattr(signal, name)) for name in names)
     code = (
+        f"{OF_A_SHELL}"
         "import os, time; from pairgram.cli import app; app._clean_up_on_signals()\n"
         f"try: os.kill(os.getpid(), {first}); time.sleep(60)\n"
         f"finally: os.kill(os.getpid(), {second}); time.sleep(0.01); print('cleaned up')"
