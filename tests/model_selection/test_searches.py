@@ -450,7 +450,7 @@ BAD_SETS = {
     ),
     "text in X": (
         lambda X, y, qid: ([["a"] * 4] * len(y), y, qid),
-        "validation: could not convert string to float",
+        "X of validation: columns 0, 1, 2, 3 must hold numbers, got text",
     ),
     "NaN in y": (lambda X, y, qid: (X, y * np.nan, qid), "validation: Input y contains NaN"),
     "complex y": (lambda X, y, qid: (X, y * 1j, qid), "Complex data.*: y of validation must"),
