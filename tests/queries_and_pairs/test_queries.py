@@ -28,6 +28,7 @@ IDS = {
     "pandas categorical": pd.Series(["b", "b", "a", "b", "cc", "a"]).astype("category"),
     "polars": pl.Series(["b", "b", "a", "b", "cc", "a"]),
     "trailing NUL": ["a\0", "a\0", "a", "a\0", "", "a"],
+    "trailing NUL of polars": pl.Series(["a\0", "a\0", "a", "a\0", "", "a"]),
     "beyond int64": [2**63, 2**63, 2**63 + 1, 2**63, -1, 2**63 + 1],
     "big int": [2**70, 2**70, 5, 2**70, 2**71, 5],
 }

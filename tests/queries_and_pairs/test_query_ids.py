@@ -281,6 +281,19 @@ def test_text_times_and_tuples():
         stream.update(X[:1], Y[:1], qid=[4])
 
 
+def test_a_file_tells_that_queries_have_ids_of_a_type_that_has_no_hash():
+    sets = [frozenset([number]) for number in range(4)]
+    first, second = of(sets[:2]), of(sets[2:])
+    stored = Pairgram.from_bytes(first.to_bytes())
+    assert (stored + second).n_queries == (second + stored).n_queries == 4
+    assert (Pairgram.from_bytes((first + second).to_bytes()) - second).n_queries == 2
+    with pytest.raises(ValueError, match="qid must be given, because"):
+        stored.update(X[:2], Y[:2])
+    assert stored.update(X[:2], Y[:2], qid=sets[2:]).n_queries == 4
+    empty = Pairgram.from_bytes((stored - stored).to_bytes())
+    assert (empty + second).n_queries == 2
+
+
 def distinct(ids):
     found = hashes(ids)
     return len(set(found)) == len(found)

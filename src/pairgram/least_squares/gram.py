@@ -809,6 +809,8 @@ class Pairgram:
         for name, value in (("_first_id", self._ids.first), ("_last_id", self._ids.last)):
             plain = isinstance(value, (int, str)) or (isinstance(value, float) and isfinite(value))
             state[name] = value if plain else None
+        if self._ids.are_given and "ids" not in arrays:
+            state["_ids_without_hash"] = True
         settings = {
             field.name: getattr(self.settings, field.name) for field in fields(PairSettings)
         }
@@ -854,9 +856,12 @@ class Pairgram:
         checked = state.pop("ids", None) is not None  # files of older versions do not say
         hashes = arrays.get("ids", np.empty(0, np.uint64))
         found = IdSet.of(hashes, arrays.get("id_rows")) if checked else None
+        without_hash = state.pop("_ids_without_hash", False)
         self.__dict__.update(state)
         # A file does not say why ids are not checked. So many were no choice.
-        self._ids = QueryIds(found, first, last, not checked and too_many(self.n_queries))
+        ended = not checked and too_many(self.n_queries)
+        given = checked and (len(hashes) > 0 or first is not None or without_hash)
+        self._ids = QueryIds(found, first, last, ended, given)
         self._varying = arrays.get("varying")
         self._sums, self._mean = arrays["sums"], arrays.get("mean")
         self._origin = arrays.get("origin")

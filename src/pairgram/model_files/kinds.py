@@ -440,6 +440,7 @@ STATISTICS: Mapping[str, Kind] = {
                 "_weight": AT_LEAST_0,
                 "_first_id?": LAST_ID,
                 "_last_id": LAST_ID,
+                "_ids_without_hash?": FLAG,  # not in files of earlier versions
                 "ids?": optional(choice("check")),
                 "feature_names_in_": optional(NAMES),
             },

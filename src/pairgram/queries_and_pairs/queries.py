@@ -337,6 +337,9 @@ def read_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> NDArray[Any]:
         ids = _python_objects(qid)
     else:
         ids = np.asarray(qid)
+        if ids.dtype.kind == "U" and not isinstance(getattr(qid, "dtype", np.dtype("U")), np.dtype):
+            # A column of polars: NumPy's text of one width would lose a null character at its end.
+            ids = _python_objects(qid)
     if ids.shape != (n_rows,):
         raise _wrong_shape(ids.shape, n_rows, name)
     if hasattr(ids.dtype, "na_object"):  # texts of NumPy that may be missing

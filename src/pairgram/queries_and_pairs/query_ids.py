@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,21 +39,19 @@ class QueryIds:
         The ids of the first and the last row with an id, for messages. None if there is none.
     ended : bool
         Whether ids are not checked because they were too many.
+    are_given : bool
+        Whether queries have ids to check, although their type may not be remembered.
     """
 
     hashes: IdSet | None = None
     first: Any = None
     last: Any = None
     ended: bool = False
+    are_given: bool = False
 
     def __len__(self) -> int:
         """Return the number of ids that are remembered."""
         return 0 if self.hashes is None else len(self.hashes)
-
-    @property
-    def are_given(self) -> bool:
-        """Whether queries have ids to check, although their type may not be remembered."""
-        return self.hashes is not None and (len(self) > 0 or self.first is not None)
 
     def of_rows(self, queries: Queries, n_queries: int) -> QueryIds:
         """Return the ids together with those of the rows of an update.
@@ -93,7 +91,8 @@ class QueryIds:
                 "call must hold whole queries (ids=None takes equal ids for different queries)"
             )
         found = IdSet.of(hashes[known], queries.sizes[known])
-        added = QueryIds(found, *plain_ids(ids[[0, int(queries.index()[-1])]]))
+        first, last = plain_ids(ids[[0, int(queries.index()[-1])]])
+        added = QueryIds(found, first, last, are_given=True)
         self._refuse_other_kind(added, "add rows")
         return self._with(added)
 
@@ -161,7 +160,7 @@ class QueryIds:
             theirs = other.hashes.array()
             self._refuse_missing(other, theirs[~self.hashes.contains(theirs)], n_others)
         self._refuse_parts(other)
-        return QueryIds(self.hashes.without(other.hashes), self.first, self.last)
+        return replace(self, hashes=self.hashes.without(other.hashes))
 
     def _refuse_missing(self, other: QueryIds, missing: Hashes, n_others: int) -> None:
         n_missing = len(missing) + max(0, n_others - len(other))  # ids without a hash are not here
@@ -216,7 +215,8 @@ class QueryIds:
             return QueryIds(ended=True)
         first = other.first if self.first is None else self.first
         last = self.last if other.last is None else other.last
-        return QueryIds(self.hashes.union(other.hashes), first, last)
+        are_given = self.are_given or other.are_given
+        return QueryIds(self.hashes.union(other.hashes), first, last, are_given=are_given)
 
 
 def too_many(number: int) -> bool:
