@@ -161,7 +161,7 @@ class RankRLS(RidgeRanker):
     A `prior` with scores p, and the offsets o of `fit`, leave the pairs and their weights as they
     are, and replace the targets y by ``y − p − o``. For weights w₀ the solution is
     ``w₀ + (G + alpha I)⁻¹ (g − G w₀)`` with ``G = XᵀLX`` and ``g = XᵀLy``, and a large alpha gives
-    w₀. With ``scale=True`` the ridge is on the scaled difference. A frozen linear model with the
+    w₀. With ``scale=True`` the ridge is on the scaled difference. A fitted linear model with the
     same columns and features is its weights. Of any other model the scores are added by `predict`,
     and a file can hold it if it is a ranker of this package.
 
