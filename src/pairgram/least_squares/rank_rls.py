@@ -318,7 +318,10 @@ class RankRLS(RidgeRanker):
             l1_ratio=l1_ratio,
             n_nonzero_coefs=n_nonzero_coefs,
         )
-        if not pairgram.pair_weight > 0:
+        # The weight of tied pairs includes that of a row with itself, which is all of single rows.
+        lists = 1 if pairgram.settings.joins_all_rows else pairgram.n_queries
+        single = pairgram.settings.pairs is not None and pairgram.n_rows <= lists
+        if single or not pairgram.pair_weight > 0:
             raise no_pairs(pairgram.settings, pairgram.n_rows)
         model.feature_map = model.feature_map_ = pairgram.feature_map
         if pairgram.feature_map is None and pairgram.settings.pairs is not None:
