@@ -133,6 +133,14 @@ def test_columns_of_other_types_are_named():
         pg.RankRLS().fit(frame, Y[:3])
 
 
+@pytest.mark.parametrize("make", [pd.Series, pl.Series, pa.array, np.asarray])
+def test_a_single_column_in_place_of_rows_is_refused(make):
+    with pytest.raises(ValueError, match=r"Expected (2D array|a 2-dimensional container)"):
+        pg.RankRLS().fit(make(X[:, 0]), Y, qid=QID)
+    with pytest.raises(ValueError, match=r"Expected (2D array|a 2-dimensional container)"):
+        MODEL.predict(make(X[0]))
+
+
 @pytest.mark.parametrize("names", ["aba", [0, 1, 0]])
 def test_repeated_names_of_columns_are_named(names):
     frame = pd.DataFrame(X[:, :3], columns=list(names))

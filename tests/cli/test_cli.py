@@ -1317,17 +1317,17 @@ def test_more_features_than_the_model(model_file, tmp_path):
         (("--metric", "ndgc"), "--metric: unknown metric 'ndgc', did you mean 'ndcg'? The metrics"),
         (("--metric", "map,mrr"), "--metric takes one name to choose by, got 'map,mrr'"),
         (("--metric", "ndcg@0"), "--metric: metric 'ndcg@0': the cut behind @ must be an integer"),
-        (("--convention", "x"), "--convention must be one of default, letor, trec"),
+        (("--convention", "x"), "--convention must be one of 'default', 'letor', 'trec'"),
         (("--budget", 0), "--budget must be finite and > 0, got 0"),
         (("--budget", 1, "--pairs", "kept"), "--model auto takes no --pairs; rankrls, elm-p"),
         (("--model", "auto", "--pairs", "kept"), "--model auto takes no --pairs; rankrls, elm-p"),
         (
             ("--model", "x"),
-            "--model must be one of auto, rankrls, rls, elm-pairwise, elm-pointwise",
+            "--model must be one of 'auto', 'rankrls', 'rls', 'elm-pairwise', 'elm-pointwise'",
         ),
-        (("--pairs", "x"), "--pairs must be one of kept, dropped"),
-        (("--target", "x"), "--target must be one of label, gain, got 'x'"),
-        (("--weighting", "x"), "--weighting must be one of pairs, documents, queries"),
+        (("--pairs", "x"), "--pairs must be one of 'kept', 'dropped'"),
+        (("--target", "x"), "--target must be one of 'label', 'gain', got 'x'"),
+        (("--weighting", "x"), "--weighting must be one of 'pairs', 'documents', 'queries'"),
         (("-m", "rls", "--pairs", "kept"), "--model rls takes no --pairs; rankrls, elm-pairwise"),
         (("-m", "rls", "--Cs", "auto"), "--model rls takes no --Cs; elm-pairwise, elm-pointwise"),
         (("-m", "ranksvm", "--kernel", "rbf"), "--model ranksvm takes no --kernel; rankrls, rls"),
@@ -1338,13 +1338,13 @@ def test_more_features_than_the_model(model_file, tmp_path):
         ((*ELM, "--estimators", 2), "--model elm-pairwise takes no --estimators; elmrank can"),
         (("-m", "elmrank", "--kernel", "rbf"), "--model elmrank takes no --kernel; rankrls, rls"),
         (("-m", "elmrank", "--pairs", "none"), "--model elmrank takes one --pairs, and not none"),
-        (("-m", "elmrank", "--scope", "x"), "--scope must be one of query, global, got 'x'"),
+        (("-m", "elmrank", "--scope", "x"), "--scope must be one of 'query', 'global', got 'x'"),
         ((*ELM, "--pairs", "none"), "--model elm-pairwise takes no --pairs none; --model elm-poin"),
         ((*ELM, "--Cs", "0"), "--Cs: each must be finite and > 0, got '0'"),
         ((*ELM, "--nodes", 0), "Invalid value for '--nodes'"),
-        ((*ELM, "--activation", "x"), "--activation must be one of linear, sigmoid, gaussian"),
+        ((*ELM, "--activation", "x"), "--activation must be one of 'linear', 'sigmoid', 'gauss"),
         ((*ELM, "--weight-range", "1:-1"), "--weight-range is two numbers such as -1:1, the lower"),
-        ((*ELM, "--activation", "sine+x"), "--activation must be one of linear, sigmoid, gaussi"),
+        ((*ELM, "--activation", "sine+x"), "--activation must be one of 'linear', 'sigmoid'"),
         ((*ELM, "--activation", "sine", "--activation", "tanh"), "--activation is given 2 times"),
         (("--alphas", "1", "--alphas", "2", "--alphas", "3"), "--alphas is given 3 times, want it"),
         (("--scale", "--no-scale"), "--scale is given 2 times, want it once"),
@@ -1386,7 +1386,7 @@ def test_more_features_than_the_model(model_file, tmp_path):
         (("-m", "ranksvm", "--tol", 0), "--tol must be finite and > 0, got 0"),
         ((*ELM, "--tol", 1), "--model elm-pairwise takes no --tol; ranksvm, rank-nystroem, rank-f"),
         (("-m", "rank-nystroem", "--components", 0), "--components must be an integer >= 1 or all"),
-        (("-m", "rank-nystroem", "--landmarks", "x"), "--landmarks must be one of uniform, kmeans"),
+        (("-m", "rank-nystroem", "--landmarks", "x"), "--landmarks must be one of 'uniform', 'k"),
         (
             ("-m", "rank-fourier", "--landmarks", "kmeans"),
             "--model rank-fourier takes no --landmar",
@@ -1402,6 +1402,21 @@ def test_wrong_options(file, tmp_path, options, message):
     assert not (tmp_path / "m").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "likely"),
+    [
+        (("-m", "rankrsl"), "rankrls"),
+        (("--pairs", "keep"), "kept"),
+        (("--inputs", "Standard"), "standard"),
+        (("--convention", "lector"), "letor"),
+        (("--landmarks", "kmean"), "kmeans"),
+    ],
+)
+def test_an_unknown_choice_of_an_option_names_the_likely_one(options, likely, file, tmp_path):
+    message = error("train", file, "-o", tmp_path / "m", *options)
+    assert message.endswith(f", got {options[1]!r}: did you mean {likely!r}?")
+
+
 def test_usage_errors(file, model_file, tmp_path):
     assert "Missing option '--output'" in error("train", file)
     assert "No such command 'trian'" in error("trian")
@@ -1412,7 +1427,7 @@ def test_usage_errors(file, model_file, tmp_path):
     evaluating = ("evaluate", file, "--model", model_file)
     for command in (evaluating, ("letor", tmp_path)):
         assert error(*command, "--metric", "x").startswith("--metric: unknown metric 'x'")
-        message = "--convention must be one of default, letor"
+        message = "--convention must be one of 'default', 'letor'"
         assert error(*command, "--convention", "x").startswith(message)
     message = "--metric takes one name, got 'ndcg@1,map': repeat --metric for several"
     assert error(*evaluating, "--metric", "ndcg@1,map") == message
@@ -1880,5 +1895,5 @@ def test_inputs_of_sparse_files(file, data, tmp_path):
     report = json.loads(run(*options, "--json"))
     assert report["params"]["inputs"] in (None, "maxabs")
     assert "inputs='standard' would make the zeros" in error(*options, "--inputs", "standard")
-    message = "--inputs must be one of standard, minmax, maxabs, quantile, raw+quantile, none, got"
-    assert message in error(*options, "--inputs", "x")
+    message = "--inputs must be one of 'standard', 'minmax', 'maxabs', 'quantile', 'raw+quantile', "
+    assert f"{message}'none', got 'x'" in error(*options, "--inputs", "x")

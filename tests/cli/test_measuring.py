@@ -156,7 +156,7 @@ def test_compare_runs(files):
         ((*RUN, "--scores", "a.scores"), "--scores is not for TREC runs: give --qrels and --run"),
         ((*RUN, "--label", "y"), "options of tables are for tables, not for --qrels and --run"),
         ((*RUN, "--metric", "map,mrr"), "--metric takes one name, got 'map,mrr'"),
-        ((*RUN, "--convention", "x"), "--convention must be one of default, letor, trec"),
+        ((*RUN, "--convention", "x"), "--convention must be one of 'default', 'letor', 'trec'"),
         ((*RUN, "--metric", "mapp"), "unknown metric 'mapp', did you mean 'map'?"),
         (
             ("evaluate", "--qrels", "a.run", "--run", "a.run"),
@@ -170,7 +170,7 @@ def test_compare_runs(files):
         (("compare", "test.txt", "a.scores", "test.txt"), "test.txt:1: found '"),
         (
             ("compare", "test.txt", "a.scores", "b.scores", "--baseline", "c"),
-            "--baseline must be one of a.scores, b.scores, got 'c'",
+            "--baseline must be one of 'a.scores', 'b.scores', got 'c'",
         ),
         (("compare", "bare.txt", "a.scores", "b.scores"), "bare.txt: found no qid, want qid:ID"),
         (("compare", "-", "-", "b.scores"), "compare needs different"),

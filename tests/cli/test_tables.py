@@ -211,6 +211,12 @@ def test_what_train_refuses(folder, tmp_path, options, message):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_pattern_without_quotes_is_told(folder, tmp_path):
+    files = sorted((folder / "data").iterdir())  # what a shell makes of data/*.parquet
+    message = error("train", *files, *COLUMNS, "-o", tmp_path / "m")
+    assert message.endswith(": a pattern of files needs quotes, as in 'data/*.parquet'")
+
+
 def test_compare_takes_tables_and_parquet_files_of_scores(folder, data, tmp_path):
     X, y, qid = data
     dump_letor(tmp_path / "rows.txt", X, y, qid=qid)

@@ -517,3 +517,16 @@ def test_a_model_of_other_things_than_statistics_is_refused():
         message = rf"^pairgram must be a Pairgram, got {type(wrong).__name__}: the statistics come"
         with pytest.raises(TypeError, match=message):
             RankRLS.from_pairgram(wrong, total)
+
+
+@pytest.mark.parametrize("pairs", ["kept", "dropped", "gain", "absdiff"])
+@pytest.mark.parametrize(("scope", "n_rows"), [("query", 7), ("global", 1)])
+def test_statistics_of_single_rows_are_refused_as_by_fit(pairs, scope, n_rows):
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(n_rows, 2)), rng.normal(size=n_rows), np.arange(n_rows)
+    settings = {"pairs": pairs, "scope": scope}
+    with pytest.raises(ValueError, match="no pair of rows counts") as of_fit:
+        RankRLS(**settings).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="no pair of rows counts") as of_sums:
+        RankRLS.from_pairgram(Pairgram.from_rows(X, y, qid=qid, **settings))
+    assert str(of_sums.value) == str(of_fit.value)

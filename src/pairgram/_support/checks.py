@@ -56,14 +56,16 @@ def check_positive(name: str, value: Any) -> float:
 
 
 def check_text(name: str, value: Any, choices: Iterable[str], others: str = "") -> str:
-    """Return `value`; it must be one of `choices`.
+    """Return `value`; it must be one of `choices`, or the error asks for the likely one.
 
     `others` describes further values that the caller accepts and has already checked for.
     """
     known = tuple(choices)
     if not (isinstance(value, str) and value in known):
         wanted = ", ".join([*map(repr, known), *([others] if others else [])])
-        raise ValueError(f"{name} must be {'one of ' * (len(known) > 1)}{wanted}, got {value!r}")
+        likely = did_you_mean(value, known) if isinstance(value, str) else ""
+        one_of = "one of " * (len(known) > 1)
+        raise ValueError(f"{name} must be {one_of}{wanted}, got {value!r}{likely}")
     return str(value)
 
 

@@ -111,9 +111,10 @@ def not_numbers(found: Mapping[Any, str]) -> str:
 def require_numbers(X: Any, name: str) -> None:
     """Raise a NotNumbersError if a column of an array or a frame holds something else.
 
-    Sparse matrices, lists and arrays that are not two-dimensional are left to other checks.
+    Sparse matrices, lists, and arrays or series that are not two-dimensional are left to other
+    checks.
     """
-    if isinstance(X, np.ndarray) and (X.dtype.kind in "biufc" or X.ndim != 2):
+    if getattr(X, "ndim", 2) != 2 or (isinstance(X, np.ndarray) and X.dtype.kind in "biufc"):
         return
     found = {}
     for number, (label, dtype) in enumerate(_types_of(X)):

@@ -101,8 +101,10 @@ def compare(
         wanted = "two runs" if qrels is not None else "FILE and two files of scores"
         raise ValueError(f"compare needs at least {wanted}, got {count(len(files), 'file')}")
     names = [str(path) for path in systems]
-    if baseline is not None and baseline not in names:
-        raise ValueError(f"--baseline must be one of {', '.join(names)}, got {baseline!r}")
+    if baseline is not None:
+        from pairgram._support.checks import check_text
+
+        check_text("--baseline", baseline, names)
     if len(set(names)) < len(names):
         raise ValueError("compare needs different files, got one of them twice")
     settings: dict[str, Any] = {

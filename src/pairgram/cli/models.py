@@ -349,9 +349,9 @@ def get_model(name: str, settings: Settings) -> Model:
         If the name is unknown (the message lists the names), or if an option is given that the
         model does not take.
     """
-    if name not in MODELS:
-        raise ValueError(f"--model must be one of {', '.join(MODELS)}, got {name!r}")
-    model = MODELS[name]
+    from pairgram._support.checks import check_text
+
+    model = MODELS[check_text("--model", name, MODELS)]
     for setting in given(settings):
         if setting not in model.takes:
             others = ", ".join(other for other, entry in MODELS.items() if setting in entry.takes)

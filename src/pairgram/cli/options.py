@@ -198,11 +198,10 @@ def check_one_stdin(**inputs: Path | None) -> None:
 
 def metric_of(name: str, convention: str) -> Metric:
     """Return the metric of --metric and --convention. Errors name these options."""
+    from pairgram._support.checks import check_text
     from pairgram.metrics import get_metric
 
-    if convention not in CONVENTION_NAMES:
-        known = ", ".join(CONVENTION_NAMES)
-        raise ValueError(f"--convention must be one of {known}, got {convention!r}")
+    check_text("--convention", convention, CONVENTION_NAMES)
     try:
         return get_metric(name, cast(vocabulary.Convention, convention))
     except ValueError as error:

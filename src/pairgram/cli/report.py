@@ -87,13 +87,16 @@ class Commands(TyperGroup):
 
 
 def _usage(message: str) -> str:
-    """Return typer's message without a word of the package that checks, and with the likely choice.
+    """Return typer's message without a word of the package that checks, and with what helps.
 
-    For choices it ends with ``'elastic' is not one of 'solr', 'vespa'.``.
+    For choices it ends with ``'elastic' is not one of 'solr', 'vespa'.``, which is followed by the
+    likely one. Further arguments are most often what the shell makes of a pattern without quotes.
     """
     from pairgram._support.checks import did_you_mean
 
     message = message.replace(": Value error, ", ": ", 1)
+    if message.startswith("Got unexpected extra argument"):
+        return f"{message}: a pattern of files needs quotes, as in 'data/*.parquet'"
     found = re.search(r"'([^']*)' is not one of (.*)\.$", message)
     if found is None:
         return message

@@ -103,6 +103,8 @@ class Settings:
     n_threads: int | None = None
 
     def __post_init__(self) -> None:
+        from pairgram._support.checks import check_text
+
         for name, values, known in (
             ("pairs", self.pairs, PAIRS),
             ("targets", self.targets, TARGETS),
@@ -113,9 +115,8 @@ class Settings:
             ("landmarks", (self.landmarks,), LANDMARKS),
         ):
             for value in values:
-                if value is not None and value not in known:
-                    known_names = ", ".join(known)
-                    raise ValueError(f"{OPTIONS[name]} must be one of {known_names}, got {value!r}")
+                if value is not None:
+                    check_text(OPTIONS[name], value, known)
         for name in _OF_NODES:
             if self.kernel is not None and name in given(self):
                 raise ValueError(

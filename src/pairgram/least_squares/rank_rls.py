@@ -161,7 +161,7 @@ class RankRLS(RidgeRanker):
     A `prior` with scores p, and the offsets o of `fit`, leave the pairs and their weights as they
     are, and replace the targets y by ``y − p − o``. For weights w₀ the solution is
     ``w₀ + (G + alpha I)⁻¹ (g − G w₀)`` with ``G = XᵀLX`` and ``g = XᵀLy``, and a large alpha gives
-    w₀. With ``scale=True`` the ridge is on the scaled difference. A frozen linear model with the
+    w₀. With ``scale=True`` the ridge is on the scaled difference. A fitted linear model with the
     same columns and features is its weights. Of any other model the scores are added by `predict`,
     and a file can hold it if it is a ranker of this package.
 
@@ -318,7 +318,10 @@ class RankRLS(RidgeRanker):
             l1_ratio=l1_ratio,
             n_nonzero_coefs=n_nonzero_coefs,
         )
-        if not pairgram.pair_weight > 0:
+        # The weight of tied pairs includes that of a row with itself, which is all of single rows.
+        lists = 1 if pairgram.settings.joins_all_rows else pairgram.n_queries
+        single = pairgram.settings.pairs is not None and pairgram.n_rows <= lists
+        if single or not pairgram.pair_weight > 0:
             raise no_pairs(pairgram.settings, pairgram.n_rows)
         model.feature_map = model.feature_map_ = pairgram.feature_map
         if pairgram.feature_map is None and pairgram.settings.pairs is not None:
