@@ -466,7 +466,7 @@ class RankRLSCV(RidgeSearch):
     the primal form of float32 rows, ε / 16 of float32 takes the place of 64 ε.) Two scores are made
     equal at an alpha if they are this close both at that alpha and at the largest alpha (or at
     λ_max(G) if that is larger). They are never made equal if they are more than ``1e-4 (s + r)``
-    apart.
+    apart. The same is done to the scores of a validation set.
 
     If rows of a single query are held out one by one, the models without each row have different
     origins. A row's score is therefore measured from the mean score of the other rows by the same
