@@ -53,7 +53,8 @@ void check_matrix(const array<T>& X) {
     check(X.ndim() == 2 && X.shape(0) > 0, "X must be (n_rows, n_columns) with a row or more");
 }
 
-// The lowest and the highest value, the mean and the squares of every column, (4, n_columns).
+// The lowest and the highest value, the pivot, the mean less the pivot, and the squares of every
+// column, (5, n_columns).
 template <class T>
 array<double> moments_of(const array<T>& X, const optional_array<double>& weights, int n_threads) {
     check_matrix(X);
@@ -62,10 +63,11 @@ array<double> moments_of(const array<T>& X, const optional_array<double>& weight
     const auto n = X.shape(0), d = X.shape(1);
     const T* const rows = pointer(X);
     const double* const v = pointer(weights);
-    array<double> out({py::ssize_t{4}, d});
+    array<double> out({py::ssize_t{5}, d});
     double* const data = out.mutable_data();
     const without_gil release(n * d);
-    find_moments(n, d, rows, v, {data, data + d, data + 2 * d, data + 3 * d}, n_threads);
+    find_moments(n, d, rows, v, {data, data + d, data + 2 * d, data + 3 * d, data + 4 * d},
+                 n_threads);
     return out;
 }
 

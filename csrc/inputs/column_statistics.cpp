@@ -156,7 +156,8 @@ void find_moments(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const double* 
         }
         join_with(d, part.weight, part.mean.data(), part.squares.data(), all);
     }
-    for (std::ptrdiff_t j = 0; j < d; ++j) moments.mean[j] = pivot[j] + all.mean[j];
+    std::copy_n(pivot.begin(), d, moments.pivot);
+    std::copy_n(all.mean.begin(), d, moments.mean);
     std::copy_n(all.squares.begin(), d, moments.squares);
     std::copy_n(all.lowest.begin(), d, moments.lowest);
     std::copy_n(all.highest.begin(), d, moments.highest);

@@ -11,12 +11,13 @@ namespace pairgram {
 struct column_moments {
     double* lowest;
     double* highest;
-    double* mean;
+    double* pivot;    // the values of the first row that counts
+    double* mean;     // of the differences from the pivot
     double* squares;  // the weighted sum of squared differences from the mean
 };
 
 // moments of X (n, d). weights (n,) may be null. X is read once; sums are of differences from the
-// first row that counts, in blocks that are joined by Chan's formula, so that a large offset of a
+// pivot, in blocks that are joined by Chan's formula, so that a large offset of a
 // column costs no digits. The same bits for any number of threads. Scratch: 5 d numbers for every
 // 4,096 rows.
 template <class T>

@@ -23,7 +23,7 @@ class InputColumns:
 
 def column_moments(
     X: NDArray[_T], weights: NDArray[np.float64] | None, n_threads: int
-) -> NDArray[np.float64]: ...  # lowest, highest, mean, squares: (4, n_columns)
+) -> NDArray[np.float64]: ...  # lowest, highest, pivot, mean − pivot, squares: (5, n_columns)
 def order_statistics(
     X: NDArray[_T], ranks: NDArray[np.int64], n_threads: int
 ) -> NDArray[np.float64]: ...  # (n_columns, n_ranks)

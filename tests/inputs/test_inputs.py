@@ -46,6 +46,7 @@ from pairgram import (
     fit_many,
     load_model,
     make_ranking,
+    scan,
 )
 from pairgram._core import column_moments, order_statistics
 from pairgram.inputs.fit import fit_inputs
@@ -230,14 +231,14 @@ def test_moments_of_any_number_of_columns(dtype, d):
     for v in (None, weights):
         rows = X.astype(np.float64) if v is None else X[v > 0].astype(np.float64)
         share = None if v is None else v[v > 0]
-        mean = np.average(rows, axis=0, weights=share)
-        squares = np.average((rows - mean) ** 2, axis=0, weights=share)
+        mean = np.average(rows - rows[0], axis=0, weights=share)
+        squares = np.average((rows - rows[0] - mean) ** 2, axis=0, weights=share)
         squares *= len(rows) if v is None else v.sum()
-        wanted = [rows.min(axis=0), rows.max(axis=0), mean, squares]
+        wanted = [rows.min(axis=0), rows.max(axis=0), rows[0], mean, squares]
         assert column_moments(X, v, 2) == pytest.approx(np.stack(wanted), rel=1e-12)
     X[4321, d - 1] = np.nan
-    assert np.isnan(column_moments(X, None, 1)[2:, d - 1]).all()
-    assert np.isfinite(column_moments(X, None, 1)[2:, : d - 1]).all()
+    assert np.isnan(column_moments(X, None, 1)[3:, d - 1]).all()
+    assert np.isfinite(column_moments(X, None, 1)[3:, : d - 1]).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -545,6 +546,11 @@ def test_scales_of_a_column_with_an_offset_are_exact(offset):
     assert distance(own.centre[0], mean) <= 0.51 * np.spacing(offset)
     assert distance(own.centre[0], mean) <= distance(other.mean_[0], mean)
     assert own.scale[0] == pytest.approx(math.sqrt(variance), rel=1e-14)
+    labels = np.arange(9000.0)
+    parts = scan(lambda: ((X[i : i + 99], labels[i : i + 99]) for i in range(0, 9000, 99)))
+    of_table = RankRLS(inputs="standard", scope="global").fit(parts).inputs_
+    assert distance(of_table.centre[0], mean) <= 0.51 * np.spacing(offset)
+    assert of_table.scale[0] == pytest.approx(math.sqrt(variance), rel=1e-14)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

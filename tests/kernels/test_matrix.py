@@ -90,10 +90,17 @@ def test_gamma_is_one_by_the_number_of_features():
     assert KernelMap().fit(X).gamma_ == 0.25
 
 
-def test_a_large_offset_does_not_cancel():
-    X = np.random.default_rng(0).integers(0, 64, (20, 3)) / 64
-    shifted = kernel_matrix(X + 2.0**40, kernel="rbf")
-    np.testing.assert_allclose(shifted, kernel_matrix(X, kernel="rbf"), rtol=1e-12)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_large_offset_does_not_cancel(sparse):
+    X = np.random.default_rng(0).integers(-64, 64, (20, 3)) / 64
+    X[:4, 2] = 0.0
+    Z = X[:8]
+    distances = kernel_matrix(X, Z, kernel="rbf")
+    offset = 2.0**40 * np.array([1, 1, 0])
+    X, Z = (sp.csr_array(rows + offset) if sparse else rows + offset for rows in (X, Z))
+    np.testing.assert_allclose(kernel_matrix(X, Z, kernel="rbf"), distances, rtol=1e-12)
+    dense = Z.toarray() if sparse else Z
+    np.testing.assert_allclose(kernel_matrix(X, dense, kernel="rbf"), distances, rtol=1e-12)
 
 
 def test_callable_and_precomputed():

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
-from pairgram import Pairgram, RankRLS
+from pairgram import Pairgram, QueryKFold, RankRLS, RankRLSCV
 from pairgram.problem import data
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 from problems import problems
@@ -407,6 +407,14 @@ def test_tiny_ridges_do_not_blow_up_rounding_error():
     for alpha in (1e-12, 1e-18, 1e-40, 5e-324):
         np.testing.assert_allclose(pairgram.solve(alpha), expected, rtol=1e-9)
         np.testing.assert_allclose(pairgram.path([alpha])[0], expected, rtol=1e-9)
+
+
+def test_columns_that_vanish_in_a_part_are_constant_there():
+    X, y, qid = np.array([[1.0], [0.0], [1e-160], [0.0]]), [1.0, 0.0, 1.0, 0.0], [0, 0, 1, 1]
+    with pytest.raises(ValueError, match="X too small"):
+        RankRLS().fit(X[2:], y[2:])
+    model = RankRLSCV(alphas=[1.0, 2.0], cv=QueryKFold(2), scoring="msd", store_held_out=True)
+    assert model.fit(X, y, qid=qid).held_out_[:2].tolist() == [0.0, 0.0]
 
 
 def test_float32_squares_that_vanish_or_overflow_are_taken_in_float64():

@@ -45,6 +45,10 @@ class Rows:
         weight = None if self.weight is None else self.weight[rows]
         return Rows(self.X[rows], self.y[rows], self.query[rows], weight)
 
+    def rounded_to_float32(self) -> "Rows":
+        """Return rows that an engine of float32 reads as they are."""
+        return replace(self, X=self.X.astype(np.float32).astype(np.float64))
+
     @property
     def names(self) -> list[str]:
         return [f"f{j}" for j in range(self.X.shape[1])]

@@ -52,7 +52,7 @@ def batch_of_targets(journey: Journey) -> Outcome | None:
     if journey.parameters.get("pairs", None) not in ("kept", None):
         return None
     problem = _arguments(journey.rows)
-    problem["y"] = np.column_stack([problem["y"][::-1], problem["y"]])
+    problem["y"] = np.column_stack([2 * problem["y"], problem["y"]])
     if (problem["y"] < 0).any() and journey.parameters.get("target") == "gain":
         return None
     models = fit_many(journey.estimator, [problem], on_error="raise").models[0]

@@ -78,8 +78,8 @@ def _scaled(kind: str, X: Any, weights: Vector | None, n_threads: int) -> Scaled
     if not np.isfinite(moments[2:]).all():
         require_finite(X, "X")
     total = float(X.shape[0] if weights is None else weights.sum())
-    lowest, highest, mean, squares = moments
-    return inputs_of_moments(kind, lowest, highest, mean, squares, total)
+    lowest, highest, pivot, mean, squares = moments
+    return inputs_of_moments(kind, lowest, highest, pivot + mean, squares, total)
 
 
 def inputs_of_moments(

@@ -107,10 +107,7 @@ class _Values:
         self.settings = settings
         self.steady = steady
         self.gamma = settings.with_gamma(Z.shape[1])
-        self.shift: Any = 0.0
-        dense = not (scipy.sparse.issparse(X) or scipy.sparse.issparse(Z))
-        if dense and settings.kernel == "rbf":  # a shift does not change distances
-            self.shift = Z.mean(axis=0, dtype=np.float64)
+        self.shift = _mean(Z) if settings.kernel == "rbf" else None  # distances stay the same
 
     def __call__(self, x: Any, z: Any, diagonal: slice | None) -> NDArray[np.float64]:
         """Return k(x, z). On the diagonal, where x is z, the tile is exactly symmetric."""
@@ -141,10 +138,23 @@ class _Values:
             return _exp_of(sums, -self.gamma)
 
 
-def _float64(rows: Any, shift: Any) -> Any:
+def _mean(rows: Any) -> NDArray[np.float64]:
+    """Return the mean of the rows, but 0 in columns of which sparse rows leave out entries."""
+    mean = np.asarray(rows.mean(axis=0, dtype=np.float64)).ravel()
+    if not scipy.sparse.issparse(rows):
+        return mean
+    entries = np.bincount(rows.indices, minlength=rows.shape[1])
+    return np.where(entries == rows.shape[0], mean, 0.0)
+
+
+def _float64(rows: Any, shift: NDArray[np.float64] | None) -> Any:
+    rows = rows.astype(np.float64, copy=False)
+    if shift is None or not shift.any():
+        return rows
     if scipy.sparse.issparse(rows):
-        return rows.astype(np.float64)
-    return np.subtract(rows, shift, dtype=np.float64)
+        ones = scipy.sparse.csr_array(np.ones((rows.shape[0], 1)))
+        return rows - ones @ scipy.sparse.csr_array(shift[None])
+    return rows - shift
 
 
 def _dots(x: Any, z: Any, steady: bool) -> NDArray[np.float64]:

@@ -36,19 +36,23 @@ def sums_of(
     *,
     constant: bool = False,
     varying: NDArray[np.int64] | None = None,
+    may_vanish: bool = False,
 ) -> tuple[NDArray[np.float64], float]:
     """Return (the sums over [X, y], Σ W). It is a ValueError if X holds NaN or infinity.
 
     A linear map is applied to the sums of the inputs instead of the rows, if that loses no digits.
     With `constant` the sums are those over [X, 1, y]. `varying`, of shape (n_features + 1,), is set
     to the number of queries in which each feature varies; its last entry is the number of queries
-    in which any feature varies.
+    in which any feature varies. Features that vary by next to nothing are a ValueError; with
+    `may_vanish` they count as constants, which is for a part of rows that were accepted.
     """
     sums, pair_weight = _sums_of(data, settings, n_threads, constant, varying)
     squares = np.diag(sums)[: len(sums) - 1 - constant]
     if squares.max(initial=0.0) < SMALLEST_SQUARES:
         data.require_pair_weight(settings, pair_weight)
-        _refuse_vanished(data, settings, n_threads, squares)
+        if not may_vanish:
+            _refuse_vanished(data, settings, n_threads, squares)
+        sums[: len(squares)], sums[:, : len(squares)] = 0.0, 0.0
     return sums, pair_weight
 
 
@@ -59,6 +63,8 @@ def _refuse_vanished(
     squares: NDArray[np.float64],
 ) -> None:
     """Raise a ValueError if features vary, but their squared differences are too small."""
+    if not squares.any() and node_map_of(data.feature_map, data.X.dtype) is not None:
+        return  # what nodes make of rows that differ is equal but for rounding
     varying = np.zeros(len(squares) + 1, dtype=np.int64)
     _sums_of(data, settings, n_threads, False, varying)
     if varying[-1] == 0:

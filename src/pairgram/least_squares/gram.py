@@ -212,14 +212,16 @@ class Pairgram:
         n_threads: int | None = None,
         *,
         counts: bool = False,
+        may_vanish: bool = False,
     ) -> Self:
         """Build the statistics of data that have been checked; see `from_rows`.
 
-        Ids are not remembered. `n_varying` is counted only if `counts` is True.
+        Ids are not remembered. `n_varying` is counted only if `counts` is True. For `may_vanish`
+        see `sums_of`.
         """
         self = cls.__new__(cls)
         self._start(settings, n_threads)
-        self._add(data, counts=counts)
+        self._add(data, counts=counts, may_vanish=may_vanish)
         return self
 
     @classmethod
@@ -357,7 +359,7 @@ class Pairgram:
             return self._ids
         return self._ids.of_rows(data.queries, self.n_queries)
 
-    def _add(self, data: RankingData, *, counts: bool = False) -> None:
+    def _add(self, data: RankingData, *, counts: bool = False, may_vanish: bool = False) -> None:
         """Add checked rows. With `counts`, count the queries in which each feature varies."""
         if data.feature_map is None and self.feature_map is not None:
             fitted = self._fitted_map(data.X) if self._sums is None else self.feature_map
@@ -376,7 +378,9 @@ class Pairgram:
             settings = PairSettings("kept", "global", "documents", settings.target)
             added._weight, added._origin, added._mean = mean_of(data, settings)
         varying = np.zeros(n_features + 1, dtype=np.int64) if counts else None
-        added._sums, added._pair_weight = sums_of(data, settings, self.n_threads, varying=varying)
+        added._sums, added._pair_weight = sums_of(
+            data, settings, self.n_threads, varying=varying, may_vanish=may_vanish
+        )
         added._varying = None if varying is None else varying[:-1]
         merged = added if self._sums is None else self._combine(added, 1, check_ids=False)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -749,10 +753,10 @@ class Pairgram:
             and (np.bincount(np.concatenate((train, test)), minlength=n_rows) == 1).all()
         )
         if complement and len(test) < len(train) and _is_subtractable(data, settings, test):
-            rest = self - Pairgram.from_data(data.take(test), settings, n_threads)
+            rest = self - Pairgram.from_data(data.take(test), settings, n_threads, may_vanish=True)
             if (np.diag(rest.G) >= 1e-6 * np.diag(self.G)).all():  # else digits are lost
                 return rest
-        return Pairgram.from_data(data.take(train), settings, n_threads)
+        return Pairgram.from_data(data.take(train), settings, n_threads, may_vanish=True)
 
     def _path_at(self, factor: Vector | None) -> RidgePath:
         """Return the path for a given scaling of the features."""

@@ -136,9 +136,11 @@ def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReade
             inputs = model._fit_inputs(data, kind)
         elif kind is not None:
             model._refuse_inputs(kind)
-            moments = moments or table.run(MomentsTask(model.n_threads))
+            found = moments = moments or table.run(MomentsTask(model.n_threads))
             inputs = replace(
-                inputs_of_moments(kind, *moments),
+                inputs_of_moments(
+                    kind, found.lowest, found.highest, found.mean, found.squares, found.weight
+                ),
                 feature_names_in_=getattr(model, "feature_names_in_", None),
             )
         own = model._with_map(data, feature_map, inputs)

@@ -53,9 +53,15 @@ class Moments(NamedTuple):
 
     lowest: Vector
     highest: Vector
-    mean: Vector
-    squares: Vector
+    pivot: Vector  # a row; without it, a large offset would cost the digits of the mean
+    mean_less_pivot: Vector
+    squares: Vector  # of differences from the mean
     weight: float
+
+    @property
+    def mean(self) -> Vector:
+        """The weighted means, (n_features,)."""
+        return self.pivot + self.mean_less_pivot
 
 
 @dataclass(frozen=True)
@@ -70,22 +76,23 @@ class MomentsTask:
         """Return the moments of some rows. Rows of weight 0 are as if absent."""
         found: Any = _core.column_moments(rows.X, rows.weights, resolve_n_threads(self.n_threads))
         weight = float(rows.n_rows if rows.weights is None else rows.weights.sum())
-        lowest, highest, mean, squares = found
-        if not np.isfinite(squares).all():
+        if not np.isfinite(found[-1]).all():
             require_finite(rows.X, "X")
-        return Moments(lowest, highest, mean, squares, weight)
+        lowest, highest, pivot, mean, squares = found
+        return Moments(lowest, highest, pivot, mean, squares, weight)
 
     def join(self, first: Moments, second: Moments) -> Moments:
         """Return the moments of the rows of both, by Chan's formula."""
         if first.weight == 0 or second.weight == 0:
             return second if first.weight == 0 else first
         weight = first.weight + second.weight
-        difference = second.mean - first.mean
+        difference = second.pivot - first.pivot + (second.mean_less_pivot - first.mean_less_pivot)
         share = second.weight / weight
         return Moments(
             np.minimum(first.lowest, second.lowest),
             np.maximum(first.highest, second.highest),
-            first.mean + share * difference,
+            first.pivot,
+            first.mean_less_pivot + share * difference,
             first.squares + second.squares + first.weight * share * difference**2,
             weight,
         )
