@@ -21,8 +21,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.kernel_approximation import Nystroem as SklearnNystroem
-from sklearn.kernel_approximation import RBFSampler
+from sklearn.kernel_approximation import Nystroem as SklearnNystroem, RBFSampler
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 

@@ -76,6 +76,19 @@ def test_every_public_name_is_there():
         from pairgram import nothing  # noqa: F401
 
 
+def test_type_checkers_see_the_same_names():
+    stub = ast.parse((SOURCE / "__init__.pyi").read_text())
+    found = {
+        alias.asname: node.module.removeprefix("pairgram").removeprefix(".")
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    rooms = {name for name, module in found.items() if module == ""}
+    assert all((SOURCE / room / "__init__.py").exists() for room in rooms)
+    assert {name: found[name] for name in found if name not in rooms} == pairgram._MODULE_OF
+
+
 def test_modules_are_attributes_and_names_come_late():
     code = (
         "import sys, pairgram\n"

@@ -46,101 +46,7 @@ Read, write and make data:
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pairgram._core import __version__
-    from pairgram.auto.auto_ranker import AutoRanker
-    from pairgram.comparison.compare import Comparison, compare, compare_runs
-    from pairgram.datasets import (
-        dump_letor,
-        load_letor,
-        load_letor_folds,
-        make_ranking,
-        read_qrels,
-        read_run,
-        write_run,
-    )
-    from pairgram.elm.elm import PairwiseELM, PairwiseELMCV, PointwiseELM, PointwiseELMCV
-    from pairgram.elm.elm_rank import ELMRank, ELMRankCV
-    from pairgram.feature_maps.kernel_map import KernelMap
-    from pairgram.feature_maps.nystroem import Nystroem
-    from pairgram.feature_maps.random_fourier import RandomFourier
-    from pairgram.feature_maps.random_nodes import RandomNodes
-    from pairgram.inspection.importance import query_permutation_importance
-    from pairgram.inspection.learning_curve import learning_curve
-    from pairgram.inspection.regressor import as_regressor
-    from pairgram.kernels.matrix import kernel_matrix
-    from pairgram.least_squares.batch_fit import BatchFit
-    from pairgram.least_squares.fit_many import fit_many
-    from pairgram.least_squares.gram import Pairgram
-    from pairgram.least_squares.presets import LSSVR, MPRank
-    from pairgram.least_squares.rank_rls import RankRLS, RankRLSCV
-    from pairgram.metrics import (
-        Metric,
-        evaluate,
-        get_metric,
-        make_scorer,
-        metric_names,
-    )
-    from pairgram.model_selection.splits import QueryKFold
-    from pairgram.queries_and_pairs.queries import MissingQueryWarning
-    from pairgram.rankers.load import load_model, save_model
-    from pairgram.rankers.table_scores import predict
-    from pairgram.svm.rank_svm import RankSVM
-    from pairgram.svm.rank_svm_cv import RankSVMCV
-    from pairgram.tables.scan import scan
-    from pairgram.trec.evaluation import evaluate_run
-
-__all__ = [
-    "LSSVR",
-    "AutoRanker",
-    "BatchFit",
-    "Comparison",
-    "ELMRank",
-    "ELMRankCV",
-    "KernelMap",
-    "MPRank",
-    "Metric",
-    "MissingQueryWarning",
-    "Nystroem",
-    "Pairgram",
-    "PairwiseELM",
-    "PairwiseELMCV",
-    "PointwiseELM",
-    "PointwiseELMCV",
-    "QueryKFold",
-    "RandomFourier",
-    "RandomNodes",
-    "RankRLS",
-    "RankRLSCV",
-    "RankSVM",
-    "RankSVMCV",
-    "__version__",
-    "as_regressor",
-    "compare",
-    "compare_runs",
-    "dump_letor",
-    "evaluate",
-    "evaluate_run",
-    "fit_many",
-    "get_metric",
-    "kernel_matrix",
-    "learning_curve",
-    "load_letor",
-    "load_letor_folds",
-    "load_model",
-    "make_ranking",
-    "make_scorer",
-    "metric_names",
-    "predict",
-    "query_permutation_importance",
-    "read_qrels",
-    "read_run",
-    "save_model",
-    "scan",
-    "write_run",
-]
+from typing import Any
 
 # Names come with their first use: SciPy and scikit-learn take a second to import, which neither
 # `pairgram --help` nor a program that only reads files should wait for.
@@ -194,6 +100,7 @@ _FORMER = {
     "RankRandomFourier": "RankSVM(feature_map=RandomFourier(...))",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_MODULE_OF)
 _ROOMS = {module.partition(".")[0] for module in _NAMES} | {"export", "plots"}
 
 

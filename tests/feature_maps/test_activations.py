@@ -5,8 +5,7 @@ import zlib
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pairgram import _core
 

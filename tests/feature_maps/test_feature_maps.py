@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.feature_selection import SelectKBest, f_regression

@@ -5,11 +5,9 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from sklearn.base import clone
-from sklearn.kernel_approximation import Nystroem as SklearnNystroem
-from sklearn.kernel_approximation import RBFSampler
+from sklearn.kernel_approximation import Nystroem as SklearnNystroem, RBFSampler
 from sklearn.metrics.pairwise import laplacian_kernel, pairwise_kernels, rbf_kernel
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
@@ -26,8 +24,7 @@ from pairgram import (
     make_ranking,
 )
 from pairgram._support import memory
-from pairgram.feature_maps import landmarks as landmarks_module
-from pairgram.feature_maps import nystroem
+from pairgram.feature_maps import landmarks as landmarks_module, nystroem
 from pairgram.kernels.settings import KernelSettings
 from pairgram.least_squares.held_out.leave_out import leave_query_out
 from pairgram.problem.data import RankingData

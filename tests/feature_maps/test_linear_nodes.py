@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pairgram import Pairgram, QueryKFold, RandomNodes, RankRLS, RankRLSCV, load_model
 from problems import problems

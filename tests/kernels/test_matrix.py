@@ -5,8 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pairgram import KernelMap, RankRLS, kernel_matrix, load_model, make_ranking

@@ -5,8 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from pairgram import PairwiseELM, PointwiseELM, RankRLS, RankRLSCV

@@ -7,8 +7,7 @@ import hypothesis
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from sklearn.model_selection import GridSearchCV, GroupShuffleSplit, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler

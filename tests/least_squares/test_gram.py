@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import reference
 from pairgram import Pairgram, QueryKFold, RankRLS, RankRLSCV

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from pairgram import LSSVR, MPRank, RankRLS, kernel_matrix, load_model, make_ranking
 from problems import problems

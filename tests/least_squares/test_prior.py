@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge

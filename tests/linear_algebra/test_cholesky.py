@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import scipy.linalg
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pairgram import _core
 from pairgram._support.threads import single_threaded_blas

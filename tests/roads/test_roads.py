@@ -12,8 +12,7 @@ import roads_of_batches
 import roads_of_engines
 import roads_of_models
 import roads_of_tables
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from journeys import journeys
 from road import ROADS
 

@@ -5,8 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pairgram.tables import parts as parts_module
 from pairgram.tables.parts import Part, fold, in_tree, join_by_id

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from numpy.testing import assert_array_equal
 
 from pairgram import evaluate_run, get_metric, read_qrels, read_run, write_run

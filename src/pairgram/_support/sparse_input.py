@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram import _core
+import pairgram._core as _core
 
 __all__ = ["checked_sparse"]
 

@@ -110,8 +110,7 @@ def export(
       pairgram export model.safetensors --to onnx --check test.txt --output m1.onnx
       pairgram export model.safetensors --to sql --features names.txt
     """
-    from pairgram import export as engines
-    from pairgram import load_model
+    from pairgram import export as engines, load_model
 
     if to in (Engine.elasticsearch, Engine.opensearch):
         to = Engine.ltr_plugin

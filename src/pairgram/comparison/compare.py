@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairgram import Metric, evaluate, evaluate_run, get_metric
 from pairgram.comparison.statistics import bootstrap_intervals, holm, randomization_test, t_test
+from pairgram.metrics import Metric, evaluate, get_metric
 from pairgram.metrics.metric import listed_metrics
 from pairgram.queries_and_pairs.queries import Queries, plain_ids
+from pairgram.trec.evaluation import evaluate_run
 
 __all__ = ["Comparison", "compare", "compare_runs"]
 

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support.arrays import real_array
 from pairgram._support.files import replacing
 from pairgram._support.sparse_input import checked_sparse

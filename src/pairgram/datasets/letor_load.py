@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support.files import kind_of_binary, naming, shown
 from pairgram._support.memory import available_memory
 from pairgram._support.threads import resolve_n_threads

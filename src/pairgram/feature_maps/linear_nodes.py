@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support.threads import single_threaded_blas
 from pairgram._support.types import Vector
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support import memory
 from pairgram._support.checks import check_at_least_zero, check_size, check_text
 from pairgram._support.row_warnings import warn_of_rows

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.sparsefuncs import min_max_axis
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support.checks import check_text, require_finite
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Vector

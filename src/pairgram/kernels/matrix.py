@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support import memory
 from pairgram._support.arrays import read_rows, readable
 from pairgram._support.checks import require_finite

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support.blocks import block_rows, blocks
 from pairgram._support.node_map import native_nodes
 from pairgram._support.types import Vector

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support.blocks import BLOCK_ROWS, blocks
 from pairgram._support.checks import require_finite
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas

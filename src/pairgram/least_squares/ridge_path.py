@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Vector
 from pairgram.least_squares.band_form import BandForm

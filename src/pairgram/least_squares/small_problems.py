@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Rows, Vector
 from pairgram.feature_maps.base import is_compiled, linear_nodes, node_map_of

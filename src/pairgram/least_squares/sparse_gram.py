@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support import memory
 from pairgram._support.blocks import blocks
 from pairgram._support.threads import single_threaded_blas

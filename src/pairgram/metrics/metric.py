@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support.arrays import real_array
 from pairgram._support.row_warnings import warn_of_threshold
 from pairgram._support.threads import resolve_n_threads

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support.checks import check_flag
 from pairgram._support.types import Rows, Vector
 from pairgram.feature_maps.input_map import whole_map

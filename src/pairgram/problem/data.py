@@ -11,7 +11,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import column_or_1d
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support import memory
 from pairgram._support.arrays import (
     column_names,

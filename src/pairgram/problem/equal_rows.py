@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Rows, Vector
 

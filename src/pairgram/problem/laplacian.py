@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Vector
 from pairgram.problem.data import RankingData

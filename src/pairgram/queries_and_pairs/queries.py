@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support.arrays import real_array, refuse_lossy
 from pairgram._support.cached import cached_property
 from pairgram._support.checks import called_by, warn_caller

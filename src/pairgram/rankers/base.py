@@ -586,7 +586,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         >>> small.feature_map_.components_.shape, small.agreement_ > 0.9
         ((50, 20), True)
         """
-        from pairgram.rankers.compress import compressed  # it imports public names
+        from pairgram.rankers.compress import compressed
 
         check_is_fitted(self)
         return compressed(self, n_landmarks, random_state)

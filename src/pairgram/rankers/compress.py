@@ -6,9 +6,13 @@ from typing import Any
 
 import numpy as np
 
-import pairgram
 from pairgram._support.checks import check_size
 from pairgram._support.threads import single_threaded_blas
+from pairgram.feature_maps.kernel_map import KernelMap
+from pairgram.feature_maps.nystroem import Nystroem
+from pairgram.kernels.matrix import kernel_matrix
+from pairgram.metrics import evaluate
+from pairgram.rankers.known import ranker_called
 
 __all__ = ["compressed"]
 
@@ -18,7 +22,7 @@ def compressed(model: Any, n_landmarks: int, random_state: Any) -> Any:
     check_size("n_landmarks", n_landmarks)
     kernel_map = model.feature_map_
     name = type(model).__name__
-    if type(kernel_map) is not pairgram.KernelMap:
+    if type(kernel_map) is not KernelMap:
         raise ValueError(f"compress is for models with a kernel, and this {name} has none")
     rows = kernel_map.support_rows_
     if rows is None or callable(kernel_map.kernel):
@@ -41,7 +45,7 @@ def compressed(model: Any, n_landmarks: int, random_state: Any) -> Any:
         "degree": kernel_map.degree,
         "coef0": kernel_map.coef0,
     }
-    nystroem = pairgram.Nystroem(
+    nystroem = Nystroem(
         kernel_map.kernel,
         n_components=n_landmarks,
         landmarks="rpcholesky",
@@ -49,14 +53,14 @@ def compressed(model: Any, n_landmarks: int, random_state: Any) -> Any:
         n_threads=model.n_threads,
         **kernel,
     )
-    other = pairgram.RankRLS(
+    other = ranker_called("RankRLS")(
         getattr(model, "alpha_", getattr(model, "alpha", 1.0)),
         feature_map=nystroem,
         n_threads=model.n_threads,
     )
     nystroem = nystroem.fit_checked(rows)
     with single_threaded_blas():
-        between = pairgram.kernel_matrix(
+        between = kernel_matrix(
             rows, nystroem.components_, kernel_map.kernel, n_threads=model.n_threads, **kernel
         )
         coef = np.asarray(nystroem.whitening_).T @ (between.T @ np.asarray(model.coef_))
@@ -67,6 +71,6 @@ def compressed(model: Any, n_landmarks: int, random_state: Any) -> Any:
     other.__dict__.update(known, coef_=coef, feature_map_=nystroem, form_="primal")
     if model.inputs_ is not None:
         other.inputs = model.inputs_.kind
-    found = pairgram.evaluate("pairwise_accuracy", own, theirs)["pairwise_accuracy"]
+    found = evaluate("pairwise_accuracy", own, theirs)["pairwise_accuracy"]
     other.agreement_ = 1.0 if np.isnan(found) else float(found)
     return other

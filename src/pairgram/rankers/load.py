@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-import pairgram
 from pairgram._support.files import shown
 from pairgram.feature_maps.known import restore_map
 from pairgram.inputs.fitted import restore_inputs
@@ -19,6 +18,7 @@ from pairgram.model_files.kinds import MODELS, PIPELINES, arrays_of_prior
 from pairgram.model_files.read_write import read_file, write_file
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.column_weights import ColumnSums
+from pairgram.rankers.known import ranker_called
 from pairgram.rankers.pipelines import describe_pipeline, restore_pipeline
 
 __all__ = ["load_model", "restore_model", "save_model"]
@@ -62,8 +62,7 @@ def save_model(model: LinearRanker | Pipeline, path: str | os.PathLike[str]) -> 
     --------
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> import pairgram
-    >>> X, y, _ = pairgram.make_ranking(10, 5, 3, random_state=0)
+    >>>     >>> X, y, _ = pairgram.make_ranking(10, 5, 3, random_state=0)
     >>> pipeline = make_pipeline(StandardScaler(), pairgram.RankRLS()).fit(X, y)
     >>> pairgram.save_model(pipeline, "pipeline.safetensors")
     >>> loaded = pairgram.load_model("pipeline.safetensors")
@@ -129,7 +128,7 @@ def restore_model(
     fitted = settings.pop("fitted")
     feature_map = restore_map(arrays, settings.pop("feature_map"))
     inputs = settings.get("inputs")
-    estimator = getattr(pairgram, kind)
+    estimator = ranker_called(kind)
     if "feature_map" in estimator._get_param_names() and settings.get("kernel") is None:
         settings["feature_map"] = feature_map
     model: LinearRanker = estimator(**settings)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram.feature_maps.base import is_known
 from pairgram.feature_maps.input_map import after_inputs
 

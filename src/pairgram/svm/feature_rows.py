@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support.blocks import blocks
 from pairgram._support.cached import cached_property
 from pairgram._support.memory import available_memory

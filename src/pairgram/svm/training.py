@@ -12,7 +12,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support.checks import check_positive, check_size, check_text
 from pairgram._support.memory import available_memory
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support.column_kinds import kind_of, not_numbers
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Vector

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support.checks import require_finite
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.types import Vector

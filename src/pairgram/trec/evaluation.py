@@ -10,12 +10,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram import Metric, evaluate, get_metric
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import check_text
 from pairgram._support.words import Convention
 from pairgram.datasets import read_qrels, read_run
 from pairgram.datasets.trec import by_trec_order
+from pairgram.metrics import Metric, evaluate, get_metric
 from pairgram.metrics.metric import listed_metrics
 from pairgram.queries_and_pairs.queries import id_texts
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 import reference
 from pairgram import PointwiseELMCV, RankRLSCV, kernel_matrix

@@ -7,8 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from pairgram import (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Rows, Vector
 from pairgram.least_squares.held_out.dual_rows import fold_offsets, scores_without_folds

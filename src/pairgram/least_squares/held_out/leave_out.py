@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pairgram import _core
+import pairgram._core as _core
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Rows, Vector
 from pairgram.feature_maps.base import linear_nodes
