@@ -20,7 +20,7 @@ from pairgram.least_squares.formulation import Coordinates
 from pairgram.problem.data import RankingData
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.rankers.base import LinearRanker
-from pairgram.rankers.table_rows import BlockReader
+from pairgram.rankers.table_blocks import BlockReader
 
 __all__ = ["FeaturesOrKernel"]
 

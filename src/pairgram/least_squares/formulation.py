@@ -19,10 +19,9 @@ from pairgram.least_squares.conjugate_gradients import SparseSystem, worth_itera
 from pairgram.least_squares.constrained import Constraints
 from pairgram.least_squares.dual_gram import DualGram, is_made, require_memory
 from pairgram.least_squares.gram import Pairgram
-from pairgram.least_squares.statistics import Statistics
+from pairgram.least_squares.statistics import ColumnSums, Statistics
 from pairgram.problem.data import RankingData
 from pairgram.queries_and_pairs.pair_weights import PairSettings
-from pairgram.rankers.column_weights import ColumnSums
 
 __all__ = ["Coordinates"]
 

@@ -24,12 +24,12 @@ from pairgram.feature_maps.known import describe_map, restore_map, same_map
 from pairgram.least_squares.accumulate import NOISE, SMALLEST_SQUARES, clear_noise, mean_of, sums_of
 from pairgram.least_squares.constrained import NO_MAP, NO_PRIOR, Constraints
 from pairgram.least_squares.ridge_path import RidgePath, scale_factors, solve_ridge
+from pairgram.least_squares.statistics import ColumnSums
 from pairgram.model_files.read_write import pack, read_file, unpack
 from pairgram.problem.data import RankingData, names_of
 from pairgram.queries_and_pairs.id_hashes import IdSet
 from pairgram.queries_and_pairs.pair_weights import Pairs, PairSettings
 from pairgram.queries_and_pairs.query_ids import QueryIds, too_many, warn_of_end
-from pairgram.rankers.column_weights import ColumnSums
 from pairgram.rankers.table_blocks import SAMPLE_ROWS, data_of_block, one_row
 from pairgram.tables.rows import TableRows
 from pairgram.tables.table import Table, refuse_arguments

@@ -23,7 +23,7 @@ from pairgram.least_squares.held_out.scoring import HeldOut, HeldOutRows, is_che
 from pairgram.least_squares.held_out.ties import PathTies
 from pairgram.least_squares.ridge_path import default_alphas
 from pairgram.least_squares.scheduler import Grid, HoldOut, Request, Steps, Whole, run
-from pairgram.least_squares.statistics import Statistics
+from pairgram.least_squares.statistics import ColumnSums, Statistics
 from pairgram.least_squares.table_fit import (
     TablePath,
     folds_of,
@@ -38,7 +38,6 @@ from pairgram.model_selection.results import as_list, column_of, search_results
 from pairgram.model_selection.splits import default_cv
 from pairgram.problem.data import RankingData, RowInfo
 from pairgram.queries_and_pairs.pair_weights import PairSettings
-from pairgram.rankers.column_weights import ColumnSums
 from pairgram.rankers.table_rows import begin_fit, block_readers, same_columns
 from pairgram.tables.table import Table, refuse_arguments
 

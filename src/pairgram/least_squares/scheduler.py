@@ -22,11 +22,10 @@ from pairgram.least_squares.formulation import Coordinates
 from pairgram.least_squares.held_out import leave_out
 from pairgram.least_squares.ridge_path import RidgePath, blas_guard
 from pairgram.least_squares.small_problems import SmallProblem, decompose, hold_out
-from pairgram.least_squares.statistics import Statistics
+from pairgram.least_squares.statistics import ColumnSums, Statistics
 from pairgram.model_selection.splits import Splits
 from pairgram.problem.data import RankingData
 from pairgram.queries_and_pairs.pair_weights import PairSettings
-from pairgram.rankers.column_weights import ColumnSums
 
 __all__ = ["Fitted", "Grid", "HoldOut", "Request", "Solve", "Steps", "Whole", "run", "run_all"]
 

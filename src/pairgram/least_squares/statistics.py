@@ -1,15 +1,46 @@
-"""The interface that `Pairgram` (primal form) and `DualGram` (dual form) share."""
+"""What solvers share: the interface of `Pairgram` and `DualGram`, and sums over columns."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+import numpy as np
 
 from pairgram._support.types import Rows, Vector
 from pairgram.least_squares.ridge_path import RidgePath
 from pairgram.problem.data import RankingData
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 
-__all__ = ["Statistics"]
+__all__ = ["ColumnSums", "Statistics"]
+
+
+class ColumnSums(NamedTuple):
+    """What a fit found about its columns. Spreads and shares are computed only when asked for.
+
+    Attributes
+    ----------
+    squares : ndarray of shape (n_features,), float64
+        The diagonal of ``G = Xᵀ L X``, where L is the Laplacian of the pairs.
+    products : ndarray of shape (n_features,), float64
+        ``G @ coef_``, the covariances of the columns with the score but for a factor.
+    weight : float
+        The sum of the weights of the pairs, in both orders.
+    """
+
+    squares: Vector
+    products: Vector
+    weight: float
+
+    @property
+    def spread(self) -> Vector:
+        """The standard deviation of every column over the pairs, (n_features,)."""
+        return np.sqrt(self.squares / self.weight)
+
+    def share(self, coef: Vector) -> Vector:
+        """Return the share of every column in the variance of the score, (n_features,)."""
+        parts = coef * self.products
+        total = parts.sum()
+        return np.asarray(parts / total if total > 0 else np.zeros_like(parts))
 
 
 class Statistics(Protocol):

@@ -31,7 +31,7 @@ from pairgram.problem.data import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, Ran
 from pairgram.problem.equal_rows import first_equal_rows
 from pairgram.queries_and_pairs.id_hashes import mix
 from pairgram.queries_and_pairs.pair_weights import PairSettings, no_pairs
-from pairgram.rankers.table_rows import BlockReader
+from pairgram.rankers.table_blocks import BlockReader
 from pairgram.tables.rows import TableRows
 from pairgram.tables.survey import hash_of_runs
 from pairgram.tables.table import Table

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.checks import warn_caller
-from pairgram.queries_and_pairs.id_hashes import IdSet, hash_ids
+from pairgram.queries_and_pairs.id_hashes import Hashes, IdSet, hash_ids
 from pairgram.queries_and_pairs.queries import Queries, plain_ids
 
 __all__ = ["QueryIds", "too_many", "warn_of_end"]
 
-Hashes = NDArray[np.uint64]
 
 # At most this many ids are remembered.
 MOST_IDS = 1_000_000

@@ -33,13 +33,14 @@ from pairgram.feature_maps.input_map import InputMap, whole_map
 from pairgram.feature_maps.known import describe_map
 from pairgram.inputs.fit import check_inputs, fit_inputs
 from pairgram.inputs.fitted import FittedInputs
+from pairgram.least_squares.statistics import ColumnSums
 from pairgram.metrics import evaluate, get_metric
 from pairgram.model_files.kinds import PRIOR
 from pairgram.model_files.read_write import write_file
 from pairgram.problem.data import RankingData, RowInfo, check_offset
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.queries_and_pairs.queries import refuse_score_without_ids, warn_of_missing_queries
-from pairgram.rankers.column_weights import ColumnSums, contributions_of, names_of, weights_of
+from pairgram.rankers.column_weights import contributions_of, names_of, weights_of
 from pairgram.rankers.eval_sets import with_validation
 from pairgram.rankers.prior import Prior, frozen
 from pairgram.rankers.row_scores import checked_rows, scores_of

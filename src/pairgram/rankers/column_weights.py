@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -11,40 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from pairgram._support.checks import require_finite
 from pairgram._support.types import Vector
 from pairgram.feature_maps.base import linear_nodes
+from pairgram.least_squares.statistics import ColumnSums
 from pairgram.problem.data import RankingData
 from pairgram.queries_and_pairs.pair_weights import PairSettings
 from pairgram.rankers.row_scores import checked_rows
 
-__all__ = ["ColumnSums", "contributions_of", "input_weights", "names_of", "weights_of"]
-
-
-class ColumnSums(NamedTuple):
-    """What a fit found about its columns. Spreads and shares are computed only when asked for.
-
-    Attributes
-    ----------
-    squares : ndarray of shape (n_features,), float64
-        The diagonal of ``G = Xᵀ L X``, where L is the Laplacian of the pairs.
-    products : ndarray of shape (n_features,), float64
-        ``G @ coef_``, the covariances of the columns with the score but for a factor.
-    weight : float
-        The sum of the weights of the pairs, in both orders.
-    """
-
-    squares: Vector
-    products: Vector
-    weight: float
-
-    @property
-    def spread(self) -> Vector:
-        """The standard deviation of every column over the pairs, (n_features,)."""
-        return np.sqrt(self.squares / self.weight)
-
-    def share(self, coef: Vector) -> Vector:
-        """Return the share of every column in the variance of the score, (n_features,)."""
-        parts = coef * self.products
-        total = parts.sum()
-        return np.asarray(parts / total if total > 0 else np.zeros_like(parts))
+__all__ = ["contributions_of", "input_weights", "names_of", "weights_of"]
 
 
 def input_weights(model: Any) -> Vector | None:

@@ -14,10 +14,10 @@ from sklearn.pipeline import Pipeline
 from pairgram._support.files import shown
 from pairgram.feature_maps.known import restore_map
 from pairgram.inputs.fitted import restore_inputs
+from pairgram.least_squares.statistics import ColumnSums
 from pairgram.model_files.kinds import MODELS, PIPELINES, arrays_of_prior
 from pairgram.model_files.read_write import read_file, write_file
 from pairgram.rankers.base import LinearRanker
-from pairgram.rankers.column_weights import ColumnSums
 from pairgram.rankers.known import ranker_called
 from pairgram.rankers.pipelines import describe_pipeline, restore_pipeline
 

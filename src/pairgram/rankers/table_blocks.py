@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from pairgram._support.types import Vector
+from pairgram.feature_maps.input_map import whole_map
 from pairgram.problem.data import RankingData
 from pairgram.queries_and_pairs.queries import Queries
 from pairgram.tables.rows import TableRows
 from pairgram.tables.table import Table
 
-__all__ = ["SAMPLE_ROWS", "data_of_block", "one_row"]
+__all__ = ["SAMPLE_ROWS", "BlockReader", "data_of_block", "one_row"]
 
 # Quantiles, landmarks and the widths of kernels are found from at most this many rows.
 SAMPLE_ROWS = 100_000
@@ -48,3 +52,38 @@ def data_of_block(pattern: RankingData, rows: TableRows, n_threads: int | None) 
         row_weights=weights,
         offset=None,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class BlockReader:
+    """Makes blocks of a table into the data that statistics and scores are computed of.
+
+    Attributes
+    ----------
+    pattern : RankingData
+        Some rows, with the fitted inputs and the fitted feature map.
+    prior : callable or None
+        Returns the scores of a prior for rows: see `Prior.scores`.
+    n_threads : int or None
+    exponent : int
+        Labels are divided by two to this power, for what depends on their order alone.
+    """
+
+    pattern: RankingData
+    prior: Callable[[Any, RankingData, int | None], Vector] | None
+    n_threads: int | None
+    exponent: int = 0
+
+    @property
+    def feature_map(self) -> Any:
+        """The fitted map of the rows as the table has them, its inputs included."""
+        return whole_map(self.pattern)
+
+    def data(self, rows: TableRows) -> RankingData:
+        """Return the data of some rows of whole queries. Errors name features, not rows."""
+        if self.exponent and rows.y is not None:
+            rows = replace(rows, y=np.ldexp(rows.y, -self.exponent))
+        data = data_of_block(self.pattern, rows, self.n_threads)
+        if self.prior is None:
+            return data
+        return data.plus_offset(self.prior(rows.X, data, self.n_threads))

@@ -1,8 +1,8 @@
-"""What a ranker does with a table: it fits inputs and maps to it, and reads its blocks."""
+"""What a ranker does with a table: it fits inputs and maps to it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,49 +11,13 @@ from pairgram.feature_maps.input_map import whole_map
 from pairgram.inputs.fit import check_inputs, inputs_of_moments
 from pairgram.inputs.fitted import FittedInputs
 from pairgram.problem.data import RankingData
-from pairgram.rankers.prior import Prior
-from pairgram.rankers.table_blocks import SAMPLE_ROWS, data_of_block, one_row
+from pairgram.rankers.table_blocks import SAMPLE_ROWS, BlockReader, one_row
 from pairgram.tables.means import MomentsTask
-from pairgram.tables.rows import TableRows
 from pairgram.tables.table import Table
 
-__all__ = ["BlockReader", "begin_fit", "block_readers", "same_columns"]
+__all__ = ["begin_fit", "block_readers", "same_columns"]
 
 QUANTILES = ("quantile", "raw+quantile")
-
-
-@dataclass(frozen=True, eq=False)
-class BlockReader:
-    """Makes blocks of a table into the data that statistics and scores are computed of.
-
-    Attributes
-    ----------
-    pattern : RankingData
-        Some rows, with the fitted inputs and the fitted feature map.
-    prior : Prior or None
-    n_threads : int or None
-    exponent : int
-        Labels are divided by two to this power, for what depends on their order alone.
-    """
-
-    pattern: RankingData
-    prior: Prior | None
-    n_threads: int | None
-    exponent: int = 0
-
-    @property
-    def feature_map(self) -> Any:
-        """The fitted map of the rows as the table has them, its inputs included."""
-        return whole_map(self.pattern)
-
-    def data(self, rows: TableRows) -> RankingData:
-        """Return the data of some rows of whole queries. Errors name features, not rows."""
-        if self.exponent and rows.y is not None:
-            rows = replace(rows, y=np.ldexp(rows.y, -self.exponent))
-        data = data_of_block(self.pattern, rows, self.n_threads)
-        if self.prior is None:
-            return data
-        return data.plus_offset(self.prior.scores(rows.X, data, self.n_threads))
 
 
 def begin_fit(model: Any, table: Table) -> Table:
@@ -156,5 +120,5 @@ def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReade
                 )
             prior = prior.without_names()
         own = own.take(np.arange(1))  # which the maps and inputs do not need any more
-        readers.append(BlockReader(own, prior, model.n_threads))
+        readers.append(BlockReader(own, None if prior is None else prior.scores, model.n_threads))
     return readers

@@ -13,10 +13,10 @@ from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.types import Rows, Vector
 from pairgram.feature_maps.input_map import parts_of
 from pairgram.least_squares.gram import Pairgram
+from pairgram.least_squares.statistics import ColumnSums
 from pairgram.least_squares.table_fit import statistics_of
 from pairgram.queries_and_pairs.pair_weights import PairSettings
-from pairgram.rankers.column_weights import ColumnSums
-from pairgram.rankers.table_rows import BlockReader
+from pairgram.rankers.table_blocks import BlockReader
 from pairgram.svm.feature_rows import (
     FeatureRows,
     make_rows,
@@ -101,7 +101,7 @@ class BlockMaker:
         return _Block(make_rows(data, resolve_n_threads(self.settings.n_threads)), pairs, offset)
 
 
-class Loss(NamedTuple):
+class LossSums(NamedTuple):
     """The loss of the preference pairs, its gradient, and the weight of all pairs."""
 
     loss: float
@@ -118,18 +118,18 @@ class LossTask:
     reads_features: bool = True
     needs_queries: bool = True
 
-    def of_rows(self, rows: TableRows) -> Loss:
+    def of_rows(self, rows: TableRows) -> LossSums:
         """Return the loss of some queries."""
         block = self.maker.block(rows)
         with single_threaded_blas():
             scores = block.offset + block.rows.scores(self.w) if self.w.any() else block.offset
             threads = resolve_n_threads(self.maker.settings.n_threads)
             loss, gradient = block.pairs.set_scores(scores, threads)
-            return Loss(loss, block.rows.sum(gradient), float(block.pairs.pair_weights.sum()))
+            return LossSums(loss, block.rows.sum(gradient), float(block.pairs.pair_weights.sum()))
 
-    def join(self, first: Loss, second: Loss) -> Loss:
+    def join(self, first: LossSums, second: LossSums) -> LossSums:
         """Return the loss of the queries of both."""
-        return Loss(
+        return LossSums(
             first.loss + second.loss,
             first.gradient + second.gradient,
             first.weight + second.weight,
@@ -209,9 +209,9 @@ class TableSolver(PairSolver):
         if start.any():
             self._evaluated(start)
 
-    def _evaluated(self, w: Vector) -> Loss:
+    def _evaluated(self, w: Vector) -> LossSums:
         """Set the loss and its gradient to those of w."""
-        found: Loss = self._run(LossTask(self._maker, w))
+        found: LossSums = self._run(LossTask(self._maker, w))
         found.gradient[self._constant] = 0.0
         self._loss, self._pull = found.loss, found.gradient
         return found

@@ -22,9 +22,9 @@ from pairgram.feature_maps.input_map import parts_of
 from pairgram.least_squares.accumulate import SMALLEST_SQUARES
 from pairgram.least_squares.gram import Pairgram
 from pairgram.least_squares.sparse_gram import count_varying
+from pairgram.least_squares.statistics import ColumnSums
 from pairgram.problem.data import RankingData
 from pairgram.queries_and_pairs.pair_weights import PairSettings
-from pairgram.rankers.column_weights import ColumnSums
 from pairgram.svm.feature_rows import (
     FeatureRows,
     in_single,
