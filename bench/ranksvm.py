@@ -40,8 +40,8 @@ from common import (
 )
 from pairgram import Nystroem, RandomFourier, RankSVM
 from pairgram._support.threads import single_threaded_blas
-from pairgram.problem.data import RankingData
-from pairgram.svm.training import SolverSettings, Training
+from pairgram.data.dataset import RankingData
+from pairgram.solvers.svm_training import SolverSettings, Training
 
 sys.path.insert(0, str(Path(__file__).parent / "papers"))
 

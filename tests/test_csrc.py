@@ -16,18 +16,15 @@ FILES = sorted(path for path in CSRC.rglob("*") if path.suffix in (".cpp", ".hpp
 PROGRAMS = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 # A folder includes itself and folders of lower floors.
 FLOORS = {
-    "bindings": 5,
-    "least_squares": 4,
-    "svm": 3,
-    "feature_maps": 3,
-    "inputs": 2,
-    "tables": 2,
-    "problem": 2,
-    "linear_algebra": 2,
+    "bindings": 4,
+    "solvers": 3,
+    "features": 2,
     "metrics": 2,
-    "datasets": 2,
+    "data": 1,
+    "linear_algebra": 1,
+    "datasets": 1,
+    "tables": 1,
     "support": 0,
-    "queries_and_pairs": 1,
 }
 
 
@@ -80,7 +77,7 @@ def test_the_build_names_every_file_and_no_other():
     sources = {name_of(path) for path in FILES if path.suffix in (".cpp", ".pyx")}
     assert sources <= named
     properties = re.findall(r"set_source_files_properties\(csrc/(\S+)[^)]*\)", text)
-    assert "feature_maps/activations.cpp" in properties
+    assert "features/activations.cpp" in properties
 
 
 LINT = r"clang-format --dry-run -Werror (\$\(git ls-files '[^']+'\))"

@@ -8,10 +8,9 @@ import pytest
 import scipy.sparse as sp
 
 import pairgram as pg
-from pairgram.least_squares import conjugate_gradients
-from pairgram.problem.data import RankingData
-from pairgram.problem.laplacian import apply_half_laplacian
-from pairgram.queries_and_pairs.pair_weights import PairSettings
+from pairgram.data.dataset import RankingData, apply_half_laplacian
+from pairgram.data.pairs import PairSettings
+from pairgram.solvers import conjugate_gradients
 
 RNG = np.random.default_rng(0)
 N = 48

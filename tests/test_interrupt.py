@@ -17,7 +17,7 @@ from pairgram import (
     evaluate,
     fit_many,
 )
-from pairgram.least_squares.band_form import BandForm
+from pairgram.solvers.ridge_path import BandForm
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers"),

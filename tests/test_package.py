@@ -94,7 +94,7 @@ def test_modules_are_attributes_and_names_come_late():
         "import sys, pairgram\n"
         "assert 'numpy' not in sys.modules\n"
         "assert pairgram.metrics.evaluate is pairgram.evaluate\n"
-        "assert 'pairgram.least_squares.rank_rls' not in sys.modules\n"
+        "assert 'pairgram.rankers.rank_rls' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -123,7 +123,7 @@ import pairgram._core
 
 def test_dir_holds_names_alone():
     assert all(name.isidentifier() for name in dir(pairgram))
-    assert {"RankRLS", "metrics", "least_squares"} <= set(dir(pairgram))
+    assert {"RankRLS", "metrics", "export"} <= set(dir(pairgram))
 
 
 def test_names_of_former_releases_tell_what_to_use():

@@ -1,8 +1,8 @@
 // The band form of symmetric matrices: checks, GIL release, m.def; nothing else.
 #include "bindings/bindings.hpp"
-#include "least_squares/hold_out_band.hpp"
 #include "linear_algebra/band_cholesky.hpp"
 #include "linear_algebra/band_reduction.hpp"
+#include "solvers/hold_out_band.hpp"
 
 namespace pairgram {
 

@@ -14,9 +14,9 @@
 #include <string>
 #include <utility>
 
-#include "feature_maps/node_map.hpp"
-#include "inputs/input_columns.hpp"
-#include "queries_and_pairs/query_rows.hpp"
+#include "data/query_rows.hpp"
+#include "features/input_columns.hpp"
+#include "features/node_map.hpp"
 #include "support/interrupt.hpp"
 
 namespace pairgram {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "bindings/bindings.hpp"
-#include "feature_maps/activations.hpp"
-#include "feature_maps/node_map.hpp"
+#include "features/activations.hpp"
+#include "features/node_map.hpp"
 #include "support/parallel.hpp"
 
 namespace pairgram {

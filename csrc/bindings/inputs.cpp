@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "bindings/bindings.hpp"
-#include "inputs/column_statistics.hpp"
-#include "inputs/input_columns.hpp"
+#include "features/column_statistics.hpp"
+#include "features/input_columns.hpp"
 
 namespace pairgram {
 

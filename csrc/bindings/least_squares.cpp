@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "bindings/problem.hpp"
-#include "least_squares/gram.hpp"
-#include "least_squares/hold_out_folds.hpp"
 #include "linear_algebra/cholesky.hpp"
+#include "solvers/gram.hpp"
+#include "solvers/hold_out_folds.hpp"
 
 namespace pairgram {
 

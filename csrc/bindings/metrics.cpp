@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "bindings/bindings.hpp"
-#include "least_squares/ties.hpp"
 #include "metrics/evaluate.hpp"
 #include "metrics/means.hpp"
 #include "metrics/value_range.hpp"
 #include "metrics/word_sort.hpp"
+#include "solvers/ties.hpp"
 
 namespace pairgram {
 

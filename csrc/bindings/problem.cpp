@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "problem/laplacian_root.hpp"
-#include "problem/laplacian_solve.hpp"
+#include "data/laplacian_root.hpp"
+#include "data/laplacian_solve.hpp"
 
 namespace pairgram {
 

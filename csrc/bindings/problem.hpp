@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "bindings/bindings.hpp"
-#include "least_squares/blocks.hpp"
-#include "problem/ranking_problem.hpp"
+#include "data/ranking_problem.hpp"
+#include "solvers/blocks.hpp"
 
 namespace pairgram {
 

@@ -1,5 +1,5 @@
 // Batches of small problems: checks, GIL release, m.def.
-#include "least_squares/small_problems.hpp"
+#include "solvers/small_problems.hpp"
 
 #include <algorithm>
 #include <cstdint>

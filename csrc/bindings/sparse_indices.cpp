@@ -2,7 +2,7 @@
 #include "support/sparse_indices.hpp"
 
 #include "bindings/bindings.hpp"
-#include "problem/varying_columns.hpp"
+#include "data/varying_columns.hpp"
 
 namespace pairgram {
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "bindings/problem.hpp"
-#include "svm/pair_operator.hpp"
-#include "svm/row_products.hpp"
+#include "solvers/pair_operator.hpp"
+#include "solvers/row_products.hpp"
 
 namespace pairgram {
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "linear_algebra/blas.hpp"
-#include "queries_and_pairs/query_rows.hpp"
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
 #include "support/progress.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "queries_and_pairs/query_rows.hpp"
+#include "support/buffer.hpp"
 #include "support/interrupt.hpp"
 #include "support/simd.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "queries_and_pairs/query_rows.hpp"
+#include "data/query_rows.hpp"
 
 namespace pairgram {
 

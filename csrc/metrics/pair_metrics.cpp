@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "queries_and_pairs/query_rows.hpp"
+#include "data/query_rows.hpp"
 #include "support/buffer.hpp"
 
 namespace pairgram {

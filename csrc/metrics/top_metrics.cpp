@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "queries_and_pairs/query_rows.hpp"
+#include "data/query_rows.hpp"
 #include "support/buffer.hpp"
 #include "support/simd.hpp"
 

@@ -9,6 +9,9 @@
 
 namespace pairgram {
 
+// A size or an index for the standard library's containers.
+inline std::size_t size_of(std::ptrdiff_t n) { return static_cast<std::size_t>(n); }
+
 template <class T>
 class buffer : public std::vector<T> {
     using base = std::vector<T>;

@@ -2,12 +2,7 @@
 
 from pairgram import datasets as datasets, export as export, metrics as metrics, plots as plots
 from pairgram._core import __version__ as __version__
-from pairgram.auto.auto_ranker import AutoRanker as AutoRanker
-from pairgram.comparison.compare import (
-    Comparison as Comparison,
-    compare as compare,
-    compare_runs as compare_runs,
-)
+from pairgram.data.queries import MissingQueryWarning as MissingQueryWarning
 from pairgram.datasets import (
     dump_letor as dump_letor,
     load_letor as load_letor,
@@ -17,28 +12,16 @@ from pairgram.datasets import (
     read_run as read_run,
     write_run as write_run,
 )
-from pairgram.elm.elm import (
-    PairwiseELM as PairwiseELM,
-    PairwiseELMCV as PairwiseELMCV,
-    PointwiseELM as PointwiseELM,
-    PointwiseELMCV as PointwiseELMCV,
-)
-from pairgram.elm.elm_rank import ELMRank as ELMRank, ELMRankCV as ELMRankCV
-from pairgram.feature_maps.kernel_map import KernelMap as KernelMap
-from pairgram.feature_maps.nystroem import Nystroem as Nystroem
-from pairgram.feature_maps.random_fourier import RandomFourier as RandomFourier
-from pairgram.feature_maps.random_nodes import RandomNodes as RandomNodes
+from pairgram.features.kernel_map import KernelMap as KernelMap
+from pairgram.features.kernels import kernel_matrix as kernel_matrix
+from pairgram.features.nystroem import Nystroem as Nystroem
+from pairgram.features.random_fourier import RandomFourier as RandomFourier
+from pairgram.features.random_nodes import RandomNodes as RandomNodes
 from pairgram.inspection.importance import (
     query_permutation_importance as query_permutation_importance,
 )
 from pairgram.inspection.learning_curve import learning_curve as learning_curve
 from pairgram.inspection.regressor import as_regressor as as_regressor
-from pairgram.kernels.matrix import kernel_matrix as kernel_matrix
-from pairgram.least_squares.batch_fit import BatchFit as BatchFit
-from pairgram.least_squares.fit_many import fit_many as fit_many
-from pairgram.least_squares.gram import Pairgram as Pairgram
-from pairgram.least_squares.presets import LSSVR as LSSVR, MPRank as MPRank
-from pairgram.least_squares.rank_rls import RankRLS as RankRLS, RankRLSCV as RankRLSCV
 from pairgram.metrics import (
     Metric as Metric,
     evaluate as evaluate,
@@ -46,13 +29,29 @@ from pairgram.metrics import (
     make_scorer as make_scorer,
     metric_names as metric_names,
 )
+from pairgram.metrics.compare import (
+    Comparison as Comparison,
+    compare as compare,
+    compare_runs as compare_runs,
+)
+from pairgram.metrics.runs import evaluate_run as evaluate_run
 from pairgram.model_selection.splits import QueryKFold as QueryKFold
-from pairgram.queries_and_pairs.queries import MissingQueryWarning as MissingQueryWarning
+from pairgram.rankers.auto import AutoRanker as AutoRanker
+from pairgram.rankers.batch_fit import BatchFit as BatchFit
+from pairgram.rankers.elm import (
+    PairwiseELM as PairwiseELM,
+    PairwiseELMCV as PairwiseELMCV,
+    PointwiseELM as PointwiseELM,
+    PointwiseELMCV as PointwiseELMCV,
+)
+from pairgram.rankers.elm_rank import ELMRank as ELMRank, ELMRankCV as ELMRankCV
+from pairgram.rankers.fit_many import fit_many as fit_many
 from pairgram.rankers.load import load_model as load_model, save_model as save_model
+from pairgram.rankers.presets import LSSVR as LSSVR, MPRank as MPRank
+from pairgram.rankers.rank_rls import RankRLS as RankRLS, RankRLSCV as RankRLSCV
+from pairgram.rankers.rank_svm import RankSVM as RankSVM, RankSVMCV as RankSVMCV
 from pairgram.rankers.table_scores import predict as predict
-from pairgram.svm.rank_svm import RankSVM as RankSVM
-from pairgram.svm.rank_svm_cv import RankSVMCV as RankSVMCV
+from pairgram.solvers.pairgram import Pairgram as Pairgram
 from pairgram.tables.scan import scan as scan
-from pairgram.trec.evaluation import evaluate_run as evaluate_run
 
 __all__: list[str]

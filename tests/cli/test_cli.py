@@ -47,7 +47,7 @@ from pairgram.cli.inputs import load_scores
 from pairgram.cli.protocol import PROTOCOL_METRICS
 from pairgram.cli.report import print_table, show, show_alphas, significant
 from pairgram.cli.settings import ACTIVATIONS, parse_grid, parse_range
-from pairgram.feature_maps import activations
+from pairgram.features import random_nodes as activations
 
 ELM = ("--model", "elm-pairwise")
 GAUSSIAN = (

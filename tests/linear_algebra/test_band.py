@@ -6,7 +6,7 @@ from hypothesis import given, settings, strategies as st
 
 from pairgram import _core
 from pairgram._support.threads import single_threaded_blas
-from pairgram.least_squares.band_form import BandForm, band_width
+from pairgram.solvers.ridge_path import BandForm, band_width
 
 EPS = float(np.finfo(np.float64).eps)
 # Around multiples of the width, of strips of rows, and of what is reflected one by one.

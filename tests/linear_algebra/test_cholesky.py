@@ -7,8 +7,8 @@ from hypothesis import given, settings, strategies as st
 
 from pairgram import _core
 from pairgram._support.threads import single_threaded_blas
-from pairgram.least_squares.gram import Pairgram
-from pairgram.least_squares.ridge_path import solve_definite
+from pairgram.solvers.pairgram import Pairgram
+from pairgram.solvers.ridge_path import solve_definite
 
 # Around the orders at which halves, tiles and their width change.
 ORDERS = (1, 2, 3, 63, 64, 65, 127, 128, 129, 255, 256, 257, 383, 384, 385, 511, 512, 513, 1025)

@@ -19,9 +19,9 @@ from sklearn.preprocessing import StandardScaler
 import reference_metrics as reference
 from pairgram import RankRLSCV, _core, fit_many, make_ranking, scan
 from pairgram._support.arrays import real_array
+from pairgram.data.queries import MissingQueryWarning, Queries
 from pairgram.metrics import CONVENTIONS, Metric, evaluate, get_metric, make_scorer, metric_names
-from pairgram.metrics.options import FAMILIES
-from pairgram.queries_and_pairs.queries import MissingQueryWarning, Queries
+from pairgram.metrics.metric import FAMILIES
 
 TOP = tuple(name for name, family in FAMILIES.items() if family.ranks)
 VALUES = ("pearson", "msd", "m1d")  # of scores, not their order

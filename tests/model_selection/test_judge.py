@@ -5,9 +5,9 @@ import pytest
 from sklearn.model_selection import GroupKFold, KFold
 
 from pairgram import ELMRankCV, QueryKFold, RankRLSCV, make_ranking
+from pairgram.data.dataset import RankingData
 from pairgram.model_selection import splits as module
 from pairgram.model_selection.splits import make_splits
-from pairgram.problem.data import RankingData
 
 
 def data_of(sizes, seed=0):

@@ -40,7 +40,7 @@ from pairgram import (
     save_model,
 )
 from pairgram.cli.app import app
-from pairgram.model_files.transformers import TRANSFORMERS
+from pairgram.files.transformers import TRANSFORMERS
 from pairgram.rankers.pipelines import CLASSES
 
 X, Y, QID = make_ranking(12, 6, 4, random_state=0)

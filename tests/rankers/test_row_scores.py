@@ -14,7 +14,7 @@ from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
 
-import pairgram.feature_maps.kernel_map
+import pairgram.features.kernel_map
 import pairgram.rankers.row_scores
 from pairgram import (
     LSSVR,
@@ -506,7 +506,7 @@ def test_support_rows_are_taken_in_parts(kernel, monkeypatch):
     model = RankRLS(feature_map=KernelMap(kernel)).fit(X, np.arange(N_TRAIN) % 3 * 1.0)
     rows = make_rows(600, 7)
     whole = model.predict(rows)
-    monkeypatch.setattr(pairgram.feature_maps.kernel_map, "PART_BYTES", 8 * N_FEATURES * 7)
+    monkeypatch.setattr(pairgram.features.kernel_map, "PART_BYTES", 8 * N_FEATURES * 7)
     parts = copy.deepcopy(model)
     size = np.abs(kernel_matrix(rows, X, kernel)) @ np.abs(model.coef_)
     np.testing.assert_allclose(parts.predict(rows), whole, rtol=0, atol=1e-12 * size.max())

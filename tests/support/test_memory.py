@@ -11,8 +11,8 @@ from scipy import sparse
 
 from pairgram import ELMRank, Nystroem, RandomNodes, RankRLS, dump_letor, load_letor
 from pairgram._support import memory
+from pairgram.data.dataset import RankingData
 from pairgram.datasets import letor_load
-from pairgram.problem.data import RankingData
 
 GIB = 2**30
 

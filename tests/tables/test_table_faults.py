@@ -38,7 +38,7 @@ from pairgram import (
     predict,
     scan,
 )
-from pairgram.tables import grouping, parts
+from pairgram.tables import grouping, passes as parts
 from pairgram.tables.seen import NO_FILES
 from table_sources import cut_table, make_rows, write_parts
 
@@ -667,7 +667,7 @@ def test_rank_svm_takes_labels_of_any_size():
 
 
 def test_wide_rank_svm_without_a_pair(monkeypatch):
-    monkeypatch.setattr("pairgram.svm.table_solver.WIDEST_GRAM", 2)
+    monkeypatch.setattr("pairgram.solvers.svm_training.WIDEST_GRAM", 2)
     table = scan(replace(ROWS, y=np.ones_like(ROWS.y)).frame, **NAMES)
     with pytest.raises(ValueError, match="no preference pair counts"):
         RankSVM().fit(table)

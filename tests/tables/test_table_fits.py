@@ -27,10 +27,10 @@ from pairgram import (
     get_metric,
     scan,
 )
-from pairgram.least_squares.table_fit import Folds, statistics_of
-from pairgram.queries_and_pairs.id_hashes import hash_ids, mix
-from pairgram.rankers import table_rows
-from pairgram.rankers.table_rows import block_readers
+from pairgram.data.query_ids import hash_ids, mix
+from pairgram.rankers import base as table_rows
+from pairgram.rankers.base import block_readers
+from pairgram.solvers.passes import Folds, statistics_of
 from table_sources import cut_table, make_rows
 
 ROWS = make_rows()

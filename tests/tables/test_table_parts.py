@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from pairgram.tables import parts as parts_module
-from pairgram.tables.parts import Part, fold, in_tree, join_by_id
+from pairgram.tables import passes as parts_module
+from pairgram.tables.passes import Part, fold, in_tree, join_by_id
 from pairgram.tables.rows import TableRows, runs_of
 
 

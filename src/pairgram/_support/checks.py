@@ -11,20 +11,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 
-__all__ = [
-    "called_by",
-    "check_at_least_zero",
-    "check_flag",
-    "check_positive",
-    "check_size",
-    "check_text",
-    "did_you_mean",
-    "first_not_finite",
-    "naming_not_finite",
-    "require_finite",
-    "warn_caller",
-]
+Rows = NDArray[np.int64]  # numbers of rows
+Vector = NDArray[np.float64]
+
 
 # What to do about missing features, at the end of messages.
 _FILL = "fill such values before, or give scan(frame, ..., missing='mean')"

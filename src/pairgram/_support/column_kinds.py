@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NotNumbersError", "kind_of", "not_numbers", "require_numbers", "row_dtypes"]
-
 _TIMES = "subtract a reference from times and divide by a unit, such as a day"
 # For each kind, what the names of its types begin with in NumPy, pandas, polars or pyarrow, without
 # regard to upper case; the classes of single values; and what to do. The first that fits counts.

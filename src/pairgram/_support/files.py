@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
-__all__ = ["kind_of_binary", "naming", "printable", "replacing", "shown"]
-
 _CONTROL = bytes({*range(9), *range(14, 32), 127})
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from math import inf
 from pathlib import Path, PurePosixPath
 
-__all__ = ["available_memory", "require"]
-
 _PROC = Path("/proc")
 _CGROUPS = Path("/sys/fs/cgroup")
 

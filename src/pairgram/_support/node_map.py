@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 import pairgram._core as _core
 
-__all__ = ["native_nodes"]
-
 
 def native_nodes(
     dtype: Any,
@@ -26,7 +24,7 @@ def native_nodes(
 ) -> Any:
     """Return the compiled map for rows of a dtype. The arrays that describe it are converted.
 
-    csrc/feature_maps/node_map.hpp gives its formula. With `in_double`, rows of float32 are mapped
+    csrc/features/node_map.hpp gives its formula. With `in_double`, rows of float32 are mapped
     in float64, and the outputs are rounded.
     """
     single = np.dtype(dtype) == np.float32

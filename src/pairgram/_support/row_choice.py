@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from pairgram._support.arrays import column_names
 
-__all__ = ["take_rows"]
-
 
 def take_rows(X: Any, rows: NDArray[np.int64]) -> Any:
     """Return some rows of an array, a CSR matrix or a frame. A frame stays one, with its names.

@@ -15,14 +15,6 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from pairgram._support.checks import warn_caller
 from pairgram._support.words import OF_DISTANCES
 
-__all__ = [
-    "sample_of",
-    "warn_of_equal_labels",
-    "warn_of_rows",
-    "warn_of_threshold",
-    "without_row_warnings",
-]
-
 # At most this many rows and values are examined.
 SAMPLE_ROWS, SAMPLE_VALUES = 1024, 1 << 22
 SEVERAL_ROWS = 20

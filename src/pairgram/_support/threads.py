@@ -12,8 +12,6 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["at_most_threads", "resolve_n_threads", "single_threaded_blas"]
-
 
 def resolve_n_threads(n_threads: int | None) -> int:
     """Return the number of threads to use.

@@ -10,10 +10,6 @@ from typing import Any
 from pairgram._support.arrays import column_names
 from pairgram._support.checks import did_you_mean, naming_not_finite
 
-__all__ = [
-    "WholeFit",
-]
-
 
 class WholeFit:
     """If `fit` raises, this class restores the estimator's attributes from before the call.

@@ -8,25 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-__all__ = [
-    "KERNEL_PARAMETERS",
-    "OF_DISTANCES",
-    "ActivationName",
-    "Convention",
-    "Form",
-    "FourierKernel",
-    "InputsName",
-    "KernelName",
-    "Landmarks",
-    "Loss",
-    "PairsName",
-    "PluginName",
-    "Scope",
-    "Target",
-    "Weighting",
-    "words",
-]
-
 PairsName = Literal["kept", "dropped", "gain", "absdiff"]
 Scope = Literal["query", "global"]
 Weighting = Literal["pairs", "documents", "queries"]

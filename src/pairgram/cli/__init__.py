@@ -1,7 +1,6 @@
 """The command line, ``pairgram``. A module holds one or two commands; `models` lists the models.
 
-This folder may import every other folder. It needs typer and rich, the extra ``pairgram[cli]``.
-Nothing else in this package needs them.
+It needs typer and rich, the extra ``pairgram[cli]``. Nothing else in this package needs them.
 """
 
 from __future__ import annotations

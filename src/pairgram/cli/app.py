@@ -20,8 +20,6 @@ from pairgram.cli.protocol import letor
 from pairgram.cli.report import Command, Commands, print_lines
 from pairgram.cli.scoring import evaluate, predict
 
-__all__ = ["app", "run"]
-
 # The signals that ask a process to end. Windows has no SIGHUP.
 ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 

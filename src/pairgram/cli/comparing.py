@@ -8,11 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from pairgram.cli import options as opt
+from pairgram.cli.inputs import load_scores, name_of
 from pairgram.cli.pictures import PlotFile, check_picture, draw
 from pairgram.cli.report import count, print_json, print_lines, print_table
 from pairgram.cli.tables import Columns
-
-__all__ = ["compare"]
 
 COMPARED = ("ndcg@10", "map")
 DIFFERENCES = "Differences, system minus against"
@@ -119,17 +118,17 @@ def compare(
     opt.check_one_stdin(**inputs, **{"--qrels": qrels})
     check_picture(plot)
     if qrels is not None:
-        from pairgram.comparison.compare import compare_runs
+        from pairgram.metrics.compare import compare_runs
 
         runs = dict(zip(names, opt.load_runs(*systems), strict=True))
         judged, listed = opt.load_qrels(qrels), metric or COMPARED
         result = compare_runs(judged, runs, listed, convention=convention or "trec", **settings)
     else:
-        from pairgram.comparison.compare import compare as compare_scores
+        from pairgram.metrics.compare import compare as compare_scores
 
         y, ids = _labels(files[0], columns, threads)
         wanted_metrics = [opt.metric_of(m, convention or "default") for m in metric or COMPARED]
-        scores = {str(path): opt.load_scores(path, len(y)) for path in systems}
+        scores = {str(path): load_scores(path, len(y)) for path in systems}
         result = compare_scores(y, ids, scores, wanted_metrics, **settings)
     if plot is not None:
         from pairgram.plots import differences
@@ -171,5 +170,5 @@ def _labels(file: str, columns: Columns, threads: int | None) -> tuple[Any, Any]
         return columns.labels(file)
     data = opt.load_data(Path(file), n_threads=threads)
     if data.qid is None:
-        raise ValueError(f"{opt.name_of(Path(file))}: found no qid, want qid:ID in every row")
+        raise ValueError(f"{name_of(Path(file))}: found no qid, want qid:ID in every row")
     return data.y, data.qid

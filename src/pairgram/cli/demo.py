@@ -10,8 +10,6 @@ import typer
 from pairgram.cli import options as opt
 from pairgram.cli.report import print_json, print_lines, print_table, show_rows
 
-__all__ = ["demo", "run_demo"]
-
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
 N_TRAIN = 60
 #: 60 training queries and 200 test queries. Each query has its own level of relevance.
@@ -33,8 +31,8 @@ def run_demo(seed: int, n_threads: int | None) -> list[dict[str, Any]]:
     import numpy as np
 
     from pairgram.datasets import make_ranking
-    from pairgram.least_squares.rank_rls import RankRLSCV
     from pairgram.metrics import evaluate
+    from pairgram.rankers.rank_rls import RankRLSCV
 
     X, y, qid = make_ranking(**DATA, random_state=seed)
     train = qid < N_TRAIN

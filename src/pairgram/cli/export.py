@@ -18,8 +18,6 @@ from pairgram.cli import options as opt
 from pairgram.cli.report import print_lines, warn
 from pairgram.cli.tables import Columns
 
-__all__ = ["export"]
-
 
 class Engine(StrEnum):
     """Where a model goes."""

@@ -14,6 +14,7 @@ import typer
 
 from pairgram._support.files import shown
 from pairgram.cli import options as opt
+from pairgram.cli.inputs import load_scores, name_of
 from pairgram.cli.model_options import ModelName, ModelOrAuto, with_settings
 from pairgram.cli.models import (
     MODELS,
@@ -42,8 +43,6 @@ from pairgram.cli.tables import Columns, refuse_with_table, with_columns
 if TYPE_CHECKING:
     from pairgram.datasets import LetorData
     from pairgram.tables.table import Table
-
-__all__ = ["cv", "train"]
 
 
 @with_settings
@@ -109,7 +108,7 @@ def train(
       pairgram train train.txt -o model.safetensors --model elm-pairwise --activation sigmoid
       pairgram train train.txt -o model.safetensors --model rank-fourier --gamma 2^-9:2^0:3
     """
-    from pairgram.queries_and_pairs.queries import one_query_meant
+    from pairgram.data.queries import one_query_meant
 
     path, valid_path = Path(file), None if valid is None else Path(valid)
     opt.check_one_stdin(FILE=path, **{"--valid": valid_path, "--offset": offset})
@@ -149,7 +148,7 @@ def train(
         data, held_out = _load_both(path, valid_path, entry, settings, float32, sparse)
         opt.require_ids(path, data, search, one_query)
         opt.warn_of_no_ids(path, data)
-        given = {} if offset is None else {"offset": opt.load_scores(offset, len(data.y))}
+        given = {} if offset is None else {"offset": load_scores(offset, len(data.y))}
         size = _Size(len(data.y), opt.n_queries(data))
         start = time.perf_counter()
         with opt.warnings_as_notes(), working("fitting"), one_query_meant(), _naming_options():
@@ -158,7 +157,7 @@ def train(
     search.save(output)
     if plot is not None:
         draw_search(plot, search)
-    held_by = _held_out(entry, search) if valid_path is None else opt.name_of(valid_path)
+    held_by = _held_out(entry, search) if valid_path is None else name_of(valid_path)
     report: dict[str, Any] = {
         "model": model,
         "params": chosen(search),
@@ -182,7 +181,7 @@ def train(
     print_table(
         (),
         [
-            ("model", f"{model} of {opt.name_of(path)}: {shape}"),
+            ("model", f"{model} of {name_of(path)}: {shape}"),
             *params.items(),
             (f"held-out {search.scoring_.name}", f"{search.best_score_:.4f}{lower}, {held_by}"),
             ("seconds", f"{seconds:.2f}"),
@@ -253,7 +252,7 @@ def _scanned(file: str, columns: Columns, settings: Settings, client: Any) -> Ta
     """Return the table of a file, after a check that it has the columns of --positive."""
     table = columns.scan(file, client)
     named = table.layout.features if table.schema is not None else ()
-    _require_positive(settings, table.n_features, opt.name_of(Path(file)), named)
+    _require_positive(settings, table.n_features, name_of(Path(file)), named)
     return table
 
 
@@ -314,7 +313,7 @@ def _load_both(
     data, held_out = padded([data, held_out])
     if (data.qid is None) != (held_out.qid is None):
         without, other = (file, valid) if data.qid is None else (valid, file)
-        names = (opt.name_of(without), opt.name_of(other))
+        names = (name_of(without), name_of(other))
         raise ValueError("{}: found no qid, want ids as in {}".format(*names))
     opt.warn_of_no_ids(valid, held_out)
     return data, held_out
@@ -334,7 +333,7 @@ def _load(path: Path, entry: Model, settings: Settings, float32: bool, sparse: b
         width = opt.width_of(entry.search(settings, None).prior.estimator)
         return opt.load_data_of(settings.prior, width, path, **options)
     data = opt.load_data(path, **options)
-    _require_positive(settings, data.X.shape[1], opt.name_of(path))
+    _require_positive(settings, data.X.shape[1], name_of(path))
     return data
 
 
@@ -422,7 +421,7 @@ def cv(
       pairgram cv train.txt --alphas 2^-5:2^10 --metric map --convention letor
       pairgram cv train.txt --pairs gain --json | jq .best
     """
-    from pairgram.queries_and_pairs.queries import one_query_meant
+    from pairgram.data.queries import one_query_meant
 
     entry = get_model(model, settings)
     settings = entry.with_inputs(settings, sparse)
@@ -460,7 +459,7 @@ def cv(
     print_table(
         [*shown, name],
         [[*(row[key] for key in shown), row["score"]] for row in show_rows(path)],
-        title=f"{opt.name_of(Path(file))}: {model}, {held_by}, {tries} in {seconds:.2f} s",
+        title=f"{name_of(Path(file))}: {model}, {held_by}, {tries} in {seconds:.2f} s",
         marked=path.index(best),
     )
 

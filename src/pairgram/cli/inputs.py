@@ -17,8 +17,6 @@ from pairgram._support.files import kind_of_binary, naming, shown
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["is_stdin", "load_scores", "name_of", "opened", "same_file"]
-
 # The column of a Parquet file of scores.
 SCORE = "score"
 # A line of a file of scores has at most this many bytes.

@@ -11,8 +11,6 @@ from pairgram.cli import options as opt
 from pairgram.cli.report import print_json, print_table, show_settings, significant
 from pairgram.cli.settings import heeds
 
-__all__ = ["inspect"]
-
 
 def inspect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Model or Pairgram file.")],
@@ -38,7 +36,7 @@ def inspect(
       pairgram inspect model.safetensors
       pairgram inspect model.safetensors --json | jq .parameters.alpha
     """
-    from pairgram.model_files.read_write import read_file, written_by
+    from pairgram.files.read_write import read_file, written_by
 
     kind, _, _ = read_file(file)
     report: dict[str, Any] = {"file": str(file), "kind": kind, "version": written_by(file)}
@@ -110,7 +108,7 @@ def _model(file: Path, top: int | None) -> dict[str, Any]:
 
 
 def _batch(file: Path, top: int | None) -> dict[str, Any]:
-    from pairgram.least_squares.batch_fit import BatchFit
+    from pairgram.rankers.batch_fit import BatchFit
 
     batch = BatchFit.load(file)
     first = next(model for model in batch.models if model is not None)
@@ -188,7 +186,7 @@ def _sorted_weights(model: Any, weights: Any) -> dict[str, Any]:
 
 def _map_parameters(feature_map: Any) -> dict[str, Any]:
     """Return the class of a fitted map of this package and the parameters of its fit."""
-    from pairgram.feature_maps.known import describe_map
+    from pairgram.features.known import describe_map
 
     _, settings = describe_map(feature_map)
     assert settings is not None
@@ -224,7 +222,7 @@ def _of_use(parameters: dict[str, Any]) -> dict[str, Any]:
 def _statistics(file: Path) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from pairgram.least_squares.gram import Pairgram
+    from pairgram.solvers.pairgram import Pairgram
 
     statistics = Pairgram.load(file)
     return {

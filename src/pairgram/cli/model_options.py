@@ -19,8 +19,6 @@ from pairgram.cli.settings import (
     parse_range,
 )
 
-__all__ = ["ModelName", "ModelOrAuto", "with_settings"]
-
 
 def _kernels_by_model() -> str:
     names: dict[tuple[str, ...], list[str]] = {}

@@ -12,21 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from pairgram._support.words import OF_DISTANCES
 from pairgram.cli.settings import KERNELS, OPTIONS, Settings, given, heeds, parse_grid
-from pairgram.kernels import settings
+from pairgram.features import kernels as settings
 
 if TYPE_CHECKING:
     from pairgram.metrics import Metric
-
-__all__ = [
-    "MODELS",
-    "Model",
-    "chosen",
-    "default_model",
-    "get_model",
-    "require_table",
-    "trials",
-    "tried",
-]
 
 
 @dataclass(frozen=True)
@@ -103,7 +92,7 @@ def _prior(settings: Settings) -> Any:
 
 
 def _auto(settings: Settings, scoring: Metric | None) -> Any:
-    from pairgram.auto.auto_ranker import AutoRanker
+    from pairgram.rankers.auto import AutoRanker
 
     said: dict[str, Any] = {"budget": settings.budget, "random_state": settings.random_state}
     return AutoRanker(
@@ -115,7 +104,7 @@ def _auto(settings: Settings, scoring: Metric | None) -> Any:
 
 
 def _rankrls(settings: Settings, scoring: Metric | None) -> Any:
-    from pairgram.least_squares.rank_rls import RankRLSCV
+    from pairgram.rankers.rank_rls import RankRLSCV
 
     names = settings.pairs or ("kept", "dropped")
     return RankRLSCV(
@@ -139,7 +128,7 @@ def _rls(settings: Settings, scoring: Metric | None) -> Any:
 
 
 def _elm_pointwise(settings: Settings, scoring: Metric | None) -> Any:
-    from pairgram.elm.elm import PointwiseELMCV
+    from pairgram.rankers.elm import PointwiseELMCV
 
     return PointwiseELMCV(
         settings.Cs or None,
@@ -151,7 +140,7 @@ def _elm_pointwise(settings: Settings, scoring: Metric | None) -> Any:
 
 
 def _elm_pairwise(settings: Settings, scoring: Metric | None) -> Any:
-    from pairgram.elm.elm import PairwiseELMCV
+    from pairgram.rankers.elm import PairwiseELMCV
 
     if "none" in settings.pairs:
         raise ValueError("--model elm-pairwise takes no --pairs none; --model elm-pointwise does")
@@ -167,7 +156,7 @@ def _elm_pairwise(settings: Settings, scoring: Metric | None) -> Any:
 
 
 def _elmrank(settings: Settings, scoring: Metric | None) -> Any:
-    from pairgram.elm.elm_rank import ELMRankCV
+    from pairgram.rankers.elm_rank import ELMRankCV
 
     if "none" in settings.pairs or len(settings.pairs) > 1:
         raise ValueError("--model elmrank takes one --pairs, and not none")
@@ -191,7 +180,7 @@ def _elmrank(settings: Settings, scoring: Metric | None) -> Any:
 def _ranksvm(
     settings: Settings, scoring: Metric | None, feature_map: Sequence[Any] = (None,)
 ) -> Any:
-    from pairgram.svm.rank_svm_cv import RankSVMCV
+    from pairgram.rankers.rank_svm import RankSVMCV
 
     said: dict[str, Any] = {} if settings.tol is None else {"tol": settings.tol}
     return RankSVMCV(
@@ -207,7 +196,7 @@ def _ranksvm(
 
 
 def _rank_nystroem(settings: Settings, scoring: Metric | None) -> Any:
-    from pairgram.feature_maps.nystroem import Nystroem
+    from pairgram.features.nystroem import Nystroem
 
     n_components = None if settings.n_components == 0 else settings.n_components or _COMPONENTS
     named = {"n_components": n_components, "landmarks": settings.landmarks or "uniform"}
@@ -217,7 +206,7 @@ def _rank_nystroem(settings: Settings, scoring: Metric | None) -> Any:
 
 
 def _rank_fourier(settings: Settings, scoring: Metric | None) -> Any:
-    from pairgram.feature_maps.random_fourier import RandomFourier
+    from pairgram.features.random_fourier import RandomFourier
 
     if settings.n_components == 0:
         raise ValueError("--components all is of --model rank-nystroem")

@@ -23,31 +23,6 @@ if TYPE_CHECKING:
     from pairgram.datasets import LetorData
     from pairgram.metrics import Metric
 
-__all__ = [
-    "Given",
-    "check_one_stdin",
-    "check_output",
-    "checked_names",
-    "choice_metric",
-    "is_stream",
-    "load_data",
-    "load_data_of",
-    "load_model_file",
-    "load_qrels",
-    "load_runs",
-    "load_scores",
-    "metric_of",
-    "n_queries",
-    "name_of",
-    "predict_file",
-    "require_ids",
-    "sharing",
-    "size_of",
-    "warn_of_no_ids",
-    "warnings_as_notes",
-    "width_of",
-]
-
 CONVENTION_NAMES = vocabulary.words(vocabulary.Convention)
 EVALUATED = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 EVALUATED_RUN = ("map", "ndcg@10", "p@10", "recall@100", "mrr")
@@ -385,7 +360,7 @@ def warn_of_no_ids(path: Path, data: LetorData) -> None:
 
 def n_queries(data: LetorData) -> int:
     """Return the number of queries. A file without ids is one query."""
-    from pairgram.queries_and_pairs.queries import Queries
+    from pairgram.data.queries import Queries
 
     return Queries.make(len(data.y), qid=data.qid).n_queries
 

@@ -11,8 +11,6 @@ import typer
 
 from pairgram._support.files import replacing, shown
 
-__all__ = ["PlotFile", "check_picture", "draw", "draw_search"]
-
 ENDINGS = (".png", ".svg", ".pdf")
 
 PlotFile = Annotated[

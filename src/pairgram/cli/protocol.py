@@ -22,8 +22,6 @@ from pairgram.cli.settings import Settings
 if TYPE_CHECKING:
     from pairgram.metrics import Metric
 
-__all__ = ["letor", "run_protocol"]
-
 N_FOLDS = 5
 PROTOCOL_METRICS = (
     *(f"ndcg@{k}" for k in range(1, 11)),

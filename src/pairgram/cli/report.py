@@ -18,21 +18,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from pairgram._support.files import naming, printable, shown
 
-__all__ = [
-    "Command",
-    "Commands",
-    "count",
-    "passes",
-    "print_json",
-    "print_lines",
-    "print_table",
-    "progress",
-    "show",
-    "significant",
-    "warn",
-    "working",
-]
-
 # typer does not export the base class of its usage errors. Its package depends on the version.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 # The exit code after Ctrl-C, which typer returns itself.

@@ -14,10 +14,9 @@ import typer
 
 from pairgram._support.files import naming, replacing, shown
 from pairgram.cli import options as opt
+from pairgram.cli.inputs import load_scores, name_of
 from pairgram.cli.report import count, passes, print_json, print_lines, print_table, warn
 from pairgram.cli.tables import Columns, parse_names, refuse_with_table, with_columns
-
-__all__ = ["evaluate", "predict"]
 
 HINT = ": the order is MODEL FILE"
 
@@ -257,7 +256,7 @@ def _of_run(
     qrels: Path | None, run: Path | None, names: Sequence[str], convention: str, threads: int | None
 ) -> _Evaluated:
     """Evaluate a TREC run, with a note on queries that it lacks."""
-    from pairgram.trec.evaluation import evaluate_run
+    from pairgram.metrics.runs import evaluate_run
 
     if qrels is None or run is None:
         raise ValueError("--qrels and --run belong together: give both")
@@ -268,8 +267,8 @@ def _of_run(
     values = evaluate_run(judged, lists, names, per_query=True, **common)
     lacking = len(set(values["qid"]) - set(lists["qid"]))
     if lacking:
-        lacks = f"lacks {count(lacking, 'query', 'queries')} of {opt.name_of(qrels)}"
-        warn(f"note: {opt.name_of(run)} {lacks}, counted as without results")
+        lacks = f"lacks {count(lacking, 'query', 'queries')} of {name_of(qrels)}"
+        warn(f"note: {name_of(run)} {lacks}, counted as without results")
     return _Evaluated(str(run), len(lists["qid"]), len(values["qid"]), means, values)
 
 
@@ -278,7 +277,7 @@ def _of_table(
 ) -> _Evaluated:
     """Evaluate a model on a table."""
     from pairgram import metrics
-    from pairgram.queries_and_pairs.queries import plain_ids
+    from pairgram.data.queries import plain_ids
 
     if by_query and columns.weight is not None:
         raise ValueError("--weight weighs queries in the mean: --per-query takes none")
@@ -308,7 +307,7 @@ def _of_scored_table(
             option = "group-queries" if field.name == "group" else field.name
             raise ValueError(f"--{option} is for --model: --scores are final, and need no more")
     y, ids = columns.labels(file)
-    return _of_values(file, y, opt.load_scores(scores, len(y)), ids, wanted, threads, by_query)
+    return _of_values(file, y, load_scores(scores, len(y)), ids, wanted, threads, by_query)
 
 
 def _of_rows(
@@ -326,7 +325,7 @@ def _of_rows(
     else:
         assert scores is not None
         data = opt.load_data(path, **reading)
-        values = opt.load_scores(scores, len(data.y))
+        values = load_scores(scores, len(data.y))
     opt.warn_of_no_ids(path, data)
     return _of_values(str(path), data.y, values, data.qid, wanted, reading["n_threads"], by_query)
 
@@ -342,7 +341,7 @@ def _of_values(
 ) -> _Evaluated:
     """Evaluate scores of rows."""
     from pairgram import metrics
-    from pairgram.queries_and_pairs.queries import Queries, one_query_meant, plain_ids
+    from pairgram.data.queries import Queries, one_query_meant, plain_ids
 
     with one_query_meant():  # a note has already been given
         found: Any = metrics.evaluate(wanted, y, scores, qid, per_query=True, n_threads=threads)
@@ -374,7 +373,7 @@ def _print_evaluated(found: _Evaluated, convention: str, by_query: bool, as_json
         print_json(report)
         return
     size = opt.size_of(found.n_rows, found.n_queries)
-    title = f"{opt.name_of(Path(found.file))}: {size}, convention {convention}"
+    title = f"{name_of(Path(found.file))}: {size}, convention {convention}"
     if by_query:
         shown = [(str(row[0]), *row[1:]) for row in rows]
         print_table(("query", *names), shown, title=title, footer=("mean", *found.means.values()))

@@ -20,17 +20,6 @@ from pairgram._support.words import (
     words,
 )
 
-__all__ = [
-    "Settings",
-    "given",
-    "heeds",
-    "parse_activation",
-    "parse_components",
-    "parse_features",
-    "parse_grid",
-    "parse_range",
-]
-
 PAIRS = (*words(PairsName), "none")
 TARGETS, WEIGHTINGS, SCOPES = words(Target), words(Weighting), words(Scope)
 INPUTS = (*words(InputsName), "none")

@@ -17,8 +17,6 @@ from pairgram.cli.options import Given, sharing
 if TYPE_CHECKING:
     from pairgram.tables.table import Table
 
-__all__ = ["Columns", "parse_names", "refuse_with_table", "with_columns"]
-
 # Files with these names are tables, unless they are LETOR text.
 ENDS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PREFIXES = {

@@ -1,6 +1,5 @@
-"""Ranking data: LETOR (SVMlight) and TREC files, LETOR's five folds, and synthetic data.
-
-This folder may import `queries_and_pairs` and `_support`.
+"""Read, write and make ranking data: LETOR (SVMlight) and TREC files, LETOR's five folds.
+`make_ranking` draws synthetic data.
 """
 
 from pairgram.datasets.letor_dump import dump_letor

@@ -10,8 +10,6 @@ import zlib
 from collections.abc import Callable
 from typing import IO, Any
 
-__all__ = ["DAMAGE", "unpacked"]
-
 # The errors that reading a damaged file raises. An OSError for damage has no errno, whereas one of
 # the system has.
 DAMAGE = (EOFError, OSError, lzma.LZMAError, zlib.error)

@@ -15,12 +15,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 import pairgram._core as _core
-from pairgram._support.arrays import real_array
+from pairgram._support.arrays import checked_sparse, real_array
 from pairgram._support.files import replacing
-from pairgram._support.sparse_input import checked_sparse
-from pairgram.queries_and_pairs.queries import as_ids
-
-__all__ = ["dump_letor"]
+from pairgram.data.queries import as_ids
 
 _ROWS_PER_WRITE = 1024
 _MAX_FEATURES = 2**31 - 1

@@ -13,13 +13,6 @@ from numpy.typing import DTypeLike, NDArray
 from pairgram._support.files import shown
 from pairgram.datasets.letor_load import as_text_ids, load_letor
 
-__all__ = [
-    "Fold",
-    "LetorData",
-    "load_letor_folds",
-    "padded",
-]
-
 _N_FOLDS = 5
 _SUFFIXES = ("", ".xz", ".gz", ".bz2")
 _PARTS = ("train", "vali", "test")

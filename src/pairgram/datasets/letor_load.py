@@ -15,17 +15,8 @@ import pairgram._core as _core
 from pairgram._support.files import kind_of_binary, naming, shown
 from pairgram._support.memory import available_memory
 from pairgram._support.threads import resolve_n_threads
+from pairgram.data.queries import Queries
 from pairgram.datasets.compressed import DAMAGE, unpacked
-from pairgram.queries_and_pairs.queries import Queries
-
-__all__ = [
-    "as_text_ids",
-    "count_features",
-    "has_ids",
-    "load_letor",
-    "looks_like_letor",
-    "read_letor",
-]
 
 _CHUNK_SIZE = 1 << 22
 # A thread parses this many bytes at a time: they and their numbers fit into its cache.

@@ -14,10 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.arrays import real_array
 from pairgram._support.files import kind_of_binary, naming, replacing, shown
+from pairgram.data.queries import id_texts
 from pairgram.datasets.compressed import DAMAGE, unpacked
-from pairgram.queries_and_pairs.queries import id_texts
-
-__all__ = ["by_trec_order", "parse_qrels", "parse_run", "read_qrels", "read_run", "write_run"]
 
 Columns = dict[str, NDArray[Any]]
 

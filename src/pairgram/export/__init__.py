@@ -1,8 +1,7 @@
 """Models as other systems read them: search engines, ONNX runtimes, SQL and plain Python.
 
-This folder may import the package's public names and `queries_and_pairs`. The functions are
-`to_solr`, `to_ltr_plugin`, `to_vespa`, `to_onnx`, `to_ranklib`, `to_sql`, `to_python`,
-`features_skeleton` and `check`.
+The functions are `to_solr`, `to_ltr_plugin`, `to_vespa`, `to_onnx`, `to_ranklib`, `to_sql`,
+`to_python`, `features_skeleton` and `check`. Models are taken by the package's public names.
 """
 
 from pairgram.export.check import Parity, check

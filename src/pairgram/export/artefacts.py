@@ -4,16 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-__all__ = [
-    "LtrPluginModel",
-    "OnnxModel",
-    "PythonFunction",
-    "RanklibModel",
-    "SolrModel",
-    "SqlExpression",
-    "VespaProfile",
-]
-
 
 class _Named:
     """A model that knows the names of the columns that it reads, in the order of X."""

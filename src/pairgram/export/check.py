@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairgram.data.queries import Queries, plain_ids
 from pairgram.export.artefacts import (
     LtrPluginModel,
     OnnxModel,
@@ -24,9 +25,6 @@ from pairgram.export.artefacts import (
 )
 from pairgram.export.columns import FLOAT32_SHARE
 from pairgram.export.form import form_of
-from pairgram.queries_and_pairs.queries import Queries, plain_ids
-
-__all__ = ["Parity", "check"]
 
 Vector = NDArray[Any]
 KINDS = (

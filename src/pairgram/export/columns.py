@@ -8,18 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "FLOAT32_SHARE",
-    "Affine",
-    "Column",
-    "Indicator",
-    "Piecewise",
-    "clipped",
-    "scaled",
-    "stepped",
-    "through",
-]
-
 Vector = NDArray[np.float64]
 # Sums of float32 numbers have errors of at most about this share of the sum of their sizes.
 FLOAT32_SHARE = 8 * 2.0**-24

@@ -35,8 +35,6 @@ from pairgram.export.columns import (
     through,
 )
 
-__all__ = ["Form", "Hidden", "Kernel", "for_float32", "form_of"]
-
 Vector = NDArray[np.float64]
 KNOWN = "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder, ColumnTransformer"
 

@@ -13,8 +13,6 @@ from pairgram.export.artefacts import OnnxModel
 from pairgram.export.columns import Affine, Indicator, Piecewise
 from pairgram.export.form import Form, Hidden, Kernel, for_float32, form_of
 
-__all__ = ["to_onnx"]
-
 Vector = NDArray[np.float64]
 OPSET, IR_VERSION = 17, 8
 OPERATIONS = {

@@ -18,8 +18,6 @@ from pairgram.export.form import Form, for_float32, form_of
 from pairgram.export.onnx import to_onnx
 from pairgram.export.text import expression
 
-__all__ = ["features_skeleton", "to_ltr_plugin", "to_ranklib", "to_solr", "to_vespa"]
-
 Vector = NDArray[np.float64]
 Normalizers = Literal["fold", "engine"]
 

@@ -14,8 +14,6 @@ from pairgram.export.artefacts import PythonFunction, SqlExpression
 from pairgram.export.columns import Affine, Indicator, Piecewise
 from pairgram.export.form import Form, form_of
 
-__all__ = ["expression", "to_python", "to_sql"]
-
 ALTERNATIVE = "take to_onnx, or a model that is linear in its inputs"
 
 

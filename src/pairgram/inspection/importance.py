@@ -9,9 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_random_state
 
 import pairgram
-from pairgram.queries_and_pairs.queries import Queries
-
-__all__ = ["query_permutation_importance"]
+from pairgram.data.queries import Queries
 
 
 def query_permutation_importance(

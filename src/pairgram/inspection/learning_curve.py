@@ -16,9 +16,7 @@ from sklearn.utils import check_random_state
 import pairgram
 from pairgram._support.arrays import require_label_each
 from pairgram._support.row_choice import take_rows
-from pairgram.queries_and_pairs.queries import Queries, check_weights
-
-__all__ = ["LearningCurve", "learning_curve"]
+from pairgram.data.queries import Queries, check_weights
 
 Numbers = NDArray[np.int64]
 # With these parameters of RankRLS, statistics of rows are not enough.

@@ -10,8 +10,6 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["RankerRegressor", "as_regressor"]
-
 
 class RankerRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A ranker that says it is a regressor; `as_regressor` makes it.

@@ -1,11 +1,10 @@
 """Ranking metrics: their options and conventions, their values in every query, and scorers.
 
-This folder may import `tables`, `datasets`, `queries_and_pairs` and `_support`.
+`runs` measures TREC runs. `compare` holds systems against each other, query by query.
 """
 
 from pairgram.metrics.evaluation import evaluate, get_metric, make_scorer
-from pairgram.metrics.metric import Metric
-from pairgram.metrics.options import CONVENTIONS, metric_names
+from pairgram.metrics.metric import CONVENTIONS, Metric, metric_names
 
 __all__ = [
     "CONVENTIONS",

@@ -3,39 +3,240 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.metadata_routing import MetadataRequest
 
-from pairgram._support.checks import check_text
+from pairgram._support.checks import Vector, check_text
 from pairgram._support.words import Convention
-from pairgram.metrics.metric import Metric, evaluate_metrics, listed_metrics
-from pairgram.metrics.of_tables import evaluate_table
-from pairgram.metrics.options import (
+from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_missing_queries
+from pairgram.metrics.metric import (
     CONVENTIONS,
     FAMILIES,
     Discount,
     Divisor,
     Empty,
     Gain,
+    Metric,
     Ties,
-    metric_names,
+    check_labels,
+    evaluate_metrics,
+    listed_metrics,
+    per_query_scores,
     unknown_name,
+    warn_of_relevant,
 )
-from pairgram.metrics.scorer import RankingScorer
-from pairgram.queries_and_pairs.queries import warn_of_missing_queries
+from pairgram.tables.rows import TableRows
 from pairgram.tables.table import Table, refuse_arguments
 
-__all__ = [
-    "CONVENTIONS",
-    "Metric",
-    "evaluate",
-    "get_metric",
-    "make_scorer",
-    "metric_names",
-]
+
+class MetricSums(NamedTuple):
+    """The mean of a metric over queries, and the squared differences from it.
+
+    Attributes
+    ----------
+    weights, means, squares : ndarray of shape (n_models,), float64
+    """
+
+    weights: Vector
+    means: Vector
+    squares: Vector
+
+    @classmethod
+    def of(cls, values: Vector, weights: Vector) -> MetricSums:
+        """Return the sums of values (n_models, n_queries); NaN where the metric is undefined."""
+        known = ~np.isnan(values)
+        own = np.where(known, weights, 0.0)
+        total = own.sum(axis=1)
+        share = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        filled = np.where(known, values, 0.0)
+        means = (own * filled).sum(axis=1) * share
+        return cls(total, means, (own * (filled - means[:, None]) ** 2).sum(axis=1))
+
+    def join(self, other: MetricSums) -> MetricSums:
+        """Return the sums of the queries of both, by Chan's formula."""
+        total = self.weights + other.weights
+        share = np.divide(other.weights, total, out=np.zeros_like(total), where=total > 0)
+        difference = other.means - self.means
+        return MetricSums(
+            total,
+            self.means + share * difference,
+            self.squares + other.squares + self.weights * share * difference**2,
+        )
+
+    @property
+    def defined(self) -> Vector:
+        """The means, NaN where no query has a value."""
+        return np.where(self.weights > 0, self.means, np.nan)
+
+    @property
+    def deviations(self) -> Vector:
+        """The standard deviations over queries."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.sqrt(self.squares / self.weights)
+
+
+def checked_metrics(metrics: Sequence[Metric], table: Table) -> list[Metric]:
+    """Return metrics that have the same meaning in every block of a table.
+
+    Raises
+    ------
+    ValueError
+        If a metric does not take the labels of the table.
+    """
+    survey = table.survey()
+    try:
+        check_labels(metrics, survey.labels)
+    except ValueError as error:  # it names a row of these few labels
+        raise ValueError(re.sub(r" in row \d+", " in the table", str(error))) from None
+    warn_of_relevant(metrics, survey.lowest, survey.highest, survey.n_rows)
+    return [
+        replace(metric, max_grade=survey.highest)
+        if metric.family == "err" and metric.max_grade is None
+        else metric
+        for metric in metrics
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluateTask:
+    """Judges the scores of a model: the values of every query, or their mean."""
+
+    model: Any
+    metrics: tuple[Metric, ...]
+    per_query: bool
+    n_threads: int | None
+    reads_features: bool = True
+    needs_queries: bool = True
+
+    def of_rows(self, rows: TableRows) -> Any:
+        """Return the values (n_metrics, n_queries) of some queries, or their `MetricSums`."""
+        assert rows.y is not None
+        scores = np.asarray(self.model.predict(rows.X), np.float64)
+        queries = Queries.of_sizes(rows.sizes, rows.ids)
+        values = per_query_scores(self.metrics, rows.y, scores[None], queries, self.n_threads)[:, 0]
+        if self.per_query:
+            return values, rows.ids
+        weights = np.ones(len(rows.sizes))
+        if rows.weights is not None:
+            weights = np.add.reduceat(rows.weights, queries.offsets[:-1]) / rows.sizes
+        return MetricSums.of(values, weights)
+
+    def join(self, first: Any, second: Any) -> Any:
+        """Return the values of the queries of both."""
+        if not self.per_query:
+            return first.join(second)
+        values = np.concatenate([first[0], second[0]], axis=1)
+        return values, None if first[1] is None else np.concatenate([first[1], second[1]])
+
+
+def evaluate_table(
+    metrics: Sequence[Metric],
+    table: Table,
+    model: Any,
+    per_query: bool,
+    n_threads: int | None,
+) -> dict[str, float | NDArray[Any]]:
+    """Return the metrics of a model on a table, which is read once."""
+    if not hasattr(model, "predict"):
+        raise TypeError(
+            "with a table as y, score must be a fitted model with predict, got "
+            f"{type(model).__name__}"
+        )
+    names = [metric.name for metric in metrics]
+    table.require_labels("evaluate")
+    table, model = table.for_model(model)
+    task = EvaluateTask(model, tuple(checked_metrics(metrics, table)), per_query, n_threads)
+    found = table.run(task)
+    if not per_query:
+        return dict(zip(names, found.defined.tolist(), strict=True))
+    values, ids = found
+    return ({} if ids is None else {"qid": ids}) | dict(zip(names, values, strict=True))
+
+
+class RankingScorer:
+    """The scorer that `metrics.make_scorer` returns."""
+
+    def __init__(self, metric: Metric, n_threads: int | None) -> None:
+        self.metric = metric
+        self.n_threads = n_threads
+        self._requests: dict[str, bool | str | None] = {
+            "qid": True,
+            "sample_weight": True,
+            "offset": True,
+        }
+
+    def __call__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+    ) -> float:
+        """Return the mean of the metric for ``estimator.predict(X)``; greater is better."""
+        if qid is None and _was_fitted_with_qid(estimator):
+            refuse_score_without_ids(estimator)
+        score = estimator.predict(X) if offset is None else estimator.predict(X, offset=offset)
+        if np.isnan(np.asarray(score)).any():  # a metric would take it for not retrieved
+            raise ValueError(f"{type(estimator).__name__}.predict returned NaN, want numbers")
+        value = self.metric(
+            y,
+            score,
+            qid,
+            sample_weight=sample_weight,
+            n_threads=self.n_threads,
+        )
+        return value if self.metric.greater_is_better else -value
+
+    def __repr__(self) -> str:
+        """Return the call that makes this scorer."""
+        threads = "" if self.n_threads is None else f", n_threads={self.n_threads}"
+        return f"make_scorer({self.metric!r}{threads})"
+
+    def set_score_request(
+        self,
+        *,
+        qid: bool | str | None = True,
+        sample_weight: bool | str | None = True,
+        offset: bool | str | None = True,
+    ) -> RankingScorer:
+        """Set what scikit-learn's metadata routing passes on. At first all are requested.
+
+        Parameters
+        ----------
+        qid, sample_weight, offset : bool, str or None
+            True: pass it on. False: do not pass it on. None: it is an error if it is given. A str:
+            pass on the metadata of this name.
+        """
+        self._requests = {"qid": qid, "sample_weight": sample_weight, "offset": offset}
+        return self
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Return the metadata request of this scorer for scikit-learn's routing."""
+        request = MetadataRequest(owner=self)
+        for parameter, alias in self._requests.items():
+            request.score.add_request(param=parameter, alias=alias)
+        return request
+
+
+def _was_fitted_with_qid(estimator: Any) -> bool:
+    """Tell whether a ranker, or the ranker in a pipeline or a search, was fitted with qid."""
+    while not hasattr(estimator, "uses_qid_"):
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif getattr(estimator, "steps", None):
+            estimator = estimator.steps[-1][1]
+        else:
+            return False
+    return bool(estimator.uses_qid_)
+
 
 _ORDER = "; the order is evaluate(metrics, y, score, qid)"
 

@@ -2,33 +2,301 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from math import isfinite, nan
-from typing import Any, Literal, overload
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import pairgram._core as _core
 from pairgram._support.arrays import real_array
+from pairgram._support.checks import Vector, check_text
 from pairgram._support.row_warnings import warn_of_threshold
 from pairgram._support.threads import resolve_n_threads
-from pairgram.metrics.options import (
-    DEFAULT,
-    FAMILIES,
-    Discount,
-    Divisor,
-    Empty,
-    Gain,
-    Ties,
-    check_option,
-    unknown_name,
-)
-from pairgram.metrics.unretrieved import with_unretrieved
-from pairgram.queries_and_pairs.queries import Queries, check_weights
+from pairgram.data.queries import Queries, check_weights
 
-__all__ = ["Metric", "evaluate_metrics"]
+Gain = Literal["exp2", "linear"]
+Discount = Literal["log2", "letor"]
+Ties = Literal["order", "average", "worst"]
+Empty = float | Literal["skip"]
+Divisor = Literal["relevant", "cut"]
+
+
+class Family(NamedTuple):
+    """The properties of all metrics of one name."""
+
+    cut: Literal["never", "optional", "always", "percent"]
+    options: tuple[str, ...]
+    labels: Literal["any", "gain", "grade"] = "any"
+    scores: Literal["ordered", "finite"] = "ordered"
+    greater_is_better: bool = True
+    of_lists: bool = True  # if it ranks: made for result lists, not for all rows as one list
+
+    @property
+    def ranks(self) -> bool:
+        """Whether the metric looks at a ranking from its top; it then has a rule for ties."""
+        return "ties" in self.options
+
+
+_DCG = ("gain", "discount", "ties")
+_HITS = ("relevant", "ties", "empty")
+FAMILIES: Mapping[str, Family] = MappingProxyType(
+    {
+        "dcg": Family("optional", _DCG, "gain"),
+        "ndcg": Family("optional", (*_DCG, "empty"), "gain"),
+        "ndcg_linear": Family("optional", ("discount", "ties", "empty"), "gain"),
+        "mean_ndcg": Family("never", (*_DCG, "empty"), "gain"),
+        "map": Family("optional", ("relevant", "ties", "empty", "divisor")),
+        "p": Family("always", ("relevant", "ties")),
+        "recall": Family("always", _HITS),
+        "rprec": Family("never", _HITS),
+        "hit_rate": Family("always", _HITS),
+        "mrr": Family("optional", _HITS),
+        "rbp": Family("optional", ("relevant", "ties", "persistence")),
+        "err": Family("optional", ("ties", "max_grade"), "grade"),
+        "ef": Family("percent", _HITS, of_lists=False),
+        "bedroc": Family("never", (*_HITS, "alpha"), of_lists=False),
+        "auc": Family("never", ("relevant",)),
+        "kendall": Family("never", ()),
+        "spearman": Family("never", ()),
+        "misranking": Family("never", (), greater_is_better=False),
+        "pairwise_accuracy": Family("never", ()),
+        "ranking_error": Family("never", (), greater_is_better=False),
+        "pearson": Family("never", (), scores="finite"),
+        "msd": Family("never", (), scores="finite", greater_is_better=False),
+        "m1d": Family("never", (), scores="finite", greater_is_better=False),
+    }
+)
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "gain": get_args(Gain),
+    "discount": get_args(Discount),
+    "ties": get_args(Ties),
+    "divisor": get_args(Divisor),
+}
+DEFAULT: Mapping[str, Any] = {
+    "gain": "exp2",
+    "discount": "log2",
+    "ties": "order",
+    "empty": 0.0,
+    "relevant": 1.0,
+    "divisor": "relevant",
+    "max_grade": None,
+    "alpha": 20.0,
+    "persistence": 0.8,
+}
+
+_CHANGES: Mapping[str, Mapping[str, Any]] = {
+    "default": {},
+    "letor": {"discount": "letor"},
+    "trec": {"gain": "linear"},
+    "lightgbm": {"empty": 1.0, "divisor": "cut"},
+    "sklearn": {"gain": "linear", "ties": "average"},
+}
+# Names of other tools that are not similar to a name here.
+_ALIASES: Mapping[str, str] = {
+    "precision": "p",
+    "ap": "map",
+    "average_precision": "map",
+    "rr": "mrr",
+    "recip_rank": "mrr",
+    "reciprocal_rank": "mrr",
+    "r_precision": "rprec",
+    "success": "hit_rate",
+    "hit": "hit_rate",
+    "hits": "hit_rate",
+    "roc_auc": "auc",
+    "enrichment": "ef",
+    "enrichment_factor": "ef",
+    "ndcg_cut": "ndcg_linear",
+}
+#: The named conventions. Each gives a value for every option. See `get_metric`.
+CONVENTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {name: MappingProxyType({**DEFAULT, **changes}) for name, changes in _CHANGES.items()}
+)
+
+
+def metric_names() -> tuple[str, ...]:
+    """Return the names that `get_metric` takes.
+
+    ``@k`` stands for a cut such as ``@10``, and ``@k%`` for a percentage such as ``@1%``.
+    """
+    names = []
+    for family, properties in FAMILIES.items():
+        if properties.cut in ("never", "optional"):
+            names.append(family)
+        if properties.cut != "never":
+            names.append(f"{family}@k%" if properties.cut == "percent" else f"{family}@k")
+    return tuple(names)
+
+
+def check_option(option: str, default: Any, value: Any) -> Any:
+    """Return an option after checking it, or the default for None."""
+    if value is None:
+        return default
+    if option in CHOICES:
+        return check_text(option, value, CHOICES[option])
+    if option == "empty" and value == "skip":
+        return value
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = nan
+    wrong = {
+        "max_grade": not 0 <= number <= 1000,
+        "alpha": not 0 < number <= 500,
+        "persistence": not 0 < number < 1,
+    }
+    if not isfinite(number) or wrong.get(option):
+        wanted = {
+            "empty": "a finite number or 'skip'",
+            "relevant": "a finite number",
+            "max_grade": "None or a number from 0 to 1000",
+            "alpha": "a number > 0 of at most 500",
+            "persistence": "a number between 0 and 1",
+        }[option]
+        raise ValueError(f"{option} must be {wanted}, got {value!r}")
+    return number
+
+
+def unknown_name(name: object) -> str:
+    """Return the error message for an unknown name, with a suggestion if there is one."""
+    known = f"metrics are {', '.join(metric_names())}, k an integer >= 1, k% such as 0.5%"
+    if not isinstance(name, str):
+        return f"unknown metric {name!r}, want a name such as 'ndcg@10'; the {known}"
+    family, at, cut = name.partition("@")
+    if FAMILIES.get(family, FAMILIES["map"]).cut == "percent":
+        return (
+            f"metric {name!r}: {family} needs a percentage above 0 and up to 100 behind @, such as "
+            f"'{family}@1%'"
+        )
+    if at and family in FAMILIES and "," not in cut:
+        return f"metric {name!r}: the cut behind @ must be an integer of 1 to 2^63 - 1, got {cut!r}"
+    if "," in name:
+        return f"unknown metric {name!r}, want one name; evaluate takes a list of them; the {known}"
+    meant = _meant(name)
+    if meant is None:
+        return f"unknown metric {name!r}; the {known}"
+    lower = " (names are in lower case)" if meant == name.lower() else ""
+    return f"unknown metric {name!r}, did you mean {meant!r}?{lower} The {known}"
+
+
+def _meant(name: str) -> str | None:
+    """Return the known name that is most similar to `name`, or None if none is."""
+    match = re.fullmatch(r"\s*([a-z_]*[a-z])[\s@_-]*([1-9][0-9]*)?\s*", name.lower())
+    if match is None:
+        return None
+    family = _ALIASES.get(match[1], match[1])
+    close = get_close_matches(family, FAMILIES, n=1)
+    if not close:
+        return None
+    cut = FAMILIES[close[0]].cut
+    if cut == "never":
+        return close[0]
+    k = match[2] or {"always": "10", "percent": "1"}.get(cut)
+    if cut == "percent":
+        return f"{close[0]}@{k}%"
+    return close[0] if k is None else f"{close[0]}@{k}"
+
+
+def with_unretrieved(
+    metrics: Sequence[tuple[str, str, float | None]],
+    y: Vector,
+    scores: Vector,
+    queries: Queries,
+    n_relevant: Any,
+) -> tuple[Vector, Vector, Queries]:
+    """Return labels, scores and queries with a row for every relevant document that has none.
+
+    Parameters
+    ----------
+    metrics : sequence of (name, family, relevant)
+        What the metrics are called, and the label from which documents are relevant.
+    y : ndarray of shape (n_rows,), float64
+    scores : ndarray of shape (…, n_rows), float64
+    queries : Queries
+    n_relevant : array-like of shape (n_queries,) of int, or mapping from ids to int
+
+    Returns
+    -------
+    y, scores, queries
+        The rows, and behind them the others, with the lowest relevant label and the score NaN.
+
+    Raises
+    ------
+    ValueError
+        If a metric needs more than the number of relevant documents, if metrics differ in what is
+        relevant, or if a number is missing, or less than the relevant rows of its query.
+    """
+    relevant = _one_threshold(metrics)
+    counts = _counts(n_relevant, queries)
+    numbers = queries.index()
+    rows = np.bincount(numbers[y >= relevant], minlength=queries.n_queries)
+    missing = counts - rows
+    if (missing < 0).any():
+        query = int(np.argmax(missing < 0))
+        raise ValueError(
+            f"n_relevant must count the relevant rows too: query {queries.name(query)} has "
+            f"{rows[query]} rows of a label >= {relevant:g}, got {counts[query]}"
+        )
+    n_more = int(missing.sum())
+    numbers = np.concatenate([numbers, np.repeat(np.arange(queries.n_queries), missing)])
+    order = np.argsort(numbers, kind="stable").astype(np.int64, copy=False)
+    offsets = queries.offsets + np.concatenate(([0], np.cumsum(missing)))
+    unscored = np.full((*scores.shape[:-1], n_more), np.nan)
+    return (
+        np.concatenate([y, np.full(n_more, relevant)]),
+        np.concatenate([scores, unscored], axis=-1),
+        Queries(offsets, order, queries.ids),
+    )
+
+
+def _one_threshold(metrics: Sequence[tuple[str, str, float | None]]) -> float:
+    """Return the label from which documents are relevant, the same for all metrics."""
+    counting = [
+        family
+        for family, properties in FAMILIES.items()
+        if properties.ranks and properties.of_lists and "relevant" in properties.options
+    ]
+    thresholds = set()
+    for name, family, relevant in metrics:
+        if family not in counting or relevant is None:
+            raise ValueError(
+                f"n_relevant is for {', '.join(counting)}; {name} needs the documents themselves: "
+                "add their rows, with the score NaN"
+            )
+        thresholds.add(relevant)
+    if len(thresholds) > 1:
+        raise ValueError(
+            f"n_relevant needs metrics with the same option relevant, got {sorted(thresholds)}"
+        )
+    return thresholds.pop()
+
+
+def _counts(n_relevant: Any, queries: Queries) -> NDArray[np.int64]:
+    """Return the number of relevant documents of every query."""
+    if isinstance(n_relevant, Mapping):
+        if queries.ids is None:
+            raise ValueError("n_relevant with ids of queries needs qid")
+        names = queries.ids.tolist()
+        unknown = [name for name in names if name not in n_relevant]
+        if unknown:
+            raise ValueError(f"n_relevant must have every query, found none for {unknown[0]!r}")
+        n_relevant = [n_relevant[name] for name in names]
+    counts = np.asarray(n_relevant)
+    if counts.shape != (queries.n_queries,):
+        raise ValueError(
+            f"n_relevant must have shape ({queries.n_queries},), one number per query in the order "
+            f"of their first rows, got {counts.shape}"
+        )
+    if counts.dtype.kind not in "iu":
+        raise TypeError(f"n_relevant must hold integers, got {counts.dtype}")
+    return counts.astype(np.int64)
+
 
 # Gains are at most this, so that their sum over any list stays finite.
 _LARGEST_GAIN = 2.0**1000

@@ -11,19 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pairgram._core as _core
-from pairgram._support.checks import check_flag
-from pairgram._support.types import Rows, Vector
-from pairgram.feature_maps.input_map import whole_map
+from pairgram._support.checks import Rows, Vector, check_flag
+from pairgram.data.dataset import RankingData
+from pairgram.data.equal_rows import first_equal_rows
+from pairgram.data.queries import Queries
+from pairgram.features.input_map import whole_map
 from pairgram.metrics import Metric, get_metric
+from pairgram.metrics.evaluation import RankingScorer
 from pairgram.metrics.metric import check_labels
-from pairgram.metrics.scorer import RankingScorer
 from pairgram.model_selection.splits import Splits, make_splits
-from pairgram.problem.data import RankingData
-from pairgram.problem.equal_rows import first_equal_rows
-from pairgram.queries_and_pairs.queries import Queries
-
-__all__ = ["Judge", "Judged", "choose", "join_judged", "metric_of"]
-
 
 NOT_STORED: Mapping[str, Any] = {"held_out_": None, "per_query_": None}
 
@@ -359,3 +355,51 @@ def _test_rows(data: RankingData, splits: Splits) -> RankingData:
         None if data.query_weights is None else data.query_weights[queries.ids % n_queries],
         offset=None if data.offset is None else data.offset[rows],
     )
+
+
+def search_results(
+    columns: Mapping[str, NDArray[Any]], judged: Judged, ranks: NDArray[np.int64]
+) -> dict[str, Any]:
+    """Return the table of a search, with a row for every combination of settings.
+
+    Parameters
+    ----------
+    columns : dict of str to ndarray of shape (n_rows,)
+        For every parameter, its value in every row.
+    judged : Judged
+    ranks : ndarray of shape (n_rows,), int
+        The ranks; 1 is the best.
+
+    Returns
+    -------
+    dict
+        The columns ``params`` (a list of dicts), ``param_…``, ``split…_test_score`` (if there are
+        splits), ``mean_test_score``, ``std_test_score`` and ``rank_test_score``.
+    """
+    names, lists = list(columns), [values.tolist() for values in columns.values()]
+    table: dict[str, Any] = {
+        "params": [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]
+    }
+    table |= {f"param_{name}": values for name, values in columns.items()}
+    for number, part in enumerate(() if judged.splits is None else judged.splits):
+        table[f"split{number}_test_score"] = part
+    table["mean_test_score"] = judged.means
+    table["std_test_score"] = judged.deviations
+    table["rank_test_score"] = ranks
+    return table
+
+
+def column_of(values: Sequence[Any]) -> NDArray[np.object_]:
+    """Return objects as an array of shape (n_values,), even if they are sequences themselves."""
+    column: NDArray[np.object_] = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+def as_list(value: Any, name: str) -> list[Any]:
+    """Return the settings to choose from as a list; a single setting becomes a list of one."""
+    if isinstance(value, (list, tuple)):
+        if not value:
+            raise ValueError(f"{name}: a list of settings to choose from must not be empty")
+        return list(value)
+    return [value]

@@ -14,13 +14,9 @@ from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from pairgram._support.checks import called_by, warn_caller
-from pairgram._support.types import Rows
-from pairgram.problem.data import RankingData
-from pairgram.queries_and_pairs.queries import CROSS_VALIDATION, MissingQueryWarning, Queries
-
-__all__ = ["QueryKFold", "Splits", "default_cv", "make_splits"]
-
+from pairgram._support.checks import Rows, called_by, warn_caller
+from pairgram.data.dataset import RankingData
+from pairgram.data.queries import CROSS_VALIDATION, MissingQueryWarning, Queries
 
 Splits = tuple[tuple[Rows, Rows], ...]
 # Folds of rows are cached for the next fit if there are at most this many rows.

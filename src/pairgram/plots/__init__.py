@@ -1,6 +1,6 @@
 """Pictures of searches, models and comparisons, drawn by matplotlib.
 
-This folder may import the package's public names alone, and matplotlib. Every function takes an
+Models are taken by the package's public names. Every function takes an
 axes, or makes one, and returns a `Plot`: the axes, and the numbers that are drawn in it.
 """
 

@@ -9,18 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "BLUE",
-    "COLOURS",
-    "GREY",
-    "ORANGE",
-    "Plot",
-    "axes_of",
-    "check_count",
-    "require",
-    "shortened",
-]
-
 # Okabe and Ito's palette, in an order in which neighbours differ in lightness too.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 BLUE, ORANGE, GREY = COLOURS[0], "#D55E00", "#767676"

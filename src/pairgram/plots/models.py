@@ -19,8 +19,6 @@ from pairgram.plots.axes import (
     shortened,
 )
 
-__all__ = ["coefficients", "convergence", "importances"]
-
 
 def coefficients(search: Any, ax: Any = None, *, n_named: int = 7) -> Plot:
     """Draw the weights of a linear model along alpha, and the chosen alpha.

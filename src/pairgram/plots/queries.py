@@ -8,8 +8,6 @@ import numpy as np
 
 from pairgram.plots.axes import BLUE, GREY, ORANGE, Plot, axes_of, require, shortened
 
-__all__ = ["differences", "learning_curve"]
-
 
 def differences(
     comparison: Any,

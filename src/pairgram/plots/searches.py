@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from pairgram.plots.axes import BLUE, ORANGE, Plot, axes_of, require, shortened
 
-__all__ = ["scores", "settings"]
-
 
 def scores(search: Any, ax: Any = None) -> Plot:
     """Draw the held-out score along alpha or C, its standard error, and the choice.

@@ -1,6 +1,3 @@
-"""What all rankers share: the base class, the scoring of rows, and `load_model`.
-
-This folder may import `model_files`, `problem`, `feature_maps`, `inputs`, `kernels`, `metrics`,
-`tables`, `datasets`, `queries_and_pairs` and `_support`. It imports no estimator: `known` finds
-classes by their names.
+"""The estimators: `base.LinearRanker`, least squares, ELMs, RankSVM, `AutoRanker`, and `fit_many`.
+`load` reads their files; `known` finds their classes by name.
 """

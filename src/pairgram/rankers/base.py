@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import (
     read_rows,
+    real_array,
     refuse_index,
     refuse_lossy,
     require_label_each,
     without_names,
 )
-from pairgram._support.checks import naming_not_finite, require_finite
+from pairgram._support.checks import Vector, naming_not_finite, require_finite, warn_caller
 from pairgram._support.row_warnings import (
     sample_of,
     warn_of_equal_labels,
@@ -28,27 +32,338 @@ from pairgram._support.row_warnings import (
     without_row_warnings,
 )
 from pairgram._support.whole_fit import WholeFit, by_keyword
-from pairgram.feature_maps.base import is_known, set_threads
-from pairgram.feature_maps.input_map import InputMap, whole_map
-from pairgram.feature_maps.known import describe_map
-from pairgram.inputs.fit import check_inputs, fit_inputs
-from pairgram.inputs.fitted import FittedInputs
-from pairgram.least_squares.statistics import ColumnSums
+from pairgram.data.dataset import RankingData, RowInfo, check_offset
+from pairgram.data.pairs import PairSettings
+from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_missing_queries
+from pairgram.features.base import is_known, set_threads
+from pairgram.features.input_map import InputMap, after_inputs, whole_map
+from pairgram.features.inputs import FittedInputs, check_inputs, fit_inputs, inputs_of_moments
+from pairgram.features.known import describe_map, same_map
+from pairgram.files.kinds import PRIOR
+from pairgram.files.read_write import write_file
 from pairgram.metrics import evaluate, get_metric
-from pairgram.model_files.kinds import PRIOR
-from pairgram.model_files.read_write import write_file
-from pairgram.problem.data import RankingData, RowInfo, check_offset
-from pairgram.queries_and_pairs.pair_weights import PairSettings
-from pairgram.queries_and_pairs.queries import refuse_score_without_ids, warn_of_missing_queries
 from pairgram.rankers.column_weights import contributions_of, names_of, weights_of
-from pairgram.rankers.eval_sets import with_validation
-from pairgram.rankers.prior import Prior, frozen
-from pairgram.rankers.row_scores import checked_rows, scores_of
-from pairgram.rankers.serving import Scorer
+from pairgram.rankers.row_scores import Scorer, checked_rows, scores_of
 from pairgram.rankers.table_scores import scores_of_table
+from pairgram.solvers.interface import ColumnSums
+from pairgram.tables.blocks import SAMPLE_ROWS, BlockReader, one_row
+from pairgram.tables.survey import MomentsTask
 from pairgram.tables.table import Table, refuse_arguments
 
-__all__ = ["LinearRanker"]
+SPELLINGS = ("eval_set", "eval_group", "eval_qid")
+
+
+def with_validation(model: Any, named: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `fit` with `validation` in place of its other spellings.
+
+    Parameters
+    ----------
+    model : ranker
+    named : dict
+        The arguments by keyword. ``eval_set=[(X, y)]`` with ``eval_group=[sizes]`` or
+        ``eval_qid=[ids]``, lists of one entry each or the entry itself, stand for ``validation=(X,
+        y, qid)``. A ranker without settings to choose ignores them with a warning.
+
+    Raises
+    ------
+    ValueError
+        If `validation` is given as well, if there are several sets, or sizes or ids without rows.
+    """
+    given = {name: named[name] for name in SPELLINGS if named.get(name) is not None}
+    named = {name: value for name, value in named.items() if name not in SPELLINGS}
+    if not given:
+        return named
+    if "validation" not in inspect.signature(type(model).fit).parameters:
+        warn_caller(
+            f"{type(model).__name__} has no settings to choose, so fit ignores "
+            f"{' and '.join(given)}: take the class whose name ends with CV",
+            UserWarning,
+        )
+        return named
+    if named.get("validation") is not None:
+        raise ValueError(f"validation and {' and '.join(given)} say the same: give one of them")
+    if "eval_set" not in given:
+        raise ValueError(f"{' and '.join(given)} came without eval_set, the rows (X, y)")
+    if "eval_group" in given and "eval_qid" in given:
+        raise ValueError("eval_group and eval_qid say the same in two ways: give one of them")
+    X, y = _pair(given["eval_set"])
+    qid, sizes = (_only(name, given.get(name)) for name in ("eval_qid", "eval_group"))
+    if sizes is not None:
+        try:
+            offsets = Queries.make(len(y), group=sizes).offsets
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"eval_{error}") from None  # which begins with "group"
+        qid = np.repeat(np.arange(len(sizes)), np.diff(offsets))
+    return named | {"validation": (X, y) if qid is None else (X, y, qid)}
+
+
+def _pair(sets: Any) -> tuple[Any, Any]:
+    """Return the only (X, y)."""
+    if isinstance(sets, list) and len(sets) == 1:
+        (sets,) = sets
+    if isinstance(sets, tuple) and len(sets) == 2:
+        return sets
+    found = f"a list of {len(sets)}" if isinstance(sets, list) else type(sets).__name__
+    raise ValueError(f"eval_set must be [(X, y)], one set, got {found}")
+
+
+def _only(name: str, values: Any) -> Any:
+    """Return the only array of a list, or the array that was given itself."""
+    if values is None or not isinstance(values, (list, tuple)) or np.ndim(values[0]) == 0:
+        return values
+    if len(values) != 1:
+        raise ValueError(f"{name} must have one entry, as eval_set has, got {len(values)}")
+    return values[0]
+
+
+def frozen(prior: Any) -> Any:
+    """Return a fitted model as a FrozenEstimator, and any other prior as it is.
+
+    A clone of a model is not fitted, but a clone of a FrozenEstimator is the same object.
+    """
+    if not hasattr(prior, "fit") or isinstance(prior, (type, FrozenEstimator)):
+        return prior
+    try:
+        check_is_fitted(prior)
+    except NotFittedError:
+        return prior
+    return FrozenEstimator(prior)
+
+
+class Prior(NamedTuple):
+    """What the parameter `prior` says.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_features,), float64, or None
+        Weights of the features of the new model. Its own weights are then a sum with these.
+    model : estimator or None
+        The fitted model that was frozen. Without `coef`, its scores are added to those of the new
+        model.
+    """
+
+    coef: Vector | None
+    model: Any
+
+    @classmethod
+    def of(cls, prior: Any, feature_map: Any, no_columns: str) -> Prior:
+        """Read the parameter.
+
+        Parameters
+        ----------
+        prior : array-like of shape (n_features,), fitted model or FrozenEstimator
+        feature_map : fitted transformer or None
+            The map of the new model, its inputs included.
+        no_columns : str
+            Why the new model has no columns that weights could belong to; "" if it has.
+
+        Raises
+        ------
+        ValueError
+            If the prior is none of these, or if it is weights and there are no columns.
+        TypeError
+            If the frozen estimator has no method `predict`.
+        """
+        prior = frozen(prior)
+        if isinstance(prior, FrozenEstimator):
+            model = prior.estimator
+            if not callable(getattr(model, "predict", None)):
+                raise TypeError(f"prior must have predict, got a frozen {type(model).__name__}")
+            if "coef_" not in vars(model):  # the check takes as long as a small fit
+                try:
+                    check_is_fitted(model)
+                except NotFittedError as error:
+                    raise ValueError(f"prior: {error}") from None
+            if getattr(model, "uses_offset_", False):
+                raise ValueError(
+                    f"prior is a {type(model).__name__} that needs an offset to predict: give its "
+                    "scores to fit, as offset"
+                )
+            linear = not no_columns and getattr(model, "_is_linear", False)
+            own = after_inputs(
+                getattr(model, "inputs_", None), getattr(model, "feature_map_", None)
+            )
+            if linear and same_map(own, feature_map):
+                return cls(model.coef_, model)
+            return cls(None, model)
+        if hasattr(prior, "fit"):
+            raise ValueError(
+                f"prior: this {type(prior).__name__} is not fitted: fit it before; in a grid of "
+                "settings, whose values are cloned, give FrozenEstimator(model), of sklearn.frozen"
+            )
+        if isinstance(prior, str):
+            raise ValueError(f"prior must be a fitted model: give load_model({prior!r})")
+        if np.ndim(prior) != 1:
+            raise ValueError(
+                "prior must be None, weights of shape (n_features,), or a fitted model, got "
+                f"{type(prior).__name__}"
+            )
+        if no_columns:
+            raise ValueError(
+                f"prior must be a fitted model with {no_columns}, got weights: there are "
+                "no fixed columns that they could belong to"
+            )
+        coef = real_array(prior, "prior")
+        if not np.isfinite(coef).all():
+            column = int(np.argmin(np.isfinite(coef)))
+            raise ValueError(
+                f"prior must not hold NaN or infinity, got {coef[column]} for column {column}"
+            )
+        return cls(coef, None)
+
+    def without_names(self) -> Prior:
+        """Return a prior that scores arrays whose column names have been checked."""
+        return self._replace(model=without_names(self.model))
+
+    def scores(self, X: Any, data: RankingData, n_threads: int | None) -> Vector:
+        """Return the scores of rows, (n_rows,), float64.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_inputs)
+            The rows as the caller gave them.
+        data : RankingData
+            The same rows after the checks, with the feature map of the new model.
+        n_threads : int or None
+
+        Raises
+        ------
+        ValueError
+            If the prior cannot score the rows, as because they have other columns.
+        """
+        try:
+            if self.coef is None:
+                scores: ArrayLike = self.model.predict(X)
+            else:
+                if self.model is not None:
+                    checked_rows(self.model, X)  # the names and the number of columns
+                scores = self._of_columns(data, n_threads)
+        except ValueError as error:
+            if str(error).startswith(("prior", "X contains")):
+                raise
+            raise ValueError(f"prior: {error}") from error
+        scores = real_array(scores, "the scores of prior")
+        if scores.shape != (len(data.y),) or not np.isfinite(scores).all():
+            data.require_finite_features()
+            raise ValueError("prior must give every row one finite score, but it does not")
+        return scores
+
+    def _of_columns(self, data: RankingData, n_threads: int | None) -> Vector:
+        assert self.coef is not None
+        if len(self.coef) != data.n_features:
+            raise ValueError(
+                f"prior must have a weight for each of {data.n_features} features, got "
+                f"{len(self.coef)}"
+            )
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(data.scores(slice(None), self.coef[None], n_threads)[0])
+
+
+QUANTILES = ("quantile", "raw+quantile")
+
+
+def begin_fit(model: Any, table: Table) -> Table:
+    """Check that a model can be fitted to a table, and return it with its missing values filled.
+
+    Raises
+    ------
+    ValueError
+        If the table has no labels, or no query ids where pairs are formed within queries; or if
+        the rows of a query do not stand together.
+    """
+    name = type(model).__name__
+    table.require_labels(f"{name}.fit")
+    has_queries = table.has_queries
+    if model._needs_queries and not has_queries:
+        otherwise = ", or give the model scope='global'" if hasattr(model, "scope") else ""
+        raise ValueError(
+            f"{name}.fit compares rows within queries: {table.advice_on_ids}{otherwise}"
+        )
+    table.survey()
+    table = table.filled()
+    model.n_features_in_ = table.n_features
+    model.__dict__.pop("feature_names_in_", None)
+    if table.feature_names is not None:
+        model.feature_names_in_ = np.array(table.feature_names, dtype=object)
+    model.uses_offset_, model.prior_ = False, None
+    model.missing_ = table.layout.fill
+    return table
+
+
+def same_columns(model: Any, table: Table, other: Any) -> Table:
+    """Return a validation table, after checking that it has the columns of the table of `fit`.
+
+    Raises
+    ------
+    ValueError
+        If it is no table, or has other features, no labels or no query ids.
+    """
+    if not isinstance(other, Table):
+        raise ValueError(
+            f"validation must be a table, as X is: use scan, got {type(other).__name__}"
+        )
+    other = other.widened(table.n_features).with_features(table.feature_names)
+    if other.feature_names != table.feature_names or other.n_features != table.n_features:
+        raise ValueError(
+            "validation must have the features of the table of fit, "
+            f"{table.feature_names or table.n_features}, got "
+            f"{other.feature_names or other.n_features}"
+        )
+    if other.has_queries != table.has_queries:
+        raise ValueError("validation must have query ids if the table of fit has, and only then")
+    other.require_labels("validation")
+    other.survey()
+    fill = table.layout.fill
+    filled: Table = other.filled() if fill is None else other.filling(fill)
+    return filled
+
+
+def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReader]:
+    """Return a reader for each of the inputs that the model chooses from; see `begin_fit`.
+
+    A clone of `feature_map` is fitted to what each of them makes.
+
+    Rows are drawn for what needs them: quantiles, landmarks and the widths of kernels are found
+    from at most `SAMPLE_ROWS` rows, which do not depend on the partitions. Scales are exact.
+    """
+    kinds = [check_inputs(kind) for kind in model._kinds()]
+    draws = feature_map is not None or any(kind in QUANTILES for kind in kinds)
+    if draws:
+        rows = table.sample(SAMPLE_ROWS).rows
+        assert rows.y is not None
+        data = RankingData.delimit(rows.X, rows.y, sample_weight=rows.weights)
+    else:  # the type and the number of features are enough
+        data = one_row(table)
+    moments = None
+    readers = []
+    for kind in kinds:
+        inputs: FittedInputs | None = None
+        if kind in QUANTILES:
+            inputs = model._fit_inputs(data, kind)
+        elif kind is not None:
+            model._refuse_inputs(kind)
+            found = moments = moments or table.run(MomentsTask(model.n_threads))
+            inputs = replace(
+                inputs_of_moments(
+                    kind, found.lowest, found.highest, found.mean, found.squares, found.weight
+                ),
+                feature_names_in_=getattr(model, "feature_names_in_", None),
+            )
+        own = model._with_map(data, feature_map, inputs)
+        prior = model._prior_of(whole_map(own))
+        if prior is not None:
+            model.prior_ = prior.model if prior.coef is None else None
+            own = own.plus_offset(np.zeros(len(own.y)))  # so that it is known to have offsets
+            names = getattr(prior.model, "feature_names_in_", None)
+            if names is not None and table.feature_names not in (None, list(names)):
+                raise ValueError(
+                    f"prior: the table must have its features, {list(names)}, got "
+                    f"{table.feature_names}"
+                )
+            prior = prior.without_names()
+        own = own.take(np.arange(1))  # which the maps and inputs do not need any more
+        readers.append(BlockReader(own, None if prior is None else prior.scores, model.n_threads))
+    return readers
 
 
 class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]

@@ -8,15 +8,12 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from pairgram._support.checks import require_finite
-from pairgram._support.types import Vector
-from pairgram.feature_maps.base import linear_nodes
-from pairgram.least_squares.statistics import ColumnSums
-from pairgram.problem.data import RankingData
-from pairgram.queries_and_pairs.pair_weights import PairSettings
+from pairgram._support.checks import Vector, require_finite
+from pairgram.data.dataset import RankingData
+from pairgram.data.pairs import PairSettings
+from pairgram.features.base import linear_nodes
 from pairgram.rankers.row_scores import checked_rows
-
-__all__ = ["contributions_of", "input_weights", "names_of", "weights_of"]
+from pairgram.solvers.interface import ColumnSums
 
 
 def input_weights(model: Any) -> Vector | None:

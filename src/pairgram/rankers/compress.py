@@ -8,13 +8,11 @@ import numpy as np
 
 from pairgram._support.checks import check_size
 from pairgram._support.threads import single_threaded_blas
-from pairgram.feature_maps.kernel_map import KernelMap
-from pairgram.feature_maps.nystroem import Nystroem
-from pairgram.kernels.matrix import kernel_matrix
+from pairgram.features.kernel_map import KernelMap
+from pairgram.features.kernels import kernel_matrix
+from pairgram.features.nystroem import Nystroem
 from pairgram.metrics import evaluate
 from pairgram.rankers.known import ranker_called
-
-__all__ = ["compressed"]
 
 
 def compressed(model: Any, n_landmarks: int, random_state: Any) -> Any:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["ranker_called"]
-
 _MODULES = {
-    "RankRLS": "pairgram.least_squares.rank_rls",
-    "MPRank": "pairgram.least_squares.presets",
-    "LSSVR": "pairgram.least_squares.presets",
-    "PointwiseELM": "pairgram.elm.elm",
-    "PairwiseELM": "pairgram.elm.elm",
-    "ELMRank": "pairgram.elm.elm_rank",
-    "RankSVM": "pairgram.svm.rank_svm",
+    "RankRLS": "pairgram.rankers.rank_rls",
+    "MPRank": "pairgram.rankers.presets",
+    "LSSVR": "pairgram.rankers.presets",
+    "PointwiseELM": "pairgram.rankers.elm",
+    "PairwiseELM": "pairgram.rankers.elm",
+    "ELMRank": "pairgram.rankers.elm_rank",
+    "RankSVM": "pairgram.rankers.rank_svm",
 }
 
 

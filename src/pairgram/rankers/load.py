@@ -12,16 +12,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from pairgram._support.files import shown
-from pairgram.feature_maps.known import restore_map
-from pairgram.inputs.fitted import restore_inputs
-from pairgram.least_squares.statistics import ColumnSums
-from pairgram.model_files.kinds import MODELS, PIPELINES, arrays_of_prior
-from pairgram.model_files.read_write import read_file, write_file
+from pairgram.features.inputs import restore_inputs
+from pairgram.features.known import restore_map
+from pairgram.files.kinds import MODELS, PIPELINES, arrays_of_prior
+from pairgram.files.read_write import read_file, write_file
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.known import ranker_called
 from pairgram.rankers.pipelines import describe_pipeline, restore_pipeline
-
-__all__ = ["load_model", "restore_model", "save_model"]
+from pairgram.solvers.interface import ColumnSums
 
 
 def save_model(model: LinearRanker | Pipeline, path: str | os.PathLike[str]) -> None:
@@ -62,7 +60,8 @@ def save_model(model: LinearRanker | Pipeline, path: str | os.PathLike[str]) -> 
     --------
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>>     >>> X, y, _ = pairgram.make_ranking(10, 5, 3, random_state=0)
+    >>> import pairgram
+    >>> X, y, _ = pairgram.make_ranking(10, 5, 3, random_state=0)
     >>> pipeline = make_pipeline(StandardScaler(), pairgram.RankRLS()).fit(X, y)
     >>> pairgram.save_model(pipeline, "pipeline.safetensors")
     >>> loaded = pairgram.load_model("pipeline.safetensors")

@@ -24,11 +24,9 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from pairgram.model_files.read_write import check_setting
-from pairgram.model_files.transformers import TRANSFORMERS, by_owner
+from pairgram.files.read_write import check_setting
+from pairgram.files.transformers import TRANSFORMERS, by_owner
 from pairgram.rankers.base import LinearRanker
-
-__all__ = ["describe_pipeline", "restore_pipeline"]
 
 Contents = dict[str, NDArray[Any]]
 Record = dict[str, Any]

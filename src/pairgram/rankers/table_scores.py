@@ -17,8 +17,6 @@ from pairgram.tables.columns import refuse_repeated
 from pairgram.tables.rows import TableRows
 from pairgram.tables.table import NO_ROWS, Table
 
-__all__ = ["predict", "scores_of_table"]
-
 # The name of the column of scores.
 SCORE = "score"
 # What the name of a Parquet file may end with.

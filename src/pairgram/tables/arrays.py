@@ -10,11 +10,9 @@ import scipy.sparse
 
 from pairgram._support.arrays import real_array
 from pairgram._support.column_kinds import require_numbers
-from pairgram.queries_and_pairs.queries import as_ids, check_weights
+from pairgram.data.queries import as_ids, check_weights
 from pairgram.tables.columns import Columns, Place, placed_error
 from pairgram.tables.rows import TableRows, counted, runs_of
-
-__all__ = ["rows_of_arrays", "unshared"]
 
 
 def rows_of_arrays(

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pairgram.tables.column_types import kind_of_values, plain_values
-from pairgram.tables.columns import Columns, Place, placed_error
+from pairgram.tables.columns import Columns, Place, kind_of_values, placed_error, plain_values
 from pairgram.tables.rows import TableRows
-
-__all__ = ["BATCH_ROWS", "copied", "rows_of_batches", "to_arrow"]
 
 # Rows are read in batches of about this many, in whatever pieces the source gives them.
 BATCH_ROWS = 1 << 17

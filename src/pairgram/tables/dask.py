@@ -13,11 +13,8 @@ from dask.delayed import delayed
 from pairgram._support.threads import at_most_threads
 from pairgram.tables.arrow import BATCH_ROWS, rows_of_batches, to_arrow
 from pairgram.tables.columns import Columns
-from pairgram.tables.engine import Progress, name_of_places
-from pairgram.tables.parts import Part, Task, fold, in_tree, placing
+from pairgram.tables.passes import Part, Progress, Task, fold, in_tree, name_of_places, placing
 from pairgram.tables.rows import TableRows
-
-__all__ = ["DaskEngine"]
 
 S = TypeVar("S")
 

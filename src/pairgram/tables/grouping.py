@@ -16,15 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram.tables.arrow import BATCH_ROWS
-from pairgram.tables.column_types import value_type
-from pairgram.tables.columns import Columns
+from pairgram.tables.columns import Columns, value_type
 from pairgram.tables.local import LocalEngine
 from pairgram.tables.rows import TableRows
 from pairgram.tables.sources import pyarrow_for, source_of
 from pairgram.tables.survey import hash_of_runs
 from pairgram.tables.table import Table
-
-__all__ = ["grouped"]
 
 # Rows of more bytes than this are written to files, of about this many bytes at most.
 BUCKET_BYTES = 128 << 20

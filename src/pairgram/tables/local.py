@@ -10,11 +10,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from pairgram.tables.columns import Columns
-from pairgram.tables.engine import Progress
-from pairgram.tables.parts import Part, Task, fold, in_tree, placing
+from pairgram.tables.passes import Part, Progress, Task, fold, in_tree, placing
 from pairgram.tables.rows import TableRows
-
-__all__ = ["LocalEngine"]
 
 S = TypeVar("S")
 

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram._support.types import Vector
-
-__all__ = ["TableRows", "counted", "runs_of", "shown_id"]
+from pairgram._support.checks import Vector
 
 # Files with these names begin with a line of column names.
 WITH_HEADERS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")

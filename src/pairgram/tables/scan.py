@@ -10,19 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import index_columns, require_columns
-from pairgram._support.checks import check_size, check_text
+from pairgram._support.checks import Vector, check_size, check_text
 from pairgram._support.column_kinds import kind_of, not_numbers
-from pairgram._support.types import Vector
 from pairgram._support.words import words
-from pairgram.tables.column_types import is_number, value_type
-from pairgram.tables.columns import UNKNOWN_WIDTH, Columns, Missing, refuse_repeated
+from pairgram.tables.columns import (
+    UNKNOWN_WIDTH,
+    Columns,
+    Missing,
+    is_number,
+    refuse_repeated,
+    value_type,
+)
 from pairgram.tables.grouping import grouped
 from pairgram.tables.local import LocalEngine
 from pairgram.tables.rows import TableRows
 from pairgram.tables.sources import Source, source_of
 from pairgram.tables.table import NO_ROWS, Table
-
-__all__ = ["read_labels", "scan"]
 
 
 def scan(

@@ -10,8 +10,6 @@ from typing import Any, Self
 
 from pairgram._support.files import shown
 
-__all__ = ["NO_FILES", "SeenFiles", "changed"]
-
 # What file systems call the size of a file, and what changes whenever the file does.
 SIZE = "size"
 MARKS = (SIZE, "mtime", "LastModified", "last_modified", "updated", "generation", "ETag", "etag")

@@ -11,11 +11,8 @@ from typing import Any, TypeVar
 from pairgram._support.threads import at_most_threads
 from pairgram.tables.arrow import rows_of_batches
 from pairgram.tables.columns import Columns
-from pairgram.tables.engine import Progress, name_of_places
-from pairgram.tables.parts import Part, Task, fold, join_by_id
+from pairgram.tables.passes import Part, Progress, Task, fold, join_by_id, name_of_places
 from pairgram.tables.rows import TableRows
-
-__all__ = ["SparkEngine"]
 
 S = TypeVar("S")
 

@@ -5,16 +5,194 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import date
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram._support.types import Rows, Vector
-from pairgram.queries_and_pairs.id_hashes import IdSet, hash_ids
+import pairgram._core as _core
+from pairgram._support.checks import Rows, Vector, first_not_finite, require_finite
+from pairgram._support.threads import resolve_n_threads
+from pairgram.data.query_ids import IdSet, hash_ids, mix
+from pairgram.tables.columns import Columns, Place, placed_error
 from pairgram.tables.rows import TableRows
 
-__all__ = ["MOST_LEVELS", "NameOf", "Survey", "SurveyTask", "hash_of_runs"]
+
+@dataclass(frozen=True)
+class FiniteTask:
+    """Raises a ValueError that names the row and the column of an infinite feature.
+
+    Attributes
+    ----------
+    columns : Columns
+    names : tuple of str
+        What messages call the partitions.
+    """
+
+    columns: Columns
+    names: tuple[str, ...]
+    reads_features: bool = True
+    needs_queries: bool = False
+
+    def of_rows(self, rows: TableRows) -> int:
+        """Check some rows."""
+        found = first_not_finite(rows.X)
+        if found is not None:
+            what, row, column = found
+            number = rows.partition
+            name = self.names[number] if number < len(self.names) else f"partition {number}"
+            place = Place(name, number, rows.first).row(row)
+            raise placed_error(
+                f"{place}: column {self.columns.name_of(column)} must be finite, got {what}"
+            )
+        return 0
+
+    def join(self, first: int, second: int) -> int:
+        """Check the rows of both."""
+        return 0
+
+
+class Means(NamedTuple):
+    """The weight of the rows that have a value, and their weighted sum, for every column."""
+
+    weights: Vector
+    sums: Vector
+
+    @property
+    def means(self) -> Vector:
+        """The weighted means, (n_features,); 0 for columns without values."""
+        return np.asarray(
+            np.divide(self.sums, self.weights, out=np.zeros_like(self.sums), where=self.weights > 0)
+        )
+
+
+@dataclass(frozen=True)
+class MeansTask:
+    """Finds the means of columns over the rows where they are not NaN."""
+
+    reads_features: bool = True
+    needs_queries: bool = False
+
+    def of_rows(self, rows: TableRows) -> Means:
+        """Return the sums of some rows."""
+        weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
+        known = ~np.isnan(rows.X)
+        return Means(weights @ known, weights @ np.where(known, rows.X, 0.0))
+
+    def join(self, first: Means, second: Means) -> Means:
+        """Return the sums of the rows of both."""
+        return Means(first.weights + second.weights, first.sums + second.sums)
+
+
+class Moments(NamedTuple):
+    """What scaled inputs are made of: (n_features,) each, and the weight of the rows."""
+
+    lowest: Vector
+    highest: Vector
+    pivot: Vector  # a row; without it, a large offset would cost the digits of the mean
+    mean_less_pivot: Vector
+    squares: Vector  # of differences from the mean
+    weight: float
+
+    @property
+    def mean(self) -> Vector:
+        """The weighted means, (n_features,)."""
+        return self.pivot + self.mean_less_pivot
+
+
+@dataclass(frozen=True)
+class MomentsTask:
+    """Finds the ranges, the means and the squared differences from them of all columns."""
+
+    n_threads: int | None = None
+    reads_features: bool = True
+    needs_queries: bool = False
+
+    def of_rows(self, rows: TableRows) -> Moments:
+        """Return the moments of some rows. Rows of weight 0 are as if absent."""
+        found: Any = _core.column_moments(rows.X, rows.weights, resolve_n_threads(self.n_threads))
+        weight = float(rows.n_rows if rows.weights is None else rows.weights.sum())
+        if not np.isfinite(found[-1]).all():
+            require_finite(rows.X, "X")
+        lowest, highest, pivot, mean, squares = found
+        return Moments(lowest, highest, pivot, mean, squares, weight)
+
+    def join(self, first: Moments, second: Moments) -> Moments:
+        """Return the moments of the rows of both, by Chan's formula."""
+        if first.weight == 0 or second.weight == 0:
+            return second if first.weight == 0 else first
+        weight = first.weight + second.weight
+        difference = second.pivot - first.pivot + (second.mean_less_pivot - first.mean_less_pivot)
+        share = second.weight / weight
+        return Moments(
+            np.minimum(first.lowest, second.lowest),
+            np.maximum(first.highest, second.highest),
+            first.pivot,
+            first.mean_less_pivot + share * difference,
+            first.squares + second.squares + first.weight * share * difference**2,
+            weight,
+        )
+
+
+class Drawn(NamedTuple):
+    """Rows that were drawn, in the order of their numbers.
+
+    Attributes
+    ----------
+    numbers : ndarray of shape (n_rows,), int64
+        The numbers of the rows in the table.
+    rows : TableRows
+        Their ids are not kept: all rows are one run.
+    """
+
+    numbers: NDArray[np.int64]
+    rows: TableRows
+
+
+@dataclass(frozen=True)
+class DrawTask:
+    """Draws the `size` rows with the smallest hashes of their numbers.
+
+    The draw depends on the order of the rows alone, not on the partitions.
+
+    Attributes
+    ----------
+    size : int
+    before : tuple of int
+        The number of rows before every partition.
+    """
+
+    size: int
+    before: tuple[int, ...]
+    reads_features: bool = True
+    needs_queries: bool = False
+
+    def of_rows(self, rows: TableRows) -> Drawn:
+        """Return those that were drawn of some rows, whose features must be finite."""
+        require_finite(rows.X, "X")
+        numbers = self.before[rows.partition] + rows.first + np.arange(rows.n_rows)
+        return self._smallest(numbers, replace(rows, ids=None))
+
+    def join(self, first: Drawn, second: Drawn) -> Drawn:
+        """Return those that are drawn of both."""
+        numbers = np.concatenate([first.numbers, second.numbers])
+        one = np.array([1])  # `then` adds the sizes of two runs
+        rows = replace(first.rows, sizes=one).then(replace(second.rows, sizes=one))
+        return self._smallest(numbers, rows)
+
+    def _smallest(self, numbers: NDArray[np.int64], rows: TableRows) -> Drawn:
+        if len(numbers) > self.size:
+            hashes = mix(numbers.astype(np.uint64))
+            kept = np.sort(np.argpartition(hashes, self.size - 1)[: self.size])
+            numbers = numbers[kept]
+            rows = replace(
+                rows,
+                X=None if rows.X is None else rows.X[kept],
+                y=None if rows.y is None else rows.y[kept],
+                weights=None if rows.weights is None else rows.weights[kept],
+            )
+        return Drawn(numbers, replace(rows, sizes=np.array([len(numbers)])))
+
 
 # Weights of labels are remembered for at most so many different labels.
 MOST_LEVELS = 1024

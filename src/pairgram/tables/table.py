@@ -11,19 +11,21 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pairgram._support.arrays import without_names
+from pairgram._support.checks import Vector
 from pairgram._support.files import shown
-from pairgram._support.types import Vector
 from pairgram.tables.columns import Columns, Missing
-from pairgram.tables.engine import Engine, Progress
-from pairgram.tables.finite import FiniteTask
-from pairgram.tables.means import MeansTask
-from pairgram.tables.parts import Task
+from pairgram.tables.passes import Engine, Progress, Task
 from pairgram.tables.rows import TableRows, shown_id
-from pairgram.tables.sample import Drawn, DrawTask
 from pairgram.tables.seen import NO_FILES, SeenFiles, changed
-from pairgram.tables.survey import NameOf, Survey, SurveyTask
-
-__all__ = ["NO_ROWS", "Table", "refuse_arguments"]
+from pairgram.tables.survey import (
+    Drawn,
+    DrawTask,
+    FiniteTask,
+    MeansTask,
+    NameOf,
+    Survey,
+    SurveyTask,
+)
 
 S = TypeVar("S")
 

@@ -1,0 +1,44 @@
+// Rows delimited into queries, with their labels and weights, as the compiled code takes them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "support/buffer.hpp"
+
+namespace pairgram {
+
+// A view. Query q holds the rows order[offsets[q], offsets[q + 1]), or that range itself where
+// order is null. Labels and weights are indexed by row; null weights are 1.
+struct query_rows {
+    std::ptrdiff_t n_queries;
+    const std::int64_t* offsets;  // (n_queries + 1,)
+    const std::int64_t* order;    // (n_rows,)
+    const double* labels = nullptr;
+    const double* row_weights = nullptr;
+    const double* query_weights = nullptr;  // (n_queries,)
+
+    std::ptrdiff_t n_rows() const { return begin(n_queries); }
+    // Where the rows of a query begin, as a position; those of query n_queries would be the next.
+    std::ptrdiff_t begin(std::ptrdiff_t query) const {
+        return static_cast<std::ptrdiff_t>(offsets[query]);
+    }
+    std::ptrdiff_t size(std::ptrdiff_t query) const { return begin(query + 1) - begin(query); }
+    std::ptrdiff_t row(std::ptrdiff_t position) const {
+        return order ? static_cast<std::ptrdiff_t>(order[position]) : position;
+    }
+    double row_weight(std::ptrdiff_t row) const { return row_weights ? row_weights[row] : 1.0; }
+    double query_weight(std::ptrdiff_t query) const {
+        return query_weights ? query_weights[query] : 1.0;
+    }
+};
+
+// Throws std::invalid_argument unless the offsets ascend from 0 to n_rows and the order, if there
+// is one, of n_rows entries, names every row once. O(n_rows + n_queries); memory: n_rows bits.
+void check_rows(const query_rows& queries, std::ptrdiff_t n_rows);
+
+// 0, every row whose id is not that of the row before, and n_rows > 0: where runs of rows with
+// equal ids begin and end.
+buffer<std::int64_t> run_bounds(std::ptrdiff_t n_rows, const std::int64_t* ids, int n_threads);
+
+}  // namespace pairgram

@@ -1,0 +1,238 @@
+#include "solvers/pair_operator.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "data/query_rows.hpp"
+#include "support/buffer.hpp"
+#include "support/parallel.hpp"
+
+namespace pairgram {
+
+namespace {
+
+constexpr std::ptrdiff_t task_rows = 4096;
+
+// Running sums per level, of which those over all smaller levels are asked for.
+template <int Width>
+class few_levels {
+  public:
+    explicit few_levels(buffer<double>&) {}
+    void add(std::int32_t level, double x) {
+        for (int k = 0; k < Width; ++k) smaller_[k] += k > level ? x : 0.0;
+    }
+    double smaller(std::int32_t level) const { return smaller_[level]; }
+
+  private:
+    double smaller_[Width] = {};
+};
+
+// The same for any number of levels in O(log levels): a Fenwick tree.
+class many_levels {
+  public:
+    explicit many_levels(buffer<double>& tree) : tree_(tree) {
+        std::fill(tree.begin(), tree.end(), 0.0);
+    }
+    void add(std::int32_t level, double x) {
+        for (auto k = size_of(level) + 1; k < tree_.size(); k += k & (~k + 1)) tree_[k] += x;
+    }
+    double smaller(std::int32_t level) const {
+        double sum = 0;
+        for (auto k = size_of(level); k > 0; k &= k - 1) sum += tree_[k];
+        return sum;
+    }
+
+  private:
+    buffer<double>& tree_;  // (levels + 1,)
+};
+
+// below[i] = Σ x_p over the active rows p of smaller levels, above[i] over those of larger ones,
+// for n rows in ascending order of their scores. The pair is tested by the same difference on both
+// sides, so that rounding cannot make it active on one side alone.
+template <class Sums>
+void sweep(std::ptrdiff_t n, std::int32_t n_levels, double reach, const double* score,
+           const std::int32_t* level, const double* x, buffer<double>& tree, double* below,
+           double* above) {
+    Sums larger(tree);
+    for (std::ptrdiff_t i = 0, p = 0; i < n; ++i) {
+        for (; p < n && score[p] - score[i] < reach; ++p) larger.add(n_levels - 1 - level[p], x[p]);
+        above[i] = larger.smaller(n_levels - 1 - level[i]);
+    }
+    Sums smaller(tree);
+    for (std::ptrdiff_t i = n - 1, p = n - 1; i >= 0; --i) {
+        for (; p >= 0 && score[i] - score[p] < reach; --p) smaller.add(level[p], x[p]);
+        below[i] = smaller.smaller(level[i]);
+    }
+}
+
+}  // namespace
+
+struct pair_operator::workspace {
+    buffer<double> x, below, above, below_weight, above_weight;  // (n,)
+    buffer<double> tree;
+
+    void reserve(std::ptrdiff_t n) {
+        for (auto* values : {&x, &below, &above, &below_weight, &above_weight})
+            if (values->size() < size_of(n)) values->resize(n);
+    }
+};
+
+pair_operator::pair_operator(const ranking_problem& problem, pair_loss loss)
+    : reach_(loss == pair_loss::squared ? std::numeric_limits<double>::infinity() : 1.0),
+      offsets_(problem.rows.offsets, problem.rows.offsets + problem.rows.n_queries + 1),
+      factor_(problem.rows.n_queries),
+      pair_weights_(factor_.size()),
+      n_levels_(factor_.size()),
+      weight_(problem.rows.n_rows()),
+      level_(weight_.size()),
+      order_(weight_.size()),
+      sorted_score_(weight_.size()),
+      sorted_weight_(weight_.size()),
+      sorted_level_(weight_.size()),
+      degree_(weight_.size()) {
+    const auto& rows = problem.rows;
+    const auto weighting = problem.rule.weighting;
+    buffer<double> labels;
+    for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
+        const auto begin = first_row(q), n = first_row(q + 1) - begin;
+        auto* const order = order_.data() + begin;
+        std::iota(order, order + n, std::ptrdiff_t{0});
+        labels.resize(n);
+        for (std::ptrdiff_t i = 0; i < n; ++i) {
+            labels[i] = rows.labels[rows.row(begin + i)];
+            weight_[begin + i] = rows.row_weight(rows.row(begin + i));
+        }
+        const auto label = [&](std::ptrdiff_t i) { return labels[i]; };
+        std::sort(order, order + n,
+                  [&](std::ptrdiff_t a, std::ptrdiff_t b) { return label(a) < label(b); });
+        double total = 0, pair_weight = 0, level_weight = 0;  // of the levels before, and this one
+        std::int32_t level = 0;
+        for (std::ptrdiff_t i = 0; i < n; ++i) {
+            if (i > 0 && label(order[i]) > label(order[i - 1])) {
+                ++level;
+                total += level_weight;
+                level_weight = 0;
+            }
+            level_[begin + order[i]] = level;
+            level_weight += weight_[begin + order[i]];
+            pair_weight += total * weight_[begin + order[i]];
+        }
+        total += level_weight;
+        n_levels_[q] = level + 1;
+        const double divisor = weighting == weighting_kind::pairs       ? 1.0
+                               : weighting == weighting_kind::documents ? total
+                                                                        : pair_weight;
+        if (pair_weight > 0) factor_[q] = rows.query_weight(q) / divisor;
+        pair_weights_[q] = factor_[q] * pair_weight;
+    }
+    for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q)
+        if (tasks_.empty() || first_row(q) - first_row(tasks_.back()) >= task_rows)
+            tasks_.push_back(q);
+    tasks_.push_back(rows.n_queries);
+}
+
+// Fills w.below and w.above with the sums of x over every row's active partners.
+void pair_operator::sum_partners(std::ptrdiff_t query, const double* x, workspace& w) const {
+    const auto begin = first_row(query), n = first_row(query + 1) - begin;
+    const auto n_levels = n_levels_[query];
+    const auto run = [&](auto* kind) {
+        sweep<std::remove_pointer_t<decltype(kind)>>(
+            n, n_levels, reach_, sorted_score_.data() + begin, sorted_level_.data() + begin, x,
+            w.tree, w.below.data(), w.above.data());
+    };
+    if (n_levels <= 4) return run(static_cast<few_levels<4>*>(nullptr));
+    if (n_levels <= 8) return run(static_cast<few_levels<8>*>(nullptr));
+    w.tree.resize(n_levels + 1);
+    run(static_cast<many_levels*>(nullptr));
+}
+
+// With p_ij = 1 − (f_i − f_j): the gradient is 2 c v_i (Σ_above v_k p_ki − Σ_below v_j p_ij), and
+// the loss Σ W p² = Σ W p + ½ fᵀ gradient. Only differences of scores count, so they are taken from
+// one of the query's.
+double pair_operator::set_query(std::ptrdiff_t query, const double* scores, double* gradient,
+                                workspace& w) {
+    const auto begin = first_row(query), n = first_row(query + 1) - begin;
+    const double c = factor_[query];
+    if (c == 0) {
+        std::fill(gradient, gradient + n, 0.0);
+        return 0;
+    }
+    auto* const order = order_.data() + begin;
+    std::sort(order, order + n, [&](std::ptrdiff_t a, std::ptrdiff_t b) {
+        return scores[a] < scores[b] || (scores[a] == scores[b] && a < b);
+    });
+    double* const score = sorted_score_.data() + begin;
+    double* const v = sorted_weight_.data() + begin;
+    const double pivot = scores[order[n / 2]];
+    w.reserve(n);
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        score[i] = scores[order[i]] - pivot;
+        v[i] = weight_[begin + order[i]];
+        sorted_level_[begin + i] = level_[begin + order[i]];
+    }
+    sum_partners(query, v, w);
+    std::swap(w.below, w.below_weight);
+    std::swap(w.above, w.above_weight);
+    for (std::ptrdiff_t i = 0; i < n; ++i) w.x[i] = v[i] * score[i];
+    sum_partners(query, w.x.data(), w);
+    double loss = 0;
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        const double below = w.below_weight[i], above = w.above_weight[i];
+        const double half =
+            c * v[i] * ((above + below) * score[i] - (w.above[i] + w.below[i]) + (above - below));
+        degree_[begin + i] = above + below;
+        gradient[order[i]] = 2 * half;
+        loss += c * v[i] * (below * (1 - score[i]) + w.below[i]) + half * score[i];
+    }
+    return std::max(loss, 0.0);
+}
+
+void pair_operator::multiply_query(std::ptrdiff_t query, const double* u, double* out,
+                                   workspace& w) const {
+    const auto begin = first_row(query), n = first_row(query + 1) - begin;
+    const double c = factor_[query];
+    if (c == 0) {
+        std::fill(out, out + n, 0.0);
+        return;
+    }
+    const auto* const order = order_.data() + begin;
+    const double* const v = sorted_weight_.data() + begin;
+    const double pivot = u[order[n / 2]];
+    w.reserve(n);
+    for (std::ptrdiff_t i = 0; i < n; ++i) w.x[i] = v[i] * (u[order[i]] - pivot);
+    sum_partners(query, w.x.data(), w);
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        out[order[i]] = 2 * c * (degree_[begin + i] * w.x[i] - v[i] * (w.above[i] + w.below[i]));
+    }
+}
+
+double pair_operator::set_scores(const double* scores, double* gradient, int n_threads) {
+    buffer<double> losses(n_queries());
+    const auto n_tasks = static_cast<std::ptrdiff_t>(tasks_.size()) - 1;
+    parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
+        workspace w;
+        for (auto q = tasks_[task]; q < tasks_[task + 1]; ++q)
+            losses[q] = set_query(q, scores + first_row(q), gradient + first_row(q), w);
+    });
+    return std::accumulate(losses.begin(), losses.end(), 0.0);
+}
+
+void pair_operator::product(const double* u, double* out, int n_threads) const {
+    const auto n_tasks = static_cast<std::ptrdiff_t>(tasks_.size()) - 1;
+    parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
+        const auto first = tasks_[task];
+        product(first, tasks_[task + 1], u + first_row(first), out + first_row(first));
+    });
+}
+
+void pair_operator::product(std::ptrdiff_t first, std::ptrdiff_t last, const double* u,
+                            double* out) const {
+    workspace w;
+    for (auto q = first; q < last; ++q) {
+        const auto at = first_row(q) - first_row(first);
+        multiply_query(q, u + at, out + at, w);
+    }
+}
+
+}  // namespace pairgram

@@ -1,0 +1,73 @@
+// The squared hinge loss over preference pairs as a function of the scores: loss, gradient and
+// products with the Hessian, without ever storing a pair.
+//
+//   loss(f) = Σ_q c_q Σ_ij v_i v_j max(0, 1 − (f_i − f_j))²   over i, j of q with y_i > y_j
+//
+// The pairs with f_i − f_j < 1 are active; the squared loss has all of them active. With the rows
+// of a query in the order of their scores, the active partners of a row are a prefix or a suffix
+// of those with higher or lower labels, so that two sweeps give every row's sums over them.
+//
+// O(n log n) to set scores; O(n · levels) for a product with few levels, else O(n log levels).
+// Source: Chen et al. 2017, eq. 23-25 (A the pairs' differences, D the active ones, never formed).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "data/ranking_problem.hpp"
+#include "support/buffer.hpp"
+
+namespace pairgram {
+
+enum class pair_loss { squared_hinge, squared };
+
+class pair_operator {
+  public:
+    // c_q is the query weight times 1, 1 / Σ v, or 1 / Σ_ij v_i v_j over the query's pairs.
+    // Whatever the order of the problem's rows, those of the operator stand query after query: its
+    // row i is the problem's rows.row(i).
+    pair_operator(const ranking_problem& problem, pair_loss loss);
+
+    std::ptrdiff_t n_queries() const { return static_cast<std::ptrdiff_t>(factor_.size()); }
+    std::ptrdiff_t n_rows() const { return offsets_.back(); }
+    std::ptrdiff_t first_row(std::ptrdiff_t query) const { return offsets_[query]; }
+
+    bool has_pairs(std::ptrdiff_t query) const { return factor_[query] > 0; }
+
+    // c_q Σ_ij v_i v_j over the pairs of every query: (n_queries,).
+    const buffer<double>& pair_weights() const { return pair_weights_; }
+
+    // Fixes the active pairs, writes the gradient (n,) and returns the loss. Scores are finite.
+    // The same bits for any n_threads.
+    double set_scores(const double* scores, double* gradient, int n_threads);
+
+    // out = 2 AᵀDA u, the Hessian of the loss at the scores that were set, for all rows.
+    void product(const double* u, double* out, int n_threads) const;
+
+    // The same for the rows of queries [first, last) alone; u and out begin with the first row.
+    void product(std::ptrdiff_t first, std::ptrdiff_t last, const double* u, double* out) const;
+
+  private:
+    struct workspace;
+
+    double set_query(std::ptrdiff_t query, const double* scores, double* gradient, workspace& w);
+    void multiply_query(std::ptrdiff_t query, const double* u, double* out, workspace& w) const;
+    void sum_partners(std::ptrdiff_t query, const double* x, workspace& w) const;
+
+    double reach_;                    // of score differences that are active
+    buffer<std::ptrdiff_t> offsets_;  // (n_queries + 1,)
+    buffer<std::ptrdiff_t> tasks_;    // first query of every task, and n_queries
+    buffer<double> factor_;           // (n_queries,) c; 0 for a query without pairs
+    buffer<double> pair_weights_;     // (n_queries,)
+    buffer<std::int32_t> n_levels_;   // (n_queries,)
+    buffer<double> weight_;           // (n,) v
+    buffer<std::int32_t> level_;      // (n,) rank of the label within its query
+    // In the order of the scores, which the queries' rows keep until new ones are set.
+    buffer<std::ptrdiff_t> order_;       // (n,) row within the query
+    buffer<double> sorted_score_;        // (n,)
+    buffer<double> sorted_weight_;       // (n,)
+    buffer<std::int32_t> sorted_level_;  // (n,)
+    buffer<double> degree_;              // (n,) weight of a row's active partners
+};
+
+}  // namespace pairgram

@@ -1,0 +1,498 @@
+"""`RankingData`: checked rows, labels, queries and weights, ready for compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import column_or_1d
+
+import pairgram._core as _core
+from pairgram._support import memory
+from pairgram._support.arrays import (
+    blocks,
+    column_names,
+    read_rows,
+    real_array,
+    refuse_index,
+    refuse_lossy,
+)
+from pairgram._support.checks import Rows, Vector, first_not_finite, require_finite
+from pairgram._support.threads import resolve_n_threads
+from pairgram.data.pairs import PairSettings, no_pairs
+from pairgram.data.queries import Queries, check_weights
+from pairgram.features.base import (
+    is_known,
+    mapped,
+    n_outputs,
+    node_map_of,
+    output_dtype,
+    scores_of_rows,
+)
+
+# Dense blocks of rows take about this many bytes.
+DENSE_BLOCK_BYTES = 64 << 20
+# The weights of all pairs must add up to a number between these two: otherwise squares and products
+# of solutions would leave the range of floating-point numbers.
+SMALLEST_PAIR_WEIGHT, LARGEST_PAIR_WEIGHT = 1e-290, 1e303
+
+
+class Block(NamedTuple):
+    """Dense rows of whole queries, for compiled code.
+
+    Attributes
+    ----------
+    rows : slice or ndarray of shape (n_rows,), int64
+        The numbers of these rows in the data.
+    problem : _core.RankingProblem
+    X : C-contiguous ndarray of shape (n_rows, n_inputs), float64 or float32
+    targets : C-contiguous ndarray of shape (n_rows, n_targets), float64
+    node_map : compiled map of X to the features, or None if X holds the features
+    """
+
+    rows: NDArray[np.int64] | slice
+    problem: _core.RankingProblem
+    X: Any
+    targets: NDArray[np.float64]
+    node_map: Any
+
+
+class RowInfo(NamedTuple):
+    """What a caller tells of rows besides X and y: the arguments of `RankRLS.fit`."""
+
+    qid: ArrayLike | None = None
+    group: ArrayLike | None = None
+    sample_weight: ArrayLike | None = None
+    query_weight: ArrayLike | None = None
+    offset: ArrayLike | None = None
+
+    @property
+    def has_queries(self) -> bool:
+        """Whether queries were given, by ids or by sizes."""
+        return self.qid is not None or self.group is not None
+
+
+@dataclass(frozen=True, eq=False)
+class RankingData:
+    """Rows, labels, queries and weights that have been checked.
+
+    Attributes
+    ----------
+    X : C-contiguous ndarray or csr_array, shape (n_rows, n_features), float64 or float32
+        It may hold NaN or infinity, which are found in the Gram matrix.
+    y : ndarray of shape (n_rows,), float64
+    queries : Queries
+    row_weights : ndarray of shape (n_rows,), float64, or None
+    query_weights : ndarray of shape (n_queries,), float64, or None
+    feature_map : fitted transformer of X, or None
+    offset : ndarray of shape (n_rows,), float64, or None
+        Scores that are there before the fit: the offsets of the caller and the scores of a prior.
+        A model is fitted to the targets less the offset. The labels alone decide which pairs count.
+    applied : FittedInputs or None
+        Inputs that X has been through already, if it is not the rows as they were given.
+    """
+
+    X: Any
+    y: NDArray[np.float64]
+    queries: Queries
+    row_weights: NDArray[np.float64] | None = None
+    query_weights: NDArray[np.float64] | None = None
+    feature_map: Any = None
+    offset: NDArray[np.float64] | None = None
+    applied: Any = None
+
+    @classmethod
+    def make(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+    ) -> RankingData:
+        """Check and delimit rows that come straight from a caller."""
+        refuse_index(X)
+        X = read_rows(X)
+        refuse_lossy(y, "y")
+        labels = real_array(column_or_1d(y, warn=True), "y")
+        if len(labels) != X.shape[0]:
+            raise ValueError(
+                f"y must have a label for each of the {X.shape[0]} rows of X, got {len(labels)}"
+            )
+        if not np.isfinite(labels).all():
+            row = int(np.argmin(np.isfinite(labels)))
+            raise ValueError(f"y must not hold NaN or infinity, got {labels[row]} in row {row}")
+        return cls.delimit(X, labels, qid, group, sample_weight, query_weight)
+
+    @classmethod
+    def delimit(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+    ) -> RankingData:
+        """Group rows into queries, after X and y have been checked; check ids and weights."""
+        n_rows = X.shape[0]
+        queries = Queries.make(n_rows, qid=qid, group=group)
+        return cls(
+            X if scipy.sparse.issparse(X) else np.require(X, requirements=["C", "A"]),
+            real_array(y, "y"),
+            queries,
+            None
+            if sample_weight is None
+            else check_weights(sample_weight, n_rows, "sample_weight"),
+            None if query_weight is None else queries.per_query(query_weight, "query_weight"),
+            offset=None if offset is None else check_offset(offset, n_rows),
+        )
+
+    @property
+    def n_features(self) -> int:
+        """The number of features that the feature map makes, or of X if there is no map."""
+        if self.feature_map is None:
+            return int(self.X.shape[1])
+        return n_outputs(self.feature_map, self.X)
+
+    @property
+    def v(self) -> NDArray[np.float64]:
+        """The row weights, (n_rows,); ones if none were given."""
+        return np.ones(len(self.y)) if self.row_weights is None else self.row_weights
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the features: that of X, or float64 for a kernel, which float32 ruins."""
+        return output_dtype(self.feature_map, self.X.dtype)
+
+    @property
+    def query_weight_of_rows(self) -> NDArray[np.float64]:
+        """For every row, the weight of its query, (n_rows,); ones if none were given."""
+        if self.query_weights is None:
+            return np.ones(len(self.y))
+        return self.query_weights[self.queries.index()]
+
+    def target(self, settings: PairSettings) -> NDArray[np.float64]:
+        """Return what is fitted, the targets less the offset, (n_rows,). It may be y itself."""
+        targets = settings.targets(self.y)
+        return targets if self.offset is None else targets - self.offset
+
+    @property
+    def target_name(self) -> str:
+        """What messages call the targets."""
+        return "y" if self.offset is None else "y, the offset or the scores of the prior"
+
+    def plus_offset(self, scores: NDArray[np.float64]) -> RankingData:
+        """Return the data with scores, (n_rows,), that are added to their offset."""
+        return replace(self, offset=scores if self.offset is None else self.offset + scores)
+
+    def targets(self, settings: PairSettings, *, constant: bool = False) -> NDArray[np.float64]:
+        """Return the targets, (n_rows, 1), with a column of ones before them if `constant`."""
+        targets = self.target(settings)
+        return np.column_stack([np.ones(len(targets)), targets] if constant else [targets])
+
+    def features(self, rows: Any = slice(None)) -> Any:
+        """Return the features of the given rows: X itself, or the output of the feature map."""
+        X = self.X[rows]
+        return X if self.feature_map is None else mapped(self.feature_map, X)
+
+    def scores(self, rows: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
+        """Return the scores of the given rows by linear models of their features.
+
+        Parameters
+        ----------
+        rows : ndarray of int64, or slice
+        coefs : ndarray of shape (n_models, n_features), float64
+        n_threads : int or None
+
+        Returns
+        -------
+        ndarray of shape (n_models, n_rows), float64
+        """
+        X = self.X[rows]
+        if is_known(self.feature_map):
+            X = self.feature_map.checked(X)
+        return scores_of_rows(self.feature_map, X, coefs, n_threads)
+
+    def rows_of_queries(self) -> list[Rows]:
+        """Return a list of the row numbers of every query that has rows."""
+        rows, queries = np.arange(len(self.y)), self.queries
+        return [rows[queries.rows(query)] for query in np.flatnonzero(queries.sizes).tolist()]
+
+    def require_finite_features(self) -> None:
+        """Raise a ValueError if X or a feature is not finite; it names the row and the column."""
+        require_finite(self.X, "X")
+        if self.feature_map is not None:
+            require_finite_features(self.feature_map, self.X)
+
+    def take(self, rows: NDArray[np.int64]) -> RankingData:
+        """Return the given rows as new data. Queries keep their weights."""
+        kept, numbers = np.unique(self.queries.index()[rows], return_inverse=True)
+        queries = Queries.make(len(rows), qid=numbers)
+        old = kept if queries.ids is None else kept[queries.ids]
+        return RankingData(
+            self.X[rows],
+            self.y[rows],
+            queries,
+            None if self.row_weights is None else self.row_weights[rows],
+            None if self.query_weights is None else self.query_weights[old],
+            self.feature_map,
+            None if self.offset is None else self.offset[rows],
+            self.applied,
+        )
+
+    def of_targets(self, labels: Vector) -> list[RankingData]:
+        """Return the rows with each column of labels of shape (n_rows, n_targets)."""
+        if labels.shape[1] == 1 and np.shares_memory(labels, self.y):
+            return [self]
+        return [replace(self, y=y) for y in np.ascontiguousarray(labels.T)]
+
+    def as_scope(self, settings: PairSettings) -> RankingData:
+        """Return the data as one query if all rows form pairs with each other, else unchanged."""
+        return self.as_one_query() if settings.joins_all_rows else self
+
+    def as_one_query(self) -> RankingData:
+        """Return the same rows as a single query (scope="global")."""
+        if self.query_weights is not None:
+            raise ValueError("query_weight has no meaning with scope='global': all rows form one")
+        return replace(self, queries=Queries.make(len(self.y)))
+
+    def has_pairs(self, settings: PairSettings) -> NDArray[np.bool_]:
+        """Tell which queries have pairs that can count, or rows (pointwise): (n_queries,)."""
+        has = self._n_counted(settings) >= (2 if settings.kind == "kept" else 1)
+        return has if self.query_weights is None else has & (self.query_weights > 0)
+
+    def _n_counted(self, settings: PairSettings) -> Rows:
+        """Return for every query how many of its rows count, (n_queries,).
+
+        If tied pairs do not count, only rows whose label is not that of the first such row do.
+        """
+        queries, all_labels = self.queries, settings.kind in ("none", "kept")
+        if all_labels and self.row_weights is None:
+            return queries.sizes
+        counted = queries.grouped(self.v) > 0
+        if not all_labels:
+            labels = queries.grouped(self.y)
+            first = np.zeros(queries.n_queries)
+            index = np.repeat(np.arange(queries.n_queries), queries.sizes)
+            descending = np.flatnonzero(counted)[::-1]
+            first[index[descending]] = labels[descending]
+            counted &= labels != first[index]
+        return np.diff(np.concatenate(([0], np.cumsum(counted)))[queries.offsets])
+
+    def labels_differ(self, settings: PairSettings) -> bool:
+        """Tell whether two rows of weight > 0 that form a pair have different labels."""
+        data = self.as_scope(settings)
+        if data.may_vanish:
+            return bool(data.has_pairs(replace(settings, pairs="dropped")).any())
+        order, offsets = data.queries.order, data.queries.offsets
+        if order is None:
+            first = data.y[: offsets[1]]
+            if len(first) and (first != first[0]).any():  # as it mostly is
+                return True
+        for some in blocks(data.queries.n_queries, 1024):  # the first queries may tell
+            bounds = offsets[some.start : some.stop + 1]
+            rows = slice(bounds[0], bounds[-1])
+            labels = data.y[rows if order is None else order[rows]]
+            differ = np.append(labels[1:] != labels[:-1], False)
+            differ[bounds[1:][bounds[1:] > bounds[0]] - bounds[0] - 1] = False  # of two queries
+            if differ.any():
+                return True
+        return False
+
+    def require_pairs(self, settings: PairSettings) -> None:
+        """Raise a ValueError if no pair counts, or no row (pointwise)."""
+        if not self.as_scope(settings).has_pairs(settings).any():
+            raise no_pairs(settings, len(self.y))
+
+    def require_training_pairs(self, settings: PairSettings, number: int, train: Rows) -> None:
+        """Raise a ValueError if the training rows of a split have no pairs that count."""
+        labels = replace(self, X=np.empty((len(self.y), 0)), feature_map=None)  # X is not copied
+        if not labels.take(train).as_scope(settings).has_pairs(settings).any():
+            raise ValueError(
+                f"cv: the training rows of split {number} have no pairs that count: give cv a "
+                "splitter that leaves some, or fit a validation set"
+            )
+
+    def require_pair_weight(self, settings: PairSettings, pair_weight: float) -> None:
+        """Raise a ValueError if the sum of all pair weights, Σ W, is too small or too large.
+
+        The weight of a pair is the product of two row weights. It may underflow or overflow.
+        """
+        if not pair_weight <= LARGEST_PAIR_WEIGHT:
+            raise ValueError(
+                "sample_weight or query_weight too large: the weights of all pairs, products of "
+                f"two, add up to {pair_weight:.1g}, want at most {LARGEST_PAIR_WEIGHT:g}"
+            )
+        has_pairs = None
+        if settings.weighting == "queries" and self.row_weights is not None:
+            has_pairs = self.has_pairs(settings)
+            every = self.query_weights if self.query_weights is not None else 1.0
+            expected = float((has_pairs * every).sum()) * (1 if settings.pairs is None else 2)
+            vanished = pair_weight < 0.999999 * expected
+        else:
+            vanished = pair_weight < SMALLEST_PAIR_WEIGHT
+        if not vanished:
+            return
+        has_pairs = self.has_pairs(settings) if has_pairs is None else has_pairs
+        if has_pairs.any():
+            raise ValueError(
+                "sample_weight or query_weight too small"
+                f"{', or labels too close' * (settings.kind == 'omega')}: the weights of all "
+                f"pairs, products of two, add up to {pair_weight:.1g}, want at least "
+                f"{SMALLEST_PAIR_WEIGHT:g}, or vanish in a query"
+            )
+
+    def pair_weight(self, settings: PairSettings) -> float:
+        """Return ``Σ_ij W_ij`` over both orders of every pair and the diagonal."""
+        return _core.pair_weight(self.problem(settings))
+
+    @property
+    def may_vanish(self) -> bool:
+        """Whether pair weights may underflow or overflow, because row or query weights exist."""
+        return self.row_weights is not None or self.query_weights is not None
+
+    def problem(
+        self,
+        settings: PairSettings,
+        levels: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    ) -> _core.RankingProblem:
+        """Return the compiled problem of the rows, which holds all but their features.
+
+        Parameters
+        ----------
+        settings : PairSettings
+            Their scope is ignored here; see `as_scope`.
+        levels : (labels, ω of their pairs) or None
+            The result of ``settings.levels`` for these rows, or for more rows. None computes it
+            for these rows.
+        """
+        levels = settings.levels(self.y) if levels is None else levels
+        return _core.RankingProblem(
+            self.y,
+            self.queries.offsets,
+            order=self.queries.order,
+            row_weights=self.row_weights,
+            query_weights=self.query_weights,
+            pairs=settings.kind,
+            weighting=settings.weighting,
+            level_values=levels[0] if levels else None,
+            omega=levels[1] if levels else None,
+        )
+
+    def blocks(self, settings: PairSettings, *, constant: bool = False) -> Iterator[Block]:
+        """Yield the rows in dense blocks of whole queries.
+
+        With `constant`, a column of ones stands before the target.
+
+        Dense X is a single block if there is no feature map or if compiled code applies it. CSR
+        rows, and rows that Python maps, come in blocks of about 64 MiB.
+        """
+        targets, levels = self.targets(settings, constant=constant), settings.levels(self.y)
+        node_map = node_map_of(self.feature_map, self.X.dtype)
+        for rows, block in self._dense_blocks(node_map is not None):
+            problem = block.problem(settings, levels)
+            yield Block(rows, problem, block.X, np.ascontiguousarray(targets[rows]), node_map)
+
+    def _dense_blocks(
+        self, mapped_by_core: bool
+    ) -> Iterator[tuple[NDArray[np.int64] | slice, RankingData]]:
+        sparse = scipy.sparse.issparse(self.X)
+        transform = self.feature_map is not None and not mapped_by_core
+        if not sparse and not transform:
+            yield slice(None), self
+            return
+        queries = self.queries
+        order = np.arange(queries.n_rows) if queries.order is None else queries.order
+        width = max(1, self.X.shape[1], self.n_features if transform else 1)
+        most = max(1, DENSE_BLOCK_BYTES // (width * self.dtype.itemsize))
+        first = 0
+        while first < queries.n_queries:
+            begin = queries.offsets[first]
+            last = int(np.searchsorted(queries.offsets, begin + most, side="right")) - 1
+            last = max(last, first + 1)
+            rows = order[begin : queries.offsets[last]]
+            if len(rows):
+                block = self.take(rows)
+                needed = 2 * len(rows) * width * self.dtype.itemsize
+                if needed > DENSE_BLOCK_BYTES * 4:
+                    what = f"a query of {len(rows)} rows and {width} features, dense, with a copy,"
+                    memory.require(what, needed, "take shorter queries or fewer features")
+                X = block.features() if transform else block.X
+                X = X.toarray() if scipy.sparse.issparse(X) else X
+                yield rows, replace(block, X=np.require(X, self.dtype, ["C", "A"]))
+            first = last
+
+
+def check_offset(offset: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+    """Return the offsets of rows as float64; a ValueError says what is wrong with them."""
+    values = real_array(offset, "offset")
+    if values.shape != (n_rows,):
+        raise ValueError(
+            f"offset must have one number for each of {n_rows} rows, got shape {values.shape}"
+        )
+    if not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values)))
+        raise ValueError(f"offset must not hold NaN or infinity, got {values[row]} in row {row}")
+    return values
+
+
+def require_finite_features(feature_map: Any, X: Any) -> None:
+    """Raise a ValueError if a fitted transformer makes NaN or infinity; it names the place."""
+    for rows in blocks(X.shape[0], 1024):
+        found = first_not_finite(mapped(feature_map, X[rows]))
+        if found is not None:
+            what, row, column = found
+            raise ValueError(
+                f"feature_map makes {what} of row {rows.start + row} of X, in its column {column}, "
+                "counted from 0"
+            )
+
+
+def names_of(X: Any) -> list[str] | None:
+    """Return the column names of a data frame, or None if there are none or not all are text."""
+    names = column_names(X)
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def without_features(data: RankingData) -> RankingData:
+    """Return the data without X: only labels, weights and queries."""
+    return replace(data, X=np.empty((len(data.y), 0)), feature_map=None)
+
+
+def apply_half_laplacian(
+    problem: _core.RankingProblem,
+    vectors: Vector,
+    *,
+    axis: int = 0,
+    adjoint: bool = False,
+    n_threads: int | None = None,
+) -> Vector:
+    """Apply R of ``L = RᵀR``, or Rᵀ, in place in O(n_rows) time per vector; return `vectors`.
+
+    Parameters
+    ----------
+    problem : _core.RankingProblem
+        The problem of the rows. With ``scope="global"``, it must have one query.
+    vectors : ndarray of shape (n_rows,), or (n_rows, k) for axis 0, or (k, n_rows) for axis 1
+    axis : {0, 1}
+        With 0, R is applied to the columns of a matrix; with 1, to its rows.
+    adjoint : bool
+        Whether to apply Rᵀ in place of R.
+    n_threads : int or None
+    """
+    _core.apply_half_laplacian(
+        problem,
+        vectors if vectors.ndim == 2 else vectors[:, None],
+        axis=axis,
+        adjoint=adjoint,
+        n_threads=resolve_n_threads(n_threads),
+    )
+    return vectors

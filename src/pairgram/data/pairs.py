@@ -1,0 +1,121 @@
+"""`PairSettings`: which pairs of rows count, with what weight, and what is fitted to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairgram._support.arrays import real_array
+from pairgram._support.checks import check_text
+from pairgram._support.words import PairsName, Scope, Target, Weighting, words
+
+Omega = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+Pairs = PairsName | Omega | None
+
+OMEGAS: dict[str, Omega] = {
+    "gain": lambda a, b: np.abs(np.exp2(a) - np.exp2(b)),
+    "absdiff": lambda a, b: np.abs(a - b),
+}
+# A general ω takes at most this many different labels: a query costs levels³ / 3 flops.
+MAX_LEVELS = 1000
+
+
+@dataclass(frozen=True)
+class PairSettings:
+    """The settings of pairs: which pairs, between which rows, with what weight and target.
+
+    Raises
+    ------
+    ValueError
+        If a setting is not one of the values listed in `RankRLS`. The message names the setting.
+    """
+
+    pairs: Pairs = "kept"
+    scope: Scope = "query"
+    weighting: Weighting = "pairs"
+    target: Target = "label"
+
+    def __post_init__(self) -> None:
+        if not (self.pairs is None or callable(self.pairs)):
+            others = "a callable w(y_i, y_j), or None (no pairs: least squares on rows)"
+            check_text("pairs", self.pairs, words(PairsName), others)
+        check_text("scope", self.scope, words(Scope))
+        check_text("weighting", self.weighting, words(Weighting))
+        check_text("target", self.target, words(Target))
+
+    @property
+    def kind(self) -> str:
+        """The name of the pairs in compiled code: none, kept, dropped or omega."""
+        if self.pairs is None:
+            return "none"
+        return self.pairs if self.pairs in ("kept", "dropped") else "omega"
+
+    @property
+    def joins_all_rows(self) -> bool:
+        """Whether all rows form pairs, as in one query. Without pairs the scope has no effect."""
+        return self.scope == "global" and self.pairs is not None
+
+    def targets(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the targets whose differences are fitted: labels, or gains 2^y − 1."""
+        if self.target == "label":
+            return y
+        with np.errstate(over="ignore"):
+            gains = np.exp2(y) - 1
+        if not np.isfinite(gains).all():
+            row = int(np.argmin(np.isfinite(gains)))
+            raise ValueError(f"target='gain' is 2^y - 1, too large for label {y[row]} in row {row}")
+        return np.asarray(gains)
+
+    def levels(
+        self, y: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Return the distinct labels (K,) and ω of their pairs (K, K), or None if not needed.
+
+        They are needed for every ω other than "kept" and "dropped".
+
+        Raises
+        ------
+        ValueError
+            If there are more than 1,000 distinct labels, or if ω is not finite, symmetric and ≥ 0.
+        """
+        if self.kind != "omega":
+            return None
+        values = np.unique(y)
+        if len(values) > MAX_LEVELS:
+            raise ValueError(
+                f"pairs={self.pairs!r} takes at most {MAX_LEVELS} distinct labels, got "
+                f"{len(values)}; pairs='kept' and pairs='dropped' take any real labels"
+            )
+        omega = self.pairs if callable(self.pairs) else OMEGAS[str(self.pairs)]
+        with np.errstate(over="ignore", invalid="ignore"):
+            weights = real_array(
+                omega(values[:, None], values[None, :]), f"what pairs={self.pairs!r} gives"
+            )
+        if weights.shape != (len(values), len(values)):
+            raise ValueError(
+                "pairs must be a callable that broadcasts like a NumPy ufunc: called with labels "
+                f"of shapes ({len(values)}, 1) and (1, {len(values)}), it gave {weights.shape}"
+            )
+        for wrong, what in (
+            (~np.isfinite(weights), "finite"),
+            (weights < 0, ">= 0"),
+            (weights != weights.T, "symmetric"),
+        ):
+            if wrong.any():
+                i, j = np.argwhere(wrong)[0]
+                raise ValueError(
+                    f"pair weights must be {what}, but pairs={self.pairs!r} gives "
+                    f"{weights[i, j]} for labels {values[i]} and {values[j]}"
+                )
+        return values, np.ascontiguousarray(weights)
+
+
+def no_pairs(settings: PairSettings, n_rows: int) -> ValueError:
+    """Return the error of rows of which no pair counts, or no row (pointwise)."""
+    return ValueError(
+        f"no pair of rows counts, with pairs={settings.pairs!r} and n_samples={n_rows}: every "
+        "query has a single row, or weight 0, or, where tied pairs do not count, rows of one label"
+    )

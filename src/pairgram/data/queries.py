@@ -1,0 +1,463 @@
+"""`Queries`: the rows of a data set grouped into queries, by ids or by group sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import pairgram._core as _core
+from pairgram._support.arrays import real_array, refuse_lossy
+from pairgram._support.cached import cached_property
+from pairgram._support.checks import called_by, warn_caller
+
+CROSS_VALIDATION = "sklearn.model_selection"
+
+# More rows than this are seldom meant to be one query, so there is a warning.
+MANY_ROWS = 1000
+_one_query_meant: ContextVar[bool] = ContextVar("one_query_meant", default=False)
+
+
+class MissingQueryWarning(UserWarning):
+    """Query ids have not reached an estimator that compares rows within queries.
+
+    The warning is issued in three cases:
+
+    - `fit` of a model of pairs within queries gets more than 1,000 rows without `qid` and `group`.
+      They are then a single query, and all of its rows are compared;
+    - `evaluate` gets as many rows without ids, with a metric of result lists, such as NDCG or MAP;
+    - scikit-learn's cross-validation has ids but does not pass them on. Either `QueryKFold` gets
+      ``groups``, which the estimator does not get, or `fit` gets ``qid`` and the scorer does not.
+    """
+
+
+@contextmanager
+def one_query_meant() -> Iterator[None]:
+    """Within this context, rows without ids are one query without a `MissingQueryWarning`."""
+    token = _one_query_meant.set(True)
+    try:
+        yield
+    finally:
+        _one_query_meant.reset(token)
+
+
+def warn_of_missing_queries(
+    caller: str, n_rows: int, what: str = "all compared", *, of_table: bool = False
+) -> None:
+    """Warn if rows without ids and sizes are too many to be meant as one query.
+
+    Parameters
+    ----------
+    caller : str
+        The name of the function that got the rows.
+    n_rows : int
+    what : str
+        What the function does with the rows of a query, for the message.
+    of_table : bool
+        Whether the rows are those of a table.
+    """
+    if n_rows > MANY_ROWS and not _one_query_meant.get():
+        instead = f"Pass qid, or group=[{n_rows}] if that is meant"
+        if of_table:
+            instead = "Give scan qid=, or a column of equal ids if that is meant"
+        warn_caller(
+            f"{caller} got {n_rows} rows without qid and group: they are one query, whose rows are "
+            f"{what}. {instead}",
+            MissingQueryWarning,
+        )
+
+
+def refuse_score_without_ids(estimator: Any) -> NoReturn:
+    """Raise the ValueError for a ranker that was fitted with ids and is scored without.
+
+    scikit-learn's cross-validation turns errors into NaN, so a `MissingQueryWarning` says the same
+    there.
+    """
+    message = (
+        f"{type(estimator).__name__} was fitted with query ids, so score needs qid too. "
+        "scikit-learn's cross-validation hands qid to fit, score and QueryKFold after "
+        "sklearn.set_config(enable_metadata_routing=True), and before to fit alone"
+    )
+    if called_by(CROSS_VALIDATION):
+        warn_caller(message, MissingQueryWarning)
+    raise ValueError(message)
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """The rows of a data set, grouped into queries.
+
+    Query q holds the rows ``order[offsets[q]:offsets[q + 1]]``, or ``offsets[q]:offsets[q + 1]`` if
+    `order` is None. Rows of a query keep the caller's order. Queries stand in the order of their
+    first rows.
+
+    Attributes
+    ----------
+    offsets : ndarray of shape (n_queries + 1,), int64
+    order : ndarray of shape (n_rows,), int64, or None
+        None if the rows of every query already stand together.
+    ids : ndarray of shape (n_queries,) or None
+        The caller's ids. None if there were none (one query, or group sizes).
+    """
+
+    offsets: NDArray[np.int64]
+    order: NDArray[np.int64] | None = None
+    ids: NDArray[Any] | None = None
+
+    @classmethod
+    def make(
+        cls,
+        n_rows: int,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        n_threads: int = 1,
+        name: str = "qid",
+    ) -> Queries:
+        """Group `n_rows` rows by ids or by sizes. With neither, they are one query.
+
+        Parameters
+        ----------
+        n_rows : int
+        qid : array-like of shape (n_rows,), any hashable dtype, or None
+            Rows with equal ids form a query, wherever they stand.
+        group : array-like of shape (n_queries,) of int ≥ 0, or None
+            Sizes of the queries, if the rows of each query stand together.
+        n_threads : int ≥ 1
+            Number of threads that read ids of dtype int64.
+        name : str
+            What messages call the ids.
+
+        Raises
+        ------
+        ValueError
+            If both are given, if an id is missing (None, NaN), if the lengths disagree, if a size
+            is negative, or if the sizes do not add up to `n_rows`.
+        TypeError
+            If an id is not hashable or a size is not an integer.
+
+        Notes
+        -----
+        The time is O(n) if the rows of every query stand together. Otherwise rows are sorted by a
+        stable sort in O(n log n).
+        """
+        if qid is not None and group is not None:
+            raise ValueError("qid and group say the same in two ways: give one of them")
+        if group is not None:
+            return cls(_offsets_from_sizes(group, n_rows))
+        if qid is None:
+            return cls(np.array([0, n_rows], dtype=np.int64))
+        return cls._from_ids(as_ids(qid, n_rows, name), n_threads, name)
+
+    @classmethod
+    def of_sizes(cls, sizes: NDArray[np.int64], ids: NDArray[Any] | None = None) -> Queries:
+        """Group rows by sizes of which nothing is wrong, with the ids of the queries if any."""
+        return cls(_offsets(sizes), None, ids)
+
+    @classmethod
+    def _from_ids(cls, ids: NDArray[Any], n_threads: int, name: str) -> Queries:
+        n_rows = len(ids)
+        if n_rows == 0:
+            return cls(np.zeros(1, dtype=np.int64), ids=ids)
+        names = None
+        if ids.dtype.kind == "O":
+            ids, names = _codes_of_objects(ids, name)
+        bounds = _run_bounds(ids, n_threads)
+        run_ids = ids[bounds[:-1]]
+        if ids.dtype.kind in "iu" and (run_ids[1:] > run_ids[:-1]).all():  # no id has two runs
+            return cls(bounds, ids=run_ids if names is None else names)
+        _, first, inverse = np.unique(run_ids, return_index=True, return_inverse=True)
+        by_first_row = np.argsort(first)
+        unique_ids = run_ids[first[by_first_row]]
+        if names is not None:
+            unique_ids = names[unique_ids]
+        if len(first) == len(run_ids):  # every query is one run of rows
+            return cls(bounds, ids=unique_ids)
+        rank = np.argsort(by_first_row)
+        query_of_row = np.repeat(rank[inverse], np.diff(bounds))
+        sizes = np.bincount(query_of_row, minlength=len(first))
+        offsets = _offsets(sizes)
+        # NumPy sorts short integers by radix, which takes a tenth of the time.
+        numbers = query_of_row.astype(np.uint16) if len(first) <= 1 << 16 else query_of_row
+        order = np.argsort(numbers, kind="stable").astype(np.int64, copy=False)
+        return cls(offsets, order, unique_ids)
+
+    @property
+    def n_queries(self) -> int:
+        """The number of queries, including those without rows."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return int(self.offsets[-1])
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """The number of rows of every query, shape (n_queries,)."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def n_filled(self) -> int:
+        """The number of queries that have rows."""
+        return int(np.count_nonzero(self.sizes))
+
+    def rows(self, query: int) -> NDArray[np.int64] | slice:
+        """Return the slice or the numbers of the caller's rows of one query."""
+        begin, end = int(self.offsets[query]), int(self.offsets[query + 1])
+        return slice(begin, end) if self.order is None else self.order[begin:end]
+
+    def index(self) -> NDArray[np.int64]:
+        """Return, for every row in the caller's order, the number of its query: (n_rows,)."""
+        grouped = np.repeat(np.arange(self.n_queries), self.sizes)
+        if self.order is None:
+            return grouped
+        index = np.empty_like(grouped)
+        index[self.order] = grouped
+        return index
+
+    def grouped(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values of rows (n_rows, …), reordered so that rows of a query stand together."""
+        return values if self.order is None else values[self.order]
+
+    def per_query(self, values: ArrayLike, name: str) -> NDArray[np.float64]:
+        """Return the value of every query, given values of rows that are constant within queries.
+
+        Raises
+        ------
+        ValueError
+            If two rows of a query differ, or if the length or a value is wrong. The message has
+            `name`.
+        """
+        rows = check_weights(values, self.n_rows, name)
+        grouped = self.grouped(rows)
+        out = np.ones(self.n_queries)
+        filled = self.sizes > 0
+        out[filled] = grouped[self.offsets[:-1][filled]]
+        differs = grouped != np.repeat(out, self.sizes)
+        if differs.any():
+            at = int(np.argmax(differs))
+            row = at if self.order is None else int(self.order[at])
+            query = int(np.searchsorted(self.offsets, at, side="right")) - 1
+            raise ValueError(
+                f"{name} must be constant within a query: row {row} has {rows[row]}, but its "
+                f"query {self.name(query)} began with {out[query]}"
+            )
+        return out
+
+    def name(self, query: int) -> str:
+        """Return the name of a query for error messages: its id, or its number from 0."""
+        return f"#{query}" if self.ids is None else repr(_plain(self.ids[query]))
+
+
+def check_weights(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.float64]:
+    """Return `values` as float64 (n_rows,), after checking that all are finite and ≥ 0.
+
+    A scalar stands for every row. Subnormal values become 0.
+
+    Raises
+    ------
+    ValueError
+        If the shape or a value is wrong. The message has `name` and the row.
+    """
+    weights: NDArray[np.float64] = real_array(values, name)
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.shape != (n_rows,):
+        raise ValueError(f"{name} must have shape ({n_rows},), one per row, got {weights.shape}")
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"{name} must be finite and >= 0, got {weights[row]} in row {row}")
+    tiny = weights < np.finfo(np.float64).tiny  # 1 / v would overflow
+    return np.where(tiny, 0.0, weights) if tiny.any() else weights
+
+
+def _plain(value: Any) -> Any:
+    is_time = isinstance(value, (np.datetime64, np.timedelta64))
+    return value.item() if isinstance(value, np.generic) and not is_time else value
+
+
+def as_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> NDArray[Any]:
+    """Return ids as `read_ids` does, after a check that none is missing: None, NaN, NaT or NA."""
+    ids = read_ids(qid, n_rows, name)
+    if ids.dtype.kind in "fc":
+        missing = np.isnan(ids)
+    elif ids.dtype.kind in "mM":
+        missing = np.isnat(ids)
+    elif ids.dtype.kind == "O" and set(map(type, ids)) == {str}:  # as `load_letor` returns them
+        return ids
+    elif ids.dtype.kind == "O":
+        missing = np.fromiter((_is_missing(value) for value in ids), dtype=bool, count=n_rows)
+    else:
+        return ids
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise ValueError(f"{name} must not be missing, got {_plain(ids[row])!r} in row {row}")
+    return ids
+
+
+def read_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> NDArray[Any]:
+    """Return ids as an array of shape (n_rows,) in which different ones stay different.
+
+    This is the only way in which the package reads ids, so that they are the same queries for all
+    of its functions. Mixed types become an object array. `name` is what messages call the ids.
+    """
+    refuse_lossy(qid, name)
+    if isinstance(qid, (list, tuple)):
+        types = {type(value) for value in qid}
+        if types & {list, np.ndarray}:
+            _check_flat(qid, n_rows, name)
+        ids = np.asarray(qid) if len(types) == 1 and types <= {int, float, bool} else np.empty(0)
+        if len(ids) == 0 or (types == {int} and ids.dtype.kind not in "iu"):
+            # NumPy would turn [1, "1"] and ["a", "a\0"] into equal strings, large integers into
+            # equal floats, and tuples into a matrix.
+            ids = np.empty(len(qid), dtype=object)
+            ids[:] = qid
+    elif _has_nulls(qid):  # with which NumPy would turn large integers into equal floats
+        ids = _python_objects(qid)
+    else:
+        ids = np.asarray(qid)
+        if ids.dtype.kind == "U" and not isinstance(getattr(qid, "dtype", np.dtype("U")), np.dtype):
+            # A column of polars: NumPy's text of one width would lose a null character at its end.
+            ids = _python_objects(qid)
+    if ids.shape != (n_rows,):
+        raise _wrong_shape(ids.shape, n_rows, name)
+    if hasattr(ids.dtype, "na_object"):  # texts of NumPy that may be missing
+        ids = ids.astype(object)
+    return ids
+
+
+def _has_nulls(column: Any) -> bool:
+    """Tell whether a column of polars or pyarrow, or of a type of pandas, has missing values."""
+    if hasattr(getattr(column, "dtype", None), "na_value"):  # pandas
+        return bool(column.isna().any())
+    count = getattr(column, "null_count", None)
+    count = count() if callable(count) else count
+    return isinstance(count, int) and count > 0  # frames have a count for every column
+
+
+def _python_objects(column: Any) -> NDArray[np.object_]:
+    """Return the values of a column as an array of objects, which may be missing."""
+    objects = np.empty(len(column), dtype=object)
+    objects[:] = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    return objects
+
+
+def plain_ids(ids: NDArray[Any]) -> list[Any]:
+    """Return ids as Python objects. Times stay NumPy's, else they would become integers."""
+    return list(ids) if ids.dtype.kind in "mM" else [_plain(one) for one in ids.tolist()]
+
+
+def id_texts(ids: ArrayLike, n_rows: int, name: str) -> list[str]:
+    """Return ids as texts, by which files and runs know them. A whole float is an integer.
+
+    Raises
+    ------
+    ValueError
+        As `as_ids`, and if different ids have the same text.
+    """
+    checked = as_ids(ids, n_rows, name)
+    if set(map(type, checked)) == {str}:
+        return list(checked)
+    queries = Queries.make(n_rows, qid=checked, name=name)
+    assert queries.ids is not None
+    known: dict[str, Any] = {}
+    for one in plain_ids(queries.ids):
+        text = str(int(one) if isinstance(one, float) and one.is_integer() else one)
+        if text in known:
+            raise ValueError(
+                f"{name} must have different texts, got {known[text]!r} and {one!r}, which are "
+                "different ids"
+            )
+        known[text] = one
+    texts = list(known)
+    return [texts[query] for query in queries.index().tolist()]
+
+
+def _check_flat(qid: list[Any] | tuple[Any, ...], n_rows: int, name: str) -> None:
+    """Raise a ValueError for a column or matrix of ids that is given as nested lists."""
+    try:
+        shape = np.shape(qid)
+    except ValueError:  # ragged lists: a later error says that one of them is not hashable
+        return
+    if len(shape) > 1:
+        raise _wrong_shape(shape, n_rows, name)
+
+
+def _wrong_shape(shape: tuple[int, ...], n_rows: int, name: str) -> ValueError:
+    text = ": give the column of ids itself, not its name" if shape == () else ""
+    return ValueError(f"{name} must have shape ({n_rows},), one id per row, got {shape}{text}")
+
+
+def _is_missing(value: Any) -> bool:
+    """Tell whether an id is None, NaN, NaT or pandas.NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA == pandas.NA has no truth value
+        return True
+
+
+def _run_bounds(ids: NDArray[Any], n_threads: int) -> NDArray[np.int64]:
+    """Return 0, the rows whose id is not that of the row before, and the number of rows."""
+    if ids.dtype == np.int64:
+        return _core.run_bounds(np.require(ids, np.int64, requirements=("C", "A")), n_threads)
+    starts = np.flatnonzero(ids[1:] != ids[:-1]) + 1
+    return np.concatenate(([0], starts, [len(ids)])).astype(np.int64, copy=False)
+
+
+def _codes_of_objects(ids: NDArray[Any], name: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Number hashable ids in the order of their first rows; return (numbers, distinct ids)."""
+    try:
+        numbers = {value: number for number, value in enumerate(dict.fromkeys(ids))}
+    except TypeError:
+        row, kind = next((r, type(v)) for r, v in enumerate(ids) if not _is_hashable(v))
+        raise TypeError(f"{name} must be hashable, got {kind.__name__} in row {row}") from None
+    codes = np.fromiter(map(numbers.__getitem__, ids), dtype=np.int64, count=len(ids))
+    names = np.empty(len(numbers), dtype=object)
+    names[:] = list(numbers)
+    return codes, names
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _offsets(sizes: NDArray[Any]) -> NDArray[np.int64]:
+    return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))).astype(np.int64)
+
+
+def _offsets_from_sizes(group: ArrayLike, n_rows: int) -> NDArray[np.int64]:
+    refuse_lossy(group, "group")
+    sizes = np.asarray(group)
+    if sizes.ndim != 1:
+        raise ValueError(f"group must be 1-d, one size per query, got shape {sizes.shape}")
+    one_per_row = len(sizes) == n_rows > 1
+    hint = "; one for each row looks like query ids: pass them as qid" if one_per_row else ""
+    if sizes.dtype.kind not in "iu" and sizes.size:
+        raise TypeError(f"group must hold integers, got {sizes.dtype}{hint}")
+    wrong = (sizes < 0) | (sizes > n_rows)
+    if wrong.any():
+        query = int(np.argmax(wrong))
+        raise ValueError(
+            f"group must hold sizes >= 0 that add up to the {n_rows} rows, got {sizes[query]} for "
+            f"query #{query}{hint}"
+        )
+    offsets = _offsets(sizes)
+    if offsets[-1] != n_rows:
+        raise ValueError(
+            f"group must add up to the {n_rows} rows, got {sizes.size} sizes that add up to "
+            f"{offsets[-1]}{hint}"
+        )
+    return offsets

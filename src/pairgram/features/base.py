@@ -1,0 +1,485 @@
+"""`FeatureMap`, the base class of the maps of this package, and functions for any transformer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral
+from typing import Any, Self, TypeGuard
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+import pairgram._core as _core
+from pairgram._support.arrays import (
+    block_rows,
+    blocks,
+    checked_sparse,
+    column_names,
+    read_rows,
+    real_array,
+)
+from pairgram._support.checks import Vector, naming_not_finite, require_finite
+from pairgram._support.column_kinds import require_numbers
+from pairgram._support.threads import resolve_n_threads, single_threaded_blas
+from pairgram._support.whole_fit import WholeFit
+
+# A linear map is applied to the Gram matrix instead of the rows if its condition number is at most
+# this.
+MAX_CONDITION = 1e3
+# Singular values and eigenvalues below this share of the largest, times the order, are noise.
+NOISE = np.finfo(np.float64).eps
+
+
+@dataclass(frozen=True, eq=False)
+class LinearNodes:
+    """The map ``h = Aᵀx + b`` of fitted nodes.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_inputs, n_nodes)
+        The matrix A.
+    bias : ndarray of shape (n_nodes,)
+        The offsets b.
+    well_conditioned : bool or None
+        Whether A is, as far as its effect on Gram matrices goes; None if that is not known yet.
+    before : feature map or None
+        The map that makes x of a row, if x is not the row itself.
+    """
+
+    weights: Vector
+    bias: Vector
+    well_conditioned: bool | None = None
+    before: Any = None
+
+    def fold(self, coefs: Vector) -> tuple[Vector, Vector]:
+        """Return the (weights of the inputs, offsets) that are equal to models of the nodes.
+
+        For coefs of shape (n_nodes,) the shapes are (n_inputs,) and (). For (n_models, n_nodes)
+        they are (n_models, n_inputs) and (n_models,).
+        """
+        weights, bias, coefs = (
+            np.ascontiguousarray(a, np.float64) for a in (self.weights, self.bias[None], coefs)
+        )
+        return _core.score_rows(weights, coefs), _core.score_rows(bias, coefs)[..., 0]
+
+    def acts_on_sums(self) -> bool:
+        """Tell whether ``AᵀGA`` is as exact as the Gram matrix of mapped rows, and cheaper."""
+        n_inputs, n_nodes = self.weights.shape
+        if n_inputs**2 > n_nodes * (2 * n_inputs + n_nodes):  # flops per row
+            return False
+        if self.well_conditioned is not None:
+            return self.well_conditioned
+        with single_threaded_blas():
+            A = self.weights if n_inputs <= n_nodes else self.weights.T
+            squares = scipy.linalg.eigvalsh(A @ A.T, check_finite=False)
+        largest = squares.max(initial=0.0)
+        kept = squares[squares > NOISE * max(A.shape) * largest]
+        return bool(largest == 0 or kept.min() * MAX_CONDITION**2 >= largest)
+
+
+@dataclass(frozen=True, eq=False)
+class RowScorer:
+    """Compiled maps of rows and linear models of their outputs. The score is the sum of all parts.
+
+    Attributes
+    ----------
+    parts : iterable of (node map or None, coefficients)
+        With None, the coefficients multiply the inputs.
+    offset : float
+        A number that is added to all scores.
+    """
+
+    parts: Iterable[tuple[Any, Vector]]
+    offset: float = 0.0
+
+    def scores(self, X: Any, n_threads: int | None) -> Vector:
+        """Return the scores of checked rows. A row with NaN or infinity gets NaN or infinity."""
+        threads = resolve_n_threads(n_threads)
+        total: Any = None
+        for node_map, coef in self.parts:
+            scores = _part_of_scores(node_map, coef, X, threads)
+            total = scores if total is None else total + scores
+        return np.asarray(total + self.offset if self.offset else total)
+
+
+def _part_of_scores(node_map: Any, coef: Vector, X: Any, n_threads: int) -> Vector:
+    sparse = scipy.sparse.issparse(X)
+    if sparse and node_map is None:
+        if X.dtype == np.float32 and np.abs(coef).max(initial=0.0) < 1e30:  # avoids a copy of X
+            coef = coef.astype(np.float32)
+        return np.asarray(X @ coef, np.float64)
+    if not sparse and X.flags.c_contiguous and X.flags.aligned:
+        return _score(node_map, coef, X, n_threads)
+    scores = [
+        _score(node_map, coef, np.require(_dense(X[rows]), None, ["C", "A"]), n_threads)
+        for rows in blocks(X.shape[0], block_rows(X.shape[1], X.dtype))
+    ]
+    return np.concatenate(scores)
+
+
+def _score(node_map: Any, coef: Vector, X: NDArray[Any], n_threads: int) -> Vector:
+    if node_map is None:
+        return _core.score_rows(X, coef, None, n_threads)
+    return np.asarray(node_map.score(X, coef, n_threads))
+
+
+def _dense(X: Any) -> NDArray[Any]:
+    return np.asarray(X.toarray() if scipy.sparse.issparse(X) else X)
+
+
+def score_features(H: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
+    """Return the scores of dense or CSR features by one model, or by every model of a path.
+
+    The scores of a dense row have the same bits whatever other rows H has.
+
+    Parameters
+    ----------
+    H : ndarray or CSR matrix of shape (n_rows, n_features)
+    coefs : ndarray of shape (n_features,) or (n_models, n_features), float64
+    n_threads : int or None
+
+    Returns
+    -------
+    ndarray of shape (n_rows,) or (n_models, n_rows), float64
+    """
+    if scipy.sparse.issparse(H):
+        return np.ascontiguousarray((H @ coefs.T).T, dtype=np.float64)
+    dtype = np.float32 if H.dtype == np.float32 else np.float64
+    rows = np.require(H, dtype, ["C", "A"])
+    return _core.score_rows(rows, np.ascontiguousarray(coefs), None, resolve_n_threads(n_threads))
+
+
+class ValueMap(ABC):
+    """A fitted map of rows to values, from which `shift` is taken if it is not None.
+
+    Compiled code computes the values in float64, from rows of float64.
+    """
+
+    shift: Vector | None
+
+    @property
+    @abstractmethod
+    def n_threads(self) -> int | None:
+        """The number of threads of the map."""
+
+    @abstractmethod
+    def checked(self, X: Any) -> Any:
+        """Check the rows and return them, as `FeatureMap.checked` does."""
+
+    @abstractmethod
+    def values(self, X: Any) -> NDArray[Any]:
+        """Return the values of dense or CSR rows that have been checked, (n_rows, n_values)."""
+
+    @abstractmethod
+    def node_map(self, dtype: Any) -> Any:
+        """Return the compiled map to values without the shift, or None if there is none."""
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Return the values of dense or CSR rows, (n_rows, n_values)."""
+        return self.values(self.checked(X))
+
+
+class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A transformer of rows that describes itself to compiled code and to files.
+
+    It does not use labels. `fit` sets `_n_features_out`. The package uses these methods for classes
+    that derive from this one directly. A class that derives from one of those may override code,
+    so it is treated like a transformer of any other package. `features.known.MAPS` lists the
+    maps that files can hold.
+    """
+
+    n_threads: int | None
+    n_features_in_: int
+    _n_features_out: int
+    # Whether compiled code, which makes CSR rows dense, scores them as fast as Python does.
+    scores_sparse = True
+    # Whether `fit_checked` takes only the number of features from the rows.
+    draws_only = False
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of features that the fitted map makes."""
+        return self._n_features_out
+
+    def output_dtype(self, dtype: Any) -> np.dtype[Any]:
+        """Return the type of the features, given the type of the rows."""
+        own: np.dtype[Any] = np.dtype(dtype)
+        return own
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the map has a `node_map`; it is not made to find out."""
+        return True
+
+    @property
+    def makes_kernel(self) -> bool:
+        """Whether the features are kernel values that are computed whenever they are needed."""
+        return False
+
+    @abstractmethod
+    def node_map(self, dtype: Any) -> Any:
+        """Return the compiled map for rows of a dtype, or None if only Python can map them."""
+
+    def as_linear(self) -> LinearNodes | None:
+        """Return the matrix and the offsets of a linear map, or None for any other map."""
+        return None
+
+    def unwhitened(self, *, centred: bool = False) -> tuple[ValueMap, Vector] | None:
+        """Return a map to values K and a matrix W such that the features are ``K W``, or None.
+
+        With `centred`, the means of the values are subtracted. This shifts all scores by the same
+        number.
+        """
+        return None
+
+    def fit_checked(self, X: Any) -> Self:
+        """Fit the map to rows that a ranker has checked, except for NaN and infinity.
+
+        A map that does not depend on the values need not check them, since the ranker will.
+        """
+        self.fit(X)
+        return self
+
+    def scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
+        """Return a scorer of rows of a dtype, by the linear model `coef` of the features.
+
+        It is None if only Python can map the rows; see `scores`.
+        """
+        node_map = self.node_map(dtype)
+        return None if node_map is None else RowScorer([(node_map, coef)])
+
+    def scores(self, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
+        """Return the scores of checked rows by linear models of their features, block by block.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_rows, n_features), without NaN and infinity
+        coefs : ndarray of shape (n_outputs,) or (n_models, n_outputs), float64
+        n_threads : int or None
+            Number of threads for the products with the models. The map has its own number.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_models, n_rows), float64
+        """
+        if (nodes := self.as_linear()) is not None:
+            weights, offsets = nodes.fold(coefs)
+            return score_features(X, weights, n_threads) + offsets[..., None]
+        return scores_in_blocks(self.values, X, coefs, n_threads)
+
+    def require_finite_row(self, X: Any, row: int) -> None:
+        """Raise a ValueError if the map can say why the only row of X has no finite score.
+
+        The message calls it row number `row`.
+        """
+
+    @abstractmethod
+    def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return arrays, named "map_…", and settings that JSON can hold, for a model file."""
+
+    @classmethod
+    @abstractmethod
+    def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
+        """Make the fitted map that `_describe` described."""
+
+    @abstractmethod
+    def _same(self, other: Self) -> bool:
+        """Tell whether another fitted map of this class makes the same features."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Return the features, (n_rows, n_features_out), float32 for float32 X, else float64.
+
+        The features of a row have the same bits whatever other rows X has.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features)
+
+        Raises
+        ------
+        ValueError
+            If X has another number of features than in `fit`, or holds NaN or infinity.
+        """
+        return self.values(self.checked(X))
+
+    def values(self, X: Any) -> NDArray[Any]:
+        """Return the features of rows that have been checked."""
+        threads = resolve_n_threads(self.n_threads)
+        if not scipy.sparse.issparse(X):
+            return self._values(np.require(X, None, ["C", "A"]), threads)
+        values = np.empty((X.shape[0], self._n_features_out), X.dtype)
+        for rows in blocks(X.shape[0], block_rows(X.shape[1], X.dtype)):
+            values[rows] = self._values(np.ascontiguousarray(X[rows].toarray()), threads)
+        return values
+
+    def checked(self, X: Any) -> Any:
+        """Check the rows and return them. Errors are those of `transform`."""
+        check_is_fitted(self)
+        return finite_rows(self, X, reset=False)
+
+    @property
+    def shows_not_finite(self) -> bool:
+        """Whether NaN or infinity in a row gives a feature that is not finite."""
+        return False
+
+    def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
+        """Return the features of dense rows that have been checked."""
+        return np.asarray(self.node_map(X.dtype).map(X, n_threads))
+
+    def _rounding(self, X: Any) -> NDArray[np.float64]:
+        """Return a bound on the rounding error of each feature for rows X, (n_features_out,)."""
+        H = self.transform(X)
+        with np.errstate(over="ignore"):
+            size = np.sqrt((H.astype(np.float64) ** 2).mean(axis=0))
+        return np.asarray(64 * np.finfo(H.dtype).eps * size)
+
+    def _saved_parameters(self) -> dict[str, Any]:
+        """Return the current parameters, as a model file holds them."""
+        parameters: dict[str, Any] = self.get_params()
+        if not isinstance(parameters["random_state"], Integral):
+            parameters["random_state"] = None
+        return parameters
+
+
+def generator(random_state: Any) -> Any:
+    """Return the RandomState or Generator that `random_state` stands for, as scikit-learn does."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return check_random_state(random_state)
+
+
+def finite_rows(estimator: Any, X: Any, *, reset: bool, sparse: Any = "csr") -> Any:
+    """Return X as C-contiguous rows, or CSR, of float64 or float32, without NaN and infinity.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : array-like or sparse matrix of shape (n_rows, n_features)
+    reset : bool
+        Whether this is a fit, which sets the number and names of the features. Otherwise X must
+        have the features of the fit.
+    sparse : "csr" or False
+        Whether CSR rows are accepted.
+
+    Raises
+    ------
+    ValueError
+        If X is not as described. For NaN and infinity the message names the column and, in a fit,
+        the row. (Otherwise X may be a block of rows, with other row numbers.)
+    """
+    names = column_names(X)
+    X = read_rows(X, estimator=estimator, reset=reset, sparse=sparse)
+    with naming_not_finite(names):
+        require_finite(X, "X", with_row=reset)
+    return X
+
+
+def mapped(feature_map: Any, X: Any) -> NDArray[Any]:
+    """Return the features that a fitted transformer makes of X, as a dense array.
+
+    Raises
+    ------
+    ValueError
+        If they are not a 2-d array of real numbers with a row for each row of X and at least one
+        column.
+    """
+    H: NDArray[Any] = feature_map.transform(X)
+    if scipy.sparse.issparse(H):
+        H = checked_sparse(H, "what feature_map makes").toarray()
+    if not (type(H) is np.ndarray and H.dtype.kind in "biuf"):
+        require_numbers(H, "what feature_map makes")
+        H = real_array(H, "what feature_map makes", keep_float32=True)
+    if H.ndim != 2 or len(H) != X.shape[0] or H.shape[1] == 0:
+        raise ValueError(
+            f"feature_map must make a 2-d array with a row for each of the {X.shape[0]} rows of X, "
+            f"and a column or more, but gave shape {H.shape}"
+        )
+    return H
+
+
+def is_known(feature_map: Any) -> TypeGuard[FeatureMap]:
+    """Tell whether a feature map derives directly from `FeatureMap`, and so uses no labels."""
+    return FeatureMap in type(feature_map).__bases__
+
+
+def is_compiled(feature_map: Any) -> bool:
+    """Tell whether compiled code can apply a fitted feature map."""
+    return is_known(feature_map) and feature_map.is_compiled
+
+
+def node_map_of(feature_map: Any, dtype: Any) -> Any:
+    """Return the compiled map of a fitted feature map, or None if only Python can apply it."""
+    return feature_map.node_map(np.dtype(dtype)) if is_known(feature_map) else None
+
+
+def linear_nodes(feature_map: Any) -> LinearNodes | None:
+    """Return the matrix and the offsets of a fitted linear map, or None for any other map."""
+    return feature_map.as_linear() if is_known(feature_map) else None
+
+
+def unwhitened(feature_map: Any) -> tuple[ValueMap, Vector] | None:
+    """Return a map to centred values K and a matrix W such that features are ``K W``, or None."""
+    return feature_map.unwhitened(centred=True) if is_known(feature_map) else None
+
+
+def n_outputs(feature_map: Any, X: Any) -> int:
+    """Return the number of features of a fitted transformer; an unknown one maps a row of X."""
+    if is_known(feature_map):
+        return feature_map.n_outputs
+    return int(mapped(feature_map, X[:1]).shape[1])
+
+
+def output_dtype(feature_map: Any, dtype: Any) -> np.dtype[Any]:
+    """Return the type of the features, given the type of the rows."""
+    ours = isinstance(feature_map, FeatureMap)
+    found: np.dtype[Any] = feature_map.output_dtype(dtype) if ours else np.dtype(dtype)
+    return found
+
+
+def set_threads(feature_map: Any, n_threads: int | None) -> None:
+    """Set the number of threads of a map of this package, unless the map has its own."""
+    if is_known(feature_map) and feature_map.n_threads is None:
+        feature_map.n_threads = n_threads
+
+
+def scores_of_rows(feature_map: Any, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
+    """Return the scores of checked rows by linear models of the features of any transformer.
+
+    If `feature_map` is None, the features are the rows themselves. The other parameters and the
+    result are those of `FeatureMap.scores`.
+
+    Raises
+    ------
+    ValueError
+        The errors of `mapped` and those of the transformer.
+    """
+    if feature_map is None:
+        return score_features(X, coefs, n_threads)
+    if is_known(feature_map):
+        return feature_map.scores(X, coefs, n_threads)
+    return scores_in_blocks(partial(mapped, feature_map), X, coefs, n_threads)
+
+
+def scores_in_blocks(
+    features: Callable[[Any], Any], X: Any, coefs: Vector, n_threads: int | None
+) -> Vector:
+    """Return the scores of rows by linear models of features that are made block by block."""
+    size = block_rows(max(X.shape[1], coefs.shape[-1]), X.dtype)
+    parts = [
+        score_features(features(X[rows]), coefs, n_threads) for rows in blocks(X.shape[0], size)
+    ]
+    return np.concatenate(parts, axis=-1)

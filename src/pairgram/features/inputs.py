@@ -1,0 +1,410 @@
+"""Fitted inputs: what becomes of the columns of X before a feature map or a kernel sees them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.utils.sparsefuncs import min_max_axis
+
+import pairgram._core as _core
+from pairgram._support.arrays import block_rows, blocks, column_names, read_rows
+from pairgram._support.checks import Vector, check_text, require_finite
+from pairgram._support.threads import resolve_n_threads
+from pairgram._support.words import InputsName, words
+
+
+@dataclass(frozen=True, eq=False)
+class FittedInputs(ABC):
+    """A function of rows that was fitted to the training rows of a ranker.
+
+    Attributes
+    ----------
+    kind : {"standard", "minmax", "maxabs", "quantile", "raw+quantile"}
+        The word that `inputs` of the ranker had, or that a search chose.
+    feature_names_in_ : ndarray of shape (n_features,), or None
+        The names of the columns of the training rows, if they had names.
+    """
+
+    kind: str
+    feature_names_in_: Any = field(default=None, kw_only=True)
+
+    @property
+    @abstractmethod
+    def n_features_in_(self) -> int:
+        """The number of columns of X."""
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of columns that are made of them."""
+        return self.n_features_in_
+
+    @property
+    def factors(self) -> Vector | None:
+        """The factors, if every column is ``(x − centre) · factor``; otherwise None."""
+        return None
+
+    @property
+    def keeps_zeros(self) -> bool:
+        """Whether 0 stays 0, so that CSR rows stay sparse."""
+        return False
+
+    @abstractmethod
+    def columns(self) -> _core.InputColumns:
+        """Return the compiled form."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays that describe the function in a model file; see `restore_inputs`."""
+
+    @abstractmethod
+    def rounding(self, X: Any) -> Vector:
+        """Return a bound on the rounding error of each column for rows X, (n_outputs,)."""
+
+    def node_map(self, dtype: Any, then: Any = None) -> Any:
+        """Return the compiled map of rows of a dtype to the columns, and by `then` to features."""
+        make: Any = _core.NodeMap32 if np.dtype(dtype) == np.float32 else _core.NodeMap64
+        return make.after_columns(self.columns(), then)
+
+    def transform(self, X: Any) -> Any:
+        """Return the columns of rows, (n_rows, n_outputs), float32 for float32 X, else float64.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Kind "maxabs" takes CSR matrices too, and returns them as such.
+
+        Raises
+        ------
+        ValueError
+            If X has another number of columns than the training rows, or other names of columns
+            if both have names; or if X holds NaN or infinity.
+        """
+        own, names = self.feature_names_in_, column_names(X)
+        named = own is not None and names is not None and all(isinstance(n, str) for n in names)
+        if named and names != list(own):
+            raise ValueError(
+                f"X must have the columns of fit, in their order, {list(own)}, got {names}"
+            )
+        X = read_rows(X, sparse="csr" if self.keeps_zeros else False)
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(f"X must have {self.n_features_in_} features, got {X.shape[1]}")
+        require_finite(X, "X")
+        return self.values(X)
+
+    def values(self, X: Any, n_threads: int | None = None) -> Any:
+        """Return the columns of rows that have been checked, or may be: NaN stays NaN.
+
+        CSR rows stay sparse if 0 stays 0, and become dense otherwise.
+        """
+        if scipy.sparse.issparse(X):
+            return self._of_sparse(X)
+        rows = np.require(X, None, ["C", "A"])
+        return self.node_map(X.dtype).map(rows, resolve_n_threads(n_threads))
+
+    def for_fit(self, X: Any, few: bool) -> Any:
+        """Return the columns of all rows, or with `few` of the first, for a map to be fitted to."""
+        return self.values(X[:1] if few else X)
+
+    def _of_sparse(self, X: Any) -> Any:
+        out = np.empty((X.shape[0], self.n_outputs), X.dtype)
+        for rows in blocks(X.shape[0], block_rows(self.n_outputs, X.dtype)):
+            out[rows] = self.values(X[rows].toarray())
+        return out
+
+    def names(self, names: Any) -> Any:
+        """Return names of the columns that are made, given those of X, or None for None."""
+        return names
+
+    def __repr__(self) -> str:
+        return f"<inputs {self.kind!r} of {self.n_features_in_} columns>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScaledInputs(FittedInputs):
+    """Columns ``(x − centre) / scale``: kinds "standard", "minmax" and "maxabs".
+
+    Attributes
+    ----------
+    centre, scale : ndarray of shape (n_features,), float64
+    """
+
+    centre: Vector
+    scale: Vector
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns of X."""
+        return len(self.scale)
+
+    @property
+    def factors(self) -> Vector:
+        """The inverse of the scale."""
+        return 1 / self.scale
+
+    @property
+    def keeps_zeros(self) -> bool:
+        """Whether 0 stays 0, so that CSR rows stay sparse."""
+        return self.kind == "maxabs"
+
+    def columns(self) -> _core.InputColumns:
+        """Return the compiled form."""
+        return _core.InputColumns.scaled(
+            np.ascontiguousarray(self.centre), np.ascontiguousarray(self.factors)
+        )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays that describe the function in a model file."""
+        return {"inputs_centre": self.centre, "inputs_scale": self.scale}
+
+    def rounding(self, X: Any) -> Vector:
+        """Return a bound on the rounding error of each column for rows X, (n_outputs,)."""
+        return _rounding_of(self.values(X), 4)
+
+    def _of_sparse(self, X: Any) -> Any:
+        if not self.keeps_zeros:
+            return super()._of_sparse(X)
+        factors = self.factors[X.indices]
+        data = np.asarray(X.data * factors, X.dtype)
+        return type(X)((data, X.indices, X.indptr), shape=X.shape)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class QuantileInputs(FittedInputs):
+    """The distribution function of every column, linear between knots: the "quantile" kinds.
+
+    With "raw+quantile" the columns of X come first, and their functions after them.
+
+    Attributes
+    ----------
+    knots, values : ndarray of shape (n_knots,), float64
+        The knots of all columns, one column after the other, and the values there. Knots of a
+        column ascend.
+    ends : ndarray of shape (n_features,), int64
+        Where the knots of each column end.
+    """
+
+    knots: Vector
+    values_at_knots: Vector
+    ends: NDArray[np.int64]
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns of X."""
+        return len(self.ends)
+
+    @property
+    def _keeps_inputs(self) -> bool:
+        return self.kind == "raw+quantile"
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of columns that are made of them."""
+        return self.n_features_in_ * (2 if self._keeps_inputs else 1)
+
+    def columns(self) -> _core.InputColumns:
+        """Return the compiled form."""
+        return _core.InputColumns.functions(
+            self.knots, self.values_at_knots, self.ends, self._keeps_inputs
+        )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays that describe the function in a model file."""
+        return {
+            "inputs_knots": self.knots,
+            "inputs_values": self.values_at_knots,
+            "inputs_ends": self.ends,
+        }
+
+    def rounding(self, X: Any) -> Vector:
+        """Return a bound on the rounding error of each column for rows X, (n_outputs,)."""
+        found = _rounding_of(self.values(X), 64)
+        if self._keeps_inputs:
+            found[: self.n_features_in_] = 0.0
+        return found
+
+    def names(self, names: Any) -> Any:
+        """Return names of the columns that are made, given those of X, or None for None."""
+        if names is None or not self._keeps_inputs:
+            return names
+        return [*names, *(f"quantile of {name}" for name in names)]
+
+
+def _rounding_of(H: NDArray[Any], n_errors: int) -> Vector:
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = np.sqrt((H.astype(np.float64) ** 2).mean(axis=0))
+    return np.asarray(n_errors * np.finfo(H.dtype).eps * size)
+
+
+def restore_inputs(kind: str, arrays: dict[str, NDArray[Any]]) -> FittedInputs:
+    """Make the inputs that `FittedInputs.arrays` described. The arrays must have been checked."""
+    if "inputs_scale" in arrays:
+        return ScaledInputs(kind, arrays["inputs_centre"], arrays["inputs_scale"])
+    return QuantileInputs(kind, *(arrays[f"inputs_{name}"] for name in ("knots", "values", "ends")))
+
+
+N_QUANTILES = 100
+# A range below this counts as that of a constant column, as in scikit-learn.
+SMALLEST_RANGE = 10 * float(np.finfo(np.float64).eps)
+# Fewer values than this are read by one thread.
+FEW_VALUES = 1 << 17
+# The place of a quantile that is nearer to a row than this is the row: a rounding error of the
+# place (of less than 2^-51 of the number of rows) must not make a second knot beside a value.
+NEAREST = 1e-6
+
+
+def check_inputs(kind: Any) -> str | None:
+    """Return the kind of inputs, or None. It is a ValueError if the word is unknown."""
+    return None if kind is None else check_text("inputs", kind, words(InputsName), "or None")
+
+
+def fit_inputs(
+    kind: str, X: Any, weights: Vector | None = None, n_threads: int | None = None
+) -> FittedInputs:
+    """Fit inputs to the rows that a ranker has checked, except for NaN and infinity.
+
+    Parameters
+    ----------
+    kind : {"standard", "minmax", "maxabs", "quantile", "raw+quantile"}
+    X : ndarray or CSR matrix of shape (n_rows, n_features), float64 or float32
+    weights : ndarray of shape (n_rows,), float64, ≥ 0 and not all 0, or None
+        A weight of 2 is the same as having the row twice. Rows of weight 0 are as if absent. For
+        quantiles, the smallest weight counts as 1 if it is less, and the others in proportion.
+    n_threads : int or None
+
+    Returns
+    -------
+    FittedInputs
+
+    Raises
+    ------
+    ValueError
+        If X holds NaN or infinity, if its values are too large, or if it is CSR and `kind` is not
+        "maxabs".
+    """
+    if scipy.sparse.issparse(X) and kind != "maxabs":
+        raise ValueError(
+            f"inputs={kind!r} would make the zeros of a sparse matrix other numbers: use "
+            "inputs='maxabs', or give X dense, as by X.toarray()"
+        )
+    if weights is not None or scipy.sparse.issparse(X):  # rows of weight 0 are not looked at below
+        require_finite(X, "X")
+    threads = 1 if X.shape[0] * X.shape[1] < FEW_VALUES else resolve_n_threads(n_threads)
+    if kind in ("quantile", "raw+quantile"):
+        return _quantile(kind, X, weights, threads)
+    return _scaled(kind, X, weights, threads)
+
+
+def _scaled(kind: str, X: Any, weights: Vector | None, n_threads: int) -> ScaledInputs:
+    if scipy.sparse.issparse(X):
+        lowest, highest = min_max_axis(X if weights is None else X[weights > 0], axis=0)
+        none = np.zeros(X.shape[1])
+        return inputs_of_moments(kind, lowest, highest, none, none, 1.0)
+    moments = _core.column_moments(X, weights, n_threads)
+    if not np.isfinite(moments[2:]).all():
+        require_finite(X, "X")
+    total = float(X.shape[0] if weights is None else weights.sum())
+    lowest, highest, pivot, mean, squares = moments
+    return inputs_of_moments(kind, lowest, highest, pivot + mean, squares, total)
+
+
+def inputs_of_moments(
+    kind: str, lowest: Vector, highest: Vector, mean: Vector, squares: Vector, weight: float
+) -> ScaledInputs:
+    """Return scaled inputs, given moments of the columns, (n_features,) each.
+
+    Parameters
+    ----------
+    kind : {"standard", "minmax", "maxabs"}
+    lowest, highest, mean : ndarray
+    squares : ndarray
+        The weighted sums of squared differences from the mean.
+    weight : float
+        The sum of the weights of all rows.
+
+    Raises
+    ------
+    ValueError
+        If a mean or a sum of squares is not finite.
+    """
+    if not (np.isfinite(mean) & np.isfinite(squares)).all():
+        raise ValueError(f"X too large: squares of its values overflow, which {kind!r} needs")
+    if kind == "maxabs":
+        scale = _without_zeros(np.maximum(np.abs(lowest), np.abs(highest)))
+        return ScaledInputs(kind, np.zeros(len(scale)), scale)
+    if kind == "minmax":
+        return ScaledInputs(kind, lowest, _without_zeros(highest - lowest))
+    variance = squares / weight
+    eps = float(np.finfo(np.float64).eps)
+    # The bound of scikit-learn for columns that are constant but for rounding errors.
+    constant = variance <= weight * eps * variance + (weight * mean * eps) ** 2
+    return ScaledInputs(kind, mean, np.where(constant, 1.0, np.sqrt(variance)))
+
+
+def _without_zeros(scale: Vector) -> Vector:
+    scale = np.asarray(scale, np.float64)
+    return np.where(scale < SMALLEST_RANGE, 1.0, scale)
+
+
+def _quantile(kind: str, X: Any, weights: Vector | None, n_threads: int) -> QuantileInputs:
+    if weights is not None and (weights == 1).all():
+        weights = None
+    if weights is not None:  # the smallest weight below 1 becomes 1
+        weights = weights / min(1.0, float(weights[weights > 0].min()))
+    n_rows = float(X.shape[0] if weights is None else weights.sum())
+    levels = np.linspace(0, 1, round(min(N_QUANTILES, n_rows)))
+    if weights is None:
+        quantiles = _quantiles(X, levels, n_threads)
+    else:
+        quantiles = _weighted_quantiles(X, levels, weights, n_threads)
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(quantiles[:, -1] - quantiles[:, 0])
+    if not finite.all():
+        require_finite(X, "X")
+        raise ValueError(f"X too large: the range of column {int(np.argmin(finite))} overflows")
+    quantiles = np.maximum.accumulate(quantiles, axis=1)
+    # Equal quantiles become one knot, in the middle of their levels. The outermost are 0 and 1.
+    begins = np.ones(quantiles.shape, bool)
+    begins[:, 1:] = quantiles[:, 1:] > quantiles[:, :-1]
+    ends = np.roll(begins, -1, axis=1)
+    ends[:, -1] = True
+    columns, first = np.nonzero(begins)
+    last = np.nonzero(ends)[1]
+    values = (levels[first] + levels[last]) / 2
+    values[last == len(levels) - 1] = 1.0
+    values[first == 0] = 0.0
+    counts = np.bincount(columns, minlength=X.shape[1])
+    return QuantileInputs(kind, quantiles[begins], values, np.cumsum(counts))
+
+
+def _quantiles(X: Any, levels: Vector, n_threads: int) -> Vector:
+    """Return the quantiles of every column, (n_features, n_levels), as `numpy.percentile` does."""
+    places = (X.shape[0] - 1) * (levels * 100 / 100)
+    below = np.floor(places).astype(np.int64)
+    above = np.minimum(below + 1, X.shape[0] - 1)
+    ranks = np.union1d(below, above)
+    found = _core.order_statistics(X, ranks, n_threads)
+    low, high = (found[:, np.searchsorted(ranks, at)] for at in (below, above))
+    return _between(low, high, places - below)
+
+
+def _between(low: Vector, high: Vector, share: Vector) -> Vector:
+    """Interpolate from the nearer end, which is the quantile itself within a rounding error."""
+    share = np.where(np.abs(share - np.rint(share)) < NEAREST, np.rint(share), share)
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
+        difference = high - low
+        return np.where(share < 0.5, low + difference * share, high - difference * (1 - share))
+
+
+def _weighted_quantiles(X: Any, levels: Vector, weights: Vector, n_threads: int) -> Vector:
+    """Return the quantiles of rows that each stand as often as their weight, 0 or ≥ 1, says.
+
+    The sorted column is at its row i from place ``V_i`` to ``V_i + v_i − 1``, where V_i is the sum
+    of the weights before the row, and is linear in between.
+    """
+    places = (weights.sum() - 1) * (levels * 100 / 100)  # rounded as in `_quantiles`
+    return _between(*_core.weighted_places(X, weights, np.maximum(places, 0.0), n_threads))

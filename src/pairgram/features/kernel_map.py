@@ -1,0 +1,293 @@
+"""`KernelMap`: features are the kernel values with every training row."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import asdict, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from pairgram._support.arrays import blocks
+from pairgram._support.checks import Vector
+from pairgram._support.row_warnings import warn_of_rows
+from pairgram.features.base import FeatureMap, RowScorer, finite_rows
+from pairgram.features.kernels import (
+    Kernel,
+    KernelSettings,
+    check_symmetric,
+    kernel_nodes,
+    matrix_of,
+)
+
+# Support rows are prepared for scoring in parts of about this many bytes.
+PART_BYTES = 64 << 20
+
+
+class KernelMap(FeatureMap):
+    """Kernel values with every training row as features: ``x → (k(x, x_1), …, k(x, x_n))``.
+
+    A linear model of these features is a kernel model. If this map is the `feature_map` of a
+    ranker, the ridge is on the weights of the features. For a ridge on the norm in the kernel's
+    space, give the ranker ``kernel=`` instead.
+
+    Parameters
+    ----------
+    kernel : str or callable, default="rbf"
+        As in `kernel_matrix`. With "precomputed", rows are given as their kernel values with the
+        training rows.
+    gamma : float > 0 or None, default=None
+        None stands for ``1 / n_features``.
+    degree : int from 1 to 1,000, default=3
+    coef0 : float ≥ 0, default=1.0
+    n_threads : int or None, default=None
+
+    Attributes
+    ----------
+    support_rows_ : ndarray or csr_array of shape (n_rows, n_features), or None
+        A copy of the training rows, or None for "precomputed". A ranker with a `kernel` keeps only
+        rows whose coefficients are not 0. Rows of weight 0 and rows in no pair have coefficient 0.
+    support_ : ndarray of shape (n_rows,), int64
+        The numbers of these rows among the rows given to `fit`.
+    gamma_ : float
+        The gamma that is used.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from pairgram import KernelMap, make_ranking
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> KernelMap("rbf").fit(X[:100]).transform(X).shape
+    (2000, 100)
+    """
+
+    support_rows_: Any
+    support_: NDArray[np.int64]
+    gamma_: float
+    n_features_in_: int
+    is_compiled = False
+    scores_sparse = False
+
+    def __init__(
+        self,
+        kernel: Kernel = "rbf",
+        *,
+        gamma: float | None = None,
+        degree: int = 3,
+        coef0: float = 1.0,
+        n_threads: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_threads = n_threads
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Keep the training rows, X of shape (n_rows, n_features).
+
+        Raises
+        ------
+        ValueError
+            If a parameter or X is not as described.
+        """
+        settings = KernelSettings(self.kernel, self.gamma, self.degree, self.coef0)
+        X = self._validated(X, reset=True)
+        if self.kernel == "precomputed":
+            check_symmetric(X, "X, with kernel='precomputed',")
+        warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
+        return self._set(settings, None if self.kernel == "precomputed" else X.copy(), X.shape)
+
+    def _set(
+        self,
+        settings: KernelSettings,
+        rows: Any,
+        shape: tuple[int, int],
+        support: NDArray[np.int64] | None = None,
+    ) -> Self:
+        self._settings, self.support_rows_ = settings, rows
+        self.support_ = np.arange(shape[0]) if support is None else support
+        self._n_features_out, self.n_features_in_ = int(shape[0]), int(shape[1])
+        self.gamma_ = settings.with_gamma(self.n_features_in_)
+        return self
+
+    def with_gamma(self, gamma: float | None) -> KernelMap:
+        """Return a map with another gamma that shares the training rows."""
+        settings = replace(self._settings, gamma=gamma)
+        other = KernelMap(**asdict(settings), n_threads=self.n_threads)
+        return other._set(settings, self.support_rows_, self._shape, self.support_)
+
+    def of_rows(self, rows: NDArray[np.int64]) -> KernelMap:
+        """Return the map with only some of the training rows; not for "precomputed"."""
+        shape, support = (len(rows), self.n_features_in_), self.support_[rows]
+        return copy(self)._set(self._settings, self.support_rows_[rows], shape, support)
+
+    @classmethod
+    def linear(cls, X: Any, n_threads: int | None) -> KernelMap:
+        """Return the map of the linear kernel with checked rows, which are not copied."""
+        return cls("linear", n_threads=n_threads)._set(KernelSettings("linear"), X, X.shape)
+
+    def fit_transform(self, X: Any, y: Any = None) -> NDArray[Any]:
+        """Return the kernel matrix of the training rows, (n_rows, n_rows), exactly symmetric."""
+        self.fit(X, y)
+        if self.support_rows_ is None:
+            return np.asarray(self._validated(X, reset=False))
+        return self.between(self.support_rows_)
+
+    @property
+    def makes_kernel(self) -> bool:
+        """Whether the kernel has a name, so that it can be computed whenever it is needed."""
+        return not (self.kernel == "precomputed" or callable(self.kernel))
+
+    def output_dtype(self, dtype: Any) -> np.dtype[Any]:
+        """Return float64, because float32 ruins a kernel."""
+        return np.dtype(np.float64)
+
+    def between(self, X: Any) -> NDArray[Any]:
+        """Return the exactly symmetric kernel matrix of checked rows."""
+        return matrix_of(self._settings, X, None, self.n_threads)
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Return the kernel values with the training rows, (n_rows, n_training_rows), float64.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features)
+
+        Raises
+        ------
+        ValueError
+            If X has another number of features than in `fit`, or holds NaN or infinity.
+        """
+        return super().transform(X)
+
+    def checked(self, X: Any) -> Any:
+        """Check the rows and return them. Errors are those of `transform`."""
+        check_is_fitted(self)
+        return self._validated(X, reset=False)
+
+    def values(self, X: Any) -> NDArray[Any]:
+        """Return the features of rows that have been checked."""
+        if self.support_rows_ is None:
+            return np.asarray(X)
+        sparse = scipy.sparse.issparse(X)
+        X = scipy.sparse.csr_array(X) if sparse else np.require(X, None, ["C", "A"])
+        return matrix_of(self._settings, X, self.support_rows_, self.n_threads)
+
+    def require_finite_row(self, X: Any, row: int) -> None:
+        """Raise a ValueError if the only row of X, number `row`, has a kernel value of infinity."""
+        if self.support_rows_ is not None:
+            matrix_of(self._settings, X, self.support_rows_, self.n_threads, first=row)
+
+    def scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
+        """Return a scorer of dense rows that takes some of the support rows at a time.
+
+        It is None for support rows in CSR and for callables, since only Python can map these.
+        """
+        rows = self.support_rows_
+        if rows is None:
+            return RowScorer([(None, coef)])
+        if scipy.sparse.issparse(rows) or callable(self._settings.kernel):
+            return None
+        step = max(1, PART_BYTES // (8 * max(1, self.n_features_in_)))
+        return RowScorer(
+            (kernel_nodes(self._settings, rows[part].astype(np.float64), dtype), coef[part])
+            for part in blocks(len(rows), step)
+        )
+
+    def _validated(self, X: Any, reset: bool) -> Any:
+        sparse = "csr" if self.kernel != "precomputed" else False
+        X = finite_rows(self, X, reset=reset, sparse=sparse)
+        return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
+
+    def node_map(self, dtype: Any) -> None:
+        """Return None: compiled least squares does not apply this map."""
+
+    def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return the arrays and settings from which `_restore` makes this map, for a file."""
+        if callable(self._settings.kernel):
+            raise ValueError(
+                "kernel is a Python callable, which a file cannot hold without running code when "
+                "it is loaded; use a named kernel, or kernel='precomputed', or pickle"
+            )
+        settings = {**asdict(self._settings), "n_threads": self.n_threads}
+        settings["shape"] = list(self._shape)
+        arrays: dict[str, NDArray[Any]] = {"map_support": self.support_}
+        rows: Any = self.support_rows_
+        if rows is not None:
+            packed = _packed(rows)
+            arrays |= packed
+            settings |= {"training_rows": rows.shape[0], "rows_dtype": str(rows.dtype)}
+            settings["bits"] = not packed.keys() & {"map_rows", "map_data"}
+        return arrays, settings
+
+    def _same(self, other: KernelMap) -> bool:
+        """Tell whether another fitted map makes the same features."""
+        mine, theirs = self.support_rows_, other.support_rows_
+        sparse = scipy.sparse.issparse(mine)
+        if (self._settings, self._shape) != (other._settings, other._shape):
+            return False
+        if sparse or scipy.sparse.issparse(theirs):
+            return type(mine) is type(theirs) and (mine != theirs).nnz == 0
+        return np.array_equal(mine, theirs)
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return self._n_features_out, self.n_features_in_
+
+    @classmethod
+    def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
+        """Make the fitted map that `_describe` described."""
+        settings = dict(settings)
+        shape = tuple(settings.pop("shape"))
+        dtype = settings.pop("rows_dtype", None)  # files of older versions do not say
+        for name in ("training_rows", "bits"):
+            settings.pop(name, None)
+        self = cls(**settings)
+        settings.pop("n_threads")
+        rows = _unpacked(arrays, shape)
+        if rows is not None and dtype is not None:
+            rows = rows.astype(dtype, copy=False)
+        return self._set(KernelSettings(**settings), rows, shape, arrays.get("map_support"))
+
+
+def _packed(rows: Any) -> dict[str, NDArray[Any]]:
+    """Return rows as arrays of a file: bits as bits, and numbers as float32 if nothing is lost."""
+    if not scipy.sparse.issparse(rows):
+        if ((rows == 0) | (rows == 1)).all():
+            return {"map_bits": np.packbits(rows != 0, axis=1)}
+        return {"map_rows": _narrow(rows)}
+    arrays = {"map_indices": rows.indices, "map_indptr": rows.indptr}
+    return arrays if (rows.data == 1).all() else {**arrays, "map_data": _narrow(rows.data)}
+
+
+def _narrow(values: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers as small integers or in single precision if nothing is lost."""
+    with np.errstate(invalid="ignore"):
+        small = values.astype(np.uint8)
+    if (small == values).all():
+        return small
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32)
+    return single if (single == values).all() else values
+
+
+def _unpacked(arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]) -> Any:
+    """Return the rows that `_packed` packed, or None if the file has none."""
+    if "map_bits" in arrays:
+        return np.unpackbits(arrays["map_bits"], axis=1, count=shape[1]).astype(np.float64)
+    if "map_indptr" not in arrays:
+        return arrays.get("map_rows")
+    indices, indptr = arrays["map_indices"], arrays["map_indptr"]
+    data = arrays.get("map_data", np.ones(len(indices)))
+    return scipy.sparse.csr_array((data, indices, indptr), shape=shape)

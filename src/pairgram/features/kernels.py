@@ -1,0 +1,516 @@
+"""Compute kernel matrices, tile by tile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import manhattan_distances
+
+import pairgram._core as _core
+from pairgram._support import memory
+from pairgram._support.arrays import block_rows, blocks, read_rows, readable
+from pairgram._support.checks import Vector, require_finite
+from pairgram._support.node_map import native_nodes
+from pairgram._support.row_warnings import warn_of_rows
+from pairgram._support.threads import resolve_n_threads, single_threaded_blas
+from pairgram._support.words import KERNEL_PARAMETERS, KernelName, words
+
+Kernel = KernelName | Callable[[Any, Any], Any]
+KERNELS = KERNEL_PARAMETERS
+# Polynomial kernels have at most this degree.
+MAX_DEGREE = 1000
+
+
+@dataclass(frozen=True)
+class KernelSettings:
+    """A kernel and its parameters, as described in `kernel_matrix`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not as described. The message names it.
+    """
+
+    kernel: Kernel = "rbf"
+    gamma: float | None = None
+    degree: int = 3
+    coef0: float = 1.0
+
+    def __post_init__(self) -> None:
+        known = words(KernelName)
+        if not (callable(self.kernel) or (isinstance(self.kernel, str) and self.kernel in known)):
+            names = ", ".join(map(repr, known))
+            size = isinstance(self.kernel, Integral)
+            hint = f"; give a number of landmarks as n_components={self.kernel}" if size else ""
+            raise ValueError(
+                f"kernel must be one of {names}, or a callable; got {self.kernel!r}{hint}"
+            )
+        if self.gamma is not None and not (_is_number(self.gamma) and self.gamma > 0):
+            raise ValueError(f"gamma must be None or a finite number > 0, got {self.gamma!r}")
+        degree = self.degree
+        if not (_is_number(degree) and degree == int(degree) and 1 <= degree <= MAX_DEGREE):
+            raise ValueError(f"degree must be an integer from 1 to {MAX_DEGREE}, got {degree!r}")
+        if not (_is_number(self.coef0) and self.coef0 >= 0):
+            raise ValueError(f"coef0 must be a finite number >= 0, got {self.coef0!r}")
+
+    def with_gamma(self, n_features: int) -> float:
+        """Return gamma, or ``1 / n_features`` if it is None."""
+        return 1.0 / n_features if self.gamma is None else float(self.gamma)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
+
+
+FLOATS = (np.float64, np.float32)
+# K is computed in tiles of this many rows and columns, in float64.
+TILE = 512
+# The minmax kernel makes sparse rows of a tile dense if they have at most this many features. A
+# tile then takes 32 MiB.
+WIDEST_DENSE = 8192
+
+
+def alternatives(kernel: Kernel | None) -> str:
+    """Return advice on what takes less memory than the matrix of this kernel."""
+    map_of = ", or approximate the kernel, by Nystroem as the feature_map of RankRLS or RankSVM"
+    other = "" if kernel == "precomputed" else map_of
+    return f"take fewer rows{other}"
+
+
+def matrix_of(
+    settings: KernelSettings, X: Any, Z: Any, n_threads: int | None, *, first: int = 0
+) -> NDArray[Any]:
+    """Return the kernel matrix of checked rows X and Z, where None stands for Z = X.
+
+    It is in float64, because a solution with a small ridge loses its digits if K is rounded. (A
+    callable may return float32.) With a given Z, the values of a row have the same bits wherever
+    the row stands. Error messages count rows from `first`.
+    """
+    threads = resolve_n_threads(n_threads)
+    symmetric, support = Z is None, X if Z is None else Z
+    shape = (X.shape[0], support.shape[0])
+    if callable(settings.kernel):
+        return called(settings.kernel, X, support, symmetric)
+    memory.require(
+        f"a kernel matrix of {shape[0]} x {shape[1]}",
+        8 * shape[0] * shape[1],
+        alternatives(settings.kernel),
+    )
+    K = np.empty(shape)
+    values = _Values(settings, X, support, steady=not symmetric)
+
+    def fill(tile: tuple[slice, slice]) -> None:
+        rows, columns = tile
+        part = values(X[rows], support[columns], rows if symmetric and rows == columns else None)
+        K[tile] = part
+        if symmetric and rows != columns:
+            K[columns, rows] = part.T
+        if not np.isfinite(part).all():
+            i, j = np.argwhere(~np.isfinite(part))[0]
+            raise ValueError(
+                f"the {settings.kernel} kernel of rows {first + rows.start + i} and "
+                f"{columns.start + j} is {part[i, j]}: X or the kernel's parameters are too large"
+            )
+
+    tiles = list(_tiles(shape, symmetric))
+    with single_threaded_blas():
+        if threads == 1 or len(tiles) == 1:
+            for tile in tiles:
+                fill(tile)
+        else:
+            with ThreadPoolExecutor(min(threads, len(tiles))) as pool:
+                list(pool.map(fill, tiles))
+    return K
+
+
+def _tiles(shape: tuple[int, int], symmetric: bool) -> Iterator[tuple[slice, slice]]:
+    """Cut a matrix into tiles; for a symmetric matrix, only those on and above the diagonal."""
+    for i in range(0, shape[0], TILE):
+        for j in range(i if symmetric else 0, shape[1], TILE):
+            yield slice(i, min(i + TILE, shape[0])), slice(j, min(j + TILE, shape[1]))
+
+
+class _Values:
+    """The values of a named kernel for tiles of rows, in float64.
+
+    If `steady` is True, values have the same bits wherever the rows stand.
+    """
+
+    def __init__(self, settings: KernelSettings, X: Any, Z: Any, *, steady: bool) -> None:
+        self.settings = settings
+        self.steady = steady
+        self.gamma = settings.with_gamma(Z.shape[1])
+        self.shift = _mean(Z) if settings.kernel == "rbf" else None  # distances stay the same
+
+    def __call__(self, x: Any, z: Any, diagonal: slice | None) -> NDArray[np.float64]:
+        """Return k(x, z). On the diagonal, where x is z, the tile is exactly symmetric."""
+        x, z = (_float64(rows, self.shift) for rows in (x, z))
+        name = self.settings.kernel
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
+            if name == "laplacian":
+                return _exp_of(_manhattan(x, z), -self.gamma)
+            if name == "minmax":
+                return _minmax(x, z)
+            K = _dots(x, z if diagonal is None else x, self.steady)
+            if diagonal is not None:
+                K = (K + K.T) / 2
+            if name == "polynomial":
+                K *= self.gamma
+                K += self.settings.coef0
+                return np.asarray(np.power(K, self.settings.degree, out=K))
+            if name == "linear":
+                return K
+            sums = _squares(x)[:, None] + _squares(z)
+            if name == "tanimoto":
+                sums -= K
+                return np.divide(K, sums, out=np.ones_like(K), where=sums != 0)
+            sums -= 2 * K
+            np.maximum(sums, 0.0, out=sums)
+            if diagonal is not None:
+                np.fill_diagonal(sums, 0.0)
+            return _exp_of(sums, -self.gamma)
+
+
+def _mean(rows: Any) -> NDArray[np.float64]:
+    """Return the mean of the rows, but 0 in columns of which sparse rows leave out entries."""
+    mean = np.asarray(rows.mean(axis=0, dtype=np.float64)).ravel()
+    if not scipy.sparse.issparse(rows):
+        return mean
+    entries = np.bincount(rows.indices, minlength=rows.shape[1])
+    return np.where(entries == rows.shape[0], mean, 0.0)
+
+
+def _float64(rows: Any, shift: NDArray[np.float64] | None) -> Any:
+    rows = rows.astype(np.float64, copy=False)
+    if shift is None or not shift.any():
+        return rows
+    if scipy.sparse.issparse(rows):
+        ones = scipy.sparse.csr_array(np.ones((rows.shape[0], 1)))
+        return rows - ones @ scipy.sparse.csr_array(shift[None])
+    return rows - shift
+
+
+def _dots(x: Any, z: Any, steady: bool) -> NDArray[np.float64]:
+    if steady and not (scipy.sparse.issparse(x) or scipy.sparse.issparse(z)):
+        return _core.score_rows(np.ascontiguousarray(z), np.ascontiguousarray(x))
+    K = x @ z.T
+    return np.asarray(K.toarray() if scipy.sparse.issparse(K) else K)
+
+
+def _manhattan(x: Any, z: Any) -> NDArray[np.float64]:
+    """Return ``‖x − z‖₁``.
+
+    Merging sparse entries takes about 20 times as long per entry as subtracting dense ones.
+    """
+    if scipy.sparse.issparse(x) and scipy.sparse.issparse(z):
+        entries = (x.shape[0] + z.shape[0]) * x.shape[1]
+        if 20 * (x.nnz + z.nnz) < entries:
+            return np.asarray(manhattan_distances(_narrow(x), _narrow(z)))
+    x, z = (rows.toarray() if scipy.sparse.issparse(rows) else rows for rows in (x, z))
+    return np.asarray(cdist(x, z, "cityblock"))
+
+
+def _minmax(x: Any, z: Any) -> NDArray[np.float64]:
+    """Return ``Σ min / Σ max`` of the positive and the negative parts, or 1 for two rows of zeros.
+
+    For wide sparse rows the sums follow from distances: ``Σ max + Σ min = ‖x‖₁ + ‖z‖₁``, and
+    ``Σ max − Σ min = ‖x − z‖₁``.
+    """
+    both = scipy.sparse.issparse(x) and scipy.sparse.issparse(z)
+    if both and x.shape[1] > WIDEST_DENSE:
+        of_x, of_z = (np.asarray(abs(rows).sum(axis=1)).ravel() for rows in (x, z))
+        sizes = of_x[:, None] + of_z
+        distances = manhattan_distances(_narrow(x), _narrow(z))
+        K, unions = np.maximum(sizes - distances, 0.0), sizes + distances
+        return np.asarray(np.divide(K, unions, out=np.ones_like(K), where=unions != 0))
+    x, z = (rows.toarray() if scipy.sparse.issparse(rows) else rows for rows in (x, z))
+    weights, size = np.ascontiguousarray(z.T), len(z)
+    nodes = _core.NodeMap64(weights, sizes_in_order(z), None, [(0, size, "linear")], minmax=True)
+    return nodes.map(np.ascontiguousarray(x), 1)
+
+
+def sizes_in_order(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ``‖x‖₁`` of every row, added from left to right as in compiled code."""
+    return np.array([np.cumsum(np.abs(row))[-1] for row in rows])
+
+
+def _narrow(rows: Any) -> Any:
+    """Return rows of a tile with 32-bit indices, which scikit-learn needs."""
+    parts = (rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32))
+    return scipy.sparse.csr_array(parts, shape=rows.shape)
+
+
+def _squares(rows: Any) -> NDArray[np.float64]:
+    if scipy.sparse.issparse(rows):
+        return np.asarray(rows.power(2).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+
+
+def _exp_of(values: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
+    values = np.ascontiguousarray(values)
+    values *= factor
+    _core.apply_activation("exp", values)
+    return values
+
+
+def called(
+    kernel: Callable[[Any, Any], Any], X: Any, Z: Any, symmetric: bool = False
+) -> NDArray[Any]:
+    """Return the kernel matrix of a Python callable, float64 or float32, after checking it."""
+    shape = (X.shape[0], Z.shape[0])
+    K = readable(kernel(X, Z), f"the matrix of kernel {kernel!r}")
+    K = np.asarray(K.toarray() if scipy.sparse.issparse(K) else K)
+    if K.shape != shape:
+        raise ValueError(
+            f"kernel {kernel!r} must return a matrix of shape {shape}, a row for each of X and a "
+            f"column for each of Z, got {K.shape}"
+        )
+    K = read_rows(K, f"the matrix of kernel {kernel!r}", sparse=False)
+    require_finite(K, f"the matrix of kernel {kernel!r}")
+    if symmetric:
+        check_symmetric(K, f"the matrix of kernel {kernel!r}")
+    return np.asarray(K)
+
+
+def check_symmetric(K: NDArray[Any], what: str) -> None:
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(f"{what} must be square, a row and a column for each row, got {K.shape}")
+    tolerance = np.sqrt(np.finfo(K.dtype).eps) * max(abs(K.max()), abs(K.min()))
+    for rows, columns in _tiles(K.shape, symmetric=True):
+        wrong = np.abs(K[rows, columns] - K[columns, rows].T) > tolerance
+        if wrong.any():
+            i, j = np.argwhere(wrong)[0] + (rows.start, columns.start)
+            raise ValueError(
+                f"{what} must be symmetric, but entry ({i}, {j}) is {K[i, j]} and ({j}, {i}) is "
+                f"{K[j, i]}"
+            )
+
+
+def kernel_matrix(
+    X: Any,
+    Z: Any = None,
+    kernel: Kernel = "rbf",
+    *,
+    gamma: float | None = None,
+    degree: int = 3,
+    coef0: float = 1.0,
+    n_threads: int | None = None,
+) -> NDArray[Any]:
+    """Return the kernel values ``k(x, z)`` for every row x of X and every row z of Z.
+
+    Parameters
+    ----------
+    X : array-like or CSR matrix of shape (n_rows, n_features), float64 or float32
+    Z : array-like or CSR matrix of shape (n_columns, n_features), or None
+        None stands for the rows of X.
+    kernel : str or callable, default="rbf"
+        - "linear": ``xᵀz``;
+        - "rbf": ``exp(−gamma ‖x − z‖²)``;
+        - "polynomial": ``(gamma xᵀz + coef0)^degree``;
+        - "laplacian": ``exp(−gamma ‖x − z‖₁)``;
+        - "tanimoto": ``xᵀz / (‖x‖² + ‖z‖² − xᵀz)``. For binary rows, such as fingerprints, this is
+          the Jaccard coefficient. It is 1 for two rows of zeros, or of entries whose squares
+          underflow;
+        - "minmax": ``Σ_k min(x_k, z_k) / Σ_k max(x_k, z_k)`` for entries ≥ 0. For count
+          fingerprints, this is the Tanimoto similarity of RDKit; for binary rows it equals
+          "tanimoto". A column with entries below 0 counts as two, its positive part ``max(x, 0)``
+          and its negative part ``max(−x, 0)``: this is Li's generalised min-max kernel. It is 1 for
+          two rows of zeros;
+        - "precomputed": X is the kernel matrix itself, and Z must be None;
+        - a callable: ``kernel(X, Z)`` returns the matrix for all rows of X and all rows of Z. It
+          gets them as they are given: arrays or csr_array, of float64 or float32. For objects that
+          are not rows of numbers, such as strings or graphs, give ``X = np.arange(n)[:, None]``
+          and let the callable look the objects up by number; or give their kernel matrix as
+          "precomputed".
+    gamma : float > 0 or None, default=None
+        None stands for ``1 / n_features``.
+    degree : int from 1 to 1,000, default=3
+    coef0 : float ≥ 0, default=1.0
+    n_threads : int or None, default=None
+        Number of threads. The result has the same bits for any number. If Z is given, the values
+        of a row also have the same bits whatever other rows X has.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns)
+        float64 for rows of either type. It is exactly symmetric if Z is None and the kernel has a
+        name. A precomputed matrix is not copied; it and the matrix of a callable may be float32.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or an array is not as described; if the matrix is not finite; or if Z is None
+        and the matrix is not symmetric to half of its digits. The message names the entry.
+    MemoryError
+        If the matrix does not fit into free memory.
+
+    Warns
+    -----
+    UserWarning
+        With "rbf", "laplacian" and "polynomial", if at least a third of the columns of X that vary
+        have a standard deviation below a hundredth of the largest: such columns hardly change the
+        kernel. With "tanimoto" and "minmax", if X looks like packed bits (`numpy.packbits`), since
+        the bytes are not features: all entries are whole numbers up to 255, and more than a
+        quarter of those above 0 are 16 or more. Both are checked in up to 1,024 evenly spaced rows.
+
+    Notes
+    -----
+    The cost is n_rows · n_columns · n_features flops (twice that if Z is given), and a few MiB of
+    memory besides the result. If a kernel matrix is rounded to float32, scores err by about
+    ``6e-8 λ_max / alpha``, which leaves them few digits. Dense rows are measured from the mean of Z
+    before distances are computed, so a large common offset does no harm. Squared distances of CSR
+    rows err by about 1e-16 times the squares of the rows: make rows dense that have such an offset.
+
+    All named kernels are positive semidefinite. For "tanimoto" this holds for entries of either
+    sign, because 1 / (a + b − c) is the integral of exp(−ta) exp(−tb) exp(tc) over t > 0. For a
+    callable or a precomputed matrix, the `fit` of a model checks this, as far as it can see it.
+
+    References
+    ----------
+    Li. Linearized GMM kernels and normalized random Fourier features. KDD 2017 ("minmax").
+
+    Examples
+    --------
+    >>> from pairgram import kernel_matrix
+    >>> kernel_matrix([[0, 1, 1], [1, 1, 0]], kernel="tanimoto").round(2)
+    array([[1.  , 0.33],
+           [0.33, 1.  ]])
+    """
+    settings = KernelSettings(kernel, gamma, degree, coef0)
+    if settings.kernel == "precomputed":
+        if Z is not None:
+            raise ValueError("Z must be None with kernel='precomputed': X is the matrix itself")
+        K = read_rows(X, sparse=False)
+        require_finite(K, "X")
+        check_symmetric(K, "X, with kernel='precomputed',")
+        return np.asarray(K)
+    X = _rows(X, "X")
+    if Z is not None:
+        Z = _rows(Z, "Z")
+        if Z.shape[1] != X.shape[1]:
+            raise ValueError(f"Z must have the {X.shape[1]} features of X, got {Z.shape[1]}")
+    warn_of_rows(settings, X)
+    return matrix_of(settings, X, Z, n_threads)
+
+
+def _rows(X: Any, name: str) -> Any:
+    X = read_rows(X, name)
+    require_finite(X, name)
+    return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
+
+
+# Kernels with k(x, x) = 1, and so with no larger value.
+AT_MOST_ONE = ("rbf", "laplacian", "tanimoto", "minmax")
+# Of so many landmarks the mean kernel values are taken, to lose less when values are rounded.
+LANDMARKS_OF_MEAN = 32
+
+
+def kernel_nodes(
+    settings: KernelSettings, landmarks: Vector, dtype: Any, tail: Vector | None = None
+) -> Any:
+    """Return the compiled map of rows x to ``k(x, landmarks) @ tail``, or None for a callable.
+
+    It computes kernel values in float64 for rows of either dtype. For rows of float32 and a kernel
+    with k(x, x) = 1, values less their approximate mean are then multiplied by `tail` in float32,
+    because the product takes half of the time. Rows and landmarks are measured from the mean
+    of the landmarks before distances are computed, because the squares of a large common offset
+    would leave no digits.
+    """
+    if callable(settings.kernel):
+        return None
+    gamma = settings.with_gamma(landmarks.shape[1])
+    weights, bias = landmarks.T, np.zeros(len(landmarks))
+    origin = square = None
+    options: dict[str, Any] = {}
+    activation = "linear"
+    if settings.kernel == "linear":
+        if tail is not None:  # two linear steps are joined into one
+            weights, bias, tail = weights @ tail, np.zeros(tail.shape[1]), None
+    elif settings.kernel == "polynomial":
+        weights, bias = gamma * weights, bias + settings.coef0
+        options["degree"] = int(settings.degree)
+    elif settings.kernel == "tanimoto":
+        bias, options["tanimoto"] = np.einsum("ij,ij->i", landmarks, landmarks), True
+    elif settings.kernel == "minmax":
+        bias, options["minmax"] = sizes_in_order(landmarks), True
+    else:
+        activation, square, origin = "gaussian", bias + gamma, landmarks.mean(axis=0)
+        weights = (landmarks - origin).T
+        if settings.kernel == "rbf":
+            weights, bias = -2 * gamma * weights, gamma * (weights**2).sum(axis=0)
+        else:
+            options["manhattan"] = True
+    segments = [(0, len(bias), activation)]
+    if tail is not None and np.dtype(dtype) == np.float32 and settings.kernel in AT_MOST_ONE:
+        wide = native_nodes(np.float64, weights, bias, square, segments, origin=origin, **options)
+        some = np.ascontiguousarray(landmarks[:LANDMARKS_OF_MEAN], np.float64)
+        centre = wide.map(some, 1).mean(axis=0)
+        narrow = np.ascontiguousarray(tail, np.float32)
+        return _core.NodeMap32.in_double(wide, centre, narrow, (centre @ tail).astype(np.float32))
+    return native_nodes(
+        dtype,
+        weights,
+        bias,
+        square,
+        segments,
+        origin=origin,
+        tail=tail,
+        in_double=True,
+        **options,
+    )
+
+
+def kernel_values(settings: KernelSettings, X: Any, landmarks: Vector, n_threads: int) -> Vector:
+    """Return k(X, landmarks), (n_rows, n_landmarks), for dense or CSR rows, block by block.
+
+    Raises
+    ------
+    ValueError
+        If a callable returns another shape, or NaN or infinity.
+    """
+    nodes = kernel_nodes(settings, landmarks, np.float64)
+    size = block_rows(max(X.shape[1], len(landmarks)))
+    out = np.empty((X.shape[0], len(landmarks)) if X.shape[0] > size else 0)
+    for rows, block in dense_blocks(X, size):
+        values: Any
+        if callable(settings.kernel):
+            values = called(settings.kernel, block, landmarks)
+        else:
+            values = nodes.map(block, n_threads)
+        if X.shape[0] <= size:
+            return np.asarray(values, np.float64)
+        out[rows] = values
+    return out
+
+
+def diagonal(settings: KernelSettings, X: Any) -> Vector:
+    """Return k(x, x) for every row x of X, dense or CSR: (n_rows,)."""
+    kernel = settings.kernel
+    if kernel in AT_MOST_ONE:
+        return np.ones(X.shape[0])
+    out = np.empty(X.shape[0])
+    for rows, block in dense_blocks(X, 64 if callable(kernel) else None):
+        if callable(kernel):
+            out[rows] = np.diag(called(kernel, block, block))
+        else:
+            out[rows] = np.einsum("ij,ij->i", block, block)
+    if kernel == "polynomial":
+        out = (settings.with_gamma(X.shape[1]) * out + settings.coef0) ** settings.degree
+    return out
+
+
+def dense_blocks(X: Any, size: int | None = None) -> Any:
+    """Yield (row numbers, float64 array of these rows) for blocks of dense or CSR rows."""
+    size = block_rows(X.shape[1]) if size is None else size
+    for rows in blocks(X.shape[0], size):
+        block = X[rows].toarray() if scipy.sparse.issparse(X) else X[rows]
+        yield rows, np.require(block, np.float64, ["C", "A"])

@@ -1,0 +1,60 @@
+"""The feature maps that model files can hold, and the comparison of two maps."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from numpy.typing import NDArray
+
+from pairgram.features.base import FeatureMap, is_known
+from pairgram.features.kernel_map import KernelMap
+from pairgram.features.nystroem import Nystroem
+from pairgram.features.random_fourier import RandomFourier
+from pairgram.features.random_nodes import RandomNodes
+
+# The maps by the names in model files. Types are compared exactly, since a subclass may have its
+# own code.
+MAPS: dict[str, type[FeatureMap]] = {
+    known.__name__: known for known in (KernelMap, Nystroem, RandomFourier, RandomNodes)
+}
+
+
+def describe_map(feature_map: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any] | None]:
+    """Return the arrays and settings of a fitted map for a model file; see `restore_map`.
+
+    Raises
+    ------
+    ValueError
+        If the map is not of this package, or has a Python callable.
+    """
+    if feature_map is None:
+        return {}, None
+    kind = type(feature_map).__name__
+    if type(feature_map) not in MAPS.values():
+        raise ValueError(
+            f"feature_map is a {kind}, which a file cannot hold without running code when it is "
+            f"loaded; {', '.join(MAPS)} can be saved, pickle holds the others"
+        )
+    arrays, settings = feature_map._describe()
+    return arrays, {"kind": kind, **settings}
+
+
+def restore_map(arrays: dict[str, NDArray[Any]], settings: dict[str, Any] | None) -> Any:
+    """Make the fitted map that `describe_map` described. The contents must have been checked."""
+    if settings is None:
+        return None
+    settings = dict(settings)
+    return MAPS[settings.pop("kind")]._restore(arrays, settings)
+
+
+def same_map(a: Any, b: Any) -> bool:
+    """Tell whether two fitted feature maps make the same features."""
+    if a is b:
+        return True
+    if is_known(a) and type(a) is type(b):
+        return bool(a._same(b))
+    try:
+        return pickle.dumps(a) == pickle.dumps(b)
+    except (AttributeError, TypeError, pickle.PicklingError):  # a lambda cannot be pickled
+        return False

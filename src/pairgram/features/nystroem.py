@@ -1,0 +1,507 @@
+"""The Nyström map: features whose inner products approximate a kernel by means of landmarks."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+import pairgram._core as _core
+from pairgram._support import memory
+from pairgram._support.checks import Vector, check_at_least_zero, check_size, check_text
+from pairgram._support.row_warnings import warn_of_rows
+from pairgram._support.threads import resolve_n_threads, single_threaded_blas
+from pairgram._support.words import Landmarks, words
+from pairgram.features.base import (
+    FeatureMap,
+    RowScorer,
+    ValueMap,
+    finite_rows,
+    generator,
+    scores_in_blocks,
+)
+from pairgram.features.kernels import (
+    AT_MOST_ONE,
+    LANDMARKS_OF_MEAN,
+    Kernel,
+    KernelSettings,
+    dense_blocks,
+    diagonal,
+    kernel_nodes,
+    kernel_values,
+)
+
+# With more rows than this, k-means works on small batches.
+MAX_LLOYD_ROWS = 20_000
+
+
+def choose_landmarks(
+    how: str, kernel: KernelSettings, X: Any, n_landmarks: int, rng: Any, n_threads: int
+) -> tuple[Vector, NDArray[np.int64] | None]:
+    """Return (landmarks (m, n_features), their row numbers in X or None).
+
+    Parameters
+    ----------
+    how : Landmarks, or "all"
+    kernel : KernelSettings
+    X : ndarray or csr_array of shape (n_rows, n_features)
+    n_landmarks : int ≤ n_rows
+        The number m. "rpcholesky" chooses fewer if the kernel matrix of the rows has lower rank.
+    rng : RandomState or Generator
+    n_threads : int
+    """
+    if how == "kmeans":
+        return _centres(X, n_landmarks, rng), None
+    if how == "all":
+        rows = np.arange(n_landmarks)
+    elif how == "uniform":
+        rows = np.asarray(rng.permutation(X.shape[0])[:n_landmarks])
+    else:
+        rows = _pivots(kernel, X, n_landmarks, rng, n_threads)
+    landmarks = X[rows]
+    dense = landmarks.toarray() if hasattr(landmarks, "toarray") else landmarks
+    return np.ascontiguousarray(dense, dtype=np.float64), rows.astype(np.int64)
+
+
+def _centres(X: Any, n_clusters: int, rng: Any) -> Vector:
+    """Return the centres of k-means, (n_clusters, n_features)."""
+    from sklearn.cluster import KMeans, MiniBatchKMeans  # these are slow to import
+
+    whole = X.shape[0] <= MAX_LLOYD_ROWS
+    draw = rng.integers if isinstance(rng, np.random.Generator) else rng.randint
+    seed = int(draw(2**31 - 1))
+    if whole:
+        model = KMeans(n_clusters, n_init=1, random_state=seed)
+    else:
+        model = MiniBatchKMeans(n_clusters, n_init=1, random_state=seed)
+    # One thread: scikit-learn's threads add their sums in the order in which they finish.
+    with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # there may be too few distinct rows
+        return np.ascontiguousarray(model.fit(X).cluster_centers_, dtype=np.float64)
+
+
+def _pivots(
+    kernel: KernelSettings, X: Any, n_pivots: int, rng: Any, n_threads: int
+) -> NDArray[np.int64]:
+    """Choose rows by randomly pivoted Cholesky.
+
+    A row is drawn with a probability proportional to its residual, which is what the landmarks so
+    far do not explain. The factor F of K ≈ F Fᵀ grows by a column for every accepted row. Rows are
+    drawn in groups, and row i of a group is accepted with probability ``residual now / residual
+    when drawn``. The distribution is therefore that of rows drawn one at a time. This takes
+    O(n m (m + n_features)) time and O(n m) memory. Besides the small matrices of the groups, only
+    m columns of K are computed.
+    """
+    n_rows = X.shape[0]
+    memory.require(
+        f"landmarks='rpcholesky', for {n_rows} rows and {n_pivots} landmarks,",
+        1.5 * 8 * n_rows * n_pivots,
+        "take fewer landmarks, or landmarks='uniform'",
+    )
+    residual = diagonal(kernel, X)
+    if not (np.isfinite(residual).all() and (residual >= 0).all()):
+        raise ValueError("kernel must give finite values k(x, x) >= 0")
+    enough = 1e-14 * residual.sum()
+    factor = np.empty((n_rows, n_pivots))
+    chosen: list[int] = []
+    while (k := len(chosen)) < n_pivots and residual.sum() > enough:
+        drawn = rng.choice(n_rows, size=max(16, n_pivots // 8), p=residual / residual.sum())
+        block = _rows_of(X, drawn)
+        schur = (
+            kernel_values(kernel, block, block, n_threads) - factor[drawn, :k] @ factor[drawn, :k].T
+        )
+        residual[drawn] = np.maximum(np.diag(schur), 0.0)  # more exact than the updated values
+        accepted, root = _accept(schur, residual[drawn], n_pivots - k, rng)
+        rows = drawn[accepted]
+        columns = kernel_values(kernel, X, block[accepted], n_threads)
+        columns -= factor[:, :k] @ factor[rows, :k].T
+        new = scipy.linalg.solve_triangular(root, columns.T, lower=True, check_finite=False).T
+        factor[:, k : k + len(rows)] = new
+        residual = np.maximum(residual - np.einsum("ij,ij->i", new, new), 0.0)
+        residual[rows] = 0.0
+        chosen += rows.tolist()
+    return np.array(chosen, dtype=np.int64)
+
+
+def _accept(
+    schur: Vector, residual: Vector, at_most: int, rng: Any
+) -> tuple[NDArray[np.int64], Vector]:
+    """Accept rows by rejection sampling; return (positions, their Cholesky factor).
+
+    `schur` is overwritten.
+    """
+    limits = rng.uniform(size=len(schur)) * residual
+    accepted: list[int] = []
+    columns: list[Vector] = []
+    for i in range(len(schur)):
+        if len(accepted) == at_most or not schur[i, i] > limits[i]:
+            continue
+        column = schur[:, i] / np.sqrt(schur[i, i])
+        schur -= np.outer(column, column)
+        accepted.append(i)
+        columns.append(column)
+    positions = np.array(accepted, dtype=np.int64)
+    root = np.array(columns).T[positions] if accepted else np.empty((0, 0))
+    return positions, np.tril(root)
+
+
+def _rows_of(X: Any, rows: NDArray[Any]) -> Vector:
+    block = X[rows]
+    dense = block.toarray() if hasattr(block, "toarray") else block
+    return np.ascontiguousarray(dense, dtype=np.float64)
+
+
+class Nystroem(FeatureMap):
+    """Nyström features ``z(x) = (U S^-½ Q)ᵀ k(Z, x)``, where ``USUᵀ`` is the kernel of landmarks Z.
+
+    Their inner products approximate the kernel, ``z(x)ᵀz(y) ≈ k(x, y)``. They are exact if x or y
+    is a landmark. Q is the rotation that makes ``U S^-½ Q`` lower triangular; it changes no inner
+    product and saves half of the work. If the map is the `feature_map` of a ranker, rows are mapped
+    block by block while the Gram matrix is summed. The features of all rows are never stored.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax"} or callable, \
+default="rbf"
+        As in `kernel_matrix`. A callable takes float64 arrays (n, d) and (m, d) and returns their
+        kernel matrix (n, m), as for scikit-learn's support vector machines. It is slower, and such
+        a model cannot be saved.
+    gamma, degree, coef0 : float or None, int, float, default=None, 3, 1.0
+        As in `kernel_matrix`.
+    n_components : int ≥ 1 or None, default=100
+        Number of landmarks, or all rows if there are fewer. None takes all rows, whatever
+        `landmarks` says, and so gives the kernel itself.
+    landmarks : {"uniform", "kmeans", "rpcholesky"}, default="uniform"
+        How landmarks are chosen:
+
+        - "uniform": rows are drawn without replacement;
+        - "kmeans": the centres of scikit-learn's ``KMeans``, or of ``MiniBatchKMeans`` for more
+          than 20,000 rows;
+        - "rpcholesky": rows are drawn by randomly pivoted Cholesky. A row is drawn in proportion to
+          what the landmarks before it do not explain. From about 200 landmarks on, this
+          approximates the kernel better than "uniform" if the rows are unevenly distributed. With
+          fewer landmarks it may be no better.
+    tol : float ≥ 0, default=1e-6
+        Eigenvalues of the landmarks' kernel matrix up to `tol`, or up to rounding error, are
+        dropped.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed or source of the landmarks. Equal seeds give the uniform landmarks of scikit-learn's
+        ``Nystroem``.
+    n_threads : int or None, default=None
+        Number of threads of `fit` and `transform`. The result has the same bits for any number.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_landmarks, n_features), float64
+        The landmarks Z.
+    component_indices_ : ndarray of shape (n_landmarks,), int64
+        The row numbers of the landmarks in X. It does not exist with "kmeans".
+    whitening_ : ndarray of shape (n_landmarks, n_features_out), float64
+        ``U S^-½ Q``, which is lower triangular with a positive diagonal. The features are
+        ``k(X, Z) @ whitening_``.
+    gamma_ : float
+        The gamma that is used.
+    n_features_in_ : int
+
+    Notes
+    -----
+    Let m be the number of landmarks and r ≤ m the number of features. `fit` takes O(m³) time and
+    48 m² bytes. If all eigenvalues are kept, Cholesky factors take the place of eigenvectors, which
+    is several times faster. "rpcholesky" takes another O(n m (m + n_features)) time and O(n m)
+    memory. `transform` takes n · m · (2 n_features + r) flops and about 1 ns per kernel value.
+    Kernel values are computed in float64 for rows of either dtype, because whitening multiplies
+    rounding errors by up to ``1 / sqrt(tol)``. For float32 rows and a kernel with k(x, x) = 1, they
+    are centred, and then whitened in float32: inner products of features are off by 1e-7 to 1e-6.
+    To predict, rankers multiply their coefficients by `whitening_`, which leaves 2 n_features + 2
+    flops per kernel value. CSR rows are made dense block by block.
+
+    `fit` gives the ``UserWarning`` of `kernel_matrix` for columns that hardly change the kernel,
+    and for packed bits.
+
+    Chen et al. take ``U S^-½`` in place of ``U S^-½ Q``, and scikit-learn takes ``U S^-½ Uᵀ``, with
+    m features whatever the rank. These features are rotations of the ones here and have the same
+    inner products.
+
+    References
+    ----------
+    Williams, Seeger. Using the Nyström method to speed up kernel machines. NIPS 2000. Chen, Li,
+    Dou, Liang, Lv. Ranking support vector machine with kernel approximation. Computational
+    Intelligence and Neuroscience, 2017. §3.2.1, Algorithm 1. Zhang, Tsang, Kwok. Improved Nyström
+    low-rank approximation and error analysis. ICML 2008 (k-means). Chen, Epperly, Tropp, Webber.
+    Randomly pivoted Cholesky. Communications on Pure and Applied Mathematics, 2025. Epperly, Tropp,
+    Webber. Embrace rejection. 2024. Algorithm 2.1 (groups of pivots).
+
+    Examples
+    --------
+    >>> from pairgram import Nystroem, RankRLS, make_ranking
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> Nystroem(n_components=50, random_state=0).fit_transform(X).shape
+    (2000, 50)
+    >>> model = RankRLS(feature_map=Nystroem(n_components=50, random_state=0)).fit(X, y, qid=qid)
+    >>> model.coef_.shape
+    (50,)
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel = "rbf",
+        *,
+        gamma: float | None = None,
+        degree: int = 3,
+        coef0: float = 1.0,
+        n_components: int | None = 100,
+        landmarks: Landmarks = "uniform",
+        tol: float = 1e-6,
+        random_state: Any = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.tol = tol
+        self.random_state = random_state
+        self.n_threads = n_threads
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose landmarks among the rows of X, shape (n_rows, n_features), and whiten them.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not as described (the message names it), if X holds NaN or infinity,
+            or if no eigenvalue of the landmarks' kernel matrix is above `tol`.
+        MemoryError
+            If the kernel matrix of the landmarks and its eigenvectors do not fit into free memory.
+        """
+        exact = self.n_components is None
+        n_components = 1 if exact else check_size("n_components", self.n_components)
+        how = check_text("landmarks", self.landmarks, words(Landmarks))
+        tol = check_at_least_zero("tol", self.tol)
+        threads = resolve_n_threads(self.n_threads)
+        kernel = KernelSettings(self.kernel, self.gamma, self.degree, self.coef0)
+        if kernel.kernel == "precomputed":
+            raise ValueError(
+                "kernel='precomputed' has no Nyström map, which takes the kernel of new rows with "
+                "its landmarks: give the rows and their kernel, or the matrix to a ranker with a "
+                "kernel of its own, such as RankRLS(kernel='precomputed')"
+            )
+        X = finite_rows(self, X, reset=True)
+        self.gamma_ = kernel.with_gamma(self.n_features_in_)
+        self._kernel = replace(kernel, gamma=self.gamma_)
+        warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
+        n_landmarks = X.shape[0] if exact else min(n_components, X.shape[0])
+        memory.require(  # `_whitening` needs room for K and five more matrices of its size
+            f"n_components: the kernel of {n_landmarks} landmarks, with its eigenvectors,",
+            6 * 8.0 * n_landmarks**2,
+            "take fewer landmarks",
+        )
+        with single_threaded_blas():
+            self.components_, rows = choose_landmarks(
+                "all" if exact else how,
+                self._kernel,
+                X,
+                n_landmarks,
+                generator(self.random_state),
+                threads,
+            )
+            self.__dict__.pop("component_indices_", None)
+            if rows is not None:
+                self.component_indices_ = rows
+            K = kernel_values(self._kernel, self.components_, self.components_, threads)
+            self.whitening_ = _whitening(K, tol, threads)
+        self._n_features_out = self.whitening_.shape[1]
+        return self
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the kernel has a name, that is, is not a callable."""
+        return not callable(self._kernel.kernel)
+
+    def node_map(self, dtype: Any) -> Any:
+        """Return the compiled map for rows of a dtype, or None for a callable kernel."""
+        return kernel_nodes(self._kernel, self.components_, dtype, self.whitening_)
+
+    def unwhitened(self, *, centred: bool = False) -> tuple[ValueMap, Vector]:
+        """Return the map to kernel values with the landmarks, and `whitening_`."""
+        values = _KernelValues(self)
+        if centred:  # smaller values lose less if they are rounded to single precision
+            some = self.components_[:LANDMARKS_OF_MEAN]
+            values = _KernelValues(self, values.transform(some).mean(axis=0))
+        return values, self.whitening_
+
+    def scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
+        """Return a scorer that multiplies kernel values by the whitened coefficients.
+
+        This takes 2 · n_landmarks flops for a row in place of n_landmarks · n_features.
+        """
+        if not self._scores_kernel_values:
+            return super().scorer(coef, dtype)
+        nodes = kernel_nodes(self._kernel, self.components_, dtype)
+        return None if nodes is None else RowScorer([(nodes, self._model_of_values(coef))])
+
+    def scores(self, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
+        """Return the scores of checked rows from their kernel values; see `FeatureMap.scores`."""
+        if not self._scores_kernel_values:
+            return super().scores(X, coefs, n_threads)
+        return scores_in_blocks(
+            _KernelValues(self).values, X, self._model_of_values(coefs), n_threads
+        )
+
+    @property
+    def _scores_kernel_values(self) -> bool:
+        """Whether rows are scored by kernel values. The linear kernel has fewer features."""
+        return self._kernel.kernel != "linear"
+
+    def _model_of_values(self, coefs: Vector) -> Vector:
+        """Return models of the kernel values with the same scores as models of the features."""
+        whitening = np.ascontiguousarray(self.whitening_, np.float64)
+        return _core.score_rows(whitening, np.ascontiguousarray(coefs))
+
+    def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
+        if not callable(self._kernel.kernel):
+            return super()._values(X, n_threads)
+        out = np.empty((len(X), self._n_features_out), X.dtype)
+        with single_threaded_blas():
+            for rows, block in dense_blocks(X):
+                K = kernel_values(self._kernel, block, self.components_, n_threads)
+                out[rows] = K @ self.whitening_
+        return out
+
+    def _rounding(self, X: Any) -> Vector:
+        with single_threaded_blas():
+            K = kernel_values(self._kernel, X, self.components_, 1)
+        size = np.abs(self.whitening_)
+        terms: Vector = 8 * np.finfo(np.float64).eps * np.sqrt((K**2).mean(axis=0)) @ size
+        if X.dtype == np.float32 and self._kernel.kernel in AT_MOST_ONE:
+            terms += np.finfo(np.float32).eps * K.std(axis=0) @ size
+        return super()._rounding(X) + terms
+
+    def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        if callable(self._kernel.kernel):
+            raise ValueError(
+                "kernel is a Python callable, which a file cannot hold without running code when "
+                "it is loaded; use a named kernel, or pickle"
+            )
+        arrays: dict[str, NDArray[Any]] = {
+            "map_components": self.components_,
+            "map_whitening": self.whitening_,
+        }
+        if hasattr(self, "component_indices_"):
+            arrays["map_indices"] = self.component_indices_
+        fitted = asdict(self._kernel)
+        fitted["name"] = fitted.pop("kernel")
+        return arrays, {**self._saved_parameters(), "fitted": fitted}
+
+    @classmethod
+    def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
+        fitted = settings.pop("fitted")
+        kernel = KernelSettings(fitted.pop("name"), **fitted)
+        self = cls(**settings)
+        self._kernel, self.gamma_ = kernel, fitted["gamma"]
+        self.components_, self.whitening_ = arrays["map_components"], arrays["map_whitening"]
+        if "map_indices" in arrays:
+            self.component_indices_ = arrays["map_indices"]
+        self.n_features_in_ = self.components_.shape[1]
+        self._n_features_out = self.whitening_.shape[1]
+        return self
+
+    def _same(self, other: Self) -> bool:
+        return (
+            self._kernel == other._kernel
+            and np.array_equal(self.components_, other.components_)
+            and np.array_equal(self.whitening_, other.whitening_)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _KernelValues(ValueMap):
+    """The map of rows to ``k(x, Z) − shift`` in float64, the values before whitening.
+
+    Attributes
+    ----------
+    feature_map : Nystroem
+    shift : ndarray of shape (n_landmarks,), or None
+    """
+
+    feature_map: Nystroem
+    shift: Vector | None = None
+
+    @property
+    def n_threads(self) -> int | None:
+        """The number of threads of the map."""
+        return self.feature_map.n_threads
+
+    def checked(self, X: Any) -> Any:
+        """Check the rows and return them."""
+        return self.feature_map.checked(X)
+
+    def node_map(self, dtype: Any) -> Any:
+        """Return the compiled map to kernel values, or None for a callable kernel."""
+        return kernel_nodes(self.feature_map._kernel, self.feature_map.components_, dtype)
+
+    def values(self, X: Any) -> Vector:
+        """Return the values of rows that have been checked, (n_rows, n_landmarks)."""
+        fitted = self.feature_map
+        threads = resolve_n_threads(fitted.n_threads)
+        with single_threaded_blas():
+            K = kernel_values(fitted._kernel, X, fitted.components_, threads)
+        if self.shift is not None:
+            K -= self.shift
+        return K
+
+
+def _whitening(K: Vector, tol: float, n_threads: int) -> Vector:
+    """Return ``U S^-½ Q`` of K, (m, m), for the eigenvalues above `tol` and rounding error.
+
+    If all eigenvalues are, two Cholesky factors take the place of the eigenvectors.
+    """
+    if not np.isfinite(K).all():
+        raise ValueError("the kernel of the landmarks is not finite: kernel values too large")
+    K = (K + K.T) / 2
+    rounding = len(K) * np.finfo(np.float64).eps
+    # If no eigenvalue is below 0, none is above the trace.
+    if _is_definite(K, max(tol, rounding * float(np.trace(K))), n_threads):
+        return _whitening_of_all(K, n_threads)
+    eigenvalues, vectors = scipy.linalg.eigh(K, driver="evd", check_finite=False)
+    largest = eigenvalues.max(initial=0.0)
+    kept = np.flatnonzero(eigenvalues > max(tol, rounding * largest))
+    if not len(kept):
+        raise ValueError(
+            f"no eigenvalue of the landmarks' kernel is above tol={tol}, the largest is {largest}"
+        )
+    whitening = vectors[:, kept] / np.sqrt(eigenvalues[kept])
+    root = scipy.linalg.qr(whitening.T, mode="r", check_finite=False)[0]
+    root *= np.where(np.diag(root) < 0, -1.0, 1.0)[:, None]
+    return np.ascontiguousarray(root.T)
+
+
+def _is_definite(K: Vector, shift: float, n_threads: int) -> bool:
+    """Tell whether all eigenvalues of K are above `shift`.
+
+    They are if K − shift · I has a Cholesky factor.
+    """
+    if not (np.diag(K) > shift).all():
+        return False
+    shifted = K.copy()
+    shifted[np.diag_indices(len(K))] -= shift
+    return _core.cholesky(shifted, n_threads) == len(K)
+
+
+def _whitening_of_all(K: Vector, n_threads: int) -> Vector:
+    """Return the lower triangular W with positive diagonal and ``W Wᵀ = K⁻¹``.
+
+    Let ``L Lᵀ`` be the Cholesky factorisation of K with rows and columns in reverse order. Then W
+    is L⁻ᵀ in reverse order.
+    """
+    root = np.ascontiguousarray(K[::-1, ::-1])
+    _core.cholesky(root, n_threads)  # K minus a shift has a factor, so K has one
+    return np.ascontiguousarray(_core.invert_transposed(root, n_threads)[::-1, ::-1])

@@ -1,0 +1,633 @@
+"""The tables of what files hold: settings and arrays of models, feature maps and statistics.
+
+Files are checked against these tables when they are written and when they are read. What `save`
+writes, `load` therefore accepts, and what `load` accepts needs no further check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pairgram._support.words import InputsName, Landmarks, words
+from pairgram.data.pairs import OMEGAS
+from pairgram.features.kernels import KERNELS, MAX_DEGREE
+from pairgram.features.random_nodes import ACTIVATIONS, NEED_POSITIVE, segments
+from pairgram.files.schema import (
+    COUNT,
+    FLAG,
+    NAMES,
+    RANGE,
+    TEXT,
+    Array,
+    Arrays,
+    Record,
+    Setting,
+    Sizes,
+    brief,
+    check_arrays,
+    check_record,
+    choice,
+    integer,
+    list_of,
+    number,
+    optional,
+    require,
+)
+from pairgram.files.transformers import by_owner, check_transformer
+
+# The names of the arrays of a prior begin with this.
+PRIOR = "prior."
+
+Check = Callable[[Any, Arrays, Sizes], None]
+
+
+def _nothing_more(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+    """Check nothing, because settings and arrays do not depend on each other."""
+
+
+class Kind(NamedTuple):
+    """The settings and arrays of a model, a feature map or statistics in a file.
+
+    After each of them is found as described, `relations` checks that they agree with each other.
+    """
+
+    settings: Record
+    arrays: Mapping[str, Array]
+    relations: Check = _nothing_more
+
+
+# Settings
+
+POSITIVE = number(0, above=True)
+AT_LEAST_0 = number(0)
+THREADS = optional(COUNT)
+SEED = optional(integer(0, 2**32 - 1))
+FORM = choice("auto", "primal", "dual")
+WEIGHTING = choice("pairs", "documents", "queries")
+PAIRS = choice("kept", "dropped", *OMEGAS)
+SCOPE = choice("query", "global")
+TARGET = choice("label", "gain")
+ANY = Setting("any value", lambda value: True)
+POSITIVE_COLUMNS = Setting(
+    "True, False, or a list of names or numbers of columns",
+    lambda value: (
+        FLAG.fits(value)
+        or (isinstance(value, list) and all(TEXT.fits(v) or integer(0).fits(v) for v in value))
+    ),
+)
+DEGREE = Setting(
+    f"an integer from 1 to {MAX_DEGREE}",
+    lambda value: number(1, high=MAX_DEGREE).fits(value) and value == int(value),
+)
+_ACTIVATION = choice(*ACTIVATIONS)
+ACTIVATION = Setting(
+    f"of {_ACTIVATION.wanted}, or a list of these",
+    lambda value: _ACTIVATION.fits(value) or list_of(_ACTIVATION, "").fits(value),
+)
+# No limit is written as infinity.
+MEMORY_LIMIT = optional(number(0, high=float("inf")))
+LAST_ID = optional(
+    Setting(
+        "text or a finite number",
+        lambda value: isinstance(value, (str, int)) or number().fits(value),
+    )
+)
+NAMED = choice(*KERNELS)
+KERNEL = choice(*KERNELS, "precomputed")
+OF_KERNEL = {"gamma": optional(POSITIVE), "degree": DEGREE, "coef0": AT_LEAST_0}
+
+# Arrays
+
+# A column of inputs has at most this many knots; compiled code counts them in a byte.
+MOST_KNOTS = 256
+FLOAT64, INT64 = ("float64",), ("int64",)
+FLOATS, INDICES = ("float32", "float64"), ("int32", "int64")
+
+
+# Feature maps. The dimensions "features" and "outputs" are those of their inputs and outputs.
+
+
+def _nodes(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+    outputs, bias = sizes["outputs"], arrays["map_bias"]
+    require(
+        settings["n_nodes"] == outputs,
+        f"n_nodes is {settings['n_nodes']}, but map_bias has length {outputs}",
+    )
+    for begin, end, kind in segments(settings["activation"], outputs):
+        require(kind != "gaussian" or (bias[begin:end] > 0).all(), NEED_POSITIVE)
+
+
+def _kernel_map(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+    rows, features = settings["shape"]
+    of_rows = ("map_rows", "map_bits", "map_data", "map_indices", "map_indptr")
+    given = {name for name in of_rows if name in arrays}
+    bits = settings.get("bits", False)
+    dense, values = ({"map_bits"}, set()) if bits else ({"map_rows"}, {"map_data"})
+    wanted: set[str] = dense & given or {"map_indices", "map_indptr", *values}
+    if settings["kernel"] == "precomputed":
+        require(not given, "a precomputed kernel must have no support rows")
+        require(rows == features, f"shape must be square, got {settings['shape']}")
+    else:
+        require(given == wanted, "the support rows must be map_rows, or the three arrays of CSR")
+    for dimension, length in (("outputs", rows), ("features", features)):
+        found = sizes.setdefault(dimension, length)
+        require(found == length, f"shape is {settings['shape']}, but {dimension} is {found}")
+    known = settings.get("training_rows", rows if given else 0)
+    require(known == (rows if given else 0), f"training_rows must be {rows if given else 0}")
+    for name in ("map_rows", "map_data"):
+        wide = name in arrays and arrays[name].dtype == np.float64
+        narrow = settings.get("rows_dtype") == "float32"
+        require(not (wide and narrow), f"{name} must not be float64, as rows_dtype is float32")
+    if "map_bits" in arrays:
+        width, found = -(-features // 8), arrays["map_bits"].shape[1]
+        require(found == width, f"map_bits must have {width} bytes a row, got {found}")
+    if "map_support" in arrays:
+        support = arrays["map_support"]
+        increasing = support[0] >= 0 and (np.diff(support) > 0).all()
+        require(increasing, "map_support must hold row numbers that increase")
+    if "map_indptr" in arrays:
+        _check_csr(arrays, rows, features, sizes["n_entries"])
+
+
+def _check_csr(arrays: Arrays, n_rows: int, n_features: int, n_entries: int) -> None:
+    indices, indptr = arrays["map_indices"], arrays["map_indptr"]
+    require(
+        len(indptr) == n_rows + 1 and indptr[0] == 0 and indptr[-1] == n_entries,
+        f"map_indptr must lead from 0 to {n_entries} in {n_rows} rows",
+    )
+    require((indptr[1:] >= indptr[:-1]).all(), "map_indptr must not decrease")
+    if n_entries:
+        require(
+            indices.min() >= 0 and indices.max() < n_features,
+            f"map_indices must be from 0 to {n_features - 1}",
+        )
+
+
+def _nystroem(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+    require(
+        sizes["outputs"] <= sizes["landmarks"], "map_whitening must have no more columns than rows"
+    )
+    if "map_indices" in arrays:
+        rows = arrays["map_indices"]
+        require(rows.min() >= 0, "map_indices must be row numbers >= 0")
+
+
+MAPS: Mapping[str, Kind] = {
+    "KernelMap": Kind(
+        {
+            "kernel": KERNEL,
+            **OF_KERNEL,
+            "n_threads": THREADS,
+            "shape": list_of(COUNT, "two integers from 1 to 2^63 - 1", 2),
+            "training_rows?": COUNT,
+            "bits?": FLAG,
+            "rows_dtype?": choice("float64", "float32"),
+        },
+        {
+            "map_support?": Array(INT64, ("outputs",)),
+            "map_rows?": Array(("uint8", *FLOATS), ("outputs", "features")),
+            "map_bits?": Array(("uint8",), ("outputs", "bytes")),
+            "map_data?": Array(("uint8", *FLOATS), ("n_entries",)),
+            "map_indices?": Array(INDICES, ("n_entries",)),
+            "map_indptr?": Array(INDICES, ("ends",)),
+        },
+        _kernel_map,
+    ),
+    "Nystroem": Kind(
+        {
+            "kernel": NAMED,
+            **OF_KERNEL,
+            "n_components": optional(COUNT),
+            "landmarks": choice(*words(Landmarks)),
+            "tol": AT_LEAST_0,
+            "random_state": SEED,
+            "n_threads": THREADS,
+            "fitted": {**OF_KERNEL, "name": NAMED, "gamma": POSITIVE},
+        },
+        {
+            "map_components": Array(FLOAT64, ("landmarks", "features")),
+            "map_whitening": Array(FLOAT64, ("landmarks", "outputs")),
+            "map_indices?": Array(INT64, ("landmarks",)),
+        },
+        _nystroem,
+    ),
+    "RandomFourier": Kind(
+        {
+            "n_components": COUNT,
+            "kernel": choice("rbf", "laplacian", "cauchy"),
+            "gamma": optional(POSITIVE),
+            "orthogonal": FLAG,
+            "random_state": SEED,
+            "n_threads": THREADS,
+            "fitted": {"kernel_": choice("rbf", "laplacian", "cauchy"), "gamma_": POSITIVE},
+        },
+        {
+            "map_weights": Array(FLOAT64, ("features", "outputs")),
+            "map_bias": Array(FLOAT64, ("outputs",)),
+        },
+    ),
+    "RandomNodes": Kind(
+        {
+            "n_nodes": COUNT,
+            "activation": ACTIVATION,
+            "weight_range": RANGE,
+            "bias_range": RANGE,
+            "distribution": choice("uniform", "normal"),
+            "random_state": SEED,
+            "n_threads": THREADS,
+        },
+        {
+            "map_weights": Array(FLOAT64, ("features", "outputs")),
+            "map_bias": Array(FLOAT64, ("outputs",)),
+        },
+        _nodes,
+    ),
+}
+
+
+# Inputs, by their kinds. The dimension "inputs" is that of the rows as they are given.
+
+OF_SCALES = {name: Array(FLOAT64, ("inputs",)) for name in ("inputs_centre", "inputs_scale")}
+OF_QUANTILES = {
+    "inputs_knots": Array(FLOAT64, ("n_knots",)),
+    "inputs_values": Array(FLOAT64, ("n_knots",)),
+    "inputs_ends": Array(INT64, ("inputs",)),
+}
+
+
+def _inputs(kind: str, settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+    """Check the inputs, and set the dimension "features" to that of the rows as given."""
+    n_inputs = sizes["inputs"]
+    n_columns = 2 * n_inputs if kind == "raw+quantile" else n_inputs
+    require(
+        sizes["features"] == n_columns,
+        f"inputs of {n_inputs} columns make {n_columns}, but the features are {sizes['features']}",
+    )
+    require(settings.get("kernel") != "precomputed", "a precomputed kernel must have no inputs")
+    sizes["features"] = n_inputs
+    if "inputs_scale" in arrays:
+        scale = arrays["inputs_scale"]
+        require((scale > 0).all() and np.isfinite(1 / scale).all(), "inputs_scale must be > 0")
+        require(kind != "maxabs" or not arrays["inputs_centre"].any(), "inputs_centre must be 0")
+        return
+    counts = np.diff(arrays["inputs_ends"], prepend=0)
+    require(
+        ((counts >= 1) & (counts <= MOST_KNOTS)).all() and counts.sum() == sizes["n_knots"],
+        f"inputs_ends must give every column 1 to {MOST_KNOTS} of the knots",
+    )
+    knots, begins = arrays["inputs_knots"], arrays["inputs_ends"][:-1]
+    within = np.ones(len(knots) - 1, bool)
+    within[begins - 1] = False
+    require((np.diff(knots)[within] > 0).all(), "inputs_knots must ascend within a column")
+    ranges = knots[arrays["inputs_ends"] - 1] - knots[np.concatenate(([0], begins))]
+    require(np.isfinite(ranges).all(), "inputs_knots of a column must have a finite range")
+
+
+# Models. The dimension "outputs" is that of the feature map, or of the features if there is none.
+
+OF_PAIRS = {
+    "pairs": optional(PAIRS),
+    "scope": SCOPE,
+    "weighting": WEIGHTING,
+    "target": TARGET,
+}
+FITTED = {
+    "uses_qid_": FLAG,
+    "uses_offset_?": FLAG,
+    "n_features_in_": COUNT,
+    "feature_names_in_?": NAMES,
+}
+OF_PRIOR = Setting(
+    "an object with the kind and the settings of a model",
+    lambda value: (
+        isinstance(value, dict)
+        and value.keys() == {"kind", "settings"}
+        and isinstance(value["kind"], str)
+        and value["kind"] in MODELS
+    ),
+)
+IN_A_FORM = {**FITTED, "form_": choice("primal", "dual")}
+RIDGE_OR_KERNEL = {
+    "kernel": optional(KERNEL),
+    **OF_KERNEL,
+    "form": FORM,
+    "prior?": OF_PRIOR,
+    "n_threads": THREADS,
+    "fitted": IN_A_FORM,
+}
+INPUTS = optional(choice(*words(InputsName)))
+OF_NODES = {
+    "n_nodes": COUNT,
+    "activation": ACTIVATION,
+    "weight_range": RANGE,
+    "random_state": SEED,
+}
+OF_MACHINE = {**RIDGE_OR_KERNEL, **OF_NODES, "C": POSITIVE, "bias_range": RANGE}
+
+
+def _model(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+    fitted, features = settings["fitted"], sizes["features"]
+    require(
+        fitted["n_features_in_"] == features,
+        f"fitted.n_features_in_ is {fitted['n_features_in_']}, but the features are {features}",
+    )
+    names = fitted.get("feature_names_in_")
+    require(names is None or len(names) == features, f"want {features} names of features")
+    known = {name for name in ("variances", "covariances") if name in arrays}
+    require(len(known) != 1, "variances and covariances must be there together")
+    require(not known or arrays["variances"].min() >= 0, "variances must be >= 0")
+    n_missing = sizes.get("missing", features)
+    require(n_missing == features, f"missing is of {n_missing} features, but there are {features}")
+
+
+def _kind(settings: Record) -> Kind:
+    of_columns = Array(FLOAT64, ("outputs",))
+    arrays = {"coef_": of_columns, "variances?": of_columns, "covariances?": of_columns}
+    arrays["missing?"] = Array(FLOAT64, ("missing",))
+    return Kind({**settings, "inputs?": INPUTS}, arrays, _model)
+
+
+MODELS: Mapping[str, Kind] = {
+    "RankRLS": _kind(
+        {
+            **RIDGE_OR_KERNEL,
+            **OF_PAIRS,
+            "alpha": AT_LEAST_0,
+            "scale": FLAG,
+            "positive?": POSITIVE_COLUMNS,
+            "l1_ratio?": number(0, high=1),
+            "n_nonzero_coefs?": optional(COUNT),
+        }
+    ),
+    "PointwiseELM": _kind(OF_MACHINE),
+    "PairwiseELM": _kind({**OF_MACHINE, "pairs": PAIRS}),
+    "ELMRank": _kind(
+        {
+            **OF_NODES,
+            "alpha": AT_LEAST_0,
+            "C": POSITIVE,
+            "pairs": optional(PAIRS),
+            "scope": SCOPE,
+            "bias_range": optional(RANGE),
+            "n_estimators": COUNT,
+            "n_threads": THREADS,
+            "fitted": FITTED,
+        }
+    ),
+    "RankSVM": _kind(
+        {
+            "C": POSITIVE,
+            "loss": choice("squared_hinge", "squared"),
+            "weighting": WEIGHTING,
+            "tol": POSITIVE,
+            "max_iter": COUNT,
+            "warm_start?": FLAG,
+            "memory_limit": MEMORY_LIMIT,
+            "prior?": OF_PRIOR,
+            "n_threads": THREADS,
+            "fitted": FITTED,
+        }
+    ),
+    "MPRank": _kind({**RIDGE_OR_KERNEL, "C": POSITIVE}),
+    "LSSVR": _kind(
+        {**RIDGE_OR_KERNEL, "C": POSITIVE, "fitted": {**IN_A_FORM, "intercept_": number()}}
+    ),
+}
+
+
+# Statistics
+
+
+def _statistics(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+    outputs, state = sizes["columns"] - 1, settings["state"]
+    require(outputs >= 1, "sums must have two rows and columns, or more")
+    found = sizes.setdefault("outputs", outputs)
+    require(found == outputs, f"sums are of {outputs} features, but the feature map makes {found}")
+    names, features = state["feature_names_in_"], sizes.setdefault("features", outputs)
+    require(names is None or len(names) == features, f"want {features} names of features")
+    scatter = settings["scope"] == "global" and settings["pairs"] == "kept"
+    require(
+        "varying" not in arrays or arrays["varying"].min(initial=0) >= 0, "varying must be >= 0"
+    )
+    require("id_rows" not in arrays or "ids" in arrays, "id_rows must come with ids")
+    for name in ("mean", "origin"):
+        require((name in arrays) == scatter, f"{name} must be there with scope 'global' alone")
+
+
+STATISTICS: Mapping[str, Kind] = {
+    "Pairgram": Kind(
+        {
+            **OF_PAIRS,
+            "state": {
+                "n_rows": integer(0),
+                "n_queries": integer(0),
+                "_pair_weight": number(),
+                "_weight": AT_LEAST_0,
+                "_first_id?": LAST_ID,
+                "_last_id": LAST_ID,
+                "_ids_without_hash?": FLAG,  # not in files of earlier versions
+                "ids?": optional(choice("check")),
+                "feature_names_in_": optional(NAMES),
+            },
+        },
+        {
+            "sums": Array(FLOAT64, ("columns", "columns")),
+            "mean?": Array(FLOAT64, ("columns",)),
+            "origin?": Array(FLOAT64, ("columns",)),
+            "varying?": Array(INT64, ("outputs",)),
+            "ids?": Array(("uint64",), ("ids",)),
+            "id_rows?": Array(("uint32",), ("ids",)),  # not in files of earlier versions
+        },
+        _statistics,
+    )
+}
+
+
+# Batches of models. The arrays of the first model and of the fallback have prefixes.
+
+PARTS = ("model", "fallback")
+PART = Setting("an object of JSON with kind and settings", lambda value: isinstance(value, dict))
+NUMBER_AS_TEXT = Setting(
+    "a number as text, such as '0.5' or 'nan'",
+    lambda value: isinstance(value, str) and value == _number(value),
+)
+
+
+def _number(text: str) -> str | None:
+    """Return the text that Python writes for the number in a text; None if it holds none."""
+    try:
+        return repr(float(text))
+    except ValueError:
+        return None
+
+
+def _batch(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+    models = sizes["models"]
+    for name in ("errors", "keys"):
+        found = settings[name]
+        require(found is None or len(found) == models, f"want {models} {name}, as there are coefs")
+    require((settings["keys"] is None) == ("keys" in arrays), "keys must be text or an array")
+    require(None in settings["errors"], "errors must leave a model")
+
+
+BATCHES: Mapping[str, Kind] = {
+    "BatchFit": Kind(
+        {
+            "model": PART,
+            "fallback": optional(PART),
+            "fallback_score?": NUMBER_AS_TEXT,
+            "keys": optional(NAMES),
+            "errors": list_of(optional(TEXT), "a list of texts and None"),
+        },
+        {
+            "coefs": Array(FLOAT64, ("models", "coefficients")),
+            "n_rows": Array(INT64, ("models",)),
+            "n_queries": Array(INT64, ("models",)),
+            "is_dual": Array(INT64, ("models",)),
+            "intercept?": Array(FLOAT64, ("models",)),
+            "alpha?": Array(FLOAT64, ("models",)),
+            "C?": Array(FLOAT64, ("models",)),
+            "best_score?": Array(FLOAT64, ("models",)),
+            "keys?": Array(INT64, ("models",)),
+        },
+        _batch,
+    )
+}
+
+
+def _check_parts(arrays: Arrays, settings: Any) -> Arrays:
+    """Check the models within a batch, and return the arrays that belong to none of them."""
+    rest = dict(arrays)
+    for name in PARTS:
+        own = {key: rest.pop(key) for key in arrays if key.startswith(f"{name}.")}
+        part = settings.get(name)
+        if part is None:
+            require(not own, f"there are arrays of {name}, but {name} is None")
+            continue
+        check_record(part, {"kind": choice(*MODELS), "settings": ANY}, name)
+        try:
+            plain = {key[len(name) + 1 :]: array for key, array in own.items()}
+            check_contents(part["kind"], plain, part["settings"])
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+        if name == "model" and "coefs" in rest:
+            same = own["model.coef_"].shape == rest["coefs"].shape[1:]
+            require(same, "coefs must have a column for every coefficient of the model")
+        for key in ("alpha", "C") if name == "model" else ():
+            if key in rest and key in part["settings"]:
+                fits = MODELS[part["kind"]].settings[key].fits
+                values = zip(rest[key].tolist(), settings["errors"], strict=False)
+                require(
+                    all(fits(value) for value, error in values if error is None),
+                    f"{key} must be as in {part['kind']}",
+                )
+    return rest
+
+
+# Pipelines of scikit-learn: transformers, then a model, whose arrays have a prefix.
+
+PIPELINES: Mapping[str, Kind] = {
+    "Pipeline": Kind({"scikit-learn": TEXT, "transformers": ANY, "model": PART, "name": TEXT}, {})
+}
+
+
+def _check_pipeline(arrays: Arrays, settings: Any) -> Arrays:
+    """Check a pipeline, and return the arrays that belong to no part of it."""
+    rest = _check_parts(arrays, {"model": settings["model"]})
+    owned = by_owner(rest)
+    require(
+        isinstance(settings["transformers"], dict)
+        and settings["transformers"].get("kind") == "Pipeline",
+        "transformers must be a Pipeline",
+    )
+    _, width = check_transformer(settings["transformers"], "transformers", owned)
+    names = [step["name"] for step in settings["transformers"]["settings"]["steps"]]
+    require(settings["name"] not in names, f"the name {brief(settings['name'])} is there twice")
+    found = settings["model"]["settings"]["fitted"]["n_features_in_"]
+    require(
+        width in (None, found),
+        f"the model is of {found} features, but the transformers make {width}",
+    )
+    return {f"{owner}.{name}": array for owner in owned for name, array in owned[owner].items()}
+
+
+def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
+    """Raise a ValueError unless the contents of a file are those of its kind.
+
+    Parameters
+    ----------
+    kind : str
+    arrays : mapping of str to ndarray
+    settings : what JSON can hold
+        Settings with the key "feature_map", which is None or the record of a map.
+    """
+    table = {**MODELS, **STATISTICS, **BATCHES, **PIPELINES}.get(kind)
+    if table is None:
+        raise ValueError(f"holds {brief(kind)}, which this version does not know")
+    require(
+        isinstance(settings, dict) and "feature_map" in settings,
+        f"the settings must be an object of JSON with a feature_map, got {brief(settings)}",
+    )
+    own = {name: value for name, value in settings.items() if name != "feature_map"}
+    check_record(own, table.settings)
+    if "prior" in own:
+        _check_prior(own["prior"], own["fitted"], arrays_of_prior(arrays))
+        arrays = {name: array for name, array in arrays.items() if not name.startswith(PRIOR)}
+    if kind in BATCHES or kind in PIPELINES:
+        require(settings["feature_map"] is None, f"feature_map must be None for a {kind}")
+        check = _check_parts if kind in BATCHES else _check_pipeline
+        arrays = check(arrays, settings)
+    feature_map, wanted = settings["feature_map"], dict(table.arrays)
+    of_map = None
+    if feature_map is not None:
+        of_map = _kind_of_map(feature_map)
+        wanted |= of_map.arrays
+    inputs = own.get("inputs")
+    if inputs is not None:
+        wanted |= OF_QUANTILES if "quantile" in inputs else OF_SCALES
+    sizes = check_arrays(arrays, wanted)
+    if of_map is not None:
+        of_map.relations(feature_map, arrays, sizes)
+    elif "outputs" in sizes:
+        sizes.setdefault("features", sizes["outputs"])
+    if inputs is not None:
+        _inputs(inputs, own, arrays, sizes)
+    table.relations(own, arrays, sizes)
+
+
+def arrays_of_prior(arrays: Arrays) -> dict[str, Any]:
+    """Return the arrays of the prior of a model, by the names that its own file would give."""
+    return {
+        name.removeprefix(PRIOR): array for name, array in arrays.items() if name.startswith(PRIOR)
+    }
+
+
+def _check_prior(prior: Any, outer: Any, arrays: Arrays) -> None:
+    """Check the model whose scores are added to those of a model with these fitted settings."""
+    try:
+        check_contents(prior["kind"], arrays, prior["settings"])
+    except ValueError as error:
+        raise ValueError(f"prior: {error}") from None
+    fitted = prior["settings"]["fitted"]
+    require(not fitted.get("uses_offset_"), "prior must not need an offset")
+    require(
+        fitted["n_features_in_"] == outer["n_features_in_"],
+        f"prior is of {fitted['n_features_in_']} features, but the model of "
+        f"{outer['n_features_in_']}",
+    )
+
+
+def _kind_of_map(settings: Any) -> Kind:
+    name = settings.get("kind") if isinstance(settings, dict) else None
+    table = MAPS.get(name) if isinstance(name, str) else None
+    if table is None:
+        raise ValueError(f"a feature map of kind {brief(name)} is not known to this version")
+    check_record(
+        {key: value for key, value in settings.items() if key != "kind"},
+        table.settings,
+        "feature_map",
+    )
+    return table

@@ -1,0 +1,208 @@
+"""Read and write model files, or their bytes: safetensors with JSON metadata. No code is run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import safetensors
+from numpy.typing import NDArray
+from safetensors.numpy import load, save
+
+from pairgram._core import __version__
+from pairgram._support.files import replacing, shown
+from pairgram.files.kinds import BATCHES, MODELS, PIPELINES, STATISTICS, check_contents
+from pairgram.files.schema import brief
+
+FORMAT = "pairgram-1"
+Settings = dict[str, Any]
+Contents = tuple[str, dict[str, NDArray[Any]], Settings]  # kind, arrays, settings
+
+
+def write_file(
+    path: str | os.PathLike[str],
+    kind: str,
+    arrays: Mapping[str, NDArray[Any]],
+    settings: Settings,
+) -> None:
+    """Write what `pack` returns to a file, completely or not at all.
+
+    Raises
+    ------
+    ValueError
+        As in `pack`.
+    OSError
+        If the file cannot be written. An existing file is then unchanged.
+    """
+    contents = pack(kind, arrays, settings)
+    with replacing(path) as file:
+        file.write(contents)
+
+
+def pack(kind: str, arrays: Mapping[str, NDArray[Any]], settings: Settings) -> bytes:
+    """Return arrays and settings as the bytes of a safetensors file.
+
+    Parameters
+    ----------
+    kind : str
+        The kind of file: a class name in the tables of `pairgram.files.kinds`.
+    arrays : mapping of str to ndarray
+    settings : dict
+        Values that JSON can hold. NumPy scalars come back as Python scalars.
+
+    Raises
+    ------
+    ValueError
+        If a setting is a Python callable or of another type that JSON does not know; or if a
+        setting or an array is not as the tables say, so that the file could not be read again.
+    """
+    for name, value in settings.items():
+        check_setting(name, value)
+    text = json.dumps(settings, sort_keys=True, default=_plain)
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    try:
+        check_contents(kind, arrays, json.loads(text))
+    except ValueError as error:
+        raise ValueError(f"cannot be saved: {error}") from None
+    metadata = {
+        "format": FORMAT,
+        "version": __version__,
+        "kind": kind,
+        "settings": text,
+        "sha256": _digest(kind, text, arrays),
+    }
+    return save(dict(arrays), metadata)
+
+
+def read_file(path: str | os.PathLike[str], kinds: tuple[str, ...] | None = None) -> Contents:
+    """Read a file that `write_file` wrote, and return (kind, arrays, settings).
+
+    The contents are checked against the tables of `pairgram.files.kinds`.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a file of this package, is not one of `kinds`, is damaged, or holds
+        something that `write_file` would not write. The message names the file. The checksum
+        detects damage, but not intent, because it has no key.
+    OSError
+        If the file cannot be read.
+    """
+    with open(path, "rb"):  # for a missing file, this raises the system's error with its name
+        pass
+    try:
+        with safetensors.safe_open(path, framework="numpy") as file:
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            metadata = file.metadata() or {}
+    except MemoryError:
+        raise
+    except Exception:  # safetensors may raise anything for bytes of another format
+        with open(path, "rb") as file:
+            raise _foreign(file.read(10), shown(path), kinds) from None
+    return _checked(metadata, arrays, shown(path), kinds)
+
+
+def unpack(contents: bytes, kinds: tuple[str, ...]) -> Contents:
+    """Return what `pack` got; see `read_file`. Errors name "the bytes"."""
+    name = "the bytes"
+    try:
+        arrays = {key: array.copy() for key, array in load(contents).items()}
+        length = int.from_bytes(contents[:8], "little")
+        metadata = json.loads(contents[8 : 8 + length]).get("__metadata__", {})
+    except MemoryError:
+        raise
+    except Exception:
+        raise _foreign(contents[:10], name, kinds) from None
+    return _checked(metadata, arrays, name, kinds)
+
+
+def _checked(
+    metadata: dict[str, str],
+    arrays: dict[str, NDArray[Any]],
+    name: str,
+    kinds: tuple[str, ...] | None,
+) -> Contents:
+    """Return the contents of a safetensors file after all checks; `name` is for messages."""
+    if metadata.get("format") != FORMAT:
+        raise ValueError(
+            f"{name}: a safetensors file, but its format is {brief(metadata.get('format'))} and "
+            f"not {FORMAT!r}"
+        )
+    kind, text = metadata.get("kind", ""), metadata.get("settings", "")
+    if metadata.get("sha256") != _digest(kind, text, arrays):
+        raise ValueError(f"{name}: damaged, its checksum does not match its contents")
+    if kinds is not None and kind not in kinds:
+        raise ValueError(f"{name}: {_of_other_kind(kind, kinds)}")
+    try:
+        settings = json.loads(text)
+        check_contents(kind, arrays, settings)
+    except RecursionError:
+        raise ValueError(f"{name}: its settings are nested too deeply") from None
+    except ValueError as error:
+        version = brief(metadata.get("version"))
+        raise ValueError(
+            f"{name}: {error} (written by pairgram {version}, this is {__version__})"
+        ) from None
+    return kind, arrays, settings
+
+
+def _of_other_kind(kind: str, kinds: tuple[str, ...]) -> str:
+    """Return a message that says which function reads a file that is not one of `kinds`."""
+    if kind in STATISTICS:
+        return f"holds statistics, want a model: {kind}.load reads it"
+    if kind in BATCHES:
+        return f"holds many models, want {' or '.join(kinds)}: {kind}.load reads it"
+    if kind in MODELS or kind in PIPELINES:
+        return f"holds a model, {brief(kind)}, want {' or '.join(kinds)}: load_model reads it"
+    return f"holds {brief(kind)}, want {' or '.join(map(repr, kinds))}"
+
+
+def _foreign(head: bytes, name: str, kinds: tuple[str, ...] | None) -> ValueError:
+    """Return the error for what cannot be read; its first bytes are a length and a JSON header."""
+    if head[8:] == b'{"':
+        return ValueError(f"{name}: damaged or cut off")
+    what = "model" if kinds is not None and "Pairgram" not in kinds else "file"
+    return ValueError(f"{name}: not a {what} that pairgram wrote (a safetensors file)")
+
+
+def written_by(path: str | os.PathLike[str]) -> str | None:
+    """Return the version of the package that wrote a file, or None if the file does not say."""
+    with safetensors.safe_open(path, framework="numpy") as file:
+        version: str | None = (file.metadata() or {}).get("version")
+    return version
+
+
+def check_setting(name: str, value: Any) -> None:
+    """Raise a ValueError unless JSON can hold a setting."""
+    if callable(value):
+        raise ValueError(
+            f"{name} is a Python callable, which a file cannot hold without running code when "
+            "it is loaded; use one of the named settings"
+        )
+    try:
+        json.dumps(value, default=_plain)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name}, of type {type(value).__name__}, cannot be saved: {error}"
+        ) from None
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy scalar as a Python scalar."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, (bool, int, float, str)):
+        return plain
+    raise TypeError(f"a file holds numbers, text, lists and dicts, not {type(value).__name__}")
+
+
+def _digest(kind: str, text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256(f"{kind}\n{text}\n".encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()

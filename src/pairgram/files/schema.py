@@ -1,0 +1,170 @@
+"""Tables that describe the contents of a file, and the check of contents against them.
+
+The contents may be any JSON and any arrays. The check never follows an index that it has not
+checked. A ValueError names the first setting or array that is not as described.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+LARGEST_INTEGER = 2**63 - 1
+LARGEST_NUMBER = float(np.finfo(np.float64).max)
+
+Arrays = Mapping[str, NDArray[Any]]
+Sizes = dict[str, int]  # the lengths of dimensions of arrays, by their names in a table
+
+
+class Setting(NamedTuple):
+    """The description of a JSON value: in words, and by a function that checks any value."""
+
+    wanted: str
+    fits: Callable[[Any], bool]
+
+
+# The settings of a record. A key that ends in "?" may be missing. A record may contain records.
+Record = Mapping[str, Any]
+
+
+class Array(NamedTuple):
+    """The description of an array: it is finite, has one of the dtypes, and has these dimensions.
+
+    A dimension has a name, and the same length wherever the name occurs. The length is at least 1,
+    or at least 0 if the name begins with "n_".
+    """
+
+    dtypes: tuple[str, ...]
+    dimensions: tuple[str, ...]
+
+
+_BRIEF = reprlib.Repr()
+_BRIEF.maxlevel = 2
+_BRIEF.maxstring = _BRIEF.maxlong = _BRIEF.maxother = 60
+
+
+def brief(value: Any) -> str:
+    """Return a short text of a value for messages, however long and deep it is."""
+    return _BRIEF.repr(value)
+
+
+def require(condition: Any, message: str) -> None:
+    """Raise a ValueError with the message unless the condition holds."""
+    if not condition:
+        raise ValueError(message)
+
+
+def is_integer(value: Any) -> bool:
+    """Tell whether a JSON value is an integer. True and False are not."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def integer(low: int, high: int = LARGEST_INTEGER) -> Setting:
+    """Return the description of an integer in a range, including both ends."""
+    upper = "2^63 - 1" if high == LARGEST_INTEGER else str(high)
+
+    def fits(value: Any) -> bool:
+        return is_integer(value) and low <= value <= high
+
+    return Setting(f"an integer from {low} to {upper}", fits)
+
+
+def number(
+    low: float = -LARGEST_NUMBER, *, above: bool = False, high: float = LARGEST_NUMBER
+) -> Setting:
+    """Return the description of a finite number that is at least `low`, or above it."""
+    wanted = "a finite number"
+    if low > -LARGEST_NUMBER:
+        wanted += f" {'>' if above else '>='} {low:g}"
+
+    def fits(value: Any) -> bool:
+        if not (is_integer(value) or isinstance(value, float)):
+            return False
+        return low <= value <= high and not (above and value == low)  # False for NaN
+
+    return Setting(wanted, fits)
+
+
+def choice(*names: str) -> Setting:
+    """Return the description of one of these names."""
+    return Setting(
+        " or ".join(map(repr, names)), lambda value: isinstance(value, str) and value in names
+    )
+
+
+def optional(setting: Setting) -> Setting:
+    """Return the description of a value that is null or as another setting describes."""
+    return Setting(f"None or {setting.wanted}", lambda value: value is None or setting.fits(value))
+
+
+def list_of(setting: Setting, what: str, length: int | None = None) -> Setting:
+    """Return the description of a list with at least one entry; `what` says it in words."""
+
+    def fits(value: Any) -> bool:
+        if not isinstance(value, list) or not value:
+            return False
+        return len(value) == (length or len(value)) and all(map(setting.fits, value))
+
+    return Setting(what, fits)
+
+
+FLAG = Setting("True or False", lambda value: isinstance(value, bool))
+COUNT = integer(1)
+TEXT = Setting("text", lambda value: isinstance(value, str))
+NAMES = list_of(TEXT, "a list of names")
+RANGE = Setting(
+    "two finite numbers [low, high], low <= high",
+    lambda value: list_of(number(), "", 2).fits(value) and value[0] <= value[1],
+)
+
+
+def check_record(record: Any, table: Record, name: str = "") -> None:
+    """Raise a ValueError unless a record has the keys of its table and values that fit."""
+    where = f"{name}." if name else ""
+    if not isinstance(record, dict):
+        raise ValueError(f"{name or 'settings'} must be an object of JSON, got {brief(record)}")
+    known = {key.rstrip("?"): key for key in table}
+    for key in record:
+        require(key in known, f"{brief(where + key)} is no setting that this version knows")
+    for key, written in known.items():
+        if key not in record:
+            require(written.endswith("?"), f"{where}{key} is missing")
+            continue
+        value, wanted = record[key], table[written]
+        if not isinstance(wanted, Setting):
+            check_record(value, wanted, f"{where}{key}")
+        elif not wanted.fits(value):
+            raise ValueError(f"{where}{key} must be {wanted.wanted}, got {brief(value)}")
+
+
+def check_arrays(arrays: Arrays, table: Mapping[str, Array]) -> Sizes:
+    """Check that every array is as described, and return the lengths of the dimensions.
+
+    A key of the table that ends in "?" may be missing.
+    """
+    known = {key.rstrip("?"): key for key in table}
+    sizes: Sizes = {}
+    for name in arrays:
+        require(name in known, f"{brief(name)} is no array that this version knows")
+    for name, written in known.items():
+        if name not in arrays:
+            require(written.endswith("?"), f"{name} is missing")
+            continue
+        array, (dtypes, dimensions) = arrays[name], table[written]
+        require(
+            array.dtype.name in dtypes,
+            f"{name} must be of {' or '.join(dtypes)}, got {array.dtype.name}",
+        )
+        shape = f"{name} must have shape ({', '.join(dimensions)}), got {array.shape}"
+        require(array.ndim == len(dimensions), shape)
+        for dimension, length in zip(dimensions, array.shape, strict=True):
+            least = 0 if dimension.startswith("n_") else 1
+            require(length >= least, shape)
+            expected = sizes.setdefault(dimension, length)
+            require(length == expected, f"{shape}, but {dimension} is {expected} elsewhere")
+        require(np.isfinite(array).all(), f"{name} must be finite")
+    return sizes

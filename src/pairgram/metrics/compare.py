@@ -1,0 +1,579 @@
+"""Compare the scores of several systems on the same queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t as student
+
+from pairgram.data.queries import Queries, plain_ids
+from pairgram.metrics import Metric, evaluate, get_metric
+from pairgram.metrics.metric import listed_metrics
+from pairgram.metrics.runs import evaluate_run
+
+Values = NDArray[np.float64]
+
+# This many signs or counts of resampled queries are held at a time: 32 MiB.
+_BLOCK = 1 << 22
+# So many signs are enumerated at most, in 36 MiB.
+_LONGEST_EXACT = 18
+# Sums that differ by rounding alone count as equal.
+_ROUNDING = 1e-12
+
+
+def t_test(differences: Values) -> Values:
+    """Return two-sided p-values of the paired t test, shape (n_columns,).
+
+    They are 1 if all differences are 0, 0 if they are equal but not 0, and NaN for less than two.
+    """
+    n = (~np.isnan(differences)).sum(axis=0)
+    filled = np.nan_to_num(differences, nan=0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = filled.sum(axis=0) / n
+        squares = (np.where(np.isnan(differences), 0.0, filled - means) ** 2).sum(axis=0)
+        # The mean of equal differences has a rounding error, which is no deviation.
+        equal = squares <= n * (_ROUNDING * means) ** 2
+        statistic = np.where(equal, np.inf, np.abs(means) / np.sqrt(squares / (n - 1) / n))
+        p: Values = 2 * student.sf(statistic, n - 1)
+    p[(filled == 0).all(axis=0)] = 1.0
+    p[n < 2] = np.nan
+    return p
+
+
+def randomization_test(
+    differences: Values, n_permutations: int, rng: np.random.Generator
+) -> Values:
+    """Return two-sided p-values of the paired randomisation test, shape (n_columns,).
+
+    Under the null hypothesis the two systems could be exchanged in any query, so every difference
+    has either sign. The p-value is the fraction of the assignments of signs whose sum is at least
+    as large in size as that of the data. All assignments are tried if they are at most
+    `n_permutations`; differences of 0 have no sign. Otherwise as many are drawn, and those of the
+    data count as one more. One draw of signs serves all columns.
+
+    References
+    ----------
+    Smucker, Allan, Carterette (2007). A comparison of statistical significance tests for
+    information retrieval evaluation. CIKM.
+    """
+    filled = np.nan_to_num(differences, nan=0.0)
+    n_signs = (filled != 0).sum(axis=0)
+    exact = n_signs <= min(_LONGEST_EXACT, np.log2(n_permutations))
+    p = np.empty(filled.shape[1])
+    for column in np.flatnonzero(exact):
+        own = filled[filled[:, column] != 0, column]
+        bits = np.arange(1 << len(own))[:, None] >> np.arange(len(own)) & 1
+        p[column] = _as_extreme(bits, own[:, None])[0] / len(bits)
+    drawn = filled[:, ~exact]
+    if drawn.size:
+        counts = np.zeros(drawn.shape[1])
+        n_queries = len(drawn)
+        rows = max(1, _BLOCK // n_queries)
+        for begin in range(0, n_permutations, rows):
+            size = min(rows, n_permutations - begin)
+            packed = rng.integers(0, 256, (size, -(-n_queries // 8)), dtype=np.uint8)
+            counts += _as_extreme(np.unpackbits(packed, axis=1, count=n_queries), drawn)
+        p[~exact] = (counts + 1) / (n_permutations + 1)
+    return p
+
+
+def _as_extreme(bits: NDArray[Any], differences: Values) -> Values:
+    """Return how many rows of signs make sums of at least the size of the plain ones."""
+    total = differences.sum(axis=0)
+    # With the sign -1 where the bit is 0: twice the sum of those with bit 1, minus all.
+    sums = np.abs(2 * (bits.astype(np.float64) @ differences) - total)
+    margin = _ROUNDING * np.abs(differences).sum(axis=0)
+    counts: Values = (sums >= np.abs(total) - margin).sum(axis=0).astype(np.float64)
+    return counts
+
+
+def holm(p: Values) -> Values:
+    """Return p-values corrected for their number by Holm's step-down method; NaN stays NaN.
+
+    References
+    ----------
+    Holm (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of
+    Statistics 6.
+    """
+    corrected = np.full_like(p, np.nan)
+    known = np.flatnonzero(~np.isnan(p))
+    order = known[np.argsort(p[known], kind="stable")]
+    factors = np.arange(len(order), 0, -1)
+    corrected[order] = np.minimum(1.0, np.maximum.accumulate(factors * p[order]))
+    return corrected
+
+
+def bootstrap_intervals(
+    values: Values, n_resamples: int, confidence: float, rng: np.random.Generator
+) -> tuple[Values, Values]:
+    """Return the ends of percentile bootstrap intervals of the means of columns.
+
+    Queries are drawn with replacement, the same ones for all columns. The ends are NaN for a column
+    without values.
+    """
+    n_queries = len(values)
+    known = (~np.isnan(values)).astype(np.float64)
+    stacked = np.hstack([np.nan_to_num(values, nan=0.0), known])
+    means = np.empty((n_resamples, values.shape[1]))
+    rows = max(1, _BLOCK // n_queries)
+    for begin in range(0, n_resamples, rows):
+        size = min(rows, n_resamples - begin)
+        drawn = rng.integers(0, n_queries, (size, n_queries))
+        drawn += n_queries * np.arange(size)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=size * n_queries).reshape(size, n_queries)
+        sums, weights = np.hsplit(counts.astype(np.float64) @ stacked, 2)
+        with np.errstate(invalid="ignore"):
+            means[begin : begin + size] = sums / weights
+    tail = (1 - confidence) / 2
+    low = np.full(values.shape[1], np.nan)
+    high = low.copy()
+    for column in np.flatnonzero(known.any(axis=0)):  # a resample may miss all known values
+        ends = np.nanquantile(means[:, column], [tail, 1 - tail])
+        low[column], high[column] = ends
+    return low, high
+
+
+Table = dict[str, NDArray[Any]]
+
+_ORDER = "; the order is compare(y, qid, scores, metrics)"
+_ORDER_OF_RUNS = "; the order is compare_runs(qrels, runs, metrics)"
+# Values that differ by rounding alone are ties.
+_TIE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What `compare` and `compare_runs` return; printed, it is three tables.
+
+    The text has the queries that differ most in the first metric alone; `changed` has all.
+
+    A table is a dict of columns, which ``pandas.DataFrame`` takes.
+
+    Attributes
+    ----------
+    means : dict of str to ndarray
+        A row for every metric and system, with the columns ``metric``, ``system``, ``mean``,
+        ``low`` and ``high`` (the bootstrap interval of the mean), and ``n_queries`` (those in which
+        the metric is defined).
+    differences : dict of str to ndarray
+        A row for every metric and pair of systems, with the columns ``metric``, ``system``,
+        ``against``, ``difference`` (mean of system minus against), ``low`` and ``high``; ``wins``,
+        ``ties`` and ``losses`` of the system, numbers of queries; ``p`` and ``p_t``, of the
+        randomisation test and of the t test; and ``p_holm`` and ``p_t_holm``, corrected for the
+        number of pairs.
+    changed : dict of str to ndarray
+        The queries with the largest differences of every pair, with the columns ``metric``,
+        ``system``, ``against``, ``qid``, ``value`` and ``value_against``, and ``difference``.
+    qid : ndarray of shape (n_queries,)
+        The ids of the queries.
+    values : dict of str to dict of str to ndarray of shape (n_queries,)
+        The values of every metric and system in every query.
+    confidence : float
+        The probability that the intervals stand for.
+
+    Examples
+    --------
+    >>> from pairgram import compare
+    >>> y, qid = [1, 0, 0, 1], ["a", "a", "b", "b"]
+    >>> result = compare(y, qid, {"one": [2, 1, 1, 2], "two": [2, 1, 2, 1]}, "mrr")
+    >>> result.means["mean"].tolist(), result.values["mrr"]["two"].tolist()
+    ([1.0, 0.75], [1.0, 0.5])
+    >>> result.to_dict()["changed"][0]["qid"]
+    'b'
+    """
+
+    means: Table
+    differences: Table
+    changed: Table
+    qid: NDArray[Any]
+    values: dict[str, dict[str, NDArray[np.float64]]] = field(repr=False)
+    confidence: float = 0.95
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the three tables as lists of rows of plain numbers and texts, as for JSON.
+
+        Ids of queries that are neither stand there as texts.
+        """
+        return {
+            "n_queries": len(self.qid),
+            "confidence": self.confidence,
+            "means": _rows(self.means),
+            "differences": _rows(self.differences),
+            "changed": [row | {"qid": _for_json(row["qid"])} for row in _rows(self.changed)],
+        }
+
+    def __str__(self) -> str:
+        """Return the tables as text."""
+        title = f"{len(self.qid)} queries, {100 * self.confidence:g} % intervals"
+        parts = [(title, self.means), ("Differences, system minus against", self.differences)]
+        metric = self.means["metric"][0]
+        of_metric = self.changed["metric"] == metric
+        if of_metric.any():
+            changed = {name: column[of_metric] for name, column in self.changed.items()}
+            parts += [(f"Queries that differ most in {metric}", changed)]
+        return "\n\n".join(f"{title}\n{_text(table)}" for title, table in parts)
+
+
+def compare(
+    y: ArrayLike,
+    qid: ArrayLike,
+    scores: Mapping[str, ArrayLike],
+    metrics: str | Metric | Iterable[str | Metric] = "ndcg@10",
+    *,
+    baseline: str | None = None,
+    convention: Any = "default",
+    confidence: float = 0.95,
+    n_permutations: int = 100_000,
+    n_resamples: int = 10_000,
+    n_changed: int = 5,
+    random_state: int | None = 0,
+    n_threads: int | None = None,
+) -> Comparison:
+    """Compare the scores of several systems on the same labels, query by query.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Labels, as in `evaluate`.
+    qid : array-like of shape (n_rows,)
+        Query ids. Queries are what the tests take as independent.
+    scores : dict of str to array-like of shape (n_rows,)
+        The scores of every system, at least two, by its name.
+    metrics : str, Metric, or iterable of them
+        See `evaluate`.
+    baseline : str or None
+        The system that all others are compared with. None compares every two.
+    convention : str
+        See `get_metric`.
+    confidence : float between 0 and 1
+        The probability of the bootstrap intervals.
+    n_permutations : int ≥ 1
+        The number of random assignments of signs in the randomisation test. If all assignments are
+        no more, and there are at most 18 queries that differ, all are tried, and p is exact.
+    n_resamples : int ≥ 1
+        The number of bootstrap samples of queries.
+    n_changed : int ≥ 0
+        How many queries to list for every pair.
+    random_state : int or None
+        The seed of the permutations and of the bootstrap. None draws new ones each time.
+    n_threads : int ≥ 1 or None
+        As in `evaluate`.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    ValueError
+        If there are less than two systems, if a setting is out of its range, and as in `evaluate`.
+
+    Notes
+    -----
+    The p-values are two-sided, of differences paired by query. The randomisation test needs no
+    assumption about how they are distributed [1]_; the t test is ``scipy.stats.ttest_rel``.
+    Intervals are those of the percentile bootstrap, without a correction for their number.
+
+    Who looks at many pairs finds small p-values by chance. ``p_holm`` and ``p_t_holm`` are
+    corrected by Holm's method for the number of pairs of one metric, not for the number of metrics:
+    decide by one of them beforehand.
+
+    Scores that were chosen by the same queries flatter: compare on queries that chose nothing.
+
+    A query in which a metric is undefined (NaN) is left out of its differences. A win is a value
+    that is lower for misranking, ranking_error, msd and m1d, and higher for the others. Values tie
+    that differ by at most 1e-12, or by this share of the larger one; their difference is then 0.
+
+    References
+    ----------
+    .. [1] Smucker, Allan, Carterette (2007). A comparison of statistical significance tests for
+       information retrieval evaluation. CIKM.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pairgram import compare, make_ranking
+    >>> X, y, qid = make_ranking(50, 20, 3, random_state=0)
+    >>> result = compare(y, qid, {"one": X[:, 0], "two": X.sum(axis=1)}, "ndcg@10")
+    >>> result.differences["system"][0], result.differences["against"][0]
+    ('two', 'one')
+    >>> print(compare(y, qid, {"one": X[:, 0], "two": X[:, 1]}, n_changed=1))
+    50 queries, 95 % intervals
+    metric   system    mean     low    high  n_queries
+    ndcg@10  one     0.3800  0.3366  0.4238         50
+    ndcg@10  two     0.1192  0.0946  0.1445         50
+    <BLANKLINE>
+    Differences, system minus against
+    metric   system  against  difference ... wins  ties  losses      p  p_holm ...
+    ndcg@10  two     one         -0.2608 ...    1     0      49  1e-05   1e-05 ...
+    <BLANKLINE>
+    Queries that differ most in ndcg@10
+    metric   system  against  qid   value  value_against  difference
+    ndcg@10  two     one      28   0.0296         0.7316     -0.7020
+    """
+    first = y[0] if isinstance(y, (list, tuple)) and len(y) else y
+    if isinstance(first, (str, Metric)):
+        raise TypeError(f"y must be the labels of the rows, got {first!r}{_ORDER}")
+    if not isinstance(scores, Mapping):
+        raise TypeError(
+            f"scores must be a dict of names to scores, got {type(scores).__name__}{_ORDER}"
+        )
+    names = _checked_names(scores, "scores")
+    if qid is None:
+        raise ValueError("qid must be given: queries are what a comparison counts")
+    listed = listed_metrics(metrics, _ORDER)
+    wanted = [m if isinstance(m, Metric) else get_metric(m, convention) for m in listed]
+    columns = [np.asarray(score, dtype=np.float64) for score in scores.values()]
+    for name, column in zip(names, columns, strict=True):
+        if column.shape != np.shape(y):
+            raise ValueError(
+                f"scores of {name!r} must have shape {np.shape(y)}, as y, got {column.shape}"
+            )
+    found = evaluate(wanted, y, np.stack(columns), qid, per_query=True, n_threads=n_threads)
+    queries = Queries.make(len(columns[0]), qid=qid)
+    assert queries.ids is not None
+    return _comparison(
+        plain_ids(queries.ids),
+        {metric: dict(zip(names, values, strict=True)) for metric, values in found.items()},
+        {metric.name for metric in wanted if not metric.greater_is_better},
+        baseline=baseline,
+        confidence=confidence,
+        n_permutations=n_permutations,
+        n_resamples=n_resamples,
+        n_changed=n_changed,
+        random_state=random_state,
+    )
+
+
+def compare_runs(
+    qrels: Any,
+    runs: Mapping[str, Any],
+    metrics: str | Metric | Iterable[str | Metric] = ("map", "ndcg@10"),
+    *,
+    baseline: str | None = None,
+    convention: Any = "trec",
+    confidence: float = 0.95,
+    n_permutations: int = 100_000,
+    n_resamples: int = 10_000,
+    n_changed: int = 5,
+    random_state: int | None = 0,
+    n_threads: int | None = None,
+) -> Comparison:
+    """Compare TREC runs against the same judgements, query by query.
+
+    Parameters
+    ----------
+    qrels : path, data frame, mapping, or iterable of named tuples
+        The judgements; see `evaluate_run`. Queries that a run lacks count as without results.
+    runs : dict of str to path, data frame, mapping, or iterable of named tuples
+        The result lists of every system, at least two, by its name.
+    metrics : str, Metric, or iterable of them
+        See `evaluate_run`.
+    baseline, convention, confidence, n_permutations, n_resamples, n_changed
+        See `compare`.
+    random_state, n_threads
+        See `compare`.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    ValueError, TypeError
+        As in `compare` and `evaluate_run`.
+
+    Examples
+    --------
+    >>> from pairgram import compare_runs
+    >>> qrels = {f"q{i}": {"a": 1, "b": 0} for i in range(6)}
+    >>> good, bad = ({q: {"a": s, "b": 1.0} for q in qrels} for s in (2.0, 0.0))
+    >>> result = compare_runs(qrels, {"bad": bad, "good": good}, "mrr")
+    >>> result.differences["difference"].tolist(), result.differences["p"].tolist()
+    ([0.5], [0.03125])
+    """
+    if not isinstance(runs, Mapping):
+        raise TypeError(
+            f"runs must be a dict of names to runs, got {type(runs).__name__}{_ORDER_OF_RUNS}"
+        )
+    names = _checked_names(runs, "runs", f", each with its run{_ORDER_OF_RUNS}")
+    listed = listed_metrics(metrics, _ORDER_OF_RUNS)
+    values: dict[str, dict[str, NDArray[np.float64]]] = {}
+    ids: list[Any] = []
+    for name in names:
+        found = evaluate_run(
+            qrels, runs[name], listed, convention=convention, per_query=True, n_threads=n_threads
+        )
+        ids = found.pop("qid").tolist()
+        for metric, column in found.items():
+            values.setdefault(metric, {})[name] = column
+    return _comparison(
+        ids,
+        values,
+        set(),  # metrics that rank are no losses
+        baseline=baseline,
+        confidence=confidence,
+        n_permutations=n_permutations,
+        n_resamples=n_resamples,
+        n_changed=n_changed,
+        random_state=random_state,
+    )
+
+
+def _checked_names(systems: Mapping[str, Any], argument: str, hint: str = "") -> list[str]:
+    names = list(systems)
+    if len(names) < 2 or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{argument} must name at least two systems, got {names}{hint}")
+    return names
+
+
+def _comparison(
+    ids: list[Any],
+    values: dict[str, dict[str, NDArray[np.float64]]],
+    losses: set[str],
+    *,
+    baseline: str | None,
+    confidence: float,
+    n_permutations: int,
+    n_resamples: int,
+    n_changed: int,
+    random_state: int | None,
+) -> Comparison:
+    """Return the comparison of values of every metric and system; `losses` names metrics."""
+    names = list(next(iter(values.values())))
+    if baseline is not None and baseline not in names:
+        raise ValueError(f"baseline must be one of {', '.join(names)}, got {baseline!r}")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be a number between 0 and 1, got {confidence!r}")
+    for setting, number, least in (
+        ("n_permutations", n_permutations, 1),
+        ("n_resamples", n_resamples, 1),
+        ("n_changed", n_changed, 0),
+    ):
+        whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+        if not whole or number < least:
+            raise ValueError(f"{setting} must be an integer >= {least}, got {number!r}")
+    pairs = [
+        (system, against) for against, system in combinations(names, 2) if baseline is None
+    ] or [(system, str(baseline)) for system in names if system != baseline]
+    qid = np.empty(len(ids), dtype=object)
+    qid[:] = ids
+    of_system = [(metric, name) for metric in values for name in names]
+    of_pair = [(metric, *pair) for metric in values for pair in pairs]
+    single = np.stack([values[metric][name] for metric, name in of_system], axis=1)
+    paired = np.stack([_differences(*(values[m][one] for one in pair)) for m, *pair in of_pair], 1)
+    rng = np.random.default_rng(random_state)
+    low, high = bootstrap_intervals(
+        np.hstack([single, paired]), n_resamples, confidence, rng
+    )  # of the same samples
+    n = single.shape[1]
+    means = {
+        "metric": _texts(metric for metric, _ in of_system),
+        "system": _texts(name for _, name in of_system),
+        "mean": _means(single),
+        "low": low[:n],
+        "high": high[:n],
+        "n_queries": (~np.isnan(single)).sum(axis=0),
+    }
+    sign = np.array([-1.0 if metric in losses else 1.0 for metric, _, _ in of_pair])
+    p, p_t = randomization_test(paired, n_permutations, rng), t_test(paired)
+    differences = {
+        "metric": _texts(metric for metric, _, _ in of_pair),
+        "system": _texts(system for _, system, _ in of_pair),
+        "against": _texts(other for _, _, other in of_pair),
+        "difference": _means(paired),
+        "low": low[n:],
+        "high": high[n:],
+        "wins": (sign * paired > 0).sum(axis=0),
+        "ties": (paired == 0).sum(axis=0),
+        "losses": (sign * paired < 0).sum(axis=0),
+        "p": p,
+        "p_holm": _by_metric(p, len(pairs)),
+        "p_t": p_t,
+        "p_t_holm": _by_metric(p_t, len(pairs)),
+    }
+    changed = _changed(qid, values, of_pair, paired, n_changed)
+    return Comparison(means, differences, changed, qid, values, confidence)
+
+
+def _differences(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the differences of values in every query, 0 where they are rounding errors."""
+    tied = np.abs(one - other) <= _TIE * np.maximum(1.0, np.maximum(np.abs(one), np.abs(other)))
+    return np.where(tied, 0.0, one - other)
+
+
+def _means(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the means of columns, with the bits of `evaluate`."""
+    return Metric.mean(np.ascontiguousarray(values.T))
+
+
+def _by_metric(p: NDArray[np.float64], n_pairs: int) -> NDArray[np.float64]:
+    """Return p-values that are corrected for the number of pairs of every metric."""
+    return np.concatenate([holm(own) for own in p.reshape(-1, n_pairs)])
+
+
+def _changed(
+    qid: NDArray[Any],
+    values: dict[str, dict[str, NDArray[np.float64]]],
+    of_pair: list[tuple[str, str, str]],
+    paired: NDArray[np.float64],
+    n_changed: int,
+) -> Table:
+    """Return the table of the queries with the largest differences of every pair."""
+    rows: list[tuple[Any, ...]] = []
+    for column, (metric, system, other) in enumerate(of_pair):
+        sizes = np.nan_to_num(np.abs(paired[:, column]))
+        for query in np.argsort(-sizes, kind="stable")[: min(n_changed, np.count_nonzero(sizes))]:
+            own = values[metric]
+            rows.append(
+                (metric, system, other, qid[query], own[system][query], own[other][query],
+                 paired[query, column])
+            )  # fmt: skip
+    columns = list(zip(*rows, strict=True)) or [()] * 7
+    names = ("metric", "system", "against", "qid", "value", "value_against", "difference")
+    return {
+        name: _texts(column) if at < 4 else np.array(column, dtype=np.float64)
+        for at, (name, column) in enumerate(zip(names, columns, strict=True))
+    }
+
+
+def _texts(values: Iterable[Any]) -> NDArray[Any]:
+    """Return an array of objects."""
+    listed = list(values)
+    column = np.empty(len(listed), dtype=object)
+    column[:] = listed
+    return column
+
+
+def _for_json(one: Any) -> Any:
+    return one if isinstance(one, (int, float, str)) else str(one)
+
+
+def _rows(table: Table) -> list[dict[str, Any]]:
+    names, columns = list(table), [column.tolist() for column in table.values()]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _text(table: Table) -> str:
+    """Return a table with aligned columns, numbers to the right."""
+    lines = [list(table), *([_cell(value) for value in row.values()] for row in _rows(table))]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    right = [column.dtype.kind != "O" for column in table.values()]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _cell(value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.4g}" if 0 < abs(value) < 1e-3 else f"{value:.4f}"

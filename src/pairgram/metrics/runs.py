@@ -1,0 +1,359 @@
+"""Metrics of TREC runs: result lists and judgements that are joined by the ids of documents."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairgram._support.arrays import real_array
+from pairgram._support.checks import check_text
+from pairgram._support.words import Convention
+from pairgram.data.queries import id_texts
+from pairgram.datasets import read_qrels, read_run
+from pairgram.datasets.trec import by_trec_order
+from pairgram.metrics import Metric, evaluate, get_metric
+from pairgram.metrics.metric import listed_metrics
+
+Missing = Literal["zero", "skip"]
+# For every query, by its text, the numbers of its documents.
+Lists = dict[str, dict[str, float]]
+
+_COLUMNS = {
+    "qid": ("qid", "query_id", "q_id"),
+    "docno": ("docno", "doc_id", "docid"),
+    "label": ("label", "relevance", "rel", "score"),
+    "score": ("score",),
+}
+# The names of metrics in trec_eval and ir_measures.
+_NAMES = {
+    "P": "p",
+    "map_cut": "map",
+    "ndcg_cut": "ndcg",
+    "recip_rank": "mrr",
+    "Rprec": "rprec",
+    "success": "hit_rate",
+    "recall": "recall",
+    "AP": "map",
+    "nDCG": "ndcg",
+    "R": "recall",
+    "RR": "mrr",
+    "Success": "hit_rate",
+    "RBP": "rbp",
+    "Bpref": "bpref",
+}
+_COUNTS = ("num_ret", "num_rel", "num_rel_ret")
+_OWN = (*_COUNTS, "bpref")
+
+
+_ORDER = "; the order is evaluate_run(qrels, run, metrics)"
+
+
+def evaluate_run(
+    qrels: Any,
+    run: Any,
+    metrics: str | Metric | Iterable[str | Metric] = ("map", "ndcg@10", "mrr", "p@10"),
+    *,
+    convention: Convention = "trec",
+    missing: Missing = "zero",
+    per_query: bool = False,
+    n_threads: int | None = None,
+) -> dict[str, Any]:
+    """Return metrics of a run against relevance judgements, as trec_eval defines them.
+
+    Relevant documents that the run did not retrieve count, and so do ties: scores are compared as
+    float32, and documents with equal ones stand in descending order of their ids.
+
+    Parameters
+    ----------
+    qrels : path, data frame, mapping, or iterable of named tuples
+        The judgements: a file of TREC (see `read_qrels`); a frame of pandas, polars or pyarrow, or
+        a dict of columns, with the columns ``qid``, ``query_id`` or ``q_id``; ``docno``,
+        ``doc_id`` or ``docid``; and ``label``, ``relevance``, ``rel`` or ``score``; a dict of
+        queries of dicts of documents, as of pytrec_eval and ranx; or ir_measures' ``Qrel``.
+    run : path, data frame, mapping, or iterable of named tuples
+        The result lists, in the same forms: a file (see `read_run`), the column ``score``, or
+        ir_measures' ``ScoredDoc``. A document that is not judged is not relevant. A score NaN
+        leaves it out.
+    metrics : str, Metric, or iterable of them
+        Metrics that rank, by the names of `get_metric`, trec_eval ("map", "P_10", "ndcg_cut_10",
+        "recip_rank", "Rprec", "success_5") or ir_measures ("AP", "nDCG@10", "RR"). And "bpref",
+        "num_ret", "num_rel" and "num_rel_ret" of trec_eval, whose relevant documents have a label
+        ≥ 1.
+    convention : str
+        See `get_metric`. "trec" has the linear gain.
+    missing : {"zero", "skip"}
+        What the queries of `qrels` count that the run lacks. "zero": as ones without results, as in
+        trec_eval with ``-c``, ir_measures and PyTerrier. "skip": not at all, as in trec_eval
+        without ``-c``. Queries of the run without judgements never count.
+    per_query : bool
+        If True, return the values of every query in place of the mean.
+    n_threads : int ≥ 1 or None
+        As in `evaluate`.
+
+    Returns
+    -------
+    dict
+        For the name of every metric a float, the mean over queries, but the sum for the three that
+        count. If `per_query`, an array of shape (n_queries,), and the ids of the queries as "qid",
+        in the order of `qrels`.
+
+    Raises
+    ------
+    ValueError
+        If a line of a file, a column or a value is wrong, if an id is missing, if two different ids
+        have the same text, such as 1 and "1", if a query has a document twice, or if no query is in
+        both.
+    TypeError
+        If `qrels` or `run` is none of these forms.
+
+    Notes
+    -----
+    A judgement below 0 says that a document was not judged. The values have trec_eval's bits, for
+    all of its measures that are named above. Its means may differ in the last digit. Ids of queries
+    and documents are compared as texts, so 7 is "7". A float without a fraction is the text of the
+    integer, because frames turn integers into floats: 7.0 is "7" too.
+
+    Examples
+    --------
+    >>> from pairgram import evaluate_run
+    >>> qrels = {"q1": {"a": 1, "b": 0, "c": 2}, "q2": {"a": 1}}
+    >>> run = {"q1": {"a": 0.5, "b": 0.7, "d": 0.6}}
+    >>> evaluate_run(qrels, run, ["map", "recall@10", "num_ret"])
+    {'map': 0.08333333333333333, 'recall@10': 0.25, 'num_ret': 3.0}
+    >>> evaluate_run(qrels, run, "map", per_query=True)
+    {'qid': array(['q1', 'q2'], dtype=object), 'map': array([0.16666667, 0.        ])}
+    """
+    check_text("missing", missing, get_args(Missing))
+    own = {**dict.fromkeys(_COUNTS, _count), "bpref": _bpref}
+    hint = _ORDER if isinstance(qrels, str) and not os.path.exists(qrels) else ""
+    names = {_name_of(metric): metric for metric in listed_metrics(metrics, _ORDER)}
+    wanted = {
+        name: metric if isinstance(metric, Metric) else _metric(name, convention, hint)
+        for name, metric in names.items()
+        if _known(name) not in own
+    }
+    judged, results = qrels_of(qrels), run_of(run)
+    common = [query for query in judged if query in results]
+    if not common:
+        raise ValueError(
+            f"qrels and run must have queries in common: qrels has {_some(judged)}, and run has "
+            f"{_some(results)}"
+        )
+    queries = common if missing == "skip" else list(judged)
+    lists = [_ranked(judged[query], results.get(query, {})) for query in queries]
+    # Two names may mean one metric, such as map and AP.
+    distinct = {metric.name: metric for metric in wanted.values()}
+    _require_ranks(distinct.values(), dict(zip(queries, lists, strict=True)))
+    found = _values(list(distinct.values()), lists, n_threads)
+    values = {
+        name: found[wanted[name].name]
+        if name in wanted
+        else np.array([own[_known(name)](_known(name), *each) for each in lists])
+        for name in names
+    }
+    if per_query:
+        ids = np.empty(len(queries), dtype=object)
+        ids[:] = queries
+        return {"qid": ids, **values}
+    return {
+        name: float(each.sum()) if name in _COUNTS else float(Metric.mean(each))
+        for name, each in values.items()
+    }
+
+
+def _metric(name: str, convention: Convention, hint: str) -> Metric:
+    try:
+        return get_metric(_known(name), convention)
+    except ValueError as error:
+        raise ValueError(f"{error}; evaluate_run knows {', '.join(_OWN)} too{hint}") from None
+
+
+def _known(name: str) -> str:
+    """Return the name here of a metric that has the name of trec_eval, or of ir_measures."""
+    match = re.fullmatch(r"([A-Za-z_]+?)(?:[_@]([0-9]+))?", name)
+    if match is None or match[1] not in _NAMES:
+        return name
+    cut = "" if match[2] is None else f"@{match[2]}"
+    return _NAMES[match[1]] + cut
+
+
+def _name_of(metric: str | Metric) -> str:
+    return metric.name if isinstance(metric, Metric) else metric
+
+
+def _some(lists: Lists) -> str:
+    some = ", ".join(map(repr, list(lists)[:3]))
+    return f"{some}, ..." if len(lists) > 3 else some or "none"
+
+
+# --- lists -------------------------------------------------------------------------------------
+
+
+def _ranked(
+    judgements: dict[str, float], results: dict[str, float]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], dict[str, float]]:
+    """Return the scores and labels of a query's results, ranked, and what was not retrieved.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_results,)
+        As float32, descending.
+    labels : ndarray of shape (n_results,)
+        NaN for a document that is not judged.
+    missed : ndarray
+        The labels > 0 of judged documents that were not retrieved.
+    judgements : dict
+    """
+    names = [name for name, score in results.items() if score == score]
+    scores = np.array([results[name] for name in names], dtype=np.float64)
+    order = by_trec_order(names, scores)
+    labels = np.array([judgements.get(names[at], np.nan) for at in order], dtype=np.float64)
+    labels[labels < 0] = np.nan
+    retrieved = set(names)
+    missed = [y for name, y in judgements.items() if y > 0 and name not in retrieved]
+    with np.errstate(over="ignore"):
+        return scores[order].astype(np.float32), labels, np.array(missed, np.float64), judgements
+
+
+def _require_ranks(metrics: Iterable[Metric], lists: dict[str, Any]) -> None:
+    """Raise a ValueError if a metric needs a score of a document that was not retrieved."""
+    for metric in metrics:
+        if metric.ties is not None:  # it looks at ranks, and what has none is at the end
+            continue
+        for query, (scores, _, missed, _) in lists.items():
+            if len(missed) or not len(scores):
+                raise ValueError(
+                    f"{metric.name} needs a score of every relevant document, and the run lacks "
+                    f"some of query {query!r}: metrics that look at ranks, such as map, do without"
+                )
+
+
+def _values(metrics: list[Metric], lists: list[Any], n_threads: int | None) -> dict[str, Any]:
+    """Return the values of metrics in every query."""
+    if not metrics:
+        return {}
+    y, score, sizes = [], [], []
+    for scores, labels, missed, _ in lists:
+        # A query without results and relevant documents has a row too.
+        rest = missed if len(labels) or len(missed) else np.zeros(1)
+        y += [np.nan_to_num(labels, nan=0.0), rest]
+        score += [scores.astype(np.float64), np.full(len(rest), np.nan)]
+        sizes.append(len(labels) + len(rest))
+    rows = np.concatenate(y), np.concatenate(score)
+    return evaluate(metrics, *rows, group=sizes, per_query=True, n_threads=n_threads)
+
+
+def _count(name: str, scores: Any, labels: Any, missed: Any, judgements: Any) -> float:
+    if name == "num_ret":
+        return float(len(scores))
+    n_found = int((labels >= 1).sum())
+    return float(n_found if name == "num_rel_ret" else n_found + int((missed >= 1).sum()))
+
+
+def _bpref(name: str, scores: Any, labels: Any, missed: Any, judgements: Any) -> float:
+    """Return bpref as trec_eval defines it, of judged documents alone.
+
+    Buckley, Voorhees (2004). Retrieval evaluation with incomplete information. SIGIR.
+    """
+    n_relevant = sum(label >= 1 for label in judgements.values())
+    n_others = sum(0 <= label < 1 for label in judgements.values())
+    known = labels[~np.isnan(labels)]
+    above = np.cumsum(known < 1)[known >= 1]
+    total = 0.0
+    for n in above.tolist():  # sum() would not have trec_eval's bits from Python 3.12 on
+        total += 1.0 - min(n, n_relevant) / min(n_others, n_relevant) if n else 1.0
+    return total / n_relevant if n_relevant else 0.0
+
+
+# --- forms of judgements and runs --------------------------------------------------------------
+
+
+def qrels_of(source: Any) -> Lists:
+    """Return judgements in any of the forms of `evaluate_run`."""
+    lists = _lists(source, "qrels", "label", read_qrels)
+    for query, own in lists.items():
+        for name, label in own.items():
+            if not np.isfinite(label):
+                raise ValueError(
+                    f"qrels must have finite labels, got {label} of document {name!r} of query "
+                    f"{query!r}"
+                )
+    return lists
+
+
+def run_of(source: Any) -> Lists:
+    """Return a run in any of the forms of `evaluate_run`."""
+    return _lists(source, "run", "score", read_run)
+
+
+def _lists(source: Any, argument: str, number: str, read: Callable[[Any], Any]) -> Lists:
+    if isinstance(source, (str, os.PathLike)):
+        source = read(source)
+    names = getattr(source, "column_names", getattr(source, "columns", None))
+    if names is None and hasattr(source, "to_dict"):  # ranx
+        source = source.to_dict()
+    if isinstance(source, Mapping):
+        if all(isinstance(own, Mapping) for own in source.values()):
+            queries = id_texts(list(source), len(source), f"query ids of {argument}")
+            lists: Lists = {}
+            for query, own in zip(queries, source.values(), strict=True):
+                names = id_texts(list(own), len(own), f"documents of query {query!r} of {argument}")
+                lists[query] = dict(zip(names, _numbers(own.values(), argument), strict=True))
+            return lists
+        names = list(source)
+    elif names is None and isinstance(source, Iterable):  # ir_measures
+        rows = list(source)
+        names = getattr(rows[0], "_fields", None) if rows else None
+        if names is not None:
+            source = dict(zip(names, zip(*rows, strict=True), strict=True))
+    if names is None:
+        raise TypeError(
+            f"{argument} must be a path, a data frame, a dict of columns or of dicts, or named "
+            f"tuples, got {type(source).__name__}"
+        )
+    ids, documents, values = (
+        _column(source, list(names), which, argument) for which in ("qid", "docno", number)
+    )
+    return _by_query(ids, documents, values, argument)
+
+
+def _column(source: Any, names: list[Any], which: str, argument: str) -> Any:
+    known = _COLUMNS[which]
+    found = next((name for name in known if name in names), None)
+    if found is None:
+        raise ValueError(
+            f"{argument} must have a column {' or '.join(known)}, got {', '.join(map(str, names))}"
+        )
+    return source[found]
+
+
+def _numbers(values: Any, argument: str) -> list[float]:
+    try:
+        return [float(value) for value in values]
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{argument} must have numbers as labels and scores: {error}") from None
+
+
+def _by_query(ids: Any, documents: Any, values: Any, argument: str) -> Lists:
+    lists: Lists = {}
+    numbers = real_array(values, f"{argument}: the column of numbers").tolist()
+    if len({len(ids), len(documents), len(numbers)}) > 1:
+        raise ValueError(
+            f"{argument} must have columns of one length, got {len(ids)} query ids, "
+            f"{len(documents)} documents and {len(numbers)} numbers"
+        )
+    queries = id_texts(ids, len(ids), f"query ids of {argument}")
+    names = id_texts(documents, len(documents), f"documents of {argument}")
+    for row, (query, name, value) in enumerate(zip(queries, names, numbers, strict=True)):
+        own = lists.setdefault(query, {})
+        if name in own:
+            raise ValueError(
+                f"{argument}: found document {name!r} of query {query!r} again in row {row}"
+            )
+        own[name] = value
+    return lists

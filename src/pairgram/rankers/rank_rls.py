@@ -1,0 +1,582 @@
+"""RankRLS, regularised least squares on pairs, and RankRLSCV, which chooses its settings."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pairgram._support.arrays import check_alphas
+from pairgram._support.checks import Vector, check_alpha, check_flag
+from pairgram._support.words import Form, InputsName, Scope, Target, Weighting
+from pairgram.data.pairs import Pairs, PairSettings, no_pairs
+from pairgram.features.kernels import Kernel
+from pairgram.metrics import Metric
+from pairgram.model_selection.judge import as_list
+from pairgram.rankers.ridge import RidgeRanker, RidgeSearch
+from pairgram.solvers.constrained import NO_PRIOR, Constraints
+from pairgram.solvers.pairgram import Pairgram
+
+
+def _constraints_of(self: Any) -> Constraints | None:
+    """Return the constraints of a `RankRLS` or a `RankRLSCV`."""
+    names = getattr(self, "feature_names_in_", None)
+    constraints = Constraints.make(self.positive, self.l1_ratio, self.n_nonzero_coefs, names)
+    if constraints is not None and self.prior is not None:
+        raise ValueError(NO_PRIOR)
+    return constraints
+
+
+class RankRLS(RidgeRanker):
+    """Rank by regularised least squares on pairs of rows (RankRLS), or on single rows.
+
+    The model is linear in the inputs or in a feature map, or it uses a kernel.
+
+    Parameters
+    ----------
+    alpha : float ≥ 0, default=1.0
+        Ridge, λ in the paper. The objective is a sum over pairs, not a mean, so the same amount of
+        regularisation needs a larger alpha for more data.
+    pairs : {"kept", "dropped", "gain", "absdiff"}, callable or None, default="kept"
+        Weight ω of a pair with labels a and b:
+
+        - "kept": 1, tied pairs included;
+        - "dropped": 1 where a ≠ b;
+        - "gain": ``|2^a − 2^b|``, the NDCG gain at stake;
+        - "absdiff": ``|a − b|``;
+        - a callable ω(a, b) that is symmetric, broadcasts over arrays, and returns finite values
+          ≥ 0;
+        - None: there are no pairs. The model is fitted to the labels of single rows, without an
+          intercept (pointwise regularised least squares).
+    scope : {"query", "global"}, default="query"
+        "query": pairs are formed within queries. "global": all rows form pairs with each other.
+    weighting : {"pairs", "documents", "queries"}, default="pairs"
+        What has weight 1 in the objective:
+
+        - "pairs": every pair;
+        - "documents": every row (the pairs of a query are multiplied by ``1 / Σ v``);
+        - "queries": every query (its pairs are multiplied by ``1 / (½ Σ_ij W_ij)``).
+    target : {"label", "gain"}, default="label"
+        The model fits differences of y, or of ``2^y − 1``.
+    scale : bool, default=False
+        If True, features are scaled so that ``(XᵀLX)_jj = 1`` before the ridge is applied. `coef_`
+        still belongs to X as it was given.
+    feature_map : transformer or None, default=None
+        `RandomNodes`, `RandomFourier`, `Nystroem`, or any other transformer of arrays. A clone of
+        it is fitted to X and y, and the model is linear in the features that it makes. All features
+        are never stored at once. Maps of this package are applied while the Gram matrix is
+        summed. Other maps are called for one block of whole queries at a time, and a few times
+        for every row (more often with ``scope="global"`` and for every setting that is tried).
+    kernel : str, callable or None, default=None
+        A kernel in place of a feature map: "linear" (the inputs themselves), "rbf", "polynomial",
+        "laplacian", "tanimoto", "minmax", or a function ``kernel(X, Z)``; see `kernel_matrix`.
+        With "precomputed", X holds the kernel values between the rows and the training rows. The
+        ridge is on the norm in the kernel's space.
+    gamma, degree, coef0 : float or None, int, float, default=None, 3, 1.0
+        Parameters of the kernel.
+    form : {"auto", "primal", "dual"}, default="auto"
+        "primal" solves a system with one unknown per feature, "dual" one with one unknown per row.
+        Both give the same scores. "auto" takes the smaller system, and the primal one with
+        ``scale=True``. Kernels other than "linear" have only the dual form.
+    positive : bool or list of column names or numbers, default=False
+        Whether all weights must be ≥ 0, or the columns of X whose weights must be.
+    l1_ratio : float from 0 to 1, default=0.0
+        The share r of the penalty that makes weights exactly 0. The penalty is then
+        ``alpha ((1 − r) ‖w‖² + 2 r ‖w‖₁)``.
+    n_nonzero_coefs : int ≥ 1 or None, default=None
+        If given, at most this many weights are not 0. Columns are added one by one, always the one
+        that lowers the objective most if all weights are fitted anew.
+    prior : array-like of shape (n_features,), fitted model or None, default=None
+        What the fit starts from, in place of the model 0: the ridge is on the difference from it.
+        Weights of the inputs, or of the features that `feature_map` makes; or
+        a fitted model with `predict`, which a kernel needs, and which stays fitted if the
+        estimator is cloned. In a grid of scikit-learn's searches, whose values are cloned, give
+        ``sklearn.frozen.FrozenEstimator(model)``. See the notes.
+    inputs : {"standard", "minmax", "maxabs", "quantile", "raw+quantile"} or None, default=None
+        What becomes of the columns of X before the feature map or the kernel sees them:
+
+        - "standard", "minmax", "maxabs": they are scaled as by scikit-learn's ``StandardScaler``,
+          ``MinMaxScaler`` and ``MaxAbsScaler``;
+        - "quantile": each is replaced by its distribution function. Its knots are at most 100
+          quantiles, those of ``QuantileTransformer(n_quantiles=100, subsample=None)``. Equal
+          quantiles are one knot in the middle of their levels; that of the lowest value is always
+          0, that of the highest 1. The function is linear between knots, and constant outside;
+        - "raw+quantile": the columns as they are, and then their distribution functions.
+
+        They are fitted once, to the rows of X that have a weight other than 0 and without labels,
+        and are held fixed where rows are held out. A weight of 2 is the same as having the row
+        twice. CSR matrices, of which the values are copied, take "maxabs" only. Kernels that are
+        precomputed or callable take none.
+    n_threads : int or None, default=None
+        Number of threads. None takes the CPUs that the process may use, but at most
+        ``OMP_NUM_THREADS``. The number does not change a bit of the result.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,), or of (n_support_rows,) with a kernel, float64
+        Weights of the columns after `inputs`: of X itself only if `inputs_` is None. With
+        `feature_map_`, weights of the features that it makes; with a kernel, dual coefficients.
+        `as_regressor` has the weights of the columns of X.
+    inputs_ : object or None
+        The fitted inputs. ``inputs_.transform(X)`` returns the columns that `feature_map_` maps, or
+        that `coef_` belongs to; ``inputs_.kind`` is the word. None if there are none.
+    missing_ : ndarray of shape (n_features,), float64, or None
+        What takes the place of missing values of X in `predict`, if the model was fitted to a table
+        with ``missing=``. CSR rows are taken as they are.
+    feature_map_ : fitted transformer or None
+        With a kernel, this is a `KernelMap` that holds the training rows whose dual coefficients
+        are not 0; its ``support_`` gives their row numbers. It holds all rows if all coefficients
+        are 0, or if the kernel is "precomputed".
+    form_ : {"primal", "dual"}
+        The form that was solved.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only present if X had column names.
+    uses_qid_ : bool
+        Whether the model was fitted with query ids or sizes.
+    prior_ : fitted model or None
+        The model of `prior` if `predict` adds its scores. Weights of the same features are part of
+        `coef_` instead.
+    uses_offset_ : bool
+        Whether the model was fitted with offsets, so that `predict` and `score` need them.
+
+    See Also
+    --------
+    RankRLSCV : Chooses alpha, and other settings on request, by exact leave-query-out.
+
+    Notes
+    -----
+    Minimises ``½ Σ_ij W_ij ((y_i − y_j) − (f_i − f_j))² + alpha ‖w‖²`` with ``f = Xw`` and
+    ``W_ij = c v_i v_j ω(y_i, y_j)``, summed over the ordered pairs within a query. Here v are the
+    sample weights, and c is the query's weight times the factor of `weighting`. With ``pairs=None``
+    it minimises ``Σ_i c v_i (y_i − f_i)² + alpha ‖w‖²``.
+
+    A `prior` with scores p, and the offsets o of `fit`, leave the pairs and their weights as they
+    are, and replace the targets y by ``y − p − o``. For weights w₀ the solution is
+    ``w₀ + (G + alpha I)⁻¹ (g − G w₀)`` with ``G = XᵀLX`` and ``g = XᵀLy``, and a large alpha gives
+    w₀. With ``scale=True`` the ridge is on the scaled difference. A fitted linear model with the
+    same columns and features is its weights. Of any other model the scores are added by `predict`,
+    and a file can hold it if it is a ranker of this package.
+
+    The primal form costs n · n_features² + n_features³ flops and O(n_features²) memory besides X.
+    Pairs are never listed. The dual form costs n² · n_features + n³ flops and 8 n² bytes, or 24 n²
+    bytes if alpha is 0 or tiny. CSR data with more than 4,096 rows and more than 4,096
+    features, such as text, are solved by conjugate gradients to a residual of 1e-10, without a
+    matrix. Each step takes O(nnz + n_features) time and memory. A smaller alpha needs more steps;
+    after 10,000 steps there is a ``ConvergenceWarning``.
+
+    Scores have a relative error of about ``1e-16 λ_max / alpha`` in every form, where λ_max is the
+    largest eigenvalue of XᵀLX. Primal and dual scores agree to 1e-8 if alpha is at least
+    ``1e-8 λ_max``. A precomputed kernel loses one or two digits more, because its rounding errors
+    do not cancel in differences. Kernels are computed in float64 for float32 rows too. A
+    precomputed kernel in float32 keeps its precision, and scores then err by about
+    ``6e-8 λ_max / alpha``. The dual form loses digits if a callable ω leaves out rows that outweigh
+    others of their query by many powers of ten: with weights that span 24 powers of ten, scores err
+    by up to 1e-7.
+
+    `positive`, `l1_ratio` and `n_nonzero_coefs` need the primal form, without a feature map or
+    kernel. They take about d³ flops for every alpha besides the Gram matrix: non-negative least
+    squares by block principal pivoting, scikit-learn's coordinate descent followed by an exact
+    solution for the columns that it found, or a Cholesky decomposition with the best column as the
+    next pivot.
+    `n_nonzero_coefs` cannot be combined with the others, and a list of columns in `positive` not
+    with `l1_ratio`.
+
+    References
+    ----------
+    Pahikkala, Tsivtsivadze, Airola, Boberg, Salakoski. Learning to rank with pairwise regularized
+    least-squares. SIGIR workshop on learning to rank, 2007. Eq. 7 and 11.
+
+    Examples
+    --------
+    >>> from pairgram import RankRLS, make_ranking
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> model = RankRLS(alpha=10.0, pairs="dropped").fit(X, y, qid=qid)
+    >>> model.predict(X).shape
+    (2000,)
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        pairs: Pairs = "kept",
+        scope: Scope = "query",
+        weighting: Weighting = "pairs",
+        target: Target = "label",
+        scale: bool = False,
+        feature_map: Any = None,
+        kernel: Kernel | None = None,
+        gamma: float | None = None,
+        degree: int = 3,
+        coef0: float = 1.0,
+        form: Form = "auto",
+        positive: Any = False,
+        l1_ratio: float = 0.0,
+        n_nonzero_coefs: int | None = None,
+        prior: Any = None,
+        inputs: InputsName | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.pairs = pairs
+        self.scope = scope
+        self.weighting = weighting
+        self.target = target
+        self.scale = scale
+        self.feature_map = feature_map
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.form = form
+        self.positive = positive
+        self.l1_ratio = l1_ratio
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.prior = prior
+        self.inputs = inputs
+        self.n_threads = n_threads
+
+    _constraints = _constraints_of
+
+    def _ridge(self) -> tuple[PairSettings, float, bool]:
+        check_alpha(self.alpha)
+        check_flag("scale", self.scale)
+        settings = PairSettings(self.pairs, self.scope, self.weighting, self.target)
+        return settings, float(self.alpha), bool(self.scale)
+
+    @classmethod
+    def from_pairgram(
+        cls,
+        pairgram: Pairgram,
+        alpha: float = 1.0,
+        *,
+        scale: bool = False,
+        positive: Any = False,
+        l1_ratio: float = 0.0,
+        n_nonzero_coefs: int | None = None,
+        prior: Any = None,
+    ) -> Self:
+        """Make a fitted model from statistics, such as those of a stream.
+
+        This takes O(n_features³) time.
+
+        Parameters
+        ----------
+        pairgram : Pairgram
+            The statistics. Their pairs, scope, weighting and target become those of the model.
+        alpha, scale, positive, l1_ratio, n_nonzero_coefs :
+            As for the class.
+        prior : array-like of shape (n_features,) or None
+            As in `Pairgram.solve`.
+
+        Raises
+        ------
+        TypeError
+            If `pairgram` is no Pairgram.
+        ValueError
+            If `pairgram` holds no rows or no pair that counts, or a parameter is not as described.
+
+        Examples
+        --------
+        >>> from pairgram import Pairgram, RankRLS, make_ranking
+        >>> X, y, qid = make_ranking(random_state=0)
+        >>> model = RankRLS.from_pairgram(Pairgram.from_rows(X, y, qid=qid), alpha=10.0)
+        >>> bool((model.coef_ == RankRLS(10.0).fit(X, y, qid=qid).coef_).all())
+        True
+        """
+        if not isinstance(pairgram, Pairgram):
+            raise TypeError(
+                f"pairgram must be a Pairgram, got {type(pairgram).__name__}: the statistics come "
+                "first, and alpha second"
+            )
+        model = cls(
+            alpha,
+            pairs=pairgram.settings.pairs,
+            scope=pairgram.settings.scope,
+            weighting=pairgram.settings.weighting,
+            target=pairgram.settings.target,
+            scale=scale,
+            positive=positive,
+            l1_ratio=l1_ratio,
+            n_nonzero_coefs=n_nonzero_coefs,
+            prior=prior,
+            n_threads=pairgram.n_threads,
+        )
+        model.coef_ = pairgram.solve(
+            alpha,
+            scale=scale,
+            prior=prior,
+            positive=positive,
+            l1_ratio=l1_ratio,
+            n_nonzero_coefs=n_nonzero_coefs,
+        )
+        # The weight of tied pairs includes that of a row with itself, which is all of single rows.
+        lists = 1 if pairgram.settings.joins_all_rows else pairgram.n_queries
+        single = pairgram.settings.pairs is not None and pairgram.n_rows <= lists
+        if single or not pairgram.pair_weight > 0:
+            raise no_pairs(pairgram.settings, pairgram.n_rows)
+        model.feature_map = model.feature_map_ = pairgram.feature_map
+        if pairgram.feature_map is None and pairgram.settings.pairs is not None:
+            model._column_sums = pairgram.column_sums(model.coef_)
+        fitted = pairgram.feature_map
+        model.n_features_in_ = getattr(fitted, "n_features_in_", pairgram.n_features)
+        if pairgram.feature_names_in_ is not None:
+            model.feature_names_in_ = np.array(pairgram.feature_names_in_, dtype=object)
+        model.form_ = "primal"
+        model.uses_qid_ = pairgram.n_queries > 1
+        return model
+
+
+class RankRLSCV(RidgeSearch):
+    """RankRLS that chooses alpha, and other settings on request, by scores of held-out rows.
+
+    Its method `score` returns NDCG@10 whatever `scoring` is, as for every ranker of this package.
+
+    Parameters
+    ----------
+    alphas : array-like of shape (n_alphas,), each ≥ 0, or None, default=None
+        The ridges to choose from. None stands for the 34 values ``λ_max(G) / 1e4 · 2^k`` with
+        k = −18 … 15, computed for every combination of the other settings. With a `prior` or
+        offsets there are also λ_max(G) times 10, 100, 1e3 and 1e6. The last keeps the prior, so
+        that little data do not lead away from it. An alpha of 0 gives the
+        solution of the smallest norm; if other solutions fit as well, its held-out score may be
+        NaN.
+    pairs, target, scale : a value as in `RankRLS`, or a list of values to choose from
+        If `scale` contains True, every combination is solved in the primal form.
+    gamma : float > 0 or None, or a list of such to choose from, default=None
+        Every gamma needs a kernel matrix and a decomposition of its own. None stands for
+        ``1 / n_features``.
+    scope, weighting, feature_map, kernel, degree, coef0, form : as in `RankRLS`
+    positive, l1_ratio, n_nonzero_coefs : as in `RankRLS`
+        A single value, not a list. Every split is then solved anew, and None as `cv` stands for
+        five folds of queries. If `l1_ratio` is above 0, None as `alphas` stands for 34 values from
+        the least at which all weights are 0, each smaller by a factor of ``2^(1/3)``.
+    cv : None, int, splitter, iterable of splits or "leave-pair-out", default=None
+        How rows are held out if `fit` gets no validation set:
+
+        - None: every query in turn, or every row in turn if there is a single query. The scores are
+          exact and come from one decomposition. If models had to be refitted at a cost of more
+          than 1e11 flops, as for ``scope="global"`` with pairs other than "kept", five folds are
+          used instead;
+        - an int k: ``QueryKFold(k)``, or ``KFold(k, shuffle=True, random_state=0)`` over the rows
+          of a single query;
+        - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows);
+        - "leave-pair-out": every two rows with different labels. It needs a single query or
+          ``scope="global"``, and suits estimates from few rows.
+
+        For a table of `scan`, None holds every query out in turn, with exact scores, in a second
+        pass over its features; where that would need refits, as for constrained weights, it stands
+        for five folds. An int or a `QueryKFold` makes folds of queries by the hashes of their ids,
+        which do not depend on the order of the rows. Others are refused.
+    scoring : str, Metric, scorer or None, default=None
+        A name that `get_metric` knows, or the result of `get_metric` or `make_scorer`. None stands
+        for ``"ndcg@10"``. It stands for ``"pairwise_accuracy"`` if a label is negative or not a
+        whole number, or if the rows of a single query are held out one by one or in pairs.
+    store_held_out : bool, default=False
+        Whether to keep `held_out_` and `per_query_` of the chosen settings.
+    prior : as in `RankRLS`
+    inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
+        Inputs are fitted to all rows of `fit`, also to those that are held out, but see no labels.
+    n_threads : int or None, default=None
+        As in `RankRLS`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,), or of (n_support_rows,) with a kernel, float64
+        Weights of the model with the chosen settings, fitted to all rows. They belong to the
+        columns after `inputs`, as in `RankRLS`.
+    inputs_, feature_map_ :
+        As in `RankRLS`. ``inputs_.kind`` is the chosen word.
+    alpha_, pairs_, target_, scale_, gamma_ :
+        The chosen settings. `gamma_` is None unless the kernel has a gamma.
+    best_score_ : float
+        Mean held-out score of the chosen settings. If `scoring` is a loss, such as "msd", this is
+        the loss itself.
+    best_index_ : int
+        The row of `cv_results_` that was chosen.
+    alphas_ : ndarray of shape (n_alphas,)
+        The alphas of the chosen combination: `alphas` in the caller's order, or the default grid
+        in descending order.
+    scores_ : ndarray of shape (n_alphas,)
+        Mean held-out scores along `alphas_`.
+    coef_path_ : ndarray of shape (n_alphas, n_features), or (n_alphas, n_support_rows)
+        Weights along `alphas_`.
+    cv_results_ : dict
+        A row for every combination of settings and alpha, in the columns of scikit-learn's
+        searches: ``params`` (a list of dicts), ``param_alpha``, ``param_pairs``, ``param_target``,
+        ``param_scale``, ``param_gamma`` (if the kernel has a gamma),
+        ``param_inputs`` (if `inputs` is not None), ``mean_test_score``,
+        ``std_test_score``, ``rank_test_score``, and ``split0_test_score``, … if `cv` makes splits.
+        The mean is over all held-out queries. The standard deviation is over splits, or over
+        queries if there are no splits. It is NaN for "leave-pair-out".
+    held_out_ : ndarray of shape (n_rows,), float64, or None
+        With ``store_held_out=True``, the score of every row by the model with the chosen settings
+        that was fitted without it: without its query, row or fold, as `cv` says. It is the mean
+        over repeated splits, and NaN for rows that no split held out. Models of different queries
+        differ, so compare these scores within a query only. With a validation set, these are the
+        scores of its rows, of shape (n_validation_rows,). None if scores are not stored.
+    per_query_ : dict of str to ndarray, or None
+        With ``store_held_out=True``, a row for every query that was held out: ``qid`` (the id, or
+        the number from 0 if there were no ids), ``split`` (its number, if `cv` makes splits),
+        ``n`` (the rows of weight > 0), and the metric of `scoring_` under its name. The mean of
+        the metric is `best_score_`, except for the weights of queries. Not in model files, and
+        neither is `held_out_`.
+    scoring_ : Metric
+        The metric that judged the held-out scores.
+    form_, missing_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
+        As in `RankRLS`.
+
+    Notes
+    -----
+    The mean is over all held-out queries of all splits. The weight of a query in it is the mean of
+    its rows' sample weights times its query weight. Rows of weight 0 are left out. If several
+    settings have the same mean, the first combination and the largest alpha win.
+
+    Leave-query-out scores equal those of explicit refits without each query, to a relative error of
+    about ``1e-16 λ_max(G) / alpha``. They cost about ``2 n d² + 20 n d n_alphas`` flops for d
+    features, and n · n_alphas doubles. In the dual form they cost ``2 q n² + 20 n² n_alphas`` flops
+    for q queries, which is a small share of the decomposition. With ``scale=True`` the features are
+    scaled by all rows, whereas splitters and validation sets scale by the training rows.
+
+    Held-out scores include those of the prior and the offsets. A prior that has seen the labels of
+    held-out rows makes these scores too good, and favours a large alpha: fit it to other queries.
+
+    A feature map is fitted once, to all rows and labels. A map that uses labels, such as
+    ``SelectKBest``, has therefore seen held-out labels, except those of a validation set. For such
+    a map, search a Pipeline with ``GridSearchCV``.
+
+    With ``scope="global"``, leaving a query out changes the pairs of the other rows too. With
+    ``pairs="kept"`` every query is a fold of one regression (dual form), or its rows are subtracted
+    from the statistics (primal form). With other pairs the model is refitted for every query.
+
+    Two rows of a held-out query get the same score if a refit without the query gives them the same
+    score. This holds for rows with equal values, and for rows that differ only in features that
+    vary in no other query. The identities of leave-query-out give such rows scores that differ by
+    rounding errors, and these errors depend on the held-out labels. They are at most
+    ``64 ε (λ_max(G) / alpha · (s + r) + r + m)``, where s is the range of the targets within a
+    query, r is the range of the scores of this query, and m is the largest size of its scores. (For
+    the primal form of float32 rows, ε / 16 of float32 takes the place of 64 ε.) Two scores are made
+    equal at an alpha if they are this close both at that alpha and at the largest alpha (or at
+    λ_max(G) if that is larger). They are never made equal if they are more than ``1e-4 (s + r)``
+    apart. The same is done to the scores of a validation set.
+
+    If rows of a single query are held out one by one, the models without each row have different
+    origins. A row's score is therefore measured from the mean score of the other rows by the same
+    model, which is weighted by the sample weights: it is ``wᵀ(x_i − mean(X))``. The scores of a
+    prior and the offsets, which are added, are measured from their means over the other rows too.
+    With ``pairs=None`` all models have the same origin, and the score is ``wᵀx_i`` plus these.
+
+    A held-out score that is computed without a refit is NaN if alpha is so small that the score
+    would be only rounding error. Where one query holds nearly all of a feature's variation, its
+    scores lose more digits in the primal form than others do: relative errors were up to 4e-7 at
+    ``λ_max / alpha = 2e6`` and 1e-4 at 2e8, where the dual form had 1e-9 and 1e-7. A splitter, such
+    as `QueryKFold`, has the errors of a refit.
+
+    In the dual form the folds of a splitter come from the one decomposition as well, if every row
+    is a test row once and the folds are whole queries, or rows of one query with kept pairs, or
+    pointwise rows. Other folds are refitted.
+
+    The leave-pair-out score is the share of pairs that the model without their two rows puts in the
+    right order. A pair has weight ``v_i v_j`` times the weights of its queries, and equal scores
+    count ½. No other `scoring` is possible. For ``pairs="kept"`` and None the scores are exact and
+    come from 2 × 2 systems of the hat matrix. They cost about ``2 n² · rank`` flops per alpha, and
+    about 40 times that if row weights take many different values. Other pairs are refitted, as are
+    pointwise rows of several queries with ``weighting="queries"``.
+
+    References
+    ----------
+    Pahikkala et al. 2007, §2.4 (all λ from one decomposition); Pahikkala, Boberg, Salakoski.
+    Fast n-fold cross-validation for regularized least-squares. SCAI 2006. Airola, Pahikkala,
+    Waegeman, De Baets, Salakoski. An experimental comparison of cross-validation techniques for
+    estimating the area under the ROC curve. Computational Statistics & Data Analysis 55, 2011
+    (leave-pair-out).
+
+    Examples
+    --------
+    >>> from pairgram import RankRLSCV, make_ranking
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> model = RankRLSCV(pairs=["kept", "dropped"]).fit(X, y, qid=qid)
+    >>> model.scores_.shape
+    (34,)
+    """
+
+    def __init__(
+        self,
+        alphas: ArrayLike | None = None,
+        *,
+        pairs: Pairs | Sequence[Pairs] = "kept",
+        scope: Scope = "query",
+        weighting: Weighting = "pairs",
+        target: Target | Sequence[Target] = "label",
+        scale: bool | Sequence[bool] = False,
+        feature_map: Any = None,
+        kernel: Kernel | None = None,
+        gamma: Any = None,
+        degree: int = 3,
+        coef0: float = 1.0,
+        form: Form = "auto",
+        cv: Any = None,
+        scoring: str | Metric | None = None,
+        positive: Any = False,
+        l1_ratio: float = 0.0,
+        n_nonzero_coefs: int | None = None,
+        store_held_out: bool = False,
+        prior: Any = None,
+        inputs: InputsName | Sequence[InputsName | None] | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.alphas = alphas
+        self.pairs = pairs
+        self.scope = scope
+        self.weighting = weighting
+        self.target = target
+        self.scale = scale
+        self.feature_map = feature_map
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.form = form
+        self.cv = cv
+        self.scoring = scoring
+        self.positive = positive
+        self.l1_ratio = l1_ratio
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.store_held_out = store_held_out
+        self.prior = prior
+        self.inputs = inputs
+        self.n_threads = n_threads
+
+    _constraints = _constraints_of
+
+    def _grid(self) -> tuple[list[tuple[PairSettings, bool]], Vector | None]:
+        scales = as_list(self.scale, "scale")
+        for scale in scales:
+            check_flag("scale", scale)
+        combinations = [
+            (PairSettings(pairs, self.scope, self.weighting, target), bool(scale))
+            for pairs, target, scale in itertools.product(
+                as_list(self.pairs, "pairs"), as_list(self.target, "target"), scales
+            )
+        ]
+        return combinations, None if self.alphas is None else check_alphas(self.alphas, zero=True)
+
+    def _parameters_to_save(self) -> dict[str, Any]:
+        """Return the parameters of the chosen `RankRLS`, which is what a model file holds."""
+        return {
+            "alpha": self.alpha_,
+            "pairs": self.pairs_,
+            "scope": self.scope,
+            "weighting": self.weighting,
+            "target": self.target_,
+            "scale": self.scale_,
+            **self._kernel_parameters(),
+            "positive": self.positive,
+            "l1_ratio": self.l1_ratio,
+            "n_nonzero_coefs": self.n_nonzero_coefs,
+            "n_threads": self.n_threads,
+        }

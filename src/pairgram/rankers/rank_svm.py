@@ -1,0 +1,720 @@
+"""RankSVM minimises the squared hinge loss on preference pairs by a truncated Newton method."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pairgram._support.arrays import check_alphas
+from pairgram._support.checks import Rows, Vector, check_flag, check_positive
+from pairgram._support.threads import single_threaded_blas
+from pairgram._support.words import InputsName, Loss, Weighting
+from pairgram.data.dataset import RankingData, RowInfo
+from pairgram.features.base import is_known
+from pairgram.features.input_map import after_inputs, parts_of, whole_map
+from pairgram.features.known import same_map
+from pairgram.metrics import Metric
+from pairgram.model_selection.judge import (
+    Judge,
+    Judged,
+    as_list,
+    choose,
+    column_of,
+    join_judged,
+    search_results,
+)
+from pairgram.model_selection.splits import Splits, default_cv
+from pairgram.rankers.base import LinearRanker, begin_fit, block_readers, same_columns
+from pairgram.solvers.formulation import Coordinates
+from pairgram.solvers.newton import Convergence, PairSolver
+from pairgram.solvers.passes import TablePath, judge_table, table_metric
+from pairgram.solvers.svm_training import (
+    SolverSettings,
+    TableTraining,
+    Training,
+    fit_attributes,
+    pair_operator,
+    warn_if_not_converged,
+)
+from pairgram.tables.table import Table, refuse_arguments
+
+# A larger trace counts as this one, whose inverse is still far from 0.
+LARGEST_TRACE = 1e290
+# The default grid is these values divided by twice the trace of G.
+DEFAULT_CS = 2.0 ** np.arange(0, 21, 2)
+# With a prior or offsets these come first. The smallest keeps them as they are.
+STARTING_CS = np.array([1e-6, 1e-3, 1e-2, 1e-1])
+
+
+class RankSVMCV(LinearRanker):
+    """RankSVM that chooses C, and a feature map on request, by scores of held-out rows.
+
+    Its method `score` returns NDCG@10 whatever `scoring` is, as for every ranker of this package.
+
+    Parameters
+    ----------
+    Cs : array-like of shape (n_Cs,), each > 0, or None, default=None
+        The values of C to choose from. None stands for ``2^k / (2 tr G)`` with k = 0, 2, …, 20,
+        computed for every feature map. G is the Gram matrix of the preference pairs, so the grid
+        adapts to the size of the data. With a `prior` or offsets there are also ``c / (2 tr G)``
+        for c = 0.1, 0.01, 1e-3 and 1e-6, of which the last keeps the prior.
+    feature_map : as in `RankSVM`, or a list of such to choose from
+        The list may contain None.
+    cv : None, int, splitter or iterable of splits, default=None
+        How rows are held out if `fit` gets no validation set:
+
+        - None: five folds of queries, or of the rows if there is a single query. There are
+          fewer folds if there are fewer queries;
+        - an int k: ``QueryKFold(k)``, or ``KFold(k, shuffle=True, random_state=0)`` over the rows
+          of a single query;
+        - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows).
+    scoring : str, Metric, scorer or None, default=None
+        As in `RankRLSCV`.
+    inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
+        All are tried with every feature map. They are fitted to all rows of `fit`.
+    loss, weighting, tol, max_iter, memory_limit, n_threads : as in `RankSVM`
+    store_held_out : bool, default=False
+        As in `RankRLSCV`.
+    prior : array-like of shape (n_features,), fitted model or None, default=None
+        As in `RankSVM`. Weights are those of the columns of X, or of the one kind of `inputs`. A
+        feature map, or a list of inputs, takes a frozen model only.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,), float64
+        Weights of the model with the chosen settings, fitted to all rows. They belong to the
+        columns after `inputs`, as in `RankSVM`.
+    C_ : float
+        The chosen C.
+    inputs_ : object or None
+        As in `RankRLS`; ``inputs_.kind`` is the chosen word.
+    feature_map_ : fitted transformer or None
+        The chosen feature map.
+    best_score_ : float
+        Mean held-out score of the chosen settings.
+    best_index_ : int
+        The row of `cv_results_` that was chosen.
+    Cs_ : ndarray of shape (n_Cs,)
+        The values of C for the chosen feature map: `Cs` in the caller's order, or the default grid
+        in ascending order.
+    scores_ : ndarray of shape (n_Cs,)
+        Mean held-out scores along `Cs_`.
+    cv_results_ : dict
+        A row for every feature map and C, in the columns that `RankRLSCV` names, with ``param_C``,
+        ``param_feature_map``, and ``param_inputs`` if `inputs` is not None.
+    scoring_ : Metric
+        The metric that judged the held-out scores.
+    held_out_, per_query_ :
+        As in `RankRLSCV`.
+    history_, n_iter_, n_hessian_products_, missing_, n_features_in_, feature_names_in_, \
+uses_qid_, prior_, uses_offset_ :
+        As in `RankSVM`, for the final fit.
+
+    Notes
+    -----
+    The mean is over all held-out queries of all splits, as in `RankRLSCV`. Feature maps of this
+    package do not use labels. They are fitted once to all rows, and their features and Gram matrix
+    are computed once for all rows. Any other transformer is fitted to the training rows of each
+    split. Within a split, the solver starts for each C from the solution for the last C. If several
+    settings are equally good, the first inputs, the first feature map and the smallest C win. A
+    prior that has seen the labels of held-out rows makes their scores too good: fit it to other
+    queries.
+
+    Examples
+    --------
+    >>> from pairgram import RandomNodes, RankSVMCV, make_ranking
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> maps = [None, RandomNodes(30, random_state=0)]
+    >>> model = RankSVMCV([0.01, 1.0], feature_map=maps, cv=3).fit(X, y, qid=qid)
+    >>> model.cv_results_["mean_test_score"].shape
+    (4,)
+    """
+
+    _file_kind = "RankSVM"
+
+    def __init__(
+        self,
+        Cs: ArrayLike | None = None,
+        *,
+        feature_map: Any | Sequence[Any] = None,
+        cv: Any = None,
+        scoring: str | Metric | None = None,
+        loss: Loss = "squared_hinge",
+        weighting: Weighting = "pairs",
+        tol: float = 1e-3,
+        max_iter: int = 100,
+        memory_limit: float | None = None,
+        store_held_out: bool = False,
+        prior: Any = None,
+        inputs: InputsName | Sequence[InputsName | None] | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.Cs = Cs
+        self.feature_map = feature_map
+        self.cv = cv
+        self.scoring = scoring
+        self.loss = loss
+        self.weighting = weighting
+        self.tol = tol
+        self.max_iter = max_iter
+        self.memory_limit = memory_limit
+        self.store_held_out = store_held_out
+        self.prior = prior
+        self.inputs = inputs
+        self.n_threads = n_threads
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        validation: Any = None,
+    ) -> Self:
+        """Score every feature map and C on held-out rows, and fit the best to all rows.
+
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight, query_weight, offset :
+            As in `RankSVM.fit`. Every map and C reads the rows of a table anew.
+        validation : (X, y), (X, y, qid) or (X, y, qid, offset), table of `scan`, or None
+            A validation set, as in `RankRLSCV.fit`. If X is a table, it must be given, as a table.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As in `RankRLSCV.fit`.
+        """
+        settings = SolverSettings(
+            self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
+        )
+        given = None if self.Cs is None else check_alphas(self.Cs, "Cs")
+        info = RowInfo(qid, group, sample_weight, query_weight, offset)
+        if isinstance(X, Table):
+            refuse_arguments(y=y, **info._asdict())
+            return self._fit_table(X, validation, settings, given)
+        data, fixed = self._check_rows(X, y, info), not self._no_columns
+        if fixed:  # the columns that weights of a prior belong to
+            data = self._with_map(data, None, self._fit_inputs(data, self._kinds()[0]))
+        data = self._with_prior(X, data)
+        self._warn_of_missing_queries(data, info)
+        if len(data.y) < 2:
+            raise ValueError("RankSVMCV holds rows out, so X must have two or more, got 1 sample")
+        uses_qid = info.has_queries
+        maps = as_list(self.feature_map, "feature_map")
+        ours = any(feature_map is None or is_known(feature_map) for feature_map in maps)
+        held_map = whole_map(data) if ours else maps[0]
+        cv, held_rows = self._held_rows(held_map, uses_qid, self.cv, validation)
+        cv = default_cv(data) if held_rows is None and cv is None else cv
+        judge = Judge.make(data, cv, held_rows, self.scoring, self.n_threads, self.store_held_out)
+        candidates: list[_Candidate] = []
+        training = None
+        for kind, feature_map in itertools.product(self._kinds(), maps):
+            mapped = data
+            if not fixed:
+                mapped = self._with_map(data, feature_map, self._fit_inputs(data, kind))
+            training = None  # frees the memory for the features of the next map
+            training = Training.make(mapped, settings, exact=True)
+            mapped_part = partial(self._mapped_part, mapped, feature_map)
+            candidates.append(_Search(mapped, training, judge, mapped_part).along(given))
+        judged = join_judged([c.judged for c in candidates])
+        best, ranks = choose(judged.means, judge.metric)
+        number, at = _place(candidates, best)
+        chosen = candidates[number]
+        if training is None or chosen is not candidates[-1]:
+            training = Training.make(chosen.data, settings, exact=True)
+        solver, C = training.solver(), float(chosen.Cs[at])
+        precondition = training.preconditioner(C)
+        with single_threaded_blas():
+            history = solver.solve(C, precondition, settings.tol, settings.max_iter)
+        prior = self._prior_of(whole_map(data))
+        origin = 0.0 if prior is None or prior.coef is None else prior.coef
+        self.coef_, self.C_, self.uses_qid_ = origin + solver.w, C, uses_qid
+        self._column_sums = training.column_sums(self.coef_)
+        self.__dict__.update(self._table_of(candidates, judged, ranks, best, judge.metric, given))
+        self.__dict__.update(fit_attributes(history) | dict(chosen.judged.stored))
+        warn_if_not_converged(
+            [*itertools.chain(*(c.histories for c in candidates)), history], settings
+        )
+        return self
+
+    def _fit_table(
+        self, table: Table, validation: Any, settings: SolverSettings, given: Vector | None
+    ) -> Self:
+        """Fit every map and C to a table, and take the best on a validation table."""
+        if validation is None:
+            raise ValueError(
+                "RankSVMCV.fit needs a validation table for a table: give validation=scan(...)"
+            )
+        if self.cv is not None:
+            raise ValueError(f"give cv or validation, not both: got cv={self.cv!r} and a table")
+        if self.store_held_out:
+            raise ValueError("store_held_out must be False for a table: its rows are not kept")
+        table = begin_fit(self, table)
+        held = same_columns(self, table, validation)
+        metric = table_metric(held, self.scoring)
+        candidates, kept = [], []
+        for feature_map in as_list(self.feature_map, "feature_map"):
+            for reader in block_readers(self, table, feature_map):
+                training = TableTraining.make(table, reader, settings)
+                Cs = (
+                    _default_Cs(training, reader.prior is not None)
+                    if given is None
+                    else np.sort(given)
+                )
+                coefs, histories = _paths(training, [training.solver()], Cs)
+                path = TablePath(
+                    0,
+                    settings.pair_settings,
+                    False,
+                    Coordinates(reader.pattern),
+                    Cs,
+                    coefs[0],
+                    None,
+                    None,
+                    coefs,
+                )
+                (found,) = judge_table(held, [reader], [path], metric, None, self.n_threads)
+                candidates.append(_Candidate(reader.pattern, Cs, found, histories))
+                kept.append((training, coefs[0]))
+        judged = join_judged([c.judged for c in candidates])
+        best, ranks = choose(judged.means, metric)
+        number, at = _place(candidates, best)
+        training, coefs_of_best = kept[number]
+        prior = self._prior_of(whole_map(candidates[number].data))
+        origin = 0.0 if prior is None or prior.coef is None else prior.coef
+        self.coef_, self.uses_qid_ = origin + coefs_of_best[at], table.has_queries
+        self.C_ = float(candidates[number].Cs[at])
+        self._column_sums = training.column_sums(self.coef_)
+        self.__dict__.update(self._table_of(candidates, judged, ranks, best, metric, given))
+        self.__dict__.update(fit_attributes(candidates[number].histories[at]))
+        warn_if_not_converged([*itertools.chain(*(c.histories for c in candidates))], settings)
+        return self
+
+    def _table_of(
+        self,
+        candidates: list[_Candidate],
+        judged: Judged,
+        ranks: Rows,
+        best: int,
+        metric: Metric,
+        given: Vector | None,
+    ) -> dict[str, Any]:
+        """Return the attributes that describe the search, in the caller's order of Cs."""
+        number, _ = _place(candidates, best)
+        chosen = candidates[number]
+        Cs = np.concatenate([c.Cs for c in candidates])
+        of_row = np.repeat(np.arange(len(candidates)), [len(c.Cs) for c in candidates])
+        parts = [parts_of(whole_map(c.data)) for c in candidates]
+        map_of_row = column_of([feature_map for _, feature_map in parts])[of_row]
+        order = np.arange(len(chosen.Cs))
+        if given is not None:  # they were solved in ascending order
+            order = np.argsort(np.argsort(given, kind="stable"), kind="stable")
+        rows = (np.searchsorted(of_row, np.arange(len(candidates)))[:, None] + order).ravel()
+        columns = {"C": Cs[rows], "feature_map": map_of_row[rows]}
+        if self.inputs is not None:
+            columns["inputs"] = column_of([own and own.kind for own, _ in parts])[of_row][rows]
+        inputs, feature_map = parts[number]
+        return {
+            "inputs_": inputs,
+            "feature_map_": feature_map,
+            "best_score_": float(judged.means[best]),
+            "Cs_": chosen.Cs[order],
+            "scores_": chosen.judged.means[order],
+            "scoring_": metric,
+            "best_index_": int(np.flatnonzero(rows == best)[0]),
+            "cv_results_": search_results(columns, judged.take(rows), ranks[rows]),
+        }
+
+    @property
+    def _no_columns(self) -> str:
+        """Why the model has no columns that weights of a prior could belong to."""
+        if as_list(self.feature_map, "feature_map") != [None]:
+            return "a feature_map"
+        return "" if len(self._kinds()) == 1 else "a list of inputs"
+
+    def _kinds(self) -> list[str | None]:
+        return as_list(self.inputs, "inputs")
+
+    def _mapped_part(self, data: RankingData, feature_map: Any, rows: Rows) -> RankingData:
+        """Return some rows, with a clone of the feature map that is fitted to these rows."""
+        return self._with_map(replace(data, feature_map=None).take(rows), feature_map)
+
+    def _parameters_to_save(self) -> dict[str, Any]:
+        """Return the parameters of the chosen `RankSVM`, which is what a model file holds."""
+        parameters = super()._parameters_to_save()
+        for name in ("Cs", "cv", "scoring", "store_held_out"):
+            del parameters[name]
+        return parameters | {"C": self.C_}
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A feature map, with its held-out scores along C."""
+
+    data: RankingData
+    Cs: Vector  # ascending
+    judged: Judged
+    histories: list[Convergence]
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The solutions of every split and C on one feature map.
+
+    Attributes
+    ----------
+    data : RankingData
+        The rows, with the feature map fitted to all of them.
+    training : Training
+        The same rows, prepared for solutions.
+    judge : Judge
+    mapped_part : callable
+        Takes row numbers, and returns these rows with a map that is fitted to them.
+    """
+
+    data: RankingData
+    training: Training
+    judge: Judge
+    mapped_part: Callable[[Rows], RankingData]
+
+    def along(self, Cs: Vector | None) -> _Candidate:
+        """Solve for every split and C, and judge the held-out scores."""
+        Cs = _default_Cs(self.training, self.data.offset is not None) if Cs is None else np.sort(Cs)
+        with single_threaded_blas():
+            scores, histories = self._held_out(Cs)
+        judged = self.judge.judge(self.judge.shared(np.hstack(scores)))
+        return _Candidate(self.data, Cs, judged, histories)
+
+    def _held_out(self, Cs: Vector) -> tuple[list[Vector], list[Convergence]]:
+        """Return the scores of every split's test rows, (n_Cs, n_rows), and the histories."""
+        data, training, judge = self.data, self.training, self.judge
+        threads = training.settings.n_threads
+        if judge.splits is None:
+            assert judge.validation is not None
+            coefs, histories = _paths(training, [training.solver()], Cs)
+            validation = replace(judge.validation, feature_map=whole_map(data))
+            return [validation.scores(slice(None), coefs[0], threads)], histories
+        counts = [
+            _counts(data, training.settings, judge.splits, k) for k in range(len(judge.splits))
+        ]
+        if data.feature_map is None or is_known(data.feature_map):
+            solvers = [training.solver(counts=count) for count in counts]
+            coefs, histories = _paths(training, solvers, Cs)
+            scores = [
+                training.data.scores(test, coef, threads)
+                for (_, test), coef in zip(judge.splits, coefs, strict=True)
+            ]
+            return scores, histories
+        scores, histories = [], []
+        for train, test in judge.splits:  # such maps may use labels, so each split has its own
+            part = self.mapped_part(train)
+            own = Training.make(part, training.settings, exact=True)
+            coefs, more = _paths(own, [own.solver()], Cs)
+            held = replace(data, feature_map=part.feature_map)
+            scores.append(held.scores(test, coefs[0], threads))
+            histories += more
+        return scores, histories
+
+
+def _paths(
+    training: Training | TableTraining, solvers: Sequence[PairSolver], Cs: Vector
+) -> tuple[Vector, list[Convergence]]:
+    """Return the solutions, (n_solvers, n_Cs, n_features), each started from the last C's."""
+    settings = training.settings
+    histories: list[Convergence] = []
+    coefs = np.empty((len(solvers), len(Cs), len(training.curvature)))
+    for i, C in enumerate(Cs.tolist()):
+        precondition = training.preconditioner(C)
+        for solver, coef in zip(solvers, coefs, strict=True):
+            histories.append(solver.solve(C, precondition, settings.tol, settings.max_iter))
+            coef[i] = solver.w
+    return coefs, histories
+
+
+def _place(candidates: Sequence[_Candidate], row: int) -> tuple[int, int]:
+    """Return the candidate that a row of all their Cs belongs to, and its place there."""
+    ends = np.cumsum([len(c.Cs) for c in candidates])
+    number = int(np.searchsorted(ends, row, side="right"))
+    return number, row - int(ends[number] - len(candidates[number].Cs))
+
+
+def _counts(data: RankingData, settings: SolverSettings, splits: Splits, number: int) -> Vector:
+    """Return how often a split trains on each row. It is a ValueError if no pair counts."""
+    counts = np.bincount(splits[number][0], minlength=len(data.y)).astype(np.float64)
+    if not pair_operator(data, settings, counts).pair_weights.any():
+        raise ValueError(
+            f"cv: the training rows of split {number} have no pairs that count: give cv a splitter "
+            "that leaves some, or fit a validation set"
+        )
+    return counts
+
+
+def _default_Cs(training: Training | TableTraining, started: bool) -> Vector:
+    curvature = training.curvature
+    trace = float(np.trace(curvature) if curvature.ndim == 2 else curvature.sum())
+    if not trace <= LARGEST_TRACE:
+        raise ValueError(
+            f"X or the weights too large: weighted squared differences add up to {trace:.1g}, want "
+            f"at most {LARGEST_TRACE:g} for a grid of C"
+        )
+    grid = np.append(STARTING_CS, DEFAULT_CS) if started else DEFAULT_CS
+    return np.asarray(grid / (2 * trace if trace > 0 else 1.0))
+
+
+class RankSVM(LinearRanker):
+    """Rank by the squared hinge loss on preference pairs (RankSVM).
+
+    The model is linear in the inputs or in a feature map.
+
+    Parameters
+    ----------
+    C : float > 0, default=1.0
+        Weight of the loss relative to ``½ ‖w‖²``. The loss is a sum over pairs, not a mean, so the
+        same C has a larger effect for more data.
+    feature_map : transformer or None, default=None
+        `RandomNodes`, or any other transformer of arrays. A clone of it is fitted to X and y,
+        without the weights, and the model is linear in its features. With approximate features of a
+        kernel, such as those of `Nystroem`, this is a kernel RankSVM. A RandomState or Generator in
+        the map is cloned too, so every fit draws the same features.
+    loss : {"squared_hinge", "squared"}, default="squared_hinge"
+        "squared" takes ``(1 − (f_i − f_j))²`` for all preference pairs, including those that are
+        already far apart in the right order.
+    weighting : {"pairs", "documents", "queries"}, default="pairs"
+        What has weight 1 in the objective:
+
+        - "pairs": every pair;
+        - "documents": every row (the pairs of a query are multiplied by ``1 / Σ v``);
+        - "queries": every query (its pairs are multiplied by ``1 / Σ v_i v_j`` over its pairs).
+    tol : float > 0, default=1e-3
+        The solver stops when the norm of the gradient is this share of its norm at w = 0, or at
+        the prior.
+    max_iter : int ≥ 1, default=100
+        Largest number of Newton steps.
+    warm_start : bool, default=False
+        If True, start from the `coef_` of the last fit, provided that its features are the same.
+    memory_limit : float or None, default=None
+        Bytes that the features of `feature_map`, or the kernel values, may take. If they need more,
+        they are computed again, block by block, whenever they are used. This changes the result by
+        rounding errors. None stands for half of the free memory.
+    prior : array-like of shape (n_features,), fitted model or None, default=None
+        What the fit starts from, in place of the model 0: the ridge is on the difference from it.
+        Weights of the inputs, or of the features that `feature_map` makes; or
+        a fitted model with `predict`, which stays fitted in clones. See the notes.
+    inputs : str or None, default=None
+        As in `RankRLS`; they act before the feature map.
+    n_threads : int or None, default=None
+        Number of threads. None takes the CPUs that the process may use, but at most
+        ``OMP_NUM_THREADS``. The result has the same bits for any number.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,), float64
+        Weights of the columns after `inputs`, or of the features that `feature_map_` makes.
+    inputs_ : object or None
+        As in `RankRLS`.
+    feature_map_ : fitted transformer or None
+    missing_ : ndarray of shape (n_features,), float64, or None
+        As in `RankRLS`.
+    history_ : dict of str to ndarray
+        ``objective`` and ``relative_gradient`` hold a value before the first Newton step and after
+        every step. ``n_hessian_products`` and ``step`` (its length) hold a value for every step.
+        For a table, so does ``n_passes``: how often the solver has read the rows until then.
+        The objective is exact to about 1e-16 ``C Σ W_ij (1 + f_i² + f_j²)``. If mapped features are
+        stored in single precision (see the notes), it is the objective of the rounded features,
+        with a relative error of about 1e-9. Model files do not hold `history_`, `n_iter_` and
+        `n_hessian_products_`.
+    n_iter_ : int
+        Number of Newton steps.
+    n_hessian_products_ : int
+        Number of steps of conjugate gradients in all Newton steps together.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only present if X had column names.
+    uses_qid_ : bool
+        Whether the model was fitted with query ids or sizes.
+    prior_ : fitted model or None
+        The model of `prior` if `predict` adds its scores. Weights of the same features are part of
+        `coef_` instead.
+    uses_offset_ : bool
+        Whether the model was fitted with offsets, so that `predict` and `score` need them.
+
+    See Also
+    --------
+    RankSVMCV : Chooses C, and a feature map on request, by held-out rows.
+    RankRLS : Least squares on pairs, in closed form.
+
+    Notes
+    -----
+    Minimises ``½ ‖w‖² + C Σ W_ij max(0, 1 − (f_i − f_j))²`` with ``f = Xw``. The sum is over the
+    preference pairs, that is, the pairs with ``y_i > y_j`` within a query. ``W_ij = c v_i v_j``,
+    where v are the sample weights, and c is the query's weight times the factor of `weighting`.
+    There is a ``ConvergenceWarning`` if `max_iter` steps do not reach `tol`, or if numbers
+    overflow. The solver stops without a warning if the next step promises to lower the objective by
+    less than a share of 1e-15, which is rounding error.
+
+    With the scores p of a `prior` and the offsets o of `fit`, ``f = Xw + p + o``, so that w is the
+    difference from the prior. For weights w₀ of the same features, the ridge is ``½ ‖w − w₀‖²`` and
+    `coef_` is w. See `RankRLS` for how `predict` and files treat other models.
+
+    The solver is a truncated Newton method. Loss, gradient and products with the Hessian take
+    O(n log n) time, and pairs are never listed. Each step of conjugate gradients reads the features
+    once. The preconditioner is a Cholesky factor of ``I + 2C G``, the Hessian if all pairs are
+    active, where G is the statistic of `RankRLS` for ``pairs="dropped"``. It takes
+    n · n_features² + n_features³ / 3 flops before the first step, and then few steps are needed.
+    With more than 4,096 features, or if memory is short, the preconditioner is only the diagonal.
+
+    From 1,024 features on, G is estimated from a sample of queries with about 3 n_features rows,
+    and at least 4,096. This takes 3 n_features³ flops, and a few more steps are needed. Queries are
+    taken with a probability proportional to their share of the pairs, and weighted by its inverse.
+    The minimum does not change. No sample is taken if it would be more than half of all rows, or if
+    a query is longer than an eighth of the sample.
+
+    Features of a map are stored in single precision and summed in double precision. For float64 X,
+    they are stored in double precision if they take up to 1 MiB or if ``tol`` < 1e-5. CSR rows stay
+    sparse. BLAS uses one thread. If G is estimated from a sample, the kernel values between rows
+    and landmarks are stored in place of Nyström features. Their means over the landmarks are
+    subtracted, which changes no difference of scores and keeps rounding errors small. The whitening
+    is then applied to vectors, in n_landmarks² flops twice a step, instead of to n rows.
+
+    References
+    ----------
+    Chen, Li, Dou, Liang, Lv. Ranking support vector machine with kernel approximation.
+    Computational Intelligence and Neuroscience, 2017. Eq. 22-25 and Algorithm 3; their program's C
+    is twice that of eq. 22 and of this class. Lee, Lin. Large-scale linear RankSVM. Neural
+    Computation, 2014.
+
+    Examples
+    --------
+    >>> from pairgram import RankSVM, make_ranking
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> model = RankSVM(C=0.1).fit(X, y, qid=qid)
+    >>> model.predict(X).shape
+    (2000,)
+    """
+
+    _file_kind = "RankSVM"
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        feature_map: Any = None,
+        loss: Loss = "squared_hinge",
+        weighting: Weighting = "pairs",
+        tol: float = 1e-3,
+        max_iter: int = 100,
+        warm_start: bool = False,
+        memory_limit: float | None = None,
+        prior: Any = None,
+        inputs: InputsName | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.C = C
+        self.feature_map = feature_map
+        self.loss = loss
+        self.weighting = weighting
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.memory_limit = memory_limit
+        self.prior = prior
+        self.inputs = inputs
+        self.n_threads = n_threads
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
+            C-contiguous arrays of float64 or float32 are not copied. A table has labels, query ids
+            and weights of rows itself, so all other arguments must be left out. Its features are
+            read once for the preconditioner. Every Newton step reads them once for the loss and the
+            gradient, once for every Hessian product, and once or more for the length of the step.
+            What is fitted to the rows takes passes as in `RankRLS.fit`.
+        y : array-like of shape (n_rows,)
+            Relevance labels, any numbers that are finite as float64. Only their order within a
+            query counts. Only a table does without.
+        qid : array-like of shape (n_rows,), any hashable type, or None
+            Query ids; the rows may come in any order. With neither `qid` nor `group`, all rows are
+            one query. A `MissingQueryWarning` warns of this if there are more than 1,000 rows.
+        group : array-like of shape (n_queries,) of int, or None
+            Sizes of the queries, in place of `qid`, if the rows of each query stand together.
+        sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
+            A weight of 2 is the same as having the row twice, except for a feature map that is
+            fitted to the rows: the map does not see the weights.
+        query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
+            Weights of queries, given for every row and constant within a query.
+        offset : array-like of shape (n_rows,), finite, or None
+            Scores of the rows by something else, which are added to those of the model. `predict`
+            and `score` then need the offsets of their rows.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the data or a parameter is not as described; the message names it.
+        """
+        check_positive("C", self.C)
+        check_flag("warm_start", self.warm_start)
+        settings = SolverSettings(
+            self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
+        )
+        info = RowInfo(qid, group, sample_weight, query_weight, offset)
+        training: Training | TableTraining
+        if isinstance(X, Table):
+            refuse_arguments(y=y, **info._asdict())
+            table = begin_fit(self, X)
+            (reader,) = block_readers(self, table, self._unfitted_map())
+            training, feature_map = TableTraining.make(table, reader, settings), reader.feature_map
+            uses_qid = table.has_queries
+        else:
+            data = self._check(X, y, info)
+            self._warn_of_missing_queries(data, info)
+            training, feature_map = Training.make(data, settings, exact=False), whole_map(data)
+            uses_qid = info.has_queries
+        start, prior = None, self._prior_of(feature_map)
+        origin = 0.0 if prior is None or prior.coef is None else prior.coef
+        if self.warm_start and len(getattr(self, "coef_", ())) == len(training.curvature):
+            last = after_inputs(self.inputs_, self.feature_map_)
+            start = self.coef_ - origin if same_map(last, feature_map) else None
+        precondition = training.preconditioner(float(self.C))
+        with single_threaded_blas():
+            solver = training.solver(start)
+            history = solver.solve(float(self.C), precondition, self.tol, self.max_iter)
+        # The attributes are set last, so that a fit that fails leaves the last solution in place.
+        self.coef_ = origin + solver.w
+        self.inputs_, self.feature_map_ = parts_of(feature_map)
+        self.uses_qid_ = uses_qid
+        self._column_sums = training.column_sums(self.coef_)
+        self.__dict__.update(fit_attributes(history))
+        warn_if_not_converged([history], settings)
+        return self

@@ -1,0 +1,409 @@
+"""DualGram holds the system of pairwise least squares on a kernel matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from pairgram._support import memory
+from pairgram._support.checks import Rows, Vector, check_alpha, require_finite
+from pairgram._support.threads import single_threaded_blas
+from pairgram.data.dataset import RankingData, apply_half_laplacian, without_features
+from pairgram.data.pairs import PairSettings
+from pairgram.features.base import FeatureMap
+from pairgram.features.kernels import alternatives
+from pairgram.solvers.ridge_path import (
+    BandForm,
+    BandPath,
+    EigenPath,
+    RidgePath,
+    has_band,
+    smallest_eigenvalue,
+    solve_definite,
+)
+
+# The largest entry of a kernel matrix must be at least this.
+SMALLEST_KERNEL = 1e-290
+# Eigenvalues of a path are raised to this share of the largest.
+FLOOR = float(np.finfo(np.float64).eps)
+
+
+class DualGram:
+    """The system ``R K Rᵀ``, ``R y`` of pairwise least squares on a kernel matrix K.
+
+    This is the counterpart of `Pairgram` for the dual form. The features are the columns of K,
+    there is one dual coefficient for every row of K, and the scores of rows are ``K @ coef``.
+
+    Parameters
+    ----------
+    data : RankingData
+        With a fitted `KernelMap` of a named kernel, K is computed from the rows when it is needed,
+        and is not kept. Without a feature map, X is K itself: dense, symmetric, float64 or float32,
+        of shape (n_rows, n_rows).
+    settings : PairSettings
+    n_threads : int or None, default=None
+        Number of threads. The number does not change a bit of the result.
+
+    Notes
+    -----
+    The dual solution of ``(y − Ka)ᵀ L (y − Ka) + alpha aᵀKa`` is ``a = (LK + alpha I)⁻¹ L y``. This
+    system is not symmetric. With the half-Laplacian R, where ``L = RᵀR``, the solution is
+    ``a = Rᵀ (R K Rᵀ + alpha I)⁻¹ R y``. This system is symmetric, and has the same path and the
+    same hold-out identities as the primal form. The decomposition ``R K Rᵀ = U S Uᵀ`` gives the
+    eigen-features ``Z = K Rᵀ U S^-½``, for which ``(R Z)ᵀ (R Z) = S``.
+
+    Memory: if K is computed here, R K Rᵀ is stored in its place. `solve` therefore takes ``8 n²``
+    bytes. `decompose` takes up to about ``12 n²`` bytes: the band form of the system takes its
+    place, and holding folds out turns that into a basis in place. When rows are scored, K is
+    computed again, block by block. Further memory is needed in three cases: a K that was given;
+    ``24 n²`` bytes in all in `decompose` for eigenvectors, and in `solve` if the system is
+    numerically singular; and ``8 n`` bytes per row for the basis of a part of the rows.
+
+    Time: `solve` takes ``n³ / 3`` flops and `decompose` ``4 n³ / 3``, as much again for held-out
+    scores. Eigenvectors take about ``9 n³`` flops on one thread, a third of them bound by the speed
+    of memory. Applying R takes a few passes over the matrix.
+
+    References
+    ----------
+    Pahikkala, Tsivtsivadze, Airola, Boberg, Salakoski. Learning to rank with pairwise regularized
+    least-squares. SIGIR workshop on learning to rank, 2007. Eq. 8 and §2.4. The paper does not have
+    the square root R.
+    """
+
+    def __init__(
+        self, data: RankingData, settings: PairSettings, n_threads: int | None = None
+    ) -> None:
+        """Store the data; nothing is computed yet.
+
+        Raises
+        ------
+        ValueError
+            If the data have no `KernelMap` of a named kernel and X is not a dense matrix of shape
+            (n_rows, n_rows), or if they have any other feature map.
+        """
+        K, n_rows = data.X, len(data.y)
+        if not is_made(data.feature_map) and (
+            scipy.sparse.issparse(K) or data.feature_map is not None or K.shape != (n_rows, n_rows)
+        ):
+            raise ValueError(
+                f"X must be a dense kernel matrix of shape {(n_rows, n_rows)} without a feature "
+                f"map, got {type(K).__name__} of shape {K.shape}"
+            )
+        self.settings = settings
+        self.n_threads = n_threads
+        self._data = data
+        self._rows: Rows | None = None  # the rows of K that count; None for all
+        self._labelled = without_features(data)
+
+    def of(self, rows: Rows) -> DualGram:
+        """Return the system of some rows of K, as if the others had never been seen.
+
+        There is still one coefficient for every row of K; it is 0 for rows that are left out.
+        """
+        part = DualGram.__new__(DualGram)
+        part.__dict__.update(self.__dict__)
+        part._rows = rows
+        return part
+
+    def _without(
+        self, data: RankingData, train: Rows, test: Rows, n_threads: int | None
+    ) -> DualGram:
+        """Return the system of the training rows."""
+        return self.of(train)
+
+    def _path_at(self, factor: Vector | None) -> RidgePath:
+        """Return the path of the system. The dual form has no scaling of features."""
+        return self.decompose()
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of the system, including rows of weight 0."""
+        return len(self._labelled.y if self._rows is None else self._rows)
+
+    def targets(self) -> Vector:
+        """Return ``R y`` for the rows of the system, (n_rows,)."""
+        return self._targets(self._labels())
+
+    def solve(self, alpha: float, *, scale: bool = False) -> Vector:
+        """Return the dual coefficients for one ridge, shape (n_rows of K,).
+
+        The system is solved by Cholesky. If ``R K Rᵀ + alpha I`` is numerically singular, as for
+        alpha = 0, it is solved by eigendecomposition. The solution is then the one of minimum norm
+        in feature space, and eigenvalues below ``n eps S_max`` count as 0.
+
+        Parameters
+        ----------
+        alpha : float ≥ 0
+            The ridge in ``(y − Ka)ᵀ L (y − Ka) + alpha aᵀKa``, where the first term is a sum.
+        scale : False
+
+        Raises
+        ------
+        ValueError
+            If `alpha` is not finite and ≥ 0, if `scale` is True, if K holds NaN or infinity, or if
+            K is found not to be positive semidefinite. This is checked by the trace of R K Rᵀ, and
+            by its eigenvalues if the system needs an eigendecomposition. Negative eigenvalues that
+            are smaller in size than alpha are not noticed.
+        MemoryError
+            If there is less free memory than the notes of the class say.
+        """
+        check_alpha(alpha)
+        _refuse_scale(scale)
+        self._require_memory(path=False)
+        labelled = self._labels()
+        matrix, target, largest = self._system(labelled)
+        diagonal = matrix.diagonal().copy()
+        matrix[np.diag_indices_from(matrix)] += alpha
+        # One triangle is factorised in place; the other is kept for an eigendecomposition.
+        solution = solve_definite(matrix, target, self.n_threads)
+        if solution is None:
+            matrix[np.diag_indices_from(matrix)] = diagonal
+            eigen = self._decomposed(labelled, matrix, target, largest)
+            solution = eigen.coef([alpha], 0.0)[0]
+        return self._embedded(self._root(labelled, solution, adjoint=True)[:, None])[:, 0]
+
+    def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
+        """Return the decomposition that gives the solutions for every alpha.
+
+        `basis` says that its eigenvectors will be needed. They are then computed; otherwise, from
+        order `BAND_ORDER` on, a band form of the system serves. The eigenvalues are S. The basis is
+        ``Rᵀ U S^-½`` of shape (n_rows of K, n_rows), so that ``K @ basis`` are the eigen-features.
+        Coefficients are dual. Parameters and errors are those of `solve`.
+
+        No direction is left out. A direction whose S is near 0 hardly changes scores within the
+        queries, but its part of the solution, ``Rᵀ u uᵀ R y / alpha``, shifts the scores of other
+        rows. Its S is raised to ``FLOOR · S_max``, so coefficients are exact to that precision
+        relative to alpha. Held-out scores take the eigen-features Z from ``L Z = basis S``, which
+        loses no digits.
+        """
+        _refuse_scale(scale)
+        self._require_memory(path=True, basis=basis)
+        labelled = self._labels()
+        matrix, target, largest = self._system(labelled)
+        is_dual = self._rows is None
+
+        if basis or not has_band(len(matrix)):
+            eigen = self._embedded_basis(labelled, matrix, target, largest)
+            return RidgePath(eigen, is_dual=is_dual)
+        trace = float(matrix.trace())
+        form = BandForm(matrix, self.n_threads)
+
+        def eigen_of_form() -> EigenPath:
+            return self._embedded_basis(labelled, form.restored(), target, largest, lower=True)
+
+        # The sum of negative eigenvalues that is refused is larger than this many of the smallest.
+        if not form.is_definite(self._most_negative(trace) / len(matrix)):
+            return RidgePath(eigen_of_form(), is_dual=is_dual)
+
+        def expand(solved: Vector) -> Vector:
+            self._root(labelled, solved, axis=1, adjoint=True)
+            return self._embedded(solved.T).T
+
+        least = smallest_eigenvalue(len(matrix), form.largest)
+        band = BandPath(form, target, expand, least)
+        return RidgePath(eigen_of_form, band, is_dual=is_dual)
+
+    def _embedded_basis(
+        self,
+        labelled: RankingData,
+        matrix: Vector,
+        target: Vector,
+        largest: float,
+        *,
+        lower: bool = False,
+    ) -> EigenPath:
+        """Return the eigenpath of `decompose`; the arguments are those of `_decomposed`."""
+        ridge = self._decomposed(labelled, matrix, target, largest, lower=lower)
+        most = ridge.eigenvalues.max(initial=0.0)
+        values = np.maximum(ridge.eigenvalues, FLOOR * most or 1.0)
+        with single_threaded_blas():
+            projection = np.sqrt(values) * (ridge.basis.T @ target)
+        vectors = ridge.basis.T  # eigenvectors in rows, which are turned into the basis in place
+        self._root(labelled, vectors, axis=1, adjoint=True)
+        vectors /= np.sqrt(values)[:, None]
+        return EigenPath(values, self._embedded(vectors.T), projection)
+
+    def _decomposed(
+        self,
+        labelled: RankingData,
+        matrix: Vector,
+        target: Vector,
+        largest: float,
+        *,
+        lower: bool = False,
+    ) -> EigenPath:
+        """Decompose R K Rᵀ, of which one triangle is read; it is overwritten.
+
+        `largest` is the size of the largest entry of K.
+        """
+        trace = float(matrix.trace())
+        ridge = EigenPath.of(matrix, target, lower=lower)
+        # Negative eigenvalues were set to 0. Their sum is what the trace lacks.
+        positive = float(ridge.eigenvalues.sum())
+        self._refuse_indefinite(labelled, positive, positive - trace, largest)
+        return ridge
+
+    def _most_negative(self, positive: float) -> float:
+        """Return how large the sum of negative eigenvalues may be, given that of the others."""
+        return float(np.sqrt(np.finfo(self._data.dtype).eps)) * positive
+
+    def _refuse_indefinite(
+        self, labelled: RankingData, positive: float, negative: float, largest: float
+    ) -> None:
+        """Raise a ValueError if the negative eigenvalues of R K Rᵀ are more than rounding."""
+        eps = float(np.finfo(self._data.dtype).eps)
+        if not negative > self._most_negative(max(positive, negative)):
+            return
+        pair_weight = labelled.pair_weight(self.settings)
+        # If all differences are 0, both sums are rounding error. Their size is bounded by the pair
+        # weight, which is at least the trace of L.
+        if negative > 16 * len(labelled.y) * eps * largest * pair_weight:
+            raise ValueError(
+                "the kernel matrix must be positive semidefinite, but for these pairs its positive "
+                f"eigenvalues add up to {positive:.3g} and its negative ones to {-negative:.3g}, "
+                "which is more than rounding; set negative eigenvalues of the matrix to 0, or add "
+                "the size of the smallest to its diagonal"
+            )
+
+    def _labels(self) -> RankingData:
+        """Return the labels, weights and queries of the rows of the system."""
+        part = self._labelled if self._rows is None else self._labelled.take(self._rows)
+        return part.as_scope(self.settings)
+
+    def _system(self, labelled: RankingData) -> tuple[Vector, Vector, float]:
+        """Return ``R K Rᵀ``, ``R y`` and the largest |K_ij|, in the order of the rows."""
+        matrix = self._matrix()
+        require_finite(matrix, "X")
+        largest = float(max(matrix.max(initial=0.0), -matrix.min(initial=0.0)))
+        if 0 < largest < SMALLEST_KERNEL:
+            raise ValueError(
+                f"the kernel matrix is too small: its largest entry is {largest:.1g}, want "
+                f"{SMALLEST_KERNEL:g} or more: multiply it, or X"
+            )
+        if labelled.may_vanish or self.settings.kind == "omega":
+            pair_weight = labelled.pair_weight(self.settings)
+            labelled.require_pair_weight(self.settings, pair_weight)
+            if pair_weight == 0:  # R K Rᵀ and R y are 0, but for rounding
+                return np.zeros_like(matrix), np.zeros(len(matrix)), largest
+        self._root(labelled, matrix)
+        self._root(labelled, matrix, axis=1)
+        target = self._targets(labelled)
+        with np.errstate(over="ignore", invalid="ignore"):
+            trace, norm = float(matrix.trace()), float(target @ target)
+        for what, size in (("the kernel matrix", trace), (labelled.target_name, norm)):
+            if not np.isfinite(size):
+                weighted = labelled.row_weights is not None or labelled.query_weights is not None
+                raise ValueError(
+                    f"{'the weights or ' * weighted}{what} too large: the weighted sum of squared "
+                    "differences overflows"
+                )
+        if trace < 0:
+            self._refuse_indefinite(labelled, 0.0, -trace, largest)
+        return matrix, target, largest
+
+    def _matrix(self) -> Vector:
+        """Return K of the rows of the system, as an array that may be overwritten."""
+        X, rows = self._data.X, self._rows
+        if self._data.feature_map is None:
+            part = X if rows is None else X[np.ix_(rows, rows)]
+            copy = True if rows is None else None
+            return np.array(part, np.float64, order="C", copy=copy)
+        K = self._data.feature_map.between(X if rows is None else X[rows])
+        return np.ascontiguousarray(K, np.float64)
+
+    def _require_memory(self, *, path: bool, basis: bool = False) -> None:
+        feature_map, dtype = self._data.feature_map, self._data.X.dtype
+        require_memory(self.n_rows, path, feature_map, dtype, basis=basis)
+
+    def _targets(self, labelled: RankingData) -> Vector:
+        return self._root(labelled, labelled.target(self.settings).copy())
+
+    def _root(
+        self, labelled: RankingData, vectors: Vector, *, axis: int = 0, adjoint: bool = False
+    ) -> Vector:
+        """Apply R or Rᵀ in place to a vector, or to the columns (axis 0) or rows of a matrix."""
+        problem = labelled.problem(self.settings)
+        return apply_half_laplacian(
+            problem, vectors, axis=axis, adjoint=adjoint, n_threads=self.n_threads
+        )
+
+    def _embedded(self, columns: Vector) -> Vector:
+        """Return columns with an entry for every row of K; rows that do not count get 0."""
+        if self._rows is None:
+            return columns
+        out = np.zeros((len(self._labelled.y), columns.shape[1]))
+        out[self._rows] = columns
+        return out
+
+
+def is_made(feature_map: Any) -> bool:
+    """Tell whether a feature map is a kernel that is computed from rows whenever it is needed.
+
+    This is not so for a precomputed kernel, nor for a callable, which may be slow.
+    """
+    return isinstance(feature_map, FeatureMap) and feature_map.makes_kernel
+
+
+def bytes_per_square(
+    n_rows: int,
+    path: bool,
+    feature_map: Any,
+    dtype: Any,
+    *,
+    basis: bool = False,
+    held_out: int = 0,
+) -> int:
+    """Return the bytes that the dual form of `n_rows` rows takes, divided by n_rows².
+
+    See `DualGram`. The parameters are those of `require_memory`.
+    """
+    alone = 8 if not path else 24 if basis or not has_band(n_rows) else 12
+    itemsize: int = np.dtype(dtype).itemsize
+    returned = callable(getattr(feature_map, "kernel", None))  # a matrix that stays
+    return max(alone, 8 * (1 + held_out)) + (itemsize if returned else 0)
+
+
+def require_memory(
+    n_rows: int,
+    path: bool,
+    feature_map: Any,
+    dtype: Any,
+    *,
+    feature_bytes: float = 0.0,
+    basis: bool = False,
+    held_out: int = 0,
+) -> None:
+    """Raise a MemoryError if the dual form of `n_rows` rows does not fit into free memory.
+
+    Parameters
+    ----------
+    n_rows : int
+    path : bool
+        Whether `DualGram.decompose` will be called, or only `DualGram.solve`.
+    feature_map : KernelMap or None
+        The kernel, fitted or not. None means that the kernel matrix exists already.
+    dtype : dtype
+        Type of the kernel matrix if a callable returns it; other kernels are float64.
+    feature_bytes : float
+        Bytes of the features that have yet to be copied.
+    basis : bool
+        Whether eigenvectors will be needed.
+    held_out : int
+        The number of n_rows × n_rows matrices that holding rows out takes besides the path.
+    """
+    per_square = bytes_per_square(n_rows, path, feature_map, dtype, basis=basis, held_out=held_out)
+    kernel = "besides" if feature_map is None else "with"
+    features = f", and {feature_bytes / 2**30:.3g} GiB of features" if feature_bytes else ""
+    memory.require(
+        f"the dual form of {n_rows} rows, {kernel} the kernel matrix ({per_square} n² bytes"
+        f"{features}),",
+        float(per_square) * n_rows**2 + feature_bytes,
+        alternatives(getattr(feature_map, "kernel", "precomputed")),
+    )
+
+
+def _refuse_scale(scale: bool) -> None:
+    if scale:
+        raise ValueError("scale must be False for a kernel: its features cannot be scaled")

@@ -1,0 +1,246 @@
+"""Choose primal, dual or conjugate gradients, and map the solution back to coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse
+
+from pairgram._support.checks import Vector, check_text, first_not_finite
+from pairgram._support.words import Form, words
+from pairgram.data.dataset import RankingData
+from pairgram.data.pairs import PairSettings
+from pairgram.features.base import is_compiled
+from pairgram.features.input_map import parts_of
+from pairgram.features.kernel_map import KernelMap
+from pairgram.features.reduced_nodes import reduce_nodes
+from pairgram.solvers.conjugate_gradients import SparseSystem, worth_iterating
+from pairgram.solvers.constrained import Constraints
+from pairgram.solvers.dual_gram import DualGram, is_made, require_memory
+from pairgram.solvers.interface import ColumnSums, Statistics
+from pairgram.solvers.pairgram import Pairgram
+
+# In the dual form the largest feature value must be at least this, so that its square is a number.
+SMALLEST_FEATURE = 1e-145
+
+
+def _same(solved: Vector) -> Vector:
+    return solved
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """The coordinates in which a problem is solved: the same scores with the fewest unknowns.
+
+    Attributes
+    ----------
+    data : RankingData
+        The rows in these coordinates: the features, fewer linear nodes, or the data of a
+        `DualGram` in the dual form.
+    form : {"primal", "dual"}
+    coefs : callable
+        Maps solutions in these coordinates, (n_models, n_dimensions), to the coefficients of the
+        model, (n_models, n_coefficients).
+    iterate : bool
+        Whether to solve by conjugate gradients, without a matrix.
+    scale : bool
+        Whether the features may be scaled. This needs counts of the queries in which they vary.
+    small : bool
+        Whether compiled code solves the problem side by side with others, in the form that it
+        chooses.
+    constraints : Constraints or None
+        What the weights must be like. This needs the features in the primal form.
+    """
+
+    data: RankingData
+    form: str = "primal"
+    coefs: Callable[[Vector], Vector] = _same
+    iterate: bool = False
+    scale: bool = False
+    small: bool = False
+    constraints: Constraints | None = None
+    _known: dict[PairSettings, Statistics] | None = None  # statistics that are kept
+
+    @classmethod
+    def choose(
+        cls,
+        data: RankingData,
+        settings: list[PairSettings],
+        *,
+        kernel: bool = False,
+        form: Form = "auto",
+        scale: bool = False,
+        path: bool = False,
+        n_threads: int | None = None,
+    ) -> Coordinates:
+        """Choose the cheapest coordinates that serve all settings.
+
+        Linear nodes are replaced by at most as many dimensions as there are inputs. The dual form
+        solves a system with one unknown per row. It is used for every `kernel` (the one of the
+        data's `KernelMap`), and for features if there are fewer rows than features or on request.
+        `scale` refers to the features of the model, so these are then not replaced. `path` says
+        that all ridges are wanted, which takes more memory in the dual form than one ridge.
+
+        Raises
+        ------
+        ValueError
+            If `form` is unknown, or impossible with the kernel or with `scale`.
+        MemoryError
+            If the dual form of the features does not fit in memory. Nothing is computed then.
+        """
+        check_text("form", form, words(Form))
+        if kernel and form == "primal":
+            raise ValueError(
+                f"form='primal' needs features: kernel={data.feature_map.kernel!r} has the dual"
+            )
+        if scale and (kernel or form == "dual"):
+            what = f"kernel={data.feature_map.kernel!r}" if kernel else "form='dual'"
+            raise ValueError(
+                f"scale=True scales the features of the primal form, not with {what}: scale X "
+                "before, as by MinMaxScaler in a Pipeline"
+            )
+        if kernel:
+            if not is_made(data.feature_map):
+                rows = data.feature_map.support_rows_
+                K = data.X if rows is None else data.feature_map.between(rows)
+                data = replace(data, X=K, feature_map=None)
+            return cls(data, "dual")
+        iterate = form != "dual" and not path and worth_iterating(data)
+        if scale or iterate:
+            return cls(data, iterate=iterate, scale=scale)
+        primal = cls.of_features(data, settings)
+        if form == "dual" or (form == "auto" and primal.smaller_form() == "dual"):
+            return primal._dual(settings, path, n_threads)
+        return primal
+
+    @classmethod
+    def of_features(
+        cls, data: RankingData, settings: list[PairSettings], *, small: bool = False
+    ) -> Coordinates:
+        """Return the primal coordinates: the features, or fewer linear nodes."""
+        pointwise = any(setting.pairs is None for setting in settings)
+        reduced = reduce_nodes(data.feature_map, constant=pointwise)
+        if reduced is None:
+            return cls(data, small=small)
+        nodes = replace(data, feature_map=reduced.nodes)
+        return cls(nodes, coefs=reduced.expand, small=small)
+
+    @property
+    def name(self) -> str:
+        """The form that is solved: "primal" or "dual"."""
+        return self.smaller_form() if self.small else self.form
+
+    def smaller_form(self) -> str:
+        """Return the form with the smaller system: "dual" if there are fewer rows than features."""
+        return "dual" if len(self.data.y) < self.data.n_features else "primal"
+
+    def _dual(self, settings: list[PairSettings], path: bool, n_threads: int | None) -> Coordinates:
+        """Return the dual form of features H: K = H Hᵀ, and the coefficients Hᵀ a.
+
+        The mean of every query is subtracted from its rows. This changes no difference within a
+        pair and keeps offsets out of the products. Sparse rows are not centred, because that would
+        fill them. H is kept for the coefficients; dense features take 8 n d bytes.
+        """
+        dense = not scipy.sparse.issparse(self.data.X)
+        require_memory(
+            len(self.data.y),
+            path,
+            KernelMap("linear"),
+            np.float64,
+            feature_bytes=8.0 * len(self.data.y) * self.data.n_features * dense,
+        )
+        H = self.data.features()
+        if first_not_finite(H) is not None:
+            self.data.require_finite_features()
+        if 0 < (size := abs(H).max()) < SMALLEST_FEATURE:
+            raise ValueError(
+                f"X too small: no feature is larger than {size:.1g}, want {SMALLEST_FEATURE:g}, "
+                "whose square a number holds: multiply X, as StandardScaler does"
+            )
+        if scipy.sparse.issparse(H):
+            H = H.astype(np.float64, copy=False)
+        else:
+            ours = is_compiled(self.data.feature_map)  # other maps may return X itself
+            H = np.array(H, dtype=np.float64, copy=None if ours else True)
+            if all(setting.pairs is not None for setting in settings):
+                _centre(H, self.data.as_scope(settings[0]))
+        data = replace(self.data, X=H, feature_map=KernelMap.linear(H, n_threads))
+
+        def coefs(solved: Vector) -> Vector:
+            return self.coefs(np.asarray(solved @ H))
+
+        return Coordinates(data, "dual", coefs)
+
+    def solve(
+        self, settings: PairSettings, alpha: float, *, scale: bool, n_threads: int | None
+    ) -> tuple[Vector, ColumnSums | None]:
+        """Return the coefficients of the model for one ridge, and its `column_sums`.
+
+        Errors are those of `statistics`.
+        """
+        if self.iterate:
+            self.data.require_pairs(settings)
+            return SparseSystem(self.data, settings, n_threads).solve(alpha, scale=scale), None
+        total = self.statistics(settings, n_threads)
+        if self.constraints is None:
+            solved = total.solve(alpha, scale=scale)
+        else:
+            solved = self.constrained(total, np.array([alpha]), scale)[1][0]
+        return np.asarray(self.coefs(solved[None])[0]), self.column_sums(total, solved)
+
+    def constrained(
+        self, total: Statistics, alphas: Vector | None, scale: bool
+    ) -> tuple[Vector, Vector]:
+        """Return `Pairgram.constrained_path`."""
+        assert isinstance(total, Pairgram) and self.constraints is not None
+        started = self.data.offset is not None
+        return total.constrained_path(self.constraints, alphas, scale=scale, started=started)
+
+    def column_sums(self, total: Statistics, coef: Vector) -> ColumnSums | None:
+        """Return how much the columns of X, or of the inputs, vary over pairs, or None."""
+        known = parts_of(self.data.feature_map)[1] is None and total.settings.pairs is not None
+        return total.column_sums(coef) if known and isinstance(total, Pairgram) else None
+
+    def keeping_statistics(self) -> Coordinates:
+        """Return the same coordinates, which keep the statistics of every setting once made."""
+        return replace(self, _known={})
+
+    def statistics(self, settings: PairSettings, n_threads: int | None) -> Statistics:
+        """Return the statistics of all rows. It is a ValueError if no pair counts."""
+        if self._known is not None and settings in self._known:
+            return self._known[settings]
+        self.data.require_pairs(settings)
+        made: Statistics
+        if self.form == "dual":
+            made = DualGram(self.data, settings, n_threads)
+        else:
+            made = Pairgram.from_data(self.data, settings, n_threads, counts=self.scale)
+        if self._known is not None:
+            self._known[settings] = made
+        return made
+
+    def known(self, settings: PairSettings) -> Statistics | None:
+        """Return the statistics of all rows if they were made and kept."""
+        return None if self._known is None else self._known.get(settings)
+
+    def of_target(self, labels: Vector) -> Coordinates:
+        """Return the same rows with other labels."""
+        if labels is self.data.y:
+            return self
+        known: dict[PairSettings, Statistics] | None = None if self._known is None else {}
+        return replace(self, data=replace(self.data, y=labels), _known=known)
+
+
+def _centre(H: Vector, data: RankingData) -> None:
+    """Subtract from the rows of each query the mean of its rows of weight > 0.
+
+    The first of these is subtracted before, so that equal values leave exactly 0.
+    """
+    seen = data.v > 0
+    order = np.arange(len(H)) if data.queries.order is None else data.queries.order
+    for rows in np.split(order, data.queries.offsets[1:-1]):
+        if (counted := rows[seen[rows]]).size:
+            H[rows] -= H[counted[0]]
+            H[rows] -= H[counted].mean(axis=0)

@@ -1,0 +1,454 @@
+"""Fit least-squares rankers to tables: one pass for the statistics, one to hold queries out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pairgram._support.checks import Rows, Vector
+from pairgram._support.row_warnings import warn_of_equal_labels
+from pairgram.data.dataset import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, RankingData
+from pairgram.data.equal_rows import first_equal_rows
+from pairgram.data.pairs import PairSettings, no_pairs
+from pairgram.data.query_ids import mix
+from pairgram.metrics import Metric
+from pairgram.metrics.evaluation import MetricSums, checked_metrics
+from pairgram.model_selection.judge import Judge, Judged, metric_of
+from pairgram.model_selection.splits import N_SPLITS, QueryKFold
+from pairgram.solvers.formulation import Coordinates
+from pairgram.solvers.held_out.leave_out import TWO_QUERIES, scores_in_primal
+from pairgram.solvers.held_out.ties import ROUNDING, ROUNDING_OF_FLOAT32, PathTies, spread_of
+from pairgram.solvers.pairgram import Pairgram
+from pairgram.solvers.ridge_path import RidgePath
+from pairgram.solvers.table_levels import LevelPairs
+from pairgram.tables.blocks import BlockReader
+from pairgram.tables.rows import TableRows
+from pairgram.tables.survey import hash_of_runs
+from pairgram.tables.table import Table
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Folds of queries by the hashes of their ids, so that every partition knows them."""
+
+    n: int
+    seed: int = 0
+
+    def of_runs(self, rows: TableRows) -> Rows:
+        """Return the fold of every query, (n_runs,)."""
+        if rows.ids is None:
+            raise ValueError("cv needs query ids to make folds of: give scan qid=")
+        hashes = hash_of_runs(rows)
+        if self.seed:
+            hashes = mix(hashes ^ np.uint64(self.seed))
+        return np.asarray((hashes % np.uint64(self.n)).astype(np.int64))
+
+
+class Totals(NamedTuple):
+    """The statistics of one fold, of the queries of some rows, for one combination of settings.
+
+    Attributes
+    ----------
+    gram : Pairgram
+        Its feature map is None: the reader of the rows has it.
+    spread : float
+        The largest range of the targets of a query; see `PathTies`.
+    n_with_pairs : int
+        The number of queries that have pairs. If all rows form pairs with each other, it is the
+        number of rows that have weight, or, where weights depend on two labels, of labels whose
+        rows have pairs.
+    """
+
+    gram: Pairgram
+    spread: float
+    n_with_pairs: int
+
+    def join(self, other: Totals) -> Totals:
+        """Return the statistics of both."""
+        other.gram.settings = self.gram.settings  # an ω that was sent is another object
+        return Totals(
+            self.gram._combine(other.gram, 1, check_ids=False),
+            max(self.spread, other.spread),
+            self.n_with_pairs + other.n_with_pairs,
+        )
+
+    def has_pairs(self, settings: PairSettings) -> bool:
+        """Tell whether any pair counts."""
+        return self.n_with_pairs > (1 if settings.joins_all_rows else 0)
+
+    def with_pairs(self, settings: PairSettings) -> Pairgram:
+        """Return the statistics; it is a ValueError if no pair counts, or if weights overflow."""
+        if not self.has_pairs(settings):
+            raise no_pairs(settings, self.gram.n_rows)
+        weight = self.gram.pair_weight
+        if not SMALLEST_PAIR_WEIGHT <= weight <= LARGEST_PAIR_WEIGHT:
+            raise ValueError(
+                f"weight: the weights of all pairs, products of two, add up to {weight:.1g}, want "
+                f"{SMALLEST_PAIR_WEIGHT:g} to {LARGEST_PAIR_WEIGHT:g}"
+            )
+        return self.gram
+
+
+Key = tuple[int, PairSettings, int]  # the number of the reader, the settings, the fold
+# The same by the number of the settings, because an ω that was sent elsewhere is another object.
+Found = dict[tuple[int, int, int], Any]  # of Totals and of LevelSums
+
+
+@dataclass(frozen=True, eq=False)
+class StatisticsTask:
+    """Sums the statistics for every reader, all settings of pairs, and every fold."""
+
+    readers: tuple[BlockReader, ...]
+    settings: tuple[PairSettings, ...]
+    levels: tuple[LevelPairs | None, ...]
+    counts: bool
+    folds: Folds | None
+    n_threads: int | None
+    reads_features: bool = True
+    needs_queries: bool = True
+
+    def of_rows(self, rows: TableRows) -> Found:
+        """Return the statistics of some rows of whole queries."""
+        found: Found = {}
+        for number, reader in enumerate(self.readers):
+            for fold, own in _by_fold(reader.data(rows), rows, self.folds):
+                for at, (settings, levels) in enumerate(
+                    zip(self.settings, self.levels, strict=True)
+                ):
+                    found[number, at, fold] = (
+                        self._totals(own, settings)
+                        if levels is None
+                        else levels.sums(own, self.n_threads)
+                    )
+        return found
+
+    def _totals(self, data: RankingData, settings: PairSettings) -> Totals:
+        gram = Pairgram.from_data(data, settings, self.n_threads, counts=self.counts)
+        gram.feature_map = None
+        # Pairs of all rows may be pairs of rows of different blocks.
+        counted = data.v > 0 if settings.joins_all_rows else data.has_pairs(settings)
+        return Totals(gram, spread_of(data, settings), int(counted.sum()))
+
+    def join(self, first: Found, second: Found) -> Found:
+        """Return the statistics of the rows of both."""
+        joined = dict(first)
+        for key, totals in second.items():
+            joined[key] = joined[key].join(totals) if key in joined else totals
+        return joined
+
+    def totals(self, found: Found) -> dict[Key, Totals]:
+        """Return the statistics of all rows."""
+        totals = {}
+        for (number, at, fold), one in found.items():
+            settings, levels = self.settings[at], self.levels[at]
+            if levels is not None:
+                gram = levels.gram(one, self.counts)
+                one = Totals(gram, one.spread, levels.n_with_pairs)
+            one.gram.settings = settings
+            totals[number, settings, fold] = one
+        return totals
+
+
+def _by_fold(
+    data: RankingData, rows: TableRows, folds: Folds | None
+) -> list[tuple[int, RankingData]]:
+    """Return (fold, its data) for the data of some rows."""
+    if folds is None:
+        return [(0, data)]
+    fold_of_row = np.repeat(folds.of_runs(rows), rows.sizes)
+    present = np.unique(fold_of_row).tolist()
+    if len(present) == 1:
+        return [(present[0], data)]
+    return [(fold, data.take(np.flatnonzero(fold_of_row == fold))) for fold in present]
+
+
+def statistics_of(
+    table: Table,
+    readers: Sequence[BlockReader],
+    settings: Sequence[PairSettings],
+    counts: bool,
+    folds: Folds | None,
+    n_threads: int | None,
+) -> dict[Key, Totals]:
+    """Return the statistics of a table, which is read once.
+
+    With `counts`, they count the queries in which each feature varies, as scaling needs.
+
+    Raises
+    ------
+    ValueError
+        If the pairs of all rows need the weight of every label, and there are too many labels.
+    """
+    distinct = tuple(dict.fromkeys(settings))
+    whole = not all(one.joins_all_rows for one in distinct)  # one scope holds for all of them
+    survey = table.survey()
+    task = StatisticsTask(
+        tuple(readers),
+        distinct,
+        tuple(LevelPairs.of(one, survey) for one in distinct),
+        counts,
+        folds,
+        n_threads,
+        needs_queries=whole,
+    )
+    return task.totals(table.run(task))
+
+
+def warn_of_equal_table(table: Table, totals: dict[Key, Totals]) -> None:
+    """Warn if kept pairs of a table are all tied, as `LinearRanker` does for arrays."""
+
+    def differ() -> bool:
+        if not any(key[1].joins_all_rows for key in totals):
+            return any(one.spread > 0 for one in totals.values())
+        weights = table.survey().level_weights  # None stands for many labels
+        return weights is None or bool(np.count_nonzero(weights) > 1)
+
+    if all(key[1].kind == "kept" for key in totals):
+        warn_of_equal_labels(differ)
+
+
+@dataclass(frozen=True, eq=False)
+class TablePath:
+    """The models of a path of ridges, and what a pass over the rows needs to judge them.
+
+    Attributes
+    ----------
+    reader : int
+        The number of the reader of the rows.
+    settings : PairSettings
+    scale : bool
+    coordinates : Coordinates
+    alphas : ndarray of shape (n_alphas,), descending
+    solved : ndarray of shape (n_alphas, n_dimensions)
+        The models of all rows, in the coordinates.
+    ties : PathTies or None
+        Where rows are held out by identities that leave rounding errors.
+    ridge : RidgePath or None
+        The path of all rows, if every query is held out in turn.
+    coefs : ndarray of shape (n_folds, n_models, n_dimensions), or None
+        The models without each fold, or the models of all rows for a validation table.
+    """
+
+    reader: int
+    settings: PairSettings
+    scale: bool
+    coordinates: Coordinates
+    alphas: Vector
+    solved: Vector
+    ties: PathTies | None
+    ridge: RidgePath | None
+    coefs: Vector | None
+
+    @classmethod
+    def of(
+        cls,
+        totals: dict[Key, Totals],
+        reader: int,
+        coordinates: Coordinates,
+        settings: PairSettings,
+        scale: bool,
+        given: Vector | None,
+        folds: Folds | None,
+        leaves_out: bool,
+    ) -> TablePath:
+        """Solve one combination of settings.
+
+        Raises
+        ------
+        ValueError
+            If no pair counts, in all rows or without a fold; or if every query is to be held out
+            and fewer than two have pairs.
+        """
+        parts = {key[2]: found for key, found in totals.items() if key[:2] == (reader, settings)}
+        whole = _sum_of(parts)
+        total = whole.with_pairs(settings)
+        coordinates = replace(coordinates, _known={settings: total})
+        alphas = None if given is None else np.sort(given)[::-1].copy()
+        rests = []
+        for fold in range(0 if folds is None else folds.n):
+            rest = {number: part for number, part in parts.items() if number != fold}
+            if not rest or not _sum_of(rest).has_pairs(settings):
+                raise ValueError(
+                    f"cv: the queries outside fold {fold} of {folds} have no pairs that count: "
+                    "take fewer folds, or give a validation table"
+                )
+            rests.append(_sum_of(rest).gram)
+        if coordinates.constraints is not None:
+            alphas, solved = coordinates.constrained(total, alphas, scale)
+            found = [coordinates.constrained(rest, alphas, scale)[1] for rest in rests]
+            coefs = np.stack(found or [solved])
+            return cls(reader, settings, scale, coordinates, alphas, solved, None, None, coefs)
+        ridge = total.decompose(scale=scale, basis=leaves_out and folds is None)
+        started = coordinates.data.offset is not None
+        alphas = ridge.default_alphas(started) if alphas is None else alphas
+        rounding = ROUNDING_OF_FLOAT32 if coordinates.data.dtype == np.float32 else ROUNDING
+        ties = PathTies.at(ridge, alphas, whole.spread, rounding)
+        solved = ridge.coef(alphas)
+        if leaves_out and folds is None:
+            if whole.n_with_pairs < 2:
+                raise ValueError(TWO_QUERIES)
+            return cls(reader, settings, scale, coordinates, alphas, solved, ties, ridge, None)
+        paths = [rest.decompose(scale=scale) for rest in rests] or [ridge]
+        coefs = np.stack([path.coef(ties.alphas) for path in paths])
+        return cls(reader, settings, scale, coordinates, alphas, solved, ties, None, coefs)
+
+
+def _sum_of(parts: dict[int, Totals]) -> Totals:
+    """Return the statistics of several folds, joined in their order."""
+    return reduce(Totals.join, (parts[fold] for fold in sorted(parts)))
+
+
+def folds_of(
+    table: Table, cv: Any, settings: Sequence[PairSettings], constrained: bool
+) -> Folds | None:
+    """Return the folds of queries, or None if every query is held out in turn.
+
+    Raises
+    ------
+    ValueError
+        If `cv` is no number of folds and no `QueryKFold`, or if there are fewer queries than folds.
+    """
+    if cv is None:
+        exact = not (constrained or any(one.joins_all_rows for one in settings))
+        folds = None if exact else Folds(N_SPLITS)
+    elif isinstance(cv, Integral) and not isinstance(cv, bool) and int(cv) >= 2:
+        folds = Folds(int(cv))
+    elif isinstance(cv, QueryKFold):
+        seed = cv.random_state if cv.shuffle and isinstance(cv.random_state, Integral) else 0
+        seed = int(seed)
+        if not 0 <= seed < 1 << 32:  # as scikit-learn's check_random_state
+            raise ValueError(f"cv: random_state must be between 0 and 2**32 - 1, got {seed}")
+        folds = Folds(cv.n_splits, seed)
+    else:
+        raise ValueError(
+            "cv must be None, a number of folds >= 2 or a QueryKFold for a table, whose folds are "
+            f"made by the hashes of query ids, got {cv!r}"
+        )
+    n_queries = table.survey().n_queries
+    if folds is not None and n_queries < folds.n:
+        raise ValueError(f"cv: {folds.n} folds need as many queries, got {n_queries}")
+    for one in settings:
+        if folds is not None and one.joins_all_rows and one.kind != "kept":
+            raise ValueError(
+                f"cv: pairs={one.pairs!r} with scope='global' cannot be held out of a table in "
+                "folds, because the weight of every label is that of all rows: give validation= "
+                "another table, or pairs='kept'"
+            )
+    return folds
+
+
+def table_metric(table: Table, scoring: Any) -> Metric:
+    """Return the metric that judges, by the range of the labels alone.
+
+    Raises
+    ------
+    ValueError
+        If the metric does not take the labels. The message names ``scoring``.
+    """
+    metric = metric_of(scoring, table.survey().labels, False)
+    try:
+        return checked_metrics([metric], table)[0]
+    except ValueError as error:
+        raise ValueError(f"scoring={metric.name!r}: {error}") from None
+
+
+Judgement = dict[tuple[int, int], MetricSums]  # of a candidate and a fold
+
+
+@dataclass(frozen=True, eq=False)
+class JudgeTask:
+    """Scores rows by models that have not seen their queries, and judges the scores."""
+
+    readers: tuple[BlockReader, ...]
+    candidates: tuple[TablePath, ...]
+    metric: Metric
+    folds: Folds | None
+    n_threads: int | None
+    reads_features: bool = True
+    needs_queries: bool = True
+
+    def of_rows(self, rows: TableRows) -> Judgement:
+        """Return the sums of the metric over some whole queries."""
+        found: Judgement = {}
+        for number, reader in enumerate(self.readers):
+            mine = [
+                (at, candidate)
+                for at, candidate in enumerate(self.candidates)
+                if candidate.reader == number
+            ]
+            if not mine:
+                continue
+            for fold, data in _by_fold(reader.data(rows), rows, self.folds):
+                judge = self._judge(data)
+                for at, candidate in mine:
+                    found[at, fold] = self._sums(candidate, data, judge, fold)
+        return found
+
+    def _judge(self, data: RankingData) -> Judge:
+        index = data.queries.index()
+        first_equal = first_equal_rows(data.X, np.arange(len(data.y)), index, [], self.n_threads)
+        return Judge(data, self.metric, None, None, data, first_equal, self.n_threads)
+
+    def _sums(self, candidate: TablePath, data: RankingData, judge: Judge, fold: int) -> MetricSums:
+        ties = candidate.ties
+        if candidate.coefs is not None:
+            scores = data.scores(slice(None), candidate.coefs[fold], self.n_threads)
+        else:
+            assert candidate.ridge is not None and ties is not None
+            scores = scores_in_primal(
+                data, candidate.settings, candidate.ridge, ties.alphas, self.n_threads
+            )
+        scores = judge.shared(scores)
+        if ties is not None:
+            scores = ties.join(scores, data.queries, self.n_threads)
+        values, weights, *_ = judge.values(scores)
+        return MetricSums.of(values, weights)
+
+    def join(self, first: Judgement, second: Judgement) -> Judgement:
+        """Return the sums of the queries of both."""
+        joined = dict(first)
+        for key, sums in second.items():
+            joined[key] = joined[key].join(sums) if key in joined else sums
+        return joined
+
+
+def judge_table(
+    table: Table,
+    readers: Sequence[BlockReader],
+    paths: Sequence[TablePath],
+    metric: Metric,
+    folds: Folds | None,
+    n_threads: int | None,
+) -> list[Judged]:
+    """Judge the models of all paths by rows that they have not seen, in one pass over a table."""
+    # The pass needs no statistics, which would be sent to every worker.
+    empty = Coordinates(readers[0].pattern)
+    sent = tuple(replace(path, coordinates=empty) for path in paths)
+    task = JudgeTask(tuple(readers), sent, metric, folds, n_threads)
+    found = table.run(task)
+    return [_judged_of(found, at, folds) for at in range(len(paths))]
+
+
+def _judged_of(found: Judgement, at: int, folds: Folds | None) -> Judged:
+    """Return what a pass has found of one candidate."""
+    own = {fold: sums for (number, fold), sums in found.items() if number == at}
+    whole: MetricSums | None = None
+    for fold in sorted(own):
+        whole = own[fold] if whole is None else whole.join(own[fold])
+    assert whole is not None
+    if folds is None:
+        return Judged(whole.defined, whole.deviations)
+    splits = np.full((folds.n, len(whole.means)), np.nan)
+    for fold, sums in own.items():
+        splits[fold] = sums.defined
+    known = ~np.isnan(splits)
+    n_known = known.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(known, splits, 0.0).sum(axis=0) / n_known
+        deviations = np.sqrt((np.where(known, splits - mean, 0.0) ** 2).sum(axis=0) / n_known)
+    return Judged(whole.defined, deviations, splits)

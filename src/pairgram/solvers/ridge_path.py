@@ -1,0 +1,495 @@
+"""The ridge path: solutions for every alpha from one decomposition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike
+
+import pairgram._core as _core
+from pairgram._support.cached import cached_property
+from pairgram._support.checks import Rows, Vector
+from pairgram._support.threads import resolve_n_threads, single_threaded_blas
+
+# Entries of this size or its inverse are brought near 1, so that their squares are numbers.
+LARGEST_POWER = 200
+
+
+class BandForm:
+    """A positive semidefinite matrix as ``2^e Q B Qᵀ``, with a band B and orthogonal Q.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n), float64, C-contiguous
+        Of a symmetric matrix the upper triangle is read and overwritten, with what makes Q. The
+        entries below the diagonal stay, but for their scale.
+    n_threads : int or None
+        The results have the same bits for any number.
+
+    Notes
+    -----
+    The reduction takes 4/3 n³ flops, all of them in products of matrices. A solution of a shifted
+    system takes ``width² n`` flops for a banded Cholesky factor and 2 n² for the products with Q.
+    """
+
+    def __init__(self, matrix: Vector, n_threads: int | None) -> None:
+        self._threads = resolve_n_threads(n_threads)
+        self._diagonal = matrix.diagonal().copy()
+        exponent = int(np.frexp(self._diagonal.max(initial=0.0))[1])
+        self._exponent = exponent if abs(exponent) > LARGEST_POWER else 0
+        if self._exponent:
+            np.ldexp(matrix, -self._exponent, out=matrix)
+        self._matrix = matrix
+        self._is_formed = False
+        with single_threaded_blas():
+            self._band, self._factors = _core.reduce_to_band(
+                matrix, band_width(len(matrix)), self._threads
+            )
+
+    @property
+    def _scale(self) -> float:
+        return float(np.ldexp(1.0, self._exponent))
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest eigenvalue, or 0 if there is none above."""
+        return self._scale * max(0.0, _core.largest_of_band(self._band))
+
+    def is_definite(self, shift: float) -> bool:
+        """Tell whether the matrix with `shift` added to its diagonal is positive definite."""
+        shifts = np.array([shift / self._scale])
+        return bool(_core.solve_band(self._band, shifts, np.zeros(len(self._band)))[1][0])
+
+    def solve(self, alphas: Vector, target: Vector) -> Vector | None:
+        """Return the solutions of ``(A + alpha I) x = target``, (n_alphas, n).
+
+        None if one of the matrices is not numerically positive definite.
+        """
+        shifts = np.ascontiguousarray(alphas, np.float64) / self._scale
+        rotated = self.rotate((target / self._scale)[None].copy(), transposed=True)[0]
+        solved, definite = _core.solve_band(self._band, shifts, rotated, self._threads)
+        return self.rotate(solved) if definite.all() else None
+
+    def rotate(self, rows: Vector, *, transposed: bool = False) -> Vector:
+        """Return Q, or Qᵀ, times each of the rows, (n_rows, n), which may be overwritten."""
+        with single_threaded_blas():
+            if self._is_formed:
+                return np.asarray(rows @ (self._matrix.T if transposed else self._matrix))
+            _core.apply_band_basis(self._matrix, self._factors, rows, transposed, self._threads)
+        return rows
+
+    def hold_out(
+        self,
+        alphas: Vector,
+        target: Vector,
+        folds: Sequence[Rows],
+        points: Vector,
+        point_offsets: Rows,
+    ) -> tuple[Vector, Vector] | None:
+        """Solve the systems without the rows of each fold.
+
+        The model of all rows is ``C t`` with ``C = (A + alpha I)⁻¹`` and the target t. That of the
+        rows outside of fold q is ``C (t − E_q x)`` with ``x = C_qq⁻¹ (C t)_q``.
+
+        Parameters
+        ----------
+        alphas : ndarray of shape (n_alphas,), > 0
+        target : ndarray of shape (n,)
+        folds : sequence of ndarray of int64
+            Row numbers; a row is in one fold at most.
+        points : ndarray of shape (n_points, n), float64, C-contiguous
+            Vectors k whose products ``kᵀ a`` with the model a of their fold are asked for.
+        point_offsets : ndarray of shape (n_folds + 1,), int64
+            Where the points of each fold begin and end.
+
+        Returns
+        -------
+        tuple or None
+            x, (n_alphas, n_rows of all folds), and the products, (n_alphas, n_points). NaN
+            where they would be rounding error. None if a matrix is not numerically positive
+            definite.
+
+        Notes
+        -----
+        From the first call on, Q takes the place of the reflectors that make it. This takes 4/3 n³
+        flops once, and then about ``3 width + 1`` times n flops, and n more for each row of the
+        fold, for each row and alpha.
+        """
+        with single_threaded_blas():
+            if not self._is_formed:
+                _core.form_band_basis(self._matrix, self._factors, self._threads)
+                self._is_formed = True
+            residuals, levels, definite = _core.hold_out_band(
+                self._band,
+                self._matrix,
+                self.rotate(target[None], transposed=True)[0],
+                np.ascontiguousarray(alphas, np.float64) / self._scale,
+                np.concatenate(folds),
+                np.cumsum([0, *map(len, folds)], dtype=np.int64),
+                points,
+                point_offsets,
+                self._threads,
+            )
+        return (residuals, levels / self._scale) if definite else None
+
+    def restored(self) -> Vector:
+        """Return the matrix with its lower triangle as it was; this object must not be used again.
+
+        The triangle is lost once Q has been formed. It is then made from Q and B, with n² words.
+        """
+        matrix = self._matrix
+        if self._is_formed:
+            with single_threaded_blas():
+                return self._scale * (matrix.T @ _times_band(self._band, matrix))
+        matrix[np.diag_indices_from(matrix)] = np.ldexp(self._diagonal, -self._exponent)
+        return np.ldexp(matrix, self._exponent, out=matrix) if self._exponent else matrix
+
+
+def band_width(order: int) -> int:
+    """Return the width of the band for a matrix of this order.
+
+    A wide band makes the reduction faster, and factors of the band slower.
+    """
+    return 16 if order <= 256 else 32 if order <= 2048 else 64
+
+
+def _times_band(band: Vector, rows: Vector) -> Vector:
+    """Return B times `rows`, (n, n)."""
+    out = band[:, :1] * rows
+    for d in range(1, min(band.shape[1], len(rows))):
+        beside = band[:-d, d, None]
+        out[:-d] += beside * rows[d:]
+        out[d:] += beside * rows[:-d]
+    return out
+
+
+# Up to this order one BLAS thread is as fast as two, and waking other threads costs time.
+SINGLE_THREADED_ORDER = 256
+# From this order on a band form takes less time than eigenvectors do: two thirds of it here, in the
+# primal form, and at order 1,000 a third.
+BAND_ORDER = 64
+# The powers of 2 in the default alphas, which are multiples of λ_max / 1e4.
+DEFAULT_POWERS = np.arange(15, -19, -1)
+# The multiples of λ_max that come first if a fit starts from scores that are there already. The
+# largest leaves these as they are.
+STARTING_MULTIPLES = np.array([1e6, 1e3, 1e2, 1e1])
+
+
+@dataclass(frozen=True, eq=False)
+class EigenPath:
+    """Solutions of ``(G + alpha I) w = g`` for any alpha, in the basis of G's eigenvectors.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray of shape (n_features,)
+        The eigenvalues Λ ≥ 0, ascending.
+    basis : ndarray of shape (n_features, n_features)
+        T V, where V are the eigenvectors, so that ``w = basis @ ((Λ + alpha)^-1 projection)``. T
+        is that of `RidgePath`. Rows of features that do not vary, whose row of G is 0, are 0.
+    projection : ndarray of shape (n_features,)
+        ``Vᵀ T g``.
+    """
+
+    eigenvalues: Vector
+    basis: Vector
+    projection: Vector
+
+    @classmethod
+    def of(cls, G: Vector, g: Vector, *, lower: bool = False) -> EigenPath:
+        """Decompose `G`, of which the upper triangle is read, or the lower; it is overwritten.
+
+        Divide and conquer takes O(n_features³) time and 2 n_features² words of workspace. It runs
+        on one thread, so the result has the same bits for any number.
+        """
+        constant = G.diagonal() == 0
+        with single_threaded_blas():
+            # The transpose is the same matrix, in the memory order of LAPACK.
+            eigenvalues, vectors = scipy.linalg.eigh(
+                G.T, driver="evd", lower=not lower, check_finite=False, overwrite_a=True
+            )
+            # g lies in the range of G. Anything that the projection has outside of it is rounding
+            # error, which a tiny alpha would enlarge.
+            null = eigenvalues <= smallest_eigenvalue(len(g), eigenvalues.max(initial=0.0))
+            projection = np.where(null, 0.0, vectors.T @ g)
+        vectors[constant] = 0.0  # rounding errors, which huge values of such a feature enlarge
+        return cls(np.maximum(eigenvalues, 0.0), vectors, projection)
+
+    def coef(self, alphas: ArrayLike, damping: ArrayLike) -> Vector:
+        """Return the solutions; see `RidgePath.coef`."""
+        shifted = self.eigenvalues + np.asarray(alphas, dtype=np.float64)[:, None]
+        solvable = (self.projection != 0) & (shifted > 0)
+        a = np.where(solvable, shifted, 1.0)
+        if np.any(damping):
+            with np.errstate(over="ignore"):  # the weight of infinity is 0
+                a += np.square(damping).reshape(-1, 1) / a
+        weights = np.where(solvable, self.projection / a, 0.0)
+        with single_threaded_blas():  # waking NumPy's threads takes longer than the product
+            return np.asarray(weights @ self.basis.T)
+
+
+@dataclass(frozen=True, eq=False)
+class BandPath:
+    """Solutions of ``(G + alpha I) w = g`` for any alpha, from the band form of G.
+
+    Attributes
+    ----------
+    form : BandForm
+    target : ndarray of shape (n_unknowns,)
+        T g, or the target of the dual form.
+    expand : callable
+        Maps solutions, (n_alphas, n_unknowns), to coefficients; it may overwrite them.
+    least : float
+        The least alpha for which solutions are accurate.
+    """
+
+    form: BandForm
+    target: Vector
+    expand: Callable[[Vector], Vector]
+    least: float
+
+    def coef(self, alphas: Vector) -> Vector | None:
+        """Return the solutions, or None if eigenvectors are needed."""
+        if not (alphas >= self.least).all():  # NaN or infinity are not told here
+            return None
+        solved = self.form.solve(alphas, self.target)
+        return None if solved is None else self.expand(solved)
+
+
+class RidgePath:
+    """Solutions of ``(G + alpha I) w = g`` for any alpha.
+
+    With feature scaling T = diag(1 / sqrt(G_jj)), the system that is solved has ``T G T`` and
+    ``T g`` in place of G and g, and its solution w' is scaled back to ``w = T w'``.
+
+    Parameters
+    ----------
+    eigen : EigenPath, or callable that makes it
+        A callable is called once, when eigenvectors are needed.
+    band : BandPath or None
+        What serves as long as they are not.
+    factor : ndarray of shape (n_features,) or None
+        The diagonal of T.
+    is_dual : bool
+        Whether this is the dual form, where the features are the columns of K. ``basis Λ`` is then
+        the Laplacian times the rows in the basis, ``L K basis``.
+
+    Notes
+    -----
+    A path takes a band form for systems of `BAND_ORDER` unknowns and more. It needs 4/3 n³ flops,
+    where eigenvectors need about 9 n³, a third of them at the speed of memory. Eigenvectors are
+    computed where `basis` or another of their attributes is used, for a damping, and where the
+    Cholesky factors of the band have no accurate digits: for a singular G in the primal form, and
+    below ``n ε λ_max`` in the dual form.
+    """
+
+    def __init__(
+        self,
+        eigen: EigenPath | Callable[[], EigenPath],
+        band: BandPath | None = None,
+        *,
+        factor: Vector | None = None,
+        is_dual: bool = False,
+    ) -> None:
+        self._eigen = eigen
+        self.band = band
+        self.factor = factor
+        self.is_dual = is_dual
+
+    @classmethod
+    def of(
+        cls,
+        G: Vector,
+        g: Vector,
+        factor: Vector | None = None,
+        n_threads: int | None = None,
+        *,
+        basis: bool = False,
+    ) -> RidgePath:
+        """Decompose `G`, shape (n_features, n_features), scaled by `factor`; G is overwritten.
+
+        `basis` says that eigenvectors will be needed. Features of which the diagonal entry is 0 do
+        not vary, and get weights of exactly 0.
+        """
+        if factor is not None:
+            G, g = factor[:, None] * G * factor, factor * g
+
+        def scaled(coefs: Vector) -> Vector:
+            return coefs if factor is None else factor * coefs
+
+        def eigen_of(matrix: Vector, *, lower: bool = False) -> EigenPath:
+            found = EigenPath.of(matrix, g, lower=lower)
+            return found if factor is None else replace(found, basis=factor[:, None] * found.basis)
+
+        varying = np.flatnonzero(G.diagonal() > 0)
+        if basis or not has_band(len(varying)):
+            return cls(eigen_of(G), factor=factor)
+        if len(varying) == len(G):
+            form = BandForm(np.ascontiguousarray(G), n_threads)
+        else:
+            form = BandForm(G[np.ix_(varying, varying)], n_threads)
+
+        def eigen() -> EigenPath:
+            if len(varying) == len(G):
+                return eigen_of(form.restored(), lower=True)
+            return eigen_of(G)
+
+        if not form.is_definite(-smallest_eigenvalue(len(varying), form.largest)):
+            return cls(eigen(), factor=factor)
+
+        def expand(solved: Vector) -> Vector:
+            coefs = np.zeros((len(solved), len(g)))
+            coefs[:, varying] = solved
+            return scaled(coefs)
+
+        band = BandPath(form, g[varying], scaled if len(varying) == len(G) else expand, 0.0)
+        return cls(eigen, band, factor=factor)
+
+    @property
+    def eigen(self) -> EigenPath:
+        """The decomposition into eigenvectors, which takes the place of the band form."""
+        if not isinstance(self._eigen, EigenPath):
+            self._eigen = self._eigen()
+            self.band = None
+        return self._eigen
+
+    @property
+    def eigenvalues(self) -> Vector:
+        """The eigenvalues; see `EigenPath`."""
+        return self.eigen.eigenvalues
+
+    @property
+    def basis(self) -> Vector:
+        """The basis; see `EigenPath`."""
+        return self.eigen.basis
+
+    @property
+    def projection(self) -> Vector:
+        """The projection; see `EigenPath`."""
+        return self.eigen.projection
+
+    @property
+    def largest(self) -> float:
+        """λ_max, the largest eigenvalue."""
+        if self.band is not None:
+            return self.band.form.largest
+        return float(self.eigenvalues.max(initial=0.0))
+
+    def rows_of_laplacian(self, rows: Any) -> Vector:
+        """Return the given rows of ``basis Λ``, C-contiguous (n_rows, n_features)."""
+        numbers = np.arange(len(self.basis))[rows]
+        out = np.empty((len(numbers), len(self.eigenvalues)))
+        for begin in range(0, len(numbers), 64):  # a transposition, in pieces that the cache holds
+            part = slice(begin, begin + 64)
+            np.multiply(self.basis[numbers[part]], self.eigenvalues, out=out[part])
+        return out
+
+    def coef(self, alphas: ArrayLike, damping: ArrayLike = 0.0) -> Vector:
+        """Return the solutions, shape (n_alphas, n_features).
+
+        For alpha = 0 and a singular G, the solution has the minimum norm. `damping` is a number
+        δ ≥ 0, or one for every alpha. With it the solution is that of ``(A² + δ² I) w = A g``,
+        where ``A = G + alpha I``: an eigenvalue a of A then has the weight
+        ``a / (a² + δ²) = 1 / (a + δ² / a)`` in place of 1 / a.
+        """
+        if self.band is not None and not np.any(damping):
+            coefs = self.band.coef(np.asarray(alphas, dtype=np.float64))
+            if coefs is not None:
+                return coefs
+        return self.eigen.coef(alphas, damping)
+
+    def default_alphas(self, started: bool = False) -> Vector:
+        """Return the default alphas for λ_max(G)."""
+        return default_alphas(self.largest or 1.0, started)
+
+
+def has_band(order: int) -> bool:
+    """Tell whether a path of this many unknowns takes a band form where it can."""
+    return order >= BAND_ORDER
+
+
+def smallest_eigenvalue(order: int, largest: float) -> float:
+    """Return what counts as 0 among the eigenvalues of a matrix, ``n ε λ_max``."""
+    return float(np.finfo(np.float64).eps) * order * largest
+
+
+def default_alphas(largest: float, started: bool) -> Vector:
+    """Return ``λ_max / 1e4 · 2^k`` for k = 15 … −18, descending; `largest` is λ_max.
+
+    If a fit is `started` from a prior or an offset, which may be better than anything that little
+    data can teach, λ_max times 1e6, 1e3, 100 and 10 come first.
+    """
+    grid = largest / 1e4 * 2.0**DEFAULT_POWERS
+    return np.append(largest * STARTING_MULTIPLES, grid) if started else np.asarray(grid)
+
+
+def scale_factors(diagonal: Vector) -> Vector:
+    """Return ``1 / sqrt(G_jj)``, or 1 for a feature that does not vary within queries."""
+    return np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 1.0)
+
+
+def solve_ridge(
+    G: Vector,
+    g: Vector,
+    alpha: float,
+    factor: Vector | None = None,
+    n_threads: int | None = None,
+) -> Vector:
+    """Solve ``(G + alpha I) w = g`` by Cholesky, with features scaled by `factor`.
+
+    Returns w of shape (n_features,). If G + alpha I is numerically singular, this is the solution
+    of minimum norm, found by eigendecomposition.
+    """
+    scaled_g = g if factor is None else factor * g
+    shifted = np.array(G if factor is None else factor[:, None] * G * factor, order="C")
+    shifted[np.diag_indices_from(shifted)] += alpha
+    solution = solve_definite(shifted, scaled_g, n_threads)
+    if solution is None:
+        return np.asarray(RidgePath.of(G, g, factor, n_threads).coef([alpha])[0])
+    return solution if factor is None else factor * solution
+
+
+def solve_definite(matrix: Vector, target: Vector, n_threads: int | None) -> Vector | None:
+    """Solve ``matrix x = target`` by Cholesky, ``matrix = L Lᵀ``, in n³ / 3 flops.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n), float64, C-contiguous
+        A symmetric matrix. Its lower triangle is overwritten by L. The entries above the diagonal
+        are neither read nor written.
+    target : ndarray of shape (n,), float64
+    n_threads : int or None
+        The result has the same bits for any number.
+
+    Returns
+    -------
+    ndarray of shape (n,) or None
+        None if the matrix is numerically singular or indefinite: if a pivot is not positive, or
+        if the diagonal of L spans more than a factor of 1e7 (a condition number above 1e14).
+    """
+    threads = resolve_n_threads(n_threads)
+    with single_threaded_blas():
+        if _core.cholesky(matrix, threads) < len(matrix):
+            return None
+        pivots = matrix.diagonal()
+        if pivots.min(initial=np.inf) < 1e-7 * pivots.max(initial=0.0):
+            return None
+        if not len(target):
+            return target
+        # The transpose is Lᵀ in the memory order of BLAS. For one column BLAS is twice as fast as
+        # LAPACK.
+        (solve_triangular,) = scipy.linalg.get_blas_funcs(("trsv",), (matrix,))
+        half = solve_triangular(matrix.T, target, trans=1)
+        return np.asarray(solve_triangular(matrix.T, half, overwrite_x=True))
+
+
+def blas_guard(order: int) -> AbstractContextManager[None]:
+    """Return the context for products with matrices of this order.
+
+    BLAS gets one thread for small matrices. Otherwise it keeps its own number of threads.
+    """
+    return single_threaded_blas() if order <= SINGLE_THREADED_ORDER else nullcontext()

@@ -1,0 +1,420 @@
+"""Compute the sums over rows from which statistics are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+import pairgram._core as _core
+from pairgram._support import memory
+from pairgram._support.arrays import BLOCK_ROWS, blocks
+from pairgram._support.checks import require_finite
+from pairgram._support.threads import resolve_n_threads, single_threaded_blas
+from pairgram.data.dataset import DENSE_BLOCK_BYTES, RankingData
+from pairgram.data.pairs import PairSettings
+from pairgram.features.base import LinearNodes, linear_nodes, node_map_of
+from pairgram.features.input_map import factors_of
+
+# A sparse product needs nnz² multiplications for a row, each about 40 times slower than those of a
+# dense product. Above this share of entries other than 0, dense blocks are faster.
+DENSE_SHARE = 0.15
+
+
+def worth_densifying(data: RankingData) -> bool:
+    """Tell whether dense blocks of whole queries are faster than sparse products for CSR X."""
+    n_rows, n_features = data.X.shape
+    longest = int(data.queries.sizes.max(initial=0))
+    fits = longest * n_features * data.X.dtype.itemsize <= DENSE_BLOCK_BYTES
+    return bool(fits and data.X.nnz > DENSE_SHARE * n_rows * n_features)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseGram:
+    """The factors of ``XᵀLX = Xᵀ diag(degree) X − Sᵀ Ω S`` for CSR rows.
+
+    S are the sums of v·x over the rows of each level, that is, of each label in each query. The
+    factors stay sparse, whereas centring would fill every row. Kept and dropped pairs need only
+    the sums per query and per level.
+
+    Attributes
+    ----------
+    products : list of (sign, A, B)
+        Sparse matrices of n_columns columns. The Gram matrix is ``Σ sign AᵀB``. The others are
+        subtracted from the first product.
+    pair_weight : float
+        Σ W, the sum of all pair weights.
+    has_weight : ndarray of shape (n_queries,), bool
+        The queries in which W is not 0.
+    """
+
+    products: list[tuple[int, Any, Any]]
+    pair_weight: float
+    has_weight: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls,
+        data: RankingData,
+        settings: PairSettings,
+        *,
+        targets: NDArray[np.float64] | None = None,
+    ) -> SparseGram:
+        """Make the factors for the columns of X, followed by `targets` (n_rows, n_targets)."""
+        rows = data.X.astype(np.float64, copy=False)
+        if targets is not None:
+            rows = scipy.sparse.hstack([rows, targets], format="csr")
+        v, query, n_queries = data.v, data.queries.index(), data.queries.n_queries
+        total: NDArray[Any] = np.bincount(query, v, minlength=n_queries)  # V of every query
+        if settings.kind in ("none", "kept"):
+            level, level_query = query, np.arange(n_queries)
+        else:
+            labels, label = np.unique(data.y, return_inverse=True)
+            keys, level = np.unique(query * len(labels) + label, return_inverse=True)
+            level_query = keys // len(labels)
+        level_weight = np.bincount(level, v, minlength=len(level_query))
+
+        omega = None
+        degree: NDArray[Any]
+        if settings.kind == "none":
+            degree = np.ones(len(level_query))
+        elif settings.kind == "kept":
+            degree = total[level_query]
+        elif settings.kind == "dropped":
+            degree = total[level_query] - level_weight
+            degree[np.bincount(level_query, minlength=n_queries)[level_query] == 1] = 0.0
+        else:
+            omega = _omega_blocks(level_query, keys % len(labels), settings, data.y)
+            degree = omega @ level_weight
+        pair_weight: NDArray[Any] = np.bincount(
+            level_query, level_weight * degree, minlength=n_queries
+        )
+        factor = _query_factor(settings, total, pair_weight)
+        if data.query_weights is not None:
+            factor = factor * data.query_weights
+
+        weighted = _scaled(rows, np.sqrt(v * (factor[level_query] * degree)[level]))
+        products = [(1, weighted, weighted)]
+        if settings.kind in ("kept", "dropped"):
+            sums = _scaled(_sum_rows(rows, v, query, n_queries), np.sqrt(factor))
+            products.append((-1, sums, sums))
+        if settings.kind == "dropped":
+            sums = _sum_rows(rows, v, level, len(level_query))
+            sums = _scaled(sums, np.sqrt(factor[level_query]))
+            products.append((1, sums, sums))
+        if omega is not None:
+            sums = _sum_rows(rows, v, level, len(level_query))
+            products.append((-1, sums, _scaled(omega @ sums, factor[level_query])))
+        return cls(products, float(factor @ pair_weight), factor * pair_weight > 0)
+
+    def diagonal(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the diagonal and the size of what was subtracted, each (n_columns,), in O(nnz).
+
+        For a feature that does not vary, the diagonal is rounding error of this size.
+        """
+        parts = [
+            sign * np.asarray(A.multiply(B).sum(axis=0)).ravel() for sign, A, B in self.products
+        ]
+        return np.sum(parts, axis=0), parts[0]
+
+    def matrix(self) -> NDArray[np.float64]:
+        """Return the Gram matrix, (n_columns, n_columns).
+
+        The first product takes O(Σ nnz(row)²) time.
+        """
+        order = self.products[0][1].shape[1]
+        sums = np.zeros((order, order))
+        for sign, A, B in self.products:
+            for block_A, block_B in _worth_multiplying(A, B):
+                product = block_A.T @ block_B
+                sums += sign * (product.toarray() if scipy.sparse.issparse(product) else product)
+        return (sums + sums.T) / 2
+
+
+def sparse_gram(
+    data: RankingData,
+    settings: PairSettings,
+    *,
+    constant: bool = False,
+    varying: NDArray[np.int64] | None = None,
+) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
+    """Return (the sums over [X, y] or [X, 1, y], Σ W, the size of what was subtracted) for CSR X.
+
+    The numbers of queries in which features vary are added to `varying`, (n_features + 1,).
+
+    Raises
+    ------
+    MemoryError
+        If the Gram matrix and its temporaries would not fit into free memory.
+    """
+    n_features = data.X.shape[1]
+    memory.require(  # room for the result, a sparse product of its size, and a difference
+        f"the Gram matrix of {n_features} features, with its temporaries,",
+        6 * 8.0 * (n_features + 1) ** 2,
+        "use fewer features",
+    )
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
+        factors = SparseGram.of(data, settings, targets=data.targets(settings, constant=constant))
+    if varying is not None:
+        count_varying(data, settings.pairs is None, factors.has_weight, varying)
+    return factors.matrix(), factors.pair_weight, factors.diagonal()[1]
+
+
+def count_varying(
+    data: RankingData, pointwise: bool, counted: NDArray[np.bool_], varying: NDArray[np.int64]
+) -> None:
+    """Add the numbers of queries in which features of CSR rows vary to `varying`.
+
+    It has shape (n_features + 1,); the last entry is for any feature. Queries that are not
+    `counted` do not count.
+    """
+    X = data.X
+    if not X.has_canonical_format:  # duplicate entries are added up
+        X = X.copy()
+        X.sum_duplicates()
+    dtype: Any = np.int32 if X.indices.dtype == X.indptr.dtype == np.int32 else np.int64
+    _core.count_varying(
+        np.ascontiguousarray(X.indptr, dtype),
+        np.ascontiguousarray(X.indices, dtype),
+        np.ascontiguousarray(X.data, np.float64),
+        varying,
+        data.queries.offsets,
+        order=data.queries.order,
+        row_weights=data.row_weights,
+        counted=counted,
+        pointwise=pointwise,
+    )
+
+
+def _worth_multiplying(A: Any, B: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the rows of two sparse matrices: all at once, or in dense blocks if that is faster."""
+    n_rows, n_columns = A.shape
+    if A.nnz <= DENSE_SHARE * n_rows * n_columns:
+        yield A, B
+        return
+    step = max(1, DENSE_BLOCK_BYTES // (8 * n_columns))
+    with single_threaded_blas():
+        for rows in blocks(n_rows, step):
+            block = A[rows].toarray()
+            yield block, block if A is B else B[rows].toarray()
+
+
+def _scaled(rows: Any, factor: NDArray[np.float64]) -> Any:
+    return scipy.sparse.diags_array(factor) @ rows
+
+
+def _query_factor(
+    settings: PairSettings, total: NDArray[np.float64], pair_weight: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    divisor = np.ones_like(total)
+    if settings.weighting == "documents" and settings.kind != "none":
+        divisor = total
+    elif settings.weighting == "queries":
+        divisor = total if settings.kind == "none" else pair_weight / 2
+    return np.divide(1.0, divisor, out=np.zeros_like(divisor), where=divisor > 0)
+
+
+def _sum_rows(rows: Any, v: NDArray[np.float64], group: NDArray[np.int64], n_groups: int) -> Any:
+    select = scipy.sparse.csr_array(
+        (v, (group, np.arange(len(v)))), shape=(n_groups, len(v)), dtype=np.float64
+    )
+    return select @ rows
+
+
+def _omega_blocks(
+    level_query: NDArray[np.int64],
+    level_label: NDArray[np.int64],
+    settings: PairSettings,
+    y: NDArray[np.float64],
+) -> Any:
+    """Return ω between the levels of every query: block-diagonal CSR with Σ levels² entries."""
+    table = settings.levels(y)
+    assert table is not None
+    bounds = np.flatnonzero(np.diff(level_query, prepend=-1, append=-1))
+    blocks = [
+        scipy.sparse.coo_array(table[1][np.ix_(level_label[begin:end], level_label[begin:end])])
+        for begin, end in pairwise(bounds)
+    ]
+    return scipy.sparse.block_diag(blocks, format="csr")
+
+
+# If a subtraction leaves less than this share of a feature's sum of squares, the rest is rounding
+# error.
+NOISE = 1e-13
+# At least one feature must have a sum of squares of this size: otherwise a grid of ridges would
+# leave the range of floating-point numbers.
+SMALLEST_SQUARES = 1e-297
+
+
+def sums_of(
+    data: RankingData,
+    settings: PairSettings,
+    n_threads: int | None,
+    *,
+    constant: bool = False,
+    varying: NDArray[np.int64] | None = None,
+    may_vanish: bool = False,
+) -> tuple[NDArray[np.float64], float]:
+    """Return (the sums over [X, y], Σ W). It is a ValueError if X holds NaN or infinity.
+
+    A linear map is applied to the sums of the inputs instead of the rows, if that loses no digits.
+    With `constant` the sums are those over [X, 1, y]. `varying`, of shape (n_features + 1,), is set
+    to the number of queries in which each feature varies; its last entry is the number of queries
+    in which any feature varies. Features that vary by next to nothing are a ValueError; with
+    `may_vanish` they count as constants, which is for a part of rows that were accepted.
+    """
+    sums, pair_weight = _sums_of(data, settings, n_threads, constant, varying)
+    squares = np.diag(sums)[: len(sums) - 1 - constant]
+    if squares.max(initial=0.0) < SMALLEST_SQUARES:
+        data.require_pair_weight(settings, pair_weight)
+        if not may_vanish:
+            _refuse_vanished(data, settings, n_threads, squares)
+        sums[: len(squares)], sums[:, : len(squares)] = 0.0, 0.0
+    return sums, pair_weight
+
+
+def _refuse_vanished(
+    data: RankingData,
+    settings: PairSettings,
+    n_threads: int | None,
+    squares: NDArray[np.float64],
+) -> None:
+    """Raise a ValueError if features vary, but their squared differences are too small."""
+    if not squares.any() and node_map_of(data.feature_map, data.X.dtype) is not None:
+        return  # what nodes make of rows that differ is equal but for rounding
+    varying = np.zeros(len(squares) + 1, dtype=np.int64)
+    _sums_of(data, settings, n_threads, False, varying)
+    if varying[-1] == 0:
+        return
+    origin = "X" if data.feature_map is None else "what the feature map makes"
+    what = f"{origin} or the weights" if data.may_vanish else origin
+    most = squares.max(initial=0.0)
+    raise ValueError(
+        f"{what} too small: of no feature do weighted squared differences add up to "
+        f"{SMALLEST_SQUARES:g} or more, {most:.1g} at most: multiply X, as StandardScaler does"
+    )
+
+
+def _sums_of(
+    data: RankingData,
+    settings: PairSettings,
+    n_threads: int | None,
+    constant: bool,
+    varying: NDArray[np.int64] | None,
+) -> tuple[NDArray[np.float64], float]:
+    if varying is not None:
+        varying[:] = 0
+    if (nodes := linear_nodes(data.feature_map)) is not None and nodes.acts_on_sums():
+        # The offsets of the nodes cancel in differences within pairs.
+        offsets, inputs = settings.pairs is None, replace(data, feature_map=nodes.before)
+        of_inputs = None if varying is None else np.zeros(inputs.n_features + 1, dtype=np.int64)
+        sums, pair_weight = _sums_of(inputs, settings, n_threads, offsets, of_inputs)
+        if varying is not None and of_inputs is not None:  # nodes are sums of the inputs
+            has_values = int(np.count_nonzero(inputs.has_pairs(settings)))
+            varying[:] = has_values if offsets else of_inputs[-1]
+        return _apply(nodes, sums, offsets), pair_weight
+    if settings.pairs is not None and (factors := factors_of(data.feature_map)) is not None:
+        inputs = replace(data, feature_map=None)
+        sums, pair_weight = _sums_of(inputs, settings, n_threads, constant, varying)
+        factors = np.append(factors, np.ones(len(sums) - len(factors)))
+        return sums * factors[:, None] * factors, pair_weight
+    threads = resolve_n_threads(n_threads)
+    node_map = node_map_of(data.feature_map, data.X.dtype)
+    if node_map is not None and not data.feature_map.shows_not_finite:
+        require_finite(data.X, "X")
+    sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
+    if sparse and not worth_densifying(data):
+        sums, pair_weight, size = sparse_gram(data, settings, constant=constant, varying=varying)
+        clear_noise(sums, size)
+    else:
+        parts: list[tuple[NDArray[np.float64], float]] = []
+        with single_threaded_blas():
+            for block in data.blocks(settings, constant=constant):
+                part = _core.gram(
+                    block.problem,
+                    block.X,
+                    block.targets,
+                    map=block.node_map,
+                    varying=varying,
+                    n_threads=threads,
+                )
+                parts = [part if not parts else (parts[0][0] + part[0], parts[0][1] + part[1])]
+        sums, pair_weight = parts[0]
+    if node_map is not None:  # outputs that differ only by rounding do not differ
+        rounding = data.feature_map._rounding(data.X[:256])
+        with np.errstate(over="ignore"):
+            size = np.append(pair_weight * rounding**2, np.zeros(1 + constant))
+        clear_noise(sums, size, 1.0)
+    diagonal = np.diag(sums)
+    if data.X.dtype == np.float32 and _leaves_float32(data, diagonal[: data.n_features]):
+        wide = replace(data, X=data.X.astype(np.float64))
+        return _sums_of(wide, settings, n_threads, constant, varying)
+    if not np.isfinite(diagonal).all():
+        data.require_finite_features()
+        column = int(np.argmin(np.isfinite(diagonal)))
+        origin = "X" if data.feature_map is None else "the feature map"
+        of_target = column == len(diagonal) - 1
+        what = data.target_name if of_target else f"feature {column} of {origin}"
+        if data.row_weights is not None or data.query_weights is not None:
+            what = f"the weights or {what}"
+        raise ValueError(f"{what} too large: the weighted sum of squared differences overflows")
+    return sums, float(pair_weight)
+
+
+def _apply(nodes: LinearNodes, sums: NDArray[np.float64], offsets: bool) -> NDArray[np.float64]:
+    """Return the sums over [AᵀX + b, y] from those over [X, 1, y]; without offsets from [X, y]."""
+    T = np.zeros((len(sums), nodes.weights.shape[1] + 1))
+    T[: len(nodes.weights), :-1], T[-1, -1] = nodes.weights, 1.0
+    if offsets:
+        T[-2, :-1] = nodes.bias
+    with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):  # the caller checks
+        return np.asarray(T.T @ (sums @ T))
+
+
+def _leaves_float32(data: RankingData, diagonal: NDArray[np.float64]) -> bool:
+    """Tell whether squares overflowed in float32, or vanished in a tiny column that is not 0."""
+    X = data.X
+    if data.feature_map is not None:
+        return not np.isfinite(diagonal).all()
+    odd = np.flatnonzero(~np.isfinite(diagonal) | (diagonal == 0))
+    if not len(odd):
+        return False
+    largest = abs(X[:, odd]).max(axis=0)
+    largest = largest.toarray().ravel() if scipy.sparse.issparse(largest) else largest
+    if not np.isfinite(largest).all():
+        return False  # NaN or infinity is an error in float64 too
+    vanished = (diagonal[odd] == 0) & (largest > 0) & (largest < 1e-15)
+    return bool((vanished | ~np.isfinite(diagonal[odd])).any())
+
+
+def clear_noise(sums: NDArray[np.float64], size: NDArray[np.float64], share: float = NOISE) -> None:
+    """Set to 0 the rows and columns of features for which only rounding error is left."""
+    diagonal = np.diag(sums)
+    noise = np.isfinite(diagonal) & (diagonal <= share * size) & (size > 0)
+    sums[noise] = 0.0
+    sums[:, noise] = 0.0
+
+
+def mean_of(
+    data: RankingData, settings: PairSettings
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """Return (total weight, first row, weighted mean of the rows minus the first row) of [X, y]."""
+    v, y = data.v, data.target(settings)
+    total = float(v.sum())
+    share = v / total if total > 0 else v
+    sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
+    first = data.X[[0]].toarray()[0] if sparse else data.features(slice(0, 1))[0]
+    origin = np.append(first, y[0]).astype(np.float64)
+    if sparse:  # centring would fill the rows
+        return total, origin, np.append(share @ data.X, share @ y) - origin * share.sum()
+    mean = np.zeros(len(origin))
+    with np.errstate(invalid="ignore"):  # NaN and infinity are found in the sums
+        for rows in blocks(len(y), BLOCK_ROWS):
+            mean[:-1] += share[rows] @ (data.features(rows) - origin[:-1])
+            mean[-1] += share[rows] @ (y[rows] - origin[-1])
+    return total, origin, mean

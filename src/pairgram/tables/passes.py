@@ -1,0 +1,238 @@
+"""Work on parts of a table whose queries may be cut by the boundaries between the parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar
+
+from pairgram.tables.columns import Columns
+from pairgram.tables.rows import TableRows, counted, shown_id
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+# The features of one query may take at most this many bytes: its rows must be in memory together.
+LARGEST_QUERY = 256 << 20
+
+
+class Task(Protocol[S]):
+    """What is computed of a table: results of blocks of rows, which can be joined.
+
+    Joining must be associative up to rounding. Results are joined in the order of the rows.
+    """
+
+    @property
+    def reads_features(self) -> bool:
+        """Whether the features are read, and not only labels, ids and weights."""
+
+    @property
+    def needs_queries(self) -> bool:
+        """Whether every call must get all rows of its queries."""
+
+    def of_rows(self, rows: TableRows) -> S:
+        """Return the result for some rows."""
+
+    def join(self, first: S, second: S) -> S:
+        """Return the result for the rows of both."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part(Generic[S]):
+    """The result for consecutive rows of a table. Their first and last query may be cut.
+
+    Attributes
+    ----------
+    head, tail : TableRows or None
+        The rows of the first query and of the last one, which may go on before and after these
+        rows. If all rows are of one query, there is no tail.
+    body : result of the queries between them, or None
+    n_rows : tuple of int
+        The number of rows of every partition.
+    """
+
+    head: TableRows | None = None
+    body: S | None = None
+    tail: TableRows | None = None
+    n_rows: tuple[int, ...] = ()
+
+    @classmethod
+    def of_rows(cls, rows: TableRows, task: Task[S]) -> Part[S]:
+        """Return the part of rows that are in memory."""
+        if not task.needs_queries:
+            return cls(body=task.of_rows(rows))
+        n_runs = len(rows.sizes)
+        inner = rows.runs(1, n_runs - 1)
+        head, tail = rows.runs(0, 1), rows.runs(n_runs - 1, n_runs) if n_runs > 1 else None
+        body = None if inner is None else task.of_rows(inner)
+        return cls(_open(head), body, _open(tail))
+
+    def join(self, other: Part[S], task: Task[S]) -> Part[S]:
+        """Return the part of these rows and of those that follow them."""
+        n_rows = self.n_rows + other.n_rows
+        if not task.needs_queries:
+            return Part(body=_join(task, self.body, other.body), n_rows=n_rows)
+        if self.head is None or other.head is None:  # one of them has no rows
+            return replace(other if self.head is None else self, n_rows=n_rows)
+        last = self.head if self.tail is None else self.tail
+        if _same_query(last, other.head):
+            whole = [_open(last.then(other.head))]
+        else:
+            whole = [last, other.head]
+        head = self.head if self.tail is not None else whole.pop(0)
+        tail = other.tail
+        if tail is None and whole:
+            tail = whole.pop()
+        results = [_of_query(task, rows) for rows in whole if rows is not None]
+        body = self.body
+        for result in (*results, other.body):
+            body = _join(task, body, result)
+        return Part(head, body, tail, n_rows)
+
+    def close(self, task: Task[S]) -> S | None:
+        """Return the result of all rows, whose first and last query are whole; None for none."""
+        ends = [None if end is None else _of_query(task, end) for end in (self.head, self.tail)]
+        return _join(task, _join(task, ends[0], self.body), ends[1])
+
+
+def _of_query(task: Task[S], rows: TableRows) -> S:
+    """Return the result for the rows of one query, which errors name."""
+    try:
+        return task.of_rows(rows)
+    except ValueError as error:
+        if rows.ids is None:
+            raise
+        raise ValueError(f"query {shown_id(rows.ids)}: {error}") from error
+
+
+def _join(task: Task[S], first: S | None, second: S | None) -> S | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return task.join(first, second)
+
+
+def _open(rows: TableRows | None) -> TableRows | None:
+    """Return rows of one query that wait for more of them, as a copy of their own."""
+    if rows is None:
+        return None
+    if rows.n_bytes > LARGEST_QUERY:
+        name = "the table" if rows.ids is None else f"query {shown_id(rows.ids)}"
+        raise ValueError(
+            f"{name} has more than {LARGEST_QUERY >> 20} MiB of rows, which must be in memory "
+            "together to be compared: give qid= shorter queries, or take fewer columns"
+        )
+    return rows.own()
+
+
+def _same_query(first: TableRows, second: TableRows) -> bool:
+    if first.ids is None or second.ids is None:
+        return first.ids is second.ids
+    return bool(first.ids[0] == second.ids[0])
+
+
+def fold(batches: Iterable[TableRows], task: Task[S], name: str = "") -> Part[S]:
+    """Return the part of a partition, whose rows are read one batch after the other.
+
+    Errors name the place of the rows: `name`, and their numbers in it.
+    """
+    part: Part[S] = Part()
+    n_rows = 0
+    for batch in batches:
+        with placing(name, batch):
+            part = part.join(Part.of_rows(batch, task), task)
+        n_rows += batch.n_rows
+    return replace(part, n_rows=(n_rows,))
+
+
+@contextmanager
+def placing(name: str, rows: TableRows) -> Iterator[None]:
+    """Within this context, a ValueError names the place of some rows, if it does not already."""
+    try:
+        yield
+    except ValueError as error:
+        if getattr(error, "placed", False) or not name:
+            raise
+        last = rows.first + rows.n_rows - 1
+        placed = ValueError(f"{name}, rows {rows.first} to {last}, {counted(name)}: {error}")
+        placed.placed = True  # type: ignore[attr-defined]
+        raise placed from error
+
+
+def join_by_id(parts: list[Part[S]], task: Task[S]) -> Part[S]:
+    """Return the part of all rows, whose partitions have no order: open queries meet by their ids.
+
+    The rows of an open query are put together in the order of the partitions' numbers.
+    """
+    n_rows = tuple(count for part in parts for count in part.n_rows)
+    body: S | None = None
+    if parts:
+        bodies = [part.body for part in parts]
+        body = in_tree(0, len(parts), bodies.__getitem__, lambda a, b: _join(task, a, b))
+    waiting: dict[Any, TableRows] = {}
+    for part in parts:
+        for rows in (part.head, part.tail):
+            if rows is not None:
+                name = None if rows.ids is None else rows.ids[0]
+                known = waiting.get(name)
+                joined = rows if known is None else _open(known.then(rows))
+                assert joined is not None
+                waiting[name] = joined
+    for rows in waiting.values():
+        body = _join(task, body, _of_query(task, rows))
+    return Part(body=body, n_rows=n_rows)
+
+
+def in_tree(first: int, last: int, leaf: Callable[[int], T], join: Callable[[T, T], T]) -> T:
+    """Return the results of leaves ``first … last − 1``, joined in a tree of their number alone.
+
+    Leaves are asked for in their order. At most ``log2(last − first) + 1`` results wait.
+    """
+    if last - first == 1:
+        return leaf(first)
+    middle = (first + last + 1) // 2
+    left = in_tree(first, middle, leaf, join)
+    return join(left, in_tree(middle, last, leaf, join))
+
+
+# Is told how many rows have been worked on since the last call.
+Progress = Callable[[int], None]
+
+
+def name_of_places(names: Iterable[str]) -> str:
+    """Return a name for the column of the places of rows, while they are shuffled.
+
+    None of the other columns has this name, in small or large letters.
+    """
+    known, name = {name.lower() for name in names}, "__pairgram_place__"
+    while name in known:
+        name += "_"
+    return name
+
+
+class Partition(Protocol):
+    """Consecutive rows of a table, which can be read again and again."""
+
+    @property
+    def name(self) -> str:
+        """What messages call the place: a file, or a part of the table."""
+
+    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
+        """Yield the rows, some at a time. `number` is that of the partition."""
+
+
+class Engine(Protocol):
+    """Where a table is worked on."""
+
+    def run(
+        self, partitions: Sequence[Any], columns: Columns, task: Task[S], progress: Progress | None
+    ) -> Part[S]:
+        """Return the part of all rows.
+
+        The parts of the partitions are joined by `in_tree`, in the order of the partitions.
+        """
+
+    def map(
+        self, partitions: Sequence[Any], columns: Columns, function: Callable[[TableRows], Any]
+    ) -> Iterator[tuple[Any, int]]:
+        """Yield (what a function makes of a batch, its number of rows), in the rows' order."""

@@ -1,0 +1,149 @@
+"""Queries: ids of any kind in any order, sizes, weights per query."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, strategies as st
+
+from pairgram import _core
+from pairgram.data.queries import Queries
+
+IDS = {
+    "int": [7, 7, -1, 7, 3, -1],
+    "uint8": np.array([7, 7, 1, 7, 3, 1], dtype=np.uint8),
+    "float": [0.5, 0.5, -2.0, 0.5, 9.0, -2.0],
+    "str": ["b", "b", "a", "b", "cc", "a"],
+    "bytes": [b"b", b"b", b"a", b"b", b"cc", b"a"],
+    "bool and str": [True, True, "True", True, "c", "True"],
+    "tuple": [(1, 2), (1, 2), (2, 1), (1, 2), (0,), (2, 1)],
+    "int and str": [1, 1, "1", 1, 2, "1"],
+    "frozenset": [frozenset(s) for s in ("a", "a", "b", "a", "c", "b")],
+    "date": [datetime.date(2020, 1, d) for d in (2, 2, 1, 2, 3, 1)],
+    "datetime64": np.array([2, 2, 1, 2, 3, 1], dtype="M8[D]"),
+    "pandas": pd.Series(["b", "b", "a", "b", "cc", "a"]),
+    "pandas categorical": pd.Series(["b", "b", "a", "b", "cc", "a"]).astype("category"),
+    "polars": pl.Series(["b", "b", "a", "b", "cc", "a"]),
+    "trailing NUL": ["a\0", "a\0", "a", "a\0", "", "a"],
+    "trailing NUL of polars": pl.Series(["a\0", "a\0", "a", "a\0", "", "a"]),
+    "beyond int64": [2**63, 2**63, 2**63 + 1, 2**63, -1, 2**63 + 1],
+    "big int": [2**70, 2**70, 5, 2**70, 2**71, 5],
+}
+
+
+@pytest.mark.parametrize("ids", IDS.values(), ids=IDS.keys())
+def test_ids_of_any_hashable_type(ids):
+    queries = Queries.make(6, qid=ids)
+    assert queries.offsets.tolist() == [0, 3, 5, 6]
+    assert queries.order.tolist() == [0, 1, 3, 2, 5, 4]
+    assert queries.index().tolist() == [0, 0, 1, 0, 2, 1]
+    assert queries.sizes.tolist() == [3, 2, 1]
+    assert queries.rows(1).tolist() == [2, 5]
+
+
+def test_rows_that_stand_together_are_not_moved():
+    queries = Queries.make(5, qid=["b", "b", "a", "c", "c"])
+    assert queries.order is None
+    assert queries.offsets.tolist() == [0, 2, 3, 5]
+    assert queries.ids.tolist() == ["b", "a", "c"]
+    assert queries.rows(2) == slice(3, 5)
+
+
+@given(st.lists(st.integers(0, 6), max_size=40))
+def test_every_row_is_in_its_query(ids):
+    queries = Queries.make(len(ids), qid=np.array(ids, dtype=int))
+    rows = np.arange(len(ids))
+    seen = [rows[queries.rows(q)].tolist() for q in range(queries.n_queries)]
+    first_seen = list(dict.fromkeys(ids))
+    assert seen == [[i for i, other in enumerate(ids) if other == q] for q in first_seen]
+    values = np.array(ids)
+    assert (queries.grouped(values)[queries.offsets[:-1]] == first_seen).all() or not ids
+
+
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 18, 33, 100_000, 262_144, 262_145])
+@pytest.mark.parametrize("longest", [1, 2, 40, 30_000])
+def test_bounds_of_runs(n, longest):
+    rng = np.random.default_rng(n)
+    runs = rng.integers(-(2**63), 2**63 - 1, n)[: 1 + 4 * n // longest]
+    ids = np.resize(np.repeat(runs, rng.integers(1, longest + 1, len(runs))), n)
+    starts = [0, *(row for row in range(1, n) if ids[row] != ids[row - 1])]
+    for n_threads in (1, 3):
+        assert _core.run_bounds(ids, n_threads).tolist() == [*starts, n]
+    with pytest.raises(ValueError, match="a row or more"):
+        _core.run_bounds(ids[:0], 1)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint64, np.float64, ">i8", object, str])
+@pytest.mark.parametrize("order", ["ascending", "permuted", "joined", "interleaved"])
+def test_ids_of_any_dtype_make_the_same_queries(dtype, order):
+    rng = np.random.default_rng(0)
+    numbers = np.repeat(np.arange(300), rng.integers(1, 9, 300))
+    if order == "interleaved":
+        rng.shuffle(numbers)
+    elif order != "ascending":
+        numbers = (7 * numbers + 5) % 300
+    if order == "joined":
+        numbers[numbers == numbers[-1]] = numbers[0]
+    queries = Queries.make(len(numbers), qid=numbers.astype(dtype), n_threads=2)
+    ids = list(dict.fromkeys(numbers.tolist()))
+    rows = np.arange(len(numbers))
+    assert [int(each) for each in queries.ids] == ids
+    assert [rows[queries.rows(q)].tolist() for q in range(queries.n_queries)] == [
+        np.flatnonzero(numbers == each).tolist() for each in ids
+    ]
+    assert (queries.order is None) == (order in ("ascending", "permuted"))
+
+
+def test_sizes_and_none():
+    queries = Queries.make(5, group=[2, 0, 3])
+    assert (queries.n_queries, queries.ids, queries.name(1)) == (3, None, "#1")
+    assert queries.offsets.tolist() == [0, 2, 2, 5]
+    assert Queries.make(4).offsets.tolist() == [0, 4]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"qid": [1, 2]}, ValueError, r"qid must have shape \(3,\), one id per row, got \(2,\)"),
+        ({"qid": [[1], [2], [3]]}, ValueError, r"qid must have shape \(3,\).*, got \(3, 1\)"),
+        ({"qid": list(np.ones((3, 1)))}, ValueError, r"qid must have shape .*, got \(3, 1\)"),
+        ({"qid": np.ones((3, 1))}, ValueError, r"qid must have shape \(3,\).*, got \(3, 1\)"),
+        ({"qid": [[1], [2, 3], [3]]}, TypeError, "qid must be hashable, got list in row 0"),
+        ({"qid": [1, [2], "a"]}, TypeError, "qid must be hashable, got list in row 1"),
+        ({"qid": [1.0, np.nan, 2.0]}, ValueError, "qid must not be missing, got nan in row 1"),
+        ({"qid": ["a", None, "b"]}, ValueError, "qid must not be missing, got None in row 1"),
+        ({"qid": pd.array([1, 2, pd.NA])}, ValueError, "must not be missing, got <NA> in row 2"),
+        ({"qid": pd.Series(["a", pd.NA, "b"], dtype=object)}, ValueError, "got <NA> in row 1"),
+        ({"qid": np.array([0, "nat", 1], "M8[s]")}, ValueError, "must not be missing"),
+        ({"group": [1, 1]}, ValueError, "the 3 rows, got 2 sizes that add up to 2"),
+        ({"group": [1, -1]}, ValueError, "sizes >= 0 .* got -1 for query #1"),
+        ({"group": [2**62] * 4 + [3]}, ValueError, "add up to the 3 rows, got 4611686018427387904"),
+        ({"group": [1.5, 1.5]}, TypeError, "group must hold integers, got float64"),
+        ({"group": [[3]]}, ValueError, "group must be 1-d"),
+        ({"qid": [1, 1, 1], "group": [3]}, ValueError, "give one of them"),
+    ],
+)
+def test_wrong_ids_and_sizes(arguments, error, message):
+    with pytest.raises(error, match=message):
+        Queries.make(3, **arguments)
+
+
+def test_weights_per_query():
+    queries = Queries.make(5, qid=["x", "y", "x", "z", "y"])
+    assert queries.per_query([1, 2, 1, 0, 2], "query_weight").tolist() == [1, 2, 0]
+    assert queries.per_query(3, "query_weight").tolist() == [3, 3, 3]
+    with pytest.raises(ValueError, match=r"query: row 4 has 3.0, but its query 'y' began with 2.0"):
+        queries.per_query([1, 2, 1, 0, 3], "query_weight")
+    with pytest.raises(ValueError, match="finite and >= 0, got nan in row 3"):
+        queries.per_query([1, 2, 1, np.nan, 3], "query_weight")
+    with pytest.raises(ValueError, match="must have shape"):
+        queries.per_query([1, 2], "query_weight")
+    with pytest.raises(ValueError, match="query_weight must be real numbers"):
+        queries.per_query(["a"] * 5, "query_weight")
+
+
+def test_the_name_of_a_column_is_no_ids():
+    with pytest.raises(ValueError, match=r"got \(\): give the column of ids itself"):
+        Queries.make(3, qid="query")

@@ -1,0 +1,432 @@
+"""Statistics remember query ids: what is cut in two over updates or shards is refused."""
+
+import copy
+import datetime
+import os
+import pickle
+import re
+import subprocess
+import sys
+import uuid
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pairgram import Pairgram, scan
+from pairgram.data import query_ids
+from pairgram.data.query_ids import IdSet, hash_ids
+from pairgram.files.read_write import read_file, write_file
+
+X, Y = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12.0)
+AGAIN = "came in an earlier update: each call must hold whole queries"
+
+
+def of(qid, **named):
+    n = len(qid)
+    return Pairgram.from_rows(X[:n], Y[:n], qid=qid, **named)
+
+
+def hashes(ids):
+    values, known = hash_ids(ids if isinstance(ids, np.ndarray) else np.asarray(ids))
+    assert known.all()
+    return values.tolist()
+
+
+def objects(*values):
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def test_an_id_that_comes_again_is_refused_and_named():
+    stream = of(["a", "b", "a"])
+    stream.update(X[:2], Y[:2], qid=["c", "c"])
+    before = stream.G
+    for ids, named in ((["d", "b"], "'b'"), (["a", "d"], "'a'"), (["c", "a"], "'c' and 1 more")):
+        with pytest.raises(ValueError, match=f"^qid {named} {AGAIN}"):
+            stream.update(X[:2], Y[:2], qid=ids)
+    np.testing.assert_array_equal(stream.G, before)
+    assert stream.n_queries == 3
+    stream.update(X[:2], Y[:2], qid=["d", "d"])
+
+
+def test_queries_have_ids_or_have_none():
+    """What has no id could be subtracted, or added, any number of times."""
+    total = of([1, 1, 2, 2, 3, 3])
+    two = Pairgram.from_rows(X[2:4], Y[2:4])
+    both = "give qid to both, or make both with ids=None"
+    for other in (two, of([2, 2], ids=None)):
+        for name, a, b in (("left", total, other), ("right", other, total)):
+            message = f"the {name} side remembers query ids, and .*{both}"
+            with pytest.raises(ValueError, match=f"^cannot merge: {message}"):
+                a + b
+        with pytest.raises(ValueError, match=f"^cannot subtract: the left side .*{both}"):
+            total - other
+    with pytest.raises(ValueError, match=f"^cannot subtract: the right side .*{both}"):
+        of([1, 1, 2, 2], ids=None) - of([2, 2])
+    for rows in ({}, {"group": [1, 1]}):
+        with pytest.raises(ValueError, match="qid must be given, because the queries of earlier"):
+            total.update(X[:2], Y[:2], **rows)
+    stream = Pairgram.from_rows(X[:2], Y[:2]).update(X[:2], Y[:2], group=[1, 1])
+    with pytest.raises(ValueError, match="qid must be left out, because earlier updates came"):
+        stream.update(X[:2], Y[:2], qid=[1, 1])
+    assert (stream.n_queries, total.n_queries, (stream - two).n_queries) == (3, 3, 2)
+    nothing = two - two
+    assert (nothing + total).ids == (total + nothing).ids == (total - nothing).ids == "check"
+    with pytest.raises(ValueError, match="query 3 is in both"):
+        nothing + total + of([3])
+
+
+def test_ids_of_a_type_that_is_not_remembered_are_ids():
+    fractions = objects(*(Fraction(1, k // 3 + 2) for k in range(6)))
+    total = of(fractions)
+    total.update(X[6:], Y[6:], qid=np.arange(6) // 3)
+    total.update(X[:6], Y[:6], qid=fractions)
+    assert (total + of(fractions)).n_queries == 8
+    with pytest.raises(ValueError, match="qid must be given, because the queries of earlier"):
+        of(fractions).update(X, Y)
+
+
+def test_shards_that_share_a_query_do_not_merge():
+    left, right = of([1, 1, 2, 3, 3]), of([3, 3, 4, 5])
+    for a, b in ((left, right), (right, left)):
+        with pytest.raises(ValueError, match=r"^cannot merge: query 3 is in both, and"):
+            a + b
+    with pytest.raises(ValueError, match="query 1 and 2 more are in both"):
+        left + left
+    middle = of([9, 2, 8])  # no end of either shard
+    with pytest.raises(ValueError, match="cannot merge: 1 query id is in both"):
+        of([1, 2, 3]) + middle
+    with pytest.raises(ValueError, match="is in both"):
+        sum([of([1]), of([2]), of([1])])
+    assert sum([of([1]), of([2]), of([3])]).n_queries == 3
+    with pytest.raises(ValueError, match="qid 2 came in an earlier update"):
+        (of([1]) + of([2])).update(X[:1], Y[:1], qid=[2])
+
+
+def test_what_is_subtracted_may_be_added_again():
+    total = of([1, 1, 2, 2, 3, 3])
+    two = Pairgram.from_rows(X[2:4], Y[2:4], qid=[2, 2])
+    rest = total - two
+    with pytest.raises(ValueError, match="query 3 is in both"):
+        rest + of([3])
+    np.testing.assert_allclose((rest + two).G, total.G, rtol=1e-12)
+    rest.update(X[2:4], Y[2:4], qid=[2, 2])
+
+
+def test_only_what_is_there_is_subtracted():
+    total = of([1, 1, 2, 2, 3, 3])
+    two = Pairgram.from_rows(X[2:4], Y[2:4], qid=[2, 2])
+    message = r"not in these statistics \(never added, or subtracted before"
+    with pytest.raises(ValueError, match=f"^cannot subtract: query 7 is {message}"):
+        total - of([7, 7])
+    with pytest.raises(ValueError, match=f"query 2 is {message}"):
+        total - two - two
+    with pytest.raises(ValueError, match=f"query 9 and 2 more are {message}"):
+        total - of([1, 7, 8, 9])
+    with pytest.raises(ValueError, match=f"1 query id is {message}"):
+        total - of([1, 7, 2])
+    assert total.n_queries == 3 and (total - two).n_queries == 2
+    together = {"scope": "global"}
+    assert (of([1, 1, 2, 2], **together) - of([7, 7], **together)).n_rows == 2
+
+
+def test_only_whole_queries_are_subtracted(tmp_path):
+    total = of([1, 1, 2, 2, 2, 3, 3]) + of(["a", "b", "b"])
+    part = r"in what is subtracted: only whole queries can be subtracted"
+    sent = Pairgram.from_bytes(total.to_bytes())
+    for same in (total, sent, pickle.loads(pickle.dumps(sent))):
+        for ids, message in (
+            ([2, 2], rf"query 2 has 3 rows in these statistics and 2 {part}"),
+            ([3, 3, 3], rf"query 3 has 2 rows in these statistics and 3 {part}"),
+            ([1, 1, 2, 2, 3, 3], rf"a query whose id is not known here has 3 rows .* and 2 {part}"),
+            (["b"], rf"query 'b' has 2 rows in these statistics and 1 {part}"),
+            ([1, 2], r"query 1 has 2 rows .* and 1 in what is subtracted \(and 1 more like it\)"),
+        ):
+            with pytest.raises(ValueError, match=f"^cannot subtract: {message}"):
+                same - of(ids)
+        assert (same - of([2, 2, 2]) - of(["b", "b"])).n_queries == 3
+    # files of earlier versions do not hold the numbers of rows
+    total.save(tmp_path / "new")
+    _, arrays, settings = read_file(tmp_path / "new", ("Pairgram",))
+    del arrays["id_rows"]
+    write_file(tmp_path / "old", "Pairgram", arrays, settings)
+    old = Pairgram.load(tmp_path / "old")
+    assert (old - of([2, 2])).n_queries == 4
+    for both in (old + of([7, 7]), of([7, 7]) + old):
+        assert (both - of([2, 2])).n_queries == 5
+        with pytest.raises(ValueError, match="query 7 has 2 rows in these statistics and 1"):
+            Pairgram.from_bytes(both.to_bytes()) - of([7])
+    del arrays["ids"]
+    with pytest.raises(ValueError, match="id_rows must come with ids"):
+        write_file(tmp_path / "old", "Pairgram", {**arrays, "id_rows": np.ones(5, "u4")}, settings)
+
+
+def test_ids_need_not_be_checked():
+    stream = of([1, 2], ids=None).update(X[:2], Y[:2], qid=[1, 2])
+    assert (stream.n_queries, stream.ids) == (4, None)
+    assert "ids=None" in repr(stream) and "ids='check'" in repr(of([1]))
+    both = of([1], ids=None) + of([1], ids=None)
+    assert both.ids is None
+    both.update(X[:1], Y[:1], qid=[1])
+    together = {"scope": "global"}
+    whole = of([1, 1, 2], **together).update(X[:2], Y[:2], qid=[2, 1])
+    assert (whole + whole).n_rows == 10
+    with pytest.raises(ValueError, match="ids must be 'check', got 'hash'"):
+        Pairgram(ids="hash")
+
+
+def test_numbers_do_not_mix_with_text_that_reads_as_numbers():
+    wrong = "one side has query ids that are numbers, such as {!r}, and the other has text, such as"
+    for number in (7, 2.5, np.int8(3), True):
+        numbers = of([number, number])
+        for text in ("7", " 007", "2.5", "-3"):
+            texts = of([text, text])
+            sent = Pairgram.from_bytes(numbers.to_bytes())
+            for a, b in ((numbers, texts), (texts, sent)):
+                message = re.escape(f"{wrong.format(numbers._ids.first)} {text!r}")
+                with pytest.raises(ValueError, match=f"^cannot merge: {message}"):
+                    a + b
+                with pytest.raises(ValueError, match=f"^cannot subtract: {message}"):
+                    a - b
+            with pytest.raises(ValueError, match=r"^cannot add rows: one side has query ids that"):
+                numbers.update(X[:1], Y[:1], qid=[text])
+    assert sum([of([7, 8]), of(["q7"]), of([("7", 1)]), of(["8"])]).n_queries == 5
+    assert (of([7], ids=None) + of(["7"], ids=None)).n_queries == 2
+
+
+def test_the_check_of_too_many_ids_ends_with_a_warning(monkeypatch):
+    monkeypatch.setattr(query_ids, "MOST_IDS", 5)
+    stream = of([1, 2, 3])
+    stream.update(X[:2], Y[:2], qid=[4, 5])
+    assert stream.ids == "check"
+    text = r"more than 5 queries, and query ids are no longer checked: .* with ids=None"
+    with pytest.warns(UserWarning, match=text) as of_sum:
+        total = stream + of([6])
+    table = scan(lambda: iter([(X[:1], Y[:1], np.array([6]))]))
+    with pytest.warns(UserWarning, match=text):
+        copy.copy(stream).update(table)
+    with pytest.warns(UserWarning, match=text) as of_update:
+        stream.update(X[:1], Y[:1], qid=[6])
+    assert of_sum[0].filename == of_update[0].filename == __file__
+    for full in (total, stream, Pairgram.from_bytes(total.to_bytes())):
+        assert full.ids is None and "6 queries, ids=None" in repr(full)
+        full.update(X[:1], Y[:1], qid=[1])  # the end is told once
+        full.update(table)
+        assert (of([1]) + full + of([1])).n_queries == 10
+        assert (full - of([1])).n_queries == 7
+    of([1, 2, 3, 4, 5, 6], ids=None)
+
+
+def test_files_and_pickles_hold_ids(tmp_path):
+    total = of(["b", "a", "c"]) + of([1.5, 2.5])
+    total.save(tmp_path / "total")
+    for same in (Pairgram.load(tmp_path / "total"), pickle.loads(pickle.dumps(total))):
+        assert same.ids == "check"
+        for wrong in ("a", 2.5):
+            with pytest.raises(ValueError, match=AGAIN):
+                same.update(X[:1], Y[:1], qid=[wrong])
+        with pytest.raises(ValueError, match=r"query 2\.5 is in both"):
+            same + of([7.5, 2.5])
+        same.update(X[:1], Y[:1], qid=["d"])
+    of([1, 2], ids=None).save(tmp_path / "none")
+    assert Pairgram.load(tmp_path / "none").ids is None
+
+
+def test_equal_numbers_are_equal_ids_in_any_type():
+    expected = hashes([1, 2, 3])
+    for dtype in ("i1", "u2", "<i4", ">i8", "u8", "f4", ">f8"):
+        assert hashes(np.array([1, 2, 3], dtype)) == expected
+    assert hashes(objects(1, 2.0, np.int8(3))) == expected
+    assert hashes(np.array([True]))[0] == hashes([1])[0] == hashes(objects(True))[0]
+    assert hashes([-1])[0] == hashes([-1.0])[0] == hashes(np.array([-1], np.int8))[0]
+    assert hashes(np.array([-0.0])) == hashes([0])
+    large = 2**64 - 1
+    assert hashes(np.array([large], np.uint64)) == hashes(objects(large)) != hashes([-1])
+    assert hashes([0.1]) == hashes(objects(0.1)) != hashes(np.array([0.1], np.float32))
+    stream = of(np.array([1, 2], np.int8))
+    with pytest.raises(ValueError, match=r"qid 2\.0 came"):
+        stream.update(X[:2], Y[:2], qid=[2.0, 3.0])
+
+
+def test_text_times_and_tuples():
+    words = ["a", "ab", "", "abc", "ü", "猫猫猫", "a" * 255]
+    expected = hashes(words)
+    assert len(set(expected)) == len(words)
+    assert hashes(objects(*words)) == hashes(np.array(words, "U300")) == expected
+    assert hashes(np.array(words, ">U300")) == hashes(pd.array(words, dtype="string")) == expected
+    assert [hashes(objects(word, 1))[0] for word in words] == expected
+    assert hashes(np.array([b"ab"])) == hashes(objects(b"ab")) != hashes(["ab"])
+    assert hashes(["1"]) != hashes([1]) and hashes(objects("a\0")) != hashes(["a"])
+    assert hashes(objects("\ud800"))  # half of a surrogate pair
+    day = np.datetime64("2026-01-02")
+    assert (
+        hashes(np.array([day])) == hashes(np.array([day], "M8[s]")) == hashes(objects(day, 1)[:1])
+    )
+    assert hashes(objects(datetime.date(2026, 1, 2))) != hashes([20260102])
+    assert hashes(objects(("a", 1))) == hashes(objects(("a", 1.0))) != hashes(objects((1, "a")))
+    one = uuid.UUID(int=5)
+    assert hashes(objects(one)) == hashes(objects(uuid.UUID(int=5)))
+    values, known = hash_ids(objects(object(), 1, (object(),)))
+    assert known.tolist() == [False, True, False] and len(values) == 3
+    anything = objects(frozenset([1]), frozenset([1]), 4)
+    stream = of(anything).update(X[:1], Y[:1], qid=anything[:1])  # of a type that has no hash
+    assert of(anything[:1]).update(X[:1], Y[:1], qid=anything[:1]).n_queries == 2
+    assert (stream - of([5])).n_queries == 2  # which may be any of those
+    with pytest.raises(ValueError, match="1 query id is not in these statistics"):
+        of([1, 2, 3]) - of(objects(1, frozenset([1])))
+    with pytest.raises(ValueError, match="qid 4 came"):
+        stream.update(X[:1], Y[:1], qid=[4])
+
+
+def test_a_file_tells_that_queries_have_ids_of_a_type_that_has_no_hash():
+    sets = [frozenset([number]) for number in range(4)]
+    first, second = of(sets[:2]), of(sets[2:])
+    stored = Pairgram.from_bytes(first.to_bytes())
+    assert (stored + second).n_queries == (second + stored).n_queries == 4
+    assert (Pairgram.from_bytes((first + second).to_bytes()) - second).n_queries == 2
+    with pytest.raises(ValueError, match="qid must be given, because"):
+        stored.update(X[:2], Y[:2])
+    assert stored.update(X[:2], Y[:2], qid=sets[2:]).n_queries == 4
+    empty = Pairgram.from_bytes((stored - stored).to_bytes())
+    assert (empty + second).n_queries == 2
+
+
+def distinct(ids):
+    found = hashes(ids)
+    return len(set(found)) == len(found)
+
+
+def test_equal_instants_are_equal_ids():
+    zones = [datetime.timezone(datetime.timedelta(hours=h)) for h in (0, 1, -8)]
+    noon = datetime.datetime(2026, 1, 2, 12, tzinfo=zones[0])
+    assert len(set(hashes(objects(*(noon.astimezone(zone) for zone in zones))))) == 1
+    assert hashes(objects(pd.Timestamp(noon).tz_convert("Asia/Tokyo"))) == hashes(objects(noon))
+    naive = noon.replace(tzinfo=None)
+    last = datetime.datetime.max.replace(tzinfo=zones[2])  # no time in UTC that Python has
+    assert distinct(objects(noon, naive, noon.replace(tzinfo=zones[1]), last))
+    stream = of(objects(noon, last))
+    with pytest.raises(ValueError, match="came in an earlier update"):
+        stream.update(X[:1], Y[:1], qid=objects(noon.astimezone(zones[1])))
+
+
+def test_times_of_numpy_pandas_and_python_are_equal_ids():
+    text = "2026-01-02T03:04:05.678901"
+    expected = hashes(np.array([text], "M8[us]"))
+    stamp = pd.Timestamp(text)
+    for same in (stamp, datetime.datetime.fromisoformat(text), stamp.to_datetime64()):
+        assert hashes(objects(same)) == hashes(objects(same, "a"))[:1] == expected
+    assert hashes(pd.to_datetime(pd.Series([text])).to_numpy()) == expected
+    assert hashes(objects(pd.Timestamp(f"{text}234"))) == hashes(np.array([f"{text}234"], "M8[ns]"))
+    day = datetime.date(2026, 1, 2)
+    assert hashes(objects(day)) == hashes(np.array([day], "M8[D]")) != expected
+    three = hashes(np.array([3], "m8[s]"))
+    seconds = datetime.timedelta(seconds=3)
+    assert three == hashes(objects(seconds)) == hashes(objects(pd.Timedelta(seconds)))
+    assert distinct(objects(np.timedelta64(3, "s"), np.datetime64(3, "s"), 3, 3 * 10**9))
+
+
+def test_times_that_nanoseconds_do_not_hold():
+    for kind in "mM":
+        far = np.array([0, 10**11, 10**12, 9 * 10**12, -(10**12)], f"{kind}8[s]")
+        assert distinct(far)
+        assert hashes(far) == hashes(far.astype(f"{kind}8[us]")) == hashes(objects(*far))
+        fine = np.array([1000, 1001, 1002, 2000], f"{kind}8[ps]")
+        assert distinct(fine) and hashes(fine[:1]) == hashes(np.array([1], f"{kind}8[ns]"))
+    assert hashes(np.array([3030], "M8[Y]")) == hashes(np.array(["5000-01-01"], "M8[h]"))
+    assert hashes(objects(datetime.datetime(5000, 1, 1))) == hashes(np.array([3030], "M8[Y]"))
+    _, known = hash_ids(np.array([5, 2**62], "M8[Y]"))
+    assert known.tolist() == [True, False]
+
+
+def test_large_floats_are_the_integers_that_they_equal():
+    for number in (10**20, 2**63, -(2**80), 2**64, int(1e300)):
+        expected = hashes(objects(number))
+        assert hashes(objects(float(number))) == hashes(np.array([number], float)) == expected
+    assert hashes(np.array([2**63], np.uint64)) == hashes([2.0**63])
+    assert distinct(objects(10**20, 10**20 + 1, 1e21, np.inf, -np.inf))
+    wide = np.array([2**63], np.longdouble) + 1  # which a float64 rounds, where it is wider
+    assert hashes(wide) == hashes(objects(int(wide[0])))
+
+
+def by_the_book(kind, units, length=None):
+    """The documented hash, in Python's integers."""
+
+    def mix(z):
+        z = (z + 0x9E3779B97F4A7C15) % 2**64
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+        return z ^ (z >> 31)
+
+    h = mix(kind)
+    for unit in [*units, *([] if length is None else [length])]:
+        h = mix(h ^ unit % 2**64)
+    return h
+
+
+def test_hashes_are_the_documented_ones():
+    a, b, c = map(ord, "abc")
+    assert hashes([1, -7]) == [by_the_book(1, [1]), by_the_book(1, [-7])]
+    assert hashes([0.5]) == [by_the_book(2, [0x3FE0000000000000])]
+    assert hashes(["abc", ""]) == [by_the_book(3, [a + (b << 32), c], 3), by_the_book(3, [], 0)]
+    assert hashes(np.array([b"ab"])) == [by_the_book(4, [a + (b << 8)], 2)]
+    assert hashes(np.array([5], "M8[us]")) == [by_the_book(5, [5000])]
+    assert hashes(np.array([5], "m8[us]")) == [by_the_book(10, [5000])]
+    utc = datetime.datetime(1970, 1, 1, 0, 0, 5, tzinfo=datetime.UTC)
+    assert hashes(objects(utc)) == [by_the_book(8, [5 * 10**9])]
+    digits = str(2**64).encode()
+    units = [int.from_bytes(digits[k : k + 8], "little") for k in range(0, len(digits), 8)]
+    assert hashes(objects(2**64)) == [by_the_book(6, units, len(digits))]
+    members = [by_the_book(1, [4]), by_the_book(3, [b], 1)]
+    assert hashes(objects((4, "b"))) == [by_the_book(7, members, 2)]
+
+
+def test_hashes_are_the_same_in_every_process():
+    """Of this version and of every later one: files hold them."""
+    code = (
+        "import numpy as np; from pairgram.data.query_ids import hash_ids; "
+        "print([int(h) for a in ([1, -7], [0.5], ['a', 'query 17'], [b'ab']) "
+        "for h in hash_ids(np.array(a))[0]])"
+    )
+    known = [
+        16860738450190168606,
+        634383900055275008,
+        11533561481160411447,
+        14688531829023359282,
+        17237431992953876612,
+        8438256855920165744,
+    ]
+    for seed in ("1", "2"):
+        found = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert found.stdout.strip() == str(known)
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_sets_grow_and_shrink_by_small_steps(counted):
+    rng = np.random.default_rng(0)
+    mine, theirs = set(), IdSet()
+    for _ in range(300):
+        new = set(rng.integers(0, 2**64, rng.integers(0, 20), dtype=np.uint64).tolist()) - mine
+        mine |= new
+        added = np.array(list(new), np.uint64)
+        theirs = theirs.union(IdSet.of(added, added % 7 + 1 if counted else None))
+        if rng.random() < 0.1:
+            gone = set(rng.choice(sorted(mine), min(len(mine), 30)).tolist())
+            mine -= gone
+            theirs = theirs.without(IdSet.of(np.array(sorted(gone), np.uint64)))
+        assert len(theirs) == len(mine)
+        assert len(theirs.runs) <= 12
+    assert theirs.array().tolist() == sorted(mine)
+    probes = np.array([*sorted(mine), 1, 2, 3], np.uint64)
+    assert theirs.contains(probes).tolist() == [True] * len(mine) + [False] * 3
+    rows = theirs.rows_of(probes)
+    assert (rows[:-3] == (probes[:-3] % 7 + 1 if counted else 0)).all() and not rows[-3:].any()
+    assert IdSet.of(probes[:1], np.array([2**40])).rows_of(probes[:1]) == 2**32 - 1

@@ -1,0 +1,693 @@
+"""RandomFourier and Nystroem: draws, kernels, the fused path, files, bad parameters."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, strategies as st
+from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem as SklearnNystroem, RBFSampler
+from sklearn.metrics.pairwise import laplacian_kernel, pairwise_kernels, rbf_kernel
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+
+from pairgram import (
+    Nystroem,
+    Pairgram,
+    RandomFourier,
+    RandomNodes,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    _core,
+    load_model,
+    make_ranking,
+)
+from pairgram._support import memory
+from pairgram.data.dataset import RankingData
+from pairgram.features import nystroem, nystroem as landmarks_module
+from pairgram.features.kernels import KernelSettings
+from pairgram.solvers.held_out.leave_out import leave_query_out
+from problems import problems
+
+PARAMETERS = {
+    "rbf": {"gamma": 0.3},
+    "laplacian": {"gamma": 0.2},
+    "polynomial": {"gamma": 0.1, "degree": 3, "coef0": 0.5},
+    "linear": {},
+}
+LANDMARKS = ["uniform", "kmeans", "rpcholesky"]
+
+
+def cosine_kernel(X, Z):
+    """A kernel that only Python knows."""
+    return np.cos(X[:, None] - Z).prod(axis=2)
+
+
+def cauchy_kernel(X, Z, gamma):
+    return (1 / (1 + gamma**2 * (X[:, None] - Z) ** 2)).prod(axis=2)
+
+
+MAPS = [
+    RandomFourier(40, random_state=0),
+    RandomFourier(40, kernel="laplacian", random_state=0),
+    RandomFourier(7, kernel="cauchy", gamma=2.0, random_state=0),
+    RandomFourier(13, orthogonal=True, random_state=0),
+    *[Nystroem(k, **named, n_components=20, random_state=0) for k, named in PARAMETERS.items()],
+    Nystroem("tanimoto", n_components=20, random_state=0),
+    Nystroem(landmarks="kmeans", n_components=15, random_state=0),
+    Nystroem(landmarks="rpcholesky", n_components=15, random_state=0),
+]
+CALLABLE = Nystroem(cosine_kernel, n_components=20, random_state=0)
+
+
+def name_of(feature_map):
+    changed = [
+        getattr(feature_map.kernel, "__name__", feature_map.kernel),
+        getattr(feature_map, "landmarks", ""),
+        type(feature_map).__name__,
+    ]
+    return "-".join(map(str, [*changed, getattr(feature_map, "orthogonal", "")]))
+
+
+def fresh(feature_map, **parameters):
+    return clone(feature_map).set_params(**parameters)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ranking(25, (1, 20), 5, random_state=0)
+
+
+@parametrize_with_checks([*MAPS, Nystroem("minmax", n_components=20, random_state=0)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_scikit_learn_checks_of_a_callable():  # whose name is another in every process
+    check_estimator(CALLABLE, on_skip=None)
+
+
+@given(
+    st.integers(0, 2**31 - 1),
+    st.integers(1, 30),
+    st.integers(1, 60),
+    st.floats(0.01, 3),
+)
+def test_the_draws_are_those_of_scikit_learn(seed, n_features, n_components, gamma):
+    X = np.random.default_rng(seed).normal(size=(20, n_features))
+    theirs = RBFSampler(gamma=gamma, n_components=n_components, random_state=seed).fit(X)
+    ours = RandomFourier(n_components, gamma=gamma, random_state=seed).fit(X)
+    np.testing.assert_array_equal(ours.weights_, theirs.random_weights_)
+    np.testing.assert_array_equal(ours.bias_, theirs.random_offset_)
+    np.testing.assert_allclose(ours.transform(X), theirs.transform(X), rtol=0, atol=1e-12)
+    single = ours.transform(X.astype(np.float32))
+    np.testing.assert_allclose(single, theirs.transform(X), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])
+def test_the_draws_follow_a_generator(make):
+    X = np.zeros((3, 40))
+    feature_map = RandomFourier(9, gamma=0.5, random_state=make(1)).fit(X)
+    rng = make(1)
+    np.testing.assert_array_equal(feature_map.weights_, rng.normal(size=(40, 9)))
+    np.testing.assert_array_equal(feature_map.bias_, rng.uniform(0, 2 * np.pi, 9))
+    assert RandomFourier(9).fit(X).gamma_ == 1 / 40
+
+
+@pytest.mark.parametrize(
+    ("parameters", "exact"),
+    [
+        ({"kernel": "rbf"}, lambda X: rbf_kernel(X, gamma=0.4)),
+        ({"kernel": "rbf", "orthogonal": True}, lambda X: rbf_kernel(X, gamma=0.4)),
+        ({"kernel": "laplacian"}, lambda X: laplacian_kernel(X, gamma=0.4)),
+        ({"kernel": "cauchy"}, lambda X: cauchy_kernel(X, X, 0.4)),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_fourier_features_approximate_their_kernel(parameters, exact, dtype):
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    errors = []
+    for m in (400, 40_000):
+        feature_map = RandomFourier(m, gamma=0.4, random_state=0, **parameters)
+        Z = feature_map.fit_transform(X.astype(dtype)).astype(float)
+        errors.append(np.sqrt(np.mean((Z @ Z.T - exact(X)) ** 2)))
+    assert errors[0] < 2 / np.sqrt(400)
+    assert errors[1] < 2 / np.sqrt(40_000)
+
+
+def test_heavy_tails_keep_their_phases_in_float32():
+    X = np.random.default_rng(0).normal(size=(50, 6))
+    feature_map = RandomFourier(5000, kernel="laplacian", gamma=3.0, random_state=0).fit(X)
+    single = X.astype(np.float32)
+    assert np.abs(feature_map.weights_).max() > 1e4
+    np.testing.assert_allclose(
+        feature_map.transform(single), feature_map.transform(single.astype(float)), atol=2e-9
+    )
+
+
+@pytest.mark.parametrize("n_components", [3, 8, 20])
+def test_orthogonal_draws(n_components):
+    X = np.zeros((2, 8))
+    W = RandomFourier(n_components, gamma=0.5, orthogonal=True, random_state=0).fit(X).weights_
+    for begin in range(0, n_components, 8):
+        group = W[:, begin : begin + 8]
+        products = group.T @ group
+        np.testing.assert_allclose(products, np.diag(np.diag(products)), atol=1e-12)
+    assert np.abs(W[:, 0] @ W[:, 8:]).max(initial=1.0) > 1e-3  # other groups are drawn anew
+
+
+def test_few_orthogonal_draws_take_no_square_matrix():
+    X = np.zeros((2, 1000))
+    feature_map = RandomFourier(10, orthogonal=True, random_state=0)
+    tracemalloc.start()
+    try:
+        feature_map.fit(X)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_orthogonal_draws_vary_less_than_others():
+    X = np.random.default_rng(0).normal(size=(30, 16))
+    errors = {}
+    for orthogonal in (False, True):
+        parts = []
+        for seed in range(40):
+            named = {"orthogonal": orthogonal, "random_state": seed}
+            Z = RandomFourier(64, gamma=0.02, **named).fit_transform(X)
+            parts.append(np.mean((Z @ Z.T - rbf_kernel(X, gamma=0.02)) ** 2))
+        errors[orthogonal] = np.mean(parts)
+    W = RandomFourier(20_000, gamma=0.5, orthogonal=True, random_state=0).fit(X).weights_
+    np.testing.assert_allclose((W**2).sum(axis=0).mean(), 16, rtol=0.02)
+    np.testing.assert_allclose((W**2).sum(axis=0).var(), 32, rtol=0.05)
+    assert errors[True] < 0.95 * errors[False]
+
+
+@given(st.integers(0, 2**31 - 1), st.sampled_from(sorted(PARAMETERS)), st.integers(1, 30))
+def test_the_kernel_is_that_of_scikit_learn(seed, kernel, n_components):
+    # As many components as columns would make the linear kernel's matrix singular, now and then.
+    X = np.random.default_rng(seed).normal(size=(60, 40))
+    named = {"kernel": kernel, **PARAMETERS[kernel], "n_components": n_components}
+    theirs = SklearnNystroem(**named, random_state=seed).fit(X)
+    ours = Nystroem(**named, random_state=seed, tol=1e-12).fit(X)
+    np.testing.assert_array_equal(ours.component_indices_, theirs.component_indices_)
+    np.testing.assert_array_equal(ours.components_, theirs.components_)
+    Z, expected = ours.transform(X), theirs.transform(X)
+    assert Z.shape == (60, n_components)
+    np.testing.assert_allclose(
+        Z @ Z.T, expected @ expected.T, rtol=0, atol=1e-10 * (expected**2).sum(axis=1).max()
+    )
+    single = ours.transform(X.astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, Z, atol=1e-4 * np.abs(Z).max())
+
+
+@pytest.mark.parametrize("kernel", [*PARAMETERS, cosine_kernel])
+@pytest.mark.parametrize("landmarks", LANDMARKS)
+def test_the_kernel_of_landmarks_is_exact(kernel, landmarks):
+    X = np.random.default_rng(0).normal(size=(150, 5))
+    named = PARAMETERS.get(kernel, {})
+    ours = Nystroem(
+        kernel, **named, n_components=30, landmarks=landmarks, tol=0, random_state=0
+    ).fit(X)
+    exact = pairwise_kernels if isinstance(kernel, str) else lambda A, B, **_: kernel(A, B)
+    options = {"metric": kernel, **named} if isinstance(kernel, str) else {}
+    components = ours.components_
+    K = exact(X, components, **options)
+    Z = ours.transform(X) @ ours.transform(components).T
+    np.testing.assert_allclose(Z, K, atol=1e-9 * np.abs(K).max())
+    assert (np.triu(ours.whitening_, 1) == 0).all()
+    assert (np.diag(ours.whitening_) > 0).all()
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_distances_far_from_the_origin_keep_their_digits(kernel):
+    X = np.random.default_rng(0).normal(size=(80, 5))
+    far = X + 2.0**20
+    near, there = (
+        Nystroem(kernel, gamma=0.3, n_components=20, random_state=0).fit_transform(rows)
+        for rows in (far - 2.0**20, far)
+    )
+    np.testing.assert_allclose(there, near, atol=1e-9)
+
+
+def test_repeated_landmarks_are_dropped():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6, 4))[rng.integers(0, 6, 200)]
+    exact = rbf_kernel(X, gamma=0.3)
+    for landmarks in LANDMARKS:
+        ours = Nystroem(gamma=0.3, n_components=50, landmarks=landmarks, random_state=0)
+        Z = ours.fit_transform(X)
+        assert Z.shape == (200, 6)
+        assert len(ours.get_feature_names_out()) == 6
+        np.testing.assert_allclose(Z @ Z.T, exact, atol=1e-12)
+
+
+def test_small_eigenvalues_are_dropped():
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    for tol in (1e-8, 1e-3, 0.5):
+        ours = Nystroem(gamma=0.1, n_components=60, tol=tol, random_state=0).fit(X)
+        eigenvalues = np.linalg.eigvalsh(rbf_kernel(ours.components_, gamma=0.1))
+        assert ours.whitening_.shape == (60, (eigenvalues > tol).sum())
+        norms = np.linalg.norm(ours.whitening_, ord=2)
+        np.testing.assert_allclose(norms, eigenvalues[eigenvalues > tol].min() ** -0.5, rtol=1e-6)
+    with pytest.raises(
+        ValueError, match="no eigenvalue of the landmarks' kernel is above tol=1000"
+    ):
+        Nystroem(tol=1000, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("n_landmarks", [1, 2, 40])
+def test_whitening_with_and_without_eigenvectors(n_landmarks, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(n_landmarks, 8))
+    K = rbf_kernel(X, gamma=0.3)
+    smallest = np.linalg.eigvalsh(K)[0]
+    for tol, n_features in ((0.0, n_landmarks), (0.99 * smallest, n_landmarks)):
+        direct = nystroem._whitening(K, tol, 2)
+        with monkeypatch.context() as patch:
+            patch.setattr(nystroem, "_is_definite", lambda *_: False)
+            expected = nystroem._whitening(K, tol, 2)
+        assert direct.shape == expected.shape == (n_landmarks, n_features)
+        assert direct.flags.c_contiguous
+        np.testing.assert_allclose(direct, expected, atol=1e-10 * np.abs(expected).max())
+        np.testing.assert_allclose(direct.T @ K @ direct, np.eye(n_landmarks), atol=1e-11)
+    if n_landmarks > 1:
+        assert nystroem._whitening(K, 1.01 * smallest, 2).shape == (n_landmarks, n_landmarks - 1)
+    assert nystroem._is_definite(K, 0.99 * smallest, 2)
+    assert not nystroem._is_definite(K, 1.01 * smallest, 2)
+    assert not nystroem._is_definite(-K, 0.0, 2)
+
+
+def test_all_rows_are_landmarks_where_there_are_fewer():
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    for landmarks in LANDMARKS:
+        Z = Nystroem(gamma=0.5, tol=0, landmarks=landmarks, random_state=0).fit_transform(X)
+        np.testing.assert_allclose(Z @ Z.T, rbf_kernel(X, gamma=0.5), atol=1e-10)
+
+
+def test_pivots_have_the_distribution_of_one_at_a_time(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: np.inf)  # takes longer
+    places, sizes = np.array([[0.0], [0.3], [1.0], [3.0]]), [1, 2, 1, 0.7]
+    K = rbf_kernel(places, gamma=1.0) * np.outer(sizes, sizes)
+    X = np.arange(4.0)[:, None]
+
+    def kernel(A, B):
+        return K[np.ix_(A[:, 0].astype(int), B[:, 0].astype(int))]
+
+    expected, counts = np.zeros((4, 4)), np.zeros((4, 4))
+    for i in range(4):
+        residual = np.diag(K) - K[i] ** 2 / K[i, i]
+        residual[i] = 0
+        expected[i] = K[i, i] / np.trace(K) * residual / residual.sum()
+    n_draws = 800
+    rng = np.random.default_rng(0)
+    for _ in range(n_draws):
+        pivots = landmarks_module._pivots(KernelSettings(kernel), X, 2, rng, 1)
+        counts[tuple(pivots)] += 1
+    deviation = np.sqrt(expected * (1 - expected) / n_draws)
+    assert (np.abs(counts / n_draws - expected) <= 4.5 * deviation + 1e-12).all()
+
+
+def test_pivots_are_distinct_and_explain_more_than_uniform_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 6))
+    X[:1800] *= 0.01
+    K = rbf_kernel(X, gamma=0.1)
+    left = {}
+    for landmarks in LANDMARKS:
+        ours = Nystroem(gamma=0.1, n_components=100, landmarks=landmarks, random_state=0)
+        Z = ours.fit_transform(X)
+        left[landmarks] = np.trace(K) - (Z**2).sum()
+    assert len(set(landmarks_module._pivots(KernelSettings("rbf", 0.1), X, 100, rng, 1))) == 100
+    assert left["rpcholesky"] < 0.5 * left["uniform"]
+    assert left["kmeans"] < 0.5 * left["uniform"]
+
+
+def test_many_rows_are_clustered_in_batches(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    monkeypatch.setattr(landmarks_module, "MAX_LLOYD_ROWS", 200)
+    ours = Nystroem(landmarks="kmeans", n_components=10, random_state=0).fit(X)
+    assert ours.components_.shape == (10, 3)
+    assert not hasattr(ours, "component_indices_")
+    monkeypatch.setattr(memory, "available_memory", lambda: 12 * 300 * 10 - 1)
+    message = "landmarks='rpcholesky', for 300 rows and 10 landmarks, takes 3.35e-05 GiB, but"
+    with pytest.raises(MemoryError, match=message):
+        Nystroem(landmarks="rpcholesky", n_components=10).fit(X)
+
+
+@pytest.mark.parametrize("feature_map", [*MAPS, CALLABLE], ids=name_of)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_scores_need_no_whitened_rows(feature_map, dtype):
+    X, y, qid = make_ranking(60, (1, 20), 5, random_state=0)
+    X = X.astype(dtype)
+    for ranker in (RankRLS(0.1), RankSVM(0.1)):
+        model = ranker.set_params(feature_map=feature_map).fit(X, y, qid=qid)
+        expected = model.feature_map_.transform(X) @ model.coef_
+        atol = (1e-9 if dtype == np.float64 else 1e-4) * np.abs(expected).max()
+        for rows in (X, sp.csr_array(X), X[:1]):
+            scores = model.predict(rows)
+            assert scores.dtype == dtype
+            np.testing.assert_allclose(scores, expected[: len(scores)], atol=atol)
+
+
+@pytest.mark.parametrize("feature_map", [*MAPS, CALLABLE], ids=name_of)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_threads_and_containers_do_not_matter(feature_map, dtype):
+    X = np.random.default_rng(0).normal(size=(5000, 6)).astype(dtype)
+    expected = fresh(feature_map, n_threads=1).fit(X).transform(X)
+    assert expected.dtype == dtype
+    for n_threads in (2, 5):
+        again = fresh(feature_map, n_threads=n_threads).fit(X)
+        np.testing.assert_array_equal(again.transform(X), expected)
+        np.testing.assert_array_equal(again.transform(sp.csr_array(X)), expected)
+    sparse = fresh(feature_map).fit(sp.csr_matrix(X)).transform(X)
+    if getattr(feature_map, "landmarks", "") == "kmeans":  # scikit-learn sums in another order
+        np.testing.assert_allclose(sparse @ sparse.T, expected @ expected.T, atol=0.05)
+    else:
+        np.testing.assert_array_equal(sparse, expected)
+
+
+@pytest.mark.parametrize("feature_map", [*MAPS, CALLABLE], ids=name_of)
+@pytest.mark.parametrize("pairs", ["kept", "dropped", None])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_fused_maps_equal_explicit_ones(data, feature_map, pairs, dtype):
+    X, y, qid = data
+    X = X.astype(dtype)
+    H = clone(feature_map).fit(X).transform(X).astype(float)
+    fused = RankRLS(0.5, pairs=pairs, feature_map=feature_map, n_threads=2).fit(X, y, qid=qid)
+    explicit = RankRLS(0.5, pairs=pairs).fit(H, y, qid=qid)
+    expected = explicit.predict(H)
+    tolerance = (1e-9 if dtype == np.float64 else 2e-3) * np.abs(expected).max()
+    np.testing.assert_allclose(fused.predict(X), expected, atol=tolerance)
+    named = {"pairs": pairs, "scoring": "msd"}
+    fused = RankRLSCV([1.0, 10.0], **named, feature_map=feature_map).fit(X, y, qid=qid)
+    explicit = RankRLSCV([1.0, 10.0], **named).fit(H, y, qid=qid)
+    rtol = 1e-8 if dtype == np.float64 else 1e-2
+    np.testing.assert_allclose(fused.scores_, explicit.scores_, rtol=rtol)
+
+
+@pytest.mark.parametrize("feature_map", [*MAPS, CALLABLE], ids=name_of)
+def test_leaving_queries_out_equals_refits(data, feature_map):
+    X, y, qid = data
+    fitted = clone(feature_map).fit(X)
+    total = Pairgram.from_rows(X, y, qid=qid, feature_map=fitted)
+    alphas = np.array([3.0, 0.5])
+    ranking = RankingData.make(X, y, qid=qid)
+    ranking = RankingData(ranking.X, ranking.y, ranking.queries, feature_map=fitted)
+    held_out = leave_query_out(ranking, total.settings, total.decompose(), alphas, lambda: total)
+    H = fitted.transform(X)
+    for query in np.unique(qid)[:6]:
+        test = qid == query
+        for scores, alpha in zip(held_out, alphas, strict=True):
+            refit = RankRLS(alpha).fit(H[~test], y[~test], qid=qid[~test])
+            np.testing.assert_allclose(scores[test], refit.predict(H[test]), atol=1e-8)
+
+
+@given(
+    problems(weights=False),
+    st.integers(1, 300),
+    st.integers(1, 7),
+    st.sampled_from(["product", "manhattan", "tanimoto"]),
+    st.booleans(),
+    st.sampled_from([np.float64, np.float32]),
+)
+def test_node_maps(problem, n_nodes, degree, argument, triangular, dtype):
+    rng = np.random.default_rng(n_nodes)
+    n_features = problem.X.shape[1]
+    n_outputs = int(rng.integers(1, n_nodes + 1))
+    W = rng.normal(size=(n_features, n_nodes))
+    b, c = rng.random(n_nodes), rng.random(n_nodes)
+    origin, tail = rng.normal(size=n_features), rng.normal(size=(n_nodes, n_outputs))
+    if triangular:
+        tail = np.tril(tail)
+    middle = n_nodes // 2
+    segments = [(0, middle, "linear"), (middle, n_nodes, "tanh")]
+    options = {"scale": 0.7, "degree": degree}
+    if argument == "tanimoto":
+        b, c = (W**2).sum(axis=0), None
+    if argument != "product":
+        options[argument] = True
+    wide = _core.NodeMap64(W, b, c, segments, **options, origin=origin, tail=tail)
+    shifted = problem.X.astype(dtype).astype(float) - origin
+    if argument == "manhattan":
+        nodes = c * np.abs(shifted[:, :, None] - W).sum(axis=1) + b
+    elif argument == "tanimoto":
+        nodes = shifted @ W
+        nodes = nodes / ((shifted**2).sum(axis=1)[:, None] + b - nodes)
+    else:
+        nodes = shifted @ W + c * (shifted**2).sum(axis=1)[:, None] + b
+    nodes = 0.7 * np.hstack([nodes[:, :middle] ** degree, np.tanh(nodes[:, middle:])])
+    expected = nodes @ tail
+    size = np.abs(nodes) @ np.abs(tail)
+    if dtype == np.float64:
+        found, atol = wide.map(problem.X, 2), 1e-12 * size.max()
+    else:
+        rows = problem.X.astype(np.float32)
+        found, atol = _core.NodeMap32.in_double(wide).map(rows, 2), 1e-6 * size.max()
+        narrow = [None if a is None else a.astype(np.float32) for a in (W, b, c, origin, tail)]
+        own = _core.NodeMap32(*narrow[:3], segments, **options, origin=narrow[3], tail=narrow[4])
+        np.testing.assert_allclose(own.map(rows, 1), expected, rtol=0, atol=3e-4 * size.max())
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "tanimoto", "minmax"])
+def test_features_in_single_precision_lose_little_by_whitening(kernel):
+    """Whitening multiplies the errors of rounded kernel values by up to 1000."""
+    X = np.random.default_rng(0).random((500, 6)).astype(np.float32)
+    gamma = {"rbf": 0.01, "laplacian": 0.001}.get(kernel)
+    nystroem = Nystroem(kernel, gamma=gamma, n_components=150, random_state=0).fit(X)
+    found, exact = nystroem.transform(X), nystroem.transform(X.astype(np.float64))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found @ found.T, exact @ exact.T, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(found, exact, rtol=0, atol=2e-5)
+    rounding = nystroem._rounding(X)
+    assert (np.sqrt(((found - exact) ** 2).mean(axis=0)) < rounding).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"centre": None}, "tail, centre and offset go together"),
+        ({"tail": None}, "tail, centre and offset go together"),
+        ({"tail": np.ones((3, 2), np.float32)}, r"tail must be \(n_nodes, n_outputs\)"),
+        ({"centre": np.ones(3)}, "centre: 1-d, one per node"),
+        ({"offset": np.ones(4, np.float32)}, r"offset must be \(n_outputs,\)"),
+    ],
+)
+def test_tails_in_single_precision_that_do_not_fit(changes, message):
+    nodes = _core.NodeMap64(np.ones((3, 4)), np.ones(4), None, [(0, 4, "linear")])
+    parts = {
+        "centre": np.ones(4),
+        "tail": np.ones((4, 2), np.float32),
+        "offset": np.ones(2, np.float32),
+    }
+    with pytest.raises(ValueError, match=message):
+        _core.NodeMap32.in_double(nodes, **{**parts, **changes})
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 63, 300, 1000])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_stored_outputs_are_those_of_the_map(n_rows, dtype):
+    rng = np.random.default_rng(n_rows)
+    X, W = rng.normal(size=(n_rows, 3)), rng.normal(size=(3, 70))
+    nodes = _core.NodeMap64(W, rng.random(70), None, [(0, 70, "tanh")], tail=np.tri(70))
+    shift = rng.normal(size=70)
+    expected = nodes.map(X, 1)
+    for taken in (None, shift):
+        found = np.full((n_rows, 70), np.nan, dtype)
+        nodes.store(X, found, taken, 2)
+        rounded = (expected - (0 if taken is None else taken)).astype(dtype)
+        np.testing.assert_array_equal(found, rounded)
+
+
+def test_outputs_need_a_place_of_their_shape():
+    nodes = _core.NodeMap32(np.ones((3, 4), np.float32), np.ones(4, np.float32), None, [])
+    X = np.ones((5, 3), np.float32)
+    with pytest.raises(ValueError, match=r"out must be \(n, n_outputs\)"):
+        nodes.store(X, np.empty((5, 3)), None, 1)
+    with pytest.raises(ValueError, match=r"shift must be \(n_outputs,\)"):
+        nodes.store(X, np.empty((5, 4)), np.ones(3, np.float32), 1)
+    with pytest.raises(TypeError):
+        nodes.store(X, np.empty((4, 5)).T, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"origin": np.ones(2)}, r"origin must be \(n_inputs,\)"),
+        ({"origin": np.ones((3, 1))}, r"origin must be \(n_inputs,\)"),
+        ({"tail": np.ones((3, 4))}, "tail must be"),
+        ({"tail": np.ones(4)}, "tail must be"),
+        ({"degree": 0}, "degree must be at least 1"),
+        ({"manhattan": True}, "Manhattan nodes need square"),
+        ({"manhattan": True, "tanimoto": True}, "Manhattan nodes need square"),
+    ],
+)
+def test_node_maps_that_do_not_fit(changes, message):
+    with pytest.raises(ValueError, match=message):
+        _core.NodeMap64(np.ones((3, 4)), np.ones(4), None, [(0, 4, "linear")], **changes)
+
+
+def test_tanimoto_nodes_have_no_square():
+    for manhattan in (False, True):
+        with pytest.raises(ValueError, match="Tanimoto nodes are not Manhattan and have no square"):
+            _core.NodeMap64(
+                np.eye(2), np.ones(2), np.ones(2), [], tanimoto=True, manhattan=manhattan
+            )
+
+
+@pytest.mark.parametrize("n_models", [1, 2, 5, 9])
+def test_no_model_hides_a_row_that_is_not_finite(n_models):
+    rng = np.random.default_rng(0)
+    for dtype, node_map in ((np.float64, _core.NodeMap64), (np.float32, _core.NodeMap32)):
+        weights, bias = rng.normal(size=(3, 4)).astype(dtype), np.zeros(4, dtype)
+        nodes = node_map(weights, bias, None, [(0, 4, "sigmoid")])
+        rows = rng.normal(size=(300, 3)).astype(dtype)
+        rows[[2, 280], 1] = np.inf, np.nan
+        scores = nodes.score(rows, rng.normal(size=(n_models, 4)), 2)
+        assert np.flatnonzero(np.isnan(scores).any(axis=0)).tolist() == [2, 280]
+        assert np.isnan(scores[:, [2, 280]]).all()
+
+
+def test_node_maps_take_their_own_type():
+    W = np.ones((3, 4))
+    for options in ({"tail": np.ones((4, 2), np.float32)}, {"origin": np.ones(3, np.float32)}):
+        with pytest.raises(TypeError):
+            _core.NodeMap64(W, np.ones(4), None, [(0, 4, "linear")], **options)
+    narrow = _core.NodeMap32(W.astype("f"), np.ones(4, "f"), None, [(0, 4, "linear")])
+    with pytest.raises((RuntimeError, TypeError)):
+        _core.NodeMap32.in_double(narrow)
+
+
+@pytest.mark.parametrize("feature_map", MAPS, ids=name_of)
+def test_models_with_kernel_maps_are_saved(data, tmp_path, feature_map):
+    X, y, qid = data
+    for model in (RankRLS(feature_map=feature_map), RankRLSCV(feature_map=feature_map)):
+        model.fit(X, y, qid=qid).save(tmp_path / "model")
+        loaded = load_model(tmp_path / "model")
+        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+        single = X.astype(np.float32)
+        np.testing.assert_array_equal(loaded.predict(single), model.predict(single))
+        assert loaded.feature_map_.get_params() == feature_map.get_params() | {"n_threads": None}
+        assert loaded.feature_map_.gamma_ == model.feature_map_.gamma_
+
+
+def test_statistics_of_one_kernel_map_merge(data, tmp_path):
+    X, y, qid = data
+    half = qid < 12
+    for feature_map in MAPS:
+        fitted = clone(feature_map).fit(X)
+        a, b = (
+            Pairgram.from_rows(X[rows], y[rows], qid=qid[rows], feature_map=fitted)
+            for rows in (half, ~half)
+        )
+        a.save(tmp_path / "part")
+        whole = Pairgram.from_rows(fitted.transform(X), y, qid=qid)
+        merged = Pairgram.load(tmp_path / "part") + b
+        np.testing.assert_allclose(merged.G, whole.G, rtol=1e-8, atol=1e-9 * np.abs(whole.G).max())
+        other = fresh(feature_map, random_state=1).fit(X)
+        if fitted.kernel == "linear":  # one more parameter that tells maps apart
+            other = fresh(feature_map, n_components=3, random_state=1).fit(X)
+        with pytest.raises(ValueError, match="cannot merge statistics of different"):
+            a + Pairgram.from_rows(X, y, qid=qid, feature_map=other)
+
+
+def test_settings_changed_after_fit_do_not_reach_the_features(data, tmp_path):
+    X, y, qid = data
+    for feature_map, changes in (
+        (RandomFourier(20, random_state=0), {"kernel": "laplacian", "gamma": 9.0}),
+        (Nystroem(n_components=20, random_state=0), {"kernel": "laplacian", "gamma": 9.0}),
+    ):
+        model = RankRLS(feature_map=feature_map).fit(X, y, qid=qid)
+        before = model.predict(X)
+        model.feature_map_.set_params(**changes)
+        np.testing.assert_array_equal(model.predict(X), before)
+        model.save(tmp_path / "model")
+        np.testing.assert_array_equal(load_model(tmp_path / "model").predict(X), before)
+
+
+def test_callable_kernels_are_not_saved(data, tmp_path):
+    X, y, qid = data
+    model = RankRLS(feature_map=CALLABLE).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="kernel is a Python callable, which a file cannot hold"):
+        model.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ValueError, match=r"must return a matrix of shape \(100, 100\), a row"):
+        Nystroem(lambda x, z: float(x[0] @ z[0])).fit(X)
+    for landmarks in ("uniform", "rpcholesky"):
+        kernel = Nystroem(lambda A, B: np.full((len(A), len(B)), np.nan), landmarks=landmarks)
+        with pytest.raises(ValueError, match=r"the matrix of kernel .* contains NaN"):
+            kernel.fit(X)
+    negative = Nystroem(lambda A, B: -np.ones((len(A), len(B))))
+    with pytest.raises(ValueError, match="no eigenvalue"):
+        negative.fit(X)
+    with pytest.raises(ValueError, match=r"kernel must give finite values k\(x, x\) >= 0"):
+        negative.set_params(landmarks="rpcholesky").fit(X)
+
+
+def test_a_named_kernel_that_overflows_is_refused():
+    X = 1e200 * np.eye(3)
+    for kernel in ("linear", "polynomial", "tanimoto"):
+        with pytest.raises(ValueError, match="kernel of the landmarks is not finite"):
+            Nystroem(kernel).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("feature_map", "message"),
+    [
+        (RandomFourier(0), "n_components must be an integer >= 1, got 0"),
+        (RandomFourier(kernel="linear"), "kernel must be one of 'rbf', 'laplacian', 'cauchy', got"),
+        (RandomFourier(gamma=0), "gamma must be a finite number > 0, got 0"),
+        (RandomFourier(gamma="scale"), "gamma must be a finite number > 0, got 'scale'"),
+        (RandomFourier(orthogonal=1), "orthogonal must be True or False"),
+        (RandomFourier(kernel="cauchy", orthogonal=True), "orthogonal=True needs kernel='rbf'"),
+        (Nystroem("cosine"), "kernel must be one of 'rbf', .*'tanimoto', .* got 'cosine'"),
+        (
+            Nystroem(3),
+            "kernel must be one of .* got 3; give a number of landmarks as n_components=3",
+        ),
+        (Nystroem("precomputed"), "kernel='precomputed' has no Nyström map"),
+        (Nystroem(gamma=np.inf), "gamma must be None or a finite number > 0, got inf"),
+        (Nystroem(degree=2.5), "degree must be an integer from 1 to 1000, got 2.5"),
+        (Nystroem(degree=1001), "degree must be an integer from 1 to 1000, got 1001"),
+        (Nystroem(coef0=-1), "coef0 must be a finite number >= 0, got -1"),
+        (Nystroem(n_components=True), "n_components must be an integer >= 1, got True"),
+        (Nystroem(landmarks="best"), "landmarks must be one of 'uniform', 'kmeans', 'rpcholesky'"),
+        (Nystroem(tol=-1), "tol must be a finite number >= 0, got -1"),
+        (Nystroem(n_threads=0), "n_threads must be None or an integer >= 1, got 0"),
+    ],
+)
+def test_wrong_parameters(feature_map, message):
+    with pytest.raises(ValueError, match=message):
+        feature_map.fit(np.eye(3))
+
+
+@pytest.mark.parametrize("feature_map", MAPS, ids=name_of)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rounding_of_equal_rows_is_not_scaled_up(feature_map, dtype):
+    rng = np.random.default_rng(0)
+    sizes = [9, 11, 100, 50, 6001]
+    X = np.repeat(rng.random((5, 7)), sizes, axis=0).astype(dtype)
+    y, qid = rng.normal(size=len(X)), np.repeat(np.arange(5), sizes)
+    total = Pairgram.from_rows(X, y, qid=qid, feature_map=feature_map)
+    assert np.abs(total.solve(1.0, scale=True)).max() < 1e-6
+
+
+def test_whitened_rounding_of_equal_rows_is_not_scaled_up():
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        sizes = [6001, 4001]
+        X = np.repeat(rng.random((2, 46)), sizes, axis=0)
+        y, qid = rng.normal(size=len(X)), np.repeat([0, 1], sizes)
+        fitted = Nystroem(n_components=300, tol=1e-12, gamma=0.05, random_state=0)
+        total = Pairgram.from_rows(X, y, qid=qid, feature_map=fitted.fit(rng.random((400, 46))))
+        assert np.abs(total.solve(1.0, scale=True)).max() < 1e-6
+
+
+def test_rankers_hand_their_threads_on(data):
+    X, y, qid = data
+    for feature_map in (RandomFourier(20), Nystroem(n_components=20), RandomNodes(20)):
+        model = RankRLS(feature_map=feature_map, n_threads=1).fit(X, y, qid=qid)
+        assert model.feature_map_.n_threads == 1

@@ -1,0 +1,273 @@
+"""kernel_matrix and KernelMap: values, what is refused, files, predictions of a kernel model."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, strategies as st
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from pairgram import KernelMap, RankRLS, kernel_matrix, load_model, make_ranking
+from pairgram._support import memory
+from pairgram.features import kernels as matrix
+from pairgram.features.known import describe_map, same_map
+
+NAMES = ["linear", "rbf", "polynomial", "laplacian", "tanimoto", "minmax"]
+PARAMETERS = {"gamma": 0.3, "degree": 2, "coef0": 0.5}
+
+
+def value(name, x, z):
+    """One entry, by its formula."""
+    if name == "linear":
+        return x @ z
+    if name == "rbf":
+        return np.exp(-0.3 * ((x - z) ** 2).sum())
+    if name == "polynomial":
+        return (0.3 * x @ z + 0.5) ** 2
+    if name == "laplacian":
+        return np.exp(-0.3 * abs(x - z).sum())
+    both_zero = not x.any() and not z.any()
+    if name == "minmax":
+        pairs = list(zip(x, z, strict=True))
+        return 1.0 if both_zero else sum(map(min, pairs)) / sum(map(max, pairs))
+    return 1.0 if both_zero else x @ z / (x @ x + z @ z - x @ z)
+
+
+def rows_of(rng, n, n_features, share=0.5):
+    """Rows ≥ 0 with many zeros, the first all zero."""
+    X = rng.uniform(0, 2, (n, n_features)) * (rng.uniform(size=(n, n_features)) < share)
+    X[0] = 0
+    return X
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    monkeypatch.setattr(matrix, "TILE", 4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    sizes=st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(1, 5)),
+    sparse=st.tuples(st.booleans(), st.booleans()),
+)
+def test_values(name, seed, sizes, sparse):
+    rng = np.random.default_rng(seed)
+    X, Z = rows_of(rng, sizes[0], sizes[2]), rows_of(rng, sizes[1], sizes[2])
+    expected = np.array([[value(name, x, z) for z in Z] for x in X])
+    given_X, given_Z = (sp.csr_array(A) if s else A for A, s in zip((X, Z), sparse, strict=True))
+    K = kernel_matrix(given_X, given_Z, name, **PARAMETERS)
+    assert K.dtype == np.float64
+    np.testing.assert_allclose(K, expected, rtol=1e-12, atol=1e-14)
+    own = np.array([[value(name, x, z) for z in X] for x in X])
+    K = kernel_matrix(given_X, kernel=name, **PARAMETERS)
+    np.testing.assert_allclose(K, own, rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(K, K.T)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_tiles_and_threads(name, dtype, small_tiles):
+    rng = np.random.default_rng(0)
+    X, Z = rows_of(rng, 11, 6).astype(dtype), rows_of(rng, 9, 6).astype(dtype)
+    for other in (None, Z):
+        K = kernel_matrix(X, other, name, **PARAMETERS, n_threads=1)
+        assert K.dtype == np.float64
+        columns = X if other is None else Z
+        expected = [[value(name, x.astype(float), z.astype(float)) for z in columns] for x in X]
+        np.testing.assert_allclose(K, expected, rtol=1e-12)
+        again = kernel_matrix(X, other, name, **PARAMETERS, n_threads=3)
+        np.testing.assert_array_equal(again, K)
+        if other is None:
+            np.testing.assert_array_equal(K, K.T)
+
+
+def test_gamma_is_one_by_the_number_of_features():
+    X = np.random.default_rng(0).normal(size=(5, 4))
+    np.testing.assert_array_equal(kernel_matrix(X), kernel_matrix(X, gamma=0.25))
+    assert KernelMap().fit(X).gamma_ == 0.25
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_large_offset_does_not_cancel(sparse):
+    X = np.random.default_rng(0).integers(-64, 64, (20, 3)) / 64
+    X[:4, 2] = 0.0
+    Z = X[:8]
+    distances = kernel_matrix(X, Z, kernel="rbf")
+    offset = 2.0**40 * np.array([1, 1, 0])
+    X, Z = (sp.csr_array(rows + offset) if sparse else rows + offset for rows in (X, Z))
+    np.testing.assert_allclose(kernel_matrix(X, Z, kernel="rbf"), distances, rtol=1e-12)
+    dense = Z.toarray() if sparse else Z
+    np.testing.assert_allclose(kernel_matrix(X, dense, kernel="rbf"), distances, rtol=1e-12)
+
+
+def test_callable_and_precomputed():
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
+    np.testing.assert_array_equal(kernel_matrix(X, Z, lambda a, b: a @ b.T), X @ Z.T)
+    np.testing.assert_array_equal(kernel_matrix(X, kernel=lambda a, b: a @ b.T), X @ X.T)
+    K = X @ X.T
+    assert kernel_matrix(K, kernel="precomputed") is K
+    for dtype, size in ((np.float64, 1e-11), (np.float32, 1e-6)):
+        noisy = (K * (1 + size * np.triu(rng.normal(size=K.shape), 1))).astype(dtype)
+        assert kernel_matrix(noisy, kernel="precomputed").dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("X", "named", "message"),
+    [
+        (np.eye(2), {"kernel": "cosine"}, r"kernel must be one of .* got 'cosine'"),
+        (np.eye(2), {"gamma": 0}, "gamma must be None or a finite number > 0, got 0"),
+        (np.eye(2), {"gamma": "scale"}, "gamma must be .* got 'scale'"),
+        (np.eye(2), {"degree": 0.5}, "degree must be an integer from 1 to 1000, got 0.5"),
+        (np.eye(2), {"degree": 1.5}, "degree must be an integer from 1 to 1000, got 1.5"),
+        (np.eye(2), {"degree": 1001}, "degree must be an integer from 1 to 1000, got 1001"),
+        (np.eye(2), {"coef0": np.nan}, "coef0 must be a finite number >= 0, got nan"),
+        (np.eye(2), {"coef0": -1}, "coef0 must be a finite number >= 0, got -1"),
+        (np.eye(2), {"Z": np.eye(3)}, "Z must have the 2 features of X, got 3"),
+        (np.eye(2), {"Z": np.eye(2), "kernel": "precomputed"}, "Z must be None"),
+        (np.ones((2, 3)), {"kernel": "precomputed"}, "must be square.*got .2, 3."),
+        (
+            np.array([[1, 2, 3], [2, 1, 4], [3, 5, 1.0]]),
+            {"kernel": "precomputed"},
+            r"must be symmetric, but entry \(1, 2\) is 4.0 and \(2, 1\) is 5.0",
+        ),
+        (np.array([[1, np.nan]]), {}, "Input X contains NaN"),
+        (np.eye(2), {"Z": [[1, np.inf]]}, "Input Z contains infinity"),
+        (
+            np.array([[1.0], [1e200]]),
+            {"kernel": "polynomial"},
+            r"polynomial kernel of rows 0 and 1 is inf: X or the kernel's parameters",
+        ),
+        (1e200 * np.eye(2), {"kernel": "tanimoto"}, "tanimoto kernel of rows 0 and 0 is nan"),
+        (np.eye(2), {"kernel": lambda a, b: np.ones(2)}, r"must return a matrix of shape \(2, 2\)"),
+        (np.eye(2), {"kernel": lambda a, b: a * np.nan}, "matrix of kernel .* contains NaN"),
+        (np.eye(2), {"kernel": lambda a, b: [[1, 2], [3, 4]]}, r"symmetric, but entry \(0, 1\)"),
+        (np.eye(2), {"n_threads": 0}, "n_threads must be"),
+    ],
+)
+def test_what_is_refused(X, named, message):
+    with pytest.raises(ValueError, match=message):
+        kernel_matrix(X, **named)
+
+
+def test_tanimoto_takes_entries_of_either_sign():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    K = kernel_matrix(X, kernel="tanimoto")
+    np.testing.assert_allclose(K, [[value("tanimoto", x, z) for z in X] for x in X], rtol=1e-12)
+    assert np.linalg.eigvalsh(K).min() > -1e-13
+
+
+@pytest.mark.parametrize("share", [0.01, 0.5])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_laplacian_of_sparse_rows(share, index):
+    X = rows_of(np.random.default_rng(0), 9, 300, share)
+    S = sp.csr_array(X)
+    S.indices, S.indptr = S.indices.astype(index), S.indptr.astype(index)
+    expected = np.exp(-0.3 * abs(X[:, None] - X).sum(axis=2))
+    for Z in (None, S, X):
+        K = kernel_matrix(S, Z, "laplacian", gamma=0.3)
+        np.testing.assert_allclose(K, expected, rtol=1e-12)
+
+
+def test_asymmetry_is_found_in_every_tile(small_tiles):
+    K = np.eye(11)
+    for i, j in ((0, 10), (9, 2), (5, 4)):
+        wrong = K.copy()
+        wrong[i, j] = 0.1
+        first, second = sorted((i, j))
+        with pytest.raises(ValueError, match=rf"entry \({first}, {second}\) is"):
+            kernel_matrix(wrong, kernel="precomputed")
+
+
+def test_a_matrix_larger_than_the_memory_is_refused(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 799.0)
+    message = (
+        r"kernel matrix of 10 x 10 takes .* GiB, but .* by Nystroem as the feature_map of .*SVM$"
+    )
+    for kernel in ("rbf", "tanimoto"):
+        with pytest.raises(MemoryError, match=message):
+            kernel_matrix(np.eye(10), kernel=kernel)
+    monkeypatch.setattr(memory, "available_memory", lambda: 800.0)
+    kernel_matrix(np.eye(10, dtype=np.float32))
+
+
+@parametrize_with_checks(
+    [KernelMap(), KernelMap("laplacian"), KernelMap("tanimoto"), KernelMap("minmax")]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_kernel_map(name, kind):
+    rng = np.random.default_rng(0)
+    X, Z = rows_of(rng, 8, 5), rows_of(rng, 6, 5)
+    given = kind(X)
+    feature_map = KernelMap(name, **PARAMETERS)
+    K = feature_map.fit_transform(given)
+    np.testing.assert_allclose(K, kernel_matrix(X, kernel=name, **PARAMETERS), rtol=1e-12)
+    np.testing.assert_array_equal(K, K.T)
+    (given.data if sp.issparse(given) else given)[...] = 7.0  # the map has rows of its own
+    expected = kernel_matrix(Z, rows_of(np.random.default_rng(0), 8, 5), name, **PARAMETERS)
+    np.testing.assert_allclose(feature_map.transform(kind(Z)), expected, rtol=1e-12)
+    feature_map.set_params(kernel="linear", gamma=5.0)  # of the next fit
+    np.testing.assert_allclose(feature_map.transform(kind(Z)), expected, rtol=1e-12)
+
+
+def test_precomputed_kernel_map():
+    K = kernel_matrix(np.random.default_rng(0).normal(size=(8, 3)))
+    feature_map = KernelMap("precomputed").fit(K)
+    assert feature_map.support_rows_ is None
+    np.testing.assert_array_equal(KernelMap("precomputed").fit_transform(K), K)
+    np.testing.assert_array_equal(feature_map.transform(K[:3]), K[:3])
+    with pytest.raises(ValueError, match="X has 7 features, but KernelMap is expecting 8"):
+        feature_map.transform(K[:, :7])
+    with pytest.raises(ValueError, match="must be square"):
+        KernelMap("precomputed").fit(K[:3])
+
+
+@pytest.mark.parametrize("name", [*NAMES, "precomputed"])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_model_files_hold_it(name, kind, tmp_path):
+    X, y, qid = make_ranking(6, (2, 6), 4, random_state=0)
+    X = abs(X).astype(np.float32)
+    if name == "precomputed":
+        if kind is sp.csr_array:
+            return
+        X = kernel_matrix(X)
+    model = RankRLS(feature_map=KernelMap(name, degree=2)).fit(kind(X), y, qid=qid)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(kind(X)), model.predict(kind(X)))
+    assert same_map(loaded.feature_map_, model.feature_map_)
+    assert loaded.feature_map_.get_params() == model.feature_map_.get_params()
+    assert loaded.feature_map_.get_feature_names_out().shape == (len(y),)
+    refitted = pickle.loads(pickle.dumps(loaded)).fit(kind(X), y, qid=qid)
+    np.testing.assert_array_equal(refitted.coef_, model.coef_)
+
+
+def test_maps_that_differ():
+    X = np.eye(4)
+    maps = [
+        KernelMap().fit(X),
+        KernelMap().fit(X[:3]),
+        KernelMap().fit(X + 1),
+        KernelMap(gamma=2.0).fit(X),
+        KernelMap().fit(sp.csr_array(X)),
+        KernelMap().fit(sp.csr_array(X + 1)),
+        KernelMap("precomputed").fit(X),
+        KernelMap(np.dot).fit(X),
+    ]
+    for i, a in enumerate(maps):
+        assert [same_map(a, pickle.loads(pickle.dumps(b))) for b in maps] == [
+            i == j for j in range(len(maps))
+        ]
+
+
+def test_a_callable_cannot_be_saved():
+    feature_map = KernelMap(lambda a, b: a @ b.T).fit(np.eye(3))
+    with pytest.raises(ValueError, match="kernel is a Python callable"):
+        describe_map(feature_map)

@@ -1,0 +1,212 @@
+"""Model files: whole or not at all, nothing run, damage found."""
+
+import json
+import os
+import pickle
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from pairgram import Pairgram, RankRLS, RankRLSCV, dump_letor, load_model, make_ranking
+from pairgram.files.read_write import read_file, write_file
+
+# What a file may hold: a RankRLS of three features.
+ARRAYS = {"coef_": np.arange(3.0)}
+SETTINGS = {
+    "alpha": 1.5,
+    "pairs": "kept",
+    "scope": "query",
+    "weighting": "pairs",
+    "target": "label",
+    "scale": False,
+    "kernel": None,
+    "gamma": None,
+    "degree": 3,
+    "coef0": 1.0,
+    "form": "auto",
+    "n_threads": None,
+    "feature_map": None,
+    "fitted": {"form_": "primal", "n_features_in_": 3, "uses_qid_": True},
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ranking(20, 10, 5, random_state=0)
+
+
+def test_a_model_comes_back(tmp_path, data):
+    X, y, qid = data
+    model = RankRLS(2.0, pairs="gain", scale=True).fit(X, y, qid=qid)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.get_params() == model.get_params()
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.score(X, y, qid=qid) == model.score(X, y, qid=qid)
+    with pytest.raises(ValueError, match="score needs qid"):
+        loaded.score(X, y)
+
+
+def test_a_tuned_model_comes_back_as_what_it_chose(tmp_path, data):
+    X, y, qid = data
+    model = RankRLSCV(pairs=["kept", "dropped"]).fit(X, y, qid=qid)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert (loaded.alpha, loaded.pairs) == (model.alpha_, model.pairs_)
+    np.testing.assert_array_equal(loaded.coef_, model.coef_)
+
+
+def test_feature_names_come_back(tmp_path, data):
+    pd = pytest.importorskip("pandas")
+    X, y, qid = data
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    RankRLS().fit(frame, y, qid=qid).save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.feature_names_in_.tolist() == list("abcde")
+    with pytest.raises(ValueError, match="feature names should match"):
+        loaded.predict(frame[list("badce")])
+
+
+def test_what_could_not_be_read_is_not_written(tmp_path, data):
+    X, y, qid = data
+    path = tmp_path / "model"
+    for wrong, message in (
+        ({"alpha": -1}, "cannot be saved: alpha must be a finite number >= 0, got -1"),
+        ({"alpha": float("nan")}, "alpha must be a finite number >= 0, got nan"),
+        ({"scale": 1}, "scale must be True or False, got 1"),
+        ({"n_threads": 2**63}, r"n_threads must be None or an integer from 1 to 2\^63 - 1, got 92"),
+        ({"pairs": "all"}, "pairs must be None or 'kept' or 'dropped' or 'gain' or 'absdiff', got"),
+    ):
+        model = RankRLS().fit(X, y, qid=qid).set_params(**wrong)
+        with pytest.raises(ValueError, match=message):
+            model.save(path)
+    with pytest.raises(ValueError, match="cannot be saved: coef_ must be finite"):
+        write_file(path, "RankRLS", {"coef_": np.array([1.0, np.nan, 2.0])}, SETTINGS)
+    assert not path.exists()
+
+
+def test_callables_are_refused(tmp_path, data):
+    X, y, qid = data
+    model = RankRLS(pairs=lambda a, b: abs(a - b)).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="pairs is a Python callable, which a file cannot hold"):
+        model.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_damaged_byte_is_found(tmp_path):
+    path = tmp_path / "model"
+    write_file(path, "RankRLS", ARRAYS, SETTINGS)
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        try:
+            kind, arrays, settings = read_file(path, ("RankRLS",))
+        except ValueError as error:
+            assert str(path) in str(error)
+        else:  # white space of the header
+            assert (kind, settings) == ("RankRLS", SETTINGS)
+            np.testing.assert_array_equal(arrays["coef_"], ARRAYS["coef_"])
+    for length in range(0, len(whole), 7):
+        path.write_bytes(whole[:length])
+        message = "damaged or cut off" if length >= 10 else "not a file that pairgram wrote"
+        with pytest.raises(ValueError, match=message):
+            read_file(path)
+
+
+def test_foreign_files_are_refused(tmp_path):
+    path = tmp_path / "foreign"
+    save_file({"a": np.zeros(2)}, path)
+    with pytest.raises(ValueError, match="its format is None and not 'pairgram-1'"):
+        load_model(path)
+    for foreign in (b"no model at all", b"", pickle.dumps({"a": 1})):
+        path.write_bytes(foreign)
+        with pytest.raises(ValueError) as caught:
+            load_model(path)
+        message = f"{path}: not a model that pairgram wrote (a safetensors file)"
+        assert str(caught.value) == message
+        with pytest.raises(ValueError, match="not a file that pairgram wrote"):
+            Pairgram.load(path)
+    Pairgram.from_rows(np.eye(3), [0, 1, 2]).save(path)
+    with pytest.raises(
+        ValueError, match=r"holds statistics, want a model: Pairgram\.load reads it"
+    ):
+        load_model(path)
+    RankRLS().fit(np.eye(3), [0, 1, 2]).save(path)
+    with pytest.raises(ValueError, match="holds a model, 'RankRLS', want Pairgram: load_model rea"):
+        Pairgram.load(path)
+    with pytest.raises(FileNotFoundError):
+        load_model(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("kind", [FileNotFoundError, NotADirectoryError])
+def test_a_missing_folder_is_named(tmp_path, kind):
+    folder = tmp_path / "none"
+    if kind is NotADirectoryError:
+        folder.write_text("a file")
+    for save in (
+        RankRLS().fit(np.eye(3), [0, 1, 2]).save,
+        Pairgram.from_rows(np.eye(3), [0, 1, 2]).save,
+        lambda path: dump_letor(path, np.eye(3), [0, 1, 2]),
+    ):
+        with pytest.raises(kind) as caught:
+            save(folder / "model")
+        assert f"path must be in a folder that exists, and {folder} is none" in str(caught.value)
+        assert caught.value.filename == str(folder / "model")
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    write_file(path, "RankRLS", ARRAYS, SETTINGS)
+    before = path.read_bytes()
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_file(path, "RankRLS", {"coef_": np.ones(3)}, SETTINGS)
+    assert path.read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_settings_are_json(tmp_path):
+    path = tmp_path / "model"
+    for value in (
+        object(),
+        np.zeros(2),
+        np.longdouble(1),
+        1j,
+        [np.datetime64("2020-01-01")],
+        {1, 2},
+    ):
+        kind = type(value).__name__
+        with pytest.raises(ValueError, match=f"n_threads, of type {kind}, cannot be saved: a file"):
+            write_file(path, "RankRLS", ARRAYS, {**SETTINGS, "n_threads": value})
+    with pytest.raises(ValueError, match="deep, of type dict, cannot be saved: keys must be"):
+        write_file(path, "RankRLS", ARRAYS, {**SETTINGS, "deep": {(1, 2): 3}})
+    itself = []
+    itself.append(itself)
+    with pytest.raises(ValueError, match="deep, of type list, cannot be saved: Circular"):
+        write_file(path, "RankRLS", ARRAYS, {**SETTINGS, "deep": itself})
+    assert not path.exists()
+    write_file(path, "RankRLS", ARRAYS, SETTINGS)
+    assert read_file(path)[2] == json.loads(json.dumps(SETTINGS))
+
+
+def test_numpy_scalars_are_settings(tmp_path, data):
+    X, y, qid = data
+    path = tmp_path / "model"
+    parameters = {"alpha": np.int64(2), "scale": np.True_, "n_threads": np.int32(1)}
+    model = RankRLS(**parameters).fit(X, y, qid=qid)
+    model.save(path)
+    loaded = load_model(path)
+    for name, value in parameters.items():
+        assert getattr(loaded, name) == value
+        assert type(getattr(loaded, name)) is type(value.item())
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    fitted = {"form_": np.str_("dual"), "n_features_in_": np.uint8(3), "uses_qid_": np.False_}
+    write_file(path, "RankRLS", ARRAYS, {**SETTINGS, "alpha": np.float32(0.1), "fitted": fitted})
+    settings = read_file(path)[2]
+    assert settings["alpha"] == float(np.float32(0.1))
+    assert settings["fitted"] == {"form_": "dual", "n_features_in_": 3, "uses_qid_": False}

@@ -1,0 +1,320 @@
+"""Comparisons of systems: tests against SciPy and enumeration, intervals, tables."""
+
+import itertools
+import json
+import math
+from math import nan
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+from pairgram import compare, compare_runs, evaluate, get_metric, make_ranking
+from pairgram.metrics.compare import bootstrap_intervals, holm, randomization_test, t_test
+
+
+def made(n_queries=40):
+    X, y, qid = make_ranking(n_queries, 12, 5, random_state=0)
+    return y, qid, {"one": X[:, 0], "two": X[:, :2].sum(axis=1), "three": X[:, 2]}
+
+
+def enumerated(differences):
+    """The fraction of all signs whose sum is as far from 0 as that of the differences."""
+    signs = itertools.product([-1, 1], repeat=len(differences))
+    total = abs(math.fsum(differences))
+    sums = [abs(math.fsum(s * d for s, d in zip(each, differences, strict=True))) for each in signs]
+    return sum(size >= total - 1e-12 for size in sums) / len(sums)
+
+
+# --- tests -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9, 13])
+@pytest.mark.parametrize("decimals", [1, 15])
+def test_few_queries_are_enumerated(n, decimals):
+    rng = np.random.default_rng(n)
+    columns = np.round(rng.normal(0.3, 1, (n, 4)), decimals)  # one decimal: many equal sums
+    p = randomization_test(columns, 10_000, rng)
+    for column in range(4):
+        own = columns[:, column]
+        assert_allclose(p[column], enumerated(own), rtol=1e-14)
+        if n > 1:
+            exact = stats.permutation_test(
+                (own, np.zeros(n)), lambda a, b, axis: np.mean(a - b, axis=axis),
+                permutation_type="samples", n_resamples=np.inf, vectorized=True,
+            )  # fmt: skip
+            assert_allclose(p[column], exact.pvalue, rtol=1e-14)
+
+
+def test_differences_of_zero_have_no_sign():
+    rng = np.random.default_rng(0)
+    few = rng.normal(0.5, 1, 8)
+    many = np.concatenate([few, np.zeros(500), np.full(3, nan)])[:, None]
+    assert randomization_test(many, 1000, rng)[0] == enumerated(few)
+    assert randomization_test(np.zeros((5, 1)), 1000, rng)[0] == 1.0
+
+
+def test_many_queries_are_drawn():
+    rng = np.random.default_rng(1)
+    columns = rng.normal([0.0, 0.1, 0.2, 0.3], 1, (200, 4))
+    p = randomization_test(columns, 40_000, rng)
+    for column in range(4):
+        theirs = stats.permutation_test(
+            (columns[:, column], np.zeros(200)), lambda a, b, axis: np.mean(a - b, axis=axis),
+            permutation_type="samples", n_resamples=4_000, vectorized=True, random_state=rng,
+        ).pvalue  # fmt: skip
+        assert abs(p[column] - theirs) < 5 * math.sqrt(max(theirs, 1e-3) / 4_000)
+    assert_allclose(p, t_test(columns), atol=0.012)
+    far = randomization_test(columns + 5, 999, rng)
+    assert_array_equal(far, 1 / 1000)
+    # 18 queries are enumerated, and drawn if there are fewer permutations.
+    some = rng.normal(0.4, 1, (18, 1))
+    exact, drawn = (randomization_test(some, n, rng)[0] for n in (1 << 18, 100_000))
+    assert exact != drawn and abs(exact - drawn) < 0.01
+
+
+def test_t_test():
+    rng = np.random.default_rng(2)
+    columns = rng.normal(0.2, 1, (30, 3))
+    expected = stats.ttest_1samp(columns, 0).pvalue
+    assert_allclose(t_test(columns), expected, rtol=1e-12)
+    assert_allclose(t_test(columns), stats.ttest_rel(columns + 7, 7 + 0 * columns).pvalue, 1e-10)
+    columns[3:9, 0] = nan
+    expected = stats.ttest_1samp(columns[:, 0], 0, nan_policy="omit").pvalue
+    assert_allclose(t_test(columns)[0], expected, rtol=1e-12)
+    assert_array_equal(t_test(np.full((4, 1), 0.1)), 0.0)
+    assert_array_equal(t_test(np.zeros((4, 1))), 1.0)
+    assert_array_equal(t_test(np.array([[0.5, nan]])), nan)
+
+
+def test_holm_by_hand():
+    p = np.array([0.01, 0.04, nan, 0.03, 0.005])
+    assert_allclose(holm(p), [0.03, 0.06, nan, 0.06, 0.02])
+    assert_array_equal(holm(np.array([0.9, 0.8])), [1.0, 1.0])
+    assert_array_equal(holm(np.array([nan])), [nan])
+
+
+def test_bootstrap():
+    rng = np.random.default_rng(3)
+    values = rng.exponential(1, (80, 2))
+    values[:30, 1] = nan
+    low, high = bootstrap_intervals(values, 20_000, 0.9, rng)
+    for column in range(2):
+        own = values[:, column][~np.isnan(values[:, column])]
+        theirs = stats.bootstrap(
+            (own,),
+            np.mean,
+            n_resamples=20_000,
+            confidence_level=0.9,
+            method="percentile",
+            random_state=rng,
+        ).confidence_interval
+        assert_allclose([low[column], high[column]], theirs, atol=0.02)
+    assert_array_equal(bootstrap_intervals(np.full((3, 1), nan), 10, 0.9, rng), [[nan], [nan]])
+    assert_array_equal(bootstrap_intervals(np.full((3, 1), 0.5), 10, 0.9, rng), [[0.5], [0.5]])
+
+
+# --- comparisons -------------------------------------------------------------------------------
+
+
+def test_the_tables():
+    y, qid, scores = made()
+    result = compare(y, qid, scores, ["ndcg@5", "misranking"], n_changed=2)
+    for name in scores:
+        values = evaluate(["ndcg@5", "misranking"], y, scores[name], qid, per_query=True)
+        for metric in values:
+            assert_array_equal(result.values[metric][name], values[metric])
+    means = result.means
+    assert means["metric"].tolist() == ["ndcg@5"] * 3 + ["misranking"] * 3
+    assert means["system"].tolist() == ["one", "two", "three"] * 2
+    expected = [evaluate("ndcg@5", y, score, qid)["ndcg@5"] for score in scores.values()]
+    assert_array_equal(means["mean"][:3], expected)
+    assert ((means["low"] < means["mean"]) & (means["mean"] < means["high"])).all()
+    rows = result.differences
+    pairs = list(zip(rows["system"], rows["against"], strict=True))
+    assert pairs == [("two", "one"), ("three", "one"), ("three", "two")] * 2
+    for row, (system, against) in enumerate(pairs):
+        values = result.values[rows["metric"][row]]
+        difference = values[system] - values[against]
+        kept = difference[~np.isnan(difference)]
+        assert_allclose(rows["difference"][row], kept.mean(), rtol=1e-12)
+        assert rows["low"][row] < kept.mean() < rows["high"][row]
+        better = kept > 1e-12 if row < 3 else kept < -1e-12  # misranking is a loss
+        ties = np.abs(kept) <= 1e-12
+        found = [rows[name][row] for name in ("wins", "ties", "losses")]
+        assert found == [better.sum(), ties.sum(), (~better & ~ties).sum()]
+        assert_allclose(rows["p_t"][row], stats.ttest_1samp(kept, 0).pvalue, rtol=1e-10)
+    for part in (slice(0, 3), slice(3, 6)):
+        for name in ("p", "p_t"):
+            assert_array_equal(rows[f"{name}_holm"][part], holm(rows[name][part]))
+    changed = result.changed
+    assert len(changed["qid"]) == 12
+    first = np.argsort(-np.abs(result.values["ndcg@5"]["two"] - result.values["ndcg@5"]["one"]))
+    assert changed["qid"][:2].tolist() == result.qid[first[:2]].tolist()
+
+
+def test_the_baseline_and_the_seed():
+    y, qid, scores = made()
+    result = compare(y, qid, scores, baseline="two")
+    assert result.differences["system"].tolist() == ["one", "three"]
+    assert result.differences["against"].tolist() == ["two", "two"]
+    again = compare(y, qid, scores, baseline="two")
+    other = compare(y, qid, scores, baseline="two", random_state=1)
+    assert str(result) == str(again)
+    assert result.differences["p"][0] != other.differences["p"][0]
+    assert result.means["low"][0] != other.means["low"][0]
+
+
+def test_undefined_queries_are_left_out():
+    y = [1, 0, 0, 0, 1, 0]
+    scores = {"a": [2, 1, 1, 2, 1, 2], "b": [1, 2, 2, 1, 2, 1]}
+    result = compare(y, ["x", "x", "y", "y", "z", "z"], scores, "auc")
+    assert result.means["n_queries"].tolist() == [2, 2]
+    rows = result.differences
+    assert [rows[name][0] for name in ("wins", "ties", "losses")] == [1, 0, 1]
+    assert rows["difference"][0] == 0.0 and rows["p"][0] == 1.0
+    assert set(result.changed["qid"]) == {"x", "z"}
+
+
+def test_equal_systems():
+    y, qid, scores = made()
+    result = compare(y, qid, {"a": scores["one"], "b": scores["one"] * 2})
+    rows = result.differences
+    assert rows["ties"][0] == len(set(qid)) and rows["p"][0] == rows["p_t"][0] == 1.0
+    assert len(result.changed["qid"]) == 0
+    assert "Queries" not in str(result)
+
+
+def test_text_and_json():
+    y, qid, scores = made()
+    result = compare(y, qid, scores, ["ndcg@5", "map"], confidence=0.9)
+    read = json.loads(json.dumps(result.to_dict()))
+    assert read["n_queries"] == 40 and read["confidence"] == 0.9
+    assert [row["system"] for row in read["means"]] == ["one", "two", "three"] * 2
+    assert set(read["differences"][0]) == set(result.differences)
+    lines = str(result).splitlines()
+    assert lines[0] == "40 queries, 90 % intervals"
+    assert lines[1].split() == ["metric", "system", "mean", "low", "high", "n_queries"]
+    assert len({len(line) for line in lines[1:8]}) == 1  # aligned
+    assert f"{result.means['mean'][0]:.4f}" in lines[2]
+    assert "Queries that differ most in ndcg@5" in lines and "in map" not in str(result)
+
+
+def test_runs():
+    y, qid, scores = made(12)
+    documents = [f"d{row}" for row in range(len(y))]
+    qrels = {"qid": qid, "docno": documents, "label": y.astype(int)}
+    runs = {
+        name: {"qid": qid, "docno": documents, "score": score} for name, score in scores.items()
+    }
+    result = compare_runs(qrels, runs, ["map", "ndcg@5", "bpref"], baseline="one")
+    same = compare(y, qid, scores, ["map", "ndcg@5"], baseline="one", convention="trec")
+    for metric in ("map", "ndcg@5"):
+        for name in scores:
+            assert_array_equal(result.values[metric][name], same.values[metric][name])
+    assert_array_equal(result.differences["p"][:4], same.differences["p"])
+    some = {**runs["two"], "score": np.where(qid == qid[0], nan, scores["two"])}
+    lacking = compare_runs(qrels, {"all": runs["two"], "some": some}, "map")
+    assert lacking.values["map"]["some"][0] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"scores": {"a": [1, 2]}}, ValueError, r"scores must name at least two systems, got \['a"),
+        ({"scores": [[1, 2], [2, 1]]}, TypeError, "scores must be a dict of names to scores, got"),
+        ({"scores": {"a": [1, 2], "b": [1]}}, ValueError, r"scores of 'b' must have shape \(2,\)"),
+        ({"qid": None}, ValueError, "qid must be given"),
+        ({"baseline": "c"}, ValueError, "baseline must be one of a, b, got 'c'"),
+        ({"confidence": 95}, ValueError, "confidence must be a number between 0 and 1, got 95"),
+        ({"n_permutations": 0}, ValueError, "n_permutations must be an integer >= 1, got 0"),
+        ({"n_resamples": 1.5}, ValueError, "n_resamples must be an integer >= 1, got 1.5"),
+        ({"n_changed": -1}, ValueError, "n_changed must be an integer >= 0, got -1"),
+        ({"metrics": "mapp"}, ValueError, "unknown metric 'mapp'"),
+    ],
+)
+def test_wrong_settings(changes, error, message):
+    settings = {"y": [1, 0], "qid": [1, 2], "scores": {"a": [1, 2], "b": [2, 1]}}
+    compare(**settings, metrics=get_metric("map"))
+    with pytest.raises(error, match=message):
+        compare(**{**settings, "metrics": "map", **changes})
+
+
+def test_wrong_runs():
+    with pytest.raises(TypeError, match="runs must be a dict of names to runs, got list"):
+        compare_runs({"q": {"a": 1}}, [{}])
+    with pytest.raises(ValueError, match="runs must name at least two systems"):
+        compare_runs({"q": {"a": 1}}, {"a": {}})
+
+
+Y, QID = [1, 0, 0, 1], ["a", "a", "b", "b"]
+SCORES = {"one": [2, 1, 1, 2], "two": [2, 1, 2, 1]}
+RUNS = {"one": {"q": {"a": 2.0, "b": 1.0}}, "two": {"q": {"a": 1.0, "b": 2.0}}}
+QRELS = {"q": {"a": 1, "b": 0}}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("mrr", Y, SCORES, QID),
+        ("mrr", Y, QID, SCORES),
+        (["mrr"], Y, SCORES, np.arange(4)),
+        (["mrr", "map"], Y, SCORES, ["q1", "q1", "q2", "q2"]),
+        ((get_metric("mrr"),), Y, SCORES, ["q1", "q1", "q2", "q2"]),
+        (get_metric("mrr"), Y, SCORES, QID),
+        (Y, SCORES, QID),
+        (SCORES, Y, QID, "mrr"),
+        (Y, QID, SCORES["one"], SCORES["two"]),
+        (Y, QID, SCORES, SCORES),
+    ],
+)
+def test_arguments_in_another_order_are_told_the_order(arguments):
+    order = r"; the order is compare\(y, qid, scores, metrics\)$"
+    with pytest.raises((TypeError, ValueError), match=order):
+        compare(*arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("mrr", QRELS, RUNS),
+        (QRELS, "mrr", RUNS),
+        (RUNS, QRELS),
+        (QRELS, RUNS["one"], RUNS["two"]),
+        (QRELS, RUNS, RUNS),
+    ],
+)
+def test_arguments_of_runs_in_another_order_are_told_the_order(arguments):
+    order = r"; the order is compare_runs\(qrels, runs, metrics\)$"
+    with pytest.raises((TypeError, ValueError), match=order):
+        compare_runs(*arguments)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rounding_errors_are_no_differences(seed):
+    """One system is a line of the other, so that the metric ties in every query."""
+    rng = np.random.default_rng(seed)
+    qid, y, score = np.repeat(np.arange(12), 4), rng.integers(0, 3, 48), rng.normal(size=48)
+    found = compare(y, qid, {"a": score, "b": 3 * score + 1}, "pearson", n_permutations=100)
+    n_defined = found.means["n_queries"][0]
+    assert found.differences["ties"].tolist() == [n_defined]
+    assert found.differences["low"] == found.differences["high"] == [0.0]
+    assert found.differences["p"].tolist() == found.differences["p_t"].tolist() == [1.0]
+    assert found.differences["p_t_holm"].tolist() == [1.0]
+    found = compare(1e5 * y, qid, {"a": 1e5 * score, "b": 1e5 * score + 7}, ["msd", "m1d"])
+    assert found.differences["ties"].tolist() == [12, 12]
+    assert found.differences["p_t"].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("name", [str, int, lambda k: (k, "q"), lambda k: np.datetime64(k, "ns")])
+def test_ids_of_any_type_are_plain_for_json(name):
+    y, qid, scores = made()
+    named = [name(k) for k in qid.tolist()]
+    of_times = np.array(named) if isinstance(named[0], np.datetime64) else named
+    few = {"n_permutations": 100, "n_resamples": 100}
+    found = compare(y, of_times, scores, **few)
+    wanted = [name(k) for k in compare(y, qid, scores, **few).changed["qid"].tolist()]
+    assert list(found.changed["qid"]) == wanted
+    texts = [one["qid"] for one in json.loads(json.dumps(found.to_dict()))["changed"]]
+    assert texts == [one if isinstance(one, int) else str(one) for one in wanted]

@@ -1,0 +1,360 @@
+"""ELMRank against eq. 4-8 of Chen et al. 2014 in dense matrices, and its choice against refits."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from sklearn.model_selection import KFold, ShuffleSplit
+
+from pairgram import (
+    ELMRank,
+    ELMRankCV,
+    QueryKFold,
+    evaluate,
+    fit_many,
+    get_metric,
+    load_model,
+    make_ranking,
+)
+from pairgram.solvers.ridge_path import RidgePath
+from reference import laplacian
+
+GRID = {"alphas": [1e-4, 1e-1, 1.0], "Cs": [2.0, 2.0**10]}
+
+
+def problem(seed=0, n=40, n_features=5):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, n_features))
+    return X, np.round(X @ rng.normal(size=n_features) + 0.1 * rng.normal(size=n), 1)
+
+
+def sigmoid(z):
+    return 1 / (1 + np.exp(-z))
+
+
+@pytest.mark.parametrize(("alpha", "C"), [(1e-3, 1024.0), (1.0, 2.0), (1e-5, 2.0**25), (0.0, 50.0)])
+def test_the_equations_of_the_paper(alpha, C):
+    X, y = problem()
+    model = ELMRank(alpha, C, n_nodes=7, random_state=3).fit(X, y)
+    nodes = model.feature_map_
+    H = sigmoid(X @ nodes.weights_ + nodes.bias_)
+    m, n = H.shape
+    A, B = 2 / m * H.T @ H + alpha * np.eye(n), 2 / m * H.T @ y
+    for i in range(m):
+        Hi, Yi = np.tile(H[i], (m, 1)), np.full(m, y[i])
+        A -= (Hi.T @ H + H.T @ Hi) / m**2
+        B -= (Hi.T @ y + H.T @ Yi) / m**2
+    beta = np.linalg.solve(A.T @ A + np.eye(n) / C, A.T @ B)
+    np.testing.assert_allclose(model.coef_, beta, rtol=1e-7, atol=1e-8 * abs(beta).max())
+
+
+def test_without_the_second_regulariser_it_is_the_minimiser():
+    X, y = problem(n=12)
+    model = ELMRank(0.1, 1e30, n_nodes=4, random_state=0).fit(X, y)
+    H = model.feature_map_.transform(X)
+
+    def objective(beta):
+        f = H @ beta
+        differences = (y[:, None] - y) - (f[:, None] - f)
+        return (differences**2).mean() + 0.1 * beta @ beta
+
+    best = objective(model.coef_)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        assert objective(model.coef_ + 1e-3 * rng.normal(size=4)) > best
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    pairs=st.sampled_from(["kept", "dropped", "gain", "absdiff"]),
+    scope=st.sampled_from(["global", "query"]),
+    weighted=st.booleans(),
+)
+@settings(max_examples=40)
+def test_any_pairs(seed, pairs, scope, weighted):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(5, 40))
+    X = rng.uniform(size=(n, 3))
+    y = rng.integers(0, 4, n).astype(float)
+    y[:3] = 0, 1, 1
+    qid = np.concatenate(([7, 7, 7], rng.integers(5, 8, n - 3)))
+    v = rng.choice([0.5, 1.0, 3.0], n) if weighted else None
+    model = ELMRank(0.01, 64.0, n_nodes=6, pairs=pairs, scope=scope, random_state=seed)
+    model.fit(X, y, qid=qid, sample_weight=v)
+    H = model.feature_map_.transform(X)
+    L, N = laplacian(y, np.zeros(n) if scope == "global" else qid, pairs, v)
+    A, B = 2 / N * H.T @ L @ H + 0.01 * np.eye(6), 2 / N * H.T @ L @ y
+    beta = np.linalg.solve(A @ A + np.eye(6) / 64, A @ B)
+    np.testing.assert_allclose(model.coef_, beta, rtol=1e-7, atol=1e-9)
+
+
+def test_damped_ridge():
+    rng = np.random.default_rng(0)
+    E = rng.normal(size=(6, 4))
+    G, g = E.T @ E, E.T @ rng.normal(size=6)
+    alphas, damping = np.array([3.0, 0.1, 0.1]), np.array([0.5, 0.0, 1e200])
+    coefs = RidgePath.of(G.copy(), g).coef(alphas, damping)
+    for coef, alpha, delta in zip(coefs[:2], alphas, damping, strict=False):
+        A = G + alpha * np.eye(4)
+        expected = np.linalg.solve(A @ A + delta**2 * np.eye(4), A @ g)
+        np.testing.assert_allclose(coef, expected, rtol=1e-10)
+    assert (coefs[2] == 0).all()
+
+
+def test_draws_are_averaged_and_have_seeds_of_their_own():
+    X, y = problem()
+    model = ELMRank(n_nodes=6, n_estimators=3, random_state=5).fit(X, y)
+    nodes = model.feature_map_
+    scores = []
+    for draw in range(3):
+        part = slice(6 * draw, 6 * draw + 6)
+        H = sigmoid(X @ nodes.weights_[:, part] + nodes.bias_[part])
+        L, N = laplacian(y, np.zeros(len(y)), "kept")
+        A, B = 2 / N * H.T @ L @ H + 1e-3 * np.eye(6), 2 / N * H.T @ L @ y
+        scores.append(H @ np.linalg.solve(A @ A + np.eye(6) / 1024, A @ B))
+    np.testing.assert_allclose(model.predict(X), np.mean(scores, axis=0), rtol=1e-9)
+    assert len(np.unique(nodes.weights_)) == nodes.weights_.size
+    again = ELMRank(n_nodes=6, n_estimators=3, random_state=5).fit(X, y)
+    assert (again.coef_ == model.coef_).all()
+    first = ELMRank(n_nodes=6, random_state=5).fit(X, y)
+    assert (first.feature_map_.weights_ == nodes.weights_[:, :6]).all()
+
+
+def by_refits(model, X, y, splits, metric, qid=None, v=None):
+    """Mean held-out metric over the grid, (n_alphas, n_Cs), by a fit for each of them."""
+    values = np.empty((len(model.alphas_), len(model.Cs_)))
+    names = {"pairs", "scope", "n_nodes", "bias_range", "n_estimators", "random_state"}
+    shared = {name: getattr(model, name) for name in names} | {"weight_range": model.weight_range_}
+    for i, alpha in enumerate(model.alphas_):
+        for j, C in enumerate(model.Cs_):
+            found, weights = [], []
+            for train, test in splits:
+                ids, w = (None if a is None else a[train] for a in (qid, v))
+                fold = ELMRank(alpha, C, **shared).fit(X[train], y[train], qid=ids, sample_weight=w)
+                groups = [test] if qid is None else [test[qid[test] == q] for q in set(qid[test])]
+                for rows in groups:
+                    found.append(evaluate([metric], y[rows], fold.predict(X[rows]))[metric])
+                    weights.append(1.0 if v is None else v[rows].mean())
+            known = ~np.isnan(found)
+            values[i, j] = np.average(np.array(found)[known], weights=np.array(weights)[known])
+    return values
+
+
+@pytest.mark.parametrize("pairs", ["kept", "dropped", "absdiff"])
+@pytest.mark.parametrize("n_estimators", [1, 3])
+def test_held_out_scores_of_rows_are_those_of_refits(pairs, n_estimators):
+    X, y = problem(n=24)
+    model = ELMRankCV(
+        **GRID, cv=4, pairs=pairs, n_nodes=6, n_estimators=n_estimators, random_state=1
+    ).fit(X, y)
+    expected = by_refits(model, X, y, list(KFold(4, shuffle=True, random_state=0).split(X)), "msd")
+    np.testing.assert_allclose(model.scores_, expected, rtol=1e-8)
+    assert model.best_score_ == model.scores_.min()
+
+
+@pytest.mark.parametrize("scope", ["global", "query"])
+@pytest.mark.parametrize("pairs", ["kept", "dropped"])
+def test_held_out_scores_of_queries_are_those_of_refits(scope, pairs):
+    X, y, qid = make_ranking(8, 6, n_features=3, random_state=0)
+    v = np.random.default_rng(0).choice([0.5, 1.0, 2.0], len(y))
+    model = ELMRankCV(
+        **GRID, cv=4, scope=scope, pairs=pairs, n_nodes=5, scoring="ndcg@3", random_state=1
+    ).fit(X, y, qid=qid, sample_weight=v)
+    splits = list(QueryKFold(4).split(X, qid=qid))
+    expected = by_refits(model, X, y, splits, "ndcg@3", qid, v)
+    np.testing.assert_allclose(model.scores_, expected, rtol=1e-8)
+    assert model.best_score_ == model.scores_.max()
+
+
+def test_splits_that_are_no_partition():
+    X, y = problem(n=30)
+    cv = ShuffleSplit(3, test_size=0.3, random_state=0)
+    model = ELMRankCV(**GRID, cv=cv, n_nodes=6, random_state=1).fit(X, y)
+    expected = by_refits(model, X, y, list(cv.split(X)), "msd")
+    np.testing.assert_allclose(model.scores_, expected, rtol=1e-8)
+
+
+def test_a_validation_set():
+    X, y = problem(n=40)
+    Xv, yv = problem(seed=1, n=20)
+    model = ELMRankCV(**GRID, n_nodes=6, n_estimators=2, random_state=1)
+    model.fit(X, y, validation=(Xv, yv))
+    for i, alpha in enumerate(model.alphas_):
+        for j, C in enumerate(model.Cs_):
+            one = ELMRank(alpha, C, n_nodes=6, n_estimators=2, random_state=1).fit(X, y)
+            expected = get_metric("msd")(yv, one.predict(Xv))
+            np.testing.assert_allclose(model.scores_[i, j], expected, rtol=1e-8)
+    assert not any(name.startswith("split") for name in model.cv_results_)
+
+
+def test_the_choice_and_its_refit():
+    X, y = problem()
+    ranges = [(-1, 1), (-0.3, 0.3), (-0.1, 0.1)]
+    model = ELMRankCV(weight_range=ranges, cv=4, n_nodes=8, n_estimators=2, random_state=0)
+    model.fit(X, y)
+    assert model.scores_.shape == (7, 25)
+    results = model.cv_results_
+    assert {len(column) for column in results.values()} == {3 * 7 * 25}
+    best = int(np.argmin(results["mean_test_score"]))
+    assert results["rank_test_score"][best] == 1
+    assert model.best_score_ == results["mean_test_score"][best] == model.scores_.min()
+    assert model.alpha_ == results["param_alpha"][best]
+    assert results["param_C"][best] == model.C_
+    assert model.weight_range_ == results["param_weight_range"][best]
+    at = list(model.alphas_).index(model.alpha_), list(model.Cs_).index(model.C_)
+    assert model.scores_[at] == model.best_score_
+    for weight_range in ranges:
+        one = ELMRankCV(weight_range=weight_range, cv=4, n_nodes=8, n_estimators=2, random_state=0)
+        scores = one.fit(X, y).scores_.ravel()
+        here = [w == weight_range for w in results["param_weight_range"]]
+        assert (results["mean_test_score"][here] == scores).all()
+    refit = ELMRank(
+        model.alpha_,
+        model.C_,
+        weight_range=model.weight_range_,
+        n_nodes=8,
+        n_estimators=2,
+        random_state=0,
+    ).fit(X, y)
+    assert (model.coef_ == refit.coef_).all()
+
+
+def test_ties_go_to_the_largest_alpha_and_the_smallest_c():
+    X = np.random.default_rng(0).uniform(size=(12, 2))
+    y = np.arange(12.0)
+    model = ELMRankCV(
+        weight_range=[(0, 0), (-1e-300, 1e-300)], cv=3, scoring="misranking", n_nodes=3
+    ).fit(X, y)  # every score is tied: all settings misrank half of the pairs
+    assert len(set(model.cv_results_["mean_test_score"])) == 1
+    assert (model.weight_range_, model.alpha_, model.C_) == ((0, 0), 10.0, 2.0)
+
+
+def test_biases_have_the_range_of_the_weights_or_their_own():
+    X, y = problem()
+    model = ELMRank(weight_range=(-3, -2), n_nodes=50, random_state=0).fit(X, y)
+    assert -3 <= model.feature_map_.bias_.min() < model.feature_map_.bias_.max() <= -2
+    model.set_params(bias_range=(5, 6), activation="gaussian").fit(X, y)
+    assert 5 <= model.feature_map_.bias_.min() < model.feature_map_.bias_.max() <= 6
+
+
+@pytest.mark.parametrize("estimator", [ELMRank, ELMRankCV])
+def test_files_hold_the_model(estimator, tmp_path):
+    X, y = problem()
+    model = estimator(n_nodes=5, n_estimators=2, random_state=0, bias_range=(0, 1)).fit(X, y)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert type(loaded) is ELMRank
+    assert (loaded.predict(X) == model.predict(X)).all()
+    if estimator is ELMRankCV:
+        assert (loaded.alpha, loaded.C) == (model.alpha_, model.C_)
+    assert (loaded.fit(X, y).coef_ == model.coef_).all()
+
+
+def test_all_ranges_have_the_same_draws_whatever_the_random_state():
+    for state in (np.random.default_rng(0), np.random.RandomState(0), 0):
+        model = ELMRankCV(n_nodes=4, n_estimators=2, random_state=state)
+        narrow, wide = model._draw_nodes(5, [(-1, 1), (-2, 2)])
+        for a, b in zip(narrow, wide, strict=True):
+            np.testing.assert_allclose(2 * a.weights_, b.weights_, rtol=1e-12)
+            np.testing.assert_allclose(2 * a.bias_, b.bias_, rtol=1e-12)
+        assert (narrow[0].weights_ != narrow[1].weights_).all()
+
+
+def test_a_generator_and_an_activation_of_ones_own():
+    X, y = problem()
+    model = ELMRank(n_nodes=5, n_estimators=2, random_state=np.random.default_rng(0)).fit(X, y)
+    again = ELMRank(n_nodes=5, n_estimators=2, random_state=np.random.default_rng(0)).fit(X, y)
+    assert (model.coef_ == again.coef_).all()
+    own = ELMRank(n_nodes=5, n_estimators=2, activation=np.tanh, random_state=0).fit(X, y)
+    named = ELMRank(n_nodes=5, n_estimators=2, activation="tanh", random_state=0).fit(X, y)
+    np.testing.assert_allclose(own.predict(X), named.predict(X), rtol=1e-8)
+    with pytest.raises(ValueError, match="callable"):
+        own.save("never")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"C": 0}, "C must be a finite number > 0, got 0"),
+        ({"C": "1"}, "C must be a finite number > 0, got '1'"),
+        ({"alpha": -1}, "alpha must be finite and >= 0"),
+        ({"n_estimators": 0}, "n_estimators must be an integer >= 1"),
+        ({"n_estimators": 1.5}, "n_estimators must be an integer >= 1"),
+        ({"pairs": None}, "pairs must not be None"),
+        ({"activation": ["sigmoid"]}, "activation must be one name"),
+        ({"n_nodes": 0}, "n_nodes must be"),
+        ({"weight_range": (1, -1)}, "weight_range must be a pair low <= high"),
+        ({"weight_range": [(-1, 1)]}, "weight_range must be a pair"),
+        ({"scope": "some"}, "scope must be one of"),
+        ({"weight_range": "ab"}, "weight_range must be a pair of numbers"),
+        ({"bias_range": (1, 0)}, "bias_range must be a pair low <= high"),
+        (
+            {"activation": "gaussian", "n_nodes": 1, "random_state": 1},
+            r"need b > 0, but bias_range=None takes weight_range=\(-1.0, 1.0\)",
+        ),
+    ],
+)
+def test_parameters_of_elm_rank(parameters, message):
+    X, y = problem()
+    with pytest.raises(ValueError, match=message):
+        ELMRank(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alphas": [-1.0]}, "alphas must be finite and >= 0"),
+        ({"Cs": [-1.0]}, "Cs must be finite and > 0"),
+        ({"cv": (np.ones((3, 5)), np.ones(3))}, "cv must not be a validation set: give it to fit"),
+        ({"weight_range": []}, "must not be empty"),
+        ({"weight_range": [(-1, 1, 2)]}, "weight_range must be a pair"),
+        ({"scoring": "ndcg@5"}, "labels >= 0"),
+        ({"cv": [(np.array([0]), np.array([1, 2]))]}, "split 0 have no pairs"),
+    ],
+)
+def test_parameters_of_elm_rank_cv(parameters, message):
+    X, y = problem()
+    with pytest.raises(ValueError, match=message):
+        ELMRankCV(**parameters).fit(X, y - 100)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n", [20, 400])
+def test_an_infinite_ridge(n):
+    """The batch kernel and the other route."""
+    X, y = problem(n=n)
+    model = ELMRank(1.7e308, n_nodes=300, random_state=0).fit(X, y)
+    assert (abs(model.coef_) < 1e-300).all()
+    assert (ELMRankCV([1.7e308, 1.0], cv=3, n_nodes=300, random_state=0).fit(X, y).alpha_) == 1.0
+
+
+@pytest.mark.parametrize("bounds", [np.array([-2.0, 2.0]), [np.float32(-2), 2], (-2, 2)], ids=str)
+def test_ranges_may_be_arrays(bounds, tmp_path):
+    X, y = problem()
+    ranges = np.array([bounds, [-1, 1]])
+    expected = ELMRank(weight_range=(-2.0, 2.0), n_nodes=5, random_state=0).fit(X, y)
+    for given_as in ({"weight_range": bounds}, {"weight_range": (-2, 2), "bias_range": bounds}):
+        model = ELMRank(n_nodes=5, random_state=0, **given_as).fit(X, y)
+        assert (model.coef_ == expected.coef_).all()
+        model.save(tmp_path / "model")
+        assert load_model(tmp_path / "model").weight_range in ((-2, 2), [-2, 2])
+    for weight_range in (bounds, ranges, ranges[:1]):
+        search = ELMRankCV(weight_range=weight_range, n_nodes=5, cv=3, random_state=0).fit(X, y)
+        assert type(search.weight_range_) is tuple
+        assert {type(bound) for bound in search.weight_range_} == {float}
+        search.save(tmp_path / "search")
+        assert (load_model(tmp_path / "search").predict(X) == search.predict(X)).all()
+
+
+def test_folds_of_few_rows_hold_two_each():
+    """A fold of one row has no pair to score."""
+    X, y, _ = make_ranking(1, 10, 3, random_state=0)
+    named = {"n_nodes": 4, "random_state": 0}
+    few = ELMRankCV([0.1, 1.0], [1.0], cv=10, **named).fit(X, y)
+    five = ELMRankCV([0.1, 1.0], [1.0], cv=5, **named).fit(X, y)
+    np.testing.assert_array_equal(few.scores_, five.scores_)
+    many = fit_many(ELMRankCV([0.1, 1.0], [1.0], cv=10, **named), [(X, y)], on_error="raise")
+    np.testing.assert_array_equal(many.models[0].scores_, five.scores_)
+    with pytest.raises(ValueError, match="the training rows of split 0 have no pairs"):
+        ELMRankCV(**named).fit(X[:2], y[:2])
+    with pytest.raises(ValueError, match="n_splits=10 needs as many queries, got 5"):
+        ELMRankCV(cv=10, **named).fit(X, y, qid=np.arange(10) // 2)

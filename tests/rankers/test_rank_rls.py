@@ -1,0 +1,557 @@
+"""RankRLS and RankRLSCV: the contract, held-out scores against refits, scikit-learn's tools."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn
+from hypothesis import given, settings, strategies as st
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+import reference
+from pairgram import (
+    MissingQueryWarning,
+    Pairgram,
+    QueryKFold,
+    RankRLS,
+    RankRLSCV,
+    evaluate,
+    fit_many,
+    get_metric,
+    make_ranking,
+    make_scorer,
+)
+from problems import problems
+
+PAIRS = ["kept", "dropped", "gain", "absdiff", None]
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y, qid = make_ranking(30, (1, 25), 6, random_state=0)
+    return X, y, qid
+
+
+@given(problems(), st.sampled_from(PAIRS), st.booleans(), st.sampled_from([0.5, 100.0]))
+def test_fit_minimises_the_objective(problem, pairs, scale, alpha):
+    S, total = reference.statistics(
+        problem.X, problem.y, problem.query, pairs, problem.v, "pairs", problem.query_weight
+    )
+    if not np.abs(S).max() > 1e-12 * total:  # no pair
+        return
+    diagonal = np.diag(S)[:-1]
+    factor = np.where(diagonal > 1e-20, 1 / np.sqrt(np.maximum(diagonal, 1e-20)), 1.0)
+    expected = reference.ridge(S, alpha, factor if scale else None)
+    model = RankRLS(alpha, pairs=pairs, scale=scale).fit(
+        problem.X,
+        problem.y,
+        qid=problem.query,
+        sample_weight=problem.v,
+        query_weight=problem.query_weight,
+    )
+    tolerance = 1e-8 * max(1.0, np.abs(expected).max())
+    if not (scale and (diagonal < 1e-12 * max(1e-300, diagonal.max())).any()):
+        np.testing.assert_allclose(model.coef_, expected, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(
+            model.predict(problem.X), problem.X @ expected, atol=10 * tolerance
+        )
+
+
+def test_one_pairwise_query_is_ridge_regression_with_an_intercept(data):
+    X, y, _ = data
+    w = RankRLS(3.0).fit(X, y).coef_
+    np.testing.assert_allclose(w, Ridge(3.0 / len(y)).fit(X, y).coef_, rtol=1e-9)
+    w = RankRLS(3.0, pairs=None).fit(X, y).coef_
+    np.testing.assert_allclose(w, Ridge(3.0, fit_intercept=False).fit(X, y).coef_, rtol=1e-9)
+
+
+def test_scope_global_pairs_rows_of_different_queries(data):
+    X, y, qid = data
+    np.testing.assert_allclose(
+        RankRLS(scope="global", pairs="dropped").fit(X, y, qid=qid).coef_,
+        RankRLS(pairs="dropped").fit(X, y).coef_,
+    )
+    with pytest.raises(ValueError, match="query_weight has no meaning with scope='global'"):
+        RankRLS(scope="global").fit(X, y, qid=qid, query_weight=np.ones(len(y)))
+
+
+@pytest.mark.parametrize("pairs", PAIRS)
+def test_invariances(data, pairs):
+    X, y, qid = data
+    model = RankRLS(pairs=pairs, target="gain").fit(X, y, qid=qid)
+    order = np.random.default_rng(0).permutation(len(y))
+    shuffled = RankRLS(pairs=pairs, target="gain").fit(X[order], y[order], qid=qid[order])
+    np.testing.assert_allclose(shuffled.coef_, model.coef_, rtol=1e-9)
+    sizes = np.bincount(np.unique(qid, return_inverse=True)[1])
+    grouped = RankRLS(pairs=pairs, target="gain").fit(X, y, group=sizes)
+    np.testing.assert_array_equal(grouped.coef_, model.coef_)
+    assert grouped.uses_qid_
+    if pairs is not None:
+        far = RankRLS(pairs=pairs, target="gain").fit(X + 1e8, y, qid=qid)
+        scores, expected = far.predict(X + 1e8), model.predict(X)
+        for query in np.unique(qid):
+            rows = qid == query
+            centred = expected[rows] - expected[rows].mean()
+            np.testing.assert_allclose(
+                scores[rows] - scores[rows].mean(), centred, atol=1e-6 * np.abs(expected).max()
+            )
+
+
+def test_float32_stays_close(data):
+    X, y, qid = data
+    for pairs in PAIRS:
+        double = RankRLS(pairs=pairs).fit(X, y, qid=qid)
+        single = RankRLS(pairs=pairs).fit(X.astype(np.float32), y, qid=qid)
+        np.testing.assert_allclose(
+            single.coef_, double.coef_, atol=1e-4 * np.abs(double.coef_).max()
+        )
+        scores = single.predict(X.astype(np.float32))
+        assert scores.dtype == np.float32
+        np.testing.assert_allclose(scores, double.predict(X), atol=1e-4 * np.ptp(double.predict(X)))
+
+
+def test_inputs_of_every_kind_agree(data):
+    pl = pytest.importorskip("polars")
+    X, y, qid = data
+    expected = RankRLS().fit(X, y, qid=qid)
+    names = [f"f{j}" for j in range(X.shape[1])]
+    for same in (
+        np.asfortranarray(X),
+        X[:, ::-1][:, ::-1],
+        sp.csr_array(X),
+        sp.csr_matrix(X),
+        sp.csc_array(X),
+        pd.DataFrame(X, columns=names),
+        pl.DataFrame(X, schema=names),
+        pd.DataFrame(sp.coo_matrix(X).toarray()).astype({0: "float32"}),
+    ):
+        model = RankRLS().fit(same, pd.Series(y), qid=pd.Series(qid))
+        np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-5)
+        np.testing.assert_allclose(model.predict(same), expected.predict(X), rtol=1e-4, atol=1e-6)
+        tuned = RankRLSCV([1.0, 10.0]).fit(same, y, qid=qid)
+        assert tuned.alpha_ in (1.0, 10.0)
+    frame = RankRLS().fit(pd.DataFrame(X, columns=names), y, qid=qid)
+    assert frame.feature_names_in_.tolist() == names
+
+
+def test_score_is_ndcg_and_asks_for_ids(data):
+    X, y, qid = data
+    model = RankRLS().fit(X, y, qid=qid)
+    expected = evaluate(["ndcg@10"], y, model.predict(X), qid)["ndcg@10"]
+    assert model.score(X, y, qid=qid) == expected
+    with pytest.raises(ValueError, match=r"sklearn\.set_config\(enable_metadata_routing=True\)"):
+        model.score(X, y)
+    with pytest.raises(ValueError, match=r"labels >= 0, but y is -1.* in row 3: use scoring="):
+        model.score(X, np.where(np.arange(len(y)) == 3, -1, y), qid=qid)
+    assert 0 < RankRLS().fit(X, y).score(X, y) <= 1
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alpha": -1.0}, "alpha must be finite and >= 0, got -1.0"),
+        (
+            {"pairs": "keep"},
+            r"a callable w.*, or None \(no pairs: least squares on rows\), got 'keep'",
+        ),
+        ({"n_threads": 0}, "n_threads must be None or an integer >= 1"),
+    ],
+)
+def test_wrong_parameters(data, parameters, message):
+    X, y, qid = data
+    with pytest.raises(ValueError, match=message):
+        RankRLS(**parameters).fit(X, y, qid=qid)
+
+
+def test_wrong_data(data):
+    X, y, qid = data
+    model = RankRLS().fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="X contains NaN"):
+        model.predict(np.where(X[0, 0] == X, np.nan, X))
+    with pytest.raises(ValueError, match="X has 5 features, but RankRLS is expecting 6"):
+        model.predict(X[:, :5])
+    with pytest.raises(ValueError, match="qid must have shape"):
+        RankRLS().fit(X, y, qid=qid[1:])
+    for name in ("sample_weight", "query_weight"):
+        with pytest.raises(ValueError, match=f"{name} must not be zero for every row"):
+            RankRLS().fit(X, y, qid=qid, **{name: np.zeros(len(y))})
+
+
+# Held-out scores ----------------------------------------------------------------------------------
+
+
+def refit_scores(X, y, qid, alphas, metric, **parameters):
+    """Mean metric of explicit refits without each query, (n_alphas,)."""
+    scores = np.empty((len(alphas), len(y)))
+    for i, alpha in enumerate(alphas):
+        for query in np.unique(qid):
+            rest = qid != query
+            model = RankRLS(alpha, **parameters).fit(X[rest], y[rest], qid=qid[rest])
+            scores[i, ~rest] = model.predict(X[~rest])
+    return [metric(y, row, qid) for row in scores]
+
+
+@pytest.mark.parametrize("pairs", PAIRS)
+@pytest.mark.parametrize("scope", ["query", "global"])
+def test_default_cv_is_leave_query_out(data, pairs, scope):
+    X, y, qid = data
+    metric = get_metric("msd")
+    alphas = [100.0, 1.0, 0.01]
+    model = RankRLSCV(alphas, pairs=pairs, scope=scope, scoring=metric).fit(X, y, qid=qid)
+    expected = refit_scores(X, y, qid, alphas, metric, pairs=pairs, scope=scope)
+    np.testing.assert_allclose(model.scores_, expected, rtol=1e-9)
+    assert model.alpha_ == alphas[int(np.argmin(expected))]
+    assert model.best_score_ == min(model.scores_)
+    best = RankRLS(model.alpha_, pairs=pairs, scope=scope).fit(X, y, qid=qid)
+    np.testing.assert_allclose(model.coef_, best.coef_, rtol=1e-9)
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    problem=problems(),
+    pairs=st.sampled_from(["kept", "dropped", None]),
+    weighting=st.sampled_from(["pairs", "documents", "queries"]),
+)
+def test_one_query_is_left_out_row_by_row(problem, pairs, weighting):
+    from pairgram.data.dataset import RankingData
+    from pairgram.solvers.held_out import leave_out
+
+    X, y, v = problem.X, problem.y, problem.v
+    n = len(y)
+    if n < 3 or (v is not None and (v > 0).sum() < 3):
+        return
+    data = RankingData.make(X, y, sample_weight=v)
+    total = Pairgram.from_rows(X, y, sample_weight=v, pairs=pairs, weighting=weighting)
+    largest = np.linalg.eigvalsh(total.G)[-1]
+    if largest < 1e-9:
+        return
+    alphas = largest * np.array([1.0, 1e-2])
+    scores = leave_out.leave_row_out(data, total.settings, total.decompose(), alphas, lambda: total)
+    weights = np.ones(n) if v is None else v
+    for i in range(n):
+        rest = np.arange(n) != i
+        named = (pairs, weights[rest], weighting)
+        S, _ = reference.statistics(X[rest], y[rest], np.zeros(n - 1), *named)
+        for alpha, row in zip(alphas, scores, strict=True):
+            w = reference.ridge(S, alpha)
+            expected = X[i] @ w
+            if pairs is not None:
+                share = weights[rest] / weights[rest].sum()
+                expected -= share @ X[rest] @ w
+            size = max(1.0, np.abs(y).max(), np.abs(X @ w).max())
+            np.testing.assert_allclose(row[i], expected, rtol=0, atol=1e-8 * size)
+
+
+def test_one_query_cv_chooses_by_row(data):
+    X, y, _ = data
+    for pairs in ("kept", "dropped", None):
+        model = RankRLSCV([1e4, 1.0], pairs=pairs).fit(X, y)
+        assert model.scoring_.name == "pairwise_accuracy"
+        assert model.scores_.shape == (2,)
+    wide = np.random.default_rng(0).normal(size=(400, 300))  # 400 refits would take long
+    found = RankRLSCV([1.0], pairs="dropped").fit(wide, wide[:, 0])
+    folds = RankRLSCV([1.0], pairs="dropped", cv=5).fit(wide, wide[:, 0])
+    np.testing.assert_array_equal(found.scores_, folds.scores_)
+
+
+@pytest.mark.parametrize("pairs", PAIRS)
+@pytest.mark.parametrize("scope", ["query", "global"])
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize(
+    "splitter", [QueryKFold(4), GroupKFold(3), ShuffleSplit(2, random_state=0), KFold(3)]
+)
+def test_splitters_equal_refits(data, pairs, scope, scale, splitter):
+    X, y, qid = data
+    alphas = [10.0, 0.1]
+    metric = get_metric("msd")
+    named = {"pairs": pairs, "scope": scope}
+    model = RankRLSCV(alphas, **named, scale=scale, cv=splitter, scoring=metric)
+    model.fit(X, y, qid=qid)
+    by_group = isinstance(splitter, (QueryKFold, GroupKFold))
+    ids = {"qid" if isinstance(splitter, QueryKFold) else "groups": qid if by_group else None}
+    splits = splitter.split(X, y, **ids)
+    expected = []
+    for train, test in splits:
+        fits = [
+            RankRLS(a, **named, scale=scale).fit(X[train], y[train], qid=qid[train]) for a in alphas
+        ]
+        per_query = [
+            metric(y[test], fit.predict(X[test]), qid[test], per_query=True) for fit in fits
+        ]
+        expected.append(np.array(per_query))
+    pooled = np.nanmean(np.concatenate(expected, axis=1), axis=1)  # every held-out query counts 1
+    np.testing.assert_allclose(model.scores_, pooled, rtol=1e-8)
+
+
+def test_a_validation_set(data):
+    X, y, qid = data
+    Xv, yv, qv = make_ranking(10, 10, 6, random_state=1)
+    model = RankRLSCV([1.0, 1e3], scoring="map").fit(X, y, qid=qid, validation=(Xv, yv, qv))
+    expected = [
+        get_metric("map")(yv, RankRLS(alpha).fit(X, y, qid=qid).predict(Xv), qv)
+        for alpha in model.alphas_
+    ]
+    np.testing.assert_allclose(model.scores_, expected)
+    assert model.alphas_.tolist() == [1.0, 1e3]
+    with pytest.raises(ValueError, match=r"give \(X, y, qid\)"):
+        RankRLSCV().fit(X, y, qid=qid, validation=(Xv, yv))
+    with pytest.raises(ValueError, match="X has 5 features"):
+        RankRLSCV().fit(X, y, qid=qid, validation=(Xv[:, :5], yv, qv))
+
+
+def test_combinations_share_the_table_of_results(data):
+    X, y, qid = data
+    model = RankRLSCV(
+        pairs=["kept", "gain", None], target=["label", "gain"], scale=[False, True]
+    ).fit(X, y, qid=qid)
+    names = list(model.cv_results_)
+    rows = [
+        dict(zip(names, row, strict=True)) for row in zip(*model.cv_results_.values(), strict=True)
+    ]
+    assert len(rows) == 12 * 34
+    best = min(rows, key=lambda row: row["rank_test_score"])
+    assert best["mean_test_score"] == model.best_score_ == model.scores_.max()
+    assert (best["param_alpha"], best["param_pairs"]) == (model.alpha_, model.pairs_)
+    for row in rows[::97]:
+        one = RankRLSCV(
+            [row["param_alpha"]],
+            pairs=row["param_pairs"],
+            target=row["param_target"],
+            scale=row["param_scale"],
+        ).fit(X, y, qid=qid)
+        np.testing.assert_allclose(one.best_score_, row["mean_test_score"])
+
+
+def test_scores_follow_weights(data):
+    X, y, qid = data
+    v = np.where(qid < np.median(qid), 2.0, 0.0)
+    rows = v > 0
+    weighted = RankRLSCV([1.0, 10.0]).fit(X, y, qid=qid, sample_weight=v)
+    without = RankRLSCV([1.0, 10.0]).fit(X[rows], y[rows], qid=qid[rows], sample_weight=v[rows])
+    np.testing.assert_allclose(weighted.scores_, without.scores_)
+    np.testing.assert_allclose(weighted.coef_, without.coef_)
+
+
+def test_a_ridge_of_0_is_one_of_the_grid(data):
+    X, y, qid = data
+    search = RankRLSCV([1.0, 0.0]).fit(X, y, qid=qid)
+    assert search.alphas_.tolist() == [1.0, 0.0]
+    np.testing.assert_allclose(
+        search.coef_path_[1] @ X.T, RankRLS(alpha=0).fit(X, y, qid=qid).predict(X), atol=1e-9
+    )
+    scores = np.empty(len(y))
+    for query in np.unique(qid):
+        rest = qid != query
+        scores[~rest] = RankRLS(alpha=0).fit(X[rest], y[rest], qid=qid[rest]).predict(X[~rest])
+    refitted = evaluate("ndcg@10", y, scores, qid)["ndcg@10"]
+    np.testing.assert_allclose(search.scores_[1], refitted, rtol=1e-12)
+    (one,) = fit_many(RankRLSCV([1.0, 0.0]), [(X, y, qid)], on_error="raise").models
+    twice = np.column_stack([X, X])  # of which the solution is not unique
+    assert np.isfinite(RankRLSCV([1.0, 0.0], cv=3).fit(twice, y, qid=qid).scores_[0])
+    np.testing.assert_allclose(one.scores_, search.scores_, rtol=1e-12)
+    pairs = RankRLSCV([0.0], cv="leave-pair-out", scope="global").fit(X[:40], y[:40])
+    assert 0 < pairs.best_score_ <= 1
+
+
+def test_default_scoring_takes_any_labels(data):
+    X, y, qid = data
+    assert RankRLSCV([1.0]).fit(X, y, qid=qid).scoring_.name == "ndcg@10"
+    assert RankRLSCV([1.0]).fit(X, y - 1, qid=qid).scoring_.name == "pairwise_accuracy"
+    with pytest.raises(ValueError, match=">= 0"):
+        RankRLSCV([1.0], scoring="ndcg@10").fit(X, y - 1, qid=qid)
+    with pytest.raises(ValueError, match="undefined for every held-out query"):
+        RankRLSCV([1.0], scoring="kendall").fit(X, np.zeros(len(y)), qid=qid)
+    for wrong in ([], [-1.0], [[1.0]], [np.nan]):
+        with pytest.raises(ValueError, match="alphas must be"):
+            RankRLSCV(wrong).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="must not be empty"):
+        RankRLSCV(pairs=[]).fit(X, y, qid=qid)
+
+
+# scikit-learn's tools -----------------------------------------------------------------------------
+
+
+def test_ids_route_through_pipelines_and_searches(data, routing):
+    pytest.importorskip("sklearn", minversion="1.8")  # which hands ids to score as well
+    X, y, qid = data
+    pipeline = make_pipeline(StandardScaler(), RankRLS())
+    pipeline.fit(X, y, qid=qid)
+    assert pipeline.score(X, y, qid=qid) > 0.5
+    search = GridSearchCV(pipeline, {"rankrls__alpha": [0.1, 100.0]}, cv=QueryKFold(3))
+    search.fit(X, y, qid=qid)
+    scorer = make_scorer("ndcg@10")
+    same = clone(search).set_params(scoring=scorer).fit(X, y, qid=qid)
+    np.testing.assert_allclose(
+        same.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"]
+    )
+    results = cross_validate(
+        RankRLSCV([1.0, 10.0]), X, y, cv=QueryKFold(3), params={"qid": qid}, return_estimator=True
+    )
+    assert all(model.uses_qid_ for model in results["estimator"])
+    weighted = cross_validate(
+        RankRLS(), X, y, cv=QueryKFold(3), params={"qid": qid, "sample_weight": y + 1}
+    )
+    assert (weighted["test_score"] != results["test_score"]).any()
+
+
+def test_without_routing_the_error_says_how(data):
+    X, y, qid = data
+    search = GridSearchCV(RankRLS(), {"alpha": [1.0]}, error_score="raise")
+    message = "enable_metadata_routing=True"
+    with pytest.warns(MissingQueryWarning, match=message), pytest.raises(ValueError, match=message):
+        search.fit(X, y, qid=qid)
+
+
+def test_clone_pickle_and_output_containers(data):
+    X, y, qid = data
+    for model in (RankRLS(2.0, pairs="gain"), RankRLSCV([1.0], cv=QueryKFold(3), scoring="map")):
+        assert repr(clone(model)) == repr(model)
+        fitted = clone(model).fit(X, y, qid=qid)
+        again = pickle.loads(pickle.dumps(fitted))
+        np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+    with sklearn.config_context(transform_output="pandas"):
+        pipeline = make_pipeline(MinMaxScaler(), RankRLS())
+        assert pipeline.fit(X, y, rankrls__qid=qid).predict(X).shape == y.shape
+
+
+def test_a_number_of_folds_keeps_queries_whole(data):
+    X, y, qid = data
+    folds = RankRLSCV([1.0, 100.0], cv=3).fit(X, y, qid=qid)
+    same = RankRLSCV([1.0, 100.0], cv=QueryKFold(3)).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(folds.scores_, same.scores_)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alpha": "1"}, "alpha must be a number >= 0, got '1'"),
+        ({"alpha": None}, "alpha must be a number"),
+        ({"alpha": np.ones(2)}, "alpha must be a number"),
+        ({"alpha": True}, "alpha must be a number"),
+        ({"scale": "false"}, "scale must be True or False, got 'false'"),
+    ],
+)
+def test_parameters_of_wrong_type(data, parameters, message):
+    X, y, qid = data
+    with pytest.raises(ValueError, match=message):
+        RankRLS(**parameters).fit(X, y, qid=qid)
+
+
+def test_no_pair_at_all_is_an_error(data):
+    X, y, qid = data
+    for model, labels, ids in (
+        (RankRLS(), y, np.arange(len(y))),
+        (RankRLS(pairs="dropped"), np.ones(len(y)), qid),
+        (RankRLS(pairs="gain"), qid.astype(float), qid),
+        (RankRLSCV(), y, np.arange(len(y))),
+    ):
+        with pytest.raises(ValueError, match=r"no pair of rows counts|scoring"):
+            model.fit(X, labels, qid=ids)
+    with pytest.raises(ValueError, match="no pair of rows counts"):
+        RankRLS().fit(X, y, qid=qid, sample_weight=qid == 3, query_weight=qid != 3)
+
+
+def test_one_query_with_pairs_cannot_be_left_out(data):
+    X, y, _ = data
+    ids = np.where(np.arange(len(y)) < 30, 0, np.arange(len(y)))
+    with pytest.raises(ValueError, match="leave-query-out needs two queries with pairs"):
+        RankRLSCV().fit(X, y, qid=ids)
+    empty = RankRLSCV([1.0, 10.0], scoring="kendall").fit(X, y, group=[0, len(y), 0])
+    alone = RankRLSCV([1.0, 10.0], scoring="kendall").fit(X, y)
+    np.testing.assert_allclose(empty.scores_, alone.scores_)
+
+
+def test_held_out_scores_that_would_be_rounding_error_are_nan():
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(12, 30)), rng.normal(size=12), np.arange(12) // 3
+    largest = np.linalg.eigvalsh(Pairgram.from_rows(X, y, qid=qid).G)[-1]
+    alphas = largest * np.array([1e-2, 1e-6, 1e-9, 1e-12, 1e-14])
+    model = RankRLSCV(alphas, scoring="msd").fit(X, y, qid=qid)
+    assert np.isnan(model.scores_).tolist() == [False, False, False, True, True]
+    expected = refit_scores(X, y, qid, alphas[:3], get_metric("msd"))
+    np.testing.assert_allclose(model.scores_[:3], expected, rtol=1e-5)
+    with pytest.raises(ValueError, match="every alpha is so small"):
+        RankRLSCV(alphas[3:], scoring="msd").fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("size", [4, 200])
+def test_tiny_ridges_take_the_direct_solver(size):
+    """Rows many or few against the features; the directions of a query are those of others."""
+    rng = np.random.default_rng(1)
+    X, qid = rng.normal(size=(5 * size, 3)), np.repeat(np.arange(5), size)
+    y = X @ [1, 2, 3] + rng.normal(size=5 * size)
+    model = RankRLSCV([1.0, 1e-12], scoring="msd").fit(X, y, qid=qid)
+    expected = refit_scores(X, y, qid, [1.0, 1e-12], get_metric("msd"))
+    np.testing.assert_allclose(model.scores_, expected, rtol=1e-9)
+
+
+def test_splits_of_every_form(data):
+    X, y, qid = data
+    rows = np.arange(len(y))
+    halves = [
+        (rows[: len(y) // 2], rows[len(y) // 2 :]),
+        (rows[len(y) // 2 :], rows[: len(y) // 2]),
+    ]
+    expected = RankRLSCV([1.0], cv=halves).fit(X, y, qid=qid).scores_
+    masks = [tuple(np.isin(rows, part) for part in split) for split in halves]
+    for same in (tuple(halves), masks, iter(halves), [tuple(map(list, half)) for half in halves]):
+        np.testing.assert_array_equal(
+            RankRLSCV([1.0], cv=same).fit(X, y, qid=qid).scores_, expected
+        )
+    for wrong, message in (
+        ([], "cv has no splits"),
+        ([(rows, [10**6])], r"cv: the test rows of split 0 leave 0\.\."),
+        ([halves[0], (rows, [])], "cv: the test rows of split 1 must be row numbers"),
+        ([(rows, [0.5])], "cv: the test rows of split 0 must be row numbers"),
+        ([X, y, qid], "its element 0 is no such pair"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            RankRLSCV([1.0], cv=wrong).fit(X, y, qid=qid)
+
+
+def test_weights_of_the_mean_are_pooled_over_folds(data):
+    X, y, qid = data
+    v = np.where(qid % 3 == 0, 3.0, 1.0)
+    w = np.where(qid % 5 == 0, 0.0, 1.0)
+    metric = get_metric("msd")
+    model = RankRLSCV([1.0], cv=QueryKFold(4), scoring=metric)
+    model.fit(X, y, qid=qid, sample_weight=v, query_weight=w)
+    values, weights = [], []
+    for train, test in QueryKFold(4).split(X, qid=qid):
+        fit = RankRLS(1.0).fit(
+            X[train], y[train], qid=qid[train], sample_weight=v[train], query_weight=w[train]
+        )
+        values.extend(metric(y[test], fit.predict(X[test]), qid[test], per_query=True))
+        weights.extend((v * w)[test][np.unique(qid[test], return_index=True)[1]])
+    known = ~np.isnan(values)
+    expected = np.average(np.array(values)[known], weights=np.array(weights)[known])
+    np.testing.assert_allclose(model.best_score_, expected)
+
+
+def test_a_scorer_names_the_metric_and_errors_name_scoring(data):
+    X, y, qid = data
+    scorer = make_scorer("ndcg@5", convention="letor")
+    assert RankRLSCV([1.0], scoring=scorer).fit(X, y, qid=qid).scoring_ == scorer.metric
+    with pytest.raises(ValueError, match="scoring='ndcg@5':"):
+        RankRLSCV([1.0], scoring="ndcg@5").fit(X, y - 1, qid=qid)
+
+
+def test_large_coefficients_predict_float32():
+    X = np.array([[1.0], [2.0], [3.0]], dtype=np.float32) * np.float32(1e-30)
+    model = RankRLS(0.0).fit(X, [0.0, 1e12, 2e12])
+    assert model.coef_[0] > 1e38
+    np.testing.assert_allclose(np.diff(model.predict(X)), 1e12, rtol=1e-5)
+
+
+def test_training_rows_without_pairs_are_an_error(data):
+    X, y, qid = data
+    rows = np.arange(len(y))
+    for pairs, train in (("kept", rows[:1]), ("dropped", rows[y == 0])):
+        with pytest.raises(ValueError, match="training rows of split 0 have no pairs"):
+            RankRLSCV(pairs=pairs, cv=[(train, rows)]).fit(X, y, qid=qid)
