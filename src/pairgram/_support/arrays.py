@@ -1,4 +1,4 @@
-"""Convert numbers from callers to arrays for compiled code."""
+"""Turn what callers give into arrays for compiled code: rows, dense and sparse, labels, blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of arguments: a ValueError names the argument, what was found, and what is wanted."""
+"""Check arguments: a ValueError names the argument, what was found, and what is wanted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Query ids that statistics remember, as 64-bit hashes that are the same in every process."""
+"""Query ids as 64-bit hashes that are the same in every process, and those statistics remember."""
 
 from __future__ import annotations
 

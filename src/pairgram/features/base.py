@@ -1,4 +1,4 @@
-"""`FeatureMap`, the base class of the maps of this package, and functions for any transformer."""
+"""`FeatureMap`, the base class of maps; functions for any transformer; scores of mapped rows."""
 
 from __future__ import annotations
 

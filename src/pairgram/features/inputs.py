@@ -1,4 +1,4 @@
-"""Fitted inputs: what becomes of the columns of X before a feature map or a kernel sees them."""
+"""Inputs: scales and quantiles of the columns of X, which act before a feature map or a kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compute kernel matrices, tile by tile."""
+"""Kernels k(x, z) of two rows: their settings, their matrices, and kernel values as nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random hidden nodes, the feature map of extreme learning machines."""
+"""Random hidden nodes, the feature map of extreme learning machines, and their activations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare the scores of several systems on the same queries."""
+"""Compare systems on the same queries: means, bootstrap intervals, tests, and changed queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compute ranking metrics of every query and their mean, by named conventions."""
+"""Metrics of every query and their mean, for arrays and tables; scorers for scikit-learn."""
 
 from __future__ import annotations
 

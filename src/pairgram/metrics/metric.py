@@ -1,4 +1,4 @@
-"""`Metric`: a ranking metric with all its options, and its values in every query."""
+"""`Metric`: a ranking metric with its options, its values in queries, and the metrics' names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judge scores of held-out rows by a metric, and choose the best of many models."""
+"""Judge scores of held-out rows by a metric, choose the best of many models, list the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`LinearRanker`, the base class of all rankers."""
+"""`LinearRanker`, the base class of all rankers, and how they take rows, tables and priors."""
 
 from __future__ import annotations
 

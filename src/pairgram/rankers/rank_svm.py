@@ -1,4 +1,4 @@
-"""RankSVM minimises the squared hinge loss on preference pairs by a truncated Newton method."""
+"""RankSVM and RankSVMCV: the squared hinge loss on preference pairs, by a Newton method."""
 
 from __future__ import annotations
 

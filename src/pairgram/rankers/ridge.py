@@ -1,4 +1,4 @@
-"""The base class of searches that choose a ridge, and settings, by held-out scores."""
+"""The base classes of least-squares rankers, of which searches choose a ridge and settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Score rows by a fitted model: a row gets the same bits whatever other rows there are."""
+"""Score rows by a fitted model, by the same bits in any company, and rows that models are served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A truncated Newton solver for losses on preference pairs, preconditioned by the Gram matrix."""
+"""A truncated Newton solver for losses on pairs, preconditioned by the Gram matrix, and its rows."""
 
 from __future__ import annotations
 

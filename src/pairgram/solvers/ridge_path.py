@@ -1,4 +1,4 @@
-"""The ridge path: solutions for every alpha from one decomposition."""
+"""The ridge path: solutions for every alpha from one decomposition, or from a band form."""
 
 from __future__ import annotations
 

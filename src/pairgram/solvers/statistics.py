@@ -1,4 +1,4 @@
-"""Compute the sums over rows from which statistics are made."""
+"""Compute the sums over rows, dense or sparse, from which statistics are made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Training`: a data set that is prepared for solutions of RankSVM, and the solver's settings."""
+"""Data that are prepared for solutions of RankSVM, in memory or in a table; solver settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Columns`: which columns of a table are labels, query ids, weights and features."""
+"""Which columns of a table are labels, query ids, weights and features, and the types they hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work on parts of a table whose queries may be cut by the boundaries between the parts."""
+"""Passes over a table: engines, parts, and queries that are cut by the boundaries of parts."""
 
 from __future__ import annotations
 

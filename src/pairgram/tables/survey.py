@@ -1,4 +1,4 @@
-"""A first pass over labels, query ids and weights, which later passes rely on."""
+"""What is found out about a table before fits: queries, fills, means, moments, a sample of rows."""
 
 from __future__ import annotations
 
