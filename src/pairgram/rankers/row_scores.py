@@ -1,4 +1,4 @@
-"""Score rows by a fitted model, by the same bits in any company, and rows that models are served."""
+"""Score rows by a fitted model, with the same bits in any company, and rows that are served."""
 
 from __future__ import annotations
 
