@@ -792,3 +792,15 @@ def test_sums_that_overflow():
     K = 1e307 * np.eye(len(y))
     with pytest.raises(ValueError, match=r"^the weights or the kernel matrix too large"):
         RankRLS(kernel="precomputed").fit(K, y, qid=qid, sample_weight=np.full(len(y), 1e5))
+
+
+@pytest.mark.parametrize("form", ["primal", "dual"])
+def test_sparse_rows_with_a_huge_column(form):
+    """A column of times, without zeros, takes no digits from the others."""
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(12, 20)), rng.normal(size=12), np.repeat([0, 1, 2], 4)
+    X[rng.random(X.shape) < 0.5] = 0.0
+    X[:, 7] = 1.7e9 + np.arange(12)
+    dense = RankRLS(0.5, form=form).fit(X, y, qid=qid)
+    rows = RankRLS(0.5, form=form).fit(sp.csr_array(X), y, qid=qid)
+    np.testing.assert_allclose(rows.coef_, dense.coef_, rtol=1e-9, atol=1e-12)

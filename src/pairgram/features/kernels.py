@@ -149,11 +149,13 @@ class _Values:
         self.settings = settings
         self.steady = steady
         self.gamma = settings.with_gamma(Z.shape[1])
-        self.shift = _mean(Z) if settings.kernel == "rbf" else None  # distances stay the same
+        self.shift = (
+            mean_without_gaps(Z) if settings.kernel == "rbf" else None
+        )  # distances stay the same
 
     def __call__(self, x: Any, z: Any, diagonal: slice | None) -> NDArray[np.float64]:
         """Return k(x, z). On the diagonal, where x is z, the tile is exactly symmetric."""
-        x, z = (_float64(rows, self.shift) for rows in (x, z))
+        x, z = (less(rows, self.shift) for rows in (x, z))
         name = self.settings.kernel
         with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
             if name == "laplacian":
@@ -180,7 +182,7 @@ class _Values:
             return _exp_of(sums, -self.gamma)
 
 
-def _mean(rows: Any) -> NDArray[np.float64]:
+def mean_without_gaps(rows: Any) -> NDArray[np.float64]:
     """Return the mean of the rows, but 0 in columns of which sparse rows leave out entries."""
     mean = np.asarray(rows.mean(axis=0, dtype=np.float64)).ravel()
     if not scipy.sparse.issparse(rows):
@@ -189,7 +191,8 @@ def _mean(rows: Any) -> NDArray[np.float64]:
     return np.where(entries == rows.shape[0], mean, 0.0)
 
 
-def _float64(rows: Any, shift: NDArray[np.float64] | None) -> Any:
+def less(rows: Any, shift: NDArray[np.float64] | None) -> Any:
+    """Return the rows in float64, less a shift."""
     rows = rows.astype(np.float64, copy=False)
     if shift is None or not shift.any():
         return rows

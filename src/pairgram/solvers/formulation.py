@@ -15,6 +15,7 @@ from pairgram.data.pairs import PairSettings
 from pairgram.features.base import is_compiled
 from pairgram.features.input_map import parts_of
 from pairgram.features.kernel_map import KernelMap
+from pairgram.features.kernels import less, mean_without_gaps
 from pairgram.features.reduced_nodes import reduce_nodes
 from pairgram.solvers.conjugate_gradients import SparseSystem, worth_iterating
 from pairgram.solvers.constrained import Constraints
@@ -140,8 +141,8 @@ class Coordinates:
         """Return the dual form of features H: K = H Hᵀ, and the coefficients Hᵀ a.
 
         The mean of every query is subtracted from its rows. This changes no difference within a
-        pair and keeps offsets out of the products. Sparse rows are not centred, because that would
-        fill them. H is kept for the coefficients; dense features take 8 n d bytes.
+        pair and keeps offsets out of the products. Sparse rows are centred in columns without zeros
+        alone, because others would be filled. H is kept for the coefficients; dense features take 8 n d bytes.
         """
         dense = not scipy.sparse.issparse(self.data.X)
         require_memory(
@@ -159,12 +160,13 @@ class Coordinates:
                 f"X too small: no feature is larger than {size:.1g}, want {SMALLEST_FEATURE:g}, "
                 "whose square a number holds: multiply X, as StandardScaler does"
             )
+        of_pairs = all(setting.pairs is not None for setting in settings)
         if scipy.sparse.issparse(H):
-            H = H.astype(np.float64, copy=False)
+            H = less(H, mean_without_gaps(H) if of_pairs else None)
         else:
             ours = is_compiled(self.data.feature_map)  # other maps may return X itself
             H = np.array(H, dtype=np.float64, copy=None if ours else True)
-            if all(setting.pairs is not None for setting in settings):
+            if of_pairs:
                 _centre(H, self.data.as_scope(settings[0]))
         data = replace(self.data, X=H, feature_map=KernelMap.linear(H, n_threads))
 
