@@ -142,7 +142,8 @@ class Coordinates:
 
         The mean of every query is subtracted from its rows. This changes no difference within a
         pair and keeps offsets out of the products. Sparse rows are centred in columns without zeros
-        alone, because others would be filled. H is kept for the coefficients; dense features take 8 n d bytes.
+        alone, because others would be filled. H is kept for the coefficients; dense features take
+        8 n d bytes.
         """
         dense = not scipy.sparse.issparse(self.data.X)
         require_memory(

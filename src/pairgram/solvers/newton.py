@@ -1,4 +1,4 @@
-"""A truncated Newton solver for losses on pairs, preconditioned by the Gram matrix, and its rows."""
+"""A truncated Newton solver for losses on pairs, which the Gram matrix preconditions."""
 
 from __future__ import annotations
 
