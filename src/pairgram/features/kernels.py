@@ -149,9 +149,8 @@ class _Values:
         self.settings = settings
         self.steady = steady
         self.gamma = settings.with_gamma(Z.shape[1])
-        self.shift = (
-            mean_without_gaps(Z) if settings.kernel == "rbf" else None
-        )  # distances stay the same
+        # A shift changes no distances.
+        self.shift = mean_without_gaps(Z) if settings.kernel == "rbf" else None
 
     def __call__(self, x: Any, z: Any, diagonal: slice | None) -> NDArray[np.float64]:
         """Return k(x, z). On the diagonal, where x is z, the tile is exactly symmetric."""
