@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from pairgram import RankRLS, export, make_ranking, scan
+from pairgram import RandomNodes, RankRLS, export, make_ranking, scan
 
 
 @pytest.fixture(scope="module")
@@ -278,3 +278,14 @@ def test_values_that_float32_cannot_tell_apart():
         export.to_sql(model, features=names, dialect="sqlite"),
     ):
         assert export.check(exact, model, X).max_error < 1e-12
+
+
+def test_scores_of_float32_around_a_level():
+    """The labels' level takes the digits of differences; the bound says so."""
+    X, y, qid = make_ranking(20, 10, 4, random_state=0)
+    model = RankRLS(pairs=None, feature_map=RandomNodes(5, "linear", random_state=0))
+    model.fit(X * 1e-9, y + 1, qid=qid)
+    parity = export.check(export.to_onnx(model), model, X * 1e-9, qid)
+    assert parity.max_error > 0.01 * parity.spread
+    assert parity.max_error <= parity.bound
+    assert "shows nothing about the order" in str(parity)

@@ -53,7 +53,8 @@ class Parity:
         The standard deviation of the model's scores, within queries if there are ids.
     bound : float
         The largest error that float32 may make: ``8 · 2⁻²⁴`` times the sum of the sizes of the
-        terms of a score and of what enters them, at most over the rows.
+        terms of a score and of what enters them, at most over the rows; and the spacing of the
+        largest score, if the engine's scores are of float32.
     n_queries : int
     n_reordered : int
         The number of queries in which the order of two rows differs whose scores differ by more
@@ -175,13 +176,15 @@ def _both(exported: Any, model: Any, X: Any) -> tuple[Vector, Vector, float]:
     rows, given = _rows(exported, model, X)
     form = form_of(model, list(exported.feature_names))
     with np.errstate(over="ignore", invalid="ignore"):  # engines go on, and _parity says what came
-        theirs = np.asarray(_scores(exported, rows), np.float64)
+        theirs = np.asarray(_scores(exported, rows))
     with warnings.catch_warnings():  # rows without names are taken in their order
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         own = np.asarray(model.predict(given), np.float64)
     starts = range(0, len(rows), BLOCK)
     bound = max(float(form.terms(rows[k : k + BLOCK])[1].max()) for k in starts) * FLOAT32_SHARE
-    return theirs, own, bound
+    if theirs.dtype == np.float32:  # scores that are near each other are rounded, too
+        bound += float(np.spacing(np.abs(theirs[np.isfinite(theirs)]).max(initial=np.float32(0))))
+    return theirs.astype(np.float64), own, bound
 
 
 def _parity(theirs: Vector, own: Vector, bound: float, queries: Queries) -> Parity:
