@@ -11,6 +11,8 @@ import sklearn
 from hypothesis import is_hypothesis_test, settings
 from threadpoolctl import threadpool_limits
 
+from pairgram._support import memory
+
 # How long an example takes says more about the machine than about the code. The examples are the
 # same in every run. --hypothesis-profile=long gives each test others at every run, and many times
 # as many as it asks for.
@@ -61,6 +63,13 @@ def routing():
     """Switch scikit-learn's metadata routing on for one test."""
     with sklearn.config_context(enable_metadata_routing=True):
         yield
+
+
+@pytest.fixture
+def free_memory(monkeypatch):
+    """Return a function that sets the bytes that are free, also for what is too small to ask."""
+    monkeypatch.setattr(memory, "SMALL", 0)
+    return lambda n_bytes: monkeypatch.setattr(memory, "available_memory", lambda: n_bytes)
 
 
 class Stop(BaseException):

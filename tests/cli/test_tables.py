@@ -599,8 +599,8 @@ def test_a_table_of_one_query(small):
     assert (found["model"], found["n_queries"]) == ("auto", 1)
 
 
-def test_a_table_that_does_not_fit_in_memory_is_told(small, monkeypatch):
-    monkeypatch.setattr("pairgram._support.memory.available_memory", lambda: 100)
+def test_a_table_that_does_not_fit_in_memory_is_told(small, free_memory):
+    free_memory(100)
     given = ("train", small / "three.parquet", *COLUMNS, *FEATURES, "-o", small / "m")
     found = error(*given, "--model", "auto")
     assert found.endswith("take pairgram train --model rankrls, which reads them in blocks")

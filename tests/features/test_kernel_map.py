@@ -23,7 +23,6 @@ from pairgram import (
     load_model,
     make_ranking,
 )
-from pairgram._support import memory
 from pairgram.data.dataset import RankingData
 from pairgram.features import nystroem, nystroem as landmarks_module
 from pairgram.features.kernels import KernelSettings
@@ -286,8 +285,8 @@ def test_all_rows_are_landmarks_where_there_are_fewer():
         np.testing.assert_allclose(Z @ Z.T, rbf_kernel(X, gamma=0.5), atol=1e-10)
 
 
-def test_pivots_have_the_distribution_of_one_at_a_time(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: np.inf)  # takes longer
+def test_pivots_have_the_distribution_of_one_at_a_time(free_memory):
+    free_memory(np.inf)  # takes longer
     places, sizes = np.array([[0.0], [0.3], [1.0], [3.0]]), [1, 2, 1, 0.7]
     K = rbf_kernel(places, gamma=1.0) * np.outer(sizes, sizes)
     X = np.arange(4.0)[:, None]
@@ -324,13 +323,13 @@ def test_pivots_are_distinct_and_explain_more_than_uniform_rows():
     assert left["kmeans"] < 0.5 * left["uniform"]
 
 
-def test_many_rows_are_clustered_in_batches(monkeypatch):
+def test_many_rows_are_clustered_in_batches(monkeypatch, free_memory):
     X = np.random.default_rng(0).normal(size=(300, 3))
     monkeypatch.setattr(landmarks_module, "MAX_LLOYD_ROWS", 200)
     ours = Nystroem(landmarks="kmeans", n_components=10, random_state=0).fit(X)
     assert ours.components_.shape == (10, 3)
     assert not hasattr(ours, "component_indices_")
-    monkeypatch.setattr(memory, "available_memory", lambda: 12 * 300 * 10 - 1)
+    free_memory(12 * 300 * 10 - 1)
     message = "landmarks='rpcholesky', for 300 rows and 10 landmarks, takes 3.35e-05 GiB, but"
     with pytest.raises(MemoryError, match=message):
         Nystroem(landmarks="rpcholesky", n_components=10).fit(X)

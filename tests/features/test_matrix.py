@@ -9,7 +9,6 @@ from hypothesis import given, strategies as st
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pairgram import KernelMap, RankRLS, kernel_matrix, load_model, make_ranking
-from pairgram._support import memory
 from pairgram.features import kernels as matrix
 from pairgram.features.known import describe_map, same_map
 
@@ -181,15 +180,15 @@ def test_asymmetry_is_found_in_every_tile(small_tiles):
             kernel_matrix(wrong, kernel="precomputed")
 
 
-def test_a_matrix_larger_than_the_memory_is_refused(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: 799.0)
+def test_a_matrix_larger_than_the_memory_is_refused(free_memory):
+    free_memory(799.0)
     message = (
         r"kernel matrix of 10 x 10 takes .* GiB, but .* by Nystroem as the feature_map of .*SVM$"
     )
     for kernel in ("rbf", "tanimoto"):
         with pytest.raises(MemoryError, match=message):
             kernel_matrix(np.eye(10), kernel=kernel)
-    monkeypatch.setattr(memory, "available_memory", lambda: 800.0)
+    free_memory(800.0)
     kernel_matrix(np.eye(10, dtype=np.float32))
 
 

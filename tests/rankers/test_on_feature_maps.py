@@ -15,7 +15,6 @@ from pairgram import (
     load_letor_folds,
     make_ranking,
 )
-from pairgram._support import memory
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +66,12 @@ def test_all_rows_as_landmarks_are_the_exact_kernel(data, named, kernel):
     assert np.abs(A @ few.predict(X) - others).max() > 0.01 * np.abs(others).max()
 
 
-def test_too_many_landmarks_are_refused_with_the_memory_that_they_take(data, monkeypatch):
+def test_too_many_landmarks_are_refused_with_the_memory_that_they_take(data, free_memory):
     X, y, qid = data
     needed = 48 * len(y) ** 2
-    monkeypatch.setattr(memory, "available_memory", lambda: needed)
+    free_memory(needed)
     RankSVM(feature_map=Nystroem(n_components=None)).fit(X, y, qid=qid)
-    monkeypatch.setattr(memory, "available_memory", lambda: needed - 1)
+    free_memory(needed - 1)
     message = f"n_components: the kernel of {len(y)} landmarks, with its eigenvectors, takes"
     for n_components in (None, len(y)):
         with pytest.raises(MemoryError, match=message):

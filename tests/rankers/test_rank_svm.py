@@ -218,13 +218,15 @@ def test_sparse_and_single_precision_rows(data):
 
 @pytest.mark.parametrize("short_of_memory", [False, True])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "map"])
-def test_many_features_are_preconditioned_by_the_diagonal(data, kind, short_of_memory, monkeypatch):
+def test_many_features_are_preconditioned_by_the_diagonal(
+    data, kind, short_of_memory, monkeypatch, free_memory
+):
     X, y, qid = data
     X = sp.csr_array(X) if kind == "sparse" else X
     nodes = RandomNodes(20, random_state=0) if kind == "map" else None
     exact = RankSVM(0.1, feature_map=nodes, tol=1e-8).fit(X, y, qid=qid)
     if short_of_memory:
-        monkeypatch.setattr(training, "available_memory", lambda: 1)
+        free_memory(1)
     else:
         monkeypatch.setattr(training, "WIDEST_GRAM", 1)
     for memory_limit in (None, 0):

@@ -23,7 +23,6 @@ from pairgram import (
     load_model,
     make_ranking,
 )
-from pairgram._support import memory
 from pairgram._support.threads import single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
@@ -507,14 +506,14 @@ def test_an_indefinite_matrix():
     np.testing.assert_allclose(dual_of(distances).decompose().eigenvalues[-3:], expected[-3:])
 
 
-def test_too_little_memory(monkeypatch):
+def test_too_little_memory(free_memory):
     system = dual_of(np.eye(10))
-    monkeypatch.setattr(memory, "available_memory", lambda: 800.0)
+    free_memory(800.0)
     system.solve(1.0)
     message = r"dual form of 10 rows.*\(24 n² bytes\), takes 2.24e-06 GiB, but .* take fewer rows$"
     with pytest.raises(MemoryError, match=message):
         system.decompose()
-    monkeypatch.setattr(memory, "available_memory", lambda: 799.0)
+    free_memory(799.0)
     with pytest.raises(MemoryError, match=r"\(8 n² bytes\)"):
         system.solve(1.0)
 
@@ -551,7 +550,7 @@ def test_memory_is_that_of_the_formula(monkeypatch, dtype):
     ("cv", "weighted", "words"),
     [(None, False, 3), (3, False, 3), ("leave-pair-out", False, 3), ("leave-pair-out", True, 4)],
 )
-def test_memory_of_rows_of_one_query(monkeypatch, cv, weighted, words):
+def test_memory_of_rows_of_one_query(monkeypatch, free_memory, cv, weighted, words):
     n = 384
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, 5)), rng.integers(0, 2, n) * 1.0
@@ -561,7 +560,7 @@ def test_memory_of_rows_of_one_query(monkeypatch, cv, weighted, words):
     monkeypatch.setattr(row_regression, "BLOCK_BYTES", 8 * n * 8)
     monkeypatch.setattr(leave_pair_out, "BLOCK_ENTRIES", n * 8)
     assert peak_words(lambda: search.fit(X, y, sample_weight=v), n) < words + 0.5
-    monkeypatch.setattr(memory, "available_memory", lambda: words * 8.0 * n**2 - 1)
+    free_memory(words * 8.0 * n**2 - 1)
     with pytest.raises(MemoryError, match=rf"\({8 * words} n² bytes"):
         search.fit(X, y, sample_weight=v)
 
@@ -592,15 +591,15 @@ def _linear(X, Z):
     ],
 )
 def test_the_kernel_is_not_made_where_its_system_has_no_room(
-    monkeypatch, search, parameters, per_square, features
+    free_memory, search, parameters, per_square, features
 ):
     X = np.random.default_rng(0).normal(size=(10, 30))
     X = X @ X.T if parameters.get("kernel") == "precomputed" else X
     model = (RankRLSCV([1.0]) if search else RankRLS()).set_params(**parameters)
     needed = per_square * 100.0 + features
-    monkeypatch.setattr(memory, "available_memory", lambda: needed)
+    free_memory(needed)
     model.fit(X, np.arange(10.0))
-    monkeypatch.setattr(memory, "available_memory", lambda: needed - 1)
+    free_memory(needed - 1)
     with pytest.raises(MemoryError, match=rf"dual form of 10 rows, .*\({per_square} n² bytes"):
         model.fit(X, np.arange(10.0))
 

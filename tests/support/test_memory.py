@@ -12,7 +12,6 @@ from scipy import sparse
 from pairgram import ELMRank, Nystroem, RandomNodes, RankRLS, dump_letor, load_letor
 from pairgram._support import memory
 from pairgram.data.dataset import RankingData
-from pairgram.datasets import letor_load
 
 GIB = 2**30
 
@@ -80,8 +79,8 @@ def test_other_systems(tmp_path, monkeypatch):
     assert memory.available_memory() == inf
 
 
-def test_what_does_not_fit_is_refused_with_advice(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: 3.0 * GIB)
+def test_what_does_not_fit_is_refused_with_advice(free_memory):
+    free_memory(3.0 * GIB)
     memory.require("a matrix", 3 * GIB)
     with pytest.raises(MemoryError, match=r"^a matrix takes 3.5 GiB, .* 3 GiB are free: use less$"):
         memory.require("a matrix", 3.5 * GIB, "use less")
@@ -89,11 +88,11 @@ def test_what_does_not_fit_is_refused_with_advice(monkeypatch):
         memory.require("it", 4 * GIB)
 
 
-def test_dense_files_that_do_not_fit(tmp_path, monkeypatch):
+def test_dense_files_that_do_not_fit(tmp_path, free_memory):
     path = tmp_path / "a.txt"
     dump_letor(path, np.ones((2, 3)), [0, 1])
     path.write_text(path.read_text() + "1 1000:1\n")
-    monkeypatch.setattr(letor_load, "available_memory", lambda: 1000.0)
+    free_memory(1000.0)
     with pytest.raises(ValueError, match="want them to fit into memory: pass sparse=True"):
         load_letor(path)
     assert load_letor(path, sparse=True)[0].shape == (3, 1000)

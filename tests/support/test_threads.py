@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from pairgram import Pairgram, RankRLS, RankRLSCV
 from pairgram._support import threads
-from pairgram._support.checks import cached_property
+from pairgram._support.cached import cached_property
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from math import inf
 from pathlib import Path, PurePosixPath
 
+# So many bytes are not worth asking for: that takes as long as a small fit.
+SMALL = 1 << 24
 _PROC = Path("/proc")
 _CGROUPS = Path("/sys/fs/cgroup")
 
@@ -22,13 +24,18 @@ def available_memory() -> float:
     return min(_of_system(), *_of_cgroups(), inf)
 
 
+def fits(needed: float) -> bool:
+    """Tell whether so many bytes are free."""
+    return needed <= SMALL or needed <= available_memory()
+
+
 def require(what: str, needed: float, advice: str = "") -> None:
     """Raise a MemoryError if `what` takes more bytes than are free.
 
     `what` is a noun in the singular. The message ends with `advice`.
     """
-    free = available_memory()
-    if needed > free:
+    if not fits(needed):
+        free = available_memory()
         raise MemoryError(
             f"{what} takes {needed / 2**30:.3g} GiB, but {free / 2**30:.3g} GiB are free"
             f"{': ' * bool(advice)}{advice}"

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 import pairgram._core as _core
+from pairgram._support import memory
 from pairgram._support.files import kind_of_binary, naming, shown
-from pairgram._support.memory import available_memory
 from pairgram._support.threads import resolve_n_threads
 from pairgram.data.queries import Queries
 from pairgram.datasets.compressed import DAMAGE, unpacked
@@ -308,7 +308,7 @@ def _take_dense(parser: Any, name: str, wanted: int | None) -> NDArray[Any]:
         f"{n_rows * n_features * itemsize / 2**30:.1f} GiB, want them to fit into memory: "
         "pass sparse=True"
     )
-    if more > available_memory():
+    if not memory.fits(more):
         raise refused
     try:
         return parser.take_dense()  # type: ignore[no-any-return]

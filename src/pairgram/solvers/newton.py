@@ -12,10 +12,10 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 import pairgram._core as _core
+from pairgram._support import memory
 from pairgram._support.arrays import blocks
 from pairgram._support.cached import cached_property
 from pairgram._support.checks import Rows, Vector
-from pairgram._support.memory import available_memory
 from pairgram._support.node_map import native_nodes
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import DENSE_BLOCK_BYTES, RankingData
@@ -195,9 +195,9 @@ def with_stored_features(
     """
     if data.feature_map is None:
         return data
-    limit = available_memory() / 2 if memory_limit is None else memory_limit
     n_rows, n_features = len(data.y), data.n_features
-    if n_rows * n_features * np.dtype(dtype).itemsize > limit:
+    n_bytes = n_rows * n_features * np.dtype(dtype).itemsize
+    if not (memory.fits(2 * n_bytes) if memory_limit is None else n_bytes <= memory_limit):
         return data
     H = np.empty((n_rows, n_features), dtype)
     store = _storing(data.feature_map, data.X)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 import pairgram._core as _core
+from pairgram._support import memory
 from pairgram._support.checks import Rows, Vector, check_positive, check_size, check_text
-from pairgram._support.memory import available_memory
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.words import Loss, Weighting
 from pairgram.data.dataset import RankingData
@@ -199,7 +199,7 @@ class Training:
             )
         large = 8 * len(data.y) * data.n_features > SMALLEST_SINGLE
         single = settings.tol >= FINEST_SINGLE and large
-        fits = GRAM_COPIES * 8 * data.n_features**2 <= available_memory()
+        fits = memory.fits(GRAM_COPIES * 8 * data.n_features**2)
         has_gram = fits and data.n_features <= WIDEST_GRAM
         if not exact and has_gram and data.n_features >= FEWEST_SAMPLED_FEATURES:
             n_rows = max(SAMPLE_ROWS * data.n_features, FEWEST_SAMPLE_ROWS)
@@ -607,7 +607,7 @@ class TableTraining:
         maker = BlockMaker(reader, settings, int(exponent))
         pairs = settings.pair_settings
         n_features = reader.pattern.n_features
-        if n_features > WIDEST_GRAM or GRAM_COPIES * 8 * n_features**2 > available_memory():
+        if n_features > WIDEST_GRAM or not memory.fits(GRAM_COPIES * 8 * n_features**2):
             diagonal = table.run(_DiagonalTask(maker, pairs))
             if not diagonal[-1] > 0:
                 raise ValueError(
