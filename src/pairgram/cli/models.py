@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pairgram._support.words import OF_DISTANCES
+from pairgram._support.words import KERNEL_PARAMETERS, OF_DISTANCES
 from pairgram.cli.settings import KERNELS, OPTIONS, Settings, given, heeds, parse_grid
-from pairgram.features import kernels as settings
 
 if TYPE_CHECKING:
     from pairgram.metrics import Metric
@@ -256,7 +255,7 @@ _SVM = frozenset({"Cs", "weighting", "tol", "inputs", "prior"})
 _KERNEL_SVM = _SVM | {"kernel", "gammas", "n_components", "random_state"}
 _COMPONENTS = 500
 _RLS = _KERNEL | {"alphas", "targets", "scale", "weighting", "inputs", "positive", "prior"}
-_KERNELS = tuple(settings.KERNELS)
+_KERNELS = tuple(KERNEL_PARAMETERS)
 _RLS_GRID = {"alphas": parse_grid("2^-15:2^24", "alphas")}  # Pahikkala et al. 2007, §5
 _ELM_GRID = {"Cs": parse_grid("2^-30:2^20:2", "Cs")}  # Zong and Huang 2013, §5.2
 # Chen et al. 2017, §4.1
