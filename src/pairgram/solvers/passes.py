@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairgram._support.checks import Rows, Vector
+from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.row_warnings import warn_of_equal_labels
 from pairgram.data.dataset import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, RankingData
 from pairgram.data.equal_rows import first_equal_rows
@@ -87,9 +87,10 @@ class Totals(NamedTuple):
             raise no_pairs(settings, self.gram.n_rows)
         weight = self.gram.pair_weight
         if not SMALLEST_PAIR_WEIGHT <= weight <= LARGEST_PAIR_WEIGHT:
-            raise ValueError(
-                f"weight: the weights of all pairs, products of two, add up to {weight:.1g}, want "
-                f"{SMALLEST_PAIR_WEIGHT:g} to {LARGEST_PAIR_WEIGHT:g}"
+            raise ArgumentError(
+                "weight",
+                f": the weights of all pairs, products of two, add up to {weight:.1g}, want "
+                f"{SMALLEST_PAIR_WEIGHT:g} to {LARGEST_PAIR_WEIGHT:g}",
             )
         return self.gram
 
@@ -275,7 +276,7 @@ class TablePath:
             if not rest or not _sum_of(rest).has_pairs(settings):
                 raise ValueError(
                     f"cv: the queries outside fold {fold} of {folds} have no pairs that count: "
-                    "take fewer folds, or give a validation table"
+                    "take fewer folds, or give a validation table",
                 )
             rests.append(_sum_of(rest).gram)
         if coordinates.constraints is not None:
@@ -327,7 +328,7 @@ def folds_of(
     else:
         raise ValueError(
             "cv must be None, a number of folds >= 2 or a QueryKFold for a table, whose folds are "
-            f"made by the hashes of query ids, got {cv!r}"
+            f"made by the hashes of query ids, got {cv!r}",
         )
     n_queries = table.survey().n_queries
     if folds is not None and n_queries < folds.n:
@@ -337,7 +338,7 @@ def folds_of(
             raise ValueError(
                 f"cv: pairs={one.pairs!r} with scope='global' cannot be held out of a table in "
                 "folds, because the weight of every label is that of all rows: give validation= "
-                "another table, or pairs='kept'"
+                "another table, or pairs='kept'",
             )
     return folds
 
