@@ -143,13 +143,8 @@ class naming_not_finite:  # entering a class takes less time than entering a gen
         names = self._names
         if names is None or not isinstance(error, ArgumentError) or error.called:
             return
-        number = error.column
-        if (
-            error.found is not None
-            and number is not None
-            and number < len(names)
-            and names[number] != number
-        ):
+        number = error.column if error.found in ("NaN", "infinity") else None
+        if number is not None and number < len(names) and names[number] != number:
             error.called = f" ({names[number]!r})"
 
 
