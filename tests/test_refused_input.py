@@ -344,6 +344,11 @@ def test_an_error_of_many_fits_has_the_row_of_the_frame():
     error = refused(lambda: pg.fit_many(pg.RankRLS(), frame, by="by", label="y", on_error="raise"))
     assert (error.parameter, error.row, error.column) == ("X", 2, 0)
     assert "row 2 of the frame, column 0, counted" in str(error)
+    frame = frame.assign(x=1.0, weight=np.array([1.0, 1.0, None], dtype=object))
+    options = {"by": "by", "label": "y", "sample_weight": "weight", "on_error": "raise"}
+    error = refused(lambda: pg.fit_many(pg.RankRLS(), frame, **options))
+    assert (error.parameter, error.row) == ("sample_weight", 2)
+    assert str(error).endswith("must be real numbers: got None in row 2 of the frame")
 
 
 def test_a_name_of_a_column_in_a_message_is_not_taken_for_the_value():

@@ -469,17 +469,16 @@ def real_array(values: ArrayLike, name: str, *, keep_float32: bool = False) -> N
         dtype = np.float32 if keep_float32 and is_float32 else np.float64
         return np.require(array, dtype, requirements=("C", "A"))
     except (TypeError, ValueError) as error:
-        raise ArgumentError(
-            name, f" must be real numbers: {_wrong_entry(values) or error}"
-        ) from None
+        text, row = _wrong_entry(values) or (str(error), None)
+        raise ArgumentError(name, f" must be real numbers: {text}", row=row) from None
 
 
 def _is_no_number(value: Any) -> bool:
     return value is None or isinstance(value, (str, bytes))
 
 
-def _wrong_entry(values: Any) -> str | None:
-    """Return a message about the first entry of a vector that is text or None, if there is one."""
+def _wrong_entry(values: Any) -> tuple[str, int] | None:
+    """Return words and the row of the first entry of a vector that is text or None, if any is."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         return None
     if getattr(values, "ndim", 1) != 1:  # a frame iterates over its column names
@@ -487,7 +486,7 @@ def _wrong_entry(values: Any) -> str | None:
     for row, value in enumerate(values):
         if _is_no_number(value):
             plain = value.item() if isinstance(value, np.generic) else value
-            return f"got {plain!r} in row {row}"
+            return f"got {plain!r} in ", row
     return None
 
 

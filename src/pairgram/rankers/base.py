@@ -766,11 +766,13 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         labels = np.asarray(y)
         if labels.size and labels.dtype.kind in "iuf" and (labels < 0).any():
             row = int(np.argmax(labels.ravel() < 0))
-            raise ValueError(
-                f"score is NDCG@10, which takes labels >= 0, but y is {labels.ravel()[row]} in row "
-                f"{row}: use scoring=make_scorer('pairwise_accuracy') or another metric for real "
+            lead = "score is NDCG@10, which takes labels >= 0, but "
+            rest = (
+                ": use scoring=make_scorer('pairwise_accuracy') or another metric for real "
                 "labels ('kendall', 'spearman', 'msd', 'm1d')"
             )
+            text = f" is {labels.ravel()[row]} in "
+            raise ArgumentError("y", text, rest, lead=lead, row=row)
         metric = get_metric("ndcg@10")
         scores = self.predict(X, offset=offset)
         return float(metric(labels, scores, qid, sample_weight=sample_weight))
