@@ -320,7 +320,7 @@ class RankingData:
         if not labels.take(train).as_scope(settings).has_pairs(settings).any():
             raise ValueError(
                 f"cv: the training rows of split {number} have no pairs that count: give cv a "
-                "splitter that leaves some, or fit a validation set",
+                "splitter that leaves some, or fit a validation set"
             )
 
     def require_pair_weight(self, settings: PairSettings, pair_weight: float) -> None:

@@ -259,7 +259,8 @@ class Prior(NamedTuple):
         except ValueError as error:
             if getattr(error, "parameter", None) == "prior":
                 raise
-            raise ArgumentError("prior", f": {error}") from error
+            found = getattr(error, "found", None)
+            raise ArgumentError("prior", f": {error}", found=found) from error
         scores = real_array(scores, "the scores of prior")
         if scores.shape != (len(data.y),) or not np.isfinite(scores).all():
             data.require_finite_features()
@@ -591,7 +592,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if isinstance(cv, tuple) and 2 <= len(cv) <= 4 and _is_matrix(cv[0]) and np.ndim(cv[1]) < 2:
             raise ValueError(
                 "cv must not be a validation set: give it to fit, as validation=(X, y) or "
-                "validation=(X, y, qid)",
+                "validation=(X, y, qid)"
             )
         if validation is None:
             return cv, None
@@ -980,7 +981,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             if not isinstance(self.prior_, LinearRanker):
                 raise ValueError(
                     f"prior is a {type(self.prior_).__name__}, which a file cannot hold without "
-                    "running code when it is loaded: rankers of this package can be saved",
+                    "running code when it is loaded: rankers of this package can be saved"
                 )
             of_prior, settings_of_prior = self.prior_._contents()
             arrays |= {f"{PRIOR}{name}": array for name, array in of_prior.items()}

@@ -276,7 +276,7 @@ class TablePath:
             if not rest or not _sum_of(rest).has_pairs(settings):
                 raise ValueError(
                     f"cv: the queries outside fold {fold} of {folds} have no pairs that count: "
-                    "take fewer folds, or give a validation table",
+                    "take fewer folds, or give a validation table"
                 )
             rests.append(_sum_of(rest).gram)
         if coordinates.constraints is not None:
@@ -328,7 +328,7 @@ def folds_of(
     else:
         raise ValueError(
             "cv must be None, a number of folds >= 2 or a QueryKFold for a table, whose folds are "
-            f"made by the hashes of query ids, got {cv!r}",
+            f"made by the hashes of query ids, got {cv!r}"
         )
     n_queries = table.survey().n_queries
     if folds is not None and n_queries < folds.n:
@@ -338,7 +338,7 @@ def folds_of(
             raise ValueError(
                 f"cv: pairs={one.pairs!r} with scope='global' cannot be held out of a table in "
                 "folds, because the weight of every label is that of all rows: give validation= "
-                "another table, or pairs='kept'",
+                "another table, or pairs='kept'"
             )
     return folds
 

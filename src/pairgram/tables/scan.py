@@ -181,7 +181,7 @@ def scan(
         if found.schema is not None or table.n_features != n_features:
             raise ValueError(
                 f"n_features must be None, or for LETOR files at least the {table.n_features} "
-                f"features of the source, got {n_features}",
+                f"features of the source, got {n_features}"
             )
     return grouped(table) if group_queries else table
 
