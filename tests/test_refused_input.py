@@ -351,7 +351,7 @@ def test_an_error_of_many_fits_has_the_row_of_the_frame():
     assert str(error).endswith("must be real numbers: got None in row 2 of the frame")
 
 
-def test_a_name_of_a_column_in_a_message_is_not_taken_for_the_value():
-    frame = pd.DataFrame({"infinity": [1.0, 2.0], "y": [1.0, 2.0], "row 1": [0.0, 1.0]})
-    error = refused(lambda: pg.scan(frame, label="infinity row 1"))
-    assert (error.parameter, error.place) == ("label", "the table")
+def test_an_error_about_a_column_of_a_table_has_the_parameter():
+    error = refused(lambda: pg.scan(pd.DataFrame({"x": [1.0, 2.0], "y": [1.0, 2.0]}), label="z"))
+    assert (error.parameter, error.row, error.column) == ("label", None, None)
+    assert str(error).startswith("label: there is no column 'z' in the table")
