@@ -167,3 +167,68 @@ def test_every_folder_says_what_it_holds(folder):
     assert words and len(re.findall(r"\.(?=\s|$)", words)) >= 2
     if folder.name not in ("metrics", "datasets", "export", "plots", "pyterrier", "cli"):
         assert len(tree.body) == 1
+
+
+# How often a module reads the text of an error. The texts are those of scikit-learn, pyarrow, Spark
+# and the compiled parser of LETOR text. The command line spells arguments in them as options.
+TEXTS_THAT_ARE_READ = {
+    "_support.arrays": 1,
+    "cli.scoring": 1,
+    "cli.tables": 1,
+    "rankers.ridge": 1,
+    "tables.sources": 3,
+    "tables.spark": 1,
+}
+OF_PATTERNS = {"match", "fullmatch", "search", "sub", "findall", "finditer"}
+OF_TEXTS = {"startswith", "endswith", "find", "index", "count", "partition", "rpartition", "split"}
+
+
+def is_text(node):
+    """Tell whether a node is the text of an error: ``str(error)``, or a part of ``error.args``."""
+    if isinstance(node, ast.Call):
+        return ast.unparse(node) in ("str(error)", "str(exception)")
+    return isinstance(node, ast.Attribute) and ast.unparse(node) in ("error.args", "exception.args")
+
+
+def readings(tree):
+    """Yield the line of every comparison, search and pattern that has the text of an error."""
+    for scope in ast.walk(tree):
+        if not isinstance(scope, (ast.FunctionDef, ast.Lambda)):
+            continue
+        nodes = list(ast.walk(scope))
+        texts = {
+            ast.unparse(node.targets[0])
+            for node in nodes
+            if isinstance(node, ast.Assign) and is_text(node.value)
+        }
+        for node in nodes:
+            parts = []
+            if isinstance(node, ast.Compare):
+                parts = [node.left, *node.comparators]
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                parts = [node.func.value] if node.func.attr in OF_TEXTS else []
+                parts = node.args if node.func.attr in OF_PATTERNS else parts
+            if any(is_text(n) or ast.unparse(n) in texts for part in parts for n in ast.walk(part)):
+                yield node.lineno
+
+
+@pytest.mark.parametrize("path", PATHS, ids=name_of)
+def test_errors_are_told_apart_by_their_attributes(path):
+    lines = set(readings(ast.parse(path.read_text())))
+    assert len(lines) == TEXTS_THAT_ARE_READ.get(name_of(path), 0), sorted(lines)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        'str(error).startswith("prior")',
+        '"infinity" in str(error)',
+        'error.args[0] == "x"',
+        're.sub("row", "", str(error))',
+        "ROW.search(str(error))",
+    ],
+)
+def test_readings_of_texts_are_found(test):
+    assert list(readings(ast.parse(f"def f(error):\n    return {test}"))) == [2]
+    indirect = test.replace("str(error)", "text")
+    assert list(readings(ast.parse(f"def f(error):\n    text = str(error)\n    {indirect}"))) == [3]

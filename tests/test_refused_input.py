@@ -1,5 +1,7 @@
 """Masks, imaginary parts, text and NaN are refused by name wherever a caller's numbers come in."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -289,3 +291,67 @@ def test_an_unknown_argument_of_fit_names_the_class_that_was_made(estimator):
         estimator.fit(X, Y, qid=QID, early_stopping_rounds=5)
     with pytest.raises(TypeError, match=r"'sample_weigth': did you mean 'sample_weight'\?$"):
         estimator.fit(X, Y, qid=QID, sample_weigth=np.ones(len(Y)))
+
+
+def refused(fit):
+    """Return the error of a fit, which is the same after a pickle."""
+    with pytest.raises(ValueError, match=r"\S") as found:
+        fit()
+    error = found.value
+    error.add_note("a note")
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
+    assert copy.__notes__[-1] == "a note" and copy.args == error.args
+    return error
+
+
+def test_an_error_has_the_place_of_a_value_that_is_not_finite():
+    wrong = X.copy()
+    wrong[7, 2] = np.nan
+    error = refused(lambda: pg.RankRLS().fit(wrong, Y, qid=QID))
+    assert (error.parameter, error.row, error.column) == ("X", 7, 2)
+    assert str(error).startswith("Input X contains NaN: row 7, column 2, counted from 0: fill")
+    error = refused(lambda: pg.RankRLS().fit(pd.DataFrame(wrong, columns=list("abc")), Y, qid=QID))
+    assert (error.parameter, error.row, error.column) == ("X", 7, 2)
+    assert "row 7, column 2 ('c'), counted" in str(error)
+    error = refused(lambda: pg.RankRLS().fit(X, np.where(np.arange(60) == 5, np.inf, Y), qid=QID))
+    assert (error.parameter, error.row, error.column) == ("y", 5, None)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "column", "fit"),
+    [
+        ("prior", None, lambda: pg.RankRLS(prior="text").fit(X, Y, qid=QID)),
+        ("prior", None, lambda: pg.RankRLS(prior=np.ones(2)).fit(X, Y, qid=QID)),
+        ("prior", 1, lambda: pg.RankRLS(prior=[0, np.nan, 0]).fit(X, Y, qid=QID)),
+        ("validation", None, lambda: pg.RankRLSCV().fit(X, Y, qid=QID, validation=(X, Y))),
+        (
+            "validation",
+            None,
+            lambda: pg.RankRLSCV().fit(X, Y, qid=QID, validation=(X[:, :2], Y, QID)),
+        ),
+        ("offset", None, lambda: pg.RankRLS().fit(X, Y, qid=QID, offset=Y[1:])),
+        ("alpha", None, lambda: pg.RankRLS(alpha=-1).fit(X, Y, qid=QID)),
+    ],
+)
+def test_an_error_has_the_name_of_the_parameter(parameter, column, fit):
+    error = refused(fit)
+    assert (error.parameter, error.row, error.column) == (parameter, None, column)
+
+
+def test_an_error_of_many_fits_has_the_row_of_the_frame():
+    frame = pd.DataFrame({"x": [3.0, 1.0, np.nan], "y": [1.0, 2.0, 0.0], "by": [0, 1, 0]})
+    error = refused(lambda: pg.fit_many(pg.RankRLS(), frame, by="by", label="y", on_error="raise"))
+    assert (error.parameter, error.row, error.column) == ("X", 2, 0)
+    assert "row 2 of the frame, column 0, counted" in str(error)
+    frame = frame.assign(x=1.0, weight=np.array([1.0, 1.0, None], dtype=object))
+    options = {"by": "by", "label": "y", "sample_weight": "weight", "on_error": "raise"}
+    error = refused(lambda: pg.fit_many(pg.RankRLS(), frame, **options))
+    assert (error.parameter, error.row) == ("sample_weight", 2)
+    assert str(error).endswith("must be real numbers: got None in row 2 of the frame")
+
+
+def test_an_error_about_a_column_of_a_table_has_the_parameter():
+    error = refused(lambda: pg.scan(pd.DataFrame({"x": [1.0, 2.0], "y": [1.0, 2.0]}), label="z"))
+    assert (error.parameter, error.row, error.column) == ("label", None, None)
+    assert str(error).startswith("label: there is no column 'z' in the table")

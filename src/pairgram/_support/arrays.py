@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 import pairgram._core as _core
-from pairgram._support.checks import Vector, did_you_mean
+from pairgram._support.checks import NO_COLUMN, ArgumentError, Vector, did_you_mean
 from pairgram._support.column_kinds import NotNumbersError, require_numbers, row_dtypes
 
 # A block has at most this many rows.
@@ -211,9 +211,15 @@ def readable(X: Any, name: str) -> Any:
     """
     counts = Counter(column_names(X, name.partition(" ")[0]) or ())
     if repeated := [f"{label!r} {n} times" for label, n in counts.items() if n > 1]:
-        raise ValueError(f"{name} must have columns of different names, got {', '.join(repeated)}")
+        raise ArgumentError(
+            name, f" must have columns of different names, got {', '.join(repeated)}"
+        )
     if scipy.sparse.issparse(X):
-        X = checked_sparse(X, name)
+        try:
+            X = checked_sparse(X, name)
+        except ValueError as error:
+            vars(error)["parameter"] = name
+            raise
     elif _is_record_batch(X):  # scikit-learn can read it only as a table
         import pyarrow
 
@@ -287,17 +293,20 @@ def refuse_lossy(values: Any, name: str) -> None:
     """
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         at = np.argwhere(np.ma.getmaskarray(values))[0]
-        place = ", ".join(f"{what} {k}" for what, k in zip(("row", "column"), at, strict=False))
-        raise ValueError(
-            f"{name} must not be masked, got a masked entry in {place}: leave such rows out, or "
-            "fill them with numbers"
+        place = dict(zip(("row", "column"), at, strict=False))
+        raise ArgumentError(
+            name,
+            " must not be masked, got a masked entry in ",
+            ": leave such rows out, or fill them with numbers",
+            **place,
         )
     kinds = {type(value) for value in values} if isinstance(values, (list, tuple)) else ()
     dtype = getattr(values, "dtype", None)
     if getattr(dtype, "kind", "") == "c" or any(
         issubclass(kind, (complex, np.complexfloating)) for kind in kinds
     ):
-        raise ValueError(f"{_COMPLEX}: {name} must be real numbers, got {dtype or 'complex'}")
+        text = f" must be real numbers, got {dtype or 'complex'}"
+        raise ArgumentError(name, text, lead=f"{_COMPLEX}: ")
 
 
 def refuse_index(X: Any) -> None:
@@ -314,11 +323,12 @@ def refuse_index(X: Any) -> None:
 def require_label_each(X: Any, y: Any, of: str = "") -> None:
     """Raise a ValueError if y has not as many entries as X has rows, or is a name."""
     if isinstance(y, str):
-        raise ValueError(f"y{of} must be the column of labels itself, not its name, got {y!r}")
+        wanted = "the column of labels itself, not its name"
+        raise ArgumentError(f"y{of}", f" must be {wanted}, got {y!r}")
     n_rows, n_labels = _length(X), _length(y)
     if n_rows and n_labels is not None and n_rows != n_labels:  # scikit-learn refuses no rows
-        raise ValueError(
-            f"y{of} must have a label for each of the {n_rows} rows of X{of}, got {n_labels}"
+        raise ArgumentError(
+            f"y{of}", f" must have a label for each of the {n_rows} rows of X{of}, got {n_labels}"
         )
 
 
@@ -344,7 +354,9 @@ def naming_labels(y: Any) -> Iterator[None]:
             raise error from None
         n_wrong, row = int(np.count_nonzero(~finite)), int(np.argmin(finite))
         others = f", the first of {n_wrong} such rows" if n_wrong > 1 else ""
-        raise ValueError(f"{error} It stands in row {row}, counted from 0{others}") from None
+        text = f"{str(error).removeprefix('Input y')} It stands in "
+        rest = f", counted from 0{others}"
+        raise ArgumentError("y", text, rest, lead="Input ", row=row) from None
 
 
 def _is_record_batch(X: Any) -> bool:
@@ -361,7 +373,7 @@ def column_names(X: Any, name: str = "X") -> list[Any] | None:
         If X, which the message calls `name`, is a LazyFrame of polars.
     """
     if type(X).__name__ == "LazyFrame":
-        raise ValueError(f"{name} is a LazyFrame: give {name}.collect(), or scan({name})")
+        raise ArgumentError(name, f" is a LazyFrame: give {name}.collect(), or scan({name})")
     names = getattr(X, "column_names", None)  # the attribute `columns` of pyarrow holds arrays
     names = getattr(X, "columns", None) if names is None else names
     return None if names is None else list(names)
@@ -398,9 +410,10 @@ def select_columns(frame: Any, names: Any, what: str) -> Any:
     """
     known = column_names(frame, "frame")
     if known is None:
-        raise ValueError(
-            f"{what} must be a frame of pandas or polars, or a pyarrow table, to have columns by "
-            f"name, got {type(frame).__name__}"
+        raise ArgumentError(
+            what,
+            f" must be a frame of pandas or polars, or a pyarrow table, to have columns by "
+            f"name, got {type(frame).__name__}",
         )
     require_columns(names if isinstance(names, list) else [names], known, what)
     if isinstance(names, list) and hasattr(frame, "column_names"):
@@ -412,12 +425,14 @@ def require_columns(names: Iterable[Any], known: Sequence[Any], what: str, where
     """Raise a ValueError that begins with `what` unless each name is that of just one column."""
     for name in names:
         if (n := known.count(name)) > 1:
-            raise ValueError(f"{what}: {n} columns{where} have the name {name!r}")
+            text, rest = f": {n} columns{' in ' * bool(where)}", f" have the name {name!r}"
+            raise ArgumentError(what, text, rest, place=where)
         if n == 0:
             alike = did_you_mean(name, known).removeprefix(":")
             there = ", ".join(map(repr, known[:20])) + ", ..." * (len(known) > 20)
             found = f";{alike}" if alike else f", only {there}" * bool(known)
-            raise ValueError(f"{what}: there is no column {name!r}{where}{found}")
+            text = f": there is no column {name!r}{' in ' * bool(where)}"
+            raise ArgumentError(what, text, found, place=where, found=NO_COLUMN)
 
 
 def real_array(values: ArrayLike, name: str, *, keep_float32: bool = False) -> NDArray[Any]:
@@ -448,15 +463,16 @@ def real_array(values: ArrayLike, name: str, *, keep_float32: bool = False) -> N
         dtype = np.float32 if keep_float32 and is_float32 else np.float64
         return np.require(array, dtype, requirements=("C", "A"))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be real numbers: {_wrong_entry(values) or error}") from None
+        text, row = _wrong_entry(values) or (str(error), None)
+        raise ArgumentError(name, f" must be real numbers: {text}", row=row) from None
 
 
 def _is_no_number(value: Any) -> bool:
     return value is None or isinstance(value, (str, bytes))
 
 
-def _wrong_entry(values: Any) -> str | None:
-    """Return a message about the first entry of a vector that is text or None, if there is one."""
+def _wrong_entry(values: Any) -> tuple[str, int] | None:
+    """Return words and the row of the first entry of a vector that is text or None, if any is."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         return None
     if getattr(values, "ndim", 1) != 1:  # a frame iterates over its column names
@@ -464,7 +480,7 @@ def _wrong_entry(values: Any) -> str | None:
     for row, value in enumerate(values):
         if _is_no_number(value):
             plain = value.item() if isinstance(value, np.generic) else value
-            return f"got {plain!r} in row {row}"
+            return f"got {plain!r} in ", row
     return None
 
 
@@ -530,9 +546,9 @@ def check_alphas(alphas: ArrayLike, name: str = "alphas", *, zero: bool = False)
     """
     values: Vector = real_array(alphas, name)
     if values.ndim != 1 or values.size == 0:
-        raise ValueError(f"{name} must be a non-empty 1-d array, got shape {values.shape}")
+        raise ArgumentError(name, f" must be a non-empty 1-d array, got shape {values.shape}")
     bad = ~(np.isfinite(values) & ((values >= 0) if zero else (values > 0)))
     if bad.any():
         least = ">= 0" if zero else "> 0"
-        raise ValueError(f"{name} must be finite and {least}, got {values[np.argmax(bad)]}")
+        raise ArgumentError(name, f" must be finite and {least}, got {values[np.argmax(bad)]}")
     return np.ascontiguousarray(values)

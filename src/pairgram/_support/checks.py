@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
@@ -19,14 +20,63 @@ Vector = NDArray[np.float64]
 
 # What to do about missing features, at the end of messages.
 _FILL = "fill such values before, or give scan(frame, ..., missing='mean')"
-# Errors of `require_finite` have this attribute, so that a caller can add the column's name.
-_COLUMN = "not_finite_column"
+
+
+# What is found if there is no column of a name.
+NO_COLUMN = "no column"
+
+
+class ArgumentError(ValueError):
+    """An argument is refused. The message is made of the attributes, which callers may change.
+
+    Attributes
+    ----------
+    parameter : str or None
+        The name of the argument.
+    row, column : int or None
+        The place in it, counted from 0.
+    place : str or None
+        The words for the place, if they are not those for a row and a column.
+    found : str or None
+        "NaN" or "infinity", if the place holds such a number, or `NO_COLUMN`.
+    """
+
+    def __init__(
+        self,
+        parameter: str | None,
+        text: str,
+        rest: str = "",
+        *,
+        lead: str = "",
+        row: Any = None,
+        column: Any = None,
+        of: str = "",
+        place: str | None = None,
+        found: str | None = None,
+    ) -> None:
+        self.parameter, self.text, self.rest, self.lead = parameter, text, rest, lead
+        self.row = None if row is None else int(row)
+        self.column = None if column is None else int(column)
+        self.of, self.place, self.found = of, place, found  # `of` follows the row
+        self.called = ""  # follows the column
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        place = self.place
+        if place is None:
+            row = [] if self.row is None else [f"row {self.row}{self.of}"]
+            column = [] if self.column is None else [f"column {self.column}{self.called}"]
+            place = ", ".join(row + column)
+        return f"{self.lead}{self.parameter or ''}{self.text}{place}{self.rest}"
+
+    def __reduce__(self) -> Any:
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 
 def check_flag(name: str, value: Any) -> None:
     """Raise a ValueError unless `value` is True or False."""
     if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} must be True or False, got {value!r}")
+        raise ArgumentError(name, f" must be True or False, got {value!r}")
 
 
 def check_size(name: str, value: Any, low: int = 1, high: int | None = None) -> int:
@@ -34,7 +84,7 @@ def check_size(name: str, value: Any, low: int = 1, high: int | None = None) -> 
     integer = isinstance(value, Integral) and not isinstance(value, bool)
     if not integer or value < low or (high is not None and value > high):
         wanted = f">= {low}" if high is None else f"from {low} to {high}"
-        raise ValueError(f"{name} must be an integer {wanted}, got {value!r}")
+        raise ArgumentError(name, f" must be an integer {wanted}, got {value!r}")
     return int(value)
 
 
@@ -42,7 +92,7 @@ def check_positive(name: str, value: Any) -> float:
     """Return `value` as a float; it must be a finite number > 0."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not (number and 0 < float(value) < np.inf):
-        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+        raise ArgumentError(name, f" must be a finite number > 0, got {value!r}")
     return float(value)
 
 
@@ -56,7 +106,7 @@ def check_text(name: str, value: Any, choices: Iterable[str], others: str = "") 
         wanted = ", ".join([*map(repr, known), *([others] if others else [])])
         likely = did_you_mean(value, known) if isinstance(value, str) else ""
         one_of = "one of " * (len(known) > 1)
-        raise ValueError(f"{name} must be {one_of}{wanted}, got {value!r}{likely}")
+        raise ArgumentError(name, f" must be {one_of}{wanted}, got {value!r}{likely}")
     return str(value)
 
 
@@ -64,7 +114,7 @@ def check_at_least_zero(name: str, value: Any) -> float:
     """Return `value` as a float; it must be a finite number ≥ 0."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not (number and 0 <= float(value) < np.inf):
-        raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
+        raise ArgumentError(name, f" must be a finite number >= 0, got {value!r}")
     return float(value)
 
 
@@ -91,13 +141,11 @@ class naming_not_finite:  # entering a class takes less time than entering a gen
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         names = self._names
-        if names is None or not isinstance(error, ValueError):
+        if names is None or not isinstance(error, ArgumentError) or error.called:
             return
-        number = vars(error).get(_COLUMN)
-        if number is None or number >= len(names) or names[number] == number:
-            return
-        message = str(error).replace(f"column {number}", f"column {number} ({names[number]!r})")
-        raise ValueError(message) from None
+        number = error.column if error.found in ("NaN", "infinity") else None
+        if number is not None and number < len(names) and names[number] != number:
+            error.called = f" ({names[number]!r})"
 
 
 def require_finite(X: Any, name: str, *, with_row: bool = True) -> None:
@@ -107,11 +155,9 @@ def require_finite(X: Any, name: str, *, with_row: bool = True) -> None:
     """
     if (found := first_not_finite(X)) is not None:
         what, row, column = found
-        hint = f": {_FILL}" if what == "NaN" else ""
-        place = f"row {row}, column {column}" if with_row else f"column {column}"
-        error = ValueError(f"Input {name} contains {what}: {place}, counted from 0{hint}")
-        vars(error)[_COLUMN] = column
-        raise error
+        rest = f", counted from 0{f': {_FILL}' if what == 'NaN' else ''}"
+        place: dict[str, Any] = {"row": row if with_row else None, "column": column, "found": what}
+        raise ArgumentError(name, f" contains {what}: ", rest, lead="Input ", **place)
 
 
 def first_not_finite(X: Any) -> tuple[str, int, int] | None:
@@ -150,9 +196,9 @@ def warn_caller(message: str, category: type[Warning]) -> None:
 def check_alpha(alpha: Any) -> None:
     """Raise a ValueError unless `alpha` is a finite number ≥ 0."""
     if isinstance(alpha, bool) or not isinstance(alpha, Real):
-        raise ValueError(f"alpha must be a number >= 0, got {alpha!r}")
+        raise ArgumentError("alpha", f" must be a number >= 0, got {alpha!r}")
     if not (np.isfinite(float(alpha)) and float(alpha) >= 0):
-        raise ValueError(f"alpha must be finite and >= 0, got {alpha!r}")
+        raise ArgumentError("alpha", f" must be finite and >= 0, got {alpha!r}")
 
 
 def check_C(name: str, value: Any) -> float:
@@ -160,5 +206,5 @@ def check_C(name: str, value: Any) -> float:
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not (number and 0 < float(value) < np.inf and float(value) > 1 / np.finfo(float).max):
         wanted = "a finite number > 0" if name == "C" else "a 1-d array of finite numbers > 0"
-        raise ValueError(f"{name} must be {wanted}, got {value!r}")
+        raise ArgumentError(name, f" must be {wanted}, got {value!r}")
     return float(value)

@@ -56,6 +56,8 @@ class NotNumbersError(ValueError, TypeError):
     It is a TypeError too, because scikit-learn's checks of estimators want one for objects.
     """
 
+    parameter: str | None = None  # as that of an ArgumentError
+
 
 def kind_of(dtype: Any) -> str:
     """Return what messages call the values of a type of NumPy, pandas, polars or pyarrow.
@@ -122,7 +124,9 @@ def require_numbers(X: Any, name: str) -> None:
         if kind != "numbers":
             found[label] = kind
     if found:
-        raise NotNumbersError(f"{name}: {not_numbers(found)}")
+        error = NotNumbersError(f"{name}: {not_numbers(found)}")
+        error.parameter = name
+        raise error
 
 
 def _types_of(X: Any) -> Iterator[tuple[Any, Any]]:

@@ -361,11 +361,13 @@ def _require_positive(
 @contextmanager
 def _naming_options() -> Iterator[None]:
     """Within this context, an error about an argument of the library names the option."""
+    from pairgram._support.checks import ArgumentError
+
     try:
         yield
-    except ValueError as error:
-        if str(error).startswith(("prior", "offset")):
-            raise ValueError(f"--{error}") from None
+    except ArgumentError as error:
+        if error.parameter in ("prior", "offset"):
+            error.parameter = f"--{error.parameter}"
         raise
 
 

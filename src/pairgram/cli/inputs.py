@@ -98,14 +98,16 @@ def load_scores(path: Path, n_rows: int) -> NDArray[Any]:
 
 def _scores_of_parquet(path: Path, n_rows: int) -> NDArray[Any]:
     """Read the column of scores that ``pairgram predict`` writes."""
+    from pairgram._support.checks import NO_COLUMN, ArgumentError
     from pairgram.tables.scan import read_labels
 
     try:
         scores = read_labels(path, SCORE)[0]
-    except ValueError as error:
-        text = str(error).removeprefix("label: ").replace("the table", name_of(path))
-        if not str(error).startswith("label: there is no column"):
+    except ArgumentError as error:
+        if error.found != NO_COLUMN:
             raise
+        error.parameter, error.place = None, name_of(path)
+        text = str(error).removeprefix(": ")
         raise ValueError(f"{text}: pairgram predict writes such a column") from None
     if len(scores) != n_rows:
         raise ValueError(

@@ -287,7 +287,7 @@ def predict_file(
     try:
         return data, without_names(model).predict(data.X, **given)
     except (TypeError, ValueError) as error:  # of text, if the model was fitted to it
-        if "offset" in str(error):
+        if getattr(error, "parameter", None) == "offset":
             raise ValueError(f"--offset: {error}") from None
         if not hasattr(model, "steps"):  # of a pipeline, which may choose columns by their names
             raise

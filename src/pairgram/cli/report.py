@@ -63,7 +63,7 @@ class Commands(TyperGroup):
         except ValueError as error:
             _fail(str(error))
         except ImportError as error:
-            if "pip install 'pairgram[" not in str(error):
+            if error.name is not None:  # of Python; it does not say what to install
                 raise
             _fail(str(error))
         if status == INTERRUPTED:

@@ -141,6 +141,7 @@ class Columns:
         width : int
             LETOR files have at least so many features: they leave out zeros.
         """
+        from pairgram._support.checks import ArgumentError
         from pairgram.tables.scan import scan
 
         if file == "-":
@@ -159,8 +160,10 @@ class Columns:
                 group_queries=self.group,
                 client=client,
             )
-        except ValueError as error:
-            raise ValueError(str(error).replace("the table", printable(file))) from None
+        except ArgumentError as error:
+            if error.place is not None:
+                error.place = printable(file)
+            raise
         return table.widened(width)
 
     def labels(self, file: str) -> tuple[Any, Any]:
@@ -233,14 +236,14 @@ def _is_table(file: str) -> bool:
 @contextmanager
 def _naming_options() -> Iterator[None]:
     """Within this context, errors name the options in place of the library's arguments."""
+    from pairgram._support.checks import ArgumentError
+
     try:
         yield
     except ValueError as error:
-        text = str(error)
-        name = re.match(r"\w+(?=:| |=|$)", text)  # no file such as label.parquet
-        if name is not None and name[0] in _PREFIXES:
-            text = _PREFIXES[name[0]] + text[name.end() :]
-        text = _KEYWORDS.sub(lambda found: f"--{found[1]} {found[3]}".rstrip(), text)
+        if isinstance(error, ArgumentError):
+            error.parameter = _PREFIXES.get(error.parameter or "", error.parameter)
+        text = _KEYWORDS.sub(lambda found: f"--{found[1]} {found[3]}".rstrip(), str(error))
         for words, instead in (
             ("give scan the", "give the"),
             ("give group_queries=True", "--group-queries"),

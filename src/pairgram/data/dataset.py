@@ -21,7 +21,7 @@ from pairgram._support.arrays import (
     refuse_index,
     refuse_lossy,
 )
-from pairgram._support.checks import Rows, Vector, first_not_finite, require_finite
+from pairgram._support.checks import ArgumentError, Rows, Vector, first_not_finite, require_finite
 from pairgram._support.threads import resolve_n_threads
 from pairgram.data.pairs import PairSettings, no_pairs
 from pairgram.data.queries import Queries, check_weights
@@ -122,12 +122,14 @@ class RankingData:
         refuse_lossy(y, "y")
         labels = real_array(column_or_1d(y, warn=True), "y")
         if len(labels) != X.shape[0]:
-            raise ValueError(
-                f"y must have a label for each of the {X.shape[0]} rows of X, got {len(labels)}"
+            raise ArgumentError(
+                "y", f" must have a label for each of the {X.shape[0]} rows of X, got {len(labels)}"
             )
         if not np.isfinite(labels).all():
             row = int(np.argmin(np.isfinite(labels)))
-            raise ValueError(f"y must not hold NaN or infinity, got {labels[row]} in row {row}")
+            raise ArgumentError(
+                "y", f" must not hold NaN or infinity, got {labels[row]} in ", row=row
+            )
         return cls.delimit(X, labels, qid, group, sample_weight, query_weight)
 
     @classmethod
@@ -435,12 +437,14 @@ def check_offset(offset: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     """Return the offsets of rows as float64; a ValueError says what is wrong with them."""
     values = real_array(offset, "offset")
     if values.shape != (n_rows,):
-        raise ValueError(
-            f"offset must have one number for each of {n_rows} rows, got shape {values.shape}"
+        raise ArgumentError(
+            "offset", f" must have one number for each of {n_rows} rows, got shape {values.shape}"
         )
     if not np.isfinite(values).all():
         row = int(np.argmin(np.isfinite(values)))
-        raise ValueError(f"offset must not hold NaN or infinity, got {values[row]} in row {row}")
+        raise ArgumentError(
+            "offset", f" must not hold NaN or infinity, got {values[row]} in ", row=row
+        )
     return values
 
 
@@ -450,10 +454,9 @@ def require_finite_features(feature_map: Any, X: Any) -> None:
         found = first_not_finite(mapped(feature_map, X[rows]))
         if found is not None:
             what, row, column = found
-            raise ValueError(
-                f"feature_map makes {what} of row {rows.start + row} of X, in its column {column}, "
-                "counted from 0"
-            )
+            rest = f", in its column {column}, counted from 0"
+            row = rows.start + row
+            raise ArgumentError("feature_map", f" makes {what} of ", rest, row=row, of=" of X")
 
 
 def names_of(X: Any) -> list[str] | None:

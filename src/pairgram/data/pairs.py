@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
-from pairgram._support.checks import check_text
+from pairgram._support.checks import ArgumentError, check_text
 from pairgram._support.words import PairsName, Scope, Target, Weighting, words
 
 Omega = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
@@ -66,7 +66,8 @@ class PairSettings:
             gains = np.exp2(y) - 1
         if not np.isfinite(gains).all():
             row = int(np.argmin(np.isfinite(gains)))
-            raise ValueError(f"target='gain' is 2^y - 1, too large for label {y[row]} in row {row}")
+            text = f" is 2^y - 1, too large for label {y[row]} in "
+            raise ArgumentError("target", f"='gain'{text}", row=row)
         return np.asarray(gains)
 
     def levels(

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 import pairgram._core as _core
 from pairgram._support.arrays import real_array, refuse_lossy
 from pairgram._support.cached import cached_property
-from pairgram._support.checks import called_by, warn_caller
+from pairgram._support.checks import ArgumentError, called_by, warn_caller
 
 CROSS_VALIDATION = "sklearn.model_selection"
 
@@ -147,7 +147,7 @@ class Queries:
         stable sort in O(n log n).
         """
         if qid is not None and group is not None:
-            raise ValueError("qid and group say the same in two ways: give one of them")
+            raise ArgumentError("qid", " and group say the same in two ways: give one of them")
         if group is not None:
             return cls(_offsets_from_sizes(group, n_rows))
         if qid is None:
@@ -244,9 +244,11 @@ class Queries:
             at = int(np.argmax(differs))
             row = at if self.order is None else int(self.order[at])
             query = int(np.searchsorted(self.offsets, at, side="right")) - 1
-            raise ValueError(
-                f"{name} must be constant within a query: row {row} has {rows[row]}, but its "
-                f"query {self.name(query)} began with {out[query]}"
+            raise ArgumentError(
+                name,
+                " must be constant within a query: ",
+                f" has {rows[row]}, but its query {self.name(query)} began with {out[query]}",
+                row=row,
             )
         return out
 
@@ -269,11 +271,11 @@ def check_weights(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.float
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
     if weights.shape != (n_rows,):
-        raise ValueError(f"{name} must have shape ({n_rows},), one per row, got {weights.shape}")
+        raise ArgumentError(name, f" must have shape ({n_rows},), one per row, got {weights.shape}")
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
         row = int(np.argmax(bad))
-        raise ValueError(f"{name} must be finite and >= 0, got {weights[row]} in row {row}")
+        raise ArgumentError(name, f" must be finite and >= 0, got {weights[row]} in ", row=row)
     tiny = weights < np.finfo(np.float64).tiny  # 1 / v would overflow
     return np.where(tiny, 0.0, weights) if tiny.any() else weights
 
@@ -298,7 +300,7 @@ def as_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> NDArray[Any]:
         return ids
     if missing.any():
         row = int(np.argmax(missing))
-        raise ValueError(f"{name} must not be missing, got {_plain(ids[row])!r} in row {row}")
+        raise ArgumentError(name, f" must not be missing, got {_plain(ids[row])!r} in ", row=row)
     return ids
 
 
@@ -371,9 +373,10 @@ def id_texts(ids: ArrayLike, n_rows: int, name: str) -> list[str]:
     for one in plain_ids(queries.ids):
         text = str(int(one) if isinstance(one, float) and one.is_integer() else one)
         if text in known:
-            raise ValueError(
-                f"{name} must have different texts, got {known[text]!r} and {one!r}, which are "
-                "different ids"
+            raise ArgumentError(
+                name,
+                f" must have different texts, got {known[text]!r} and {one!r}, which are "
+                "different ids",
             )
         known[text] = one
     texts = list(known)
@@ -392,7 +395,7 @@ def _check_flat(qid: list[Any] | tuple[Any, ...], n_rows: int, name: str) -> Non
 
 def _wrong_shape(shape: tuple[int, ...], n_rows: int, name: str) -> ValueError:
     text = ": give the column of ids itself, not its name" if shape == () else ""
-    return ValueError(f"{name} must have shape ({n_rows},), one id per row, got {shape}{text}")
+    return ArgumentError(name, f" must have shape ({n_rows},), one id per row, got {shape}{text}")
 
 
 def _is_missing(value: Any) -> bool:

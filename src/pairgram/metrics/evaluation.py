@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from pairgram._support.checks import Vector, check_text
+from pairgram._support.checks import ArgumentError, Vector, check_text
 from pairgram._support.words import Convention
 from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_missing_queries
 from pairgram.metrics.metric import (
@@ -91,8 +91,9 @@ def checked_metrics(metrics: Sequence[Metric], table: Table) -> list[Metric]:
     survey = table.survey()
     try:
         check_labels(metrics, survey.labels)
-    except ValueError as error:  # it names a row of these few labels
-        raise ValueError(re.sub(r" in row \d+", " in the table", str(error))) from None
+    except ArgumentError as error:  # it names a row of these few labels
+        error.row, error.place = None, "the table"
+        raise
     warn_of_relevant(metrics, survey.lowest, survey.highest, survey.n_rows)
     return [
         replace(metric, max_grade=survey.highest)

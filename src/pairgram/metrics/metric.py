@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import pairgram._core as _core
 from pairgram._support.arrays import real_array
-from pairgram._support.checks import Vector, check_text
+from pairgram._support.checks import ArgumentError, Vector, check_text
 from pairgram._support.row_warnings import warn_of_threshold
 from pairgram._support.threads import resolve_n_threads
 from pairgram.data.queries import Queries, check_weights
@@ -601,7 +601,7 @@ def evaluate_metrics(
             raise ValueError(f"metrics must have distinct names, got {name!r} more than once")
     labels = real_array(y, "y")
     if labels.ndim != 1 or labels.size == 0:
-        raise ValueError(f"y must have shape (n_rows,) with n_rows >= 1, got {labels.shape}")
+        raise ArgumentError("y", f" must have shape (n_rows,) with n_rows >= 1, got {labels.shape}")
     scores = real_array(score, "score")
     if scores.ndim not in (1, 2) or scores.shape[-1] != labels.size:
         raise ValueError(
@@ -677,7 +677,7 @@ def check_labels(
     smallest, largest = _core.value_range(y) if y.size else (0.0, 0.0)
     if not (isfinite(smallest) and isfinite(largest)):
         row = int(np.argmin(np.isfinite(y)))
-        raise ValueError(f"y must be finite, got {y[row]} in row {row}")
+        raise ArgumentError("y", f" must be finite, got {y[row]} in ", row=row)
     if are_all:
         warn_of_relevant(metrics, smallest, largest, len(y))
     for metric in metrics:
@@ -686,36 +686,36 @@ def check_labels(
             limit = _largest(metric.family, len(y))
             if max(largest, -smallest) > limit:
                 row = int(np.argmax(np.abs(y)))
-                raise ValueError(
-                    f"{metric.name} takes labels of at most {limit:.1e} in size (sums overflow), "
-                    f"got y = {y[row]:g} in row {row}"
-                )
+                wanted = f"labels of at most {limit:.1e} in size (sums overflow)"
+                lead = f"{metric.name} takes {wanted}, got "
+                raise ArgumentError("y", f" = {y[row]:g} in ", lead=lead, row=row)
             continue
         if smallest < 0:
-            raise ValueError(_bad_label(metric, y, y < 0, "labels >= 0"))
+            raise _bad_label(metric, y, y < 0, "labels >= 0")
         exponential = kind == "grade" or metric.gain == "exp2"
         limit = 1000.0 if exponential else _LARGEST_GAIN
         if largest > limit:
             reason = "2**y overflows" if exponential else "sums overflow"
-            raise ValueError(_bad_label(metric, y, y > limit, f"labels <= {limit:g} ({reason})"))
+            raise _bad_label(metric, y, y > limit, f"labels <= {limit:g} ({reason})")
         if kind == "grade":
             if (y != np.floor(y)).any():
-                raise ValueError(_bad_label(metric, y, y != np.floor(y), "integer labels"))
+                raise _bad_label(metric, y, y != np.floor(y), "integer labels")
             if metric.max_grade is not None and largest > metric.max_grade:
                 wanted = f"labels <= max_grade = {metric.max_grade:g}"
-                raise ValueError(_bad_label(metric, y, y > metric.max_grade, wanted))
+                raise _bad_label(metric, y, y > metric.max_grade, wanted)
     return largest
 
 
-def _bad_label(metric: Metric, y: NDArray[np.float64], bad: NDArray[np.bool_], wanted: str) -> str:
+def _bad_label(
+    metric: Metric, y: NDArray[np.float64], bad: NDArray[np.bool_], wanted: str
+) -> ArgumentError:
     row = int(np.argmax(bad))
     free = ", ".join(
         name for name, f in FAMILIES.items() if f.labels == "any" and "relevant" not in f.options
     )
-    return (
-        f"{metric.name} takes {wanted}, got y = {y[row]:g} in row {row}; metrics for any real "
-        f"labels: {free}"
-    )
+    rest = f"; metrics for any real labels: {free}"
+    lead = f"{metric.name} takes {wanted}, got "
+    return ArgumentError("y", f" = {y[row]:g} in ", rest, lead=lead, row=row)
 
 
 def check_scores(metrics: Sequence[Metric], scores: NDArray[np.float64]) -> None:

@@ -24,7 +24,13 @@ from pairgram._support.arrays import (
     require_label_each,
     without_names,
 )
-from pairgram._support.checks import Vector, naming_not_finite, require_finite, warn_caller
+from pairgram._support.checks import (
+    ArgumentError,
+    Vector,
+    naming_not_finite,
+    require_finite,
+    warn_caller,
+)
 from pairgram._support.row_warnings import (
     sample_of,
     warn_of_equal_labels,
@@ -81,7 +87,9 @@ def with_validation(model: Any, named: dict[str, Any]) -> dict[str, Any]:
         )
         return named
     if named.get("validation") is not None:
-        raise ValueError(f"validation and {' and '.join(given)} say the same: give one of them")
+        raise ArgumentError(
+            "validation", f" and {' and '.join(given)} say the same: give one of them"
+        )
     if "eval_set" not in given:
         raise ValueError(f"{' and '.join(given)} came without eval_set, the rows (X, y)")
     if "eval_group" in given and "eval_qid" in given:
@@ -112,7 +120,7 @@ def _only(name: str, values: Any) -> Any:
     if values is None or not isinstance(values, (list, tuple)) or np.ndim(values[0]) == 0:
         return values
     if len(values) != 1:
-        raise ValueError(f"{name} must have one entry, as eval_set has, got {len(values)}")
+        raise ArgumentError(name, f" must have one entry, as eval_set has, got {len(values)}")
     return values[0]
 
 
@@ -128,6 +136,10 @@ def frozen(prior: Any) -> Any:
     except NotFittedError:
         return prior
     return FrozenEstimator(prior)
+
+
+# What errors of a validation set call it.
+_VALIDATION = ("validation", "X of validation", "y of validation")
 
 
 class Prior(NamedTuple):
@@ -173,11 +185,12 @@ class Prior(NamedTuple):
                 try:
                     check_is_fitted(model)
                 except NotFittedError as error:
-                    raise ValueError(f"prior: {error}") from None
+                    raise ArgumentError("prior", f": {error}") from None
             if getattr(model, "uses_offset_", False):
-                raise ValueError(
-                    f"prior is a {type(model).__name__} that needs an offset to predict: give its "
-                    "scores to fit, as offset"
+                raise ArgumentError(
+                    "prior",
+                    f" is a {type(model).__name__} that needs an offset to predict: give its "
+                    "scores to fit, as offset",
                 )
             linear = not no_columns and getattr(model, "_is_linear", False)
             own = after_inputs(
@@ -187,27 +200,32 @@ class Prior(NamedTuple):
                 return cls(model.coef_, model)
             return cls(None, model)
         if hasattr(prior, "fit"):
-            raise ValueError(
-                f"prior: this {type(prior).__name__} is not fitted: fit it before; in a grid of "
-                "settings, whose values are cloned, give FrozenEstimator(model), of sklearn.frozen"
+            raise ArgumentError(
+                "prior",
+                f": this {type(prior).__name__} is not fitted: fit it before; in a grid of "
+                "settings, whose values are cloned, give FrozenEstimator(model), of sklearn.frozen",
             )
         if isinstance(prior, str):
-            raise ValueError(f"prior must be a fitted model: give load_model({prior!r})")
+            raise ArgumentError("prior", f" must be a fitted model: give load_model({prior!r})")
         if np.ndim(prior) != 1:
-            raise ValueError(
-                "prior must be None, weights of shape (n_features,), or a fitted model, got "
-                f"{type(prior).__name__}"
+            raise ArgumentError(
+                "prior",
+                " must be None, weights of shape (n_features,), or a fitted model, got "
+                f"{type(prior).__name__}",
             )
         if no_columns:
-            raise ValueError(
-                f"prior must be a fitted model with {no_columns}, got weights: there are "
-                "no fixed columns that they could belong to"
+            raise ArgumentError(
+                "prior",
+                f" must be a fitted model with {no_columns}, got weights: there are "
+                "no fixed columns that they could belong to",
             )
         coef = real_array(prior, "prior")
         if not np.isfinite(coef).all():
             column = int(np.argmin(np.isfinite(coef)))
-            raise ValueError(
-                f"prior must not hold NaN or infinity, got {coef[column]} for column {column}"
+            raise ArgumentError(
+                "prior",
+                f" must not hold NaN or infinity, got {coef[column]} for ",
+                column=column,
             )
         return cls(coef, None)
 
@@ -239,21 +257,22 @@ class Prior(NamedTuple):
                     checked_rows(self.model, X)  # the names and the number of columns
                 scores = self._of_columns(data, n_threads)
         except ValueError as error:
-            if str(error).startswith(("prior", "X contains")):
+            if getattr(error, "parameter", None) == "prior":
                 raise
-            raise ValueError(f"prior: {error}") from error
+            found = getattr(error, "found", None)
+            raise ArgumentError("prior", f": {error}", found=found) from error
         scores = real_array(scores, "the scores of prior")
         if scores.shape != (len(data.y),) or not np.isfinite(scores).all():
             data.require_finite_features()
-            raise ValueError("prior must give every row one finite score, but it does not")
+            raise ArgumentError("prior", " must give every row one finite score, but it does not")
         return scores
 
     def _of_columns(self, data: RankingData, n_threads: int | None) -> Vector:
         assert self.coef is not None
         if len(self.coef) != data.n_features:
-            raise ValueError(
-                f"prior must have a weight for each of {data.n_features} features, got "
-                f"{len(self.coef)}"
+            raise ArgumentError(
+                "prior",
+                f" must have a weight for each of {data.n_features} features, got {len(self.coef)}",
             )
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(data.scores(slice(None), self.coef[None], n_threads)[0])
@@ -299,18 +318,21 @@ def same_columns(model: Any, table: Table, other: Any) -> Table:
         If it is no table, or has other features, no labels or no query ids.
     """
     if not isinstance(other, Table):
-        raise ValueError(
-            f"validation must be a table, as X is: use scan, got {type(other).__name__}"
+        raise ArgumentError(
+            "validation", f" must be a table, as X is: use scan, got {type(other).__name__}"
         )
     other = other.widened(table.n_features).with_features(table.feature_names)
     if other.feature_names != table.feature_names or other.n_features != table.n_features:
-        raise ValueError(
-            "validation must have the features of the table of fit, "
+        raise ArgumentError(
+            "validation",
+            " must have the features of the table of fit, "
             f"{table.feature_names or table.n_features}, got "
-            f"{other.feature_names or other.n_features}"
+            f"{other.feature_names or other.n_features}",
         )
     if other.has_queries != table.has_queries:
-        raise ValueError("validation must have query ids if the table of fit has, and only then")
+        raise ArgumentError(
+            "validation", " must have query ids if the table of fit has, and only then"
+        )
     other.require_labels("validation")
     other.survey()
     fill = table.layout.fill
@@ -356,9 +378,9 @@ def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReade
             own = own.plus_offset(np.zeros(len(own.y)))  # so that it is known to have offsets
             names = getattr(prior.model, "feature_names_in_", None)
             if names is not None and table.feature_names not in (None, list(names)):
-                raise ValueError(
-                    f"prior: the table must have its features, {list(names)}, got "
-                    f"{table.feature_names}"
+                raise ArgumentError(
+                    "prior",
+                    f": the table must have its features, {list(names)}, got {table.feature_names}",
                 )
             prior = prior.without_names()
         own = own.take(np.arange(1))  # which the maps and inputs do not need any more
@@ -529,7 +551,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             ("query_weight", data.query_weights),
         ):
             if weights is not None and not weights.any():
-                raise ValueError(f"{name} must not be zero for every row: no pair would count")
+                raise ArgumentError(name, " must not be zero for every row: no pair would count")
         return data
 
     @property
@@ -577,16 +599,17 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if cv is not None:
             raise ValueError(f"give cv or validation, not both: got cv={cv!r} and a validation set")
         if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3, 4):
-            raise ValueError(
-                "validation must be (X, y), (X, y, qid) or (X, y, qid, offset), got "
-                f"{type(validation).__name__}"
+            raise ArgumentError(
+                "validation",
+                " must be (X, y), (X, y, qid) or (X, y, qid, offset), got "
+                f"{type(validation).__name__}",
             )
         try:
             return None, self._validation(feature_map, uses_qid, *validation)
         except ValueError as error:
-            if str(error).startswith("validation") or "of validation" in str(error):
+            if getattr(error, "parameter", None) in _VALIDATION:
                 raise
-            raise ValueError(f"validation: {error}") from error  # not X, y and qid of fit
+            raise ArgumentError("validation", f": {error}") from error  # not X, y and qid of fit
 
     def _validation(
         self,
@@ -599,14 +622,15 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     ) -> RankingData:
         """Check the rows of a validation set, and give them the same feature map and prior."""
         if qid is None and uses_qid:
-            raise ValueError(
-                "validation is (X, y), but fit has query ids: give (X, y, qid), or eval_qid or "
-                "eval_group beside eval_set"
+            raise ArgumentError(
+                "validation",
+                " is (X, y), but fit has query ids: give (X, y, qid), or eval_qid or "
+                "eval_group beside eval_set",
             )
         if (offset is None) == self.uses_offset_:
             wanted = "an offset: give (X, y, qid, offset)"
             wanted = wanted if offset is None else "no offset: give (X, y) or (X, y, qid)"
-            raise ValueError(f"validation must be as the rows of fit, which have {wanted}")
+            raise ArgumentError("validation", f" must be as the rows of fit, which have {wanted}")
         refuse_lossy(y, "y of validation")
         require_label_each(X, y, " of validation")
         given = X
@@ -666,11 +690,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if self.prior_ is None and offset is None and not self.uses_offset_:
             return scores
         if (offset is None) == self.uses_offset_:
-            wanted = "needs the offset" if offset is None else "takes no offset"
+            wanted = "needs the " if offset is None else "takes no "
             how = "with one" if offset is None else "without"
-            raise ValueError(
-                f"{type(self).__name__} {wanted} of the rows to score: it was fitted {how}"
-            )
+            rest = f" of the rows to score: it was fitted {how}"
+            raise ArgumentError("offset", rest, lead=f"{type(self).__name__} {wanted}")
         total = scores.astype(np.float64)
         if self.prior_ is not None:
             filled = self.missing_ is not None
@@ -744,11 +767,13 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         labels = np.asarray(y)
         if labels.size and labels.dtype.kind in "iuf" and (labels < 0).any():
             row = int(np.argmax(labels.ravel() < 0))
-            raise ValueError(
-                f"score is NDCG@10, which takes labels >= 0, but y is {labels.ravel()[row]} in row "
-                f"{row}: use scoring=make_scorer('pairwise_accuracy') or another metric for real "
+            lead = "score is NDCG@10, which takes labels >= 0, but "
+            rest = (
+                ": use scoring=make_scorer('pairwise_accuracy') or another metric for real "
                 "labels ('kendall', 'spearman', 'msd', 'm1d')"
             )
+            text = f" is {labels.ravel()[row]} in "
+            raise ArgumentError("y", text, rest, lead=lead, row=row)
         metric = get_metric("ndcg@10")
         scores = self.predict(X, offset=offset)
         return float(metric(labels, scores, qid, sample_weight=sample_weight))

@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.checks import Vector, check_alpha, check_positive, check_size, require_finite
+from pairgram._support.checks import (
+    ArgumentError,
+    Vector,
+    check_alpha,
+    check_positive,
+    check_size,
+    require_finite,
+)
 from pairgram._support.words import InputsName, Scope
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import Pairs, PairSettings
@@ -117,9 +124,10 @@ class _ELMRank(LinearRanker):
     def _delimit(self, X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
         """Delimit rows. Weights are rescaled, since the objective depends only on their ratios."""
         if info.offset is not None:
-            raise ValueError(
-                f"offset must be None: {type(self).__name__} has no prior and takes no offset, but "
-                "PairwiseELM and RankRLS do"
+            raise ArgumentError(
+                "offset",
+                f" must be None: {type(self).__name__} has no prior and takes no offset, but "
+                "PairwiseELM and RankRLS do",
             )
         data = super()._delimit(X, y, info)
         return replace(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 import warnings
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +28,7 @@ from pairgram._support.arrays import (
     select_columns,
 )
 from pairgram._support.cached import cached_property
-from pairgram._support.checks import Rows, Vector
+from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.row_warnings import without_row_warnings
 from pairgram._support.threads import resolve_n_threads
 from pairgram.data.dataset import RowInfo
@@ -190,7 +189,7 @@ def fit_many(
         first = failed[0]
         message = (
             f"{len(failed)} of {len(fits)} problems failed, the first is "
-            f"{_problem(first.number, groups)}: {type(first.error).__name__}: {first.error}"
+            f"{_problem(first.number, groups)}: {_said(first.error)}"
         )
         if len(failed) == len(fits) and fallback is None:
             raise ValueError(message) from first.error
@@ -267,16 +266,18 @@ def _problem(number: int, groups: Queries | None) -> str:
     return f"problem {number} (key {groups.ids.tolist()[number]!r})"
 
 
+def _said(error: Exception | None) -> str:
+    """Return an error as a text, with the name of its public class."""
+    kind = ValueError if type(error) is ArgumentError else type(error)
+    return f"{kind.__name__}: {error}"
+
+
 def _name_rows(error: Exception, rows: Rows | slice) -> None:
     """Let an error name rows of the frame, where it names rows of one key."""
     numbers = range(rows.start, rows.stop) if isinstance(rows, slice) else rows
 
-    def named(found: re.Match[str]) -> str:
-        row = int(found[1])
-        return f"row {numbers[row]} of the frame" if row < len(numbers) else found[0]
-
-    if len(error.args) == 1 and isinstance(error.args[0], str):
-        error.args = (re.sub(r"\brow (\d+)( of X)?\b", named, error.args[0]),)
+    if isinstance(error, ArgumentError) and error.row is not None and error.row < len(numbers):
+        error.row, error.of = int(numbers[error.row]), " of the frame"
 
 
 def _with_numbers(estimator: Any, names: NDArray[Any]) -> tuple[Any, dict[str, Any]]:
@@ -450,10 +451,9 @@ class _Batch:
             )
         if not (finite := np.isfinite(targets)).all():
             row, target = np.argwhere(~finite)[0]
-            raise ValueError(
-                f"y must hold finite numbers, got {targets[row, target]} in row {row} of target "
-                f"{target}: give a target with gaps as a problem of its own rows"
-            )
+            text = f" must hold finite numbers, got {targets[row, target]} in "
+            rest = f" of target {target}: give a target with gaps as a problem of its own rows"
+            raise ArgumentError("y", text, rest, row=row)
 
     @cached_property
     def is_batched(self) -> bool:
@@ -591,10 +591,7 @@ def _table(fits: list[_Fit]) -> dict[str, NDArray[Any]]:
         return float(value) if isinstance(value, Real) else np.nan
 
     errors = np.empty(len(rows), dtype=object)
-    errors[:] = [
-        None if fit.error is None else f"{type(fit.error).__name__}: {fit.error}"
-        for fit, _, _ in rows
-    ]
+    errors[:] = [None if fit.error is None else _said(fit.error) for fit, _, _ in rows]
     return {
         "problem": np.array([fit.number for fit, _, _ in rows], dtype=np.int64),
         "target": np.array([target for _, target, _ in rows], dtype=np.int64),

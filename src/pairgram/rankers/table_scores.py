@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import require_columns
+from pairgram._support.checks import ArgumentError
 from pairgram._support.files import replacing
 from pairgram.tables.columns import refuse_repeated
 from pairgram.tables.rows import TableRows
-from pairgram.tables.table import NO_ROWS, Table
+from pairgram.tables.table import Table, no_rows
 
 # The name of the column of scores.
 SCORE = "score"
@@ -43,7 +44,7 @@ def scores_of_table(model: Any, table: Table) -> NDArray[Any]:
     """Return the scores of the rows of a table, in their order."""
     found = [scores for scores, _ in _batches(model, table, ())]
     if not found:
-        raise ValueError(NO_ROWS)
+        raise no_rows()
     return np.concatenate(found)
 
 
@@ -112,10 +113,12 @@ def predict(
     keep = [keep] if isinstance(keep, str) else list(keep)
     refuse_repeated(keep, "keep")
     names = table.names_of_columns
-    require_columns(keep, names, "keep", " in the table")
+    require_columns(keep, names, "keep", "the table")
     for name in keep:
         if name == SCORE:
-            raise ValueError(f"keep must not name {name!r}, which is the column of the scores")
+            raise ArgumentError(
+                "keep", f" must not name {name!r}, which is the column of the scores"
+            )
     batches = _tables(_batches(model, table, tuple(keep)))
     if output is None:
         return batches
@@ -128,7 +131,7 @@ def predict(
                 writer.write_table(batch)
                 n_rows += batch.num_rows
             if writer is None:
-                raise ValueError(NO_ROWS)
+                raise no_rows()
             writer.close()
         except BaseException:
             if writer is not None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairgram._support.checks import Rows, Vector
+from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.row_warnings import warn_of_equal_labels
 from pairgram.data.dataset import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, RankingData
 from pairgram.data.equal_rows import first_equal_rows
@@ -87,9 +87,10 @@ class Totals(NamedTuple):
             raise no_pairs(settings, self.gram.n_rows)
         weight = self.gram.pair_weight
         if not SMALLEST_PAIR_WEIGHT <= weight <= LARGEST_PAIR_WEIGHT:
-            raise ValueError(
-                f"weight: the weights of all pairs, products of two, add up to {weight:.1g}, want "
-                f"{SMALLEST_PAIR_WEIGHT:g} to {LARGEST_PAIR_WEIGHT:g}"
+            raise ArgumentError(
+                "weight",
+                f": the weights of all pairs, products of two, add up to {weight:.1g}, want "
+                f"{SMALLEST_PAIR_WEIGHT:g} to {LARGEST_PAIR_WEIGHT:g}",
             )
         return self.gram
 

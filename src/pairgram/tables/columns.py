@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pairgram._core as _core
-from pairgram._support.checks import Vector
+from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.column_kinds import kind_of, not_numbers
 from pairgram._support.threads import resolve_n_threads
 from pairgram.tables.rows import TableRows, counted, runs_of
@@ -352,7 +352,7 @@ def refuse_repeated(names: Sequence[str], what: str) -> None:
     """Raise a ValueError if a list of columns names one twice."""
     if len(set(names)) < len(names):
         name = next(name for name in names if list(names).count(name) > 1)
-        raise ValueError(f"{what} must name every column once, got {name!r} twice")
+        raise ArgumentError(what, f" must name every column once, got {name!r} twice")
 
 
 def placed_error(message: str) -> ValueError:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
+from pairgram._support.checks import ArgumentError
 from pairgram.tables.columns import Columns
 from pairgram.tables.rows import TableRows, counted, shown_id
 
@@ -103,7 +104,8 @@ def _of_query(task: Task[S], rows: TableRows) -> S:
     except ValueError as error:
         if rows.ids is None:
             raise
-        raise ValueError(f"query {shown_id(rows.ids)}: {error}") from error
+        found = getattr(error, "found", None)
+        raise ArgumentError(None, f"query {shown_id(rows.ids)}: {error}", found=found) from error
 
 
 def _join(task: Task[S], first: S | None, second: S | None) -> S | None:
@@ -154,7 +156,8 @@ def placing(name: str, rows: TableRows) -> Iterator[None]:
         if getattr(error, "placed", False) or not name:
             raise
         last = rows.first + rows.n_rows - 1
-        placed = ValueError(f"{name}, rows {rows.first} to {last}, {counted(name)}: {error}")
+        text = f"{name}, rows {rows.first} to {last}, {counted(name)}: {error}"
+        placed = ArgumentError(None, text, found=getattr(error, "found", None))
         placed.placed = True  # type: ignore[attr-defined]
         raise placed from error
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import index_columns, require_columns
-from pairgram._support.checks import Vector, check_size, check_text
+from pairgram._support.checks import ArgumentError, Vector, check_size, check_text
 from pairgram._support.column_kinds import kind_of, not_numbers
 from pairgram._support.words import words
 from pairgram.tables.columns import (
@@ -25,7 +25,7 @@ from pairgram.tables.grouping import grouped
 from pairgram.tables.local import LocalEngine
 from pairgram.tables.rows import TableRows
 from pairgram.tables.sources import Source, source_of
-from pairgram.tables.table import NO_ROWS, Table
+from pairgram.tables.table import Table, no_rows
 
 
 def scan(
@@ -167,9 +167,10 @@ def scan(
     if columns.width == UNKNOWN_WIDTH:
         columns = replace(columns, width=_width(engine, found, columns))
     if columns.width == 0 and columns.features:
-        raise ValueError(
-            f"features: column {columns.features[0]!r} must hold lists of one number or more, got "
-            "empty lists"
+        raise ArgumentError(
+            "features",
+            f": column {columns.features[0]!r} must hold lists of one number or more, got "
+            "empty lists",
         )
     table = Table(
         columns, found.schema, found.partitions, engine, missing, has_queries, files=found.files
@@ -209,7 +210,7 @@ def read_labels(
         columns = _columns(found, label, qid, None, None, None)
     else:
         if label is None:
-            raise ValueError("label must name the column of labels, got None")
+            raise ArgumentError("label", " must name the column of labels, got None")
         _require_own(found.schema, label, qid, None)
         columns = Columns((), label, qid, None, np.float64)
     found = found.typed(columns)
@@ -220,7 +221,7 @@ def read_labels(
             for rows in part.batches(number, columns, False)
         ]
     if not batches:
-        raise ValueError(NO_ROWS)
+        raise no_rows()
     y = np.concatenate([rows.y for rows in batches])
     if any(rows.ids is None for rows in batches):
         return y, None
@@ -239,7 +240,7 @@ def _width(engine: Any, source: Source, columns: Columns) -> int:
     """Return the length of the first list of a column of lists."""
     for width, _ in engine.map(source.partitions, columns.for_scores(()), _n_columns):
         return int(width)
-    raise ValueError(NO_ROWS)
+    raise no_rows()
 
 
 def _n_columns(rows: TableRows) -> int:
@@ -263,9 +264,10 @@ def _columns(
             ("weight", weight),
         ):
             if value is not None:
-                raise ValueError(
-                    f"{name} must be None for LETOR files and arrays, whose columns have no names, "
-                    f"got {value!r}"
+                raise ArgumentError(
+                    name,
+                    f" must be None for LETOR files and arrays, whose columns have no names, "
+                    f"got {value!r}",
                 )
         return Columns((), None, None, None, source.dtype, source.n_features)
     schema = source.schema
@@ -275,19 +277,21 @@ def _columns(
     left_out = [exclude] if isinstance(exclude, str) else list(exclude or ())
     chosen = features is not None
     if chosen and exclude is not None:
-        raise ValueError(f"exclude must be None with features=, got {exclude!r}")
-    require_columns(left_out, schema.names, "exclude", " in the table")
+        raise ArgumentError("exclude", f" must be None with features=, got {exclude!r}")
+    require_columns(left_out, schema.names, "exclude", "the table")
     if features is None:
         own = {label, qid, weight, *left_out, *index_columns(schema), *source.folders}
         features = [field.name for field in schema if field.name not in own]
     names = [str(name) for name in features]
-    require_columns(names, schema.names, "features", " in the table")
+    require_columns(names, schema.names, "features", "the table")
     refuse_repeated(names, "features")
     for name, value in (("label", label), ("qid", qid), ("weight", weight)):
         if value in names:
-            raise ValueError(f"features must not name {value!r}, which is the column of {name}=")
+            raise ArgumentError(
+                "features", f" must not name {value!r}, which is the column of {name}="
+            )
     if not names:
-        raise ValueError("features must name a column or more")
+        raise ArgumentError("features", " must name a column or more")
     kinds = [value_type(schema.field(name).type) for name in names]
     width = None
     if len(names) == 1 and _is_list(kinds[0]):
@@ -304,7 +308,7 @@ def _columns(
             "; give the columns that are features by features=, or those that are not by exclude=; "
             "a fitted model has its own as feature_names_in_"
         )
-        raise ValueError(f"features: {not_numbers(wrong)}{'' if chosen else advice}")
+        raise ArgumentError("features", f": {not_numbers(wrong)}{'' if chosen else advice}")
     narrow = all(_is_narrow(kind) for kind in kinds)
     dtype = np.float32 if narrow else np.float64
     return Columns(tuple(names), label, qid, weight, dtype, width)
@@ -313,9 +317,11 @@ def _columns(
 def _require_own(schema: Any, label: str | None, qid: str | None, weight: str | None) -> None:
     for name, value in (("label", label), ("qid", qid), ("weight", weight)):
         if value is not None:
-            require_columns([value], schema.names, name, " in the table")
+            require_columns([value], schema.names, name, "the table")
             if value == qid and name != "qid":
-                raise ValueError(f"qid must not name {qid!r}, which is the column of {name}=")
+                raise ArgumentError(
+                    "qid", f" must not name {qid!r}, which is the column of {name}="
+                )
 
 
 def _is_list(kind: Any) -> bool:

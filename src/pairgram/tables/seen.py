@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from pairgram._support.checks import ArgumentError
 from pairgram._support.files import shown
 
 # What file systems call the size of a file, and what changes whenever the file does.
@@ -93,9 +94,9 @@ class SeenFiles:
 NO_FILES = SeenFiles((), None, ())
 
 
-def changed(what: str) -> ValueError:
+def changed(what: str) -> ArgumentError:
     """Return the error for a source whose rows are not those that an earlier pass read."""
-    return ValueError(f"the table changed while it was read: {what}")
+    return ArgumentError(None, "", f" changed while it was read: {what}", place="the table")
 
 
 def _marks(paths: Sequence[str], filesystem: Any) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pairgram._support.arrays import without_names
-from pairgram._support.checks import Vector
+from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.files import shown
 from pairgram.tables.columns import Columns, Missing
 from pairgram.tables.passes import Engine, Progress, Task
@@ -31,7 +31,6 @@ S = TypeVar("S")
 
 # What scan calls the columns that take the place of arguments of `fit`.
 COLUMNS = {"y": "label", "qid": "qid", "sample_weight": "weight"}
-NO_ROWS = "the table has no rows"
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +141,7 @@ class Table:
                 raise changed(f"{self._name_of(number)} had {old} rows, and has {new}")
         result = part.close(task)
         if result is None:
-            raise ValueError(NO_ROWS)
+            raise no_rows()
         return result
 
     def map(self, function: Callable[[TableRows], Any]) -> Iterator[Any]:
@@ -168,7 +167,7 @@ class Table:
         try:
             yield
         except ValueError as error:
-            if "infinity" in str(error):
+            if getattr(error, "found", None) == "infinity":
                 rows = self.for_scores()
                 names = tuple(map(self._name_of, range(len(self.partitions))))
                 task = FiniteTask(rows.layout, names)
@@ -196,10 +195,9 @@ class Table:
             )
         if found.scattered is not None:
             name = shown_id(self.run(NameOf(found.scattered)))
-            raise ValueError(
-                f"the rows of query {name} do not stand together: sort the table by "
-                f"{self.layout.qid or 'query id'}, or give group_queries=True"
-            )
+            text = f"the rows of query {name} do not stand together: sort "
+            rest = f" by {self.layout.qid or 'query id'}, or give group_queries=True"
+            raise ArgumentError(None, text, rest, place="the table")
         self._known["survey"] = found
         return found
 
@@ -280,7 +278,7 @@ class Table:
     def require_labels(self, what: str) -> None:
         """Raise a ValueError if there are no labels; `what` begins the message."""
         if self.layout.features and self.layout.label is None:
-            raise ValueError(f"{what} needs labels: give scan the column, as label=")
+            raise ArgumentError(what, " needs labels: give scan the column, as label=")
 
     @property
     def advice_on_ids(self) -> str:
@@ -324,10 +322,15 @@ class Table:
         return replace(self, layout=self.layout.for_scores(keep))
 
 
+def no_rows() -> ArgumentError:
+    """Return the error for a table without rows."""
+    return ArgumentError(None, "", " has no rows", place="the table")
+
+
 def refuse_arguments(**arguments: Any) -> None:
     """Raise a ValueError if `fit` gets more than a table."""
     for name, value in arguments.items():
         if value is not None:
             column = COLUMNS.get(name)
             instead = f"give scan the column, as {column}=" if column else "a table has none"
-            raise ValueError(f"{name} must be None if X is a table: {instead}")
+            raise ArgumentError(name, f" must be None if X is a table: {instead}")
