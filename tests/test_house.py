@@ -135,7 +135,7 @@ def travel(function):
     [
         (lambda: len(PATHS), 128),
         (lines_of_code, 24_300),
-        (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 980),
+        (lambda: max(len(path.read_text().splitlines()) for path in PATHS.values()), 1000),
         (asks_for_tables, 14),
         (parameters_of_any_type, 20.6),
         (lambda: len(hooks()), 34),
@@ -165,7 +165,7 @@ def test_the_house_does_not_grow(measure, bound):
 
 @pytest.mark.parametrize(
     ("ranker", "calls", "modules"),
-    [(pairgram.RankRLS(), 256, 27), (pairgram.RankRLSCV(), 462, 32), (pairgram.RankSVM(), 276, 20)],
+    [(pairgram.RankRLS(), 256, 27), (pairgram.RankRLSCV(), 462, 32), (pairgram.RankSVM(), 264, 20)],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )
 def test_a_fit_does_not_travel_further(ranker, calls, modules):
