@@ -19,7 +19,7 @@ from pathlib import Path
 from . import archive
 
 ROOT = Path(__file__).parents[2]
-SHOWN = 400  # differences that are printed
+SHOWN = 4000  # differences that are printed
 
 
 def write(path: Path, revision: str, only: str) -> None:

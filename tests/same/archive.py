@@ -19,6 +19,7 @@ from safetensors.numpy import save_file
 from .results import Result
 
 ARROW = " -> "
+ERROR = f"{ARROW}error"
 REVISION = "revision"
 # Two numbers that differ by this share of the largest number of their array are the same.
 SHARE = 1e-12
@@ -58,7 +59,7 @@ class Difference:
 def difference(old: Result | None, new: Result | None) -> Difference | None:
     """Return how two results differ, or None if they are equal to the bit."""
     if old is None or new is None:
-        return Difference("only new" if old is None else "only old")
+        return Difference(f"only {'new' if old is None else 'old'}: {_brief(old if new is None else new)}")
     if isinstance(old, str) or isinstance(new, str):
         if not (isinstance(old, str) and isinstance(new, str)):
             return Difference(f"{_brief(old)} has become {_brief(new)}")
@@ -93,8 +94,8 @@ def _of_texts(old: str, new: str) -> Difference:
     return Difference(f"{one[begin : begin + 110]!r} has become {other[begin : begin + 110]!r}")
 
 
-def _brief(value: Result) -> str:
-    return repr(value[:110]) if isinstance(value, str) else f"{value.dtype}{value.shape}"
+def _brief(value: Result | None) -> str:
+    return f"{value.dtype}{value.shape}" if isinstance(value, np.ndarray) else repr(str(value)[:110])
 
 
 @dataclass
@@ -127,7 +128,10 @@ def compare(
     """Return counts by area, the differences without a reason, and those that have one."""
     counts: dict[str, Count] = {}
     unexplained, explained = [], []
+    failed = {key.removesuffix(ERROR) for key in old.keys() ^ new.keys() if key.endswith(ERROR)}
     for key in dict.fromkeys([*old, *new]):
+        if key.partition(ARROW)[0] in failed and not key.endswith(ERROR):
+            continue  # the error says it
         configuration, _, result = key.partition(ARROW)
         count = counts.setdefault(configuration.partition("/")[0], Count(set()))
         count.configurations.add(configuration)

@@ -18,7 +18,7 @@ import pyarrow.parquet
 import scipy.sparse
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -356,7 +356,7 @@ def prior(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
     first = pg.RankRLS(10.0).fit(rows.X, np.roll(rows.y, 1), qid=rows.query)
     is_linear = not any(estimator.get_params().get(k) for k in ("kernel", "feature_map", "inputs"))
     weights = np.linspace(-0.5, 0.5, rows.X.shape[1])
-    Public(estimator).set_params(prior=weights if is_linear and variant % 2 == 0 else first)
+    Public(estimator).set_params(prior=weights if is_linear and variant % 2 == 0 else FrozenEstimator(first))
     return of_model(_fit(estimator, rows, variant), rows.new)
 
 
@@ -492,7 +492,7 @@ def many_keys(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
         "save": attempt(lambda: batch.save(path)),
     }
     if path.exists():
-        found["file"] = of_file(path)
+        found["file"] = of_file(path.read_bytes())
         found["of file"] = pg.BatchFit.load(path).predict(new, "key")
     return found | _of_batch(batch, rows.new)
 

@@ -89,11 +89,11 @@ def flat(name: str, value: Any) -> Iterator[tuple[str, Result]]:
         yield name, text_of(value)
 
 
-def of_file(path: Path) -> str:
-    """Return the header of a file of safetensors, without the version of the package."""
-    data = path.read_bytes()
+def of_file(data: bytes) -> str:
+    """Return the header of a file of safetensors without what depends on the version or on bits."""
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-    header.get("__metadata__", {}).pop("version", None)
+    for name in ("version", "sha256"):
+        header.get("__metadata__", {}).pop(name, None)
     return json.dumps(header, sort_keys=True, indent=1)
 
 
@@ -137,7 +137,7 @@ def of_model(model: Any, new: Any, **named: Any) -> dict[str, Any]:
         refused = attempt(lambda: fitted.save(path))
         if refused is not None:
             return found | {"file": refused.replace(folder, "FOLDER")}
-        return found | {"file": of_file(path), "predict of file": pg.load_model(path).predict(new)}
+        return found | {"file": of_file(path.read_bytes()), "predict of file": pg.load_model(path).predict(new)}
 
 
 def _by_scorer(model: Any, new: Any) -> Any:

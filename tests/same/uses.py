@@ -16,6 +16,7 @@ import pandas
 import scipy.sparse
 from sklearn import config_context
 from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
 from sklearn.inspection import partial_dependence
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -53,6 +54,11 @@ def _filling(rows: Rows) -> Any:
     return pg.RankRLS(2.0, inputs="standard").fit(table)
 
 
+def _after(prior: Any, rows: Rows) -> Any:
+    X = frame_of("pandas", rows.X, rows.names)
+    return pg.RankRLS(prior=prior).fit(X, rows.y, qid=rows.query)
+
+
 _CATEGORIES = ColumnTransformer(
     [("category", OneHotEncoder(sparse_output=False, handle_unknown="ignore"), [1])],
     remainder=StandardScaler(),
@@ -82,9 +88,7 @@ MODELS: dict[str, Fitted] = {
     "pipeline of categories": _of_steps(_CATEGORIES),
     "with missing values": _filling,
     "few columns": _ranker("RankRLS", n_nonzero_coefs=2),
-    "prior of a model": lambda rows: pg.RankRLS(prior=_ranker("RankRLS", kernel="rbf")(rows)).fit(
-        rows.X, rows.y, qid=rows.query
-    ),
+    "prior of a model": lambda rows: _after(FrozenEstimator(_ranker("RankSVM")(rows)), rows),
 }
 ENGINES: dict[str, Callable[..., Any]] = {
     "solr": partial(pg.export.to_solr, name="m", store="s"),
@@ -168,7 +172,7 @@ def _of_statistics(total: Any) -> dict[str, Any]:
 
     return {
         **{name: attribute(total, name) for name in ("G", "g", "yy", "pair_weight", "n_features")},
-        "bytes": attempt(lambda: hashlib.sha256(total.to_bytes()).hexdigest()),
+        "bytes": attempt(lambda: of_file(total.to_bytes())),
         "default_alphas": total.default_alphas(scale=True),
         "solve": attempt(lambda: total.solve(2.0)),
         "scaled": attempt(lambda: total.solve(2.0, scale=True)),
@@ -217,7 +221,7 @@ def _statistics(way: str, settings: dict[str, Any], folder: Path) -> Any:
     total.save(folder / "statistics")
     again = pg.Pairgram.load(folder / "statistics")
     whole = pg.Pairgram.from_bytes(again.to_bytes())
-    return _of_statistics(whole) | {"file": of_file(folder / "statistics")}
+    return _of_statistics(whole) | {"file": of_file((folder / "statistics").read_bytes())}
 
 
 WAYS = ("rows", "float32", "csr", "frame", "table", "sum", "difference", "updates and a file")
@@ -518,6 +522,12 @@ def _labels(kind: str, make: str, folder: Path) -> Any:
     return of_model(getattr(pg, make)(**named).fit(rows.X, rows.y, qid=rows.query), rows.new)
 
 
+def _prior(make: str, folder: Path) -> Any:
+    rows = rows_of("tall")
+    prior = pg.RankRLS(kernel="rbf").fit(rows.X, np.roll(rows.y, 1), qid=rows.query)
+    return of_model(getattr(pg, make)(prior=prior).fit(rows.X, rows.y, qid=rows.query), rows.new)
+
+
 def _warm_start(folder: Path) -> Any:
     rows = rows_of("tall")
     model = pg.RankSVM(C=0.1, warm_start=True).fit(rows.X, rows.y, qid=rows.query)
@@ -652,6 +662,8 @@ def configurations() -> Iterator[tuple[str, Configuration]]:
     for kind in LABELS:
         for make_name in ("RankRLSCV", "RankSVMCV", "PairwiseELMCV", "ELMRankCV", "RankSVM"):
             yield f"labels/{make_name}/{kind}", partial(_labels, kind, make_name)
+    for make_name in ("RankRLS", "RankRLSCV", "RankSVM", "PairwiseELM", "MPRank"):
+        yield f"prior that is a model/{make_name}", partial(_prior, make_name)
     yield "warm start", _warm_start
     for engine in (None, "solr", "ltr_plugin"):
         yield f"automatic/{engine}", partial(_automatic, {"exportable_to": engine}, "tall")
