@@ -19,7 +19,8 @@ from safetensors.numpy import save_file
 from .results import Result
 
 ARROW = " -> "
-ERROR = f"{ARROW}error"
+# The result of a configuration, or of one model of a batch, that failed.
+_ERROR = re.compile(rf"({ARROW}(?:\d+\.\d+\.)?)error$")
 REVISION = "revision"
 # Two numbers that differ by this share of the largest number of their array are the same.
 SHARE = 1e-12
@@ -59,7 +60,9 @@ class Difference:
 def difference(old: Result | None, new: Result | None) -> Difference | None:
     """Return how two results differ, or None if they are equal to the bit."""
     if old is None or new is None:
-        return Difference(f"only {'new' if old is None else 'old'}: {_brief(old if new is None else new)}")
+        return Difference(
+            f"only {'new' if old is None else 'old'}: {_brief(old if new is None else new)}"
+        )
     if isinstance(old, str) or isinstance(new, str):
         if not (isinstance(old, str) and isinstance(new, str)):
             return Difference(f"{_brief(old)} has become {_brief(new)}")
@@ -95,7 +98,9 @@ def _of_texts(old: str, new: str) -> Difference:
 
 
 def _brief(value: Result | None) -> str:
-    return f"{value.dtype}{value.shape}" if isinstance(value, np.ndarray) else repr(str(value)[:110])
+    return (
+        f"{value.dtype}{value.shape}" if isinstance(value, np.ndarray) else repr(str(value)[:110])
+    )
 
 
 @dataclass
@@ -128,10 +133,12 @@ def compare(
     """Return counts by area, the differences without a reason, and those that have one."""
     counts: dict[str, Count] = {}
     unexplained, explained = [], []
-    failed = {key.removesuffix(ERROR) for key in old.keys() ^ new.keys() if key.endswith(ERROR)}
+    # An error in place of all other results says it alone.
+    errors = [key for key in old.keys() ^ new.keys() if _ERROR.search(key)]
+    failed = tuple(_ERROR.sub(r"\1", key) for key in errors)
     for key in dict.fromkeys([*old, *new]):
-        if key.partition(ARROW)[0] in failed and not key.endswith(ERROR):
-            continue  # the error says it
+        if key.startswith(failed) and not _ERROR.search(key):
+            continue
         configuration, _, result = key.partition(ARROW)
         count = counts.setdefault(configuration.partition("/")[0], Count(set()))
         count.configurations.add(configuration)

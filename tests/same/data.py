@@ -48,9 +48,7 @@ class Rows:
         return features | {"label": self.y, "query": self.query} | weight
 
 
-def _made(
-    seed: int, sizes: Any, d: int, *, labels: str = "levels", kind: str = "normal"
-) -> Rows:
+def _made(seed: int, sizes: Any, d: int, *, labels: str = "levels", kind: str = "normal") -> Rows:
     rng = np.random.default_rng(seed)
     sizes = rng.permutation(np.asarray(sizes))
     n = int(sizes.sum())

@@ -356,7 +356,9 @@ def prior(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
     first = pg.RankRLS(10.0).fit(rows.X, np.roll(rows.y, 1), qid=rows.query)
     is_linear = not any(estimator.get_params().get(k) for k in ("kernel", "feature_map", "inputs"))
     weights = np.linspace(-0.5, 0.5, rows.X.shape[1])
-    Public(estimator).set_params(prior=weights if is_linear and variant % 2 == 0 else FrozenEstimator(first))
+    Public(estimator).set_params(
+        prior=weights if is_linear and variant % 2 == 0 else FrozenEstimator(first)
+    )
     return of_model(_fit(estimator, rows, variant), rows.new)
 
 
@@ -450,8 +452,8 @@ def _of_batch(batch: Any, new: Any) -> dict[str, Any]:
     found: dict[str, Any] = {"table": attribute(batch, "table"), "keys": batch.keys}
     for number, models in enumerate(batch.models):
         for target, model in enumerate(models if isinstance(models, list) else [models]):
-            if model is not None:
-                found[f"{number}.{target}"] = of_model(model, new)
+            it = {"error": "no model"} if model is None else of_model(model, new)
+            found[f"{number}.{target}"] = it
     return found
 
 
@@ -470,7 +472,8 @@ def many_keys(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
     keys = np.array(["ann", "bob", "cy"])[rows.query % 3]
     columns = rows.columns(weighted=True) | {"key": keys}
     frame_of_columns = FRAMES[list(FRAMES)[variant % 3]]
-    everybody = pg.RankRLS(5.0).fit(rows.X, rows.y, qid=rows.query)
+    named_rows = frame_of("pandas", rows.X, rows.names)
+    everybody = pg.RankRLS(5.0).fit(named_rows, rows.y, qid=rows.query)
     batch = pg.fit_many(
         estimator,
         frame_of_columns(columns),

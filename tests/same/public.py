@@ -11,8 +11,8 @@ from typing import Any
 
 import pairgram
 
-# What later versions call otherwise: the name here -> the name in the older version. A name is that
-# of a function, class, parameter or attribute, or "parameter=word" of a word that a parameter takes.
+# What later versions call otherwise: the name here -> the name in the older version. It is the name
+# of a function, class, parameter or attribute, or "parameter=word" for a word of a parameter.
 RENAMED: dict[str, str] = {}
 
 

@@ -98,7 +98,9 @@ CASES: dict[str, Case] = {
     "objects in X": _fit(X=np.array([[{}] * 2] * len(Y))),
     "times in a frame of pandas": _fit(X=FRAME.assign(f2=_TIMES)),
     "times in a frame of polars": _fit(X=polars.DataFrame({"a": X[:, 0], "b": _TIMES.to_numpy()})),
-    "times in a table of pyarrow": _fit(X=pyarrow.table({"a": X[:, 0], "b": pyarrow.array(_TIMES)})),
+    "times in a table of pyarrow": _fit(
+        X=pyarrow.table({"a": X[:, 0], "b": pyarrow.array(_TIMES)})
+    ),
     "text in a frame": _fit(X=FRAME.assign(f2="a")),
     "numerals in a frame": _fit(X=FRAME.assign(f2="1")),
     "lists in a frame": _fit(X=polars.DataFrame({"a": [[1.0]] * len(Y)})),
@@ -121,9 +123,7 @@ CASES: dict[str, Case] = {
     "labels all alike": _fit(y=np.ones(len(Y))),
     "a short offset": _fit(offset=Y[1:]),
     "an unknown argument": _fit(weight=Y),
-    "no ids in 1,200 rows": _fit(
-        X=np.tile(X, (12, 1))[:1200], y=np.tile(Y, 12)[:1200], qid=None
-    ),
+    "no ids in 1,200 rows": _fit(X=np.tile(X, (12, 1))[:1200], y=np.tile(Y, 12)[:1200], qid=None),
     # settings
     "a negative alpha": _with("RankRLS", alpha=-1.0),
     "alpha of text": _with("RankRLS", alpha="1"),
@@ -175,11 +175,11 @@ CASES: dict[str, Case] = {
     "a file that is cut": lambda folder: _broken_file(folder, lambda data: data[:-5]),
     "a file of text": lambda folder: _text(folder, "text", "hello", pg.load_model),
     "a file that is missing": lambda folder: pg.load_model(folder / "nothing"),
-    "a map that a file cannot hold": lambda folder: pg.RankRLS(
-        pairs=lambda a, b: np.abs(a - b), kernel=lambda x, z: x @ z.T
-    )
-    .fit(X, Y, qid=QID)
-    .save(folder / "model"),
+    "a map that a file cannot hold": lambda folder: (
+        pg.RankRLS(pairs=lambda a, b: np.abs(a - b), kernel=lambda x, z: x @ z.T)
+        .fit(X, Y, qid=QID)
+        .save(folder / "model")
+    ),
     # tables
     "kernel of a table": lambda folder: pg.RankRLS(kernel="rbf").fit(_table(folder)),
     "ELMRank of a table": lambda folder: pg.ELMRank().fit(_table(folder)),
@@ -227,7 +227,10 @@ CASES: dict[str, Case] = {
     "one problem": lambda folder: pg.fit_many(pg.RankRLS(), (X, Y)),
     "no problems": lambda folder: pg.fit_many(pg.RankRLS(), []),
     "a key that is missing": lambda folder: pg.fit_many(
-        pg.RankRLS(), pandas.DataFrame({"k": [None, "a"], "y": [0, 1], "a": [1, 2]}), by="k", label="y"
+        pg.RankRLS(),
+        pandas.DataFrame({"k": [None, "a"], "y": [0, 1], "a": [1, 2]}),
+        by="k",
+        label="y",
     ),
     "by without a label": lambda folder: pg.fit_many(pg.RankRLS(), FRAME, by="f0"),
     "targets of weighted pairs": lambda folder: pg.fit_many(
@@ -238,13 +241,17 @@ CASES: dict[str, Case] = {
         pg.RankRLS(), FRAME.assign(k=QID % 3, y=Y), by="k", label="y", fallback=0.0
     ).predict(FRAME, ["0"] * len(Y)),
     # statistics
-    "a query twice": lambda folder: pg.Pairgram.from_rows(X, Y, qid=QID)
-    + pg.Pairgram.from_rows(X, Y, qid=QID),
+    "a query twice": lambda folder: (
+        pg.Pairgram.from_rows(X, Y, qid=QID) + pg.Pairgram.from_rows(X, Y, qid=QID)
+    ),
     "a query that is not there": _subtracted_twice,
-    "statistics of other settings": lambda folder: pg.Pairgram.from_rows(X, Y, qid=QID)
-    + pg.Pairgram.from_rows(X, Y, qid=QID + 100, pairs="gain"),
-    "statistics of other columns": lambda folder: pg.Pairgram.from_rows(X, Y, qid=QID)
-    + pg.Pairgram.from_rows(X[:, 1:], Y, qid=QID + 100),
+    "statistics of other settings": lambda folder: (
+        pg.Pairgram.from_rows(X, Y, qid=QID)
+        + pg.Pairgram.from_rows(X, Y, qid=QID + 100, pairs="gain")
+    ),
+    "statistics of other columns": lambda folder: (
+        pg.Pairgram.from_rows(X, Y, qid=QID) + pg.Pairgram.from_rows(X[:, 1:], Y, qid=QID + 100)
+    ),
     "bytes that are cut": lambda folder: pg.Pairgram.from_bytes(
         pg.Pairgram.from_rows(X, Y, qid=QID).to_bytes()[:-3]
     ),
@@ -298,7 +305,7 @@ CASES: dict[str, Case] = {
 
 
 def _refusal(case: Case, folder: Path) -> Any:
-    """Return the error, or that there was none: what is made otherwise has its own configuration."""
+    """Return the error, or that there was none: what is made is in other configurations."""
     outcome = attempt(lambda: case(folder))
     return outcome if isinstance(outcome, str) else "no error"
 

@@ -137,7 +137,10 @@ def of_model(model: Any, new: Any, **named: Any) -> dict[str, Any]:
         refused = attempt(lambda: fitted.save(path))
         if refused is not None:
             return found | {"file": refused.replace(folder, "FOLDER")}
-        return found | {"file": of_file(path.read_bytes()), "predict of file": pg.load_model(path).predict(new)}
+        return found | {
+            "file": of_file(path.read_bytes()),
+            "predict of file": pg.load_model(path).predict(new),
+        }
 
 
 def _by_scorer(model: Any, new: Any) -> Any:

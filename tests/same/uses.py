@@ -189,7 +189,7 @@ def _of_statistics(total: Any) -> dict[str, Any]:
 def _statistics(way: str, settings: dict[str, Any], folder: Path) -> Any:
     rows = rows_of("tall")
     halves = [rows.taken(rows.query % 2 == k) for k in range(2)]
-    named = [{"qid": p.query, "sample_weight": p.weight} for p in (rows, *halves)]
+    named = [{"qid": one.query, "sample_weight": one.weight} for one in (rows, *halves)]
 
     def of(part: Rows, arguments: dict[str, Any]) -> Any:
         return pg.Pairgram.from_rows(part.X, part.y, **arguments, **settings)
@@ -208,7 +208,10 @@ def _statistics(way: str, settings: dict[str, Any], folder: Path) -> Any:
         return _of_statistics(pg.Pairgram.from_rows(frame, rows.y, **named[0], **settings))
     if way == "table":
         table = pg.scan(
-            pandas.DataFrame(rows.columns(weighted=True)), label="label", qid="query", weight="weight"
+            pandas.DataFrame(rows.columns(weighted=True)),
+            label="label",
+            qid="query",
+            weight="weight",
         )
         return _of_statistics(pg.Pairgram.from_rows(table, **settings))
     if way == "sum":
@@ -230,7 +233,6 @@ WAYS = ("rows", "float32", "csr", "frame", "table", "sum", "difference", "update
 # ---- Measuring
 
 CONVENTIONS = ("default", "letor", "trec", "lightgbm", "sklearn")
-CUT = ("ndcg", "ndcg_linear", "dcg", "map", "p", "recall", "hit_rate", "mrr", "rbp", "err")
 
 
 def _scores(rows: Rows) -> np.ndarray:
@@ -297,11 +299,13 @@ def _options(folder: Path) -> Any:
 def _two_of_scores(folder: Path) -> Any:
     rows = rows_of("tall")
     both = np.stack([_scores(rows), rows.X[:, 0]])
-    counts = {number: 4 for number in set(rows.query.tolist())}
+    counts = dict.fromkeys(rows.query.tolist(), 4)
     return {
         "two": pg.evaluate(["ndcg", "map"], rows.y, both, rows.query),
         "two per query": pg.evaluate("kendall", rows.y, both, rows.query, per_query=True),
-        "counted": pg.evaluate("map", np.minimum(rows.y, 1), both[0], rows.query, n_relevant=counts),
+        "counted": pg.evaluate(
+            "map", np.minimum(rows.y, 1), both[0], rows.query, n_relevant=counts
+        ),
         "real": {
             name: attempt(lambda: pg.evaluate(name, rows.X[:, 2], both[1], rows.query)[name])  # noqa: B023
             for name in _names()
@@ -316,7 +320,14 @@ def _compare(folder: Path) -> Any:
     found = {
         "all": pg.compare(rows.y, rows.query, systems, ["ndcg@5", "map", "msd"], **named),
         "baseline": pg.compare(
-            rows.y, rows.query, systems, "kendall", baseline="b", confidence=0.9, n_changed=2, **named
+            rows.y,
+            rows.query,
+            systems,
+            "kendall",
+            baseline="b",
+            confidence=0.9,
+            n_changed=2,
+            **named,
         ),
     }
     return found | {"dict": str(found["all"].to_dict())}
@@ -415,7 +426,7 @@ def _kernels(folder: Path) -> Any:
         for form, made in forms.items():
             name = kernel if isinstance(kernel, str) else "cosine"
             found[f"{name}, {form}"] = attempt(
-                lambda: {  # noqa: B023
+                lambda: {
                     "rows": pg.kernel_matrix(made(rows.X), kernel=kernel, gamma=0.2),  # noqa: B023
                     "new": pg.kernel_matrix(made(rows.X), made(rows.new), kernel),  # noqa: B023
                 }
@@ -468,7 +479,9 @@ def _splits(folder: Path) -> Any:
             str(number): {"train": train, "test": test}
             for number, (train, test) in enumerate(folds.split(rows.X, qid=ids))
         }
-    return found | {"groups": [test for _, test in pg.QueryKFold(4).split(rows.X, groups=rows.query)]}
+    return found | {
+        "groups": [test for _, test in pg.QueryKFold(4).split(rows.X, groups=rows.query)]
+    }
 
 
 def _grid_search(folder: Path) -> Any:
