@@ -1,0 +1,6 @@
+"""The results of the installed package, to be held against those of another revision.
+
+``python -m tests.same write FILE`` goes through all configurations and writes what they give, and
+``python -m tests.same compare OLD NEW`` says what differs. ``.ci/same`` does both for a revision.
+Only public names are used, so that every revision can run the same configurations.
+"""

@@ -1,0 +1,538 @@
+"""Every estimator, every value of its options, on every road that rows can take to it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import pyarrow.parquet
+import scipy.sparse
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from .data import FRAMES, Rows, frame_of, rows_of
+from .public import Public, attribute, pg
+from .results import attempt, of_file, of_model
+
+Configuration = Callable[[Path], Any]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An estimator, and values of its options.
+
+    There are as many variants as the longest list of values is long, and each value of each option
+    is in one of them.
+    """
+
+    make: str
+    options: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    data: tuple[str, ...] = ("tall", "awkward", "wide")
+
+    def __len__(self) -> int:
+        return max(map(len, self.options.values()), default=1)
+
+    def settings(self, variant: int) -> dict[str, Any]:
+        return {k: values[variant % len(values)] for k, values in self.options.items()}
+
+    def estimator(self, variant: int) -> Any:
+        settings = self.settings(variant)
+        if "feature_map" in settings and not isinstance(settings["feature_map"], list):
+            settings["feature_map"] = clone(settings["feature_map"], safe=False)
+        return getattr(pg, self.make)(**settings)
+
+    def rows(self, variant: int) -> Rows:
+        return rows_of(self.data[variant % len(self.data)])
+
+
+def difference_of_roots(a: Any, b: Any) -> Any:
+    """Weigh a pair, as a function that users may give."""
+    return np.abs(np.sqrt(np.abs(a)) - np.sqrt(np.abs(b)))
+
+
+def cosine(X: Any, Z: Any) -> Any:
+    """Return a kernel, as a function that users may give."""
+    return (X @ Z.T) / np.outer(1 + np.linalg.norm(X, axis=1), 1 + np.linalg.norm(Z, axis=1))
+
+
+PAIRS = ("kept", "dropped", "gain", "absdiff", None, difference_of_roots)
+WEIGHTING = ("pairs", "documents", "queries")
+INPUTS = (None, "standard", "minmax", "maxabs", "quantile", "raw+quantile")
+KERNELS = ("rbf", "polynomial", "laplacian", "minmax", "linear", "tanimoto", cosine)
+MAPS = (
+    pg.RandomNodes(12, random_state=0),
+    pg.RandomNodes(9, ["tanh", "relu", "sine"], distribution="normal", random_state=1),
+    pg.RandomFourier(10, random_state=1),
+    pg.RandomFourier(10, orthogonal=True, gamma=0.2, random_state=1),
+    pg.Nystroem(n_components=8, random_state=2),
+    pg.Nystroem("laplacian", n_components=6, landmarks="rpcholesky", random_state=2),
+    pg.KernelMap("rbf", gamma=0.1),
+    StandardScaler(),
+)
+ALPHAS = ([10.0, 1.0, 0.1], None)
+CV = (None, 3, pg.QueryKFold(2, shuffle=True, random_state=0), pg.QueryKFold(4))
+SCORING = (None, "map", "pairwise_accuracy", "ndcg@3", "msd", "kendall")
+SEARCH = {"scoring": SCORING, "store_held_out": (True, False)}
+THREADS = (1, 2, None, 3)
+NODES = {
+    "n_nodes": (15, 8),
+    "activation": ("linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine"),
+    "weight_range": ((-1.0, 1.0), (-0.5, 0.25)),
+    "bias_range": ((0.0, 1.0), (0.1, 2.0)),
+    "random_state": (0, 7),
+}
+ELM_KERNEL = {"kernel": ("rbf", "laplacian"), "gamma": (0.05, None), "inputs": (None, "standard")}
+Cs = ([2.0**-10, 1.0, 2.0**8],)
+
+KINDS = {
+    "RankRLS": Kind(
+        "RankRLS",
+        {
+            "alpha": (1.0, 0.01, 100.0),
+            "pairs": PAIRS,
+            "scope": ("query", "query", "query", "global"),
+            "weighting": WEIGHTING,
+            "target": ("label", "gain", "label", "gain", "label"),
+            "scale": (False, True, False, False),
+            "inputs": (*INPUTS, None),
+            "form": ("auto", "primal", "auto", "auto", "dual"),
+            "n_threads": THREADS,
+        },
+    ),
+    "RankRLS of a map": Kind(
+        "RankRLS",
+        {"feature_map": MAPS, "pairs": PAIRS[:5], "inputs": (None, "standard", "minmax")},
+    ),
+    "RankRLS of a kernel": Kind(
+        "RankRLS",
+        {
+            "kernel": KERNELS,
+            "gamma": (None, 0.3),
+            "degree": (3, 2, 2),
+            "coef0": (1.0, 0.5, 0.5),
+            "pairs": PAIRS[:5],
+            "inputs": ("minmax", None, "standard"),
+        },
+        ("counts", "tall", "bits"),
+    ),
+    "RankRLS with constraints": Kind(
+        "RankRLS",
+        {
+            "positive": (True, [0, 2], False, True, False, False),
+            "l1_ratio": (0.0, 0.0, 0.5, 0.3, 1.0, 0.0),
+            "n_nonzero_coefs": (None, None, None, None, None, 2),
+            "alpha": (0.5, 5.0),
+            "scale": (False, True),
+            "inputs": (None, None, "standard"),
+        },
+    ),
+    "RankRLSCV": Kind(
+        "RankRLSCV",
+        {
+            "alphas": ALPHAS,
+            "pairs": PAIRS,
+            "weighting": WEIGHTING,
+            "inputs": (None, *INPUTS),
+            "cv": CV,
+            "form": ("auto", "auto", "primal", "dual", "auto"),
+            **SEARCH,
+        },
+    ),
+    "RankRLSCV of choices": Kind(
+        "RankRLSCV",
+        {
+            "alphas": ALPHAS,
+            "pairs": (["kept", "dropped"], "kept", ["gain", None, "absdiff"]),
+            "scope": ("query", "query", "global"),
+            "target": ("label", ["label", "gain"]),
+            "scale": ([False, True], False),
+            "inputs": (["quantile", None], [None, "standard", "raw+quantile"], None),
+            **SEARCH,
+        },
+    ),
+    "RankRLSCV of a map or kernel": Kind(
+        "RankRLSCV",
+        {
+            "feature_map": (MAPS[0], None, None, MAPS[4], None),
+            "kernel": (None, "rbf", "linear", None, "tanimoto"),
+            "gamma": (None, [0.1, 1.0], None, None, None),
+            "cv": (None, None, 3, None, None),
+            "alphas": ([10.0, 1.0, 0.1],),
+            **SEARCH,
+        },
+        ("counts", "tall", "bits"),
+    ),
+    "RankRLSCV with constraints": Kind(
+        "RankRLSCV",
+        {
+            "positive": (True, False, False),
+            "l1_ratio": (0.0, 0.5, 0.0),
+            "n_nonzero_coefs": (None, None, 2),
+            "alphas": ([10.0, 1.0],),
+            "cv": (None, 2),
+            "store_held_out": (True,),
+        },
+    ),
+    "PointwiseELM": Kind("PointwiseELM", {**NODES, "C": (1.0, 0.01), "inputs": INPUTS}),
+    "PairwiseELM": Kind(
+        "PairwiseELM", {**NODES, "C": (1.0, 0.01), "pairs": PAIRS[:4], "inputs": INPUTS}
+    ),
+    "PairwiseELM of a kernel": Kind("PairwiseELM", ELM_KERNEL),
+    "PointwiseELMCV": Kind(
+        "PointwiseELMCV",
+        {"Cs": Cs, "cv": CV, **SEARCH, **NODES, "inputs": (None, [None, "minmax"])},
+    ),
+    "PairwiseELMCV": Kind(
+        "PairwiseELMCV",
+        {"Cs": Cs, "cv": CV, **SEARCH, **NODES, "pairs": ("kept", ["kept", "dropped"], "gain")},
+    ),
+    "PointwiseELMCV of a kernel": Kind("PointwiseELMCV", {"Cs": Cs, **ELM_KERNEL, **SEARCH}),
+    "ELMRank": Kind(
+        "ELMRank",
+        {
+            **NODES,
+            "bias_range": ((0.1, 1.0), None),
+            "activation": ("sigmoid", "tanh", "sine"),
+            "pairs": PAIRS[:4],
+            "scope": ("global", "query"),
+            "n_estimators": (1, 3),
+            "inputs": (None, "minmax"),
+        },
+    ),
+    "ELMRankCV": Kind(
+        "ELMRankCV",
+        {
+            "alphas": ([1.0, 1e-3],),
+            "Cs": ([1.0, 1024.0],),
+            "cv": (3, None),
+            "scoring": ("msd", "ndcg@5", None),
+            "scope": ("global", "query"),
+            "n_nodes": (8,),
+            "n_estimators": (1, 2),
+            "weight_range": ([(-1.0, 1.0), (-0.3, 0.3)], (-1.0, 1.0)),
+            "store_held_out": (True, False),
+            "random_state": (0,),
+            "inputs": (None, [None, "standard"]),
+        },
+    ),
+    "RankSVM": Kind(
+        "RankSVM",
+        {
+            "C": (0.1, 1.0, 0.01),
+            "weighting": WEIGHTING,
+            "loss": ("squared_hinge", "squared_hinge", "squared"),
+            "tol": (1e-3, 1e-9),
+            "max_iter": (100, 100, 100, 2),
+            "inputs": INPUTS,
+            "feature_map": (None, None, MAPS[0], None, MAPS[4]),
+            "memory_limit": (None, None, None, None, 1e3),
+        },
+    ),
+    "RankSVMCV": Kind(
+        "RankSVMCV",
+        {
+            "Cs": ([0.01, 1.0],),
+            "cv": (3, pg.QueryKFold(2)),
+            "feature_map": (None, [None, MAPS[0]], MAPS[2]),
+            "weighting": WEIGHTING,
+            "inputs": (None, [None, "standard"], "quantile"),
+            **SEARCH,
+        },
+    ),
+    "MPRank": Kind(
+        "MPRank",
+        {
+            "C": (1.0, 0.01),
+            "kernel": ("linear", "rbf", "polynomial"),
+            "form": ("auto", "auto", "auto", "primal"),
+            "inputs": (None, "standard"),
+        },
+    ),
+    "LSSVR": Kind(
+        "LSSVR",
+        {
+            "C": (1.0, 0.01),
+            "kernel": ("linear", "rbf", "laplacian"),
+            "form": ("auto", "auto", "auto", "dual"),
+            "inputs": (None, "standard"),
+        },
+    ),
+}
+
+# Their refusal of tables is among the errors.
+IN_MEMORY = ("ELMRank", "ELMRankCV", "LSSVR")
+
+# A road fits the estimator to the rows, and returns what is told of the model.
+Road = Callable[[Any, Rows, int, Path], Any]
+ROADS: dict[str, Road] = {}
+
+
+def road(function: Road) -> Road:
+    """Add a road, which is called as its function is."""
+    ROADS[function.__name__.replace("_", " ").strip()] = function
+    return function
+
+
+def _weights(rows: Rows, variant: int) -> dict[str, Any]:
+    return {"sample_weight": rows.weight} if variant % 2 else {}
+
+
+def _fit(estimator: Any, rows: Rows, variant: int, X: Any = None, **named: Any) -> Any:
+    arguments = {"qid": rows.query} | _weights(rows, variant) | named
+    return Public(estimator).fit(
+        rows.X if X is None else X,
+        rows.y,
+        **{name: value for name, value in arguments.items() if value is not None},
+    )
+
+
+@road
+def arrays(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    return of_model(_fit(estimator, rows, variant), rows.new)
+
+
+@road
+def float32(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    model = _fit(estimator, rows, variant, rows.X.astype(np.float32))
+    return of_model(model, rows.new.astype(np.float32))
+
+
+@road
+def csr(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    if "inputs" in (settings := estimator.get_params(deep=False)) and settings["inputs"]:
+        estimator.set_params(inputs="maxabs")
+    thinned = scipy.sparse.csr_matrix(np.where(np.abs(rows.X) < 0.5, 0.0, rows.X))
+    return of_model(_fit(estimator, rows, variant, thinned), scipy.sparse.csr_matrix(rows.new))
+
+
+def _of_frame(package: str, estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    model = _fit(estimator, rows, variant, frame_of(package, rows.X, rows.names))
+    return of_model(model, frame_of(package, rows.new, rows.names))
+
+
+for _package in FRAMES:
+    ROADS[f"{_package} frame"] = partial(_of_frame, _package)
+
+
+@road
+def lists_and_ids_of_text(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    ids = [f"query {number}" for number in rows.query]
+    return of_model(_fit(estimator, rows, variant, rows.X.tolist(), qid=ids), rows.new.tolist())
+
+
+@road
+def sizes_and_weights_of_queries(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    weights = 1.0 + rows.query % 3
+    model = _fit(estimator, rows, variant, qid=None, group=rows.sizes, query_weight=weights)
+    return of_model(model, rows.new)
+
+
+@road
+def shuffled_rows(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    shuffled = rows.taken(np.random.default_rng(variant).permutation(len(rows.y)))
+    return of_model(_fit(estimator, shuffled, variant, np.asfortranarray(shuffled.X)), rows.new)
+
+
+@road
+def offsets(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    model = _fit(estimator, rows, variant, offset=np.sin(rows.X[:, 1]))
+    return of_model(model, rows.new, offset=np.sin(rows.new[:, 1]))
+
+
+@road
+def prior(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    first = pg.RankRLS(10.0).fit(rows.X, np.roll(rows.y, 1), qid=rows.query)
+    is_linear = not any(estimator.get_params().get(k) for k in ("kernel", "feature_map", "inputs"))
+    weights = np.linspace(-0.5, 0.5, rows.X.shape[1])
+    Public(estimator).set_params(
+        prior=weights if is_linear and variant % 2 == 0 else FrozenEstimator(first)
+    )
+    return of_model(_fit(estimator, rows, variant), rows.new)
+
+
+@road
+def pipeline(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    with config_context(enable_metadata_routing=True):
+        model = make_pipeline(StandardScaler(), estimator.set_fit_request(qid=True))
+        model.fit(rows.X, rows.y, qid=rows.query)
+        pg.save_model(model, folder / "model")
+        again = pg.load_model(folder / "model").predict(rows.new)
+        return of_model(model[-1], model[:-1].transform(rows.new)) | {"predict of pipeline": again}
+
+
+def _of_table(estimator: Any, rows: Rows, table: Any) -> Any:
+    named = {}
+    if "store_held_out" in estimator.get_params(deep=False):
+        Public(estimator).set_params(store_held_out=False)
+    if type(estimator).__name__ == "RankSVMCV":
+        Public(estimator).set_params(cv=None)
+        named["validation"] = pg.scan(lambda: [(rows.X, rows.y[::-1], rows.query[::-1])])
+    model = Public(estimator).fit(table, **named)
+    found = of_model(model, rows.new) | {"predict of table": model.predict(table)}
+    if (rows.y >= 0).all():
+        found["evaluate"] = pg.evaluate(["ndcg@5", "map"], table, model)
+    return found
+
+
+def _names(variant: int) -> dict[str, Any]:
+    return {"label": "label", "qid": "query"} | ({"weight": "weight"} if variant % 2 else {})
+
+
+def _pieces(rows: Rows, variant: int) -> Iterator[Any]:
+    for begin, end in pairwise(rows.cuts):
+        part = rows.taken(slice(begin, end))
+        yield (part.X, part.y, part.query, *([part.weight] if variant % 2 else []))
+
+
+@road
+def table_of_a_function(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    return _of_table(estimator, rows, pg.scan(lambda: _pieces(rows, variant)))
+
+
+@road
+def table_of_a_frame(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    """Its missing values are filled, and its queries are brought together."""
+    package = list(FRAMES)[variant % 3]
+    rng = np.random.default_rng(variant)
+    shuffled = rows.taken(rng.permutation(len(rows.y)))
+    columns = shuffled.columns(weighted=variant % 2 == 1)
+    columns["f1"] = np.where(rng.random(len(rows.y)) < 0.2, np.nan, columns["f1"])
+    frame = FRAMES[package](columns)
+    missing = ("mean", "zero")[variant % 2]
+    table = pg.scan(frame, **_names(variant), missing=missing, group_queries=True)
+    return _of_table(estimator, rows, table)
+
+
+@road
+def table_of_csv_files(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    frame = pandas.DataFrame(rows.columns(weighted=variant % 2 == 1))
+    for number, (begin, end) in enumerate(pairwise(rows.cuts)):
+        frame[begin:end].to_csv(folder / f"{number}.csv", index=False)
+    return _of_table(estimator, rows, pg.scan(str(folder / "*.csv"), **_names(variant)))
+
+
+@road
+def table_of_parquet_files(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    table = pyarrow.table(rows.columns(weighted=variant % 2 == 1) | {"extra": rows.y})
+    for number, (begin, end) in enumerate(pairwise(rows.cuts)):
+        piece = table.slice(begin, end - begin)
+        pyarrow.parquet.write_table(piece, folder / f"{number}.parquet")
+    return _of_table(estimator, rows, pg.scan(str(folder), exclude="extra", **_names(variant)))
+
+
+@road
+def table_of_letor_files(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    for number, (begin, end) in enumerate(pairwise(rows.cuts)):
+        part = rows.taken(slice(begin, end))
+        pg.dump_letor(folder / f"{number}.txt", part.X, part.y, part.query)
+    paths = sorted(str(path) for path in folder.iterdir())
+    return _of_table(estimator, rows, pg.scan(paths, n_features=rows.X.shape[1]))
+
+
+@road
+def table_of_a_lazy_frame(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    columns = rows.columns(weighted=variant % 2 == 1)
+    frame = polars.DataFrame(columns).lazy().with_columns(polars.col("f0").cast(polars.Float32))
+    return _of_table(estimator, rows, pg.scan(frame, **_names(variant), features=rows.names))
+
+
+def _of_batch(batch: Any, new: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {"table": attribute(batch, "table"), "keys": batch.keys}
+    for number, models in enumerate(batch.models):
+        for target, model in enumerate(models if isinstance(models, list) else [models]):
+            it = {"error": "no model"} if model is None else of_model(model, new)
+            found[f"{number}.{target}"] = it
+    return found
+
+
+@road
+def many_problems(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    halves = [rows.taken(rows.query % 2 == k) for k in range(2)]
+    problems = [
+        {"X": part.X, "y": part.y, "qid": part.query} | _weights(part, variant) for part in halves
+    ]
+    problems.append({"X": rows.X[:3], "y": np.array([1.0, np.nan, 0.0]), "qid": rows.query[:3]})
+    return _of_batch(pg.fit_many(estimator, problems, fallback=0.0), rows.new)
+
+
+@road
+def many_keys(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    keys = np.array(["ann", "bob", "cy"])[rows.query % 3]
+    columns = rows.columns(weighted=True) | {"key": keys}
+    frame_of_columns = FRAMES[list(FRAMES)[variant % 3]]
+    named_rows = frame_of("pandas", rows.X, rows.names)
+    everybody = pg.RankRLS(5.0).fit(named_rows, rows.y, qid=rows.query)
+    batch = pg.fit_many(
+        estimator,
+        frame_of_columns(columns),
+        by="key",
+        features=rows.names,
+        label="label",
+        qid="query",
+        fallback=everybody if variant % 3 else 0.5,
+        **({"sample_weight": "weight"} if variant % 2 else {}),
+    )
+    new = frame_of_columns(
+        dict(zip(rows.names, np.ascontiguousarray(rows.new.T), strict=True))
+        | {"key": np.array(["cy", "new", "ann", "bob"] * 3)}
+    )
+    path = folder / "batch"
+    found = {
+        "predict": attempt(lambda: batch.predict(new, "key")),
+        "of fewer": attempt(lambda: batch.without(["ann"]).predict(new, "key")),
+        "save": attempt(lambda: batch.save(path)),
+    }
+    if path.exists():
+        found["file"] = of_file(path.read_bytes())
+        found["of file"] = pg.BatchFit.load(path).predict(new, "key")
+    return found | _of_batch(batch, rows.new)
+
+
+@road
+def many_targets(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    y = np.column_stack([rows.y, rows.y[::-1], 2 * rows.y])
+    problem = {"X": rows.X, "y": y, "qid": rows.query} | _weights(rows, variant)
+    return _of_batch(pg.fit_many(estimator, [problem], on_error="raise"), rows.new)
+
+
+@road
+def validation(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
+    first = rows.taken(rows.query % 3 > 0)
+    held = rows.taken(rows.query % 3 == 0)
+    if variant % 3 == 0:
+        chosen = {"validation": (held.X, held.y, held.query)}
+    elif variant % 3 == 1:
+        chosen = {"eval_set": [(held.X, held.y)], "eval_group": [held.sizes]}
+    else:
+        chosen = {"eval_set": [(held.X, held.y)], "eval_qid": [held.query]}
+    Public(estimator).set_params(cv=None)
+    return of_model(_fit(estimator, first, variant, **chosen), rows.new)
+
+
+def configurations() -> Iterator[tuple[str, Configuration]]:
+    """Yield the name of every configuration of a fit, and what runs it."""
+    for (name, kind), (way, go) in itertools.product(KINDS.items(), ROADS.items()):
+        if way == "validation" and not kind.make.endswith("CV"):
+            continue
+        if way == "prior" and kind.make in ("ELMRank", "ELMRankCV"):
+            continue
+        if way.startswith("table") and kind.make in IN_MEMORY:
+            continue
+        for variant in range(len(kind)):
+            yield f"{way}/{name}/{variant}", partial(_run, kind, go, variant)
+
+
+def _run(kind: Kind, go: Road, variant: int, folder: Path) -> Any:
+    return go(kind.estimator(variant), kind.rows(variant), variant, folder)

@@ -1,0 +1,86 @@
+"""The public names of the package, also where the installed version has others."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterator
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import pairgram
+
+# What later versions call otherwise: the name here -> the name in the older version. It is the name
+# of a function, class, parameter or attribute, or "parameter=word" for a word of a parameter.
+RENAMED: dict[str, str] = {}
+
+
+class Public:
+    """A public object whose names, parameters and words are those of RENAMED's left side."""
+
+    def __init__(self, it: Any) -> None:
+        self._it = it
+
+    def __getattr__(self, name: str) -> Any:
+        found = attribute(self._it, name)
+        return Public(found) if callable(found) or isinstance(found, ModuleType) else found
+
+    def __call__(self, *positional: Any, **named: Any) -> Any:
+        return self._it(*positional, **_in_its_words(self._it, named))
+
+
+def attribute(it: Any, name: str, *default: Any) -> Any:
+    """Return an attribute by its name or, where it has none, by its older name."""
+    if name in RENAMED and not hasattr(it, name):
+        name = RENAMED[name]
+    return getattr(it, name, *default)
+
+
+def of_later(name: str) -> str:
+    """Return what later versions call a parameter or attribute."""
+    return {old: new for new, old in RENAMED.items() if "=" not in new}.get(name, name)
+
+
+def _in_its_words(function: Callable[..., Any], named: dict[str, Any]) -> dict[str, Any]:
+    return {_parameter(function, k): _word(k, v) for k, v in named.items()} if RENAMED else named
+
+
+def _parameter(function: Callable[..., Any], name: str) -> str:
+    return RENAMED[name] if name in RENAMED and name not in _parameters(function) else name
+
+
+def _parameters(function: Callable[..., Any]) -> set[str]:
+    return set(inspect.signature(function).parameters)
+
+
+def _word(parameter: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_word(parameter, one) for one in value]
+    key = f"{parameter}={value}"
+    if not isinstance(value, str) or key not in RENAMED or value in _words():
+        return value
+    return RENAMED[key].partition("=")[2]
+
+
+@cache
+def _words() -> set[str]:
+    """Return the words in the hints of all public classes and functions."""
+
+    def literals(hint: Any) -> Iterator[str]:
+        for one in typing.get_args(hint):
+            yield from [one] if isinstance(one, str) else literals(one)
+
+    public = [getattr(pairgram, name) for name in pairgram.__all__]
+    functions = [it.__init__ if inspect.isclass(it) else it for it in public if callable(it)]
+    return {word for it in functions for hint in _hints(it).values() for word in literals(hint)}
+
+
+def _hints(function: Any) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function)
+    except (NameError, TypeError):
+        return {}
+
+
+pg = Public(pairgram)
