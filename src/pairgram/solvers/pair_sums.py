@@ -1,4 +1,4 @@
-"""PairSums: the sums over queries behind `Pairgram`, as a frozen value with ``+`` and ``-``."""
+"""PairSums: the sums over queries behind `Pairgram`, a frozen value with ``+``, ``-`` and ``*``."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ class PairSums:
     names : list of str, or None
         The names of the columns.
     n_rows, n_queries : int
+        What was read, whatever the sums were multiplied by.
     sums : ndarray of shape (n_features + 1, n_features + 1), float64, or None
         The sums over [X, y], but for `factor`; None before the first rows. With a `mean`, they are
         the scatter ``Σ v (h − mean)(h − mean)ᵀ`` of the rows h of [X, y].
@@ -214,6 +215,51 @@ class PairSums:
         rest = self._joined(other, -1, sums, mean)
         rest._settle(sums, np.diag(before))
         return rest
+
+    def __mul__(self, number: float) -> PairSums:
+        """Return the sums multiplied by a finite number f >= 0.
+
+        Every query counts f times; see the notes of `Pairgram`. If all rows form pairs, the weight
+        of every row is multiplied by f instead, so the weight of a pair by f². What that does to
+        the sums depends on `weighting`. A scatter is linear in the weights of the rows.
+
+        Multiplied by 0, the sums are those of no query.
+        """
+        if self.sums is None:
+            return self
+        mean = self.mean
+        if number == 0:
+            if mean is not None:
+                mean = Mean(0.0, mean.origin, np.zeros_like(mean.offset))
+            return replace(
+                self,
+                n_rows=0,
+                n_queries=0,
+                sums=np.zeros_like(self.sums),
+                sums_weight=0.0,
+                mean=mean,
+                varying=np.zeros(len(self.sums) - 1, dtype=np.int64),
+            )
+        times = number
+        if self.joins_all_rows and mean is None:
+            times = {"pairs": number * number, "documents": number, "queries": 1.0}[
+                self.settings.weighting
+            ]
+        with np.errstate(over="ignore", invalid="ignore"):
+            if mean is not None:
+                mean = replace(mean, weight=number * mean.weight)
+            product = replace(
+                self, sums=times * self.sums, sums_weight=times * self.sums_weight, mean=mean
+            )
+            diagonal = product.factor * np.diag(product.required())
+        if not (np.isfinite(diagonal).all() and np.isfinite(product.pair_weight)):
+            raise ValueError(
+                f"cannot multiply by {number:g}: the weights of pairs, or the weighted squared "
+                "differences, overflow"
+            )
+        return product
+
+    __rmul__ = __mul__
 
     def _joined(
         self, other: PairSums, sign: int, sums: NDArray[np.float64], mean: Mean | None

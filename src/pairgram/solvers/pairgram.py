@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, fields, replace
-from math import isfinite
+from math import inf, isfinite
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from pairgram._support.threads import single_threaded_blas
 from pairgram._support.words import Scope, Target, Weighting
 from pairgram.data.dataset import RankingData, names_of
 from pairgram.data.pairs import Pairs, PairSettings
-from pairgram.data.query_ids import IdSet, QueryIds, too_many, warn_of_end
+from pairgram.data.query_ids import QueryIds, WeightedIds, too_many, warn_of_end
 from pairgram.features.known import describe_map, restore_map
 from pairgram.files.read_write import pack, read_file, unpack
 from pairgram.solvers.constrained import NO_MAP, NO_PRIOR, Constraints
@@ -133,7 +134,7 @@ class Pairgram:
             check_text("ids", ids, ("check",))
         self.n_threads = n_threads
         self._total = PairSums(PairSettings(pairs, scope, weighting, target), feature_map)
-        self._ids = QueryIds(None if ids is None else IdSet())
+        self._ids = QueryIds(None if ids is None else WeightedIds())
 
     @classmethod
     def _of(cls, total: PairSums, n_threads: int | None, ids: QueryIds | None = None) -> Self:
@@ -321,7 +322,7 @@ class Pairgram:
         empty = self._of(
             PairSums(self.settings, feature_map, table.feature_names),
             self.n_threads,
-            QueryIds(None if self.ids is None else IdSet()),
+            QueryIds(None if self.ids is None else WeightedIds()),
         )
         pattern = replace(one_row(table), feature_map=feature_map)
         needs_queries = not self._total.joins_all_rows
@@ -446,6 +447,31 @@ class Pairgram:
         noticed. Files of earlier versions do not hold the numbers of rows.
         """
         return self._combine(other, -1)
+
+    def __mul__(self, factor: float) -> Self:
+        """Return the statistics in which every query counts `factor` times as much.
+
+        Every id keeps the product of the factors by which its query was multiplied. Rows that are
+        added later enter with the factor 1. See the notes of the class for ``scope="global"``.
+
+        Parameters
+        ----------
+        factor : float, finite and ≥ 0
+            Multiplied by 0, the statistics hold no query and no id, but still the settings, the
+            feature map and the number of features.
+
+        Raises
+        ------
+        TypeError
+            If `factor` is no real number; a bool and an array are none.
+        ValueError
+            If `factor` is NaN, infinite or negative, or if sums overflow.
+        """
+        factor = _checked_factor(factor)
+        return self._of(factor * self._total, self.n_threads, self._ids.times(factor))
+
+    __rmul__ = __mul__
+    __array_ufunc__ = None  # NumPy's numbers and arrays leave the multiplication to `__rmul__`
 
     def __radd__(self, other: Any) -> Pairgram:
         """Let ``sum`` merge shards: it begins with 0."""
@@ -669,10 +695,8 @@ class Pairgram:
         arrays |= map_arrays
         if total.varying is not None:
             arrays["varying"] = total.varying
-        if self._ids.hashes is not None and len(self._ids.hashes):
-            arrays["ids"] = self._ids.hashes.array()
-            if self._ids.hashes.rows is not None:
-                arrays["id_rows"] = self._ids.hashes.rows_of(arrays["ids"])
+        if self._ids.hashes is not None:
+            arrays |= self._ids.hashes.arrays()
         if total.mean is not None:
             arrays |= {"mean": total.mean.offset, "origin": total.mean.origin}
         state = {
@@ -746,7 +770,7 @@ class Pairgram:
         first, last = state.get("_first_id"), state["_last_id"]
         checked = state.get("ids") is not None  # files of older versions do not say
         hashes = arrays.get("ids", np.empty(0, np.uint64))
-        found = IdSet.of(hashes, arrays.get("id_rows")) if checked else None
+        found = _ids_of_file(arrays) if checked else None
         # A file does not say why ids are not checked. So many were no choice.
         ended = not checked and too_many(total.n_queries)
         without_hash = state.get("_ids_without_hash", False)
@@ -761,6 +785,28 @@ class Pairgram:
         size = f"{self.n_rows} rows, {self.n_queries} queries"
         size = "no rows" if self._total.sums is None else size
         return f"<Pairgram of {size}, ids={self.ids!r}: {self.settings}>"
+
+
+def _checked_factor(factor: Any) -> float:
+    """Return what statistics are multiplied by as a float, if it is a finite number >= 0."""
+    if isinstance(factor, (bool, np.bool_)) or not isinstance(factor, Real):
+        got = repr(factor) if isinstance(factor, (bool, np.bool_, str)) else type(factor).__name__
+        raise TypeError(f"statistics must be multiplied by a number >= 0, got {got}")
+    try:
+        number = float(factor)
+    except OverflowError:  # of a large integer
+        number = inf
+    if not 0 <= number < inf:  # NaN is neither
+        raise ValueError(f"statistics must be multiplied by a finite number >= 0, got {number!r}")
+    return number
+
+
+def _ids_of_file(arrays: dict[str, NDArray[Any]]) -> WeightedIds:
+    """Return the ids whose hashes a file holds, with their factors."""
+    hashes, rows = arrays.get("ids", np.empty(0, np.uint64)), arrays.get("id_rows")
+    if "factors" not in arrays:
+        return WeightedIds.of(hashes, rows)
+    return WeightedIds.of_groups(hashes, rows, arrays["factors"], arrays["ids_of_factor"])
 
 
 @dataclass(frozen=True, eq=False)
