@@ -426,7 +426,8 @@ def _statistics(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
             f"ids_of_factor must be > 0 and add up to {len(ids)}, the number of ids",
         )
         for name, values in (("factors", factors), ("ids", ids)):
-            require(len(np.unique(values)) == len(values), f"{name} must differ")
+            ordered = np.sort(values)  # np.unique takes 20 times as long
+            require((ordered[1:] != ordered[:-1]).all(), f"{name} must differ")
     for name in ("mean", "origin"):
         require((name in arrays) == scatter, f"{name} must be there with scope 'global' alone")
 

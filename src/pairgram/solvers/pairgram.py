@@ -35,7 +35,8 @@ class Pairgram:
     """The statistics ``G = Xᵀ L X``, ``g = Xᵀ L y`` and ``yᵀ L y``, which add up over queries.
 
     They are all that pairwise least squares needs of the data. Models for every alpha are computed
-    from them. They can be streamed, merged, subtracted, saved and loaded.
+    from them. They can be streamed, merged, subtracted, multiplied by a number ≥ 0, saved and
+    loaded.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ class Pairgram:
     ids : "check" or None, default="check"
         With "check", a query id that appears again in another update or another shard is an error,
         because a query that is cut in two loses the pairs between its parts. It is also an error to
-        subtract an id that is not there. Either all queries have ids, or none has: an update
+        subtract an id that is not there, or with another factor. Either all queries have ids, or none has: an update
         without `qid`, or statistics of rows without `qid`, cannot be added to or subtracted from
         queries with ids. Ids that are numbers do not mix with text that reads as numbers. Every id
         takes 12 bytes. After more than 1,000,000 ids the check ends with a warning, and `ids`
@@ -73,8 +74,10 @@ class Pairgram:
     pair_weight : float
         ``Σ_ij W_ij`` over both orders of every pair and the diagonal.
     n_rows, n_queries : int
+        What was read, whatever it was multiplied by since. Solutions do not depend on these
+        numbers, but on the weights of rows and pairs, which are multiplied.
     n_varying : ndarray of shape (n_features,), int64, or None
-        The number of queries in which each feature varies. A feature varies in a query if two rows
+        The number of queries in which each feature varies, whatever its factor. A feature varies in a query if two rows
         that count have different values or, for pointwise rows, if a value is not 0. With
         ``scope="global"`` the number is 0 or 1. None means that it is not known, as in files of
         versions that did not count.
@@ -98,6 +101,21 @@ class Pairgram:
     is refused. With ``scope="global"``, or if `n_varying` is not known, a share below 1e-13 counts
     as 0.
 
+    ``f * total`` for a number f ≥ 0 is ``f Σ_q H_qᵀ L_q H_q``, where H_q are the rows of [X, y] of
+    query q. Every query counts f times, whatever `pairs` and `weighting` are, as if its
+    `query_weight` had been multiplied by f. With ``scope="global"`` there is one query, whose pairs
+    join rows of all updates. The weight v of each of its rows is multiplied by f, and so the weight
+    ``v_i v_j ω`` of a pair by the factors of both its rows. In ``f * a + b``, a pair of a row of a
+    and a row of b thus has the factor f. The statistics themselves are then multiplied by f² if
+    `weighting` is "pairs", by f if it is "documents", and by 1 if it is "queries", which divides by
+    the weight of the query.
+
+    Every id keeps the product of the factors by which its query was multiplied. A query is
+    subtracted with this factor: ``total - part`` is an error that says by what to multiply the part
+    first, if a factor differs by more than 1e-12 of itself. Without ids, and with
+    ``scope="global"``, factors are not remembered. ``0 * total`` has no query and no id, so its
+    queries may be added again. Ids of one factor share it, so they take no more memory.
+
     Ids are remembered as 64-bit hashes (`data.query_ids.hash_ids`). A hash depends
     only on the type and the value of an id: equal whole numbers have the same hash in every
     integer type and in every process. Ids of types other than numbers, text, bytes, times, UUID
@@ -116,6 +134,14 @@ class Pairgram:
     >>> total = Pairgram.from_rows(X, y, qid=qid)
     >>> one = Pairgram.from_rows(X[qid == 3], y[qid == 3], qid=qid[qid == 3])
     >>> (total - one).n_queries
+    99
+
+    Every day, what came before counts 5% less:
+
+    >>> total = Pairgram()
+    >>> for day in (qid < 50, qid >= 50):
+    ...     total = (0.95 * total).update(X[day], y[day], qid=qid[day])
+    >>> (total - 0.95 * one).n_queries
     99
     """
 
@@ -436,8 +462,9 @@ class Pairgram:
             If settings, feature maps or columns differ; if what is left of a feature is only
             rounding error (see the notes of the class); if one side remembers ids and the other
             does not (see `ids`); if `other` has a query id that these statistics do not have,
-            because it was never added or has been subtracted before; or if a query has fewer or
-            more rows in `other`, because only whole queries can be subtracted.
+            because it was never added or has been subtracted before; if a query has fewer or more
+            rows in `other`, because only whole queries can be subtracted; or if it has another
+            factor there, because the statistics were multiplied (see the notes of the class).
 
         Notes
         -----
