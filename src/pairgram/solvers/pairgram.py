@@ -58,12 +58,12 @@ class Pairgram:
     ids : "check" or None, default="check"
         With "check", a query id that appears again in another update or another shard is an error,
         because a query that is cut in two loses the pairs between its parts. It is also an error to
-        subtract an id that is not there, or with another factor. Either all queries have ids, or none has: an update
-        without `qid`, or statistics of rows without `qid`, cannot be added to or subtracted from
-        queries with ids. Ids that are numbers do not mix with text that reads as numbers. Every id
-        takes 12 bytes. After more than 1,000,000 ids the check ends with a warning, and `ids`
-        becomes None. With None, ids are not remembered; use this if every shard numbers its queries
-        from the start. Rows with ``scope="global"`` are never checked.
+        subtract an id that is not there, or that has another factor. Either all queries have ids,
+        or none has: an update without `qid`, or statistics of rows without `qid`, cannot be added
+        to or subtracted from queries with ids. Ids that are numbers do not mix with text that reads
+        as numbers. Every id takes 12 bytes. After more than 1,000,000 ids the check ends with a
+        warning, and `ids` becomes None. With None, ids are not remembered; use this if every shard
+        numbers its queries from the start. Rows with ``scope="global"`` are never checked.
 
     Attributes
     ----------
@@ -77,10 +77,10 @@ class Pairgram:
         What was read, whatever it was multiplied by since. Solutions do not depend on these
         numbers, but on the weights of rows and pairs, which are multiplied.
     n_varying : ndarray of shape (n_features,), int64, or None
-        The number of queries in which each feature varies, whatever its factor. A feature varies in a query if two rows
-        that count have different values or, for pointwise rows, if a value is not 0. With
-        ``scope="global"`` the number is 0 or 1. None means that it is not known, as in files of
-        versions that did not count.
+        The number of queries in which each feature varies, whatever their factors. A feature varies
+        in a query if two rows that count have different values or, for pointwise rows, if a value
+        is not 0. With ``scope="global"`` the number is 0 or 1. None means that it is not known, as
+        in files of versions that did not count.
     ids : "check" or None
         Whether ids are still checked.
     feature_names_in_ : list of str, or None
@@ -169,6 +169,10 @@ class Pairgram:
         self.n_threads, self._total = n_threads, total
         self._ids = QueryIds() if ids is None else ids
         return self
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state of a pickle. Those of versions before 0.3 held the sums as attributes."""
+        self.__dict__.update(state if "_total" in state else _state_of_old_pickle(state))
 
     def _with(self, **changes: Any) -> Self:
         """Return the statistics with other attributes of their `PairSums`."""
@@ -812,6 +816,28 @@ class Pairgram:
         size = f"{self.n_rows} rows, {self.n_queries} queries"
         size = "no rows" if self._total.sums is None else size
         return f"<Pairgram of {size}, ids={self.ids!r}: {self.settings}>"
+
+
+def _state_of_old_pickle(old: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of statistics from that of a version before 0.3."""
+    mean = None
+    if old.get("_mean") is not None:
+        mean = Mean(old["_weight"], old["_origin"], old["_mean"])
+    total = PairSums(
+        old["settings"],
+        old["feature_map"],
+        old["feature_names_in_"],
+        old["n_rows"],
+        old["n_queries"],
+        old["_sums"],
+        old["_pair_weight"],
+        mean,
+        old.get("_varying"),
+    )
+    ids = old.get("_ids", QueryIds())
+    if ids.hashes is not None:
+        ids = replace(ids, hashes=WeightedIds.of_set(ids.hashes))
+    return {"n_threads": old["n_threads"], "_total": total, "_ids": ids}
 
 
 def _checked_factor(factor: Any) -> float:
