@@ -139,6 +139,12 @@ def statistics(**options):
     return Pairgram.from_rows(X, y, qid=qid, **options)
 
 
+def decayed():
+    X, y, qid = make_ranking(6, 5, 4, random_state=0)
+    old, new = (Pairgram.from_rows(X[r], y[r], qid=qid[r]) for r in (qid < 3, qid >= 3))
+    return 0.5 * old + new
+
+
 def nested(depth):
     return "[" * depth + "]" * depth
 
@@ -347,6 +353,15 @@ FORGED = [
     (statistics, in_state(_last_id=[1]), "state._last_id must be None or text or a finite number"),
     (statistics, in_state(feature_names_in_=["a"]), "want 4 names of features"),
     (statistics, in_state(_sums=1), "'state._sums' is no setting"),
+    (decayed, at("factors", set_one(0, -1.0)), "factors must be >= 0"),
+    (decayed, at("factors", set_one(0, 1.0)), "factors must differ"),
+    (decayed, at("factors", set_one(0, np.nan)), "factors must be finite"),
+    (decayed, at("ids", lambda a: a.fill(a[0])), "ids must differ"),
+    (decayed, at("ids_of_factor", set_one(0, 4)), "ids_of_factor must be > 0 and add up to 6"),
+    (decayed, at("ids_of_factor", lambda a: a.__imul__(0)), "ids_of_factor must be > 0 and"),
+    (decayed, without("factors"), "factors must come with ids_of_factor and ids"),
+    (decayed, without("ids_of_factor"), "factors must come with ids_of_factor and ids"),
+    (decayed, instead("factors", lambda a: a[:1]), "but factors is [12] elsewhere"),
     (statistics, setting(scope="global"), "mean must be there with scope 'global' alone"),
     (lambda: statistics(scope="global"), without("mean"), "mean must be there with scope 'global'"),
     (lambda: statistics(scope="global"), in_state(_weight=-1.0), "_weight must be a finite number"),

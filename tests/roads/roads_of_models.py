@@ -127,6 +127,42 @@ def statistics_of_parts(journey: Journey) -> Outcome:
     return _model(journey, Pairgram.from_bytes(total.to_bytes()))
 
 
+def _in_two_parts(journey: Journey) -> tuple[float, np.ndarray]:
+    """Draw a factor, and which rows are in the older of two parts of whole queries."""
+    rows, rng = journey.rows, journey.rng()
+    factor = float(rng.choice([0.03, 0.5, 0.95, 3.0]))
+    n_queries = len(rows.offsets) - 1
+    return factor, np.repeat(rng.random(n_queries) < 0.5, np.diff(rows.offsets))
+
+
+def of_weighed_queries(journey: Journey) -> Outcome:
+    """Fit queries of two weights; with a single list, rows of two weights."""
+    factor, is_older = _in_two_parts(journey)
+    weight, rows = np.where(is_older, factor * factor, factor), journey.rows
+    journey = journey.with_parameters(inputs=None, form="primal")
+    if journey.parameters["scope"] == "query" or journey.parameters["pairs"] is None:
+        return outcome_of(journey, journey.fit(query_weight=weight))
+    weight = weight if rows.weight is None else weight * rows.weight
+    return outcome_of(journey, journey.fit(sample_weight=weight))
+
+
+@road(
+    kinds=("RankRLS",),
+    plain=of_weighed_queries,
+    refuses=("scope='global'",),
+    nudge=2.0**-40,
+)
+def statistics_times_a_number(journey: Journey) -> Outcome:
+    """Statistics are multiplied by a factor, others are added, and so is their sum, and is sent."""
+    factor, is_older = _in_two_parts(journey)
+    parts = [journey.rows.taken(rows) for rows in (is_older, ~is_older)]
+    older, newer = (_statistics(journey, part) if len(part) else None for part in parts)
+    total = newer if older is None else factor * older
+    if older is not None and newer is not None:
+        total = Pairgram.from_bytes(total.to_bytes()) + newer
+    return _model(journey, Pairgram.from_bytes((total * factor).to_bytes()))
+
+
 @road(kinds=("RankRLS",), plain=without_inputs, refuses=("scope='global'",))
 def statistics_of_a_stream(journey: Journey) -> Outcome:
     rows = journey.rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -18,6 +18,7 @@ from pairgram.data.queries import Queries, plain_ids
 
 Hashes = NDArray[np.uint64]
 Counts = NDArray[np.uint32]
+Weights = NDArray[np.float64]
 
 # The kinds of ids. Their numbers enter the hashes, so they are part of the file format.
 WHOLE, REAL, TEXT, BYTES, TIME, LARGE, TUPLE, INSTANT, UUID, DURATION = range(1, 11)
@@ -344,6 +345,124 @@ class IdSet:
         return np.sort(np.concatenate([np.empty(0, np.uint64), *self.runs]))
 
 
+@dataclass(frozen=True, eq=False)
+class WeightedIds:
+    """A set of hashes, each with the factor by which its query counts.
+
+    Few factors are shared by many hashes, so a hash takes no more memory than in an `IdSet`.
+
+    Attributes
+    ----------
+    groups : tuple of (float, IdSet)
+        The factors, all different, and the hashes that have them. No set is empty, and none has a
+        hash of another.
+    """
+
+    groups: tuple[tuple[float, IdSet], ...] = ()
+
+    @classmethod
+    def of(cls, hashes: Hashes, rows: NDArray[np.integer[Any]] | None = None) -> WeightedIds:
+        """Make a set from hashes in any order, and the numbers of their rows; the factor is 1."""
+        return cls.of_set(IdSet.of(hashes, rows))
+
+    @classmethod
+    def of_set(cls, ids: IdSet) -> WeightedIds:
+        """Make a set from another, whose hashes all have the factor 1."""
+        return cls._joined([(1.0, ids)])
+
+    @classmethod
+    def of_groups(
+        cls, hashes: Hashes, rows: Counts | None, factors: Weights, lengths: NDArray[np.int64]
+    ) -> WeightedIds:
+        """Make a set from hashes that stand together by factor: what `arrays` returns."""
+        bounds = np.cumsum(lengths)[:-1]
+        parts = np.split(hashes, bounds)
+        counts = [None] * len(parts) if rows is None else np.split(rows, bounds)
+        return cls._joined(
+            (factor, IdSet.of(part, count))
+            for factor, part, count in zip(factors.tolist(), parts, counts, strict=True)
+        )
+
+    @classmethod
+    def _joined(cls, groups: Iterable[tuple[float, IdSet]]) -> WeightedIds:
+        """Make a set of groups; those of one factor become one, and empty ones are left out."""
+        found: dict[float, IdSet] = {}
+        for factor, ids in groups:
+            if len(ids):
+                found[factor] = found[factor].union(ids) if factor in found else ids
+        return cls(tuple(found.items()))
+
+    def __len__(self) -> int:
+        return sum(len(ids) for _, ids in self.groups)
+
+    @property
+    def are_counted(self) -> bool:
+        """Whether a number of rows is known."""
+        return any(ids.rows is not None for _, ids in self.groups)
+
+    def contains(self, hashes: Hashes) -> NDArray[np.bool_]:
+        """Tell which hashes are in the set."""
+        found = np.zeros(len(hashes), dtype=bool)
+        for _, ids in self.groups:
+            found |= ids.contains(hashes)
+        return found
+
+    def rows_of(self, hashes: Hashes) -> Counts:
+        """Return the numbers of rows of hashes, 0 for those that are not there or not known."""
+        found = np.zeros(len(hashes), dtype=np.uint32)
+        for _, ids in self.groups:
+            found += ids.rows_of(hashes)
+        return found
+
+    def factors_of(self, hashes: Hashes) -> Weights:
+        """Return the factors of hashes, NaN for those that are not there."""
+        found = np.full(len(hashes), np.nan)
+        for factor, ids in self.groups:
+            found[ids.contains(hashes)] = factor
+        return found
+
+    def union(self, other: WeightedIds) -> WeightedIds:
+        """Return the union with a set that shares no hash."""
+        return self._joined([*self.groups, *other.groups])
+
+    def without(self, hashes: Hashes) -> WeightedIds:
+        """Return the set without some hashes."""
+        gone = IdSet.of(hashes)
+        return self._joined((factor, ids.without(gone)) for factor, ids in self.groups)
+
+    def times(self, number: float) -> WeightedIds:
+        """Return the set with all factors multiplied by a number > 0."""
+        if not np.isfinite([number * factor for factor, _ in self.groups]).all():
+            raise ValueError(f"cannot multiply by {number:g}: the factor of a query overflows")
+        return self._joined((number * factor, ids) for factor, ids in self.groups)
+
+    def array(self) -> Hashes:
+        """Return all hashes, sorted."""
+        return np.sort(
+            np.concatenate([np.empty(0, np.uint64), *(e.array() for _, e in self.groups)])
+        )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays that a file of statistics holds, by their names there.
+
+        The hashes stand together by factor. Factors are left out if all are 1, and the numbers of
+        rows if none is known.
+        """
+        if not self.groups:
+            return {}
+        parts = [ids.array() for _, ids in self.groups]
+        arrays: dict[str, NDArray[Any]] = {"ids": np.concatenate(parts)}
+        if self.are_counted:
+            counts = [ids.rows_of(part) for (_, ids), part in zip(self.groups, parts, strict=True)]
+            arrays["id_rows"] = np.concatenate(counts)
+        if any(factor != 1 for factor, _ in self.groups):
+            arrays["factors"] = np.array([factor for factor, _ in self.groups])
+            arrays["ids_of_factor"] = np.array([len(part) for part in parts], dtype=np.int64)
+        return arrays
+
+
+# Factors of an id that differ by a larger share are different.
+SAME_FACTOR = 1e-12
 # At most this many ids are remembered.
 MOST_IDS = 1_000_000
 NUMERAL = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*")
@@ -359,8 +478,8 @@ class QueryIds:
 
     Attributes
     ----------
-    hashes : IdSet or None
-        None if ids are not checked.
+    hashes : WeightedIds or None
+        With the factor by which each query counts. None if ids are not checked.
     first, last : object
         The ids of the first and the last row with an id, for messages. None if there is none.
     ended : bool
@@ -369,7 +488,7 @@ class QueryIds:
         Whether queries have ids to check, although their type may not be remembered.
     """
 
-    hashes: IdSet | None = None
+    hashes: WeightedIds | None = None
     first: Any = None
     last: Any = None
     ended: bool = False
@@ -416,7 +535,7 @@ class QueryIds:
                 f"qid {found!r}{f' and {more} more' * (more > 0)} came in an earlier update: each "
                 "call must hold whole queries (ids=None takes equal ids for different queries)"
             )
-        found = IdSet.of(hashes[known], queries.sizes[known])
+        found = WeightedIds.of(hashes[known], queries.sizes[known])
         first, last = plain_ids(ids[[0, int(queries.index()[-1])]])
         added = QueryIds(found, first, last, are_given=True)
         self._refuse_other_kind(added, "add rows")
@@ -472,8 +591,8 @@ class QueryIds:
         ------
         ValueError
             If all queries have ids here, but the others have an id that is not among them; if a
-            query has another number of rows there; or if one side has ids, and the other has none
-            that are remembered.
+            query has another number of rows or another factor there; or if one side has ids, and
+            the other has none that are remembered.
         """
         if self.ended:
             return self
@@ -486,7 +605,17 @@ class QueryIds:
             theirs = other.hashes.array()
             self._refuse_missing(other, theirs[~self.hashes.contains(theirs)], n_others)
         self._refuse_parts(other)
-        return replace(self, hashes=self.hashes.without(other.hashes))
+        self._refuse_other_factors(other)
+        return replace(self, hashes=self.hashes.without(other.hashes.array()))
+
+    def times(self, number: float) -> QueryIds:
+        """Return the ids of statistics that were multiplied by a number >= 0; by 0, there are none.
+
+        The check begins again after a multiplication by 0.
+        """
+        if number == 0:
+            return QueryIds(WeightedIds() if self.ended or self.hashes is not None else None)
+        return self if self.hashes is None else replace(self, hashes=self.hashes.times(number))
 
     def _refuse_missing(self, other: QueryIds, missing: Hashes, n_others: int) -> None:
         n_missing = len(missing) + max(0, n_others - len(other))  # ids without a hash are not here
@@ -507,17 +636,43 @@ class QueryIds:
         parts = np.flatnonzero((mine != others) & (mine > 0) & (others > 0))
         if not len(parts):
             return
-        named = _those_among([other.first, other.last], theirs[parts])
-        at = parts[0]
-        what = "a query whose id is not known here"
-        if named:
-            what = f"query {named[0]!r}"
-            at = np.flatnonzero(theirs == hash_ids(_objects(named[:1]))[0][0])[0]
-        more = f" (and {len(parts) - 1} more like it)" * (len(parts) > 1)
+        at, what, more = other._one_of_these(theirs, parts)
         raise ValueError(
             f"cannot subtract: {what} has {mine[at]} rows in these statistics and {others[at]} in "
             f"what is subtracted{more}: only whole queries can be subtracted"
         )
+
+    def _refuse_other_factors(self, other: QueryIds) -> None:
+        """Refuse to subtract queries with another factor than that by which they count here."""
+        assert self.hashes is not None and other.hashes is not None
+        theirs = other.hashes.array()
+        mine, others = self.hashes.factors_of(theirs), other.hashes.factors_of(theirs)
+        largest = np.maximum(mine, others)
+        wrong = np.flatnonzero(np.abs(mine - others) > SAME_FACTOR * largest)  # NaN is no number
+        if not len(wrong):
+            return
+        at, what, more = other._one_of_these(theirs, wrong)
+        with np.errstate(divide="ignore", over="ignore"):
+            number = mine[at] / others[at]
+        advice = f"multiply it by {float(number)!r} first"
+        if not np.isfinite(number):
+            advice = "make it from its rows, and multiply it by the first factor"
+        raise ValueError(
+            f"cannot subtract: {what} has the factor {float(mine[at])!r} in these statistics and "
+            f"{float(others[at])!r} in what is subtracted{more}: {advice}"
+        )
+
+    def _one_of_these(self, hashes: Hashes, wrong: NDArray[np.int64]) -> tuple[int, str, str]:
+        """Return the place of one wrong hash, what a message calls it, and how many more there are.
+
+        Its id is named, if it is known.
+        """
+        named, at = _those_among([self.first, self.last], hashes[wrong]), int(wrong[0])
+        what = "a query whose id is not known here"
+        if named:
+            what = f"query {named[0]!r}"
+            at = int(np.flatnonzero(hashes == hash_ids(_objects(named[:1]))[0][0])[0])
+        return at, what, f" (and {len(wrong) - 1} more like it)" * (len(wrong) > 1)
 
     def _refuse_other_kind(self, other: QueryIds, verb: str) -> None:
         """Refuse to compare numbers with text that reads as numbers: they are never equal."""

@@ -413,6 +413,21 @@ def _statistics(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
         "varying" not in arrays or arrays["varying"].min(initial=0) >= 0, "varying must be >= 0"
     )
     require("id_rows" not in arrays or "ids" in arrays, "id_rows must come with ids")
+    require(
+        ("factors" in arrays) == ("ids_of_factor" in arrays)
+        and ("ids" in arrays or "factors" not in arrays),
+        "factors must come with ids_of_factor and ids",
+    )
+    if "factors" in arrays:
+        factors, lengths, ids = (arrays[name] for name in ("factors", "ids_of_factor", "ids"))
+        require(factors.min() >= 0, "factors must be >= 0")
+        require(
+            lengths.min() > 0 and sum(lengths.tolist()) == len(ids),
+            f"ids_of_factor must be > 0 and add up to {len(ids)}, the number of ids",
+        )
+        for name, values in (("factors", factors), ("ids", ids)):
+            ordered = np.sort(values)  # np.unique takes 20 times as long
+            require((ordered[1:] != ordered[:-1]).all(), f"{name} must differ")
     for name in ("mean", "origin"):
         require((name in arrays) == scatter, f"{name} must be there with scope 'global' alone")
 
@@ -440,6 +455,9 @@ STATISTICS: Mapping[str, Kind] = {
             "varying?": Array(INT64, ("outputs",)),
             "ids?": Array(("uint64",), ("ids",)),
             "id_rows?": Array(("uint32",), ("ids",)),  # not in files of earlier versions
+            # If factors are not all 1: the factors, and the number of ids that have each.
+            "factors?": Array(FLOAT64, ("factors",)),
+            "ids_of_factor?": Array(INT64, ("factors",)),
         },
         _statistics,
     )

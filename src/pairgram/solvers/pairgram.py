@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from dataclasses import dataclass, fields, replace
-from math import isfinite
+from math import inf, isfinite
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import check_alphas, real_array
 from pairgram._support.checks import Rows, Vector, check_alpha, check_text, naming_not_finite
@@ -21,27 +18,25 @@ from pairgram._support.threads import single_threaded_blas
 from pairgram._support.words import Scope, Target, Weighting
 from pairgram.data.dataset import RankingData, names_of
 from pairgram.data.pairs import Pairs, PairSettings
-from pairgram.data.query_ids import IdSet, QueryIds, too_many, warn_of_end
-from pairgram.features.known import describe_map, restore_map, same_map
+from pairgram.data.query_ids import QueryIds, WeightedIds, too_many, warn_of_end
+from pairgram.features.known import describe_map, restore_map
 from pairgram.files.read_write import pack, read_file, unpack
 from pairgram.solvers.constrained import NO_MAP, NO_PRIOR, Constraints
 from pairgram.solvers.interface import ColumnSums
+from pairgram.solvers.pair_sums import Mean, PairSums
 from pairgram.solvers.ridge_path import RidgePath, scale_factors, solve_ridge
-from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES, clear_noise, mean_of, sums_of
+from pairgram.solvers.statistics import SMALLEST_SQUARES
 from pairgram.tables.blocks import SAMPLE_ROWS, data_of_block, one_row
 from pairgram.tables.rows import TableRows
 from pairgram.tables.table import Table, refuse_arguments
-
-# A subtraction is refused if it leaves less than this share of a feature's sum of squares: what is
-# left then has no correct digits.
-LEAST_LEFT = 1e-10
 
 
 class Pairgram:
     """The statistics ``G = Xᵀ L X``, ``g = Xᵀ L y`` and ``yᵀ L y``, which add up over queries.
 
     They are all that pairwise least squares needs of the data. Models for every alpha are computed
-    from them. They can be streamed, merged, subtracted, saved and loaded.
+    from them. They can be streamed, merged, subtracted, multiplied by a number ≥ 0, saved and
+    loaded.
 
     Parameters
     ----------
@@ -63,12 +58,12 @@ class Pairgram:
     ids : "check" or None, default="check"
         With "check", a query id that appears again in another update or another shard is an error,
         because a query that is cut in two loses the pairs between its parts. It is also an error to
-        subtract an id that is not there. Either all queries have ids, or none has: an update
-        without `qid`, or statistics of rows without `qid`, cannot be added to or subtracted from
-        queries with ids. Ids that are numbers do not mix with text that reads as numbers. Every id
-        takes 12 bytes. After more than 1,000,000 ids the check ends with a warning, and `ids`
-        becomes None. With None, ids are not remembered; use this if every shard numbers its queries
-        from the start. Rows with ``scope="global"`` are never checked.
+        subtract an id that is not there, or that has another factor. Either all queries have ids,
+        or none has: an update without `qid`, or statistics of rows without `qid`, cannot be added
+        to or subtracted from queries with ids. Ids that are numbers do not mix with text that reads
+        as numbers. Every id takes 12 bytes. After more than 1,000,000 ids the check ends with a
+        warning, and `ids` becomes None. With None, ids are not remembered; use this if every shard
+        numbers its queries from the start. Rows with ``scope="global"`` are never checked.
 
     Attributes
     ----------
@@ -79,11 +74,13 @@ class Pairgram:
     pair_weight : float
         ``Σ_ij W_ij`` over both orders of every pair and the diagonal.
     n_rows, n_queries : int
+        What was read, whatever it was multiplied by since. Solutions do not depend on these
+        numbers, but on the weights of rows and pairs, which are multiplied.
     n_varying : ndarray of shape (n_features,), int64, or None
-        The number of queries in which each feature varies. A feature varies in a query if two rows
-        that count have different values or, for pointwise rows, if a value is not 0. With
-        ``scope="global"`` the number is 0 or 1. None means that it is not known, as in files of
-        versions that did not count.
+        The number of queries in which each feature varies, whatever their factors. A feature varies
+        in a query if two rows that count have different values or, for pointwise rows, if a value
+        is not 0. With ``scope="global"`` the number is 0 or 1. None means that it is not known, as
+        in files of versions that did not count.
     ids : "check" or None
         Whether ids are still checked.
     feature_names_in_ : list of str, or None
@@ -104,6 +101,21 @@ class Pairgram:
     is refused. With ``scope="global"``, or if `n_varying` is not known, a share below 1e-13 counts
     as 0.
 
+    ``f * total`` for a number f ≥ 0 is ``f Σ_q H_qᵀ L_q H_q``, where H_q are the rows of [X, y] of
+    query q. Every query counts f times, whatever `pairs` and `weighting` are, as if its
+    `query_weight` had been multiplied by f. With ``scope="global"`` there is one query, whose pairs
+    join rows of all updates. The weight v of each of its rows is multiplied by f, and so the weight
+    ``v_i v_j ω`` of a pair by the factors of both its rows. In ``f * a + b``, a pair of a row of a
+    and a row of b thus has the factor f. The statistics themselves are then multiplied by f² if
+    `weighting` is "pairs", by f if it is "documents", and by 1 if it is "queries", which divides by
+    the weight of the query.
+
+    Every id keeps the product of the factors by which its query was multiplied. A query is
+    subtracted with this factor: ``total - part`` is an error that says by what to multiply the part
+    first, if a factor differs by more than 1e-12 of itself. Without ids, and with
+    ``scope="global"``, factors are not remembered. ``0 * total`` has no query and no id, so its
+    queries may be added again. Ids of one factor share it, so they take no more memory.
+
     Ids are remembered as 64-bit hashes (`data.query_ids.hash_ids`). A hash depends
     only on the type and the value of an id: equal whole numbers have the same hash in every
     integer type and in every process. Ids of types other than numbers, text, bytes, times, UUID
@@ -123,11 +135,15 @@ class Pairgram:
     >>> one = Pairgram.from_rows(X[qid == 3], y[qid == 3], qid=qid[qid == 3])
     >>> (total - one).n_queries
     99
-    """
 
-    # Pickles of versions that did not have these attributes get the values below.
-    _varying: NDArray[np.int64] | None = None
-    _ids = QueryIds()
+    Every day, what came before counts 5% less:
+
+    >>> total = Pairgram()
+    >>> for day in (qid < 50, qid >= 50):
+    ...     total = (0.95 * total).update(X[day], y[day], qid=qid[day])
+    >>> (total - 0.95 * one).n_queries
+    99
+    """
 
     def __init__(
         self,
@@ -142,28 +158,25 @@ class Pairgram:
     ) -> None:
         if ids is not None:
             check_text("ids", ids, ("check",))
-        self._start(PairSettings(pairs, scope, weighting, target), n_threads, feature_map)
-        self._ids = QueryIds(None if ids is None else IdSet())
-
-    def _start(
-        self, settings: PairSettings, n_threads: int | None, feature_map: Any = None
-    ) -> None:
-        self.settings = settings
         self.n_threads = n_threads
-        self.feature_map = feature_map
-        self.n_rows = 0
-        self.n_queries = 0
-        self._sums: NDArray[np.float64] | None = None  # the sums over [X, y]; see _scatter
-        self._pair_weight = 0.0
-        # With scope="global" and kept pairs, _sums is the scatter Σ v (h − mean)(h − mean)ᵀ of
-        # [X, y]. The mean is _origin + _mean, where _origin is a row, so a large offset does no
-        # harm.
-        self._weight = 0.0
-        self._mean: NDArray[np.float64] | None = None
-        self._origin: NDArray[np.float64] | None = None
-        self._varying = None  # (n_features,)
-        self._ids = QueryIds()
-        self.feature_names_in_: list[str] | None = None
+        self._total = PairSums(PairSettings(pairs, scope, weighting, target), feature_map)
+        self._ids = QueryIds(None if ids is None else WeightedIds())
+
+    @classmethod
+    def _of(cls, total: PairSums, n_threads: int | None, ids: QueryIds | None = None) -> Self:
+        """Return the statistics with these sums. Without `ids`, none are remembered."""
+        self = cls.__new__(cls)
+        self.n_threads, self._total = n_threads, total
+        self._ids = QueryIds() if ids is None else ids
+        return self
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state of a pickle. Those of versions before 0.3 held the sums as attributes."""
+        self.__dict__.update(state if "_total" in state else _state_of_old_pickle(state))
+
+    def _with(self, **changes: Any) -> Self:
+        """Return the statistics with other attributes of their `PairSums`."""
+        return self._of(replace(self._total, **changes), self.n_threads, self._ids)
 
     @classmethod
     def from_rows(
@@ -215,10 +228,9 @@ class Pairgram:
         Ids are not remembered. `n_varying` is counted only if `counts` is True. For `may_vanish`
         see `sums_of`.
         """
-        self = cls.__new__(cls)
-        self._start(settings, n_threads)
-        self._add(data, counts=counts, may_vanish=may_vanish)
-        return self
+        empty = PairSums(settings)
+        total = empty.with_rows(data, n_threads, counts=counts, may_vanish=may_vanish)
+        return cls._of(total, n_threads)
 
     @classmethod
     def of_sums(
@@ -242,12 +254,15 @@ class Pairgram:
         counts : bool
             Whether `n_varying` is known.
         """
-        self = cls.__new__(cls)
-        self._start(settings, None)
-        self._sums, self._pair_weight = sums, pair_weight
-        self.n_rows, self.n_queries = n_rows, 1
-        self._varying = np.zeros(len(sums) - 1, dtype=np.int64) if counts else None
-        return self
+        total = PairSums(
+            settings,
+            n_rows=n_rows,
+            n_queries=1,
+            sums=sums,
+            sums_weight=pair_weight,
+            varying=np.zeros(len(sums) - 1, dtype=np.int64) if counts else None,
+        )
+        return cls._of(total, None)
 
     def update(
         self,
@@ -309,9 +324,9 @@ class Pairgram:
         )
         ids = self._ids_with(data)
         with naming_not_finite(names):
-            self._add(data, counts=True)
+            total = replace(self._total, names=names).with_rows(data, self.n_threads, counts=True)
         warn_of_end(ids, self._ids)
-        self.feature_names_in_, self._ids = names, ids
+        self._total, self._ids = total, ids
         return self
 
     def _update_table(self, table: Table) -> Self:
@@ -323,7 +338,7 @@ class Pairgram:
             )
         if table.layout.features and table.layout.label is None:
             raise ValueError("Pairgram needs labels: give scan the column, as label=")
-        if not (table.has_queries or self._global or self.settings.pairs is None):
+        if not (table.has_queries or self._total.joins_all_rows or self.settings.pairs is None):
             raise ValueError(
                 f"Pairgram compares rows within queries: {table.advice_on_ids}, or give the "
                 "statistics scope='global'"
@@ -331,20 +346,24 @@ class Pairgram:
         self._require_names(table.feature_names)
         table.survey()
         table = table.filled()
-        empty = self._like()
-        empty.feature_names_in_ = table.feature_names
-        empty._ids = QueryIds(None if self.ids is None else IdSet())
-        if empty.feature_map is not None and self._sums is None:
-            empty.feature_map = self._fitted_map(table.sample(SAMPLE_ROWS).rows.X)
-        pattern = replace(one_row(table), feature_map=empty.feature_map)
-        added = table.run(_TableTask(empty, pattern, needs_queries=not self._global))
-        total = added if self._sums is None else self._combine(added, 1)
+        first, feature_map = self._total.sums is None, self.feature_map
+        if feature_map is not None and first:
+            feature_map = self._total.fitted_map(table.sample(SAMPLE_ROWS).rows.X)
+        empty = self._of(
+            PairSums(self.settings, feature_map, table.feature_names),
+            self.n_threads,
+            QueryIds(None if self.ids is None else WeightedIds()),
+        )
+        pattern = replace(one_row(table), feature_map=feature_map)
+        needs_queries = not self._total.joins_all_rows
+        added = table.run(_TableTask(empty, pattern, needs_queries=needs_queries))
+        total = added if first else self._combine(added, 1)
         warn_of_end(total._ids, self._ids)
-        self.__dict__.update(total.__dict__)
+        self._total, self._ids = total._total, total._ids
         return self
 
     def _require_names(self, names: list[str] | None) -> None:
-        if self._sums is not None and names != self.feature_names_in_:
+        if self._total.sums is not None and names != self.feature_names_in_:
             raise ValueError(
                 f"X must have the columns of the rows before, {self.feature_names_in_}, got {names}"
             )
@@ -355,101 +374,55 @@ class Pairgram:
             return self._ids
         return self._ids.of_rows(data.queries, self.n_queries)
 
-    def _add(self, data: RankingData, *, counts: bool = False, may_vanish: bool = False) -> None:
-        """Add checked rows. With `counts`, count the queries in which each feature varies."""
-        if data.feature_map is None and self.feature_map is not None:
-            fitted = self._fitted_map(data.X) if self._sums is None else self.feature_map
-            data = replace(data, feature_map=fitted)
-        n_features = data.n_features
-        if self._sums is not None and n_features != self.n_features:
-            raise ValueError(f"X must have {self.n_features} features, got {n_features}")
-        added = self._like()
-        added.feature_map = data.feature_map
-        added.n_rows, added.n_queries = len(data.y), data.queries.n_queries
-        if self._global:
-            data = data.as_one_query()
-            added.n_queries = 1
-        settings = self.settings
-        if self._scatter:
-            settings = PairSettings("kept", "global", "documents", settings.target)
-            added._weight, added._origin, added._mean = mean_of(data, settings)
-        varying = np.zeros(n_features + 1, dtype=np.int64) if counts else None
-        added._sums, added._pair_weight = sums_of(
-            data, settings, self.n_threads, varying=varying, may_vanish=may_vanish
-        )
-        added._varying = None if varying is None else varying[:-1]
-        merged = added if self._sums is None else self._combine(added, 1, check_ids=False)
-        with np.errstate(over="ignore", invalid="ignore"):
-            diagonal = merged._factor * np.diag(merged._require())
-            if data.may_vanish or settings.kind == "omega" or not np.isfinite(diagonal).all():
-                weight = merged.pair_weight if self._scatter else added._pair_weight
-                data.require_pair_weight(settings, weight)
-        if not np.isfinite(diagonal).all():
-            raise ValueError("X or y too large: the weighted sum of squared differences overflows")
-        self.__dict__.update(merged.__dict__)
-
-    def _like(self) -> Self:
-        """Return empty statistics with the same settings."""
-        other = type(self).__new__(type(self))
-        other._start(self.settings, self.n_threads, self.feature_map)
-        other.feature_names_in_ = self.feature_names_in_
-        other._ids = self._ids
-        return other
-
-    def _fitted_map(self, X: Any) -> Any:
-        """Return a copy of the feature map, or a clone fitted to X if it was not fitted yet."""
-        try:
-            check_is_fitted(self.feature_map)
-        except NotFittedError:
-            return clone(self.feature_map).fit(X)
-        return copy.deepcopy(self.feature_map)  # its owner may fit it again
+    @property
+    def settings(self) -> PairSettings:
+        """Which pairs count, with what weight, and what is fitted to them."""
+        return self._total.settings
 
     @property
-    def _global(self) -> bool:
-        return self.settings.joins_all_rows
+    def feature_map(self) -> Any:
+        """The feature map, fitted if there are rows, or None."""
+        return self._total.feature_map
 
     @property
-    def _scatter(self) -> bool:
-        """Whether the sums are a scatter matrix: only this merges with ``scope="global"``."""
-        return self._global and self.settings.kind == "kept"
+    def feature_names_in_(self) -> list[str] | None:
+        """Column names, if the rows came as a data frame."""
+        return self._total.names
 
     @property
-    def _factor(self) -> float:
-        """The factor that turns the stored sums into those of the objective."""
-        if not self._scatter or self._weight == 0:
-            return 1.0
-        v = self._weight
-        return {"pairs": v, "documents": 1.0, "queries": 2 / v}[self.settings.weighting]
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self._total.n_rows
 
-    def _require(self) -> NDArray[np.float64]:
-        if self._sums is None:
-            raise ValueError("this Pairgram holds no rows yet: call update(X, y, qid=...) first")
-        return self._sums
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return self._total.n_queries
 
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return len(self._require()) - 1
+        return len(self._total.required()) - 1
 
     @property
     def G(self) -> NDArray[np.float64]:
         """``Xᵀ L X``, shape (n_features, n_features)."""
-        return self._factor * self._require()[:-1, :-1]
+        return self._total.factor * self._total.required()[:-1, :-1]
 
     @property
     def g(self) -> NDArray[np.float64]:
         """``Xᵀ L y``, shape (n_features,)."""
-        return self._factor * self._require()[:-1, -1]
+        return self._total.factor * self._total.required()[:-1, -1]
 
     @property
     def yy(self) -> float:
         """``yᵀ L y``."""
-        return float(self._factor * self._require()[-1, -1])
+        return float(self._total.factor * self._total.required()[-1, -1])
 
     @property
     def pair_weight(self) -> float:
         """``Σ_ij W_ij`` over both orders of every pair and the diagonal."""
-        return self._factor * self._weight if self._scatter else self._pair_weight
+        return self._total.pair_weight
 
     @property
     def ids(self) -> str | None:
@@ -459,9 +432,9 @@ class Pairgram:
     @property
     def n_varying(self) -> NDArray[np.int64] | None:
         """The number of queries in which each feature varies, (n_features,); None if not known."""
-        if self._varying is not None and self._global:
-            return (np.diag(self._require())[:-1] > 0).astype(np.int64)
-        return self._varying
+        if self._total.varying is not None and self._total.joins_all_rows:
+            return (np.diag(self._total.required())[:-1] > 0).astype(np.int64)
+        return self._total.varying
 
     def __add__(self, other: Pairgram) -> Pairgram:
         """Return the statistics of both sets of queries. Their settings must agree.
@@ -493,8 +466,9 @@ class Pairgram:
             If settings, feature maps or columns differ; if what is left of a feature is only
             rounding error (see the notes of the class); if one side remembers ids and the other
             does not (see `ids`); if `other` has a query id that these statistics do not have,
-            because it was never added or has been subtracted before; or if a query has fewer or
-            more rows in `other`, because only whole queries can be subtracted.
+            because it was never added or has been subtracted before; if a query has fewer or more
+            rows in `other`, because only whole queries can be subtracted; or if it has another
+            factor there, because the statistics were multiplied (see the notes of the class).
 
         Notes
         -----
@@ -505,6 +479,31 @@ class Pairgram:
         """
         return self._combine(other, -1)
 
+    def __mul__(self, factor: float) -> Self:
+        """Return the statistics in which every query counts `factor` times as much.
+
+        Every id keeps the product of the factors by which its query was multiplied. Rows that are
+        added later enter with the factor 1. See the notes of the class for ``scope="global"``.
+
+        Parameters
+        ----------
+        factor : float, finite and ≥ 0
+            Multiplied by 0, the statistics hold no query and no id, but still the settings, the
+            feature map and the number of features.
+
+        Raises
+        ------
+        TypeError
+            If `factor` is no real number; a bool and an array are none.
+        ValueError
+            If `factor` is NaN, infinite or negative, or if sums overflow.
+        """
+        factor = _checked_factor(factor)
+        return self._of(factor * self._total, self.n_threads, self._ids.times(factor))
+
+    __rmul__ = __mul__
+    __array_ufunc__ = None  # NumPy's numbers and arrays leave the multiplication to `__rmul__`
+
     def __radd__(self, other: Any) -> Pairgram:
         """Let ``sum`` merge shards: it begins with 0."""
         return self if other == 0 else NotImplemented
@@ -512,79 +511,12 @@ class Pairgram:
     def _combine(self, other: Pairgram, sign: int, *, check_ids: bool = True) -> Pairgram:
         if not isinstance(other, Pairgram):
             return NotImplemented
-        verb = "merge" if sign > 0 else "subtract"
-        if self.settings != other.settings:
-            raise ValueError(f"cannot {verb} {other.settings} and {self.settings}: settings differ")
-        mine, theirs = self._require(), other._require()
-        if not same_map(self.feature_map, other.feature_map):
-            raise ValueError(f"cannot {verb} statistics of different feature maps")
-        if len(mine) != len(theirs):
-            raise ValueError(
-                f"cannot {verb} statistics of {len(theirs) - 1} and {len(mine) - 1} features"
-            )
-        if self._global and not self._scatter:
-            raise ValueError(
-                f"cannot {verb} with scope='global' and pairs={self.settings.pairs!r}: the weight "
-                "of every label is needed first; pass all rows at once, or use pairs='kept'"
-            )
-        if self.n_rows + sign * other.n_rows < 0:
-            raise ValueError(f"cannot subtract {other.n_rows} rows from {self.n_rows}")
-        if self.feature_names_in_ != other.feature_names_in_:
-            raise ValueError(
-                f"cannot {verb} statistics of columns {other.feature_names_in_} and "
-                f"{self.feature_names_in_}"
-            )
-        result = self._like()
+        mine, theirs, ids = self._total, other._total, self._ids
+        mine.require_like(theirs, "merge" if sign > 0 else "subtract")
         if check_ids:
-            if sign > 0:
-                result._ids = self._ids.union(other._ids, self.n_queries, other.n_queries)
-            else:
-                result._ids = self._ids.without(other._ids, self.n_queries, other.n_queries)
-        result.n_rows = self.n_rows + sign * other.n_rows
-        result.n_queries = self.n_queries + sign * other.n_queries
-        if self._global:
-            result.n_queries = int(result.n_rows > 0)
-        result._pair_weight = self._pair_weight + sign * other._pair_weight
-        result._sums = mine + sign * theirs
-        if self._varying is not None and other._varying is not None:
-            result._varying = np.maximum(self._varying + sign * other._varying, 0)
-        if self._scatter:
-            _join_means(result, self, other, sign)
-        if sign < 0:
-            result._settle(np.diag(mine))
-        return result
-
-    def _settle(self, before: NDArray[np.float64]) -> None:
-        """Clear features if a subtraction left nothing of them; refuse those without digits.
-
-        Parameters
-        ----------
-        before : ndarray of shape (n_features + 1,), float64
-            The diagonal of the sums before the subtraction. The last entry belongs to the labels.
-        """
-        sums = self._require()
-        if self._varying is None:
-            clear_noise(sums, before)
-            return
-        after = np.diag(sums)
-        constant = self._varying == 0
-        if self._global:
-            constant = after[:-1] <= NOISE * before[:-1]
-        lost = ~constant & (after[:-1] < LEAST_LEFT * before[:-1])
-        if lost.any():
-            j = int(np.argmax(lost))
-            where = "" if self._global else f" varies in {self._varying[j]} of the queries left but"
-            share = max(0.0, after[j] / before[j])
-            raise ValueError(
-                f"cannot subtract: feature {self._name(j)}{where} has {share:.0e} of its sum "
-                "of squares left, which is rounding error below 1e-10: build the "
-                "statistics of the queries left from their rows"
-            )
-        if not after[-1] > NOISE * before[-1]:
-            constant = np.append(constant, True)
-        cleared = np.flatnonzero(constant)
-        sums[cleared] = 0.0
-        sums[:, cleared] = 0.0
+            join = ids.union if sign > 0 else ids.without
+            ids = join(other._ids, self.n_queries, other.n_queries)
+        return self._of(mine + theirs if sign > 0 else mine - theirs, self.n_threads, ids)
 
     def solve(
         self,
@@ -655,8 +587,9 @@ class Pairgram:
             if lost.any():
                 j = int(np.argmax(lost))
                 raise ValueError(
-                    f"feature {self._name(j)} too small for scale=True: its weighted squared "
-                    f"differences add up to {squares[j]:.1g}, want {SMALLEST_SQUARES:g} or more"
+                    f"feature {self._total.name_of(j)} too small for scale=True: its weighted "
+                    f"squared differences add up to {squares[j]:.1g}, want {SMALLEST_SQUARES:g} "
+                    "or more"
                 )
         return scale_factors(squares)
 
@@ -679,16 +612,10 @@ class Pairgram:
         alphas = constraints.default_alphas(G, g, started) if alphas is None else alphas
         return alphas, factor * constraints.path(G, g, alphas)
 
-    def _name(self, j: int) -> Any:
-        """Return the name or number by which a message calls a feature."""
-        names = self.feature_names_in_ if self.feature_map is None else None
-        return j if names is None else repr(names[j])
-
     def column_sums(self, coef: NDArray[np.float64]) -> ColumnSums:
         """Return how much every column, and the score of a model, vary over the pairs."""
-        G = self._require()[:-1, :-1]  # without its factor, which the weight then has not either
-        weight = self._weight if self._scatter else self._pair_weight
-        return ColumnSums(G.diagonal().copy(), G @ coef, weight)
+        G = self._total.required()[:-1, :-1]  # without their factor, which their weight has not
+        return ColumnSums(G.diagonal().copy(), G @ coef, self._total.weight)
 
     def path(
         self,
@@ -793,26 +720,31 @@ class Pairgram:
         >>> sum(map(Pairgram.from_bytes, sent)).n_queries
         100
         """
-        arrays: dict[str, NDArray[Any]] = {"sums": self._require()}
-        map_arrays, map_settings = describe_map(self.feature_map)
+        total = self._total
+        arrays: dict[str, NDArray[Any]] = {"sums": total.required()}
+        map_arrays, map_settings = describe_map(total.feature_map)
         arrays |= map_arrays
-        if self._varying is not None:
-            arrays["varying"] = self._varying
-        if self._ids.hashes is not None and len(self._ids.hashes):
-            arrays["ids"] = self._ids.hashes.array()
-            if self._ids.hashes.rows is not None:
-                arrays["id_rows"] = self._ids.hashes.rows_of(arrays["ids"])
-        if self._mean is not None and self._origin is not None:
-            arrays |= {"mean": self._mean, "origin": self._origin}
-        names = ("n_rows", "n_queries", "_pair_weight", "_weight", "feature_names_in_", "ids")
-        state = {name: getattr(self, name) for name in names}
+        if total.varying is not None:
+            arrays["varying"] = total.varying
+        if self._ids.hashes is not None:
+            arrays |= self._ids.hashes.arrays()
+        if total.mean is not None:
+            arrays |= {"mean": total.mean.offset, "origin": total.mean.origin}
+        state = {
+            "n_rows": total.n_rows,
+            "n_queries": total.n_queries,
+            "_pair_weight": total.sums_weight,
+            "_weight": 0.0 if total.mean is None else total.mean.weight,
+            "feature_names_in_": total.names,
+            "ids": self.ids,
+        }
         for name, value in (("_first_id", self._ids.first), ("_last_id", self._ids.last)):
             plain = isinstance(value, (int, str)) or (isinstance(value, float) and isfinite(value))
             state[name] = value if plain else None
         if self._ids.are_given and "ids" not in arrays:
             state["_ids_without_hash"] = True
         settings = {
-            field.name: getattr(self.settings, field.name) for field in fields(PairSettings)
+            field.name: getattr(total.settings, field.name) for field in fields(PairSettings)
         }
         return pack("Pairgram", arrays, {**settings, "feature_map": map_settings, "state": state})
 
@@ -851,28 +783,83 @@ class Pairgram:
     ) -> Self:
         """Make the statistics that a file holds, whose contents have been checked."""
         state = settings.pop("state")
-        self = cls(**{**settings, "feature_map": restore_map(arrays, settings["feature_map"])})
-        first, last = (state.pop(name, None) for name in ("_first_id", "_last_id"))
-        checked = state.pop("ids", None) is not None  # files of older versions do not say
+        feature_map = restore_map(arrays, settings.pop("feature_map"))
+        mean = None
+        if "mean" in arrays:
+            mean = Mean(state["_weight"], arrays["origin"], arrays["mean"])
+        total = PairSums(
+            PairSettings(**settings),
+            feature_map,
+            state["feature_names_in_"],
+            state["n_rows"],
+            state["n_queries"],
+            arrays["sums"],
+            state["_pair_weight"],
+            mean,
+            arrays.get("varying"),
+        )
+        first, last = state.get("_first_id"), state["_last_id"]
+        checked = state.get("ids") is not None  # files of older versions do not say
         hashes = arrays.get("ids", np.empty(0, np.uint64))
-        found = IdSet.of(hashes, arrays.get("id_rows")) if checked else None
-        without_hash = state.pop("_ids_without_hash", False)
-        self.__dict__.update(state)
+        found = _ids_of_file(arrays) if checked else None
         # A file does not say why ids are not checked. So many were no choice.
-        ended = not checked and too_many(self.n_queries)
+        ended = not checked and too_many(total.n_queries)
+        without_hash = state.get("_ids_without_hash", False)
         given = checked and (len(hashes) > 0 or first is not None or without_hash)
-        self._ids = QueryIds(found, first, last, ended, given)
-        self._varying = arrays.get("varying")
-        self._sums, self._mean = arrays["sums"], arrays.get("mean")
-        self._origin = arrays.get("origin")
+        self = cls._of(total, None, QueryIds(found, first, last, ended, given))
         with np.errstate(over="ignore"):
             if not (np.isfinite(self.G).all() and np.isfinite([*self.g, self.yy]).all()):
                 raise ValueError(f"{name}: the sums overflow with the weight of the rows")
         return self
 
     def __repr__(self) -> str:
-        size = "no rows" if self._sums is None else f"{self.n_rows} rows, {self.n_queries} queries"
+        size = f"{self.n_rows} rows, {self.n_queries} queries"
+        size = "no rows" if self._total.sums is None else size
         return f"<Pairgram of {size}, ids={self.ids!r}: {self.settings}>"
+
+
+def _state_of_old_pickle(old: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of statistics from that of a version before 0.3."""
+    mean = None
+    if old.get("_mean") is not None:
+        mean = Mean(old["_weight"], old["_origin"], old["_mean"])
+    total = PairSums(
+        old["settings"],
+        old["feature_map"],
+        old["feature_names_in_"],
+        old["n_rows"],
+        old["n_queries"],
+        old["_sums"],
+        old["_pair_weight"],
+        mean,
+        old.get("_varying"),
+    )
+    ids = old.get("_ids", QueryIds())
+    if ids.hashes is not None:
+        ids = replace(ids, hashes=WeightedIds.of_set(ids.hashes))
+    return {"n_threads": old["n_threads"], "_total": total, "_ids": ids}
+
+
+def _checked_factor(factor: Any) -> float:
+    """Return what statistics are multiplied by as a float, if it is a finite number >= 0."""
+    if isinstance(factor, (bool, np.bool_)) or not isinstance(factor, Real):
+        got = repr(factor) if isinstance(factor, (bool, np.bool_, str)) else type(factor).__name__
+        raise TypeError(f"statistics must be multiplied by a number >= 0, got {got}")
+    try:
+        number = float(factor)
+    except OverflowError:  # of a large integer
+        number = inf
+    if not 0 <= number < inf:  # NaN is neither
+        raise ValueError(f"statistics must be multiplied by a finite number >= 0, got {number!r}")
+    return number
+
+
+def _ids_of_file(arrays: dict[str, NDArray[Any]]) -> WeightedIds:
+    """Return the ids whose hashes a file holds, with their factors."""
+    hashes, rows = arrays.get("ids", np.empty(0, np.uint64)), arrays.get("id_rows")
+    if "factors" not in arrays:
+        return WeightedIds.of(hashes, rows)
+    return WeightedIds.of_groups(hashes, rows, arrays["factors"], arrays["ids_of_factor"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -886,37 +873,15 @@ class _TableTask:
 
     def of_rows(self, rows: TableRows) -> Pairgram:
         """Return the statistics of some rows of whole queries."""
-        own = copy.copy(self.empty)
-        data = data_of_block(self.pattern, rows, own.n_threads)
-        ids = own._ids_with(data)
-        own._add(data, counts=True)
-        own._ids = ids
-        return own
+        empty = self.empty
+        data = data_of_block(self.pattern, rows, empty.n_threads)
+        ids = empty._ids_with(data)
+        total = empty._total.with_rows(data, empty.n_threads, counts=True)
+        return empty._of(total, empty.n_threads, ids)
 
     def join(self, first: Pairgram, second: Pairgram) -> Pairgram:
         """Return the statistics of the rows of both."""
         return first._combine(second, 1)
-
-
-def _join_means(result: Pairgram, a: Pairgram, b: Pairgram, sign: int) -> None:
-    """Apply Chan's formula: merge the scatter of two shards, or take one away again."""
-    assert result._sums is not None
-    assert a._mean is not None and a._origin is not None
-    assert b._mean is not None and b._origin is not None
-    b_mean = (b._origin - a._origin) + b._mean  # both from a's origin
-    result._origin = a._origin
-    result._weight = max(0.0, a._weight + sign * b._weight)
-    if result._weight == 0:
-        result._mean = np.zeros_like(a._mean)
-        return
-    result._mean = a._mean + sign * b._weight / result._weight * (b_mean - a._mean)
-    if sign > 0:
-        difference = b_mean - a._mean
-        factor = a._weight * b._weight / result._weight
-    else:
-        difference = b_mean - result._mean
-        factor = -result._weight * b._weight / a._weight
-    result._sums += factor * np.outer(difference, difference)
 
 
 def _is_subtractable(data: RankingData, settings: PairSettings, test: Rows) -> bool:

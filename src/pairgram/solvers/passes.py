@@ -70,9 +70,9 @@ class Totals(NamedTuple):
 
     def join(self, other: Totals) -> Totals:
         """Return the statistics of both."""
-        other.gram.settings = self.gram.settings  # an ω that was sent is another object
+        others = other.gram._with(settings=self.gram.settings)  # a sent ω is another object
         return Totals(
-            self.gram._combine(other.gram, 1, check_ids=False),
+            self.gram._combine(others, 1, check_ids=False),
             max(self.spread, other.spread),
             self.n_with_pairs + other.n_with_pairs,
         )
@@ -130,7 +130,7 @@ class StatisticsTask:
 
     def _totals(self, data: RankingData, settings: PairSettings) -> Totals:
         gram = Pairgram.from_data(data, settings, self.n_threads, counts=self.counts)
-        gram.feature_map = None
+        gram = gram._with(feature_map=None)
         # Pairs of all rows may be pairs of rows of different blocks.
         counted = data.v > 0 if settings.joins_all_rows else data.has_pairs(settings)
         return Totals(gram, spread_of(data, settings), int(counted.sum()))
@@ -150,8 +150,8 @@ class StatisticsTask:
             if levels is not None:
                 gram = levels.gram(one, self.counts)
                 one = Totals(gram, one.spread, levels.n_with_pairs)
-            one.gram.settings = settings
-            totals[number, settings, fold] = one
+            gram = one.gram._with(settings=settings)
+            totals[number, settings, fold] = one._replace(gram=gram)
         return totals
 
 

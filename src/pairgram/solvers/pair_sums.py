@@ -1,0 +1,335 @@
+"""PairSums: the sums over queries behind `Pairgram`, a frozen value with ``+``, ``-`` and ``*``."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from pairgram._support.checks import Vector
+from pairgram.data.dataset import RankingData
+from pairgram.data.pairs import PairSettings
+from pairgram.features.known import same_map
+from pairgram.solvers.statistics import NOISE, clear_noise, mean_of, sums_of
+
+# A subtraction is refused if it leaves less than this share of a feature's sum of squares: what is
+# left then has no correct digits.
+LEAST_LEFT = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Mean:
+    """The weighted mean of all rows of [X, y].
+
+    Attributes
+    ----------
+    weight : float
+        The sum of the weights of the rows.
+    origin : ndarray of shape (n_features + 1,), float64
+        One of the rows, so that a large offset does no harm.
+    offset : ndarray of shape (n_features + 1,), float64
+        The mean minus the origin.
+    """
+
+    weight: float
+    origin: Vector
+    offset: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class PairSums:
+    """The sums over queries that pairwise least squares needs.
+
+    Attributes
+    ----------
+    settings : PairSettings
+    feature_map : transformer or None
+        Fitted, if there are rows.
+    names : list of str, or None
+        The names of the columns.
+    n_rows, n_queries : int
+        What was read, whatever the sums were multiplied by.
+    sums : ndarray of shape (n_features + 1, n_features + 1), float64, or None
+        The sums over [X, y], but for `factor`; None before the first rows. With a `mean`, they are
+        the scatter ``Σ v (h − mean)(h − mean)ᵀ`` of the rows h of [X, y].
+    sums_weight : float
+        The sum of the pair weights that belongs to `sums`.
+    mean : Mean or None
+        Only if all rows form kept pairs: only these sums merge with ``scope="global"``.
+    varying : ndarray of shape (n_features,), int64, or None
+        The number of queries in which each feature varies. None if it is not known.
+    """
+
+    settings: PairSettings
+    feature_map: Any = None
+    names: list[str] | None = None
+    n_rows: int = 0
+    n_queries: int = 0
+    sums: NDArray[np.float64] | None = None
+    sums_weight: float = 0.0
+    mean: Mean | None = None
+    varying: NDArray[np.int64] | None = None
+
+    @property
+    def joins_all_rows(self) -> bool:
+        """Whether all rows form pairs, as in one query."""
+        return self.settings.joins_all_rows
+
+    @property
+    def is_scatter(self) -> bool:
+        """Whether the sums are, or will be, a scatter matrix."""
+        return self.joins_all_rows and self.settings.kind == "kept"
+
+    @property
+    def factor(self) -> float:
+        """The factor that turns the sums into those of the objective."""
+        if self.mean is None or self.mean.weight == 0:
+            return 1.0
+        v = self.mean.weight
+        return {"pairs": v, "documents": 1.0, "queries": 2 / v}[self.settings.weighting]
+
+    @property
+    def weight(self) -> float:
+        """The weight of `sums`: that of the pairs or, of a scatter, that of the rows."""
+        return self.sums_weight if self.mean is None else self.mean.weight
+
+    @property
+    def pair_weight(self) -> float:
+        """``Σ_ij W_ij`` over both orders of every pair and the diagonal."""
+        return self.weight if self.mean is None else self.factor * self.weight
+
+    def required(self) -> NDArray[np.float64]:
+        """Return the sums; it is a ValueError if there are no rows yet."""
+        if self.sums is None:
+            raise ValueError("this Pairgram holds no rows yet: call update(X, y, qid=...) first")
+        return self.sums
+
+    def name_of(self, j: int) -> Any:
+        """Return the name or number by which a message calls a feature."""
+        names = self.names if self.feature_map is None else None
+        return j if names is None else repr(names[j])
+
+    def fitted_map(self, X: Any) -> Any:
+        """Return a copy of the feature map, or a clone fitted to X if it was not fitted yet."""
+        try:
+            check_is_fitted(self.feature_map)
+        except NotFittedError:
+            return clone(self.feature_map).fit(X)
+        return copy.deepcopy(self.feature_map)  # its owner may fit it again
+
+    def with_rows(
+        self,
+        data: RankingData,
+        n_threads: int | None,
+        *,
+        counts: bool = False,
+        may_vanish: bool = False,
+    ) -> PairSums:
+        """Return the sums with those of checked rows.
+
+        With `counts`, the queries in which each feature varies are counted. For `may_vanish` see
+        `sums_of`.
+        """
+        if data.feature_map is None and self.feature_map is not None:
+            fitted = self.fitted_map(data.X) if self.sums is None else self.feature_map
+            data = replace(data, feature_map=fitted)
+        n_features = data.n_features
+        if self.sums is not None and n_features != len(self.sums) - 1:
+            raise ValueError(f"X must have {len(self.sums) - 1} features, got {n_features}")
+        n_queries = data.queries.n_queries
+        if self.joins_all_rows:
+            data, n_queries = data.as_one_query(), 1
+        settings, mean = self.settings, None
+        if self.is_scatter:
+            settings = PairSettings("kept", "global", "documents", settings.target)
+            mean = Mean(*mean_of(data, settings))
+        varying = np.zeros(n_features + 1, dtype=np.int64) if counts else None
+        sums, sums_weight = sums_of(
+            data, settings, n_threads, varying=varying, may_vanish=may_vanish
+        )
+        added = PairSums(
+            self.settings,
+            data.feature_map,
+            self.names,
+            len(data.y),
+            n_queries,
+            sums,
+            sums_weight,
+            mean,
+            None if varying is None else varying[:-1],
+        )
+        merged = added if self.sums is None else self + added
+        with np.errstate(over="ignore", invalid="ignore"):
+            diagonal = merged.factor * np.diag(merged.required())
+            if data.may_vanish or settings.kind == "omega" or not np.isfinite(diagonal).all():
+                weight = merged.pair_weight if self.is_scatter else sums_weight
+                data.require_pair_weight(settings, weight)
+        if not np.isfinite(diagonal).all():
+            raise ValueError("X or y too large: the weighted sum of squared differences overflows")
+        return merged
+
+    def require_like(self, other: PairSums, verb: str) -> None:
+        """Raise a ValueError unless sums can be added; `verb` is "merge" or "subtract"."""
+        if self.settings != other.settings:
+            raise ValueError(f"cannot {verb} {other.settings} and {self.settings}: settings differ")
+        mine, theirs = self.required(), other.required()
+        if not same_map(self.feature_map, other.feature_map):
+            raise ValueError(f"cannot {verb} statistics of different feature maps")
+        if len(mine) != len(theirs):
+            raise ValueError(
+                f"cannot {verb} statistics of {len(theirs) - 1} and {len(mine) - 1} features"
+            )
+        if self.joins_all_rows and not self.is_scatter:
+            raise ValueError(
+                f"cannot {verb} with scope='global' and pairs={self.settings.pairs!r}: the weight "
+                "of every label is needed first; pass all rows at once, or use pairs='kept'"
+            )
+        if verb == "subtract" and self.n_rows < other.n_rows:
+            raise ValueError(f"cannot subtract {other.n_rows} rows from {self.n_rows}")
+        if self.names != other.names:
+            raise ValueError(f"cannot {verb} statistics of columns {other.names} and {self.names}")
+
+    def __add__(self, other: PairSums) -> PairSums:
+        """Return the sums over the queries of both."""
+        self.require_like(other, "merge")
+        sums, mean = self.required() + other.required(), None
+        if self.mean is not None and other.mean is not None:
+            mean, difference, share = _merged(self.mean, other.mean)
+            sums += share * np.outer(difference, difference)
+        return self._joined(other, 1, sums, mean)
+
+    def __sub__(self, other: PairSums) -> PairSums:
+        """Return the sums without the queries of another, which are among them."""
+        self.require_like(other, "subtract")
+        before = self.required()
+        sums, mean = before - other.required(), None
+        if self.mean is not None and other.mean is not None:
+            mean, difference, share = _parted(self.mean, other.mean)
+            sums -= share * np.outer(difference, difference)
+        rest = self._joined(other, -1, sums, mean)
+        rest._settle(sums, np.diag(before))
+        return rest
+
+    def __mul__(self, number: float) -> PairSums:
+        """Return the sums multiplied by a finite number f >= 0.
+
+        Every query counts f times; see the notes of `Pairgram`. If all rows form pairs, the weight
+        of every row is multiplied by f instead, so the weight of a pair by f². What that does to
+        the sums depends on `weighting`. A scatter is linear in the weights of the rows.
+
+        Multiplied by 0, the sums are those of no query.
+        """
+        if self.sums is None:
+            return self
+        mean = self.mean
+        if number == 0:
+            if mean is not None:
+                mean = Mean(0.0, mean.origin, np.zeros_like(mean.offset))
+            return replace(
+                self,
+                n_rows=0,
+                n_queries=0,
+                sums=np.zeros_like(self.sums),
+                sums_weight=0.0,
+                mean=mean,
+                varying=np.zeros(len(self.sums) - 1, dtype=np.int64),
+            )
+        times = number
+        if self.joins_all_rows and mean is None:
+            times = {"pairs": number * number, "documents": number, "queries": 1.0}[
+                self.settings.weighting
+            ]
+        with np.errstate(over="ignore", invalid="ignore"):
+            if mean is not None:
+                mean = replace(mean, weight=number * mean.weight)
+            product = replace(
+                self, sums=times * self.sums, sums_weight=times * self.sums_weight, mean=mean
+            )
+            diagonal = product.factor * np.diag(product.required())
+        if not (np.isfinite(diagonal).all() and np.isfinite(product.pair_weight)):
+            raise ValueError(
+                f"cannot multiply by {number:g}: the weights of pairs, or the weighted squared "
+                "differences, overflow"
+            )
+        return product
+
+    __rmul__ = __mul__
+
+    def _joined(
+        self, other: PairSums, sign: int, sums: NDArray[np.float64], mean: Mean | None
+    ) -> PairSums:
+        """Return these sums and this mean, with what else there is to add or subtract."""
+        n_rows, n_queries = self.n_rows + sign * other.n_rows, self.n_queries
+        varying = None
+        if self.varying is not None and other.varying is not None:
+            varying = np.maximum(self.varying + sign * other.varying, 0)
+        return replace(
+            self,
+            n_rows=n_rows,
+            n_queries=int(n_rows > 0)
+            if self.joins_all_rows
+            else n_queries + sign * other.n_queries,
+            sums=sums,
+            sums_weight=self.sums_weight + sign * other.sums_weight,
+            mean=mean,
+            varying=varying,
+        )
+
+    def _settle(self, sums: NDArray[np.float64], before: Vector) -> None:
+        """Clear features of new sums if nothing is left of them; refuse those without digits.
+
+        Parameters
+        ----------
+        sums : ndarray of shape (n_features + 1, n_features + 1), float64
+            What a subtraction left. Features are cleared in it.
+        before : ndarray of shape (n_features + 1,), float64
+            The diagonal of the sums before the subtraction. The last entry belongs to the labels.
+        """
+        if self.varying is None:
+            clear_noise(sums, before)
+            return
+        after = np.diag(sums)
+        constant = self.varying == 0
+        if self.joins_all_rows:
+            constant = after[:-1] <= NOISE * before[:-1]
+        lost = ~constant & (after[:-1] < LEAST_LEFT * before[:-1])
+        if lost.any():
+            j = int(np.argmax(lost))
+            where = f" varies in {self.varying[j]} of the queries left but"
+            where = "" if self.joins_all_rows else where
+            share = max(0.0, after[j] / before[j])
+            raise ValueError(
+                f"cannot subtract: feature {self.name_of(j)}{where} has {share:.0e} of its sum "
+                "of squares left, which is rounding error below 1e-10: build the "
+                "statistics of the queries left from their rows"
+            )
+        if not after[-1] > NOISE * before[-1]:
+            constant = np.append(constant, True)
+        cleared = np.flatnonzero(constant)
+        sums[cleared] = 0.0
+        sums[:, cleared] = 0.0
+
+
+def _merged(a: Mean, b: Mean) -> tuple[Mean, Vector, float]:
+    """Return the mean of both, and (d, c) such that ``c d dᵀ`` is added to the scatters (Chan)."""
+    weight, offset = a.weight + b.weight, (b.origin - a.origin) + b.offset  # both from a's origin
+    if weight == 0:
+        return Mean(0.0, a.origin, np.zeros_like(a.offset)), np.zeros_like(a.offset), 0.0
+    joined = a.offset + b.weight / weight * (offset - a.offset)
+    return Mean(weight, a.origin, joined), offset - a.offset, a.weight * b.weight / weight
+
+
+def _parted(a: Mean, b: Mean) -> tuple[Mean, Vector, float]:
+    """Return the mean without b, and (d, c) such that ``c d dᵀ`` is subtracted as well."""
+    weight = max(0.0, a.weight - b.weight)
+    offset = (b.origin - a.origin) + b.offset
+    if weight == 0:
+        return Mean(0.0, a.origin, np.zeros_like(a.offset)), np.zeros_like(a.offset), 0.0
+    rest = a.offset - b.weight / weight * (offset - a.offset)
+    return Mean(weight, a.origin, rest), offset - rest, weight * b.weight / a.weight

@@ -1,0 +1,388 @@
+"""Statistics times a number: what it does to sums, weights, ids and files."""
+
+import copy
+import dataclasses
+import pickle
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, strategies as st
+
+from fuzz import forge
+from pairgram import Nystroem, Pairgram, RandomNodes, RankRLS, make_ranking, scan
+from pairgram.data import query_ids
+
+PAIRS = ["kept", "dropped", "gain", "absdiff", None]
+WEIGHTINGS = ["pairs", "documents", "queries"]
+FACTORS = [0.0, 1e-3, 0.3, 0.95, 1.0, 2.5, 1e4]
+X, Y, QID = make_ranking(30, (3, 9), 5, random_state=0)
+RNG = np.random.default_rng(0)
+V = RNG.choice([0.5, 1.0, 2.5], len(Y))
+WEIGHT = RNG.choice([0.5, 1.0, 3.0], 30)[QID]
+
+
+def is_one_list(settings):
+    return settings.get("scope") == "global" and settings.get("pairs", "kept") is not None
+
+
+def of(rows=slice(None), factor=None, **settings):
+    """Statistics of some rows whose queries, or rows of a single list, weigh `factor` more."""
+    factor, v, weight = 1.0 if factor is None else factor, V[rows], WEIGHT[rows]
+    if is_one_list(settings):
+        v, weight = factor * v, None
+    else:
+        weight = factor * weight
+    return Pairgram.from_rows(
+        X[rows], Y[rows], qid=QID[rows], sample_weight=v, query_weight=weight, **settings
+    )
+
+
+def numbers(total):
+    return np.concatenate([total.G.ravel(), total.g, [total.yy, total.pair_weight]])
+
+
+def assert_same(found, wanted, rtol=1e-12):
+    scale = np.abs(numbers(wanted)).max()
+    np.testing.assert_allclose(numbers(found), numbers(wanted), rtol=rtol, atol=rtol * scale)
+
+
+def state(total):
+    """All that the sums hold, the scatter about a mean too."""
+    held = total._total
+    parts = [held.sums.ravel(), [held.sums_weight, held.n_rows, held.n_queries], total.n_varying]
+    if held.mean is not None:
+        parts += [[held.mean.weight], held.mean.origin, held.mean.offset]
+    return np.concatenate(parts)
+
+
+ALL_SETTINGS = [
+    {"pairs": pairs, "scope": scope, "weighting": weighting}
+    for pairs in PAIRS
+    for scope in ("query", "global")
+    for weighting in WEIGHTINGS
+]
+MAPS = [RandomNodes(4, random_state=0), Nystroem(n_components=4, random_state=0)]
+
+
+@pytest.mark.parametrize("settings", ALL_SETTINGS, ids=str)
+@pytest.mark.parametrize("feature_map", [None, *MAPS], ids=lambda one: type(one).__name__)
+def test_a_factor_is_a_weight_of_queries_or_of_the_rows_of_a_single_list(settings, feature_map):
+    total = of(feature_map=feature_map, **settings)
+    for factor in (1e-3, 0.95, 3, np.float32(2.5), Fraction(1, 3), np.int64(7)):
+        wanted = of(factor=float(factor), feature_map=feature_map, **settings)
+        for found in (factor * total, total * factor):
+            assert type(found) is Pairgram
+            assert_same(found, wanted)
+            assert (found.n_rows, found.n_queries) == (total.n_rows, total.n_queries)
+            np.testing.assert_array_equal(found.n_varying, total.n_varying)
+            np.testing.assert_allclose(found.solve(0.7), wanted.solve(0.7), rtol=1e-9)
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@pytest.mark.parametrize("pairs", PAIRS)
+@pytest.mark.parametrize("feature_map", [None, MAPS[0]], ids=["columns", "nodes"])
+def test_a_decayed_sum_is_a_fit_with_weights_that_decay(pairs, weighting, feature_map):
+    named = {"pairs": pairs, "weighting": weighting}
+    day, total = QID // 6, None
+    for number in range(5):
+        rows = day == number
+        today = Pairgram.from_rows(
+            X[rows], Y[rows], qid=QID[rows], feature_map=feature_map, **named
+        )
+        total = today if total is None else 0.8 * total + today
+    weight = 0.8 ** (4 - day)
+    fit = RankRLS(0.5, feature_map=feature_map, form="primal", **named)
+    model = fit.fit(X, Y, qid=QID, query_weight=weight)
+    found = RankRLS.from_pairgram(total, 0.5)
+    scale = np.abs(model.coef_).max()
+    np.testing.assert_allclose(found.coef_, model.coef_, rtol=0, atol=2e-12 * scale)
+    assert (found.uses_qid_, total.n_rows, total.n_queries) == (True, len(Y), 30)
+    if feature_map is None and pairs is not None:
+        for name in ("spread", "share"):
+            wanted = model.weights()[name]
+            np.testing.assert_allclose(found.weights()[name], wanted, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_a_decayed_sum_of_one_list_is_a_fit_with_weights_of_rows_that_decay(weighting):
+    named = {"scope": "global", "weighting": weighting}
+    day, total = QID // 6, None
+    for number in range(5):
+        today = Pairgram.from_rows(X[day == number] + 1e5, Y[day == number], **named)
+        total = today if total is None else 0.8 * total + today
+    model = RankRLS(0.5, form="primal", **named).fit(X + 1e5, Y, sample_weight=0.8 ** (4 - day))
+    found = RankRLS.from_pairgram(total, 0.5)
+    np.testing.assert_allclose(found.coef_, model.coef_, rtol=1e-9)
+    spread = model.weights()["spread"]
+    np.testing.assert_allclose(found.weights()["spread"], spread, rtol=1e-9)
+    assert total.n_queries == 1
+    rest = total - Pairgram.from_rows(X[day == 4] + 1e5, Y[day == 4], **named)
+    older = day < 4
+    wanted = Pairgram.from_rows(
+        X[older] + 1e5, Y[older], sample_weight=0.8 ** (4 - day[older]), **named
+    )
+    assert_same(rest, wanted, 1e-8)
+
+
+MERGED = [one for one in ALL_SETTINGS if not is_one_list(one) or one["pairs"] == "kept"]
+
+
+@given(
+    st.sampled_from(MERGED),
+    st.sampled_from([None, MAPS[0]]),
+    st.sampled_from(FACTORS),
+    st.sampled_from(FACTORS),
+    st.integers(1, 28),
+)
+def test_laws_of_multiplication(settings, feature_map, a, b, cut):
+    named = {"feature_map": feature_map, **settings}
+    x, y = of(cut > QID, **named), of(cut <= QID, **named)
+    before = state(x)
+    assert_same(a * (x + y), a * x + a * y, 1e-10)
+    assert_same(a * (b * x), (a * b) * x)
+    if not is_one_list(settings):
+        assert_same(a * x + b * x * 0 + y, y + a * x)
+        np.testing.assert_allclose(numbers(a * x), a * numbers(x), rtol=1e-13)
+    np.testing.assert_array_equal(state(1 * x), before)
+    np.testing.assert_array_equal(state(x * 1.0), before)
+    np.testing.assert_array_equal(state(x), before)  # which nothing has changed
+
+
+@pytest.mark.parametrize("settings", ALL_SETTINGS, ids=str)
+def test_zero_times_statistics_are_those_of_no_query(settings):
+    x = of(QID < 9, feature_map=MAPS[0], **settings)
+    for nothing in (0 * x, x * 0.0, -0.0 * x, Pairgram.from_bytes((0 * x).to_bytes())):
+        assert not numbers(nothing).any() and not np.signbit(nothing._total.sums).any()
+        assert (nothing.n_rows, nothing.n_queries, nothing.n_features) == (0, 0, x.n_features)
+        assert (nothing.settings, nothing.ids) == (x.settings, "check")
+        assert not nothing.n_varying.any()
+        with pytest.raises(ValueError, match="no pair of rows counts"):
+            RankRLS.from_pairgram(nothing)
+        if not is_one_list(settings) or settings["pairs"] == "kept":
+            assert_same(nothing + x, x)
+            assert_same(x + nothing, x)
+            assert_same(x - nothing, x)
+            assert (nothing + x).n_queries == x.n_queries
+            rows = QID >= 9
+            more = copy.deepcopy(nothing).update(X[rows], Y[rows], qid=QID[rows])
+            assert more.n_rows == rows.sum()
+    with pytest.raises(ValueError, match="features"):
+        (0 * x).update(X[:, :2], Y, qid=QID)
+    empty = 0.5 * Pairgram(**settings)
+    with pytest.raises(ValueError, match="holds no rows yet"):
+        empty.solve(1.0)
+    assert empty.update(X, Y, qid=QID).n_rows == len(Y)
+
+
+@pytest.mark.parametrize(
+    ("factor", "error", "got"),
+    [
+        (True, TypeError, "got True"),
+        (np.bool_(False), TypeError, "got .*False"),
+        (np.array(0.5), TypeError, "got ndarray"),
+        (np.array([0.5, 0.5]), TypeError, "got ndarray"),
+        ("0.5", TypeError, "got '0.5'"),
+        (None, TypeError, "got NoneType"),
+        (0.5j, TypeError, "got complex"),
+        (Decimal("0.5"), TypeError, "got Decimal"),
+        (np.nan, ValueError, "finite number >= 0, got nan"),
+        (-0.5, ValueError, "finite number >= 0, got -0.5"),
+        (np.float64(-1), ValueError, "got -1.0"),
+        (np.inf, ValueError, "got inf"),
+        (10**400, ValueError, "got inf"),
+    ],
+    ids=str,
+)
+def test_what_is_no_factor_is_named(factor, error, got):
+    total = of()
+    for multiply in (lambda: factor * total, lambda: total * factor):
+        with pytest.raises(error, match=f"^statistics must be multiplied by a .*{got}"):
+            multiply()
+    with pytest.raises(TypeError, match="got Pairgram"):
+        total * total
+
+
+def test_products_that_overflow_are_refused():
+    for settings in ({}, {"scope": "global"}, {"scope": "global", "pairs": "gain"}):
+        with pytest.raises(
+            ValueError, match=r"cannot multiply by 1e\+308: the weights of pairs, or"
+        ):
+            1e308 * of(**settings)
+    tiny = Pairgram.from_rows(X, Y, qid=QID, sample_weight=1e-140)
+    with pytest.raises(ValueError, match=r"cannot multiply by 1e\+200: the factor of a query over"):
+        1e200 * (1e200 * tiny)
+
+
+def test_an_id_keeps_its_factor():
+    days = [of((k <= QID) & (k + 10 > QID)) for k in (0, 10, 20)]
+    total = 0.5 * (0.5 * days[0] + days[1]) + days[2]
+    message = (
+        "cannot subtract: query {} has the factor {} in these statistics and {} in what is "
+        "subtracted (and 9 more like it): multiply it by {} first"
+    )
+    for day, text in (
+        (days[0], message.format(0, 0.25, 1.0, 0.25)),
+        (days[1], message.format(10, 0.5, 1.0, 0.5)),
+        (2 * days[2], message.format(20, 1.0, 2.0, 0.5)),
+    ):
+        for same in (total, Pairgram.from_bytes(total.to_bytes())):
+            with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+                same - day
+    rest = total - 0.25 * days[0]
+    assert_same(rest, 0.5 * days[1] + days[2])
+    assert rest.n_queries == 20
+    again = rest + days[0]  # whose factor is now another
+    with pytest.raises(
+        ValueError, match=r"query 0 has the factor 1\.0 in these statistics and 0\.25"
+    ):
+        again - 0.25 * days[0]
+    assert_same(again - days[0], rest)
+    both = 0.5 * days[1] + days[2]
+    assert_same(total - both, 0.25 * days[0])  # several factors at once
+    with pytest.raises(ValueError, match=r"query 29 has the factor 0\.5 in these .* and 1.0 .*"):
+        0.5 * total - (0.25 * days[1] + days[2])
+    with pytest.raises(
+        ValueError, match=r"a query whose id is not known here has the factor 0\.25"
+    ):
+        total - (0.25 * of(QID == 0) + of(QID == 1) + 0.25 * of(QID == 2))
+    with pytest.raises(ValueError, match="cannot merge: query 0 and 9 more are in both"):
+        total + 0.1 * days[0]
+    with pytest.raises(ValueError, match="qid 7 came in an earlier update"):
+        total.update(X[:1], Y[:1], qid=[7])
+
+
+def test_factors_that_differ_by_rounding_are_equal():
+    part = of(QID < 3)
+    total, factor = part, 1.0
+    for _ in range(40):
+        total, factor = 0.95 * total, factor * 0.95
+    total = total + of(QID >= 3)
+    assert (total - 0.95**40 * part).n_queries == 27
+    assert (total - factor * (1 + 9e-13) * part).n_queries == 27
+    with pytest.raises(ValueError, match=r": multiply it by 0\.99999999999\d+ first"):
+        total - factor * (1 + 2e-12) * part
+
+
+def test_zero_times_statistics_have_no_ids():
+    part, others = of(QID < 9), of(QID >= 9)
+    assert ((0 * part + part) + others).n_queries == 30
+    with pytest.raises(ValueError, match="query 0 and 8 more are not in these"):
+        (0 * part + others) - part
+    assert (0 * part).update(X[:3], Y[:3], qid=["a", "a", "b"]).n_queries == 2  # of another kind
+    assert (0 * of(QID < 9, ids=None)).ids is None
+
+
+def test_the_check_of_ids_begins_again_from_nothing(monkeypatch):
+    monkeypatch.setattr(query_ids, "MOST_IDS", 20)
+    with pytest.warns(UserWarning, match="no longer checked"):
+        full = of()
+    assert (full.ids, (0.5 * full).ids, (0 * full).ids) == (None, None, "check")
+    with pytest.raises(ValueError, match="query 0 and 8 more are in both"):
+        (0 * full + of(QID < 9)) + of(QID < 9)
+
+
+def test_factors_that_vanish_leave_their_ids():
+    old = of(QID < 9)
+    total = old
+    for _ in range(5):
+        total = 1e-100 * total
+    total = Pairgram.from_bytes((total + of(QID >= 9)).to_bytes())
+    assert_same(total, of(QID >= 9))
+    assert total.n_queries == 30
+    with pytest.raises(ValueError, match=r"has the factor 0.0 in .* multiply it by 0.0 first"):
+        total - old
+    with pytest.raises(ValueError, match=r"make it from its rows, and multiply it by the first"):
+        of() - 1e-200 * (1e-200 * old)
+    assert (total - 0.0 * old).n_queries == 30
+
+
+@pytest.mark.parametrize("scope", ["query", "global"])
+@pytest.mark.parametrize("feature_map", [None, MAPS[0]], ids=["columns", "nodes"])
+def test_statistics_with_factors_travel(scope, feature_map):
+    named = {"scope": scope, "feature_map": feature_map}
+    total = 0.5 * (0.5 * of(QID < 10, **named) + of((QID >= 10) & (QID < 20), **named))
+    total = total + of(QID >= 20, **named)
+    sent = Pairgram.from_bytes(total.to_bytes())
+    for same in (sent, pickle.loads(pickle.dumps(total)), copy.deepcopy(total), copy.copy(total)):
+        np.testing.assert_array_equal(state(same), state(total))
+        assert forge.parse(same.to_bytes()).metadata == forge.parse(total.to_bytes()).metadata
+        assert_same(same - 0.25 * of(QID < 10, **named), total - 0.25 * of(QID < 10, **named))
+        if scope == "query":
+            with pytest.raises(ValueError, match=r"query 0 has the factor 0\.25"):
+                same - of(QID < 10, **named)
+    arrays = forge.parse(total.to_bytes()).tensors
+    assert ("factors" in arrays) == (scope == "query")
+
+
+def test_without_factors_a_file_has_no_new_array():
+    names = {"sums", "varying", "ids", "id_rows"}
+    for plain in (of(), 1 * of(), 2 * (0.5 * of()), of() + 0 * of()):
+        assert forge.parse(plain.to_bytes()).tensors.keys() == names
+    assert forge.parse((0.5 * of(ids=None)).to_bytes()).tensors.keys() == {"sums", "varying"}
+
+
+def test_updates_enter_with_factor_one():
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    old, new = QID < 12, QID >= 12
+    for rows in (
+        {"X": frame[new], "y": Y[new], "qid": QID[new]},
+        {"X": scan(frame[new].assign(y=Y[new], q=QID[new]), label="y", qid="q")},
+    ):
+        total = 0.5 * Pairgram.from_rows(frame[old], Y[old], qid=QID[old])
+        total.update(**rows)
+        part = Pairgram.from_rows(frame[new], Y[new], qid=QID[new])
+        assert_same(total - part, 0.5 * Pairgram.from_rows(frame[old], Y[old], qid=QID[old]), 1e-10)
+        with pytest.raises(ValueError, match=r"query 12 has the factor 1\.0 in .* and 0\.5"):
+            total - 0.5 * part
+
+
+def test_alphas_follow_the_weight_and_not_the_number_of_rows():
+    total = of()
+    for factor in (1e-3, 7.0):
+        found = factor * total
+        np.testing.assert_allclose(found.default_alphas(), factor * total.default_alphas())
+        np.testing.assert_allclose(found.path(), total.path(), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            found.default_alphas(scale=True), total.default_alphas(scale=True)
+        )
+        constraints = {"positive": True, "l1_ratio": 0.5}
+        np.testing.assert_allclose(
+            found.solve(factor * 3.0, **constraints), total.solve(3.0, **constraints), rtol=1e-7
+        )
+        prior = np.arange(5.0)
+        np.testing.assert_allclose(
+            found.solve(factor * 3.0, prior=prior), total.solve(3.0, prior=prior), rtol=1e-10
+        )
+
+
+@pytest.mark.parametrize("scope", ["query", "global"])
+def test_pickles_of_earlier_versions_are_read(scope):
+    total = of(scope=scope, feature_map=MAPS[0])
+    held, ids = total._total, total._ids
+    mean = {}
+    if held.mean is not None:
+        mean = {"_mean": held.mean.offset, "_origin": held.mean.origin}
+        mean["_weight"] = held.mean.weight
+    ((_, hashes),) = ids.hashes.groups if scope == "query" else ((1.0, query_ids.IdSet()),)
+    old = {
+        "settings": held.settings,
+        "n_threads": 2,
+        "feature_map": held.feature_map,
+        "n_rows": held.n_rows,
+        "n_queries": held.n_queries,
+        "_sums": held.sums,
+        "_pair_weight": held.sums_weight,
+        **({"_weight": 0.0, "_mean": None, "_origin": None} | mean),
+        "_varying": held.varying,
+        "_ids": dataclasses.replace(ids, hashes=hashes),
+        "feature_names_in_": None,
+    }
+    found = Pairgram.__new__(Pairgram)
+    found.__setstate__(old)
+    np.testing.assert_array_equal(state(found), state(total))
+    assert forge.parse(found.to_bytes()).metadata == forge.parse(total.to_bytes()).metadata
+    assert (found.n_threads, (found - found).n_rows) == (2, 0)
