@@ -29,6 +29,10 @@ pytestmark = [
 rng = np.random.default_rng(0)
 
 
+# Work stops so many seconds after it is told at the latest, on a machine that is kept busy.
+SOON = 3.0
+
+
 def _rows(n, d, per_query=100):
     return rng.standard_normal((n, d)), rng.random(n), np.arange(n) // per_query
 
@@ -109,13 +113,13 @@ def test_work_is_stopped(alarm, make, n_threads):
     work, n_before = make(n_threads), threading.active_count()
     lateness = np.inf
     for _ in range(5):  # other programs may keep the processors busy
-        if lateness >= 1.0:
+        if lateness >= SOON:
             alarm.start()
             with pytest.raises(alarm.Stop):
                 while alarm.lateness() < 5.0:  # a fast machine does it several times
                     work()
             lateness = alarm.lateness()
-    assert lateness < 1.0
+    assert lateness < SOON
     assert threading.active_count() == n_before
     X, y, qid = _rows(60, 3, 10)
     assert np.isfinite(RankRLSCV().fit(X, y, qid=qid).coef_).all()
@@ -152,7 +156,7 @@ def test_other_threads_do_not_look_for_signals(alarm):
     alarm.start()
     with pytest.raises(alarm.Stop):
         done.wait()
-    assert alarm.lateness() < 1.0
+    assert alarm.lateness() < SOON
     assert done.wait(60)
     worker.join()
 

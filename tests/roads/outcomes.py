@@ -120,8 +120,8 @@ def _amplification(model: Any, values: np.ndarray) -> dict[str, Any]:
     without = 0.0 if before.any() and not deviations.any() else np.inf
     with np.errstate(divide="ignore"):
         common = np.abs(values).max(axis=0) / np.where(deviations > 0, deviations, without)
-    # The solver of a RankSVM stops at its own tolerance.
-    least = 10 * getattr(model, "tol", 0.0) / EPSILON
+    # The solver of a RankSVM stops at its own tolerance, which is that of a gradient.
+    least = 100 * getattr(model, "tol", 0.0) / EPSILON
     found = {
         name: np.maximum(max(1.0, least), 8 * len(values) * size / np.maximum(ridge, 1e-300))
         for name, ridge in ridges.items()
