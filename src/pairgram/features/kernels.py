@@ -370,8 +370,8 @@ def kernel_matrix(
     memory besides the result. If a kernel matrix is rounded to float32, scores err by about
     ``6e-8 λ_max / alpha``, which leaves them few digits. Dense rows are measured from the mean of Z
     before distances are computed, so a large common offset does no harm. So are the columns of CSR
-    rows in which every row of Z has an entry. In other columns of CSR rows, squared distances err by
-    about 1e-16 times the squares of the rows: make rows dense that have large values there.
+    rows in which every row of Z has an entry. By other columns, squared distances of CSR rows err
+    by about 1e-16 times the squares of the rows: make rows dense that have large values there.
 
     All named kernels are positive semidefinite. For "tanimoto" this holds for entries of either
     sign, because 1 / (a + b − c) is the integral of exp(−ta) exp(−tb) exp(tc) over t > 0. For a
