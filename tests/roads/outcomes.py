@@ -195,7 +195,8 @@ class Reference:
     def _faults(self, other: Outcome, moved: list[Outcome], share: float) -> list[str]:
         mine = self.outcome
         if mine.error is not None or other.error is not None:
-            if type(mine.error) is type(other.error):
+            one, two = type(mine.error), type(other.error)
+            if issubclass(one, two) or issubclass(two, one):
                 return []
             return [f"{other.error!r} in place of {mine.error!r}"]
         moved = [one for one in moved if one.error is None]
