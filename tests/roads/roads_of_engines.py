@@ -2,6 +2,7 @@
 
 import sqlite3
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def python_text(journey: Journey) -> Outcome:
     names: dict[str, Any] = {}
     exec(text, names)
     scores = [names["score"](row) for row in journey.rows.X.tolist()]
-    return outcome_of(journey, model, scores=scores)
+    return _of_text(journey, model, scores)
 
 
 @road(refuses=CANNOT, nudge_values=True)
@@ -41,7 +42,16 @@ def sql_text(journey: Journey) -> Outcome:
         base.executemany(f"INSERT INTO t VALUES ({marks})", journey.rows.X.tolist())
         scores = [row[0] for row in base.execute(f"SELECT {text} FROM t ORDER BY rowid")]
     base.close()
-    return outcome_of(journey, model, scores=scores)
+    return _of_text(journey, model, scores)
+
+
+def _of_text(journey: Journey, model: Any, scores: list[float]) -> Outcome:
+    """A score errs by a share of its largest term, as the documentation says."""
+    outcome = outcome_of(journey, model, scores=scores)
+    deviations = journey.rows.X.std(axis=0)
+    terms = np.abs(journey.rows.X).max(axis=0) / np.where(deviations > 0, deviations, 1.0)
+    known = np.maximum(outcome.amplification["predict"], terms.max(initial=1.0))
+    return replace(outcome, amplification=outcome.amplification | {"predict": known})
 
 
 TARGETS = {

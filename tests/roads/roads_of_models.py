@@ -96,6 +96,8 @@ def _statistics(journey: Journey, rows: Rows) -> Pairgram:
 def _model(journey: Journey, statistics: Pairgram) -> Outcome:
     named = journey.parameters
     model = RankRLS.from_pairgram(statistics, named["alpha"], scale=named["scale"])
+    if not model.coef_.any():  # statistics do not know single rows of weight > 0; `fit` does
+        without_inputs(journey)
     return outcome_of(journey, model)
 
 

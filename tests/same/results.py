@@ -97,12 +97,18 @@ def of_file(data: bytes) -> str:
     return json.dumps(header, sort_keys=True, indent=1)
 
 
+def described(error: Exception) -> str:
+    """Return the kind of an error, as Python itself calls it, and its words."""
+    kind = next(base for base in type(error).__mro__ if base.__module__ == "builtins")
+    return f"{kind.__name__}: {error}"
+
+
 def attempt(function: Callable[[], Any]) -> Any:
     """Return what a function returns, or the text of its error."""
     try:
         return function()
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        return described(error)
 
 
 def of_model(model: Any, new: Any, **named: Any) -> dict[str, Any]:
@@ -155,7 +161,7 @@ def results_of(function: Callable[[Path], Any]) -> dict[str, Result]:
             value = function(Path(folder))
             found = dict(flat("", value if isinstance(value, Mapping) else {"value": value}))
         except Exception as error:
-            found = {"error": text_of(f"{type(error).__name__}: {error}")}
+            found = {"error": text_of(described(error))}
         texts = {text_of(f"{one.category.__name__}: {one.message}") for one in told}
         if texts:
             found["warnings"] = "\n".join(sorted(texts))

@@ -53,8 +53,8 @@ class Parity:
         The standard deviation of the model's scores, within queries if there are ids.
     bound : float
         The largest error that float32 may make: ``8 · 2⁻²⁴`` times the sum of the sizes of the
-        terms of a score and of what enters them, at most over the rows; and the spacing of the
-        largest score, if the engine's scores are of float32.
+        terms of a score and of what enters them, at most over the rows; and 2⁻²³ times the largest
+        score, if the engine's scores are of float32.
     n_queries : int
     n_reordered : int
         The number of queries in which the order of two rows differs whose scores differ by more
@@ -182,14 +182,16 @@ def _both(exported: Any, model: Any, X: Any) -> tuple[Vector, Vector, float]:
         own = np.asarray(model.predict(given), np.float64)
     starts = range(0, len(rows), BLOCK)
     bound = max(float(form.terms(rows[k : k + BLOCK])[1].max()) for k in starts) * FLOAT32_SHARE
-    if theirs.dtype == np.float32:  # scores that are near each other are rounded, too
-        bound += float(np.spacing(np.abs(theirs[np.isfinite(theirs)]).max(initial=np.float32(0))))
-    return theirs.astype(np.float64), own, bound
+    return theirs, own, bound
 
 
 def _parity(theirs: Vector, own: Vector, bound: float, queries: Queries) -> Parity:
     """Compare the scores of all rows."""
     finite = np.isfinite(theirs)
+    if theirs.dtype == np.float32:  # scores that are near each other are rounded, too
+        largest = np.abs(theirs[finite]).max(initial=np.float32(0))
+        bound += float(largest * np.finfo(np.float32).eps)
+    theirs = theirs.astype(np.float64)
     difference = theirs - own
     centre = np.median(difference[finite]) if finite.any() else 0.0
     error = float(np.abs(difference - centre).max()) if finite.all() else float("inf")

@@ -163,6 +163,9 @@ def to_sql(
     In BigQuery NaN is not equal to itself: ``CASE WHEN column = column THEN column END``.
 
     Where `ORDER BY ... DESC` has NULL first, as in PostgreSQL, write ``NULLS LAST``.
+
+    Scales of inputs are multiplied into the weights. A score errs by some 1e-16 times its largest
+    term: take an offset from columns of huge values, such as times, before the fit.
     """
     if dialect not in ("standard", "sqlite", "mysql", "bigquery"):
         raise ValueError(
@@ -210,6 +213,10 @@ def to_python(
     ------
     ValueError
         If the model has hidden nodes or a kernel, or if `name` is no name of Python.
+
+    Notes
+    -----
+    Scales of inputs are multiplied into the weights, so scores err as in `to_sql`.
     """
     if not name.isidentifier() or iskeyword(name):
         raise ValueError(f"name must be a name of Python, got {name!r}")

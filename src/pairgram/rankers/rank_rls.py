@@ -279,6 +279,8 @@ class RankRLS(RidgeRanker):
             If `pairgram` is no Pairgram.
         ValueError
             If `pairgram` holds no rows or no pair that counts, or a parameter is not as described.
+            Statistics cannot tell a query with a single row of weight > 0 from one of equal rows:
+            of such queries alone, the model is 0, where `fit` raises this error.
 
         Examples
         --------
