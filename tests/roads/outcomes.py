@@ -121,9 +121,9 @@ def _amplification(model: Any, values: np.ndarray) -> dict[str, Any]:
     with np.errstate(divide="ignore"):
         common = np.abs(values).max(axis=0) / np.where(deviations > 0, deviations, without)
     # The solver of a RankSVM stops at its own tolerance, which is that of a gradient.
-    least = 100 * getattr(model, "tol", 0.0) / EPSILON
+    times = max(1.0, getattr(model, "tol", 0.0) / EPSILON)
     found = {
-        name: np.maximum(max(1.0, least), 8 * len(values) * size / np.maximum(ridge, 1e-300))
+        name: times * np.maximum(1.0, 8 * len(values) * size / np.maximum(ridge, 1e-300))
         for name, ridge in ridges.items()
     }
     return found | {"order": np.array(1.0 + common.max(initial=0.0))}
