@@ -162,7 +162,10 @@ def _times(journey: Journey) -> np.ndarray:
 def rows_of_weight_2_stand_twice(journey: Journey) -> Outcome:
     times = _times(journey)
     rows = Rows(journey.rows.X, journey.rows.y, journey.rows.query)
-    return outcome_of(journey, journey.fit(rows.taken(np.repeat(np.arange(len(rows)), times))))
+    model = journey.fit(rows.taken(np.repeat(np.arange(len(rows)), times)))
+    if not model.coef_.any():  # one row of weight 2 is no pair, which is an error
+        whole_weights(journey)
+    return outcome_of(journey, model)
 
 
 @road()
