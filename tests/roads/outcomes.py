@@ -90,7 +90,7 @@ def outcome_of(
             for name in ("pairs_", "target_", "scale_")
             if hasattr(model, name)
         }
-    return Outcome(numbers, equal, amplification=_amplification(model, journey.rows.X))
+    return Outcome(numbers, equal, amplification=_amplification(journey, model))
 
 
 def _within_queries(scores: np.ndarray, query: np.ndarray) -> np.ndarray:
@@ -100,14 +100,16 @@ def _within_queries(scores: np.ndarray, query: np.ndarray) -> np.ndarray:
     return scores - (np.bincount(query, scores) / np.maximum(rows, 1))[query]
 
 
-def _amplification(model: Any, values: np.ndarray) -> dict[str, Any]:
+def _amplification(journey: Journey, model: Any) -> dict[str, Any]:
     """Return bounds of λ_max / alpha, by which rounding errors of scores are multiplied."""
+    values = journey.rows.X
     before = np.ptp(values, axis=0)
     if getattr(model, "inputs_", None) is not None:
         values = model.inputs_.transform(values)
     if getattr(model, "feature_map_", None) is not None:
         values = np.asarray(model.feature_map_.transform(values), dtype=np.float64)
-    size = float(((values - values.mean(axis=0)) ** 2).sum()) + np.abs(values).max(initial=0.0)
+    centre = 0.0 if journey.is_pointwise else values.mean(axis=0)
+    size = float(((values - centre) ** 2).sum()) + np.abs(values).max(initial=0.0)
     if getattr(model, "scale_", getattr(model, "scale", False)):
         size = max(size, values.shape[1])
     ridges = {"predict": _first(model, ("alpha_", "alpha"), ("C_", "C"))}
