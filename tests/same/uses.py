@@ -261,10 +261,10 @@ def _metrics(convention: str, folder: Path) -> Any:
         }.items():
             arguments = {"qid": rows.query, "convention": convention} | named
             found[f"{name}, {way}"] = attempt(
-                lambda: pg.evaluate(name, rows.y, score, **arguments)[name]  # noqa: B023
+                partial(pg.evaluate, name, rows.y, score, **arguments)
             )
         found[f"{name}, unseen"] = attempt(
-            lambda: pg.evaluate(name, rows.y, unseen, rows.query, convention=convention)  # noqa: B023
+            partial(pg.evaluate, name, rows.y, unseen, rows.query, convention=convention)
         )
     return found
 
@@ -307,7 +307,7 @@ def _two_of_scores(folder: Path) -> Any:
             "map", np.minimum(rows.y, 1), both[0], rows.query, n_relevant=counts
         ),
         "real": {
-            name: attempt(lambda: pg.evaluate(name, rows.X[:, 2], both[1], rows.query)[name])  # noqa: B023
+            name: attempt(partial(pg.evaluate, name, rows.X[:, 2], both[1], rows.query))
             for name in _names()
         },
     }
@@ -361,9 +361,9 @@ def _runs(folder: Path) -> Any:
     }
     for name in metrics:
         found[name] = {
-            "zero": attempt(lambda: pg.evaluate_run(qrels, run, name)),  # noqa: B023
+            "zero": attempt(partial(pg.evaluate_run, qrels, run, name)),
             "skip": attempt(
-                lambda: pg.evaluate_run(qrels, run, name, missing="skip", per_query=True)  # noqa: B023
+                partial(pg.evaluate_run, qrels, run, name, missing="skip", per_query=True)
             ),
         }
     return found
@@ -399,8 +399,8 @@ def _regressor(folder: Path) -> Any:
         model = pg.RankRLS(inputs=kind).fit(rows.X, rows.y, qid=rows.query)
         regressor = pg.as_regressor(model)
         found[str(kind)] = {
-            "coef_": attempt(lambda: regressor.coef_),  # noqa: B023
-            "intercept_": attempt(lambda: regressor.intercept_),  # noqa: B023
+            "coef_": attempt(partial(getattr, regressor, "coef_")),
+            "intercept_": attempt(partial(getattr, regressor, "intercept_")),
             "predict": regressor.predict(rows.new),
             "dependence": partial_dependence(regressor, rows.X, [1], grid_resolution=5)["average"],
         }
@@ -412,8 +412,12 @@ def _compressed(folder: Path) -> Any:
     found = {}
     for kernel in ("rbf", "tanimoto", "linear"):
         model = pg.RankRLS(kernel=kernel).fit(rows.X, rows.y, qid=rows.query)
-        found[kernel] = attempt(lambda: of_model(model.compress(6), rows.new))  # noqa: B023
+        found[kernel] = attempt(partial(_of_small, model, rows.new))
     return found
+
+
+def _of_small(model: Any, new: Any) -> Any:
+    return of_model(model.compress(6), new)
 
 
 # ---- Kernels, maps, splits
@@ -426,12 +430,16 @@ def _kernels(folder: Path) -> Any:
         for form, made in forms.items():
             name = kernel if isinstance(kernel, str) else "cosine"
             found[f"{name}, {form}"] = attempt(
-                lambda: {
-                    "rows": pg.kernel_matrix(made(rows.X), kernel=kernel, gamma=0.2),  # noqa: B023
-                    "new": pg.kernel_matrix(made(rows.X), made(rows.new), kernel),  # noqa: B023
-                }
+                partial(_of_kernel, made(rows.X), made(rows.new), kernel)
             )
     return found
+
+
+def _of_kernel(X: Any, new: Any, kernel: Any) -> Any:
+    return {
+        "rows": pg.kernel_matrix(X, kernel=kernel, gamma=0.2),
+        "new": pg.kernel_matrix(X, new, kernel),
+    }
 
 
 def _maps(folder: Path) -> Any:
@@ -456,7 +464,7 @@ def _maps(folder: Path) -> Any:
         name: {
             "dense": one.fit(rows.X).transform(rows.new),
             "float32": one.fit(np.float32(rows.X)).transform(np.float32(rows.new)),
-            "sparse": attempt(lambda: one.fit(thin).transform(thin)),  # noqa: B023
+            "sparse": attempt(partial(one.fit_transform, thin)),
             "names": one.get_feature_names_out(),
         }
         for name, one in made.items()

@@ -1,7 +1,6 @@
 """Statistics times a number: what it does to sums, weights, ids and files."""
 
 import copy
-import dataclasses
 import pickle
 import re
 from decimal import Decimal
@@ -357,32 +356,3 @@ def test_alphas_follow_the_weight_and_not_the_number_of_rows():
         np.testing.assert_allclose(
             found.solve(factor * 3.0, prior=prior), total.solve(3.0, prior=prior), rtol=1e-10
         )
-
-
-@pytest.mark.parametrize("scope", ["query", "global"])
-def test_pickles_of_earlier_versions_are_read(scope):
-    total = of(scope=scope, feature_map=MAPS[0])
-    held, ids = total._total, total._ids
-    mean = {}
-    if held.mean is not None:
-        mean = {"_mean": held.mean.offset, "_origin": held.mean.origin}
-        mean["_weight"] = held.mean.weight
-    ((_, hashes),) = ids.hashes.groups if scope == "query" else ((1.0, query_ids.IdSet()),)
-    old = {
-        "settings": held.settings,
-        "n_threads": 2,
-        "feature_map": held.feature_map,
-        "n_rows": held.n_rows,
-        "n_queries": held.n_queries,
-        "_sums": held.sums,
-        "_pair_weight": held.sums_weight,
-        **({"_weight": 0.0, "_mean": None, "_origin": None} | mean),
-        "_varying": held.varying,
-        "_ids": dataclasses.replace(ids, hashes=hashes),
-        "feature_names_in_": None,
-    }
-    found = Pairgram.__new__(Pairgram)
-    found.__setstate__(old)
-    np.testing.assert_array_equal(state(found), state(total))
-    assert forge.parse(found.to_bytes()).metadata == forge.parse(total.to_bytes()).metadata
-    assert (found.n_threads, (found - found).n_rows) == (2, 0)

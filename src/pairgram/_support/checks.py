@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copyreg
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
@@ -20,7 +19,6 @@ Vector = NDArray[np.float64]
 
 # What to do about missing features, at the end of messages.
 _FILL = "fill such values before, or give scan(frame, ..., missing='mean')"
-
 
 # What is found if there is no column of a name.
 NO_COLUMN = "no column"
@@ -44,7 +42,7 @@ class ArgumentError(ValueError):
     def __init__(
         self,
         parameter: str | None,
-        text: str,
+        text: str = "",  # a copy is made of the whole message, then of the attributes
         rest: str = "",
         *,
         lead: str = "",
@@ -68,9 +66,6 @@ class ArgumentError(ValueError):
             column = [] if self.column is None else [f"column {self.column}{self.called}"]
             place = ", ".join(row + column)
         return f"{self.lead}{self.parameter or ''}{self.text}{place}{self.rest}"
-
-    def __reduce__(self) -> Any:
-        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 
 def check_flag(name: str, value: Any) -> None:

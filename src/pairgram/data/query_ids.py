@@ -363,12 +363,7 @@ class WeightedIds:
     @classmethod
     def of(cls, hashes: Hashes, rows: NDArray[np.integer[Any]] | None = None) -> WeightedIds:
         """Make a set from hashes in any order, and the numbers of their rows; the factor is 1."""
-        return cls.of_set(IdSet.of(hashes, rows))
-
-    @classmethod
-    def of_set(cls, ids: IdSet) -> WeightedIds:
-        """Make a set from another, whose hashes all have the factor 1."""
-        return cls._joined([(1.0, ids)])
+        return cls._joined([(1.0, IdSet.of(hashes, rows))])
 
     @classmethod
     def of_groups(

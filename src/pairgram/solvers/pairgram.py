@@ -116,11 +116,10 @@ class Pairgram:
     ``scope="global"``, factors are not remembered. ``0 * total`` has no query and no id, so its
     queries may be added again. Ids of one factor share it, so they take no more memory.
 
-    Ids are remembered as 64-bit hashes (`data.query_ids.hash_ids`). A hash depends
-    only on the type and the value of an id: equal whole numbers have the same hash in every
-    integer type and in every process. Ids of types other than numbers, text, bytes, times, UUID
-    and tuples of these are not checked. The probability that two of a million different ids
-    share a hash is 3e-8.
+    Ids are remembered as 64-bit hashes (`data.query_ids.hash_ids`). A hash depends only on the type
+    and the value of an id: equal whole numbers have the same hash in every integer type and in
+    every process. Ids of types other than numbers, text, bytes, times, UUID and tuples of these are
+    not checked. The probability that two of a million different ids share a hash is 3e-8.
 
     References
     ----------
@@ -169,10 +168,6 @@ class Pairgram:
         self.n_threads, self._total = n_threads, total
         self._ids = QueryIds() if ids is None else ids
         return self
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the state of a pickle. Those of versions before 0.3 held the sums as attributes."""
-        self.__dict__.update(state if "_total" in state else _state_of_old_pickle(state))
 
     def _with(self, **changes: Any) -> Self:
         """Return the statistics with other attributes of their `PairSums`."""
@@ -816,28 +811,6 @@ class Pairgram:
         size = f"{self.n_rows} rows, {self.n_queries} queries"
         size = "no rows" if self._total.sums is None else size
         return f"<Pairgram of {size}, ids={self.ids!r}: {self.settings}>"
-
-
-def _state_of_old_pickle(old: dict[str, Any]) -> dict[str, Any]:
-    """Return the state of statistics from that of a version before 0.3."""
-    mean = None
-    if old.get("_mean") is not None:
-        mean = Mean(old["_weight"], old["_origin"], old["_mean"])
-    total = PairSums(
-        old["settings"],
-        old["feature_map"],
-        old["feature_names_in_"],
-        old["n_rows"],
-        old["n_queries"],
-        old["_sums"],
-        old["_pair_weight"],
-        mean,
-        old.get("_varying"),
-    )
-    ids = old.get("_ids", QueryIds())
-    if ids.hashes is not None:
-        ids = replace(ids, hashes=WeightedIds.of_set(ids.hashes))
-    return {"n_threads": old["n_threads"], "_total": total, "_ids": ids}
 
 
 def _checked_factor(factor: Any) -> float:
