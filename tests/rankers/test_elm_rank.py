@@ -251,8 +251,9 @@ def test_files_hold_the_model(estimator, tmp_path):
 
 def test_all_ranges_have_the_same_draws_whatever_the_random_state():
     for state in (np.random.default_rng(0), np.random.RandomState(0), 0):
-        model = ELMRankCV(n_nodes=4, n_estimators=2, random_state=state)
-        narrow, wide = model._draw_nodes(5, [(-1, 1), (-2, 2)])
+        ranges = [(-1, 1), (-2, 2)]
+        model = ELMRankCV(n_nodes=4, n_estimators=2, weight_range=ranges, random_state=state)
+        narrow, wide = model._spec().draws(5)
         for a, b in zip(narrow, wide, strict=True):
             np.testing.assert_allclose(2 * a.weights_, b.weights_, rtol=1e-12)
             np.testing.assert_allclose(2 * a.bias_, b.bias_, rtol=1e-12)

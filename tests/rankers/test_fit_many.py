@@ -310,8 +310,7 @@ def test_groups_and_threads_change_nothing(monkeypatch):
     estimator = ELMRankCV(n_nodes=6, cv=3, n_estimators=2, random_state=0)
     one = fit_many(estimator, iter(given), n_threads=1)
     monkeypatch.setattr(fit_many_module, "GROUP_SIZE", 2)
-    monkeypatch.setattr("pairgram.rankers.scheduler.BATCH_BYTES", 1)
-    monkeypatch.setattr("pairgram.rankers.elm_rank.HELD_OUT_BYTES", 1)
+    monkeypatch.setattr("pairgram.solvers.small_problems.BATCH_BYTES", 1)
     four = fit_many(estimator, iter(given), n_threads=4)
     for a, b in zip(one.models, four.models, strict=True):
         assert (a.coef_ == b.coef_).all()

@@ -77,7 +77,7 @@ def test_scope_global_pairs_rows_of_different_queries(data):
         RankRLS(scope="global", pairs="dropped").fit(X, y, qid=qid).coef_,
         RankRLS(pairs="dropped").fit(X, y).coef_,
     )
-    with pytest.raises(ValueError, match="query_weight has no meaning with scope='global'"):
+    with pytest.raises(ValueError, match="query_weight must be None: all rows form pairs"):
         RankRLS(scope="global").fit(X, y, qid=qid, query_weight=np.ones(len(y)))
 
 

@@ -94,6 +94,8 @@ class RankingData:
         A model is fitted to the targets less the offset. The labels alone decide which pairs count.
     applied : FittedInputs or None
         Inputs that X has been through already, if it is not the rows as they were given.
+    names : ndarray of shape (n_inputs,) of str, or None
+        The names of the columns of X, as it was given.
     """
 
     X: Any
@@ -104,6 +106,7 @@ class RankingData:
     feature_map: Any = None
     offset: NDArray[np.float64] | None = None
     applied: Any = None
+    names: NDArray[Any] | None = None
 
     @classmethod
     def make(
@@ -191,6 +194,13 @@ class RankingData:
         """What messages call the targets."""
         return "y" if self.offset is None else "y, the offset or the scores of the prior"
 
+    def with_weights_in_range(self) -> RankingData:
+        """Return the data with huge or tiny weights rescaled, for what depends on their ratios."""
+        if not self.may_vanish:
+            return self
+        rows, queries = _in_range(self.row_weights), _in_range(self.query_weights)
+        return replace(self, row_weights=rows, query_weights=queries)
+
     def plus_offset(self, scores: NDArray[np.float64]) -> RankingData:
         """Return the data with scores, (n_rows,), that are added to their offset."""
         return replace(self, offset=scores if self.offset is None else self.offset + scores)
@@ -248,11 +258,12 @@ class RankingData:
             self.feature_map,
             None if self.offset is None else self.offset[rows],
             self.applied,
+            self.names,
         )
 
-    def of_targets(self, labels: Vector) -> list[RankingData]:
-        """Return the rows with each column of labels of shape (n_rows, n_targets)."""
-        if labels.shape[1] == 1 and np.shares_memory(labels, self.y):
+    def of_targets(self, labels: Vector | None) -> list[RankingData]:
+        """Return the rows with each column of labels (n_rows, n_targets); None for their own."""
+        if labels is None:
             return [self]
         return [replace(self, y=y) for y in np.ascontiguousarray(labels.T)]
 
@@ -263,7 +274,10 @@ class RankingData:
     def as_one_query(self) -> RankingData:
         """Return the same rows as a single query (scope="global")."""
         if self.query_weights is not None:
-            raise ValueError("query_weight has no meaning with scope='global': all rows form one")
+            raise ArgumentError(
+                "query_weight",
+                " must be None: all rows form pairs with each other, whatever their queries",
+            )
         return replace(self, queries=Queries.make(len(self.y)))
 
     def has_pairs(self, settings: PairSettings) -> NDArray[np.bool_]:
@@ -431,6 +445,18 @@ class RankingData:
                 X = X.toarray() if scipy.sparse.issparse(X) else X
                 yield rows, replace(block, X=np.require(X, self.dtype, ["C", "A"]))
             first = last
+
+
+def _in_range(weights: Vector | None) -> Vector | None:
+    """Scale huge or tiny weights by a power of 4, so that the largest is near 1.
+
+    Other weights are returned as they are. A power of 4 does not change how square roots of weights
+    are rounded.
+    """
+    if weights is None or not weights.any() or 1e-30 <= weights.max() <= 1e30:
+        return weights
+    exponent = int(np.frexp(weights.max())[1])
+    return np.ldexp(weights, -(exponent + exponent % 2))
 
 
 def check_offset(offset: ArrayLike, n_rows: int) -> NDArray[np.float64]:

@@ -115,22 +115,24 @@ class Judge:
             If the metric cannot take the labels (the message names ``scoring``), if ``cv`` makes no
             valid splits, or if `store` is not True or False.
         """
-        labels = data.y[:, None]
-        (judge,) = cls.of_targets(data, labels, cv, validation, scoring, n_threads, store)
+        (judge,) = cls.of_targets(data, None, cv, validation, scoring, n_threads, store)
         return judge
 
     @classmethod
     def of_targets(
         cls,
         data: RankingData,
-        labels: Vector,
+        labels: Vector | None,
         cv: Any,
         validation: RankingData | None,
         scoring: Any,
         n_threads: int | None,
         store: bool = False,
     ) -> list[Judge]:
-        """Make a judge for each column of labels (n_rows, n_targets), all with the same splits."""
+        """Make a judge for each column of labels (n_rows, n_targets), with the same splits.
+
+        With None there is one, for the labels of the data.
+        """
         check_flag("store_held_out", store)
         splits = None if cv is None else make_splits(cv, data)
         return [

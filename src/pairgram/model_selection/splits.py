@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import check_random_state
@@ -197,6 +198,22 @@ def _takes_groups(splitter: Any) -> bool:
     """Tell whether a splitter uses groups: those of scikit-learn that do not would warn."""
     routing = getattr(splitter, "get_metadata_routing", None)
     return routing is None or "groups" in routing().split.requests
+
+
+def refuse_validation(cv: Any, has_validation: bool) -> None:
+    """Raise a ValueError if `cv` is given beside a validation set, or is one itself."""
+    if isinstance(cv, tuple) and 2 <= len(cv) <= 4 and _is_matrix(cv[0]) and np.ndim(cv[1]) < 2:
+        raise ValueError(
+            "cv must not be a validation set: give it to fit, as validation=(X, y) or "
+            "validation=(X, y, qid)"
+        )
+    if has_validation and cv is not None:
+        raise ValueError(f"give cv or validation, not both: got cv={cv!r} and a validation set")
+
+
+def _is_matrix(X: Any) -> bool:
+    """Tell whether a value is a matrix of rows rather than a split."""
+    return scipy.sparse.issparse(X) or hasattr(X, "columns") or getattr(X, "ndim", 0) == 2
 
 
 def _row_folds(n_splits: int, n_rows: int) -> Splits:

@@ -14,7 +14,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.checks import check_positive, check_text
-from pairgram._support.row_warnings import without_row_warnings
+from pairgram._support.row_warnings import warn_of_equal_labels, without_row_warnings
 from pairgram._support.words import EngineName, InputsName, PluginName, words
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import PairSettings
@@ -369,7 +369,8 @@ class AutoRanker(LinearRanker):
         found = {name: value for name, value in vars(best).items() if name.endswith("_")}
         found["_column_sums"] = best._column_sums
         self.__dict__.update(found | {"best_estimator_": best} | table.results(best.scoring_))
-        self._warn_of_equal_labels(data, [PairSettings()])
+        if data.offset is None:
+            warn_of_equal_labels(lambda: data.labels_differ(PairSettings()))
         return self
 
     def _try(

@@ -1,24 +1,24 @@
-"""`LinearRanker`, the base class of all rankers, and how they take rows, tables and priors."""
+"""`LinearRanker`, the base class of all rankers, which are fitted, predict and are kept."""
 
 from __future__ import annotations
 
 import copy
 import inspect
 import os
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from numbers import Integral
+from typing import Any, Protocol, Self
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import (
     read_rows,
-    real_array,
     refuse_index,
     refuse_lossy,
     require_label_each,
@@ -26,36 +26,32 @@ from pairgram._support.arrays import (
 )
 from pairgram._support.checks import (
     ArgumentError,
-    Vector,
     naming_not_finite,
     require_finite,
     warn_caller,
 )
-from pairgram._support.row_warnings import (
-    sample_of,
-    warn_of_equal_labels,
-    warn_of_rows,
-    without_row_warnings,
-)
+from pairgram._support.row_warnings import warn_of_equal_labels
 from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, check_offset
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_missing_queries
-from pairgram.features.base import is_known, set_threads
-from pairgram.features.input_map import InputMap, after_inputs, whole_map
-from pairgram.features.inputs import FittedInputs, check_inputs, fit_inputs, inputs_of_moments
-from pairgram.features.known import describe_map, same_map
+from pairgram.features.base import is_known
+from pairgram.features.input_map import whole_map
+from pairgram.features.inputs import FittedInputs
+from pairgram.features.known import describe_map
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.metrics import evaluate, get_metric
 from pairgram.rankers.column_weights import contributions_of, names_of, weights_of
+from pairgram.rankers.known import ranker_called
+from pairgram.rankers.preparation import Preparation, Prior, frozen
 from pairgram.rankers.row_scores import Scorer, checked_rows, scores_of
 from pairgram.rankers.table_scores import scores_of_table
 from pairgram.solvers.interface import ColumnSums
-from pairgram.tables.blocks import SAMPLE_ROWS, BlockReader, one_row
-from pairgram.tables.survey import MomentsTask
 from pairgram.tables.table import Table, refuse_arguments
 
+# What searches choose, besides the inputs.
+CHOSEN = ("alpha", "C", "pairs", "target", "scale", "gamma", "weight_range")
 SPELLINGS = ("eval_set", "eval_group", "eval_qid")
 
 
@@ -124,161 +120,8 @@ def _only(name: str, values: Any) -> Any:
     return values[0]
 
 
-def frozen(prior: Any) -> Any:
-    """Return a fitted model as a FrozenEstimator, and any other prior as it is.
-
-    A clone of a model is not fitted, but a clone of a FrozenEstimator is the same object.
-    """
-    if not hasattr(prior, "fit") or isinstance(prior, (type, FrozenEstimator)):
-        return prior
-    try:
-        check_is_fitted(prior)
-    except NotFittedError:
-        return prior
-    return FrozenEstimator(prior)
-
-
 # What errors of a validation set call it.
 _VALIDATION = ("validation", "X of validation", "y of validation")
-
-
-class Prior(NamedTuple):
-    """What the parameter `prior` says.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (n_features,), float64, or None
-        Weights of the features of the new model. Its own weights are then a sum with these.
-    model : estimator or None
-        The fitted model that was frozen. Without `coef`, its scores are added to those of the new
-        model.
-    """
-
-    coef: Vector | None
-    model: Any
-
-    @classmethod
-    def of(cls, prior: Any, feature_map: Any, no_columns: str) -> Prior:
-        """Read the parameter.
-
-        Parameters
-        ----------
-        prior : array-like of shape (n_features,), fitted model or FrozenEstimator
-        feature_map : fitted transformer or None
-            The map of the new model, its inputs included.
-        no_columns : str
-            Why the new model has no columns that weights could belong to; "" if it has.
-
-        Raises
-        ------
-        ValueError
-            If the prior is none of these, or if it is weights and there are no columns.
-        TypeError
-            If the frozen estimator has no method `predict`.
-        """
-        prior = frozen(prior)
-        if isinstance(prior, FrozenEstimator):
-            model = prior.estimator
-            if not callable(getattr(model, "predict", None)):
-                raise TypeError(f"prior must have predict, got a frozen {type(model).__name__}")
-            if "coef_" not in vars(model):  # the check takes as long as a small fit
-                try:
-                    check_is_fitted(model)
-                except NotFittedError as error:
-                    raise ArgumentError("prior", f": {error}") from None
-            if getattr(model, "uses_offset_", False):
-                raise ArgumentError(
-                    "prior",
-                    f" is a {type(model).__name__} that needs an offset to predict: give its "
-                    "scores to fit, as offset",
-                )
-            linear = not no_columns and getattr(model, "_is_linear", False)
-            own = after_inputs(
-                getattr(model, "inputs_", None), getattr(model, "feature_map_", None)
-            )
-            if linear and same_map(own, feature_map):
-                return cls(model.coef_, model)
-            return cls(None, model)
-        if hasattr(prior, "fit"):
-            raise ArgumentError(
-                "prior",
-                f": this {type(prior).__name__} is not fitted: fit it before; in a grid of "
-                "settings, whose values are cloned, give FrozenEstimator(model), of sklearn.frozen",
-            )
-        if isinstance(prior, str):
-            raise ArgumentError("prior", f" must be a fitted model: give load_model({prior!r})")
-        if np.ndim(prior) != 1:
-            raise ArgumentError(
-                "prior",
-                " must be None, weights of shape (n_features,), or a fitted model, got "
-                f"{type(prior).__name__}",
-            )
-        if no_columns:
-            raise ArgumentError(
-                "prior",
-                f" must be a fitted model with {no_columns}, got weights: there are "
-                "no fixed columns that they could belong to",
-            )
-        coef = real_array(prior, "prior")
-        if not np.isfinite(coef).all():
-            column = int(np.argmin(np.isfinite(coef)))
-            raise ArgumentError(
-                "prior",
-                f" must not hold NaN or infinity, got {coef[column]} for ",
-                column=column,
-            )
-        return cls(coef, None)
-
-    def without_names(self) -> Prior:
-        """Return a prior that scores arrays whose column names have been checked."""
-        return self._replace(model=without_names(self.model))
-
-    def scores(self, X: Any, data: RankingData, n_threads: int | None) -> Vector:
-        """Return the scores of rows, (n_rows,), float64.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_rows, n_inputs)
-            The rows as the caller gave them.
-        data : RankingData
-            The same rows after the checks, with the feature map of the new model.
-        n_threads : int or None
-
-        Raises
-        ------
-        ValueError
-            If the prior cannot score the rows, as because they have other columns.
-        """
-        try:
-            if self.coef is None:
-                scores: ArrayLike = self.model.predict(X)
-            else:
-                if self.model is not None:
-                    checked_rows(self.model, X)  # the names and the number of columns
-                scores = self._of_columns(data, n_threads)
-        except ValueError as error:
-            if getattr(error, "parameter", None) == "prior":
-                raise
-            found = getattr(error, "found", None)
-            raise ArgumentError("prior", f": {error}", found=found) from error
-        scores = real_array(scores, "the scores of prior")
-        if scores.shape != (len(data.y),) or not np.isfinite(scores).all():
-            data.require_finite_features()
-            raise ArgumentError("prior", " must give every row one finite score, but it does not")
-        return scores
-
-    def _of_columns(self, data: RankingData, n_threads: int | None) -> Vector:
-        assert self.coef is not None
-        if len(self.coef) != data.n_features:
-            raise ArgumentError(
-                "prior",
-                f" must have a weight for each of {data.n_features} features, got {len(self.coef)}",
-            )
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(data.scores(slice(None), self.coef[None], n_threads)[0])
-
-
-QUANTILES = ("quantile", "raw+quantile")
 
 
 def begin_fit(model: Any, table: Table) -> Table:
@@ -304,12 +147,11 @@ def begin_fit(model: Any, table: Table) -> Table:
     model.__dict__.pop("feature_names_in_", None)
     if table.feature_names is not None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    model.uses_offset_, model.prior_ = False, None
-    model.missing_ = table.layout.fill
+    model.uses_offset_, model.missing_ = False, table.layout.fill
     return table
 
 
-def same_columns(model: Any, table: Table, other: Any) -> Table:
+def same_columns(table: Table, other: Any) -> Table:
     """Return a validation table, after checking that it has the columns of the table of `fit`.
 
     Raises
@@ -340,52 +182,54 @@ def same_columns(model: Any, table: Table, other: Any) -> Table:
     return filled
 
 
-def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReader]:
-    """Return a reader for each of the inputs that the model chooses from; see `begin_fit`.
+def delimited(X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
+    """Return rows whose X and y have been checked, by query, and check their weights."""
+    data = RankingData.delimit(X, y, *info)
+    for name, weights in (
+        ("sample_weight", data.row_weights),
+        ("query_weight", data.query_weights),
+    ):
+        if weights is not None and not weights.any():
+            raise ArgumentError(name, " must not be zero for every row: no pair would count")
+    return data
 
-    A clone of `feature_map` is fitted to what each of them makes.
 
-    Rows are drawn for what needs them: quantiles, landmarks and the widths of kernels are found
-    from at most `SAMPLE_ROWS` rows, which do not depend on the partitions. Scales are exact.
-    """
-    kinds = [check_inputs(kind) for kind in model._kinds()]
-    draws = feature_map is not None or any(kind in QUANTILES for kind in kinds)
-    if draws:
-        rows = table.sample(SAMPLE_ROWS).rows
-        assert rows.y is not None
-        data = RankingData.delimit(rows.X, rows.y, sample_weight=rows.weights)
-    else:  # the type and the number of features are enough
-        data = one_row(table)
-    moments = None
-    readers = []
-    for kind in kinds:
-        inputs: FittedInputs | None = None
-        if kind in QUANTILES:
-            inputs = model._fit_inputs(data, kind)
-        elif kind is not None:
-            model._refuse_inputs(kind)
-            found = moments = moments or table.run(MomentsTask(model.n_threads))
-            inputs = replace(
-                inputs_of_moments(
-                    kind, found.lowest, found.highest, found.mean, found.squares, found.weight
-                ),
-                feature_names_in_=getattr(model, "feature_names_in_", None),
-            )
-        own = model._with_map(data, feature_map, inputs)
-        prior = model._prior_of(whole_map(own))
-        if prior is not None:
-            model.prior_ = prior.model if prior.coef is None else None
-            own = own.plus_offset(np.zeros(len(own.y)))  # so that it is known to have offsets
-            names = getattr(prior.model, "feature_names_in_", None)
-            if names is not None and table.feature_names not in (None, list(names)):
-                raise ArgumentError(
-                    "prior",
-                    f": the table must have its features, {list(names)}, got {table.feature_names}",
-                )
-            prior = prior.without_names()
-        own = own.take(np.arange(1))  # which the maps and inputs do not need any more
-        readers.append(BlockReader(own, None if prior is None else prior.scores, model.n_threads))
-    return readers
+class Spec(Protocol):
+    """What a ranker is to fit: a value that its parameters make, and that does the fit."""
+
+    @property
+    def rows(self) -> Preparation:
+        """What becomes of the rows before the model sees them."""
+
+    @property
+    def settings(self) -> Sequence[PairSettings]:
+        """The pairs to choose from."""
+
+    @property
+    def warns_of_ties(self) -> bool:
+        """Whether labels that are all equal deserve a warning."""
+
+    def fit(
+        self, data: RankingData, prior: Prior | None, uses_qid: bool, held: RankingData | None
+    ) -> list[dict[str, Any]]:
+        """Return the fitted attributes, in a list of one dictionary.
+
+        Parameters
+        ----------
+        data : RankingData
+            The rows, with the map if there is one to choose, and the scores of the prior.
+        prior : Prior or None
+        uses_qid : bool
+            Whether the rows came with queries.
+        held : RankingData or None
+            The rows of a validation set.
+        """
+
+    def refuse_table(self, name: str, validation: Any) -> None:
+        """Raise a ValueError if the ranker of this name cannot be fitted to a table."""
+
+    def fit_table(self, table: Table, held: Table | None) -> dict[str, Any]:
+        """Return the fitted attributes for a table and a validation table."""
 
 
 class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
@@ -411,7 +255,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = all(kind in (None, "maxabs") for kind in self._kinds())
+        kinds = self.inputs if isinstance(self.inputs, (list, tuple)) else [self.inputs]
+        precomputed = getattr(self, "kernel", None) == "precomputed"
+        tags.input_tags.sparse = not precomputed and all(kind in (None, "maxabs") for kind in kinds)
+        tags.input_tags.pairwise = precomputed
         tags.target_tags.required = True
         return tags
 
@@ -422,137 +269,61 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             bare.__dict__["prior"] = frozen(prior)
         return BaseEstimator.__sklearn_clone__(bare)
 
-    def _check(self, X: Any, y: ArrayLike | None, info: RowInfo) -> RankingData:
+    @abstractmethod
+    def _spec(self) -> Spec:
+        """Return what is to be fitted, after a check of the parameters."""
+
+    def _fit(self, X: Any, y: ArrayLike | None, info: RowInfo, validation: Any = None) -> Self:
+        """Fit what `_spec` says to arrays or to a table."""
+        spec = self._spec()
+        if isinstance(X, Table):
+            refuse_arguments(y=y, **info._asdict())
+            spec.refuse_table(type(self).__name__, validation)
+            table = begin_fit(self, X)
+            other = None if validation is None else same_columns(table, validation)
+            self.__dict__.update(spec.fit_table(table, other))
+            return self
+        data, prior = self._read(X, y, info, spec.rows)
+        self._warn_of_missing_queries(data, info)
+        held = self._held_rows(validation, whole_map(data), prior, info)
+        (fitted,) = spec.fit(data, prior, info.has_queries, held)
+        self.__dict__.update(fitted)
+        if spec.warns_of_ties and data.offset is None:
+            warn_of_equal_labels(lambda: data.labels_differ(spec.settings[0]))
+        return self
+
+    def _read(
+        self, X: Any, y: ArrayLike | None, info: RowInfo, rows: Preparation
+    ) -> tuple[RankingData, Prior | None]:
+        """Check the rows; return them with their inputs, map and offset, and the prior."""
         data = self._check_rows(X, y, info)
-        return self._with_prior(X, data if len(self._kinds()) > 1 else self._mapped(data))
+        if len(rows.kinds) == 1:
+            data = rows.mapped(data, rows.kinds[0])
+        return self._with_prior(X, data, rows)
 
-    @property
-    def _no_columns(self) -> str:
-        """Why the model has no columns that weights of a prior could belong to; "" if it has."""
-        return ""
-
-    def _prior_of(self, feature_map: Any) -> Prior | None:
-        """Return the prior of a model with a fitted feature map."""
-        prior = getattr(self, "prior", None)
-        return None if prior is None else Prior.of(prior, feature_map, self._no_columns)
-
-    def _with_prior(self, X: Any, data: RankingData) -> RankingData:
-        """Add the scores of the prior to the offset of rows; X is as the caller gave it."""
+    def _with_prior(
+        self, X: Any, data: RankingData, rows: Preparation
+    ) -> tuple[RankingData, Prior | None]:
+        """Return the prior, and the data with its scores; X is as the caller gave it."""
         self.uses_offset_, self.prior_, self.missing_ = data.offset is not None, None, None
-        prior = self._prior_of(whole_map(data))
+        prior = rows.prior_of(whole_map(data))
         if prior is None:
-            return data
-        self.prior_ = prior.model if prior.coef is None else None
-        return data.plus_offset(prior.scores(X, data, self.n_threads))
+            return data, None
+        self.prior_ = prior.kept
+        return data.plus_offset(prior.scores(X, data, self.n_threads)), prior
 
     @property
     def _is_linear(self) -> bool:
         """Whether scores are ``features @ coef_`` and nothing else."""
-        own = type(self).predict is LinearRanker.predict
+        own = type(self).predict is LinearRanker.predict and not hasattr(self, "intercept_")
         return own and self.prior_ is None and not self.uses_offset_
 
-    def _mapped(self, data: RankingData) -> RankingData:
-        """Return `data` with inputs and a feature map that are fitted to them.
-
-        Of a list of inputs to choose from, the first is taken.
-        """
-        return self._with_map(data, self._unfitted_map(), self._fit_inputs(data, self._kinds()[0]))
-
-    def _kinds(self) -> list[str | None]:
-        """Return the kinds of inputs to choose from, as they were given."""
-        return [self.inputs]
-
-    def _fit_inputs(self, data: RankingData, kind: str | None) -> FittedInputs | None:
-        """Return inputs that are fitted to the rows, as often as their weights say; or None.
-
-        Raises
-        ------
-        ValueError
-            If `kind` is unknown; if the rows are not numbers of columns but kernel values, or are
-            a callable's own; or if every row has weight 0.
-        """
-        if check_inputs(kind) is None:
-            return None
-        self._refuse_inputs(kind)
-        weights = data.v * data.query_weight_of_rows if data.may_vanish else None
-        if weights is not None and not weights.any():
-            raise ValueError(
-                "no pair of rows counts: sample_weight times query_weight is 0 for every row"
-            )
-        inputs = fit_inputs(str(kind), data.X, weights, self.n_threads)
-        return replace(inputs, feature_names_in_=getattr(self, "feature_names_in_", None))
-
-    def _refuse_inputs(self, kind: str | None) -> None:
-        """Raise a ValueError if the kernel takes X as it is."""
-        feature_map = getattr(self, "feature_map", None)
-        for kernel in (getattr(self, "kernel", None), getattr(feature_map, "kernel", None)):
-            if kernel == "precomputed" or callable(kernel):
-                raise ValueError(
-                    f"inputs must be None with kernel={kernel!r}, which takes X as it is: got "
-                    f"{kind!r}"
-                )
-
-    def _applies_first(self, data: RankingData, feature_map: Any) -> bool:
-        """Whether the inputs are applied to X before the fit, rather than where X is read.
-
-        They are for CSR rows, whose zeros stay zeros, and for maps of other packages.
-        """
-        others = feature_map is not None and not is_known(feature_map)
-        return others or scipy.sparse.issparse(data.X)
-
-    def _with_map(
-        self, data: RankingData, feature_map: Any, inputs: FittedInputs | None = None
-    ) -> RankingData:
-        """Return `data` with a clone of the feature map that is fitted to what `inputs` make."""
-        if inputs is not None and self._applies_first(data, feature_map):
-            data = replace(data, X=inputs.values(data.X, self.n_threads), applied=inputs)
-            inputs = None
-        if feature_map is None:
-            own = None if inputs is None else InputMap(inputs, None, self.n_threads)
-            return data if own is None else replace(data, feature_map=own)
-        feature_map = clone(feature_map)
-        set_threads(feature_map, self.n_threads)
-        if is_known(feature_map) and len(self._kinds()) == 1:  # others try what helps
-            self._warn_of_rows(feature_map, data, inputs)
-        with without_row_warnings():  # the map would repeat them without the column names
-            if not is_known(feature_map):
-                return replace(data, feature_map=feature_map.fit(data.X, data.y))
-            if inputs is None:
-                return replace(data, feature_map=feature_map.fit_checked(data.X))
-            fitted = feature_map.fit_checked(inputs.for_fit(data.X, feature_map.draws_only))
-            return replace(data, feature_map=InputMap(inputs, fitted, self.n_threads))
-
-    def _warn_of_rows(
-        self, feature_map: Any, data: RankingData, inputs: FittedInputs | None
-    ) -> None:
-        """Warn if the rows, after `inputs`, do not suit a map or kernel of this package."""
-        names = getattr(self, "feature_names_in_", None)
-        known = data.applied or inputs
-        rows = data.X if inputs is None else inputs.values(sample_of(data.X))
-        warn_of_rows(feature_map, rows, names if known is None else known.names(names))
-
     def _check_rows(self, X: Any, y: ArrayLike | None, info: RowInfo) -> RankingData:
-        if isinstance(X, Table):
-            raise ValueError(
-                f"{type(self).__name__} cannot be fitted to a table, because it needs all rows in "
-                "memory: RankRLSCV, PairwiseELMCV and RankSVM can be"
-            )
         refuse_index(X)
         refuse_lossy(y, "y")
         require_label_each(X, y)
         X, y = read_rows(X, estimator=self, y=y, reset=True)
-        return self._delimit(X, y, info)
-
-    def _delimit(self, X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
-        """Delimit rows whose X and y have been checked, and check their weights."""
-        data = RankingData.delimit(X, y, *info)
-        for name, weights in (
-            ("sample_weight", data.row_weights),
-            ("query_weight", data.query_weights),
-        ):
-            if weights is not None and not weights.any():
-                raise ArgumentError(name, " must not be zero for every row: no pair would count")
-        return data
+        return replace(delimited(X, y, info), names=getattr(self, "feature_names_in_", None))
 
     @property
     def _needs_queries(self) -> bool:
@@ -567,37 +338,21 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if self._needs_queries and not info.has_queries:
             warn_of_missing_queries(f"{type(self).__name__}.fit", len(data.y))
 
-    def _warn_of_equal_labels(self, data: RankingData, settings: list[PairSettings]) -> None:
-        """Warn in `fit` if kept pairs are all tied. Other pairs are then an error."""
-        if data.offset is None and all(one.kind == "kept" for one in settings):
-            warn_of_equal_labels(lambda: data.labels_differ(settings[0]))
-
     def _arguments_of_fit(self, named: dict[str, Any]) -> dict[str, Any]:
         return with_validation(self, named)
 
-    def _unfitted_map(self) -> Any:
-        """Return the feature map; `fit` fits a clone of it."""
-        return self.feature_map
-
     def _held_rows(
-        self, feature_map: Any, uses_qid: bool, cv: Any, validation: Any
-    ) -> tuple[Any, RankingData | None]:
-        """Return (cv, the rows of the validation set). At least one of them is None.
+        self, validation: Any, feature_map: Any, prior: Prior | None, info: RowInfo
+    ) -> RankingData | None:
+        """Return the rows of a validation set, with the map and the prior of the rows of `fit`.
 
         Raises
         ------
         ValueError
-            If both are given, if `cv` is a validation set, or if `validation` is not as described.
+            If `validation` is not as described.
         """
-        if isinstance(cv, tuple) and 2 <= len(cv) <= 4 and _is_matrix(cv[0]) and np.ndim(cv[1]) < 2:
-            raise ValueError(
-                "cv must not be a validation set: give it to fit, as validation=(X, y) or "
-                "validation=(X, y, qid)"
-            )
         if validation is None:
-            return cv, None
-        if cv is not None:
-            raise ValueError(f"give cv or validation, not both: got cv={cv!r} and a validation set")
+            return None
         if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3, 4):
             raise ArgumentError(
                 "validation",
@@ -605,7 +360,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 f"{type(validation).__name__}",
             )
         try:
-            return None, self._validation(feature_map, uses_qid, *validation)
+            return self._validation(feature_map, prior, info.has_queries, *validation)
         except ValueError as error:
             if getattr(error, "parameter", None) in _VALIDATION:
                 raise
@@ -614,13 +369,13 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     def _validation(
         self,
         feature_map: Any,
+        prior: Prior | None,
         uses_qid: bool,
         X: Any,
         y: ArrayLike,
         qid: ArrayLike | None = None,
         offset: ArrayLike | None = None,
     ) -> RankingData:
-        """Check the rows of a validation set, and give them the same feature map and prior."""
         if qid is None and uses_qid:
             raise ArgumentError(
                 "validation",
@@ -638,7 +393,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if feature_map is None or is_known(feature_map):  # others may take NaN
             require_finite(X, "X of validation")
         data = replace(RankingData.delimit(X, y, qid, offset=offset), feature_map=feature_map)
-        prior = self._prior_of(feature_map)
         return data if prior is None else data.plus_offset(prior.scores(given, data, None))
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> NDArray[Any]:
@@ -687,14 +441,15 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         rows = self._rows_to_score(X)
         with naming_not_finite(getattr(self, "feature_names_in_", None)):
             scores = scores_of(self, rows)
+        intercept = getattr(self, "intercept_", 0.0)
         if self.prior_ is None and offset is None and not self.uses_offset_:
-            return scores
+            return np.asarray(scores + intercept, scores.dtype) if intercept else scores
         if (offset is None) == self.uses_offset_:
             wanted = "needs the " if offset is None else "takes no "
             how = "with one" if offset is None else "without"
             rest = f" of the rows to score: it was fitted {how}"
             raise ArgumentError("offset", rest, lead=f"{type(self).__name__} {wanted}")
-        total = scores.astype(np.float64)
+        total = scores.astype(np.float64) + intercept
         if self.prior_ is not None:
             filled = self.missing_ is not None
             total += without_names(self.prior_).predict(rows) if filled else self.prior_.predict(X)
@@ -711,7 +466,15 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         return other
 
     def _rows_to_score(self, X: Any) -> Any:
-        rows = checked_rows(self, X)
+        try:
+            rows = checked_rows(self, X)
+        except ValueError as error:
+            if getattr(self, "kernel", None) == "precomputed" and "is expecting" in str(error):
+                raise ValueError(
+                    f"{str(error).rstrip('.')}: with kernel='precomputed', the kernels of "
+                    f"every row with the {self.n_features_in_} training rows"
+                ) from None
+            raise
         if self.missing_ is None or scipy.sparse.issparse(rows):
             return rows
         missing = np.isnan(rows)
@@ -989,9 +752,19 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         return arrays, parameters
 
     def _parameters_to_save(self) -> dict[str, Any]:
-        return dict(self.get_params(deep=False))
+        """Return the parameters of the class that a model file names, as JSON has them.
 
-
-def _is_matrix(X: Any) -> bool:
-    """Tell whether a value is a matrix of rows rather than a split."""
-    return scipy.sparse.issparse(X) or hasattr(X, "columns") or getattr(X, "ndim", 0) == 2
+        What a search has chosen takes the place of what it chose from.
+        """
+        fitted, parameters = vars(self), {}
+        for name in ranker_called(self._file_kind)._get_param_names():
+            if name in CHOSEN and f"{name}_" in fitted:
+                parameters[name] = fitted[f"{name}_"]
+            elif hasattr(self, name):
+                parameters[name] = getattr(self, name)
+        for name in {"weight_range", "bias_range"} & set(parameters):
+            bounds = parameters[name]
+            parameters[name] = None if bounds is None else [float(bound) for bound in bounds]
+        if not isinstance(parameters.get("random_state"), Integral):
+            parameters |= {"random_state": None} if "random_state" in parameters else {}
+        return parameters

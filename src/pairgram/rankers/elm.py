@@ -3,77 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.checks import Vector, check_C
+from pairgram._support.checks import check_C
 from pairgram._support.words import Form, InputsName
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.features.kernels import Kernel
 from pairgram.features.random_nodes import Activations, RandomNodes
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import as_list
-from pairgram.rankers.ridge import RidgeRanker, RidgeSearch
+from pairgram.rankers.ridge import RidgeRanker, RidgeSearch, RidgeSpec, ridge_spec, search_spec
 
 # This is the grid of Zong and Huang, §5.2.
 CS = 2.0 ** np.arange(-30, 21, 2)
 
 
-class _ELM:
-    """What the machines share: nodes or a kernel, and pairs within queries of weight 1."""
-
-    pairs: Any
-    n_nodes: int
-    activation: Any
-    weight_range: tuple[float, float]
-    bias_range: tuple[float, float]
-    random_state: Any
-    _pairwise = True
-    _file_kind = "PairwiseELM"
-
-    def _settings(self, pairs: Any) -> PairSettings:
-        if pairs is None and self._pairwise:
-            raise ValueError("pairs must not be None: PointwiseELM fits the labels of rows")
-        return PairSettings(pairs)
-
-    def _shared_parameters(self) -> dict[str, Any]:
-        """Return the parameters of the machine, except C, as a model file holds them."""
-        machine = PairwiseELM if self._pairwise else PointwiseELM
-        names = set(machine._get_param_names()) - {"C"}
-        parameters = {name: getattr(self, name) for name in names}
-        if not isinstance(self.random_state, Integral):
-            parameters["random_state"] = None
-        for name in ("weight_range", "bias_range"):
-            parameters[name] = [float(bound) for bound in parameters[name]]
-        if isinstance(self.activation, tuple):
-            parameters["activation"] = list(self.activation)
-        return parameters
-
-    def _features(self) -> RandomNodes:
-        return RandomNodes(
-            self.n_nodes,
-            self.activation,
-            weight_range=self.weight_range,
-            bias_range=self.bias_range,
-            random_state=self.random_state,
-        )
+def _nodes_of(model: Any) -> RandomNodes | None:
+    """Return the unfitted nodes of a machine, or None if it has a kernel."""
+    if model.kernel is not None:
+        return None
+    return RandomNodes(
+        model.n_nodes,
+        model.activation,
+        weight_range=model.weight_range,
+        bias_range=model.bias_range,
+        random_state=model.random_state,
+    )
 
 
-class _Machine(_ELM, RidgeRanker):
-    C: float
-
-    def _ridge(self) -> tuple[PairSettings, float, bool]:
-        return self._settings(self.pairs), 1 / check_C("C", self.C), False
-
-    def _parameters_to_save(self) -> dict[str, Any]:
-        return self._shared_parameters() | {"C": self.C}
+def _pairwise(pairs: Any) -> PairSettings:
+    if pairs is None:
+        raise ValueError("pairs must not be None: PointwiseELM fits the labels of rows")
+    return PairSettings(pairs)
 
 
-class PointwiseELM(_Machine):
+def _machine(model: Any, settings: PairSettings) -> RidgeSpec:
+    return ridge_spec(model, settings, 1 / check_C("C", model.C), _nodes_of(model))
+
+
+def _search(model: Any, settings: Sequence[PairSettings], told: tuple[str, ...]) -> RidgeSpec:
+    given = CS if model.Cs is None else check_alphas(model.Cs, "Cs")
+    Cs = np.array([check_C("Cs", C) for C in given.tolist()])
+    return search_spec(model, settings, 1 / Cs, _nodes_of(model), told, Cs=Cs)
+
+
+class PointwiseELM(RidgeRanker):
     """Extreme learning machine for ranking that fits the labels of rows.
 
     Parameters
@@ -151,7 +129,6 @@ callable or None, default=None
     """
 
     pairs = None
-    _pairwise = False
     _file_kind = "PointwiseELM"
 
     def __init__(
@@ -187,8 +164,11 @@ callable or None, default=None
         self.inputs = inputs
         self.n_threads = n_threads
 
+    def _spec(self) -> RidgeSpec:
+        return _machine(self, PairSettings(None))
 
-class PairwiseELM(_Machine):
+
+class PairwiseELM(RidgeRanker):
     """Extreme learning machine for ranking that fits differences of labels within queries.
 
     Parameters
@@ -269,51 +249,13 @@ prior_, uses_offset_ :
         self.inputs = inputs
         self.n_threads = n_threads
 
+    _file_kind = "PairwiseELM"
 
-class _Search(_ELM, RidgeSearch):
-    Cs: ArrayLike | None
-
-    _too_weak = "C is so large"
-
-    def _grid(self) -> tuple[list[tuple[PairSettings, bool]], Vector | None]:
-        combinations = [(self._settings(pairs), False) for pairs in as_list(self.pairs, "pairs")]
-        return combinations, 1 / self._checked_Cs()
-
-    def _checked_Cs(self) -> Vector:
-        """Return the Cs, in the caller's order."""
-        Cs = CS if self.Cs is None else check_alphas(self.Cs, "Cs")
-        return np.array([check_C("Cs", C) for C in Cs.tolist()])
-
-    def _chosen(self, candidates: Any, metric: Metric, given: Vector | None) -> dict[str, Any]:
-        """Return the attributes of the best candidate, in terms of C in place of alpha."""
-        fitted = super()._chosen(candidates, metric, given)
-        Cs = self._checked_Cs()
-        fitted["Cs_"] = Cs
-        fitted["C_"] = float(Cs[np.flatnonzero(fitted["alphas_"] == fitted["alpha_"])[0]])
-        absent = ["alpha", "target", "scale", *(["pairs"] if self.pairs is None else [])]
-        table = fitted["cv_results_"]
-        every_C = np.tile(Cs, len(candidates))
-        fitted["cv_results_"] = {
-            "params": [
-                {"C": C} | {name: row[name] for name in row if name not in absent}
-                for C, row in zip(every_C.tolist(), table["params"], strict=True)
-            ],
-            "param_C": every_C,
-        }
-        columns = {f"param_{name}" for name in absent} | {"params"}
-        fitted["cv_results_"] |= {name: table[name] for name in table if name not in columns}
-        for name in ("alphas_", *(f"{name}_" for name in absent)):
-            del fitted[name]
-        return fitted
-
-    def _parameters_to_save(self) -> dict[str, Any]:
-        """Return the parameters of the chosen machine, which is what a model file holds."""
-        chosen = {"C": self.C_, "gamma": self.gamma_}
-        chosen |= {} if self.pairs is None else {"pairs": self.pairs_}
-        return self._shared_parameters() | chosen
+    def _spec(self) -> RidgeSpec:
+        return _machine(self, _pairwise(self.pairs))
 
 
-class PointwiseELMCV(_Search):
+class PointwiseELMCV(RidgeSearch):
     """PointwiseELM that chooses C by held-out scores.
 
     Parameters
@@ -378,7 +320,6 @@ prior_, uses_offset_ :
     """
 
     pairs = None
-    _pairwise = False
     _file_kind = "PointwiseELM"
 
     def __init__(
@@ -420,8 +361,11 @@ prior_, uses_offset_ :
         self.inputs = inputs
         self.n_threads = n_threads
 
+    def _spec(self) -> RidgeSpec:
+        return _search(self, [PairSettings(None)], ())
 
-class PairwiseELMCV(_Search):
+
+class PairwiseELMCV(RidgeSearch):
     """PairwiseELM that chooses C, and the pairs on request, by held-out scores.
 
     Parameters
@@ -500,3 +444,9 @@ uses_qid_, prior_, uses_offset_ :
         self.prior = prior
         self.inputs = inputs
         self.n_threads = n_threads
+
+    _file_kind = "PairwiseELM"
+
+    def _spec(self) -> RidgeSpec:
+        settings = [_pairwise(pairs) for pairs in as_list(self.pairs, "pairs")]
+        return _search(self, settings, ("pairs",))

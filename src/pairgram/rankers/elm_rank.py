@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -42,215 +41,300 @@ from pairgram.model_selection.judge import (
     join_judged,
     search_results,
 )
-from pairgram.model_selection.splits import default_cv
+from pairgram.model_selection.splits import default_cv, refuse_validation
 from pairgram.rankers.base import LinearRanker
-from pairgram.rankers.scheduler import Fitted, Grid, HoldOut, Steps, Whole, run
+from pairgram.rankers.preparation import Preparation, Prior, warn_of_inputs
+from pairgram.rankers.ridge import Search
 from pairgram.solvers.formulation import Coordinates
+from pairgram.solvers.ridge_path import blas_guard
+from pairgram.solvers.small_problems import Grid, Paths, decompose_each, hold_out_each
+from pairgram.tables.table import Table
 
 Range = tuple[float, float]
 # These are the grids of Chen et al. 2014, §4.1.
 ALPHAS = np.array([1e1, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5])
 CS = np.exp2(np.arange(1.0, 26.0))
-# Held-out scores of single draws take at most this many bytes before they are averaged.
-HELD_OUT_BYTES = 64 << 20
-# Takes the number of features and the ranges of the weights, and returns the nodes of every draw
-# for every range.
-DrawNodes = Callable[[int, list[Range]], list[list[RandomNodes]]]
 
 
-class _ELMRank(LinearRanker):
-    """What ELMRank and its search share: draws of nodes, and a model that averages their scores."""
+@dataclass(frozen=True, eq=False)
+class DrawnSpec:
+    """What ELMRank and its search fit: a model on every draw of nodes, whose scores are averaged.
 
-    pairs: Pairs
-    scope: Scope
+    Attributes
+    ----------
+    rows : Preparation
+        The inputs to choose from.
+    pairs : PairSettings
+    n_nodes, activation, n_estimators, random_state :
+        As in `ELMRank`.
+    ranges : tuple of (range of the weights, range of the biases)
+        What to choose from.
+    alphas, Cs : ndarray of shape (n_alphas,) and (n_Cs,)
+        What to choose from, in the caller's order.
+    search : Search or None
+        How to choose. None fits one of each.
+    """
+
+    rows: Preparation
+    pairs: PairSettings
     n_nodes: int
-    activation: Any
-    weight_range: Any
-    bias_range: Range | None
+    activation: Activation
     n_estimators: int
     random_state: Any
-    feature_map = None  # `fit` draws the nodes
-    _needs_queries = False  # by default all rows form pairs
-    _file_kind = "ELMRank"
+    ranges: tuple[tuple[Range, Range], ...]
+    alphas: Vector
+    Cs: Vector
+    search: Search | None = None
+    _drawn: dict[int, list[list[RandomNodes]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, model: Any, kinds: list[Any], ranges: list[Range], search: Search | None = None
+    ) -> DrawnSpec:
+        """Check the parameters that both rankers have; the spec has no alphas and Cs then."""
+        check_size("n_estimators", model.n_estimators)
+        if not (isinstance(model.activation, str) or callable(model.activation)):
+            raise ValueError(f"activation must be one name or callable, got {model.activation!r}")
+        if model.pairs is None:
+            raise ValueError("pairs must not be None: ELMRank fits differences within pairs")
+        return cls(
+            Preparation(tuple(kinds), n_threads=model.n_threads),
+            PairSettings(model.pairs, model.scope),
+            model.n_nodes,
+            model.activation,
+            model.n_estimators,
+            model.random_state,
+            tuple((bounds, _bias_range(model, bounds)) for bounds in ranges),
+            np.empty(0),
+            np.empty(0),
+            search,
+        )
+
+    @property
+    def settings(self) -> tuple[PairSettings]:
+        """Which pairs count."""
+        return (self.pairs,)
+
+    @property
+    def warns_of_ties(self) -> bool:
+        """Whether labels that are all equal deserve a warning. Other pairs are then an error."""
+        return self.pairs.kind == "kept"
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether compiled code can solve small problems."""
+        return len(self.rows.kinds) == 1
+
+    def is_small(self, data: RankingData) -> bool:
+        """Return True: where compiled code cannot solve a draw, other code does."""
+        return True
+
+    def refuse_table(self, name: str, validation: Any) -> None:
+        """Raise a ValueError: tables are not read often enough for draws."""
+        raise ValueError(
+            f"{name} cannot be fitted to a table, because it needs all rows in memory: RankRLSCV, "
+            "PairwiseELMCV and RankSVM can be"
+        )
+
+    def fit_table(self, table: Table, held: Table | None) -> dict[str, Any]:
+        """Do nothing: see `refuse_table`."""
+        raise NotImplementedError
 
     def fit(
         self,
-        X: Any,
-        y: ArrayLike | None = None,
+        data: RankingData,
+        prior: Prior | None,
+        uses_qid: bool,
+        held: RankingData | None = None,
         *,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the model.
+        labels: Vector | None = None,
+        small: bool = False,
+    ) -> list[dict[str, Any]]:
+        """Return the fitted attributes, a dictionary for every target; see `RidgeSpec.fit`.
 
-        Parameters
-        ----------
-        X, y, qid, group, sample_weight, query_weight :
-            As in `RankRLS.fit`.
-        offset : None
-            This ranker has no prior and takes no offset: anything else is a ValueError.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            As in `RankRLS.fit`.
-
-        Warns
-        -----
-        UserWarning
-            As in `RankRLS.fit`.
+        Compiled code solves small problems whether `small` or not. Weights are rescaled, since the
+        objective depends only on their ratios.
         """
-        return self._fit(X, y, RowInfo(qid, group, sample_weight, query_weight, offset))
-
-    def _fit(self, X: Any, y: ArrayLike | None, info: RowInfo, **options: Any) -> Self:
-        self._check_parameters()
-        data = self._check(X, y, info)
-        require_finite(data.X, "X")
-        if len(self._kinds()) == 1:  # others try what helps
-            self._warn_of_rows(self, data, parts_of(data.feature_map)[0])
-        steps = self._steps(data, data.y[:, None], info.has_queries, **options)
-        (fitted,) = run(steps, data, self.n_threads)
-        self.__dict__.update(fitted)
-        self._warn_of_equal_labels(data, [self._settings()])
-        return self
-
-    def _delimit(self, X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
-        """Delimit rows. Weights are rescaled, since the objective depends only on their ratios."""
-        if info.offset is not None:
+        if data.offset is not None:
             raise ArgumentError(
                 "offset",
-                f" must be None: {type(self).__name__} has no prior and takes no offset, but "
+                " must be None: ELMRank and its search have no prior and take no offset, but "
                 "PairwiseELM and RankRLS do",
             )
-        data = super()._delimit(X, y, info)
-        return replace(
-            data,
-            row_weights=_in_range(data.row_weights),
-            query_weights=_in_range(data.query_weights),
-        )
+        require_finite(data.X, "X")
+        data = data.with_weights_in_range()
+        if len(self.rows.kinds) == 1:  # others try what helps
+            warn_of_inputs(self, data, parts_of(data.feature_map)[0])
+        with blas_guard(min(len(data.y), data.n_features)):  # enter it only once
+            if self.search is None:
+                (nodes,) = self.draws(data.n_features)
+                grids = [_grid(self.alphas, self.Cs)] * (1 if labels is None else labels.shape[1])
+                fitted = self._models(data, labels, nodes, grids)
+            else:
+                fitted = self._searched(data, labels, uses_qid, held)
+        return [one | {"uses_qid_": uses_qid} for one in fitted]
 
-    def _check_parameters(self) -> None:
-        """Raise a ValueError if a parameter is not as described; the message names it."""
-        check_size("n_estimators", self.n_estimators)
-        if not (isinstance(self.activation, str) or callable(self.activation)):
-            raise ValueError(f"activation must be one name or callable, got {self.activation!r}")
-        if self.pairs is None:
-            raise ValueError("pairs must not be None: ELMRank fits differences within pairs")
-        for weight_range in self._ranges():
-            self._bias_range(weight_range)
-        self._settings()
+    def draws(self, n_features: int) -> list[list[RandomNodes]]:
+        """Return, for every range, the fitted nodes of every draw. Each draw has its own seed.
 
-    def _ranges(self) -> list[Range]:
-        """Return the candidate ranges of the weights."""
-        return [check_range("weight_range", self.weight_range)]
-
-    def _bias_range(self, weight_range: Range) -> Range:
-        """Return the range of the biases for a range of the weights."""
-        if self.bias_range is not None:
-            return check_range("bias_range", self.bias_range)
-        if self.activation == "gaussian" and weight_range[0] < 0:
-            raise ValueError(
-                f"{NEED_POSITIVE}, but bias_range=None takes weight_range={weight_range}, which "
-                "reaches below 0: give a bias_range such as (0, 1)"
-            )
-        return weight_range
-
-    def _settings(self) -> PairSettings:
-        """Return which pairs count."""
-        return PairSettings(self.pairs, self.scope)
-
-    def _n_scores(self) -> int:
-        """Return how many held-out scores the fit keeps for each label."""
-        return 0
-
-    @abstractmethod
-    def _steps(
-        self,
-        data: RankingData,
-        labels: Vector,
-        uses_qid: bool,
-        *,
-        small: bool = False,
-        draw: DrawNodes | None = None,
-    ) -> Steps:
-        """Fit a model to each column of `labels`; see `scheduler`.
-
-        `draw` makes the nodes in place of `_draw_nodes`.
+        With an int as `random_state`, fits share the nodes for one number of features.
         """
-
-    @property
-    def _is_batched(self) -> bool:
-        """Whether compiled code can fit small problems side by side with others."""
-        self._check_parameters()
-        return True
-
-    def _parameters_to_save(self) -> dict[str, Any]:
-        parameters: dict[str, Any] = super()._parameters_to_save()
-        if not isinstance(self.random_state, Integral):
-            parameters["random_state"] = None
-        if self.bias_range is not None:
-            parameters["bias_range"] = check_range("bias_range", self.bias_range)
-        return parameters
-
-    def _draw_nodes(self, n_features: int, ranges: list[Range]) -> list[list[RandomNodes]]:
-        """Return, for every range, the fitted nodes of every draw. Each draw has its own seed."""
+        if n_features in self._drawn:
+            return self._drawn[n_features]
         rng = generator(self.random_state)
         integers = rng.integers if isinstance(rng, np.random.Generator) else rng.randint
         seeds = integers(2**31 - 1, size=self.n_estimators)
-        return [
+        nodes = [
             [
                 RandomNodes(
                     self.n_nodes,
                     self.activation,
                     weight_range=weight_range,
-                    bias_range=self._bias_range(weight_range),
+                    bias_range=bias_range,
                     random_state=int(seed),
-                    n_threads=self.n_threads,
+                    n_threads=self.rows.n_threads,
                 ).draw_for(n_features)
                 for seed in seeds
             ]
-            for weight_range in ranges
+            for weight_range, bias_range in self.ranges
         ]
+        if isinstance(self.random_state, Integral):
+            self._drawn[n_features] = nodes
+        return nodes
 
     def _models(
         self,
         data: RankingData,
-        labels: Vector,
+        labels: Vector | None,
         nodes: list[RandomNodes],
         grids: list[Grid],
-        uses_qid: bool,
-    ) -> Steps:
+    ) -> list[dict[str, Any]]:
         """Fit one model, with its own alpha and C, to every target; average it over the draws."""
-        answers = yield [
-            Whole(
-                Coordinates(_with_nodes(data, draw), small=True),
-                self._settings(),
-                labels,
-                lambda target, ridge, weight: grids[target].coef(ridge, weight)[0],
-                basis=any(np.any(grid.damping) for grid in grids),
-            )
-            for draw in nodes
-        ]
+        basis = any(np.any(grid.damping) for grid in grids)
+        coefs: list[list[Vector]] = [[] for _ in grids]
+        for paths in self._decomposed(data, labels, nodes, basis):
+            for grid, (ridge, weight), of_target in zip(grids, paths, coefs, strict=True):
+                of_target.append(grid.coef(ridge, weight)[0])
         feature_map = join_nodes(nodes)
         return [
             {
-                "coef_": np.concatenate(coefs) / len(nodes),
+                "coef_": np.concatenate(of_target) / len(nodes),
                 "inputs_": parts_of(whole_map(data))[0],
                 "feature_map_": feature_map,
-                "uses_qid_": uses_qid,
             }
-            for coefs in zip(*answers, strict=True)
+            for of_target in coefs
         ]
 
+    def _decomposed(
+        self, data: RankingData, labels: Vector | None, nodes: list[RandomNodes], basis: bool
+    ) -> Iterator[Paths]:
+        draws = [_with_nodes(data, draw) for draw in nodes]
+        return decompose_each(draws, self.pairs, labels, self.rows.n_threads, basis=basis)
 
-class ELMRank(_ELMRank):
+    def _searched(
+        self, data: RankingData, labels: Vector | None, uses_qid: bool, held: RankingData | None
+    ) -> list[dict[str, Any]]:
+        """Judge every combination of settings on rows that are held out, and keep the best."""
+        search, n_threads = self.search, self.rows.n_threads
+        assert search is not None
+        refuse_validation(search.cv, held is not None)
+        if len(data.y) < 2:
+            raise ValueError("a search holds rows out, so X must have two or more, got 1 sample")
+        cv = _folds(search.cv, data)
+        cv = default_cv(data) if held is None and cv is None else cv
+        judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads, search.store)
+        alphas = np.sort(self.alphas)[::-1]  # ties go to the largest alpha and the smallest C
+        Cs = np.sort(self.Cs)
+        grid = _grid(alphas, Cs)
+        mapped = [
+            (own, nodes) for own in self.rows.each(data) for nodes in self.draws(own.n_features)
+        ]
+        judged: list[list[Judged]] = [[] for _ in judges]
+        for own, nodes in mapped:
+            scores = self._held_out(own, labels, nodes, judges[0], grid)
+            for judge, one, of_target in zip(judges, scores, judged, strict=True):
+                of_target.append(judge.judge(judge.shared(one)))
+        shape = (len(mapped), len(alphas), len(Cs))
+        found = [join_judged(parts) for parts in judged]
+        choices = [
+            choose(one.means, judge.metric) for one, judge in zip(found, judges, strict=True)
+        ]
+        chosen = [tuple(map(int, np.unravel_index(k, shape))) for k, _ in choices]
+        fitted: list[dict[str, Any]] = [{} for _ in judges]
+        for r in sorted({r for r, _, _ in chosen}):
+            targets = [t for t, choice in enumerate(chosen) if choice[0] == r]
+            grids = [_grid([alphas[chosen[t][1]]], [Cs[chosen[t][2]]]) for t in targets]
+            own, nodes = mapped[r]
+            some = None if labels is None else np.ascontiguousarray(labels[:, targets])
+            models = self._models(own, some, nodes, grids)
+            for t, model in zip(targets, models, strict=True):
+                results = self._results(found[t], choices[t], shape)
+                stored = judged[t][r].stored
+                fitted[t] = {**model, **results, **stored, "scoring_": judges[t].metric}
+        return fitted
+
+    def _held_out(
+        self,
+        data: RankingData,
+        labels: Vector | None,
+        nodes: list[RandomNodes],
+        judge: Judge,
+        grid: Grid,
+    ) -> Any:
+        """Return the mean held-out score of all draws, (n_targets, n_grid, n_held_out_rows)."""
+        total: Any = 0.0
+        if judge.splits is not None:
+            draws = [_with_nodes(data, draw) for draw in nodes]
+            n_threads = self.rows.n_threads
+            for scores in hold_out_each(draws, self.pairs, labels, judge.splits, grid, n_threads):
+                total = total + scores
+            return total / len(nodes)
+        assert judge.validation is not None
+        basis = bool(np.any(grid.damping))
+        for draw, paths in zip(nodes, self._decomposed(data, labels, nodes, basis), strict=True):
+            feature_map = whole_map(_with_nodes(data, draw).data)
+            validation = replace(judge.validation, feature_map=feature_map)
+            models = np.concatenate([grid.coef(ridge, weight) for ridge, weight in paths])
+            scores = validation.scores(slice(None), models, self.rows.n_threads)
+            total = total + scores.reshape(len(paths), len(grid.alphas), -1)
+        return total / len(nodes)
+
+    def _results(
+        self, judged: Judged, choice: tuple[int, NDArray[np.int64]], shape: tuple[int, ...]
+    ) -> dict[str, Any]:
+        """Return the attributes that describe the choice, with grids in the caller's order."""
+        assert self.search is not None
+        kinds, alphas, Cs = self.rows.kinds, self.alphas, self.Cs
+        ranges = [weight_range for weight_range, _ in self.ranges]
+        best, ranks = choice
+        of_alpha = np.argsort(np.argsort(-alphas, kind="stable"))
+        of_C = np.argsort(np.argsort(Cs, kind="stable"))
+        of_range = np.arange(shape[0])[:, None, None] * (len(alphas) * len(Cs))
+        order = (of_range + of_alpha[:, None] * len(Cs) + of_C).ravel()
+        at = int(np.flatnonzero(order == best)[0])
+        r, i, j = map(int, np.unravel_index(at, shape))
+        columns = {
+            "weight_range": np.repeat(column_of(ranges * len(kinds)), len(alphas) * len(Cs)),
+            "alpha": np.tile(np.repeat(alphas, len(Cs)), shape[0]),
+            "C": np.tile(Cs, shape[0] * len(alphas)),
+        }
+        if "inputs" in self.search.told:
+            columns["inputs"] = np.repeat(column_of(kinds), judged.means.size // len(kinds))
+        table = judged.take(order)
+        return {
+            "alpha_": float(alphas[i]),
+            "C_": float(Cs[j]),
+            "weight_range_": ranges[r % len(ranges)],
+            "best_score_": float(judged.means[best]),
+            "best_index_": at,
+            "alphas_": alphas.copy(),
+            "Cs_": Cs.copy(),
+            "scores_": table.means.reshape(shape)[r].copy(),
+            "cv_results_": search_results(columns, table, ranks[order]),
+        }
+
+
+class ELMRank(LinearRanker):
     """Extreme learning machine for ranking with two regularisers (ELMRank).
 
     Parameters
@@ -321,6 +405,9 @@ class ELMRank(_ELMRank):
     (200,)
     """
 
+    feature_map = None  # `fit` draws the nodes
+    _file_kind = "ELMRank"
+
     def __init__(
         self,
         alpha: float = 1e-3,
@@ -350,29 +437,50 @@ class ELMRank(_ELMRank):
         self.inputs = inputs
         self.n_threads = n_threads
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight, query_weight :
+            As in `RankRLS.fit`.
+        offset : None
+            This ranker has no prior and takes no offset: anything else is a ValueError.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As in `RankRLS.fit`.
+
+        Warns
+        -----
+        UserWarning
+            As in `RankRLS.fit`.
+        """
+        return self._fit(X, y, RowInfo(qid, group, sample_weight, query_weight, offset))
+
+    def _spec(self) -> DrawnSpec:
+        spec = DrawnSpec.of(self, [self.inputs], [check_range("weight_range", self.weight_range)])
         check_alpha(self.alpha)
         check_positive("C", self.C)
-
-    def _steps(
-        self,
-        data: RankingData,
-        labels: Vector,
-        uses_qid: bool,
-        *,
-        small: bool = False,
-        draw: DrawNodes | None = None,
-    ) -> Steps:
-        (nodes,) = (draw or self._draw_nodes)(data.n_features, self._ranges())
-        grids = [_grid([self.alpha], [self.C])] * labels.shape[1]
-        return (yield from self._models(data, labels, nodes, grids, uses_qid))
-
-    def _parameters_to_save(self) -> dict[str, Any]:
-        return super()._parameters_to_save() | {"weight_range": self._ranges()[0]}
+        return replace(spec, alphas=np.array([float(self.alpha)]), Cs=np.array([float(self.C)]))
 
 
-class ELMRankCV(_ELMRank):
+class ELMRankCV(LinearRanker):
     """ELMRank that chooses alpha, C and the range of its nodes by held-out scores.
 
     Parameters
@@ -452,6 +560,9 @@ feature_names_in_, uses_qid_ :
     (7, 25)
     """
 
+    feature_map = None  # `fit` draws the nodes
+    _file_kind = "ELMRank"
+
     def __init__(
         self,
         alphas: ArrayLike | None = None,
@@ -520,198 +631,52 @@ feature_names_in_, uses_qid_ :
             As in `RankRLSCV.fit`.
         """
         info = RowInfo(qid, group, sample_weight, query_weight, offset)
-        return self._fit(X, y, info, validation=validation)
+        return self._fit(X, y, info, validation)
 
-    def _mappings(self, data: RankingData) -> Iterator[RankingData]:
-        """Yield the data with every kind of inputs. A single kind is there already."""
-        kinds = self._kinds()
-        for kind in kinds:
-            one = len(kinds) == 1
-            yield data if one else self._with_map(data, None, self._fit_inputs(data, kind))
-
-    def _kinds(self) -> list[str | None]:
-        return as_list(self.inputs, "inputs")
-
-    @property
-    def _is_batched(self) -> bool:
-        return len(self._kinds()) == 1 and super()._is_batched
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._grid_axes()
-
-    def _n_scores(self) -> int:
-        alphas, Cs = self._grid_axes()
-        return len(alphas) * len(Cs) * (1 + self.n_estimators)
-
-    def _steps(
-        self,
-        data: RankingData,
-        labels: Vector,
-        uses_qid: bool,
-        *,
-        small: bool = False,
-        draw: DrawNodes | None = None,
-        validation: Any = None,
-    ) -> Steps:
-        if len(data.y) < 2:
-            raise ValueError("ELMRankCV holds rows out, so X must have two or more, got 1 sample")
-        cv, held_rows = self._held_rows(None, uses_qid, self._folds(data), validation)
-        if held_rows is None and cv is None:
-            cv = default_cv(data)
-        judges = Judge.of_targets(
-            data, labels, cv, held_rows, self.scoring, self.n_threads, self.store_held_out
-        )
-        ranges, (alphas, Cs) = self._ranges(), (np.sort(axis) for axis in self._grid_axes())
-        alphas = alphas[::-1]  # ties go to the largest alpha and the smallest C
-        grid = _grid(alphas, Cs)
-        mapped = [
-            (own, nodes)
-            for own in self._mappings(data)
-            for nodes in (draw or self._draw_nodes)(own.n_features, ranges)
-        ]
-        judged: list[list[Judged]] = [[] for _ in judges]
-        for own, nodes in mapped:
-            held = yield from self._held_out(own, labels, nodes, judges[0], grid)
-            for target, judge in enumerate(judges):
-                judged[target].append(judge.judge(judge.shared(held[target])))
-        shape = (len(mapped), len(alphas), len(Cs))
-        found = [join_judged(parts) for parts in judged]
-        choices = [
-            choose(one.means, judge.metric) for one, judge in zip(found, judges, strict=True)
-        ]
-        chosen = [tuple(map(int, np.unravel_index(k, shape))) for k, _ in choices]
-        fitted: Fitted = [{} for _ in judges]
-        for r in sorted({r for r, _, _ in chosen}):
-            targets = [t for t, choice in enumerate(chosen) if choice[0] == r]
-            grids = [_grid([alphas[chosen[t][1]]], [Cs[chosen[t][2]]]) for t in targets]
-            own, nodes = mapped[r]
-            models = yield from self._models(
-                own, np.ascontiguousarray(labels[:, targets]), nodes, grids, uses_qid
-            )
-            for t, model in zip(targets, models, strict=True):
-                results = self._results(found[t], choices[t], shape)
-                stored = judged[t][r].stored
-                fitted[t] = {**model, **results, **stored, "scoring_": judges[t].metric}
-        return fitted
-
-    def _results(
-        self, judged: Judged, choice: tuple[int, NDArray[np.int64]], shape: tuple[int, ...]
-    ) -> dict[str, Any]:
-        """Return the attributes that describe the choice, with grids in the caller's order."""
-        kinds, ranges, (alphas, Cs) = self._kinds(), self._ranges(), self._grid_axes()
-        best, ranks = choice
-        of_alpha = np.argsort(np.argsort(-alphas, kind="stable"))
-        of_C = np.argsort(np.argsort(Cs, kind="stable"))
-        of_range = np.arange(shape[0])[:, None, None] * (len(alphas) * len(Cs))
-        order = (of_range + of_alpha[:, None] * len(Cs) + of_C).ravel()
-        at = int(np.flatnonzero(order == best)[0])
-        r, i, j = map(int, np.unravel_index(at, shape))
-        columns = {
-            "weight_range": np.repeat(column_of(ranges * len(kinds)), len(alphas) * len(Cs)),
-            "alpha": np.tile(np.repeat(alphas, len(Cs)), shape[0]),
-            "C": np.tile(Cs, shape[0] * len(alphas)),
-        }
-        if self.inputs is not None:
-            columns["inputs"] = np.repeat(column_of(kinds), judged.means.size // len(kinds))
-        table = judged.take(order)
-        return {
-            "alpha_": float(alphas[i]),
-            "C_": float(Cs[j]),
-            "weight_range_": ranges[r % len(ranges)],
-            "best_score_": float(judged.means[best]),
-            "best_index_": at,
-            "alphas_": alphas.copy(),
-            "Cs_": Cs.copy(),
-            "scores_": table.means.reshape(shape)[r].copy(),
-            "cv_results_": search_results(columns, table, ranks[order]),
-        }
-
-    def _folds(self, data: RankingData) -> Any:
-        """Return `cv`; with one query, an int is limited so that every fold has two rows."""
-        one_query = data.queries.n_filled == 1
-        if isinstance(self.cv, Integral) and not isinstance(self.cv, bool) and one_query:
-            return min(self.cv, max(2, len(data.y) // 2))
-        return self.cv
-
-    def _held_out(
-        self,
-        data: RankingData,
-        labels: Vector,
-        nodes: list[RandomNodes],
-        judge: Judge,
-        grid: Grid,
-    ) -> Any:
-        """Request the mean held-out score of all draws, (n_targets, n_grid, n_held_out_rows)."""
-        settings, n_targets, n_grid = self._settings(), labels.shape[1], len(grid.alphas)
-        n_scores = n_targets * n_grid * len(judge.scored.y)
-        step = max(1, HELD_OUT_BYTES // (8 * n_scores))
-        total: Any = 0.0
-        for begin in range(0, len(nodes), step):
-            part = nodes[begin : begin + step]
-            draws = [Coordinates(_with_nodes(data, draw), small=True) for draw in part]
-            if judge.splits is not None:
-                splits = judge.splits
-                answers = yield [HoldOut(draw, settings, labels, splits, grid) for draw in draws]
-                total = sum(answers[1:], start=total + answers[0])
-                continue
-            answers = yield [
-                Whole(
-                    draw,
-                    settings,
-                    labels,
-                    lambda _, ridge, weight: grid.coef(ridge, weight),
-                    basis=bool(np.any(grid.damping)),
-                )
-                for draw in draws
-            ]
-            for draw, coefs in zip(draws, answers, strict=True):
-                assert judge.validation is not None
-                validation = replace(judge.validation, feature_map=whole_map(draw.data))
-                models = np.concatenate(coefs)
-                scores = validation.scores(slice(None), models, self.n_threads)
-                total = total + scores.reshape(n_targets, n_grid, -1)
-        return total / len(nodes)
-
-    def _ranges(self) -> list[Range]:
-        value = self.weight_range
-        value = value.tolist() if isinstance(value, np.ndarray) else value
-        if not (isinstance(value, (list, tuple)) and all(np.ndim(bounds) == 1 for bounds in value)):
-            value = [value]
-        if not value:
-            raise ValueError("weight_range: a list of ranges to choose from must not be empty")
-        return [check_range("weight_range", bounds) for bounds in value]
-
-    def _grid_axes(self) -> tuple[Vector, Vector]:
-        """Return the alphas and the Cs to choose from, in the caller's order."""
+    def _spec(self) -> DrawnSpec:
+        kinds = as_list(self.inputs, "inputs")
+        told = ("inputs",) if self.inputs is not None else ()
+        search = Search(self.cv, self.scoring, self.store_held_out, told)
+        spec = DrawnSpec.of(self, kinds, _ranges_of(self.weight_range), search)
         alphas = ALPHAS if self.alphas is None else check_alphas(self.alphas, zero=True)
-        return alphas, CS if self.Cs is None else check_alphas(self.Cs, "Cs")
-
-    def _parameters_to_save(self) -> dict[str, Any]:
-        """Return the parameters of the chosen `ELMRank`, which is what a model file holds."""
-        parameters = super()._parameters_to_save()
-        for name in ("alphas", "Cs", "cv", "scoring", "store_held_out"):
-            del parameters[name]
-        chosen = {"alpha": self.alpha_, "C": self.C_, "weight_range": self.weight_range_}
-        return parameters | chosen
+        return replace(
+            spec, alphas=alphas, Cs=CS if self.Cs is None else check_alphas(self.Cs, "Cs")
+        )
 
 
-def _with_nodes(data: RankingData, nodes: RandomNodes) -> RankingData:
+def _ranges_of(value: Any) -> list[Range]:
+    """Return the ranges of weights to choose from."""
+    value = value.tolist() if isinstance(value, np.ndarray) else value
+    if not (isinstance(value, (list, tuple)) and all(np.ndim(bounds) == 1 for bounds in value)):
+        value = [value]
+    if not value:
+        raise ValueError("weight_range: a list of ranges to choose from must not be empty")
+    return [check_range("weight_range", bounds) for bounds in value]
+
+
+def _bias_range(model: Any, weight_range: Range) -> Range:
+    """Return the range of the biases for a range of the weights."""
+    if model.bias_range is not None:
+        return check_range("bias_range", model.bias_range)
+    if model.activation == "gaussian" and weight_range[0] < 0:
+        raise ValueError(
+            f"{NEED_POSITIVE}, but bias_range=None takes weight_range={weight_range}, which "
+            "reaches below 0: give a bias_range such as (0, 1)"
+        )
+    return weight_range
+
+
+def _folds(cv: Any, data: RankingData) -> Any:
+    """Return `cv`; with one query, an int is limited so that every fold has two rows."""
+    if isinstance(cv, Integral) and not isinstance(cv, bool) and data.queries.n_filled == 1:
+        return min(cv, max(2, len(data.y) // 2))
+    return cv
+
+
+def _with_nodes(data: RankingData, nodes: RandomNodes) -> Coordinates:
     """Return the data with nodes after their inputs."""
     inputs, _ = parts_of(data.feature_map)
-    return replace(data, feature_map=after_inputs(inputs, nodes))
-
-
-def _in_range(weights: Vector | None) -> Vector | None:
-    """Scale huge or tiny weights by a power of 4, so that the largest is near 1.
-
-    Other weights are returned as they are. A power of 4 does not change how square roots of weights
-    are rounded.
-    """
-    if weights is None or not weights.any() or 1e-30 <= weights.max() <= 1e30:
-        return weights
-    exponent = int(np.frexp(weights.max())[1])
-    return np.ldexp(weights, -(exponent + exponent % 2))
+    return Coordinates(replace(data, feature_map=after_inputs(inputs, nodes)), small=True)
 
 
 def _grid(alphas: ArrayLike, Cs: ArrayLike) -> Grid:

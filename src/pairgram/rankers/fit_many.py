@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import warnings
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from numbers import Integral, Number, Real
+from numbers import Number, Real
+from time import perf_counter
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -30,18 +31,16 @@ from pairgram._support.arrays import (
 from pairgram._support.cached import cached_property
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.row_warnings import without_row_warnings
-from pairgram._support.threads import resolve_n_threads
+from pairgram._support.threads import at_most_threads, resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RowInfo
 from pairgram.data.queries import Queries, one_query_meant, read_ids
-from pairgram.rankers.base import frozen
+from pairgram.rankers.base import delimited
 from pairgram.rankers.batch_fit import BatchFit, check_fallback
-from pairgram.rankers.scheduler import SmallProblem, Steps, run_all
+from pairgram.rankers.preparation import frozen
 from pairgram.solvers.constrained import numbers_of
 
-# At most this many fits run side by side.
-GROUP_SIZE = 32
-# A group of fits ends when its held-out scores take more bytes than this.
-GROUP_BYTES = 64 << 20
+# A group of fits takes about so many seconds, and has at most so many fits.
+GROUP_SECONDS, GROUP_SIZE = 5e-3, 32
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 KNOWN = {"X", "y", *RowInfo._fields}
 
@@ -361,15 +360,14 @@ class _Fit:
     targets: Vector | None = None  # y, if it has shape (n_rows, n_targets)
     n_rows: int = 0
     n_queries: int = 0
-    n_scores: int = 0  # held-out scores that the fit keeps for a while
     model: Any = None
-    steps: Steps | None = None  # the fit as a generator, if compiled code can do it
+    solve: Callable[[], list[dict[str, Any]]] | None = None  # what is left to do for a small one
     models: list[Any] = field(default_factory=lambda: [None])
     error: Exception | None = None
 
     def drop_data(self) -> None:
         """Drop all but the results: the data of all problems may be larger than memory."""
-        self.arguments, self.targets, self.model, self.steps = {}, None, None, None
+        self.arguments, self.targets, self.model, self.solve = {}, None, None, None
 
 
 class _Batch:
@@ -380,24 +378,23 @@ class _Batch:
         self.n_threads = n_threads
         if n_threads is None:
             self.n_threads = getattr(self.estimator, "n_threads", None)
-        self.seed = getattr(self.estimator, "random_state", None)
         self.constant = all(_is_constant(value) for value in vars(self.estimator).values())
-        self.nodes: dict[int, list[list[Any]]] = {}  # drawn nodes by the number of features
+        self.group_size = 1
 
     def run(self, problems: Iterable[Any]) -> Iterator[_Fit]:
         """Yield every problem after its fit.
 
-        Problems for compiled code are fitted in groups. Compiled code works on two groups while
-        Python prepares the next.
+        Small problems are solved in threads, in groups, while Python prepares the next.
         """
-        if resolve_n_threads(self.n_threads) == 1:
+        threads = resolve_n_threads(self.n_threads)
+        if threads == 1:
             for group in self._groups(problems):
                 yield from self._run_group(group)
             return
-        with ThreadPoolExecutor(2) as pool:
+        with ThreadPoolExecutor(threads) as pool:
             running: deque[Future[list[_Fit]]] = deque()
             for group in self._groups(problems):
-                if len(running) == 2:
+                if len(running) == threads:
                     yield from running.popleft().result()
                 running.append(pool.submit(self._run_group, group))
             while running:
@@ -410,16 +407,40 @@ class _Batch:
             try:
                 self._take(fit, problem)
                 self._begin(fit)
-                if fit.steps is None:
+                if fit.solve is None:
                     self._fit_alone(fit)
             except Exception as error:
                 fit.error = error
             group.append(fit)
-            if 8 * sum(f.n_scores for f in group) > GROUP_BYTES or len(group) == GROUP_SIZE:
+            if len(group) >= self.group_size:
                 yield group
                 group = []
         if group:
             yield group
+
+    def _run_group(self, group: list[_Fit]) -> list[_Fit]:
+        """Solve the small problems of a group in this thread.
+
+        Groups are made as large as takes `GROUP_SECONDS`, because a group costs time as well.
+        """
+        begun = perf_counter()
+        with without_row_warnings(), at_most_threads(1), single_threaded_blas():
+            for fit in group:
+                if fit.solve is not None and fit.error is None:
+                    try:
+                        self._finish(fit, fit.solve())
+                    except Exception as error:
+                        fit.error = error
+                fit.drop_data()
+        quick = perf_counter() - begun < GROUP_SECONDS
+        self.group_size = min(GROUP_SIZE, 2 * len(group)) if quick else max(1, len(group) // 2)
+        return group
+
+    def _finish(self, fit: _Fit, fitted: list[dict[str, Any]]) -> None:
+        known = {name: value for name, value in vars(fit.model).items() if name[-1] == "_"}
+        fit.models = [fit.model] if len(fitted) == 1 else [self._fresh() for _ in fitted]
+        for model, attributes in zip(fit.models, fitted, strict=True):
+            vars(model).update(known | attributes)
 
     def _take(self, fit: _Fit, problem: Any) -> None:
         if isinstance(problem, Mapping):
@@ -456,28 +477,31 @@ class _Batch:
             raise ArgumentError("y", text, rest, row=row)
 
     @cached_property
-    def is_batched(self) -> bool:
-        """Whether compiled code can fit small problems of the estimator side by side.
+    def has_spec(self) -> bool:
+        """Whether a fit does what the estimator's spec says, and nothing else.
 
-        A class that replaces `fit`, and not the steps that this runs, is fitted by its own.
+        A class that replaces `fit`, and not the spec, is fitted by its own.
         """
         bases = type(self.estimator).__mro__
-        fit, steps = (
+        fit, spec = (
             next((i for i, base in enumerate(bases) if name in vars(base)), len(bases))
-            for name in ("fit", "_steps")
+            for name in ("fit", "_spec")
         )
-        return steps <= fit and bool(getattr(self.estimator, "_is_batched", False))
+        return spec <= fit and spec < len(bases)
 
     @cached_property
-    def n_scores(self) -> int:
-        """How many held-out scores a fit keeps for each label."""
-        return int(self.estimator._n_scores())
+    def spec(self) -> Any:
+        """What all problems fit, if nobody can change a parameter in place."""
+        return self.estimator._spec()
 
     def _begin(self, fit: _Fit) -> None:
-        """Check the data and begin the fit if it is one for compiled code."""
-        if not self.is_batched or not KNOWN.issuperset(fit.arguments):
+        """Check the data and prepare the fit if compiled code can solve the problem."""
+        if not self.has_spec or not KNOWN.issuperset(fit.arguments):
             return
         model = self._fresh()
+        spec = self.spec if self.constant else model._spec()
+        if not spec.is_batched:
+            return
         X, y = fit.arguments["X"], fit.arguments["y"]
         info = RowInfo(*(fit.arguments.get(name) for name in RowInfo._fields))
         if fit.targets is not None:
@@ -489,36 +513,23 @@ class _Batch:
             and np.isfinite(y).all()
         ):
             model.n_features_in_ = X.shape[1]
-            data = model._delimit(X, y, info)
+            data = delimited(X, y, info)
         else:
             data = model._check_rows(X, y, info)
-        with without_row_warnings():
-            data = model._mapped(data)
-        labels = data.y[:, None] if fit.targets is None else fit.targets
-        if len(labels) != len(data.y):
+        if fit.targets is not None and len(fit.targets) != len(data.y):
             raise ValueError(f"y must have a label for each of {len(data.y)} rows")
-        data = model._with_prior(X, data)
+        with without_row_warnings():
+            data = spec.rows.mapped(data, spec.rows.kinds[0])
+        data, prior = model._with_prior(X, data, spec.rows)
         fit.model, fit.n_queries = model, data.queries.n_queries
-        draws = hasattr(model, "_draw_nodes")
-        if SmallProblem.fits(data) or draws:
-            fit.n_scores = labels.size * self.n_scores
-            options = {"draw": partial(self._draw, model)} if draws else {}
-            fit.steps = model._steps(data, labels, info.has_queries, small=True, **options)
+        if spec.is_small(data):
+            fit.solve = partial(
+                spec.fit, data, prior, info.has_queries, labels=fit.targets, small=True
+            )
 
     def _fresh(self) -> Any:
         """Return an unfitted estimator that shares nothing that could change."""
         return copy.copy(self.estimator) if self.constant else clone(self.estimator)
-
-    def _draw(
-        self, model: Any, n_features: int, ranges: list[tuple[float, float]]
-    ) -> list[list[Any]]:
-        """Draw nodes; with a fixed seed, problems with the same number of features share them."""
-        if not isinstance(self.seed, Integral):
-            nodes: list[list[Any]] = model._draw_nodes(n_features, ranges)
-            return nodes
-        if n_features not in self.nodes:
-            self.nodes[n_features] = model._draw_nodes(n_features, ranges)
-        return self.nodes[n_features]
 
     def _fit_alone(self, fit: _Fit) -> None:
         arguments = {name: value for name, value in fit.arguments.items() if value is not None}
@@ -543,23 +554,6 @@ class _Batch:
         if made is not None and given is None and getattr(made, "n_threads", own) != own:
             made.n_threads = own  # the fitted map took its number from the model
         return model
-
-    def _run_group(self, group: list[_Fit]) -> list[_Fit]:
-        begun = [fit for fit in group if fit.steps is not None and fit.error is None]
-        with without_row_warnings():
-            steps = [fit.steps for fit in begun if fit.steps is not None]
-            results = run_all(steps, self.n_threads)
-        for fit, result in zip(begun, results, strict=True):
-            if isinstance(result, Exception):
-                fit.error = result
-                continue
-            known = {name: value for name, value in vars(fit.model).items() if name[-1] == "_"}
-            fit.models = [self._fresh() for _ in result]
-            for model, attributes in zip(fit.models, result, strict=True):
-                vars(model).update(known | attributes)
-        for fit in group:
-            fit.drop_data()
-        return group
 
 
 def _is_constant(value: Any) -> bool:

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import _safe_indexing
-
-from pairgram._support.arrays import column_names, readable
 from pairgram._support.checks import check_C
 from pairgram._support.words import Form, InputsName
-from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import PairSettings
-from pairgram.data.queries import check_weights
 from pairgram.features.kernels import Kernel
-from pairgram.rankers.ridge import RidgeRanker
-from pairgram.tables.table import Table
-
-# The bias of a kernel model is the mean error of at most this many rows.
-KNOWN_ROWS = 128
+from pairgram.rankers.ridge import RidgeRanker, RidgeSpec, ridge_spec
 
 
 class _Preset(RidgeRanker):
     C: float
-    feature_map = None
-    _needs_queries = False
-    _pairs: PairSettings
+    scope = "global"
 
     def __init__(
         self,
@@ -51,20 +37,6 @@ class _Preset(RidgeRanker):
         self.prior = prior
         self.inputs = inputs
         self.n_threads = n_threads
-
-    def _ridge_of(self, C: float) -> float:
-        return 1 / C
-
-    def _ridge(self) -> tuple[PairSettings, float, bool]:
-        return self._pairs, self._ridge_of(check_C("C", self.C)), False
-
-    def _check(self, X: Any, y: ArrayLike | None, info: RowInfo) -> RankingData:
-        if info.query_weight is not None:
-            raise ValueError(
-                f"query_weight must be None: {type(self).__name__} takes all rows together, "
-                "whatever their queries"
-            )
-        return super()._check(X, y, info)
 
 
 class MPRank(_Preset):
@@ -120,10 +92,9 @@ class MPRank(_Preset):
     """
 
     _file_kind = "MPRank"
-    _pairs = PairSettings("kept", "global")
 
-    def _ridge_of(self, C: float) -> float:
-        return 1 / (2 * C)
+    def _spec(self) -> RidgeSpec:
+        return ridge_spec(self, PairSettings("kept", "global"), 1 / (2 * check_C("C", self.C)))
 
 
 class LSSVR(_Preset):
@@ -172,79 +143,7 @@ prior_, uses_offset_ :
 
     intercept_: float
     _file_kind = "LSSVR"
-    _pairs = PairSettings("kept", "global", "documents")
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X, y, qid, group, sample_weight, query_weight, offset :
-            As in `RankRLS.fit`.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            As in `RankRLS.fit`.
-        """
-        if isinstance(X, Table):
-            raise ValueError(
-                "LSSVR cannot be fitted to a table: RankRLS(scope='global', weighting='documents') "
-                "has the same weights"
-            )
-        X = readable(X, "X")
-        super().fit(
-            X,
-            y,
-            qid=qid,
-            group=group,
-            sample_weight=sample_weight,
-            query_weight=query_weight,
-            offset=offset,
-        )
-        labels = np.asarray(y, dtype=np.float64).ravel()
-        given = 1.0 if sample_weight is None else sample_weight
-        v = check_weights(given, len(labels), "sample_weight")
-        rows = np.flatnonzero(v > 0)
-        errors = labels[rows]
-        if self.feature_map_ is not None:
-            # The error of row i is b + a_i / (C v_i), so a few rows give b without all of K.
-            rows = rows[:KNOWN_ROWS]
-            dual = np.zeros(len(labels))
-            dual[self.feature_map_.support_] = self.coef_
-            errors = labels[rows] - dual[rows] / (self.C * v[rows])
-        if scipy.sparse.issparse(X):
-            X = X.tocsr()
-        elif column_names(X) is None:  # a frame stays a frame, so that its names are checked
-            X = np.asarray(X)
-        own = None if offset is None else np.asarray(offset)[rows]
-        # scikit-learn takes rows of pyarrow's tables from version 1.7 on.
-        is_arrow = type(X).__module__.startswith("pyarrow")
-        taken = X.take(rows) if is_arrow else _safe_indexing(X, rows)
-        errors -= super().predict(taken, offset=own)
-        self.intercept_ = float(np.average(errors, weights=v[rows]))
-        return self
-
-    def _warn_of_equal_labels(self, data: RankingData, settings: list[PairSettings]) -> None:
-        """Do nothing: the bias fits equal labels."""
-
-    def predict(self, X: Any, *, offset: ArrayLike | None = None) -> NDArray[Any]:
-        """Return ``wᵀφ(x) + b`` for the rows of X. Arguments and errors are those of `RankRLS`."""
-        scores = super().predict(X, offset=offset)
-        if isinstance(X, Table):  # its blocks have been here
-            return scores
-        return np.asarray(scores + self.intercept_, dtype=scores.dtype)
+    def _spec(self) -> RidgeSpec:
+        settings = PairSettings("kept", "global", "documents")
+        return ridge_spec(self, settings, 1 / check_C("C", self.C), has_intercept=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -10,22 +9,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.checks import Vector, check_alpha, check_flag
+from pairgram._support.checks import check_alpha, check_flag
 from pairgram._support.words import Form, InputsName, Scope, Target, Weighting
 from pairgram.data.pairs import Pairs, PairSettings, no_pairs
 from pairgram.features.kernels import Kernel
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import as_list
-from pairgram.rankers.ridge import RidgeRanker, RidgeSearch
+from pairgram.rankers.ridge import RidgeRanker, RidgeSearch, RidgeSpec, ridge_spec, search_spec
 from pairgram.solvers.constrained import NO_PRIOR, Constraints
 from pairgram.solvers.pairgram import Pairgram
 
 
-def _constraints_of(self: Any) -> Constraints | None:
+def _constraints_of(model: Any) -> Constraints | None:
     """Return the constraints of a `RankRLS` or a `RankRLSCV`."""
-    names = getattr(self, "feature_names_in_", None)
-    constraints = Constraints.make(self.positive, self.l1_ratio, self.n_nonzero_coefs, names)
-    if constraints is not None and self.prior is not None:
+    constraints = Constraints.make(model.positive, model.l1_ratio, model.n_nonzero_coefs, None)
+    if constraints is not None and model.prior is not None:
         raise ValueError(NO_PRIOR)
     return constraints
 
@@ -240,13 +238,15 @@ class RankRLS(RidgeRanker):
         self.inputs = inputs
         self.n_threads = n_threads
 
-    _constraints = _constraints_of
-
-    def _ridge(self) -> tuple[PairSettings, float, bool]:
+    def _spec(self) -> RidgeSpec:
         check_alpha(self.alpha)
         check_flag("scale", self.scale)
         settings = PairSettings(self.pairs, self.scope, self.weighting, self.target)
-        return settings, float(self.alpha), bool(self.scale)
+        constraints = _constraints_of(self)
+        scales = (bool(self.scale),)
+        return ridge_spec(
+            self, settings, self.alpha, self.feature_map, scales=scales, constraints=constraints
+        )
 
     @classmethod
     def from_pairgram(
@@ -553,32 +553,21 @@ class RankRLSCV(RidgeSearch):
         self.inputs = inputs
         self.n_threads = n_threads
 
-    _constraints = _constraints_of
-
-    def _grid(self) -> tuple[list[tuple[PairSettings, bool]], Vector | None]:
+    def _spec(self) -> RidgeSpec:
         scales = as_list(self.scale, "scale")
         for scale in scales:
             check_flag("scale", scale)
-        combinations = [
-            (PairSettings(pairs, self.scope, self.weighting, target), bool(scale))
-            for pairs, target, scale in itertools.product(
-                as_list(self.pairs, "pairs"), as_list(self.target, "target"), scales
-            )
+        settings = [
+            PairSettings(pairs, self.scope, self.weighting, target)
+            for pairs in as_list(self.pairs, "pairs")
+            for target in as_list(self.target, "target")
         ]
-        return combinations, None if self.alphas is None else check_alphas(self.alphas, zero=True)
-
-    def _parameters_to_save(self) -> dict[str, Any]:
-        """Return the parameters of the chosen `RankRLS`, which is what a model file holds."""
-        return {
-            "alpha": self.alpha_,
-            "pairs": self.pairs_,
-            "scope": self.scope,
-            "weighting": self.weighting,
-            "target": self.target_,
-            "scale": self.scale_,
-            **self._kernel_parameters(),
-            "positive": self.positive,
-            "l1_ratio": self.l1_ratio,
-            "n_nonzero_coefs": self.n_nonzero_coefs,
-            "n_threads": self.n_threads,
-        }
+        return search_spec(
+            self,
+            settings,
+            None if self.alphas is None else check_alphas(self.alphas, zero=True),
+            self.feature_map,
+            ("pairs", "target", "scale"),
+            scales=tuple(map(bool, scales)),
+            constraints=_constraints_of(self),
+        )

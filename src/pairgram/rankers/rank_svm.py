@@ -29,8 +29,9 @@ from pairgram.model_selection.judge import (
     join_judged,
     search_results,
 )
-from pairgram.model_selection.splits import Splits, default_cv
-from pairgram.rankers.base import LinearRanker, begin_fit, block_readers, same_columns
+from pairgram.model_selection.splits import Splits, default_cv, refuse_validation
+from pairgram.rankers.base import LinearRanker, begin_fit, same_columns
+from pairgram.rankers.preparation import Preparation
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.newton import Convergence, PairSolver
 from pairgram.solvers.passes import TablePath, judge_table, table_metric
@@ -207,29 +208,31 @@ uses_qid_, prior_, uses_offset_ :
         if isinstance(X, Table):
             refuse_arguments(y=y, **info._asdict())
             return self._fit_table(X, validation, settings, given)
-        data, fixed = self._check_rows(X, y, info), not self._no_columns
-        if fixed:  # the columns that weights of a prior belong to
-            data = self._with_map(data, None, self._fit_inputs(data, self._kinds()[0]))
-        data = self._with_prior(X, data)
+        maps, rows = as_list(self.feature_map, "feature_map"), self._rows()
+        fixed = not rows.no_columns  # the columns that weights of a prior belong to
+        data = self._check_rows(X, y, info)
+        if fixed:
+            data = rows.mapped(data, rows.kinds[0])
+        data, prior = self._with_prior(X, data, rows)
         self._warn_of_missing_queries(data, info)
         if len(data.y) < 2:
             raise ValueError("RankSVMCV holds rows out, so X must have two or more, got 1 sample")
         uses_qid = info.has_queries
-        maps = as_list(self.feature_map, "feature_map")
         ours = any(feature_map is None or is_known(feature_map) for feature_map in maps)
         held_map = whole_map(data) if ours else maps[0]
-        cv, held_rows = self._held_rows(held_map, uses_qid, self.cv, validation)
-        cv = default_cv(data) if held_rows is None and cv is None else cv
+        refuse_validation(self.cv, validation is not None)
+        held_rows = self._held_rows(validation, held_map, prior, info)
+        cv = default_cv(data) if held_rows is None and self.cv is None else self.cv
         judge = Judge.make(data, cv, held_rows, self.scoring, self.n_threads, self.store_held_out)
         candidates: list[_Candidate] = []
         training = None
-        for kind, feature_map in itertools.product(self._kinds(), maps):
-            mapped = data
+        for kind, feature_map in itertools.product(rows.kinds, maps):
+            mapped, own = data, replace(rows, feature_map=feature_map)
             if not fixed:
-                mapped = self._with_map(data, feature_map, self._fit_inputs(data, kind))
+                mapped = own.mapped(data, kind)
             training = None  # frees the memory for the features of the next map
             training = Training.make(mapped, settings, exact=True)
-            mapped_part = partial(self._mapped_part, mapped, feature_map)
+            mapped_part = partial(_mapped_part, own, mapped)
             candidates.append(_Search(mapped, training, judge, mapped_part).along(given))
         judged = join_judged([c.judged for c in candidates])
         best, ranks = choose(judged.means, judge.metric)
@@ -241,7 +244,6 @@ uses_qid_, prior_, uses_offset_ :
         precondition = training.preconditioner(C)
         with single_threaded_blas():
             history = solver.solve(C, precondition, settings.tol, settings.max_iter)
-        prior = self._prior_of(whole_map(data))
         origin = 0.0 if prior is None or prior.coef is None else prior.coef
         self.coef_, self.C_, self.uses_qid_ = origin + solver.w, C, uses_qid
         self._column_sums = training.column_sums(self.coef_)
@@ -265,11 +267,13 @@ uses_qid_, prior_, uses_offset_ :
         if self.store_held_out:
             raise ValueError("store_held_out must be False for a table: its rows are not kept")
         table = begin_fit(self, table)
-        held = same_columns(self, table, validation)
+        held = same_columns(table, validation)
         metric = table_metric(held, self.scoring)
         candidates, kept = [], []
+        rows = self._rows()
         for feature_map in as_list(self.feature_map, "feature_map"):
-            for reader in block_readers(self, table, feature_map):
+            readers, prior = replace(rows, feature_map=feature_map).readers(table)
+            for reader in readers:
                 training = TableTraining.make(table, reader, settings)
                 Cs = (
                     _default_Cs(training, reader.prior is not None)
@@ -295,7 +299,7 @@ uses_qid_, prior_, uses_offset_ :
         best, ranks = choose(judged.means, metric)
         number, at = _place(candidates, best)
         training, coefs_of_best = kept[number]
-        prior = self._prior_of(whole_map(candidates[number].data))
+        self.prior_ = None if prior is None else prior.kept
         origin = 0.0 if prior is None or prior.coef is None else prior.coef
         self.coef_, self.uses_qid_ = origin + coefs_of_best[at], table.has_queries
         self.C_ = float(candidates[number].Cs[at])
@@ -340,26 +344,20 @@ uses_qid_, prior_, uses_offset_ :
             "cv_results_": search_results(columns, judged.take(rows), ranks[rows]),
         }
 
-    @property
-    def _no_columns(self) -> str:
-        """Why the model has no columns that weights of a prior could belong to."""
+    def _rows(self) -> Preparation:
+        """Return the preparation of the rows, without the feature maps to choose from."""
+        kinds = as_list(self.inputs, "inputs")
+        no_columns = "a list of inputs" if len(kinds) > 1 else ""
         if as_list(self.feature_map, "feature_map") != [None]:
-            return "a feature_map"
-        return "" if len(self._kinds()) == 1 else "a list of inputs"
+            no_columns = "a feature_map"
+        return Preparation(
+            tuple(kinds), prior=self.prior, no_columns=no_columns, n_threads=self.n_threads
+        )
 
-    def _kinds(self) -> list[str | None]:
-        return as_list(self.inputs, "inputs")
 
-    def _mapped_part(self, data: RankingData, feature_map: Any, rows: Rows) -> RankingData:
-        """Return some rows, with a clone of the feature map that is fitted to these rows."""
-        return self._with_map(replace(data, feature_map=None).take(rows), feature_map)
-
-    def _parameters_to_save(self) -> dict[str, Any]:
-        """Return the parameters of the chosen `RankSVM`, which is what a model file holds."""
-        parameters = super()._parameters_to_save()
-        for name in ("Cs", "cv", "scoring", "store_held_out"):
-            del parameters[name]
-        return parameters | {"C": self.C_}
+def _mapped_part(rows: Preparation, data: RankingData, some: Rows) -> RankingData:
+    """Return some rows, with a clone of the feature map that is fitted to these rows."""
+    return rows.with_map(replace(data, feature_map=None).take(some))
 
 
 @dataclass(frozen=True, eq=False)
@@ -690,18 +688,22 @@ class RankSVM(LinearRanker):
         )
         info = RowInfo(qid, group, sample_weight, query_weight, offset)
         training: Training | TableTraining
+        rows = Preparation(
+            (self.inputs,), self.feature_map, prior=self.prior, n_threads=self.n_threads
+        )
         if isinstance(X, Table):
             refuse_arguments(y=y, **info._asdict())
             table = begin_fit(self, X)
-            (reader,) = block_readers(self, table, self._unfitted_map())
+            (reader,), prior = rows.readers(table)
+            self.prior_ = None if prior is None else prior.kept
             training, feature_map = TableTraining.make(table, reader, settings), reader.feature_map
             uses_qid = table.has_queries
         else:
-            data = self._check(X, y, info)
+            data, prior = self._read(X, y, info, rows)
             self._warn_of_missing_queries(data, info)
             training, feature_map = Training.make(data, settings, exact=False), whole_map(data)
             uses_qid = info.has_queries
-        start, prior = None, self._prior_of(feature_map)
+        start = None
         origin = 0.0 if prior is None or prior.coef is None else prior.coef
         if self.warm_start and len(getattr(self, "coef_", ())) == len(training.curvature):
             last = after_inputs(self.inputs_, self.feature_map_)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -68,7 +68,7 @@ class Coordinates:
     def choose(
         cls,
         data: RankingData,
-        settings: list[PairSettings],
+        settings: Sequence[PairSettings],
         *,
         kernel: bool = False,
         form: Form = "auto",
@@ -118,7 +118,7 @@ class Coordinates:
 
     @classmethod
     def of_features(
-        cls, data: RankingData, settings: list[PairSettings], *, small: bool = False
+        cls, data: RankingData, settings: Sequence[PairSettings], *, small: bool = False
     ) -> Coordinates:
         """Return the primal coordinates: the features, or fewer linear nodes."""
         pointwise = any(setting.pairs is None for setting in settings)
@@ -137,7 +137,9 @@ class Coordinates:
         """Return the form with the smaller system: "dual" if there are fewer rows than features."""
         return "dual" if len(self.data.y) < self.data.n_features else "primal"
 
-    def _dual(self, settings: list[PairSettings], path: bool, n_threads: int | None) -> Coordinates:
+    def _dual(
+        self, settings: Sequence[PairSettings], path: bool, n_threads: int | None
+    ) -> Coordinates:
         """Return the dual form of features H: K = H Hᵀ, and the coefficients Hᵀ a.
 
         The mean of every query is subtracted from its rows. This changes no difference within a
@@ -224,9 +226,16 @@ class Coordinates:
             self._known[settings] = made
         return made
 
-    def known(self, settings: PairSettings) -> Statistics | None:
-        """Return the statistics of all rows if they were made and kept."""
-        return None if self._known is None else self._known.get(settings)
+    def known_sums(self, settings: PairSettings, coef: Vector) -> ColumnSums | None:
+        """Return `column_sums` if the statistics of all rows were made and kept, else None."""
+        total = None if self._known is None else self._known.get(settings)
+        return None if total is None else self.column_sums(total, coef)
+
+    def of_targets(self, labels: Vector | None) -> list[Coordinates]:
+        """Return the rows with each column of labels (n_rows, n_targets); None for their own."""
+        if labels is None:
+            return [self]
+        return [self.of_target(y) for y in np.ascontiguousarray(labels.T)]
 
     def of_target(self, labels: Vector) -> Coordinates:
         """Return the same rows with other labels."""

@@ -19,7 +19,7 @@ from pairgram import (
     make_ranking,
 )
 from pairgram.data.dataset import RankingData
-from pairgram.rankers.scheduler import SmallProblem
+from pairgram.solvers.small_problems import SmallProblem
 from problems import compiled, problems
 from reference import laplacian, statistics
 
