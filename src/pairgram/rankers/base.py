@@ -151,6 +151,14 @@ def begin_fit(model: Any, table: Table) -> Table:
     return table
 
 
+def needs_rows(name: str) -> ValueError:
+    """Return the error of a ranker of this name that cannot be fitted to a table."""
+    return ValueError(
+        f"{name} cannot be fitted to a table, because it needs all rows in memory: RankRLSCV, "
+        "PairwiseELMCV and RankSVM can be"
+    )
+
+
 def same_columns(table: Table, other: Any) -> Table:
     """Return a validation table, after checking that it has the columns of the table of `fit`.
 
@@ -319,6 +327,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         return own and self.prior_ is None and not self.uses_offset_
 
     def _check_rows(self, X: Any, y: ArrayLike | None, info: RowInfo) -> RankingData:
+        if isinstance(X, Table):
+            raise needs_rows(type(self).__name__)
         refuse_index(X)
         refuse_lossy(y, "y")
         require_label_each(X, y)

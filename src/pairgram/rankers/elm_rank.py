@@ -42,7 +42,7 @@ from pairgram.model_selection.judge import (
     search_results,
 )
 from pairgram.model_selection.splits import default_cv, refuse_validation
-from pairgram.rankers.base import LinearRanker
+from pairgram.rankers.base import LinearRanker, needs_rows
 from pairgram.rankers.preparation import Preparation, Prior, warn_of_inputs
 from pairgram.rankers.ridge import Search
 from pairgram.solvers.formulation import Coordinates
@@ -131,10 +131,7 @@ class DrawnSpec:
 
     def refuse_table(self, name: str, validation: Any) -> None:
         """Raise a ValueError: tables are not read often enough for draws."""
-        raise ValueError(
-            f"{name} cannot be fitted to a table, because it needs all rows in memory: RankRLSCV, "
-            "PairwiseELMCV and RankSVM can be"
-        )
+        raise needs_rows(name)
 
     def fit_table(self, table: Table, held: Table | None) -> dict[str, Any]:
         """Do nothing: see `refuse_table`."""
@@ -158,7 +155,7 @@ class DrawnSpec:
         if data.offset is not None:
             raise ArgumentError(
                 "offset",
-                " must be None: ELMRank and its search have no prior and take no offset, but "
+                " must be None: ELMRank and ELMRankCV have no prior and take no offset, but "
                 "PairwiseELM and RankRLS do",
             )
         require_finite(data.X, "X")

@@ -120,7 +120,8 @@ class RidgeSpec:
     @property
     def is_batched(self) -> bool:
         """Whether compiled code can solve small problems, in the form that it chooses."""
-        if self.rows.kernel is not None or self.form != "auto" or self.constraints is not None:
+        other = self.constraints is not None or self.has_intercept
+        if self.rows.kernel is not None or self.form != "auto" or other:
             return False
         one = len(self.settings) == len(self.rows.kinds) == 1 and self.scales == (False,)
         return one and (self.search is None or not _leaves_pairs_out(self.search.cv))
