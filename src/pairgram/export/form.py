@@ -34,6 +34,7 @@ from pairgram.export.columns import (
     stepped,
     through,
 )
+from pairgram.features.random_nodes import segments_of
 
 Vector = NDArray[np.float64]
 KNOWN = "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder, ColumnTransformer"
@@ -533,7 +534,7 @@ def _of_map(feature_map: Any, coef: Vector, empty: Form) -> Form:
 def _of_nodes(feature_map: Any, coef: Vector, empty: Form) -> Form:
     weights, constant = np.zeros(len(empty.columns)), empty.constant
     hidden = []
-    for begin, end, activation in feature_map.segments_:
+    for begin, end, activation in segments_of(feature_map):
         matrix, bias = feature_map.weights_[:, begin:end], feature_map.bias_[begin:end]
         if activation == "linear":
             weights = weights + matrix @ coef[begin:end]

@@ -106,10 +106,6 @@ class FittedInputs(ABC):
         rows = np.require(X, None, ["C", "A"])
         return self.node_map(X.dtype).map(rows, resolve_n_threads(n_threads))
 
-    def for_fit(self, X: Any, few: bool) -> Any:
-        """Return the columns of all rows, or with `few` of the first, for a map to be fitted to."""
-        return self.values(X[:1] if few else X)
-
     def _of_sparse(self, X: Any) -> Any:
         out = np.empty((X.shape[0], self.n_outputs), X.dtype)
         for rows in blocks(X.shape[0], block_rows(self.n_outputs, X.dtype)):

@@ -46,6 +46,8 @@ class RandomFourier(FeatureMap):
         The matrix W.
     bias_ : ndarray of shape (n_components,), float64
         The offsets b, uniform in [0, 2π).
+    kernel_ : str
+        The `kernel` of the fit.
     gamma_ : float
         The gamma that is used.
     n_features_in_ : int
@@ -81,7 +83,7 @@ class RandomFourier(FeatureMap):
     (100,)
     """
 
-    draws_only = True
+    _draws_only = True
 
     def __init__(
         self,
@@ -130,7 +132,7 @@ class RandomFourier(FeatureMap):
         self._n_features_out = n_components
         return self
 
-    def node_map(self, dtype: Any) -> Any:
+    def _node_map(self, dtype: Any) -> Any:
         """Return the compiled map for rows of a dtype."""
         n_components = len(self.bias_)
         return native_nodes(

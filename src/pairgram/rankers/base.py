@@ -42,7 +42,7 @@ from pairgram.data.dataset import RankingData, RowInfo, check_offset
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_missing_queries
 from pairgram.features.base import is_known, set_threads
-from pairgram.features.input_map import InputMap, after_inputs, whole_map
+from pairgram.features.input_map import InputMap, after_inputs, fit_after, whole_map
 from pairgram.features.inputs import FittedInputs, check_inputs, fit_inputs, inputs_of_moments
 from pairgram.features.known import describe_map, same_map
 from pairgram.files.kinds import PRIOR
@@ -517,10 +517,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         with without_row_warnings():  # the map would repeat them without the column names
             if not is_known(feature_map):
                 return replace(data, feature_map=feature_map.fit(data.X, data.y))
-            if inputs is None:
-                return replace(data, feature_map=feature_map.fit_checked(data.X))
-            fitted = feature_map.fit_checked(inputs.for_fit(data.X, feature_map.draws_only))
-            return replace(data, feature_map=InputMap(inputs, fitted, self.n_threads))
+            return replace(data, feature_map=fit_after(inputs, feature_map, data.X))
 
     def _warn_of_rows(
         self, feature_map: Any, data: RankingData, inputs: FittedInputs | None

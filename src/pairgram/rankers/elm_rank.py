@@ -30,6 +30,7 @@ from pairgram.features.random_nodes import (
     Activation,
     RandomNodes,
     check_range,
+    draw_nodes,
     join_nodes,
 )
 from pairgram.metrics import Metric
@@ -206,14 +207,17 @@ class _ELMRank(LinearRanker):
         seeds = integers(2**31 - 1, size=self.n_estimators)
         return [
             [
-                RandomNodes(
-                    self.n_nodes,
-                    self.activation,
-                    weight_range=weight_range,
-                    bias_range=self._bias_range(weight_range),
-                    random_state=int(seed),
-                    n_threads=self.n_threads,
-                ).draw_for(n_features)
+                draw_nodes(
+                    RandomNodes(
+                        self.n_nodes,
+                        self.activation,
+                        weight_range=weight_range,
+                        bias_range=self._bias_range(weight_range),
+                        random_state=int(seed),
+                        n_threads=self.n_threads,
+                    ),
+                    n_features,
+                )
                 for seed in seeds
             ]
             for weight_range in ranges

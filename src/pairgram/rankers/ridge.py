@@ -18,7 +18,7 @@ from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import PairSettings
 from pairgram.features.input_map import parts_of, whole_map
 from pairgram.features.inputs import FittedInputs
-from pairgram.features.kernel_map import KernelMap
+from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
 from pairgram.features.kernels import KERNELS, Kernel, KernelSettings
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import (
@@ -144,7 +144,7 @@ class FeaturesOrKernel(LinearRanker):
                 axis=0,
             )
             if used.any() and not used.all():
-                feature_map = feature_map.of_rows(np.flatnonzero(used))
+                feature_map = with_support(feature_map, np.flatnonzero(used))
                 models = {name: model[..., used] for name, model in models.items()}
         return {"inputs_": inputs, "feature_map_": feature_map, **models, **measured}
 
@@ -600,7 +600,7 @@ class RidgeSearch(FeaturesOrKernel):
                 own = self._with_map(data, self._unfitted_map(), self._fit_inputs(data, kind))
             yield own
             for gamma in gammas[1:]:
-                yield replace(own, feature_map=own.feature_map.with_gamma(gamma))
+                yield replace(own, feature_map=with_other_gamma(own.feature_map, gamma))
 
     def _kinds(self) -> list[str | None]:
         return as_list(self.inputs, "inputs")

@@ -200,7 +200,7 @@ class Grid:
         """Return the models, (n_grid, n_features), from statistics."""
         weight = partial(getattr, statistics, "pair_weight")
         basis = bool(np.any(self.damping))
-        return self.coef(statistics.decompose(scale=self.scale, basis=basis), weight)
+        return self.coef(statistics._decompose(scale=self.scale, basis=basis), weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +251,7 @@ class Whole(_Problem):
         for number, target in enumerate(self.targets()):
             total = target.statistics(self.settings, n_threads)
             weight = partial(getattr, total, "pair_weight")
-            ridge = total.decompose(scale=self.scale, basis=self.basis)
+            ridge = total._decompose(scale=self.scale, basis=self.basis)
             answers.append(self.keep(number, ridge, weight))
         return answers
 
