@@ -11,33 +11,23 @@ from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    MaxAbsScaler,
-    MinMaxScaler,
-    OneHotEncoder,
-    RobustScaler,
-    StandardScaler,
-)
 from sklearn.utils.validation import check_is_fitted
 
 import pairgram
-from pairgram.export.columns import (
+from pairgram.features.columns import (
     Affine,
     Column,
     Indicator,
     Piecewise,
-    clipped,
     scaled,
     stepped,
     through,
 )
 from pairgram.features.random_nodes import segments_of
+from pairgram.files.transformers import columns_after
 
 Vector = NDArray[np.float64]
-KNOWN = "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder, ColumnTransformer"
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +232,7 @@ def form_of(
     n_features = int(getattr(model, "n_features_in_", getattr(first, "n_features_in_", 0)))
     columns: list[Column] = [Affine(j) for j in range(n_features)]
     for name, step in steps:
-        columns = _transformed(step, columns, f"step {name!r}")
+        columns = columns_after(step, columns, f"step {name!r}")
     if len(columns) != int(ranker.n_features_in_):
         raise ValueError(
             f"the {type(ranker).__name__} was fitted to {ranker.n_features_in_} columns, and the "
@@ -342,123 +332,6 @@ def _names(given: Sequence[str] | None, n_features: int) -> list[str]:
             "give other names by features"
         )
     return names
-
-
-def _transformed(step: Any, columns: list[Column], place: str) -> list[Column]:
-    """Return the columns after a transformer of scikit-learn."""
-    if step is None or isinstance(step, str) or _is_identity(step):  # "passthrough"
-        return columns
-    if isinstance(step, Pipeline):
-        for name, part in step.steps:
-            columns = _transformed(part, columns, f"{place}, step {name!r}")
-        return columns
-    if isinstance(step, ColumnTransformer):
-        return _of_column_transformer(step, columns, place)
-    if type(step) is OneHotEncoder:
-        return _indicators(step, columns, place)
-    found = _affine(step)
-    if found is None:
-        raise ValueError(
-            f"{place} is a {type(step).__name__}, which cannot be exported: the known transformers "
-            f"are {KNOWN} and Pipelines of these"
-        )
-    factors, offsets = found
-    changed = [
-        scaled(column, float(factor), float(offset))
-        for column, factor, offset in zip(columns, factors, offsets, strict=True)
-    ]
-    if type(step) is MinMaxScaler and step.clip:
-        changed = [clipped(column, *step.feature_range) for column in changed]
-    return changed
-
-
-def _is_identity(step: Any) -> bool:
-    """Tell whether a step is what a fitted ColumnTransformer has in place of "passthrough"."""
-    return type(step) is FunctionTransformer and step.func is None
-
-
-def _affine(step: Any) -> tuple[Vector, Vector] | None:
-    """Return the (factors, offsets) of a scaler, or None."""
-    n = getattr(step, "n_features_in_", 0)
-    if type(step) is StandardScaler:
-        scale = np.ones(n) if step.scale_ is None else step.scale_
-        mean = np.zeros(n) if not step.with_mean or step.mean_ is None else step.mean_
-        return 1 / scale, -mean / scale
-    if type(step) is MinMaxScaler:
-        return step.scale_, step.min_
-    if type(step) is MaxAbsScaler:
-        return 1 / step.scale_, np.zeros(n)
-    if type(step) is RobustScaler:
-        scale = step.scale_ if step.with_scaling else np.ones(n)
-        centre = step.center_ if step.with_centering else np.zeros(n)
-        return 1 / scale, -centre / scale
-    return None
-
-
-def _indicators(step: Any, columns: list[Column], place: str) -> list[Column]:
-    made: list[Column] = []
-    drop = getattr(step, "drop_idx_", None)
-    limits = (getattr(step, "min_frequency", None), getattr(step, "max_categories", None))
-    if limits != (None, None) and any(one is not None for one in step.infrequent_categories_):
-        raise ValueError(
-            f"{place}: OneHotEncoder has infrequent categories, which share a column and cannot be "
-            "exported: fit it without min_frequency and max_categories"
-        )
-    for number, (column, categories) in enumerate(zip(columns, step.categories_, strict=True)):
-        if not (isinstance(column, Affine) and column.factor == 1 and column.offset == 0):
-            raise ValueError(f"{place}: OneHotEncoder after a scaler cannot be exported")
-        if categories.dtype.kind not in "biuf":
-            raise ValueError(
-                f"{place}: OneHotEncoder has categories that are no numbers, such as "
-                f"{categories[0]!r}, which engines do not take as features: encode them before"
-            )
-        if np.isnan(categories.astype(np.float64)).any():
-            raise ValueError(
-                f"{place}: OneHotEncoder has a category for missing values (NaN), which cannot be "
-                "exported: fill them in before"
-            )
-        left_out = None if drop is None else drop[number]
-        made += [
-            Indicator(column.source, float(value))
-            for k, value in enumerate(categories)
-            if k != left_out
-        ]
-    return made
-
-
-def _of_column_transformer(step: Any, columns: list[Column], place: str) -> list[Column]:
-    names = [str(name) for name in getattr(step, "feature_names_in_", ())]
-    made: list[Column] = []
-    for name, part, chosen in step.transformers_:
-        if isinstance(part, str) and part == "drop":
-            continue
-        mine = [columns[j] for j in _numbers(chosen, names, len(columns), place)]
-        if mine:
-            made += _transformed(part, mine, f"{place}, {name!r}")
-    return made
-
-
-def _numbers(chosen: Any, names: list[str], n_columns: int, place: str) -> list[int]:
-    """Return the numbers of chosen columns. Names are those that the step was fitted with."""
-
-    def number(one: Any) -> int:
-        if not isinstance(one, str):
-            return int(one) % n_columns
-        if one not in names:
-            raise ValueError(f"{place}: the column {one!r} is not known here")
-        return names.index(one)
-
-    if isinstance(chosen, slice):
-        start, stop = chosen.start, chosen.stop
-        if isinstance(start, str):
-            start = number(start)
-        if isinstance(stop, str):  # slices of names have their end in them
-            stop = number(stop) + 1
-        return list(range(n_columns))[start : stop : chosen.step]
-    several = [chosen] if isinstance(chosen, (str, int)) else list(np.asarray(chosen).tolist())
-    if several and all(isinstance(one, bool) for one in several):
-        return [j for j, one in enumerate(several) if one]
-    return [number(one) for one in several]
 
 
 def _of_ranker(ranker: Any, names: tuple[str, ...], columns: list[Column]) -> Form:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 import pairgram
 from pairgram.export.artefacts import OnnxModel
-from pairgram.export.columns import Affine, Indicator, Piecewise
 from pairgram.export.form import Form, Hidden, Kernel, for_float32, form_of
+from pairgram.features.columns import Affine, Indicator, Piecewise
 
 Vector = NDArray[np.float64]
 OPSET, IR_VERSION = 17, 8

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram.export.artefacts import LtrPluginModel, RanklibModel, SolrModel, VespaProfile
-from pairgram.export.columns import Affine, Piecewise
 from pairgram.export.form import Form, for_float32, form_of
 from pairgram.export.onnx import to_onnx
 from pairgram.export.text import expression
+from pairgram.features.columns import Affine, Piecewise
 
 Vector = NDArray[np.float64]
 Normalizers = Literal["fold", "engine"]
