@@ -24,7 +24,7 @@ from pairgram.export.artefacts import (
     VespaProfile,
 )
 from pairgram.export.form import form_of
-from pairgram.features.columns import FLOAT32_SHARE
+from pairgram.features.formulas import FLOAT32_SHARE
 
 Vector = NDArray[Any]
 KINDS = (

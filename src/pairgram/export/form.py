@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 from unicodedata import category
 
@@ -14,107 +13,12 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-import pairgram
-from pairgram.features.columns import (
-    Affine,
-    Column,
-    Indicator,
-    Piecewise,
-    scaled,
-    stepped,
-    through,
-)
-from pairgram.features.random_nodes import segments_of
+from pairgram.features.base import terms_of
+from pairgram.features.formulas import Affine, Column, Hidden, Indicator, Piecewise, stepped
+from pairgram.features.kernels import KernelTerm
 from pairgram.files.transformers import columns_after
 
 Vector = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Hidden:
-    """Hidden nodes ``weights · act(columns @ matrix + bias)``.
-
-    Attributes
-    ----------
-    activation : {"sigmoid", "tanh", "relu", "hardlim", "sin", "cos", "gaussian"}
-        Gaussian nodes are ``exp(−bias ‖columns − matrix column‖²)``.
-    matrix : ndarray of shape (n_columns, n_nodes)
-    bias, weights : ndarray of shape (n_nodes,)
-    """
-
-    activation: str
-    matrix: Vector
-    bias: Vector
-    weights: Vector
-
-    def values(self, C: Vector) -> Vector:
-        """Return the nodes of columns (n_rows, n_columns)."""
-        if self.activation == "gaussian":
-            squares = ((C[:, :, None] - self.matrix) ** 2).sum(axis=1)
-            return np.asarray(np.exp(-self.bias * squares))
-        Z = C @ self.matrix + self.bias
-        return np.asarray(ACTIVATIONS[self.activation](Z))
-
-    def change(self, sizes: Vector) -> Vector:
-        """Return how much the nodes change at most if columns change by these sizes."""
-        if self.activation == "gaussian":
-            fastest = np.sqrt(2 * self.bias / math.e)
-            return np.asarray(fastest * np.linalg.norm(sizes, axis=1)[:, None])
-        steepest = 0.25 if self.activation == "sigmoid" else 1.0
-        return np.asarray(steepest * (sizes @ np.abs(self.matrix) + np.abs(self.bias)))
-
-
-ACTIVATIONS: dict[str, Any] = {
-    "sigmoid": lambda z: 0.5 * (1 + np.tanh(z / 2)),
-    "tanh": np.tanh,
-    "relu": lambda z: np.maximum(z, 0.0),
-    "hardlim": lambda z: (z >= 0).astype(np.float64),
-    "sin": np.sin,
-    "cos": np.cos,
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Kernel:
-    """Kernel values with rows, times weights.
-
-    Attributes
-    ----------
-    kernel : {"rbf", "laplacian", "polynomial", "tanimoto", "minmax"}
-    rows : ndarray of shape (n_kernel_rows, n_columns)
-    weights : ndarray of shape (n_kernel_rows,)
-    gamma, degree, coef0 : float
-    """
-
-    kernel: Any
-    rows: Vector
-    weights: Vector
-    gamma: float
-    degree: float
-    coef0: float
-
-    def values(self, C: Vector) -> Vector:
-        """Return the kernel values of columns (n_rows, n_columns) with the rows."""
-        return np.asarray(
-            pairgram.kernel_matrix(
-                C,
-                self.rows,
-                self.kernel,
-                gamma=self.gamma,
-                degree=int(self.degree),
-                coef0=self.coef0,
-            )
-        )
-
-    def change(self, sizes: Vector) -> Vector:
-        """Return how much the kernel values change, about, if columns change by these sizes."""
-        if self.kernel == "rbf":
-            steepest = (2 * self.gamma / math.e) ** 0.5 * np.linalg.norm(sizes, axis=1)
-        elif self.kernel == "laplacian":
-            steepest = self.gamma * sizes.sum(axis=1)
-        else:  # both kinds of shares are at most 1, and powers are scored by their own size
-            steepest = np.ones(len(sizes))
-        return np.repeat(steepest[:, None], len(self.rows), axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +32,7 @@ class Form:
     columns : tuple of Column
     weights : ndarray of shape (n_columns,)
     hidden : tuple of Hidden
-    kernels : tuple of Kernel
+    kernels : tuple of KernelTerm
     constant : float
     missing : ndarray of shape (n_names,), or None
         What takes the place of missing values.
@@ -138,9 +42,9 @@ class Form:
     columns: tuple[Column, ...]
     weights: Vector
     hidden: tuple[Hidden, ...] = ()
-    kernels: tuple[Kernel, ...] = ()
+    kernels: tuple[KernelTerm, ...] = ()
     constant: float = 0.0
-    missing: Vector | None = field(default=None)
+    missing: Vector | None = None
 
     @property
     def is_linear(self) -> bool:
@@ -151,6 +55,14 @@ class Form:
     def is_affine(self) -> bool:
         """Whether every column is a scaled column of the caller."""
         return all(isinstance(column, Affine) for column in self.columns)
+
+    def matrix(self) -> tuple[Vector, Vector]:
+        """Return (A, b) with columns ``A x + b`` of an affine form, (n_columns, n_names)."""
+        matrix, offset = np.zeros((len(self.columns), len(self.names))), np.zeros(len(self.columns))
+        for row, column in enumerate(self.columns):
+            assert isinstance(column, Affine)
+            matrix[row, column.source], offset[row] = column.factor, column.offset
+        return matrix, offset
 
     def folded(self) -> tuple[Vector, float]:
         """Return (weights of the caller's columns, constant) of a linear form."""
@@ -182,7 +94,7 @@ class Form:
         rounded = np.column_stack([column.size(X[:, column.source]) for column in self.columns])
         scores = self.constant + C @ self.weights
         sizes = rounded @ np.abs(self.weights)
-        parts: list[Hidden | Kernel] = [*self.hidden, *self.kernels]
+        parts: list[Hidden | KernelTerm] = [*self.hidden, *self.kernels]
         for part in parts:
             H = part.values(C)
             scores = scores + H @ part.weights
@@ -340,13 +252,18 @@ def _of_ranker(ranker: Any, names: tuple[str, ...], columns: list[Column]) -> Fo
             f"the {type(ranker).__name__} was fitted with offsets, which an exported model cannot "
             "read: fit without, or add them in the engine"
         )
-    columns = _of_inputs(getattr(ranker, "inputs_", None), columns)
-    coef = np.asarray(ranker.coef_, np.float64)
-    constant = float(getattr(ranker, "intercept_", 0.0))
-    empty = Form(names, tuple(columns), np.zeros(len(columns)), constant=constant)
-    form = _of_map(ranker.feature_map_, coef, empty)
-    missing = getattr(ranker, "missing_", None)
-    form = replace(form, missing=None if missing is None else np.asarray(missing))
+    inputs, missing = getattr(ranker, "inputs_", None), getattr(ranker, "missing_", None)
+    columns = columns if inputs is None else inputs.formulas(columns)
+    terms = terms_of(ranker.feature_map_, np.asarray(ranker.coef_, np.float64))
+    form = Form(
+        names,
+        tuple(columns),
+        np.zeros(len(columns)) if terms.weights is None else terms.weights,
+        terms.hidden,
+        terms.kernels,
+        sum(terms.constants, float(getattr(ranker, "intercept_", 0.0))),
+        None if missing is None else np.asarray(missing),
+    )
     prior = getattr(ranker, "prior_", None)
     if prior is None:
         return form
@@ -356,83 +273,3 @@ def _of_ranker(ranker: Any, names: tuple[str, ...], columns: list[Column]) -> Fo
         "the scores of the prior are added to the model, and the prior has other columns: export "
         "both, and add their scores; or give the prior as weights"
     )
-
-
-def _of_inputs(inputs: Any, columns: list[Column]) -> list[Column]:
-    if inputs is None:
-        return columns
-    if hasattr(inputs, "centre"):
-        factors = 1 / inputs.scale
-        return [
-            scaled(column, float(factor), float(-centre * factor))
-            for column, factor, centre in zip(columns, factors, inputs.centre, strict=True)
-        ]
-    made: list[Column] = list(columns) if inputs.kind == "raw+quantile" else []
-    begin = 0
-    for column, end in zip(columns, inputs.ends.tolist(), strict=True):
-        knots, values = inputs.knots[begin:end], inputs.values_at_knots[begin:end]
-        made.append(through(column, knots, values))
-        begin = end
-    return made
-
-
-def _of_map(feature_map: Any, coef: Vector, empty: Form) -> Form:
-    if feature_map is None:
-        return replace(empty, weights=coef)
-    kind = type(feature_map)
-    if kind is pairgram.RandomFourier:
-        root = (2 / len(feature_map.bias_)) ** 0.5
-        nodes = Hidden("cos", feature_map.weights_, feature_map.bias_, root * coef)
-        return replace(empty, hidden=(nodes,))
-    if kind is pairgram.RandomNodes:
-        return _of_nodes(feature_map, coef, empty)
-    if kind is pairgram.Nystroem:
-        rows, weights = feature_map.components_, feature_map.whitening_ @ coef
-        return _of_kernel(feature_map, rows, weights, empty)
-    if kind is pairgram.KernelMap:
-        if feature_map.support_rows_ is None:
-            raise ValueError(
-                "kernel='precomputed' needs kernel values with the training rows, which an engine "
-                "does not have: fit with a named kernel, or Nystroem"
-            )
-        rows = feature_map.support_rows_
-        rows = rows.toarray() if hasattr(rows, "toarray") else rows
-        return _of_kernel(feature_map, np.asarray(rows, np.float64), coef, empty)
-    raise ValueError(
-        f"feature_map is a {kind.__name__}, which cannot be exported: RandomNodes, RandomFourier, "
-        "Nystroem and named kernels can"
-    )
-
-
-def _of_nodes(feature_map: Any, coef: Vector, empty: Form) -> Form:
-    weights, constant = np.zeros(len(empty.columns)), empty.constant
-    hidden = []
-    for begin, end, activation in segments_of(feature_map):
-        matrix, bias = feature_map.weights_[:, begin:end], feature_map.bias_[begin:end]
-        if activation == "linear":
-            weights = weights + matrix @ coef[begin:end]
-            constant += float(bias @ coef[begin:end])
-        elif isinstance(activation, str):
-            name = "sin" if activation == "sine" else activation
-            hidden.append(Hidden(name, matrix, bias, coef[begin:end]))
-        else:
-            raise ValueError("activation is a Python callable, which cannot be exported")
-    return replace(empty, weights=weights, constant=constant, hidden=tuple(hidden))
-
-
-def _of_kernel(feature_map: Any, rows: Vector, weights: Vector, empty: Form) -> Form:
-    name = feature_map.kernel
-    if callable(name):
-        raise ValueError("kernel is a Python callable, which cannot be exported")
-    if name == "linear":
-        return replace(empty, weights=rows.T @ weights)
-    gamma = getattr(feature_map, "gamma_", None)
-    part = Kernel(
-        name,
-        rows,
-        weights,
-        1.0 if gamma is None else float(gamma),
-        float(feature_map.degree),
-        float(feature_map.coef0),
-    )
-    return replace(empty, kernels=(part,))

@@ -30,6 +30,7 @@ from pairgram._support.checks import Vector, naming_not_finite, require_finite
 from pairgram._support.column_kinds import require_numbers
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.whole_fit import WholeFit
+from pairgram.features.formulas import Terms
 
 # A linear map is applied to the Gram matrix instead of the rows if its condition number is at most
 # this.
@@ -271,6 +272,10 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         The message calls it row number `row`.
         """
 
+    def _terms(self, coef: Vector) -> Terms:
+        """Return a linear model of the features as terms of a formula, for other systems."""
+        raise _no_formula(self)
+
     @abstractmethod
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays, named "map_…", and settings that JSON can hold, for a model file."""
@@ -454,6 +459,30 @@ def features_of(feature_map: Any, X: Any) -> NDArray[Any]:
 def rounding_of(feature_map: FeatureMap, X: Any) -> NDArray[np.float64]:
     """Return a bound on the rounding error of each feature for rows X, (n_features_out,)."""
     return feature_map._rounding(X)
+
+
+def terms_of(feature_map: Any, coef: Vector) -> Terms:
+    """Return a linear model of the features of a fitted transformer as terms of a formula.
+
+    If `feature_map` is None, the features are the rows themselves.
+
+    Raises
+    ------
+    ValueError
+        If there is no such formula.
+    """
+    if feature_map is None:
+        return Terms(coef)
+    if not is_known(feature_map):
+        raise _no_formula(feature_map)
+    return feature_map._terms(coef)
+
+
+def _no_formula(feature_map: Any) -> ValueError:
+    return ValueError(
+        f"feature_map is a {type(feature_map).__name__}, which cannot be exported: RandomNodes, "
+        "RandomFourier, Nystroem and named kernels can"
+    )
 
 
 def scores_sparse(feature_map: Any) -> bool:

@@ -15,11 +15,13 @@ from pairgram._support.arrays import blocks
 from pairgram._support.checks import Vector
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram.features.base import FeatureMap, RowScorer, finite_rows
+from pairgram.features.formulas import Terms
 from pairgram.features.kernels import (
     Kernel,
     KernelSettings,
     check_symmetric,
     kernel_nodes,
+    kernel_terms,
     matrix_of,
 )
 
@@ -187,6 +189,16 @@ class KernelMap(FeatureMap):
 
     def _node_map(self, dtype: Any) -> None:
         """Return None: compiled least squares does not apply this map."""
+
+    def _terms(self, coef: Vector) -> Terms:
+        rows = self.support_rows_
+        if rows is None:
+            raise ValueError(
+                "kernel='precomputed' needs kernel values with the training rows, which an engine "
+                "does not have: fit with a named kernel, or Nystroem"
+            )
+        rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
+        return kernel_terms(self._settings, np.asarray(rows, np.float64), coef)
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the arrays and settings from which `_restore` makes this map, for a file."""

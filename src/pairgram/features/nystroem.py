@@ -26,6 +26,7 @@ from pairgram.features.base import (
     generator,
     scores_in_blocks,
 )
+from pairgram.features.formulas import Terms
 from pairgram.features.kernels import (
     AT_MOST_ONE,
     LANDMARKS_OF_MEAN,
@@ -34,6 +35,7 @@ from pairgram.features.kernels import (
     dense_blocks,
     diagonal,
     kernel_nodes,
+    kernel_terms,
     kernel_values,
 )
 
@@ -384,6 +386,9 @@ default="rbf"
         if X.dtype == np.float32 and self._kernel.kernel in AT_MOST_ONE:
             terms += np.finfo(np.float32).eps * K.std(axis=0) @ size
         return super()._rounding(X) + terms
+
+    def _terms(self, coef: Vector) -> Terms:
+        return kernel_terms(self._kernel, self.components_, self.whitening_ @ coef)
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         if callable(self._kernel.kernel):

@@ -10,23 +10,13 @@ from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import Vector, check_size, check_text, require_finite
-from pairgram._support.node_map import native_nodes
 from pairgram._support.row_warnings import warn_of_rows
-from pairgram._support.words import ActivationName
+from pairgram._support.words import ActivationName, words
 from pairgram.features.base import FeatureMap, LinearNodes, RowScorer, finite_rows, generator
+from pairgram.features.formulas import ACTIVATIONS, Hidden, Terms, native_nodes
 
 Activation = ActivationName | Callable[[NDArray[Any]], NDArray[Any]]
 Activations = Activation | Sequence[Activation]
-# The names of activations here, and their names in compiled code.
-ACTIVATIONS = {
-    "linear": "linear",
-    "sigmoid": "sigmoid",
-    "gaussian": "gaussian",
-    "tanh": "tanh",
-    "relu": "relu",
-    "hardlim": "hardlim",
-    "sine": "sin",
-}
 NEED_POSITIVE = "Gaussian nodes exp(-b ||x - a||^2) need b > 0"
 
 
@@ -37,9 +27,10 @@ def segments(activation: Any, n_nodes: int) -> list[tuple[int, int, Activation]]
         kinds = list(kinds)
     except TypeError:
         kinds = [kinds]
+    known = words(ActivationName)
     for kind in kinds:
-        if not (callable(kind) or (isinstance(kind, str) and kind in ACTIVATIONS)):
-            names = ", ".join(map(repr, ACTIVATIONS))
+        if not (callable(kind) or (isinstance(kind, str) and kind in known)):
+            names = ", ".join(map(repr, known))
             raise ValueError(f"activation must be of {names}, or a callable; got {kind!r}")
     if not 1 <= len(kinds) <= n_nodes:
         raise ValueError(f"activation must have 1 to n_nodes={n_nodes} entries, got {len(kinds)}")
@@ -216,6 +207,19 @@ class RandomNodes(FeatureMap):
         weights, offset = nodes.fold(coef)
         return RowScorer([(None, weights)], float(offset))
 
+    def _terms(self, coef: Vector) -> Terms:
+        weights, constants, hidden = np.zeros(self.n_features_in_), [], []
+        for begin, end, kind in self._segments:
+            matrix, bias = self.weights_[:, begin:end], self.bias_[begin:end]
+            if not isinstance(kind, str):
+                raise ValueError("activation is a Python callable, which cannot be exported")
+            if kind == "linear":
+                weights = weights + matrix @ coef[begin:end]
+                constants.append(float(bias @ coef[begin:end]))
+            else:
+                hidden.append(Hidden(kind, matrix, bias, coef[begin:end]))
+        return Terms(weights, tuple(constants), tuple(hidden))
+
     def _linear_parts(self, dtype: Any) -> Any:
         """Return the compiled map, in which nodes with a Python callable are ``aᵀx + b``."""
         weights, bias = self.weights_, self.bias_
@@ -229,7 +233,7 @@ class RandomNodes(FeatureMap):
                     bias[begin:end] = b * (centres**2).sum(axis=0)
                     square[begin:end] = b
         segments = [
-            (begin, end, ACTIVATIONS[kind] if isinstance(kind, str) else "linear")
+            (begin, end, ACTIVATIONS[kind].compiled if isinstance(kind, str) else "linear")
             for begin, end, kind in self._segments
         ]
         return native_nodes(dtype, weights, bias, square, segments)
@@ -269,11 +273,6 @@ def draw_nodes(nodes: RandomNodes, n_features: int) -> RandomNodes:
     """Draw nodes for a number of features, as `fit` does, and return them."""
     nodes._draw(n_features)
     return nodes
-
-
-def segments_of(nodes: RandomNodes) -> list[tuple[int, int, Activation]]:
-    """Return the (first node, last node + 1, activation) of fitted nodes of each activation."""
-    return nodes._segments
 
 
 def linear_nodes_of(

@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.checks import Vector
-from pairgram.features.columns import Affine, Column, Indicator, clipped, scaled
+from pairgram.features.formulas import Affine, Column, Indicator, clipped, scaled
 from pairgram.files.schema import (
     COUNT,
     FLAG,
@@ -102,7 +102,7 @@ class Place(NamedTuple):
         return self._replace(name=f"{self.name}.{number}", step=step)
 
 
-def parameters_of(transformer: Any, *without: str) -> Settings:
+def parameters_of(transformer: BaseEstimator, *without: str) -> Settings:
     """Return the parameters of a transformer, but for some."""
     parameters = transformer.get_params(deep=False)
     return {name: value for name, value in parameters.items() if name not in without}
@@ -147,7 +147,7 @@ class Transformer(ABC):
         """Return a transformer with the default parameters."""
         return self.made()
 
-    def settings_of(self, transformer: Any, step: str) -> Settings:
+    def settings_of(self, transformer: BaseEstimator, step: str) -> Settings:
         """Return the parameters that a file holds; others must be the default."""
         known = {key.rstrip("?"): key for key in self.settings}
         default = parameters_of(self.default())
@@ -163,7 +163,7 @@ class Transformer(ABC):
                 )
         return settings
 
-    def refuse_unknown(self, transformer: Any, step: str) -> None:
+    def refuse_unknown(self, transformer: BaseEstimator, step: str) -> None:
         """Refuse attributes that would be lost, such as those of a later scikit-learn."""
         known = {key.rstrip("?") for key in (*self.arrays, *self.fitted)} | {*self.derived}
         known |= parameters_of(transformer).keys()
@@ -174,7 +174,7 @@ class Transformer(ABC):
                 f"{sklearn.__version__})"
             )
 
-    def found_by(self, transformer: Any) -> Settings:
+    def found_by(self, transformer: BaseEstimator) -> Settings:
         """Return what the fit found that every transformer has."""
         check_is_fitted(transformer)
         found = {"n_features_in_": transformer.n_features_in_}
@@ -182,25 +182,27 @@ class Transformer(ABC):
             found["feature_names_in_"] = [str(name) for name in transformer.feature_names_in_]
         return found
 
-    def describe(self, step: Any, settings: Settings, found: Settings | None, at: Place) -> None:
+    def describe(
+        self, step: BaseEstimator, settings: Settings, found: Settings | None, at: Place
+    ) -> None:
         """Complete the settings and, if it is fitted, what the fit found and its arrays."""
         for name in (key.rstrip("?") for key in (self.arrays if found is not None else ())):
             if (value := getattr(step, name, None)) is not None:
                 at.arrays[f"{at.name}.{name}"] = np.atleast_1d(value)
 
     @abstractmethod
-    def check(self, record: Any, name: str, arrays: Owned, depth: int) -> Widths:
+    def check(self, record: Settings, name: str, arrays: Owned, depth: int) -> Widths:
         """Check a record further; see `check_transformer`."""
 
     @abstractmethod
-    def restore(self, record: Any, settings: Settings, place: str, arrays: Owned) -> Any:
+    def restore(self, record: Settings, settings: Settings, place: str, arrays: Owned) -> Any:
         """Make the transformer of a record that has been checked."""
 
     @abstractmethod
-    def columns(self, step: Any, columns: list[Column], place: str) -> list[Column]:
+    def columns(self, step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
         """Return the columns that a fitted transformer makes of columns."""
 
-    def width(self, step: Any, n_columns: int) -> int:
+    def width(self, step: BaseEstimator, n_columns: int) -> int:
         """Return how many columns a fitted transformer makes of some."""
         return n_columns
 
@@ -323,7 +325,7 @@ def restore_transformer(record: Any, place: str, arrays: Owned) -> Any:
     return made
 
 
-def columns_after(step: Any, columns: list[Column], place: str) -> list[Column]:
+def columns_after(step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
     """Return the columns that a fitted transformer makes of columns, as formulas.
 
     Raises
@@ -369,7 +371,7 @@ class Scaler(Transformer):
     affine: Callable[[Any], tuple[Vector, Vector]] = field(kw_only=True)
     needed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def check(self, record: Any, name: str, arrays: Owned, depth: int) -> Widths:
+    def check(self, record: Settings, name: str, arrays: Owned, depth: int) -> Widths:
         if record["fitted"] is None:
             return None, None
         own = arrays.pop(name, {})
@@ -401,7 +403,7 @@ class Scaler(Transformer):
             )
         return features, features
 
-    def restore(self, record: Any, settings: Settings, place: str, arrays: Owned) -> Any:
+    def restore(self, record: Settings, settings: Settings, place: str, arrays: Owned) -> Any:
         made = self.made(**settings)
         if record["fitted"] is None:
             return made
@@ -417,7 +419,7 @@ class Scaler(Transformer):
             setattr(made, name, array)
         return made
 
-    def columns(self, step: Any, columns: list[Column], place: str) -> list[Column]:
+    def columns(self, step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
         factors, offsets = self.affine(step)
         changed = [
             scaled(column, float(factor), float(offset))
@@ -475,7 +477,7 @@ def _is_bounded(value: Any) -> bool:
 class Encoder(Transformer):
     """The transformer of columns to a column for each of their categories."""
 
-    def settings_of(self, transformer: Any, step: str) -> Settings:
+    def settings_of(self, transformer: BaseEstimator, step: str) -> Settings:
         settings = super().settings_of(transformer, step)
         settings["dtype"] = np.dtype(settings["dtype"]).name
         if not isinstance(settings["categories"], str):
@@ -484,11 +486,13 @@ class Encoder(Transformer):
             settings["drop"] = _plain_values(settings["drop"])
         return settings
 
-    def describe(self, step: Any, settings: Settings, found: Settings | None, at: Place) -> None:
+    def describe(
+        self, step: BaseEstimator, settings: Settings, found: Settings | None, at: Place
+    ) -> None:
         if found is not None:
             found["categories_"] = [_categories(own, at.step) for own in step.categories_]
 
-    def check(self, record: Any, name: str, arrays: Owned, depth: int) -> Widths:
+    def check(self, record: Settings, name: str, arrays: Owned, depth: int) -> Widths:
         if record["fitted"] is None:
             require(record["settings"]["categories"] == "auto", f"{name}.categories must be 'auto'")
             return None, None
@@ -513,7 +517,7 @@ class Encoder(Transformer):
                 require(there, f"{name}.drop must be categories, got {brief(value)}")
         return features, width - (features if drop is not None else 0)
 
-    def restore(self, record: Any, settings: Settings, place: str, arrays: Owned) -> Any:
+    def restore(self, record: Settings, settings: Settings, place: str, arrays: Owned) -> Any:
         settings["dtype"] = np.dtype(settings["dtype"]).type
         fitted = record["fitted"]
         if fitted is None:
@@ -531,7 +535,7 @@ class Encoder(Transformer):
         made.categories = made.categories_ if given else "auto"
         return made
 
-    def columns(self, step: Any, columns: list[Column], place: str) -> list[Column]:
+    def columns(self, step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
         made: list[Column] = []
         drop = getattr(step, "drop_idx_", None)
         limits = (getattr(step, "min_frequency", None), getattr(step, "max_categories", None))
@@ -561,7 +565,7 @@ class Encoder(Transformer):
             ]
         return made
 
-    def width(self, step: Any, n_columns: int) -> int:
+    def width(self, step: BaseEstimator, n_columns: int) -> int:
         return len(step.get_feature_names_out())
 
 
@@ -614,10 +618,12 @@ class Chain(Transformer):
     def default(self) -> Any:
         return self.made([])
 
-    def found_by(self, transformer: Any) -> Settings:
+    def found_by(self, transformer: BaseEstimator) -> Settings:
         return {}
 
-    def describe(self, step: Any, settings: Settings, found: Settings | None, at: Place) -> None:
+    def describe(
+        self, step: BaseEstimator, settings: Settings, found: Settings | None, at: Place
+    ) -> None:
         settings["steps"] = [
             {
                 "name": name,
@@ -626,7 +632,7 @@ class Chain(Transformer):
             for k, (name, part) in enumerate(settings["steps"])
         ]
 
-    def check(self, record: Any, name: str, arrays: Owned, depth: int) -> Widths:
+    def check(self, record: Settings, name: str, arrays: Owned, depth: int) -> Widths:
         first: int | None = None
         width: int | None = None
         steps, fitted = record["settings"]["steps"], record["fitted"] is not None
@@ -645,16 +651,16 @@ class Chain(Transformer):
         _check_names(steps, name)
         return first, width
 
-    def restore(self, record: Any, settings: Settings, place: str, arrays: Owned) -> Any:
+    def restore(self, record: Settings, settings: Settings, place: str, arrays: Owned) -> Any:
         settings["steps"] = _restored(settings["steps"], place, arrays)
         return self.made(**settings)
 
-    def columns(self, step: Any, columns: list[Column], place: str) -> list[Column]:
+    def columns(self, step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
         for name, part in step.steps:
             columns = columns_after(part, columns, f"{place}, step {name!r}")
         return columns
 
-    def width(self, step: Any, n_columns: int) -> int:
+    def width(self, step: BaseEstimator, n_columns: int) -> int:
         for _, part in step.steps:
             n_columns = _width(part, n_columns)
         return n_columns
@@ -668,7 +674,9 @@ class Columns(Transformer):
     def default(self) -> Any:
         return self.made([])
 
-    def describe(self, step: Any, settings: Settings, found: Settings | None, at: Place) -> None:
+    def describe(
+        self, step: BaseEstimator, settings: Settings, found: Settings | None, at: Place
+    ) -> None:
         """Describe the parts. Columns become lists of names or of numbers."""
         given, places = settings["transformers"], {}
         parts = {name: (part, columns) for name, part, columns in given}
@@ -702,7 +710,7 @@ class Columns(Transformer):
             )
         settings["remainder"] = record("remainder", settings["remainder"], "remainder")
 
-    def check(self, record: Any, name: str, arrays: Owned, depth: int) -> Widths:
+    def check(self, record: Settings, name: str, arrays: Owned, depth: int) -> Widths:
         settings, fitted = record["settings"], record["fitted"]
         parts, width = [*settings["transformers"]], 0
         names = None if fitted is None else fitted.get("feature_names_in_")
@@ -727,7 +735,7 @@ class Columns(Transformer):
         _check_names([*parts, rest], name)
         return (None, None) if fitted is None else (fitted["n_features_in_"], width)
 
-    def restore(self, record: Any, settings: Settings, place: str, arrays: Owned) -> Any:
+    def restore(self, record: Settings, settings: Settings, place: str, arrays: Owned) -> Any:
         parts = _restored(settings.pop("transformers"), place, arrays)
         rest = restore_transformer(settings.pop("remainder"), f"{place}.remainder", arrays)
         fitted = record["fitted"]
@@ -765,7 +773,7 @@ class Columns(Transformer):
         made.remainder = _unfitted(rest)
         return made
 
-    def columns(self, step: Any, columns: list[Column], place: str) -> list[Column]:
+    def columns(self, step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
         places, made = _places_of(step), []
         for name, part, _ in step.transformers_:
             if places[name] and not (isinstance(part, str) and part == "drop"):
@@ -773,11 +781,11 @@ class Columns(Transformer):
                 made += columns_after(part, own, f"{place}, {name!r}")
         return made
 
-    def width(self, step: Any, n_columns: int) -> int:
+    def width(self, step: BaseEstimator, n_columns: int) -> int:
         return max((found.stop for found in step.output_indices_.values()), default=0)
 
 
-def _places_of(step: Any) -> dict[str, list[int]]:
+def _places_of(step: BaseEstimator) -> dict[str, list[int]]:
     """Return the numbers of the columns that each part of a fitted ColumnTransformer takes."""
     places = step._transformer_to_input_indices
     return {name: list(map(int, columns)) for name, columns in places.items()}
@@ -840,7 +848,7 @@ def _check_part(
     return len(columns) if out is None else out
 
 
-def _scaled_by(step: Any, centre: Vector | None = None) -> tuple[Vector, Vector]:
+def _scaled_by(step: BaseEstimator, centre: Vector | None = None) -> tuple[Vector, Vector]:
     """Return the (factors, offsets) of columns less `centre` over the scale of a scaler."""
     none = np.zeros(step.n_features_in_)
     scale = none + 1 if step.scale_ is None else step.scale_

@@ -17,10 +17,10 @@ from pairgram._support import memory
 from pairgram._support.arrays import blocks
 from pairgram._support.cached import cached_property
 from pairgram._support.checks import Rows, Vector
-from pairgram._support.node_map import native_nodes
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import DENSE_BLOCK_BYTES, RankingData
 from pairgram.features.base import ValueMap, checked, node_map_of, unwhitened
+from pairgram.features.formulas import native_nodes
 
 # Kernel values with landmarks are stored in place of features if there are at most this many
 # landmarks for each feature.
