@@ -36,7 +36,7 @@ FLOORS = (
 # Folders that may import less.
 NARROWER = {
     "datasets": {"_support", "data"},
-    "export": {PUBLIC, "data"},
+    "export": {PUBLIC, "data", "features", "files"},
     "inspection": {PUBLIC, "_support", "data"},
     "plots": {PUBLIC},
     "pyterrier": {PUBLIC},

@@ -1,9 +1,12 @@
 """What every feature map tells of itself, and what the package asks of any transformer."""
 
+import inspect
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.preprocessing import PolynomialFeatures
 
 from pairgram import KernelMap, Nystroem, RandomFourier, RandomNodes, RankRLS, RankRLSCV
@@ -49,7 +52,7 @@ class ShiftedKernel(KernelMap):
 class Squares(base.FeatureMap):
     """A map of no more than what the base class demands, which Python alone can apply."""
 
-    is_compiled = False
+    _is_compiled = False
 
     def __init__(self, n_threads=None):
         self.n_threads = n_threads
@@ -58,7 +61,7 @@ class Squares(base.FeatureMap):
         self._n_features_out = base.finite_rows(self, X, reset=True).shape[1]
         return self
 
-    def node_map(self, dtype):
+    def _node_map(self, dtype):
         return None
 
     def _values(self, X, n_threads):
@@ -84,11 +87,22 @@ def test_a_map_without_kernel_and_activation_is_taken(inputs, X):
 
 
 @EACH
+def test_users_see_a_transformer(feature_map, X):
+    fitted = clone(feature_map).fit(X)
+    methods = {"fit", "fit_transform", "transform", "get_feature_names_out", "set_output"}
+    methods |= {"get_params", "set_params", "get_metadata_routing"}
+    seen = {name for name in dir(fitted) if name[0] != "_"} - methods - fitted.get_params().keys()
+    assert {name for name in seen if name[-1] != "_"} == set()
+    text = inspect.getdoc(type(fitted))
+    assert all(f"{name} : " in text for name in seen)
+
+
+@EACH
 def test_a_map_tells_what_it_makes(feature_map, X, monkeypatch):
     fitted = feature_map.fit(X)
     H = {dtype: fitted.transform(X.astype(dtype)) for dtype in (np.float64, np.float32)}
-    compiled = fitted.node_map(np.float64) is not None
-    for name in ("transform", "values", "node_map"):  # none of which it needs
+    compiled = base.node_map_of(fitted, np.float64) is not None
+    for name in ("transform", "_features", "_node_map"):  # none of which it needs
         monkeypatch.setattr(type(fitted), name, None)
     assert base.n_outputs(fitted, X) == H[np.float64].shape[1]
     assert base.is_compiled(fitted) == compiled

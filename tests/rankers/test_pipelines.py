@@ -41,7 +41,6 @@ from pairgram import (
 )
 from pairgram.cli.app import app
 from pairgram.files.transformers import TRANSFORMERS
-from pairgram.rankers.pipelines import CLASSES
 
 X, Y, QID = make_ranking(12, 6, 4, random_state=0)
 X[:, 2] = np.round(3 * X[:, 2])  # as a category, too
@@ -297,13 +296,12 @@ def test_queries_weights_and_offsets_reach_a_loaded_pipeline(tmp_path):
 
 
 def test_the_tables_know_every_parameter():
-    assert CLASSES.keys() == TRANSFORMERS.keys()
     only_default = {"memory", "min_frequency", "max_categories", "feature_name_combiner"}
     only_default |= {"force_int_remainder_cols"}
-    for name, kind in CLASSES.items():
-        known = {key.rstrip("?") for key in TRANSFORMERS[name].settings}
-        optional = {key.rstrip("?") for key in TRANSFORMERS[name].settings if "?" in key}
-        parameters = set(kind._get_param_names())
+    for kind in TRANSFORMERS.values():
+        known = {key.rstrip("?") for key in kind.settings}
+        optional = {key.rstrip("?") for key in kind.settings if "?" in key}
+        parameters = set(kind.made._get_param_names())
         assert parameters - only_default <= known <= parameters | optional
 
 

@@ -232,7 +232,9 @@ def test_one_query_is_left_out_row_by_row(problem, pairs, weighting):
     if largest < 1e-9:
         return
     alphas = largest * np.array([1.0, 1e-2])
-    scores = leave_out.leave_row_out(data, total.settings, total.decompose(), alphas, lambda: total)
+    scores = leave_out.leave_row_out(
+        data, total.settings, total._decompose(), alphas, lambda: total
+    )
     weights = np.ones(n) if v is None else v
     for i in range(n):
         rest = np.arange(n) != i

@@ -3,6 +3,7 @@
 import copy
 import functools
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -43,6 +44,14 @@ def sums(pairgram):
 def assert_same(actual, expected, tolerance=1e-9):
     scale = max(1.0, np.abs(expected).max())
     np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * scale)
+
+
+def test_users_see_what_the_documentation_says():
+    attributes = Pairgram.__doc__.partition("\n    Notes\n")[0]
+    methods = {"from_rows", "update", "solve", "path", "default_alphas"}
+    methods |= {"save", "to_bytes", "load", "from_bytes"}
+    for name in {name for name in dir(Pairgram) if name[0] != "_"} - methods:
+        assert re.search(rf"^    (\w+, )*{name}(, \w+)* : ", attributes, re.M), name
 
 
 @given(

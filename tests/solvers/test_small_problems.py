@@ -19,6 +19,7 @@ from pairgram import (
     make_ranking,
 )
 from pairgram.data.dataset import RankingData
+from pairgram.features.base import node_map_of
 from pairgram.solvers.small_problems import SmallProblem
 from problems import compiled, problems
 from reference import laplacian, statistics
@@ -134,7 +135,7 @@ def mapped_problem(n, n_nodes, pairs="kept", seed=0, n_targets=1):
     X, y = rng.uniform(size=(n, 4)), np.round(rng.normal(size=(n, n_targets)), 1)
     nodes = RandomNodes(n_nodes, weight_range=(-3, 3), random_state=seed).fit(X)
     bound = batch_problem(
-        X, y, y[:, 0].copy(), np.array([0, n // 3, n]), pairs, nodes.node_map(np.float64)
+        X, y, y[:, 0].copy(), np.array([0, n // 3, n]), pairs, node_map_of(nodes, np.float64)
     )
     return X, y, nodes, bound
 
@@ -184,7 +185,7 @@ def test_rounding_of_the_map_is_no_feature(n_nodes):
         nodes = RandomNodes(n_nodes, "linear", random_state=0, **ranges).fit(X)
         assert (np.ptp(nodes.transform(X), axis=0) > 0).any()
         problem = batch_problem(
-            X, y[:, None].copy(), y, np.array([0, 30]), map=nodes.node_map(np.float64)
+            X, y[:, None].copy(), y, np.array([0, 30]), map=node_map_of(nodes, np.float64)
         )
         ((eigenvalues, _, projections, _),) = _core.decompose_batch([problem], 1)
         return eigenvalues, projections
@@ -224,7 +225,7 @@ def test_what_fails_does_not_stop_the_others():
     infinite[3, 1] = np.inf
     y = np.arange(20.0)
     wild = batch_problem(infinite, y[:, None].copy(), y, offsets, "dropped")
-    nodes = RandomNodes(4, random_state=0).fit(X).node_map(np.float64)
+    nodes = node_map_of(RandomNodes(4, random_state=0).fit(X), np.float64)
     hidden = batch_problem(infinite, y[:, None].copy(), y, offsets, "dropped", nodes)
     found = _core.decompose_batch([tied, good, wild, hidden], 2)
     assert [one is None for one in found] == [True, False, True, True]

@@ -26,7 +26,7 @@ from pairgram._support.threads import resolve_n_threads
 from pairgram.data.pairs import PairSettings, no_pairs
 from pairgram.data.queries import Queries, check_weights
 from pairgram.features.base import (
-    is_known,
+    checked,
     mapped,
     n_outputs,
     node_map_of,
@@ -228,9 +228,7 @@ class RankingData:
         -------
         ndarray of shape (n_models, n_rows), float64
         """
-        X = self.X[rows]
-        if is_known(self.feature_map):
-            X = self.feature_map.checked(X)
+        X = checked(self.feature_map, self.X[rows])
         return scores_of_rows(self.feature_map, X, coefs, n_threads)
 
     def rows_of_queries(self) -> list[Rows]:

@@ -23,8 +23,8 @@ from pairgram.export.artefacts import (
     SqlExpression,
     VespaProfile,
 )
-from pairgram.export.columns import FLOAT32_SHARE
 from pairgram.export.form import form_of
+from pairgram.features.formulas import FLOAT32_SHARE
 
 Vector = NDArray[Any]
 KINDS = (

@@ -2,128 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    MaxAbsScaler,
-    MinMaxScaler,
-    OneHotEncoder,
-    RobustScaler,
-    StandardScaler,
-)
 from sklearn.utils.validation import check_is_fitted
 
-import pairgram
-from pairgram.export.columns import (
-    Affine,
-    Column,
-    Indicator,
-    Piecewise,
-    clipped,
-    scaled,
-    stepped,
-    through,
-)
+from pairgram.features.base import terms_of
+from pairgram.features.formulas import Affine, Column, Hidden, Indicator, Piecewise, stepped
+from pairgram.features.kernels import KernelTerm
+from pairgram.files.transformers import columns_after
 
 Vector = NDArray[np.float64]
-KNOWN = "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder, ColumnTransformer"
-
-
-@dataclass(frozen=True, eq=False)
-class Hidden:
-    """Hidden nodes ``weights · act(columns @ matrix + bias)``.
-
-    Attributes
-    ----------
-    activation : {"sigmoid", "tanh", "relu", "hardlim", "sin", "cos", "gaussian"}
-        Gaussian nodes are ``exp(−bias ‖columns − matrix column‖²)``.
-    matrix : ndarray of shape (n_columns, n_nodes)
-    bias, weights : ndarray of shape (n_nodes,)
-    """
-
-    activation: str
-    matrix: Vector
-    bias: Vector
-    weights: Vector
-
-    def values(self, C: Vector) -> Vector:
-        """Return the nodes of columns (n_rows, n_columns)."""
-        if self.activation == "gaussian":
-            squares = ((C[:, :, None] - self.matrix) ** 2).sum(axis=1)
-            return np.asarray(np.exp(-self.bias * squares))
-        Z = C @ self.matrix + self.bias
-        return np.asarray(ACTIVATIONS[self.activation](Z))
-
-    def change(self, sizes: Vector) -> Vector:
-        """Return how much the nodes change at most if columns change by these sizes."""
-        if self.activation == "gaussian":
-            fastest = np.sqrt(2 * self.bias / math.e)
-            return np.asarray(fastest * np.linalg.norm(sizes, axis=1)[:, None])
-        steepest = 0.25 if self.activation == "sigmoid" else 1.0
-        return np.asarray(steepest * (sizes @ np.abs(self.matrix) + np.abs(self.bias)))
-
-
-ACTIVATIONS: dict[str, Any] = {
-    "sigmoid": lambda z: 0.5 * (1 + np.tanh(z / 2)),
-    "tanh": np.tanh,
-    "relu": lambda z: np.maximum(z, 0.0),
-    "hardlim": lambda z: (z >= 0).astype(np.float64),
-    "sin": np.sin,
-    "cos": np.cos,
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Kernel:
-    """Kernel values with rows, times weights.
-
-    Attributes
-    ----------
-    kernel : {"rbf", "laplacian", "polynomial", "tanimoto", "minmax"}
-    rows : ndarray of shape (n_kernel_rows, n_columns)
-    weights : ndarray of shape (n_kernel_rows,)
-    gamma, degree, coef0 : float
-    """
-
-    kernel: Any
-    rows: Vector
-    weights: Vector
-    gamma: float
-    degree: float
-    coef0: float
-
-    def values(self, C: Vector) -> Vector:
-        """Return the kernel values of columns (n_rows, n_columns) with the rows."""
-        return np.asarray(
-            pairgram.kernel_matrix(
-                C,
-                self.rows,
-                self.kernel,
-                gamma=self.gamma,
-                degree=int(self.degree),
-                coef0=self.coef0,
-            )
-        )
-
-    def change(self, sizes: Vector) -> Vector:
-        """Return how much the kernel values change, about, if columns change by these sizes."""
-        if self.kernel == "rbf":
-            steepest = (2 * self.gamma / math.e) ** 0.5 * np.linalg.norm(sizes, axis=1)
-        elif self.kernel == "laplacian":
-            steepest = self.gamma * sizes.sum(axis=1)
-        else:  # both kinds of shares are at most 1, and powers are scored by their own size
-            steepest = np.ones(len(sizes))
-        return np.repeat(steepest[:, None], len(self.rows), axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +32,7 @@ class Form:
     columns : tuple of Column
     weights : ndarray of shape (n_columns,)
     hidden : tuple of Hidden
-    kernels : tuple of Kernel
+    kernels : tuple of KernelTerm
     constant : float
     missing : ndarray of shape (n_names,), or None
         What takes the place of missing values.
@@ -147,9 +42,9 @@ class Form:
     columns: tuple[Column, ...]
     weights: Vector
     hidden: tuple[Hidden, ...] = ()
-    kernels: tuple[Kernel, ...] = ()
+    kernels: tuple[KernelTerm, ...] = ()
     constant: float = 0.0
-    missing: Vector | None = field(default=None)
+    missing: Vector | None = None
 
     @property
     def is_linear(self) -> bool:
@@ -160,6 +55,14 @@ class Form:
     def is_affine(self) -> bool:
         """Whether every column is a scaled column of the caller."""
         return all(isinstance(column, Affine) for column in self.columns)
+
+    def matrix(self) -> tuple[Vector, Vector]:
+        """Return (A, b) with columns ``A x + b`` of an affine form, (n_columns, n_names)."""
+        matrix, offset = np.zeros((len(self.columns), len(self.names))), np.zeros(len(self.columns))
+        for row, column in enumerate(self.columns):
+            assert isinstance(column, Affine)
+            matrix[row, column.source], offset[row] = column.factor, column.offset
+        return matrix, offset
 
     def folded(self) -> tuple[Vector, float]:
         """Return (weights of the caller's columns, constant) of a linear form."""
@@ -191,7 +94,7 @@ class Form:
         rounded = np.column_stack([column.size(X[:, column.source]) for column in self.columns])
         scores = self.constant + C @ self.weights
         sizes = rounded @ np.abs(self.weights)
-        parts: list[Hidden | Kernel] = [*self.hidden, *self.kernels]
+        parts: list[Hidden | KernelTerm] = [*self.hidden, *self.kernels]
         for part in parts:
             H = part.values(C)
             scores = scores + H @ part.weights
@@ -241,7 +144,7 @@ def form_of(
     n_features = int(getattr(model, "n_features_in_", getattr(first, "n_features_in_", 0)))
     columns: list[Column] = [Affine(j) for j in range(n_features)]
     for name, step in steps:
-        columns = _transformed(step, columns, f"step {name!r}")
+        columns = columns_after(step, columns, f"step {name!r}")
     if len(columns) != int(ranker.n_features_in_):
         raise ValueError(
             f"the {type(ranker).__name__} was fitted to {ranker.n_features_in_} columns, and the "
@@ -343,136 +246,24 @@ def _names(given: Sequence[str] | None, n_features: int) -> list[str]:
     return names
 
 
-def _transformed(step: Any, columns: list[Column], place: str) -> list[Column]:
-    """Return the columns after a transformer of scikit-learn."""
-    if step is None or isinstance(step, str) or _is_identity(step):  # "passthrough"
-        return columns
-    if isinstance(step, Pipeline):
-        for name, part in step.steps:
-            columns = _transformed(part, columns, f"{place}, step {name!r}")
-        return columns
-    if isinstance(step, ColumnTransformer):
-        return _of_column_transformer(step, columns, place)
-    if type(step) is OneHotEncoder:
-        return _indicators(step, columns, place)
-    found = _affine(step)
-    if found is None:
-        raise ValueError(
-            f"{place} is a {type(step).__name__}, which cannot be exported: the known transformers "
-            f"are {KNOWN} and Pipelines of these"
-        )
-    factors, offsets = found
-    changed = [
-        scaled(column, float(factor), float(offset))
-        for column, factor, offset in zip(columns, factors, offsets, strict=True)
-    ]
-    if type(step) is MinMaxScaler and step.clip:
-        changed = [clipped(column, *step.feature_range) for column in changed]
-    return changed
-
-
-def _is_identity(step: Any) -> bool:
-    """Tell whether a step is what a fitted ColumnTransformer has in place of "passthrough"."""
-    return type(step) is FunctionTransformer and step.func is None
-
-
-def _affine(step: Any) -> tuple[Vector, Vector] | None:
-    """Return the (factors, offsets) of a scaler, or None."""
-    n = getattr(step, "n_features_in_", 0)
-    if type(step) is StandardScaler:
-        scale = np.ones(n) if step.scale_ is None else step.scale_
-        mean = np.zeros(n) if not step.with_mean or step.mean_ is None else step.mean_
-        return 1 / scale, -mean / scale
-    if type(step) is MinMaxScaler:
-        return step.scale_, step.min_
-    if type(step) is MaxAbsScaler:
-        return 1 / step.scale_, np.zeros(n)
-    if type(step) is RobustScaler:
-        scale = step.scale_ if step.with_scaling else np.ones(n)
-        centre = step.center_ if step.with_centering else np.zeros(n)
-        return 1 / scale, -centre / scale
-    return None
-
-
-def _indicators(step: Any, columns: list[Column], place: str) -> list[Column]:
-    made: list[Column] = []
-    drop = getattr(step, "drop_idx_", None)
-    limits = (getattr(step, "min_frequency", None), getattr(step, "max_categories", None))
-    if limits != (None, None) and any(one is not None for one in step.infrequent_categories_):
-        raise ValueError(
-            f"{place}: OneHotEncoder has infrequent categories, which share a column and cannot be "
-            "exported: fit it without min_frequency and max_categories"
-        )
-    for number, (column, categories) in enumerate(zip(columns, step.categories_, strict=True)):
-        if not (isinstance(column, Affine) and column.factor == 1 and column.offset == 0):
-            raise ValueError(f"{place}: OneHotEncoder after a scaler cannot be exported")
-        if categories.dtype.kind not in "biuf":
-            raise ValueError(
-                f"{place}: OneHotEncoder has categories that are no numbers, such as "
-                f"{categories[0]!r}, which engines do not take as features: encode them before"
-            )
-        if np.isnan(categories.astype(np.float64)).any():
-            raise ValueError(
-                f"{place}: OneHotEncoder has a category for missing values (NaN), which cannot be "
-                "exported: fill them in before"
-            )
-        left_out = None if drop is None else drop[number]
-        made += [
-            Indicator(column.source, float(value))
-            for k, value in enumerate(categories)
-            if k != left_out
-        ]
-    return made
-
-
-def _of_column_transformer(step: Any, columns: list[Column], place: str) -> list[Column]:
-    names = [str(name) for name in getattr(step, "feature_names_in_", ())]
-    made: list[Column] = []
-    for name, part, chosen in step.transformers_:
-        if isinstance(part, str) and part == "drop":
-            continue
-        mine = [columns[j] for j in _numbers(chosen, names, len(columns), place)]
-        if mine:
-            made += _transformed(part, mine, f"{place}, {name!r}")
-    return made
-
-
-def _numbers(chosen: Any, names: list[str], n_columns: int, place: str) -> list[int]:
-    """Return the numbers of chosen columns. Names are those that the step was fitted with."""
-
-    def number(one: Any) -> int:
-        if not isinstance(one, str):
-            return int(one) % n_columns
-        if one not in names:
-            raise ValueError(f"{place}: the column {one!r} is not known here")
-        return names.index(one)
-
-    if isinstance(chosen, slice):
-        start, stop = chosen.start, chosen.stop
-        if isinstance(start, str):
-            start = number(start)
-        if isinstance(stop, str):  # slices of names have their end in them
-            stop = number(stop) + 1
-        return list(range(n_columns))[start : stop : chosen.step]
-    several = [chosen] if isinstance(chosen, (str, int)) else list(np.asarray(chosen).tolist())
-    if several and all(isinstance(one, bool) for one in several):
-        return [j for j, one in enumerate(several) if one]
-    return [number(one) for one in several]
-
-
 def _of_ranker(ranker: Any, names: tuple[str, ...], columns: list[Column]) -> Form:
     if getattr(ranker, "uses_offset_", False):
         raise ValueError(
             f"the {type(ranker).__name__} was fitted with offsets, which an exported model cannot "
             "read: fit without, or add them in the engine"
         )
-    columns = _of_inputs(getattr(ranker, "inputs_", None), columns)
-    coef = np.asarray(ranker.coef_, np.float64)
-    constant = float(getattr(ranker, "intercept_", 0.0))
-    empty = Form(names, tuple(columns), np.zeros(len(columns)), constant=constant)
-    form = _of_map(ranker.feature_map_, coef, empty)
-    missing = getattr(ranker, "missing_", None)
-    form = replace(form, missing=None if missing is None else np.asarray(missing))
+    inputs, missing = getattr(ranker, "inputs_", None), getattr(ranker, "missing_", None)
+    columns = columns if inputs is None else inputs.formulas(columns)
+    terms = terms_of(ranker.feature_map_, np.asarray(ranker.coef_, np.float64))
+    form = Form(
+        names,
+        tuple(columns),
+        np.zeros(len(columns)) if terms.weights is None else terms.weights,
+        terms.hidden,
+        terms.kernels,
+        sum(terms.constants, float(getattr(ranker, "intercept_", 0.0))),
+        None if missing is None else np.asarray(missing),
+    )
     prior = getattr(ranker, "prior_", None)
     if prior is None:
         return form
@@ -482,83 +273,3 @@ def _of_ranker(ranker: Any, names: tuple[str, ...], columns: list[Column]) -> Fo
         "the scores of the prior are added to the model, and the prior has other columns: export "
         "both, and add their scores; or give the prior as weights"
     )
-
-
-def _of_inputs(inputs: Any, columns: list[Column]) -> list[Column]:
-    if inputs is None:
-        return columns
-    if hasattr(inputs, "centre"):
-        factors = 1 / inputs.scale
-        return [
-            scaled(column, float(factor), float(-centre * factor))
-            for column, factor, centre in zip(columns, factors, inputs.centre, strict=True)
-        ]
-    made: list[Column] = list(columns) if inputs.kind == "raw+quantile" else []
-    begin = 0
-    for column, end in zip(columns, inputs.ends.tolist(), strict=True):
-        knots, values = inputs.knots[begin:end], inputs.values_at_knots[begin:end]
-        made.append(through(column, knots, values))
-        begin = end
-    return made
-
-
-def _of_map(feature_map: Any, coef: Vector, empty: Form) -> Form:
-    if feature_map is None:
-        return replace(empty, weights=coef)
-    kind = type(feature_map)
-    if kind is pairgram.RandomFourier:
-        root = (2 / len(feature_map.bias_)) ** 0.5
-        nodes = Hidden("cos", feature_map.weights_, feature_map.bias_, root * coef)
-        return replace(empty, hidden=(nodes,))
-    if kind is pairgram.RandomNodes:
-        return _of_nodes(feature_map, coef, empty)
-    if kind is pairgram.Nystroem:
-        rows, weights = feature_map.components_, feature_map.whitening_ @ coef
-        return _of_kernel(feature_map, rows, weights, empty)
-    if kind is pairgram.KernelMap:
-        if feature_map.support_rows_ is None:
-            raise ValueError(
-                "kernel='precomputed' needs kernel values with the training rows, which an engine "
-                "does not have: fit with a named kernel, or Nystroem"
-            )
-        rows = feature_map.support_rows_
-        rows = rows.toarray() if hasattr(rows, "toarray") else rows
-        return _of_kernel(feature_map, np.asarray(rows, np.float64), coef, empty)
-    raise ValueError(
-        f"feature_map is a {kind.__name__}, which cannot be exported: RandomNodes, RandomFourier, "
-        "Nystroem and named kernels can"
-    )
-
-
-def _of_nodes(feature_map: Any, coef: Vector, empty: Form) -> Form:
-    weights, constant = np.zeros(len(empty.columns)), empty.constant
-    hidden = []
-    for begin, end, activation in feature_map.segments_:
-        matrix, bias = feature_map.weights_[:, begin:end], feature_map.bias_[begin:end]
-        if activation == "linear":
-            weights = weights + matrix @ coef[begin:end]
-            constant += float(bias @ coef[begin:end])
-        elif isinstance(activation, str):
-            name = "sin" if activation == "sine" else activation
-            hidden.append(Hidden(name, matrix, bias, coef[begin:end]))
-        else:
-            raise ValueError("activation is a Python callable, which cannot be exported")
-    return replace(empty, weights=weights, constant=constant, hidden=tuple(hidden))
-
-
-def _of_kernel(feature_map: Any, rows: Vector, weights: Vector, empty: Form) -> Form:
-    name = feature_map.kernel
-    if callable(name):
-        raise ValueError("kernel is a Python callable, which cannot be exported")
-    if name == "linear":
-        return replace(empty, weights=rows.T @ weights)
-    gamma = getattr(feature_map, "gamma_", None)
-    part = Kernel(
-        name,
-        rows,
-        weights,
-        1.0 if gamma is None else float(gamma),
-        float(feature_map.degree),
-        float(feature_map.coef0),
-    )
-    return replace(empty, kernels=(part,))

@@ -10,18 +10,12 @@ from numpy.typing import NDArray
 
 import pairgram
 from pairgram.export.artefacts import OnnxModel
-from pairgram.export.columns import Affine, Indicator, Piecewise
-from pairgram.export.form import Form, Hidden, Kernel, for_float32, form_of
+from pairgram.export.form import Form, for_float32, form_of
+from pairgram.features.formulas import ACTIVATIONS, Affine, Hidden, Indicator, Piecewise
+from pairgram.features.kernels import KernelTerm
 
 Vector = NDArray[np.float64]
 OPSET, IR_VERSION = 17, 8
-OPERATIONS = {
-    "sigmoid": "Sigmoid",
-    "tanh": "Tanh",
-    "relu": "Relu",
-    "sin": "Sin",
-    "cos": "Cos",
-}
 
 
 def to_onnx(
@@ -168,12 +162,8 @@ class _Graph:
     def _terms(self, form: Form, rows: str) -> list[str]:
         """Return the names of the terms of the score, and set the constant that goes with them."""
         if form.is_affine:  # scales are folded into what follows
-            matrix, offset = np.zeros((len(form.columns), len(form.names))), []
-            for row, column in enumerate(form.columns):
-                assert isinstance(column, Affine)
-                matrix[row, column.source] = column.factor
-                offset.append(column.offset)
-            return self._parts(form, rows, matrix.T, np.array(offset))
+            matrix, offset = form.matrix()
+            return self._parts(form, rows, matrix.T, offset)
         columns = self._columns(form, rows)
         return self._parts(form, columns, np.eye(len(form.columns)), np.zeros(len(form.columns)))
 
@@ -212,8 +202,8 @@ class _Graph:
         )
 
     def _activated(self, activation: str, values: str) -> str:
-        if activation in OPERATIONS:
-            return self.add(OPERATIONS[activation], values)
+        if (operation := ACTIVATIONS[activation].onnx) is not None:
+            return self.add(operation, values)
         above = self.add("GreaterOrEqual", values, self.constant(0.0))  # hardlim
         return self.cast(above, self._dtype)
 
@@ -282,18 +272,19 @@ class _Graph:
         total = self.add("Add", self.add("Add", products, norms), self.constant((own**2).sum(1)))
         return self.add("Max", total, self.constant(0.0))
 
-    def _kernel(self, kernel: Kernel, columns: str) -> str:
-        rows = kernel.rows
+    def _kernel(self, term: KernelTerm, columns: str) -> str:
+        rows, kernel = term.rows, term.settings
+        gamma = kernel.with_gamma(rows.shape[1])
         if kernel.kernel == "rbf":
             squares = self._distances(columns, rows)
-            return self.add("Exp", self.add("Mul", squares, self.constant(-kernel.gamma)))
+            return self.add("Exp", self.add("Mul", squares, self.constant(-gamma)))
         if kernel.kernel == "polynomial":
-            products = self.add("MatMul", columns, self.constant(kernel.gamma * rows.T))
+            products = self.add("MatMul", columns, self.constant(gamma * rows.T))
             moved = self.add("Add", products, self.constant(kernel.coef0))
-            return self.add("Pow", moved, self.constant(kernel.degree))
+            return self.add("Pow", moved, self.constant(float(kernel.degree)))
         if kernel.kernel == "laplacian":
             sums = self._apart(columns, rows)
-            return self.add("Exp", self.add("Mul", sums, self.constant(-kernel.gamma)))
+            return self.add("Exp", self.add("Mul", sums, self.constant(-gamma)))
         if kernel.kernel == "minmax":
             sums = self._sizes(columns)
             apart = self._apart(columns, rows)

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram.export.artefacts import LtrPluginModel, RanklibModel, SolrModel, VespaProfile
-from pairgram.export.columns import Affine, Piecewise
 from pairgram.export.form import Form, for_float32, form_of
 from pairgram.export.onnx import to_onnx
 from pairgram.export.text import expression
+from pairgram.features.formulas import Affine, Piecewise
 
 Vector = NDArray[np.float64]
 Normalizers = Literal["fold", "engine"]
@@ -235,14 +235,10 @@ def _columns_as_layers(form: Form) -> tuple[list[dict[str, Any]], Vector, Vector
     group, two layers make ``r = 1 − min(max((x − first knot) / range, 0), 1)``, and a third layer
     bends it at the knots. Values far away from a group therefore cost no digits of float32.
     """
-    n_names, n_columns = len(form.names), len(form.columns)
+    n_columns = len(form.columns)
     if form.is_affine:
-        matrix, offset = np.zeros((n_columns, n_names)), np.zeros(n_columns)
-        for row, column in enumerate(form.columns):
-            assert isinstance(column, Affine)
-            matrix[row, column.source], offset[row] = column.factor, column.offset
-        return [], matrix, offset
-    first, second, third = _Nodes(n_names), _Nodes(), _Nodes()
+        return [], *form.matrix()
+    first, second, third = _Nodes(len(form.names)), _Nodes(), _Nodes()
     entries: list[tuple[int, int, float]] = []  # column, node of the third layer, weight
     offset = np.zeros(n_columns)
     for row, column in enumerate(form.columns):

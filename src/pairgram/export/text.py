@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from pairgram.export.artefacts import PythonFunction, SqlExpression
-from pairgram.export.columns import Affine, Indicator, Piecewise
 from pairgram.export.form import Form, form_of
+from pairgram.features.formulas import Affine, Indicator, Piecewise
 
 ALTERNATIVE = "take to_onnx, or a model that is linear in its inputs"
 

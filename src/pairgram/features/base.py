@@ -30,6 +30,7 @@ from pairgram._support.checks import Vector, naming_not_finite, require_finite
 from pairgram._support.column_kinds import require_numbers
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.whole_fit import WholeFit
+from pairgram.features.formulas import Terms
 
 # A linear map is applied to the Gram matrix instead of the rows if its condition number is at most
 # this.
@@ -172,7 +173,7 @@ class ValueMap(ABC):
 
     @abstractmethod
     def checked(self, X: Any) -> Any:
-        """Check the rows and return them, as `FeatureMap.checked` does."""
+        """Check the rows and return them. Errors are those of `transform` of a `FeatureMap`."""
 
     @abstractmethod
     def values(self, X: Any) -> NDArray[Any]:
@@ -190,57 +191,47 @@ class ValueMap(ABC):
 class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A transformer of rows that describes itself to compiled code and to files.
 
-    It does not use labels. `fit` sets `_n_features_out`. The package uses these methods for classes
-    that derive from this one directly. A class that derives from one of those may override code,
-    so it is treated like a transformer of any other package. `features.known.MAPS` lists the
-    maps that files can hold.
+    It does not use labels. `fit` sets `_n_features_out`. To users it is a transformer; what begins
+    with an underscore is what the package needs besides, and functions of this module hand it to
+    other modules. They use it for classes that derive from this one directly. A class that derives
+    from one of those may override code, so it is treated like a transformer of any other package.
+    `features.known.MAPS` lists the maps that files can hold.
     """
 
     n_threads: int | None
     n_features_in_: int
     _n_features_out: int
     # Whether compiled code, which makes CSR rows dense, scores them as fast as Python does.
-    scores_sparse = True
-    # Whether `fit_checked` takes only the number of features from the rows.
-    draws_only = False
+    _scores_sparse = True
+    # Whether `_fit_checked` takes only the number of features from the rows.
+    _draws_only = False
 
-    @property
-    def n_outputs(self) -> int:
-        """The number of features that the fitted map makes."""
-        return self._n_features_out
-
-    def output_dtype(self, dtype: Any) -> np.dtype[Any]:
+    def _output_dtype(self, dtype: Any) -> np.dtype[Any]:
         """Return the type of the features, given the type of the rows."""
         own: np.dtype[Any] = np.dtype(dtype)
         return own
 
     @property
-    def is_compiled(self) -> bool:
-        """Whether the map has a `node_map`; it is not made to find out."""
+    def _is_compiled(self) -> bool:
+        """Whether the map has a `_node_map`; it is not made to find out."""
         return True
 
-    @property
-    def makes_kernel(self) -> bool:
-        """Whether the features are kernel values that are computed whenever they are needed."""
-        return False
-
     @abstractmethod
-    def node_map(self, dtype: Any) -> Any:
+    def _node_map(self, dtype: Any) -> Any:
         """Return the compiled map for rows of a dtype, or None if only Python can map them."""
 
-    def as_linear(self) -> LinearNodes | None:
+    def _as_linear(self) -> LinearNodes | None:
         """Return the matrix and the offsets of a linear map, or None for any other map."""
         return None
 
-    def unwhitened(self, *, centred: bool = False) -> tuple[ValueMap, Vector] | None:
-        """Return a map to values K and a matrix W such that the features are ``K W``, or None.
+    def _unwhitened(self) -> tuple[ValueMap, Vector] | None:
+        """Return a map to centred values K and a matrix W such that features are ``K W``, or None.
 
-        With `centred`, the means of the values are subtracted. This shifts all scores by the same
-        number.
+        Centring shifts all scores by the same number.
         """
         return None
 
-    def fit_checked(self, X: Any) -> Self:
+    def _fit_checked(self, X: Any) -> Self:
         """Fit the map to rows that a ranker has checked, except for NaN and infinity.
 
         A map that does not depend on the values need not check them, since the ranker will.
@@ -248,15 +239,15 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.fit(X)
         return self
 
-    def scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
+    def _scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
         """Return a scorer of rows of a dtype, by the linear model `coef` of the features.
 
-        It is None if only Python can map the rows; see `scores`.
+        It is None if only Python can map the rows; see `_scores`.
         """
-        node_map = self.node_map(dtype)
+        node_map = self._node_map(dtype)
         return None if node_map is None else RowScorer([(node_map, coef)])
 
-    def scores(self, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
+    def _scores(self, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
         """Return the scores of checked rows by linear models of their features, block by block.
 
         Parameters
@@ -270,16 +261,20 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         -------
         ndarray of shape (n_rows,) or (n_models, n_rows), float64
         """
-        if (nodes := self.as_linear()) is not None:
+        if (nodes := self._as_linear()) is not None:
             weights, offsets = nodes.fold(coefs)
             return score_features(X, weights, n_threads) + offsets[..., None]
-        return scores_in_blocks(self.values, X, coefs, n_threads)
+        return scores_in_blocks(self._features, X, coefs, n_threads)
 
-    def require_finite_row(self, X: Any, row: int) -> None:
+    def _require_finite_row(self, X: Any, row: int) -> None:
         """Raise a ValueError if the map can say why the only row of X has no finite score.
 
         The message calls it row number `row`.
         """
+
+    def _terms(self, coef: Vector) -> Terms:
+        """Return a linear model of the features as terms of a formula, for other systems."""
+        raise _no_formula(self)
 
     @abstractmethod
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -314,9 +309,9 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         ValueError
             If X has another number of features than in `fit`, or holds NaN or infinity.
         """
-        return self.values(self.checked(X))
+        return self._features(self._checked(X))
 
-    def values(self, X: Any) -> NDArray[Any]:
+    def _features(self, X: Any) -> NDArray[Any]:
         """Return the features of rows that have been checked."""
         threads = resolve_n_threads(self.n_threads)
         if not scipy.sparse.issparse(X):
@@ -326,19 +321,14 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             values[rows] = self._values(np.ascontiguousarray(X[rows].toarray()), threads)
         return values
 
-    def checked(self, X: Any) -> Any:
+    def _checked(self, X: Any) -> Any:
         """Check the rows and return them. Errors are those of `transform`."""
         check_is_fitted(self)
         return finite_rows(self, X, reset=False)
 
-    @property
-    def shows_not_finite(self) -> bool:
-        """Whether NaN or infinity in a row gives a feature that is not finite."""
-        return False
-
     def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
         """Return the features of dense rows that have been checked."""
-        return np.asarray(self.node_map(X.dtype).map(X, n_threads))
+        return np.asarray(self._node_map(X.dtype).map(X, n_threads))
 
     def _rounding(self, X: Any) -> NDArray[np.float64]:
         """Return a bound on the rounding error of each feature for rows X, (n_features_out,)."""
@@ -418,35 +408,35 @@ def is_known(feature_map: Any) -> TypeGuard[FeatureMap]:
 
 def is_compiled(feature_map: Any) -> bool:
     """Tell whether compiled code can apply a fitted feature map."""
-    return is_known(feature_map) and feature_map.is_compiled
+    return is_known(feature_map) and feature_map._is_compiled
 
 
 def node_map_of(feature_map: Any, dtype: Any) -> Any:
     """Return the compiled map of a fitted feature map, or None if only Python can apply it."""
-    return feature_map.node_map(np.dtype(dtype)) if is_known(feature_map) else None
+    return feature_map._node_map(np.dtype(dtype)) if is_known(feature_map) else None
 
 
 def linear_nodes(feature_map: Any) -> LinearNodes | None:
     """Return the matrix and the offsets of a fitted linear map, or None for any other map."""
-    return feature_map.as_linear() if is_known(feature_map) else None
+    return feature_map._as_linear() if is_known(feature_map) else None
 
 
 def unwhitened(feature_map: Any) -> tuple[ValueMap, Vector] | None:
     """Return a map to centred values K and a matrix W such that features are ``K W``, or None."""
-    return feature_map.unwhitened(centred=True) if is_known(feature_map) else None
+    return feature_map._unwhitened() if is_known(feature_map) else None
 
 
 def n_outputs(feature_map: Any, X: Any) -> int:
     """Return the number of features of a fitted transformer; an unknown one maps a row of X."""
     if is_known(feature_map):
-        return feature_map.n_outputs
+        return feature_map._n_features_out
     return int(mapped(feature_map, X[:1]).shape[1])
 
 
 def output_dtype(feature_map: Any, dtype: Any) -> np.dtype[Any]:
     """Return the type of the features, given the type of the rows."""
     ours = isinstance(feature_map, FeatureMap)
-    found: np.dtype[Any] = feature_map.output_dtype(dtype) if ours else np.dtype(dtype)
+    found: np.dtype[Any] = feature_map._output_dtype(dtype) if ours else np.dtype(dtype)
     return found
 
 
@@ -456,11 +446,74 @@ def set_threads(feature_map: Any, n_threads: int | None) -> None:
         feature_map.n_threads = n_threads
 
 
+def checked(feature_map: Any, X: Any) -> Any:
+    """Check rows for a fitted map of this package and return them; others check by themselves."""
+    return feature_map._checked(X) if is_known(feature_map) else X
+
+
+def features_of(feature_map: Any, X: Any) -> NDArray[Any]:
+    """Return the features that a fitted transformer makes of checked rows, as a dense array."""
+    return feature_map._features(X) if is_known(feature_map) else mapped(feature_map, X)
+
+
+def rounding_of(feature_map: FeatureMap, X: Any) -> NDArray[np.float64]:
+    """Return a bound on the rounding error of each feature for rows X, (n_features_out,)."""
+    return feature_map._rounding(X)
+
+
+def terms_of(feature_map: Any, coef: Vector) -> Terms:
+    """Return a linear model of the features of a fitted transformer as terms of a formula.
+
+    If `feature_map` is None, the features are the rows themselves.
+
+    Raises
+    ------
+    ValueError
+        If there is no such formula.
+    """
+    if feature_map is None:
+        return Terms(coef)
+    if not is_known(feature_map):
+        raise _no_formula(feature_map)
+    return feature_map._terms(coef)
+
+
+def _no_formula(feature_map: Any) -> ValueError:
+    return ValueError(
+        f"feature_map is a {type(feature_map).__name__}, which cannot be exported: RandomNodes, "
+        "RandomFourier, Nystroem and named kernels can"
+    )
+
+
+def scores_sparse(feature_map: Any) -> bool:
+    """Tell whether compiled code, which makes CSR rows dense, scores them as fast as Python."""
+    return not is_known(feature_map) or feature_map._scores_sparse
+
+
+def scorer_of(feature_map: Any, coef: Vector, dtype: Any) -> RowScorer | None:
+    """Return a scorer of rows by a linear model of features, or None if only Python maps them.
+
+    If `feature_map` is None, the features are the rows themselves.
+    """
+    if feature_map is None:
+        return RowScorer([(None, coef)])
+    return feature_map._scorer(coef, dtype) if is_known(feature_map) else None
+
+
+def require_finite_row(feature_map: Any, X: Any, row: int) -> None:
+    """Raise a ValueError if the map can say why the only row of X has no finite score.
+
+    The message calls it row number `row`.
+    """
+    if is_known(feature_map):
+        feature_map._require_finite_row(X, row)
+
+
 def scores_of_rows(feature_map: Any, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
     """Return the scores of checked rows by linear models of the features of any transformer.
 
     If `feature_map` is None, the features are the rows themselves. The other parameters and the
-    result are those of `FeatureMap.scores`.
+    result are those of `FeatureMap._scores`.
 
     Raises
     ------
@@ -470,7 +523,7 @@ def scores_of_rows(feature_map: Any, X: Any, coefs: Vector, n_threads: int | Non
     if feature_map is None:
         return score_features(X, coefs, n_threads)
     if is_known(feature_map):
-        return feature_map.scores(X, coefs, n_threads)
+        return feature_map._scores(X, coefs, n_threads)
     return scores_in_blocks(partial(mapped, feature_map), X, coefs, n_threads)
 
 

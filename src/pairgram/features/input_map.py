@@ -17,10 +17,19 @@ from pairgram.features.base import (
     LinearNodes,
     RowScorer,
     ValueMap,
-    is_known,
-    mapped,
+    checked,
+    features_of,
+    is_compiled,
+    linear_nodes,
     n_outputs,
+    node_map_of,
+    output_dtype,
+    require_finite_row,
+    rounding_of,
+    scorer_of,
     scores_of_rows,
+    scores_sparse,
+    unwhitened,
 )
 from pairgram.features.inputs import FittedInputs, restore_inputs
 
@@ -64,56 +73,32 @@ class InputMap(FeatureMap):
         return n_outputs(self.feature_map, np.zeros((1, self.inputs.n_outputs)))
 
     @property
-    def scores_sparse(self) -> bool:  # type: ignore[override]
-        """Whether compiled code, which makes CSR rows dense, scores them as fast as Python does."""
-        return bool(getattr(self.feature_map, "scores_sparse", True))
+    def _scores_sparse(self) -> bool:  # type: ignore[override]
+        return scores_sparse(self.feature_map)
 
-    def output_dtype(self, dtype: Any) -> np.dtype[Any]:
-        """Return the type of the features, given the type of the rows."""
-        if is_known(self.feature_map):
-            return self.feature_map.output_dtype(dtype)
-        return super().output_dtype(dtype)
+    def _output_dtype(self, dtype: Any) -> np.dtype[Any]:
+        return output_dtype(self.feature_map, dtype)
 
     @property
-    def is_compiled(self) -> bool:
-        """Whether the map has a `node_map`; it is not made to find out."""
-        own = self.feature_map
-        return own is None or (is_known(own) and own.is_compiled)
+    def _is_compiled(self) -> bool:
+        return self.feature_map is None or is_compiled(self.feature_map)
 
-    def node_map(self, dtype: Any) -> Any:
-        """Return the compiled map for rows of a dtype, or None if only Python can map them."""
+    def _node_map(self, dtype: Any) -> Any:
         if self.feature_map is None:
             return self.inputs.node_map(dtype)
-        then = self.feature_map.node_map(dtype) if is_known(self.feature_map) else None
+        then = node_map_of(self.feature_map, dtype)
         return None if then is None else self.inputs.node_map(dtype, then)
 
-    @property
-    def shows_not_finite(self) -> bool:
-        """Whether NaN or infinity in a row gives a feature that is not finite."""
-        return self.feature_map is None
-
-    def as_linear(self) -> LinearNodes | None:
-        """Return the matrix and the offsets of nodes that are linear in the columns, or None."""
-        nodes = self.feature_map.as_linear() if is_known(self.feature_map) else None
+    def _as_linear(self) -> LinearNodes | None:
+        nodes = linear_nodes(self.feature_map)
         return None if nodes is None else replace(nodes, before=InputMap(self.inputs))
 
-    def with_map(self, feature_map: Any) -> InputMap:
-        """Return the same inputs with another map after them."""
-        return InputMap(self.inputs, feature_map, self.n_threads)
-
-    def unwhitened(self, *, centred: bool = False) -> tuple[ValueMap, Vector] | None:
-        """Return a map to values K and a matrix W such that the features are ``K W``, or None."""
-        parts = None
-        if is_known(self.feature_map):
-            parts = self.feature_map.unwhitened(centred=centred)
+    def _unwhitened(self) -> tuple[ValueMap, Vector] | None:
+        parts = unwhitened(self.feature_map)
         return None if parts is None else (_ValuesOfInputs(self, parts[0]), parts[1])
 
-    def scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
-        """Return a scorer of rows of a dtype, or None if only Python can map the rows."""
-        found: RowScorer | None = RowScorer([(None, coef)])
-        if self.feature_map is not None:
-            known = is_known(self.feature_map)
-            found = self.feature_map.scorer(coef, dtype) if known else None
+    def _scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
+        found = scorer_of(self.feature_map, coef, dtype)
         return None if found is None else replace(found, parts=self._parts(found.parts, dtype))
 
     def _parts(self, parts: Iterable[tuple[Any, Vector]], dtype: Any) -> Iterable[Any]:
@@ -124,8 +109,7 @@ class InputMap(FeatureMap):
             else:
                 yield self.inputs.node_map(dtype, node_map), coef
 
-    def scores(self, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
-        """Return the scores of checked rows by linear models of their features, block by block."""
+    def _scores(self, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
         size = block_rows(max(self.inputs.n_outputs, coefs.shape[-1]), X.dtype)
         parts = [
             scores_of_rows(self.feature_map, self.inputs.values(X[rows]), coefs, n_threads)
@@ -133,27 +117,20 @@ class InputMap(FeatureMap):
         ]
         return np.concatenate(parts, axis=-1)
 
-    def values(self, X: Any) -> NDArray[Any]:
-        """Return the features of rows that have been checked."""
-        if self.is_compiled:
-            return super().values(X)
-        rows = self.inputs.values(X)
-        return self.feature_map.values(rows) if is_known(self.feature_map) else self._mapped(rows)
+    def _features(self, X: Any) -> NDArray[Any]:
+        if self._is_compiled:
+            return super()._features(X)
+        return features_of(self.feature_map, self.inputs.values(X))
 
-    def _mapped(self, rows: Any) -> NDArray[Any]:
-        return mapped(self.feature_map, rows)
-
-    def require_finite_row(self, X: Any, row: int) -> None:
-        """Raise a ValueError if the map can say why the only row of X has no finite score."""
-        if is_known(self.feature_map):
-            self.feature_map.require_finite_row(self.inputs.values(X), row)
+    def _require_finite_row(self, X: Any, row: int) -> None:
+        require_finite_row(self.feature_map, self.inputs.values(X), row)
 
     def _rounding(self, X: Any) -> NDArray[np.float64]:
         if scipy.sparse.issparse(X):
             X = X.toarray()
         if self.feature_map is None:
             return self.inputs.rounding(X)
-        return np.asarray(self.feature_map._rounding(self.inputs.values(X)))
+        return rounding_of(self.feature_map, self.inputs.values(X))
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Describe the inputs. The map after them is described on its own."""
@@ -192,7 +169,7 @@ class _ValuesOfInputs(ValueMap):
 
     def checked(self, X: Any) -> Any:
         """Check the rows and return them."""
-        return self.feature_map.checked(X)
+        return checked(self.feature_map, X)
 
     def node_map(self, dtype: Any) -> Any:
         """Return the compiled map to values without the shift, or None if there is none."""
@@ -209,6 +186,19 @@ def after_inputs(inputs: FittedInputs | None, feature_map: Any) -> Any:
     if inputs is None:
         return feature_map
     return InputMap(inputs, feature_map, getattr(feature_map, "n_threads", None))
+
+
+def fit_after(inputs: FittedInputs | None, feature_map: FeatureMap, X: Any) -> FeatureMap:
+    """Fit a map of this package to what inputs make of checked rows; return the map of the rows."""
+    if inputs is not None:  # a map that only draws needs no more than one row
+        X = inputs.values(X[:1] if feature_map._draws_only else X)
+    fitted: FeatureMap = after_inputs(inputs, feature_map._fit_checked(X))
+    return fitted
+
+
+def shows_not_finite(feature_map: Any) -> bool:
+    """Tell whether NaN or infinity in a row surely gives a feature that is not finite."""
+    return isinstance(feature_map, InputMap) and feature_map.feature_map is None
 
 
 def whole_map(data: Any) -> Any:

@@ -16,6 +16,7 @@ from pairgram._support.arrays import block_rows, blocks, column_names, read_rows
 from pairgram._support.checks import Vector, check_text, require_finite
 from pairgram._support.threads import resolve_n_threads
 from pairgram._support.words import InputsName, words
+from pairgram.features.formulas import Column, scaled, through
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,15 +107,15 @@ class FittedInputs(ABC):
         rows = np.require(X, None, ["C", "A"])
         return self.node_map(X.dtype).map(rows, resolve_n_threads(n_threads))
 
-    def for_fit(self, X: Any, few: bool) -> Any:
-        """Return the columns of all rows, or with `few` of the first, for a map to be fitted to."""
-        return self.values(X[:1] if few else X)
-
     def _of_sparse(self, X: Any) -> Any:
         out = np.empty((X.shape[0], self.n_outputs), X.dtype)
         for rows in blocks(X.shape[0], block_rows(self.n_outputs, X.dtype)):
             out[rows] = self.values(X[rows].toarray())
         return out
+
+    @abstractmethod
+    def formulas(self, columns: list[Column]) -> list[Column]:
+        """Return the columns that are made of the columns of X, as formulas."""
 
     def names(self, names: Any) -> Any:
         """Return names of the columns that are made, given those of X, or None for None."""
@@ -164,6 +165,13 @@ class ScaledInputs(FittedInputs):
     def rounding(self, X: Any) -> Vector:
         """Return a bound on the rounding error of each column for rows X, (n_outputs,)."""
         return _rounding_of(self.values(X), 4)
+
+    def formulas(self, columns: list[Column]) -> list[Column]:
+        """Return the columns that are made of the columns of X, as formulas."""
+        return [
+            scaled(column, float(factor), float(-centre * factor))
+            for column, factor, centre in zip(columns, self.factors, self.centre, strict=True)
+        ]
 
     def _of_sparse(self, X: Any) -> Any:
         if not self.keeps_zeros:
@@ -226,6 +234,17 @@ class QuantileInputs(FittedInputs):
         if self._keeps_inputs:
             found[: self.n_features_in_] = 0.0
         return found
+
+    def formulas(self, columns: list[Column]) -> list[Column]:
+        """Return the columns that are made of the columns of X, as formulas."""
+        begins = [0, *self.ends.tolist()]
+        return [
+            *(columns if self._keeps_inputs else []),
+            *(
+                through(column, self.knots[begin:end], self.values_at_knots[begin:end])
+                for column, begin, end in zip(columns, begins, self.ends.tolist(), strict=False)
+            ),
+        ]
 
     def names(self, names: Any) -> Any:
         """Return names of the columns that are made, given those of X, or None for None."""

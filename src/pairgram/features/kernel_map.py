@@ -15,11 +15,13 @@ from pairgram._support.arrays import blocks
 from pairgram._support.checks import Vector
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram.features.base import FeatureMap, RowScorer, finite_rows
+from pairgram.features.formulas import Terms
 from pairgram.features.kernels import (
     Kernel,
     KernelSettings,
     check_symmetric,
     kernel_nodes,
+    kernel_terms,
     matrix_of,
 )
 
@@ -68,8 +70,8 @@ class KernelMap(FeatureMap):
     support_: NDArray[np.int64]
     gamma_: float
     n_features_in_: int
-    is_compiled = False
-    scores_sparse = False
+    _is_compiled = False
+    _scores_sparse = False
 
     def __init__(
         self,
@@ -121,41 +123,16 @@ class KernelMap(FeatureMap):
         self.gamma_ = settings.with_gamma(self.n_features_in_)
         return self
 
-    def with_gamma(self, gamma: float | None) -> KernelMap:
-        """Return a map with another gamma that shares the training rows."""
-        settings = replace(self._settings, gamma=gamma)
-        other = KernelMap(**asdict(settings), n_threads=self.n_threads)
-        return other._set(settings, self.support_rows_, self._shape, self.support_)
-
-    def of_rows(self, rows: NDArray[np.int64]) -> KernelMap:
-        """Return the map with only some of the training rows; not for "precomputed"."""
-        shape, support = (len(rows), self.n_features_in_), self.support_[rows]
-        return copy(self)._set(self._settings, self.support_rows_[rows], shape, support)
-
-    @classmethod
-    def linear(cls, X: Any, n_threads: int | None) -> KernelMap:
-        """Return the map of the linear kernel with checked rows, which are not copied."""
-        return cls("linear", n_threads=n_threads)._set(KernelSettings("linear"), X, X.shape)
-
     def fit_transform(self, X: Any, y: Any = None) -> NDArray[Any]:
         """Return the kernel matrix of the training rows, (n_rows, n_rows), exactly symmetric."""
         self.fit(X, y)
         if self.support_rows_ is None:
             return np.asarray(self._validated(X, reset=False))
-        return self.between(self.support_rows_)
+        return kernel_between(self, self.support_rows_)
 
-    @property
-    def makes_kernel(self) -> bool:
-        """Whether the kernel has a name, so that it can be computed whenever it is needed."""
-        return not (self.kernel == "precomputed" or callable(self.kernel))
-
-    def output_dtype(self, dtype: Any) -> np.dtype[Any]:
+    def _output_dtype(self, dtype: Any) -> np.dtype[Any]:
         """Return float64, because float32 ruins a kernel."""
         return np.dtype(np.float64)
-
-    def between(self, X: Any) -> NDArray[Any]:
-        """Return the exactly symmetric kernel matrix of checked rows."""
-        return matrix_of(self._settings, X, None, self.n_threads)
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Return the kernel values with the training rows, (n_rows, n_training_rows), float64.
@@ -171,12 +148,12 @@ class KernelMap(FeatureMap):
         """
         return super().transform(X)
 
-    def checked(self, X: Any) -> Any:
+    def _checked(self, X: Any) -> Any:
         """Check the rows and return them. Errors are those of `transform`."""
         check_is_fitted(self)
         return self._validated(X, reset=False)
 
-    def values(self, X: Any) -> NDArray[Any]:
+    def _features(self, X: Any) -> NDArray[Any]:
         """Return the features of rows that have been checked."""
         if self.support_rows_ is None:
             return np.asarray(X)
@@ -184,12 +161,12 @@ class KernelMap(FeatureMap):
         X = scipy.sparse.csr_array(X) if sparse else np.require(X, None, ["C", "A"])
         return matrix_of(self._settings, X, self.support_rows_, self.n_threads)
 
-    def require_finite_row(self, X: Any, row: int) -> None:
+    def _require_finite_row(self, X: Any, row: int) -> None:
         """Raise a ValueError if the only row of X, number `row`, has a kernel value of infinity."""
         if self.support_rows_ is not None:
             matrix_of(self._settings, X, self.support_rows_, self.n_threads, first=row)
 
-    def scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
+    def _scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
         """Return a scorer of dense rows that takes some of the support rows at a time.
 
         It is None for support rows in CSR and for callables, since only Python can map these.
@@ -210,8 +187,18 @@ class KernelMap(FeatureMap):
         X = finite_rows(self, X, reset=reset, sparse=sparse)
         return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
 
-    def node_map(self, dtype: Any) -> None:
+    def _node_map(self, dtype: Any) -> None:
         """Return None: compiled least squares does not apply this map."""
+
+    def _terms(self, coef: Vector) -> Terms:
+        rows = self.support_rows_
+        if rows is None:
+            raise ValueError(
+                "kernel='precomputed' needs kernel values with the training rows, which an engine "
+                "does not have: fit with a named kernel, or Nystroem"
+            )
+        rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
+        return kernel_terms(self._settings, np.asarray(rows, np.float64), coef)
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the arrays and settings from which `_restore` makes this map, for a file."""
@@ -259,6 +246,41 @@ class KernelMap(FeatureMap):
         if rows is not None and dtype is not None:
             rows = rows.astype(dtype, copy=False)
         return self._set(KernelSettings(**settings), rows, shape, arrays.get("map_support"))
+
+
+def is_made(feature_map: Any) -> bool:
+    """Tell whether a feature map is a kernel that is computed from rows whenever it is needed.
+
+    This is not so for a precomputed kernel, nor for a callable, which may be slow.
+    """
+    if not isinstance(feature_map, KernelMap):
+        return False
+    return not (feature_map.kernel == "precomputed" or callable(feature_map.kernel))
+
+
+def kernel_between(kernel_map: KernelMap, X: Any) -> NDArray[Any]:
+    """Return the exactly symmetric kernel matrix of checked rows."""
+    return matrix_of(kernel_map._settings, X, None, kernel_map.n_threads)
+
+
+def with_other_gamma(kernel_map: KernelMap, gamma: float | None) -> KernelMap:
+    """Return a fitted map with another gamma that shares the training rows."""
+    settings = replace(kernel_map._settings, gamma=gamma)
+    other = KernelMap(**asdict(settings), n_threads=kernel_map.n_threads)
+    return other._set(settings, kernel_map.support_rows_, kernel_map._shape, kernel_map.support_)
+
+
+def with_support(kernel_map: KernelMap, rows: NDArray[np.int64]) -> KernelMap:
+    """Return a fitted map with only some of the training rows; not for "precomputed"."""
+    shape, support = (len(rows), kernel_map.n_features_in_), kernel_map.support_[rows]
+    chosen = kernel_map.support_rows_[rows]
+    return copy(kernel_map)._set(kernel_map._settings, chosen, shape, support)
+
+
+def linear_kernel_map(X: Any, n_threads: int | None) -> KernelMap:
+    """Return the map of the linear kernel with checked rows, which are not copied."""
+    made = KernelMap("linear", n_threads=n_threads)
+    return made._set(KernelSettings("linear"), X, X.shape)
 
 
 def _packed(rows: Any) -> dict[str, NDArray[Any]]:

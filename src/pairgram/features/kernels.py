@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from numbers import Integral, Real
 from typing import Any
@@ -19,10 +20,10 @@ import pairgram._core as _core
 from pairgram._support import memory
 from pairgram._support.arrays import block_rows, blocks, read_rows, readable
 from pairgram._support.checks import Vector, require_finite
-from pairgram._support.node_map import native_nodes
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.words import KERNEL_PARAMETERS, KernelName, words
+from pairgram.features.formulas import Terms, native_nodes
 
 Kernel = KernelName | Callable[[Any, Any], Any]
 KERNELS = KERNEL_PARAMETERS
@@ -517,3 +518,45 @@ def dense_blocks(X: Any, size: int | None = None) -> Any:
     for rows in blocks(X.shape[0], size):
         block = X[rows].toarray() if scipy.sparse.issparse(X) else X[rows]
         yield rows, np.require(block, np.float64, ["C", "A"])
+
+
+@dataclass(frozen=True, eq=False)
+class KernelTerm:
+    """Kernel values with rows, times weights, as a term of a formula.
+
+    Attributes
+    ----------
+    settings : KernelSettings
+        With a number for gamma.
+    rows : ndarray of shape (n_kernel_rows, n_columns)
+    weights : ndarray of shape (n_kernel_rows,)
+    """
+
+    settings: KernelSettings
+    rows: Vector
+    weights: Vector
+
+    def values(self, C: Vector) -> Vector:
+        """Return the kernel values of columns (n_rows, n_columns) with the rows."""
+        return kernel_matrix(C, self.rows, **asdict(self.settings))
+
+    def change(self, sizes: Vector) -> Vector:
+        """Return how much the kernel values change, about, if columns change by these sizes."""
+        gamma = self.settings.with_gamma(sizes.shape[1])
+        if self.settings.kernel == "rbf":
+            steepest = (2 * gamma / math.e) ** 0.5 * np.linalg.norm(sizes, axis=1)
+        elif self.settings.kernel == "laplacian":
+            steepest = gamma * sizes.sum(axis=1)
+        else:  # both kinds of shares are at most 1, and powers are scored by their own size
+            steepest = np.ones(len(sizes))
+        return np.repeat(steepest[:, None], len(self.rows), axis=1)
+
+
+def kernel_terms(settings: KernelSettings, rows: Vector, weights: Vector) -> Terms:
+    """Return a kernel model with these rows as terms of a formula."""
+    if callable(settings.kernel):
+        raise ValueError("kernel is a Python callable, which cannot be exported")
+    if settings.kernel == "linear":
+        return Terms(rows.T @ weights)
+    settings = replace(settings, gamma=settings.with_gamma(rows.shape[1]))
+    return Terms(kernels=(KernelTerm(settings, rows, weights),))

@@ -26,6 +26,7 @@ from pairgram.features.base import (
     generator,
     scores_in_blocks,
 )
+from pairgram.features.formulas import Terms
 from pairgram.features.kernels import (
     AT_MOST_ONE,
     LANDMARKS_OF_MEAN,
@@ -34,6 +35,7 @@ from pairgram.features.kernels import (
     dense_blocks,
     diagonal,
     kernel_nodes,
+    kernel_terms,
     kernel_values,
 )
 
@@ -322,36 +324,36 @@ default="rbf"
         return self
 
     @property
-    def is_compiled(self) -> bool:
+    def _is_compiled(self) -> bool:
         """Whether the kernel has a name, that is, is not a callable."""
         return not callable(self._kernel.kernel)
 
-    def node_map(self, dtype: Any) -> Any:
+    def _node_map(self, dtype: Any) -> Any:
         """Return the compiled map for rows of a dtype, or None for a callable kernel."""
         return kernel_nodes(self._kernel, self.components_, dtype, self.whitening_)
 
-    def unwhitened(self, *, centred: bool = False) -> tuple[ValueMap, Vector]:
-        """Return the map to kernel values with the landmarks, and `whitening_`."""
-        values = _KernelValues(self)
-        if centred:  # smaller values lose less if they are rounded to single precision
-            some = self.components_[:LANDMARKS_OF_MEAN]
-            values = _KernelValues(self, values.transform(some).mean(axis=0))
-        return values, self.whitening_
+    def _unwhitened(self) -> tuple[ValueMap, Vector]:
+        """Return the map to centred kernel values with the landmarks, and `whitening_`.
 
-    def scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
+        Smaller values lose less if they are rounded to single precision.
+        """
+        mean = _KernelValues(self).transform(self.components_[:LANDMARKS_OF_MEAN]).mean(axis=0)
+        return _KernelValues(self, mean), self.whitening_
+
+    def _scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
         """Return a scorer that multiplies kernel values by the whitened coefficients.
 
         This takes 2 · n_landmarks flops for a row in place of n_landmarks · n_features.
         """
         if not self._scores_kernel_values:
-            return super().scorer(coef, dtype)
+            return super()._scorer(coef, dtype)
         nodes = kernel_nodes(self._kernel, self.components_, dtype)
         return None if nodes is None else RowScorer([(nodes, self._model_of_values(coef))])
 
-    def scores(self, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
-        """Return the scores of checked rows from their kernel values; see `FeatureMap.scores`."""
+    def _scores(self, X: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
+        """Return the scores of checked rows from their kernel values; see `FeatureMap._scores`."""
         if not self._scores_kernel_values:
-            return super().scores(X, coefs, n_threads)
+            return super()._scores(X, coefs, n_threads)
         return scores_in_blocks(
             _KernelValues(self).values, X, self._model_of_values(coefs), n_threads
         )
@@ -384,6 +386,9 @@ default="rbf"
         if X.dtype == np.float32 and self._kernel.kernel in AT_MOST_ONE:
             terms += np.finfo(np.float32).eps * K.std(axis=0) @ size
         return super()._rounding(X) + terms
+
+    def _terms(self, coef: Vector) -> Terms:
+        return kernel_terms(self._kernel, self.components_, self.whitening_ @ coef)
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         if callable(self._kernel.kernel):
@@ -442,7 +447,7 @@ class _KernelValues(ValueMap):
 
     def checked(self, X: Any) -> Any:
         """Check the rows and return them."""
-        return self.feature_map.checked(X)
+        return self.feature_map._checked(X)
 
     def node_map(self, dtype: Any) -> Any:
         """Return the compiled map to kernel values, or None for a callable kernel."""

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.checks import Vector, check_flag, check_positive, check_size, check_text
-from pairgram._support.node_map import native_nodes
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.words import FourierKernel, words
 from pairgram.features.base import FeatureMap, finite_rows, generator
+from pairgram.features.formulas import Hidden, Terms, native_nodes
 
 
 class RandomFourier(FeatureMap):
@@ -46,6 +46,8 @@ class RandomFourier(FeatureMap):
         The matrix W.
     bias_ : ndarray of shape (n_components,), float64
         The offsets b, uniform in [0, 2π).
+    kernel_ : str
+        The `kernel` of the fit.
     gamma_ : float
         The gamma that is used.
     n_features_in_ : int
@@ -81,7 +83,7 @@ class RandomFourier(FeatureMap):
     (100,)
     """
 
-    draws_only = True
+    _draws_only = True
 
     def __init__(
         self,
@@ -130,7 +132,7 @@ class RandomFourier(FeatureMap):
         self._n_features_out = n_components
         return self
 
-    def node_map(self, dtype: Any) -> Any:
+    def _node_map(self, dtype: Any) -> Any:
         """Return the compiled map for rows of a dtype."""
         n_components = len(self.bias_)
         return native_nodes(
@@ -142,6 +144,10 @@ class RandomFourier(FeatureMap):
             scale=(2 / n_components) ** 0.5,
             in_double=self.kernel_ == "laplacian",
         )
+
+    def _terms(self, coef: Vector) -> Terms:
+        root = (2 / len(self.bias_)) ** 0.5
+        return Terms(hidden=(Hidden("cos", self.weights_, self.bias_, root * coef),))
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         fitted = {"kernel_": self.kernel_, "gamma_": self.gamma_}

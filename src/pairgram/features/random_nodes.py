@@ -10,23 +10,13 @@ from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import Vector, check_size, check_text, require_finite
-from pairgram._support.node_map import native_nodes
 from pairgram._support.row_warnings import warn_of_rows
-from pairgram._support.words import ActivationName
+from pairgram._support.words import ActivationName, words
 from pairgram.features.base import FeatureMap, LinearNodes, RowScorer, finite_rows, generator
+from pairgram.features.formulas import ACTIVATIONS, Hidden, Terms, native_nodes
 
 Activation = ActivationName | Callable[[NDArray[Any]], NDArray[Any]]
 Activations = Activation | Sequence[Activation]
-# The names of activations here, and their names in compiled code.
-ACTIVATIONS = {
-    "linear": "linear",
-    "sigmoid": "sigmoid",
-    "gaussian": "gaussian",
-    "tanh": "tanh",
-    "relu": "relu",
-    "hardlim": "hardlim",
-    "sine": "sin",
-}
 NEED_POSITIVE = "Gaussian nodes exp(-b ||x - a||^2) need b > 0"
 
 
@@ -37,9 +27,10 @@ def segments(activation: Any, n_nodes: int) -> list[tuple[int, int, Activation]]
         kinds = list(kinds)
     except TypeError:
         kinds = [kinds]
+    known = words(ActivationName)
     for kind in kinds:
-        if not (callable(kind) or (isinstance(kind, str) and kind in ACTIVATIONS)):
-            names = ", ".join(map(repr, ACTIVATIONS))
+        if not (callable(kind) or (isinstance(kind, str) and kind in known)):
+            names = ", ".join(map(repr, known))
             raise ValueError(f"activation must be of {names}, or a callable; got {kind!r}")
     if not 1 <= len(kinds) <= n_nodes:
         raise ValueError(f"activation must have 1 to n_nodes={n_nodes} entries, got {len(kinds)}")
@@ -85,6 +76,8 @@ class RandomNodes(FeatureMap):
         The weights a, with a column for every node.
     bias_ : ndarray of shape (n_nodes,), float64
         The biases b.
+    activation_ : str, callable, or sequence of these
+        The `activation` of the fit.
     n_features_in_ : int
 
     Notes
@@ -115,8 +108,8 @@ class RandomNodes(FeatureMap):
     """
 
     # Whether the matrix of linear nodes is well-conditioned, as in `LinearNodes`; None if unknown.
-    well_conditioned: bool | None = None
-    draws_only = True
+    _well_conditioned: bool | None = None
+    _draws_only = True
 
     def __init__(
         self,
@@ -147,19 +140,19 @@ class RandomNodes(FeatureMap):
             the parameter.
         """
         X = finite_rows(self, X, reset=True)
-        drawn = self.draw_for(self.n_features_in_)
+        draw_nodes(self, self.n_features_in_)
         warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
-        return drawn
+        return self
 
-    def fit_checked(self, X: Any) -> Self:
+    def _fit_checked(self, X: Any) -> Self:
         """Draw the nodes; check the rows if Python maps them, which it does without row numbers."""
-        self.draw_for(X.shape[1])
-        if not self.is_compiled:
+        draw_nodes(self, X.shape[1])
+        if not self._is_compiled:
             require_finite(X, "X")
         return self
 
-    def draw_for(self, n_features: int) -> Self:
-        """Draw the nodes for a number of features, as `fit` does."""
+    def _draw(self, n_features: int) -> None:
+        """Draw the nodes for a number of features."""
         n_nodes = check_size("n_nodes", self.n_nodes)
         check_text("distribution", self.distribution, ("uniform", "normal"))
         self.n_features_in_ = n_features
@@ -175,8 +168,8 @@ class RandomNodes(FeatureMap):
             )
         rng = generator(self.random_state)
         shape = (n_features, n_nodes)
-        self.weights_ = _draw(rng, self.distribution, weight_range, shape)
-        self.bias_ = _draw(rng, self.distribution, bias_range, shape[1:])
+        self.weights_ = _drawn(rng, self.distribution, weight_range, shape)
+        self.bias_ = _drawn(rng, self.distribution, bias_range, shape[1:])
         for begin, end, kind in self._segments:
             if kind == "gaussian" and (self.bias_[begin:end] <= 0).any():
                 raise ValueError(
@@ -184,7 +177,6 @@ class RandomNodes(FeatureMap):
                     "or distribution='uniform' with (0, 1), the defaults"
                 )
         self._n_features_out = n_nodes
-        return self
 
     def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
         values = np.asarray(self._linear_parts(X.dtype).map(X, n_threads))
@@ -194,31 +186,39 @@ class RandomNodes(FeatureMap):
         return values
 
     @property
-    def segments_(self) -> list[tuple[int, int, Any]]:
-        """The (first node, last node + 1, activation) of the nodes of each activation."""
-        return self._segments
-
-    @property
-    def is_compiled(self) -> bool:
+    def _is_compiled(self) -> bool:
         """Whether no activation is a Python callable."""
         return not any(callable(kind) for _, _, kind in self._segments)
 
-    def node_map(self, dtype: Any) -> Any:
+    def _node_map(self, dtype: Any) -> Any:
         """Return the compiled map for rows of a dtype, or None if an activation is a callable."""
-        return self._linear_parts(dtype) if self.is_compiled else None
+        return self._linear_parts(dtype) if self._is_compiled else None
 
-    def as_linear(self) -> LinearNodes | None:
+    def _as_linear(self) -> LinearNodes | None:
         """Return the matrix and the offsets if all nodes are linear, otherwise None."""
         if any(kind != "linear" for _, _, kind in self._segments):
             return None
-        return LinearNodes(self.weights_, self.bias_, self.well_conditioned)
+        return LinearNodes(self.weights_, self.bias_, self._well_conditioned)
 
-    def scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
+    def _scorer(self, coef: Vector, dtype: Any) -> RowScorer | None:
         """Return a scorer of rows. If all nodes are linear, it needs only the inputs."""
-        if (nodes := self.as_linear()) is None:
-            return super().scorer(coef, dtype)
+        if (nodes := self._as_linear()) is None:
+            return super()._scorer(coef, dtype)
         weights, offset = nodes.fold(coef)
         return RowScorer([(None, weights)], float(offset))
+
+    def _terms(self, coef: Vector) -> Terms:
+        weights, constants, hidden = np.zeros(self.n_features_in_), [], []
+        for begin, end, kind in self._segments:
+            matrix, bias = self.weights_[:, begin:end], self.bias_[begin:end]
+            if not isinstance(kind, str):
+                raise ValueError("activation is a Python callable, which cannot be exported")
+            if kind == "linear":
+                weights = weights + matrix @ coef[begin:end]
+                constants.append(float(bias @ coef[begin:end]))
+            else:
+                hidden.append(Hidden(kind, matrix, bias, coef[begin:end]))
+        return Terms(weights, tuple(constants), tuple(hidden))
 
     def _linear_parts(self, dtype: Any) -> Any:
         """Return the compiled map, in which nodes with a Python callable are ``aᵀx + b``."""
@@ -233,13 +233,13 @@ class RandomNodes(FeatureMap):
                     bias[begin:end] = b * (centres**2).sum(axis=0)
                     square[begin:end] = b
         segments = [
-            (begin, end, ACTIVATIONS[kind] if isinstance(kind, str) else "linear")
+            (begin, end, ACTIVATIONS[kind].compiled if isinstance(kind, str) else "linear")
             for begin, end, kind in self._segments
         ]
         return native_nodes(dtype, weights, bias, square, segments)
 
     def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        if not self.is_compiled:
+        if not self._is_compiled:
             raise ValueError(
                 "activation is a Python callable, which a file cannot hold without running code "
                 "when it is loaded; use one of the named activations"
@@ -267,6 +267,22 @@ class RandomNodes(FeatureMap):
             and np.array_equal(self.weights_, other.weights_)
             and np.array_equal(self.bias_, other.bias_)
         )
+
+
+def draw_nodes(nodes: RandomNodes, n_features: int) -> RandomNodes:
+    """Draw nodes for a number of features, as `fit` does, and return them."""
+    nodes._draw(n_features)
+    return nodes
+
+
+def linear_nodes_of(
+    weights: Vector, bias: Vector, n_threads: int | None, *, well_conditioned: bool | None
+) -> RandomNodes:
+    """Return the linear nodes with given weights and biases; see `LinearNodes`."""
+    settings = {"n_nodes": len(bias), "activation": "linear", "n_threads": n_threads}
+    nodes = RandomNodes._restore({"map_weights": weights, "map_bias": bias}, settings)
+    nodes._well_conditioned = well_conditioned
+    return nodes
 
 
 def join_nodes(maps: Sequence[RandomNodes]) -> RandomNodes:
@@ -311,7 +327,7 @@ def check_range(name: str, value: Any) -> tuple[float, float]:
     return low, high
 
 
-def _draw(
+def _drawn(
     rng: Any, distribution: str, bounds: tuple[float, float], shape: tuple[int, ...]
 ) -> NDArray[np.float64]:
     low, high = bounds

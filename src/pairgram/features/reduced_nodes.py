@@ -12,7 +12,7 @@ from pairgram._support.checks import Vector
 from pairgram._support.threads import single_threaded_blas
 from pairgram.features.base import MAX_CONDITION, NOISE, linear_nodes
 from pairgram.features.input_map import after_inputs, parts_of
-from pairgram.features.random_nodes import RandomNodes
+from pairgram.features.random_nodes import linear_nodes_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +62,9 @@ def reduce_nodes(feature_map: Any, *, constant: bool) -> ReducedNodes | None:
     if factors is None:
         return None
     root, back, good = factors
-    n_few = root.shape[1]
     if not constant:
-        root = np.vstack([root, np.zeros(n_few)])
-    settings = {"n_nodes": n_few, "activation": "linear", "n_threads": feature_map.n_threads}
-    few = RandomNodes._restore({"map_weights": root[:-1], "map_bias": root[-1]}, settings)
-    few.well_conditioned = good
+        root = np.vstack([root, np.zeros(root.shape[1])])
+    few = linear_nodes_of(root[:-1], root[-1], feature_map.n_threads, well_conditioned=good)
     return ReducedNodes(after_inputs(parts_of(feature_map)[0], few), many, back)
 
 

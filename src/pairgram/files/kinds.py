@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairgram._support.words import InputsName, Landmarks, words
+from pairgram._support.words import ActivationName, InputsName, Landmarks, words
 from pairgram.data.pairs import OMEGAS
 from pairgram.features.kernels import KERNELS, MAX_DEGREE
-from pairgram.features.random_nodes import ACTIVATIONS, NEED_POSITIVE, segments
+from pairgram.features.random_nodes import NEED_POSITIVE, segments
 from pairgram.files.schema import (
     COUNT,
     FLAG,
@@ -82,7 +82,7 @@ DEGREE = Setting(
     f"an integer from 1 to {MAX_DEGREE}",
     lambda value: number(1, high=MAX_DEGREE).fits(value) and value == int(value),
 )
-_ACTIVATION = choice(*ACTIVATIONS)
+_ACTIVATION = choice(*words(ActivationName))
 ACTIVATION = Setting(
     f"of {_ACTIVATION.wanted}, or a list of these",
     lambda value: _ACTIVATION.fits(value) or list_of(_ACTIVATION, "").fits(value),

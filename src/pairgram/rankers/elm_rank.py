@@ -29,6 +29,7 @@ from pairgram.features.random_nodes import (
     Activation,
     RandomNodes,
     check_range,
+    draw_nodes,
     join_nodes,
 )
 from pairgram.metrics import Metric
@@ -183,14 +184,17 @@ class DrawnSpec:
         seeds = integers(2**31 - 1, size=self.n_estimators)
         nodes = [
             [
-                RandomNodes(
-                    self.n_nodes,
-                    self.activation,
-                    weight_range=weight_range,
-                    bias_range=bias_range,
-                    random_state=int(seed),
-                    n_threads=self.rows.n_threads,
-                ).draw_for(n_features)
+                draw_nodes(
+                    RandomNodes(
+                        self.n_nodes,
+                        self.activation,
+                        weight_range=weight_range,
+                        bias_range=bias_range,
+                        random_state=int(seed),
+                        n_threads=self.rows.n_threads,
+                    ),
+                    n_features,
+                )
                 for seed in seeds
             ]
             for weight_range, bias_range in self.ranges

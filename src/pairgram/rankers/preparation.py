@@ -19,7 +19,7 @@ from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.row_warnings import sample_of, warn_of_rows, without_row_warnings
 from pairgram.data.dataset import RankingData
 from pairgram.features.base import is_known, set_threads
-from pairgram.features.input_map import InputMap, after_inputs, whole_map
+from pairgram.features.input_map import InputMap, after_inputs, fit_after, whole_map
 from pairgram.features.inputs import FittedInputs, check_inputs, fit_inputs, inputs_of_moments
 from pairgram.features.kernels import Kernel
 from pairgram.features.known import same_map
@@ -289,10 +289,7 @@ class Preparation:
         with without_row_warnings():  # the map would repeat them without the column names
             if not known:
                 return replace(data, feature_map=feature_map.fit(data.X, data.y))
-            if inputs is None:
-                return replace(data, feature_map=feature_map.fit_checked(data.X))
-            fitted = feature_map.fit_checked(inputs.for_fit(data.X, feature_map.draws_only))
-            return replace(data, feature_map=InputMap(inputs, fitted, self.n_threads))
+            return replace(data, feature_map=fit_after(inputs, feature_map, data.X))
 
     def _require_memory(self, data: RankingData) -> None:
         X, precomputed = data.X, self.kernel == "precomputed"

@@ -16,7 +16,7 @@ from pairgram._support.words import Form
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import PairSettings
 from pairgram.features.input_map import parts_of, whole_map
-from pairgram.features.kernel_map import KernelMap
+from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
 from pairgram.features.kernels import KERNELS, Kernel, KernelSettings
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import (
@@ -231,7 +231,7 @@ class RidgeSpec:
                 axis=0,
             )
             if used.any() and not used.all():
-                feature_map = feature_map.of_rows(np.flatnonzero(used))
+                feature_map = with_support(feature_map, np.flatnonzero(used))
                 models = {name: model[..., used] for name, model in models.items()}
         return kept | {"inputs_": inputs, "feature_map_": feature_map, **models}
 
@@ -296,7 +296,7 @@ class RidgeSpec:
         for own in self.rows.each(data):
             yield own
             for gamma in self.gammas[1:]:
-                yield replace(own, feature_map=own.feature_map.with_gamma(gamma))
+                yield replace(own, feature_map=with_other_gamma(own.feature_map, gamma))
 
     def _judges(
         self,

@@ -17,7 +17,14 @@ from pairgram._support.arrays import read_rows
 from pairgram._support.checks import Vector, require_finite
 from pairgram._support.threads import single_threaded_blas
 from pairgram.data.dataset import require_finite_features
-from pairgram.features.base import RowScorer, is_known, scores_of_rows
+from pairgram.features.base import (
+    RowScorer,
+    is_known,
+    require_finite_row,
+    scorer_of,
+    scores_of_rows,
+    scores_sparse,
+)
 from pairgram.features.input_map import InputMap, after_inputs
 
 
@@ -57,7 +64,7 @@ class Scorer:
             self._missing = np.array(model.missing_, self._dtype)
         if feature_map is None:
             return
-        found = feature_map.scorer(coef, self._dtype) if is_known(feature_map) else None
+        found = scorer_of(feature_map, coef, self._dtype)
         if found is None:
             raise ValueError(
                 f"the {name} has a feature map or a kernel of Python's, which only predict scores"
@@ -186,9 +193,8 @@ def scores_of(ranker: Any, X: Any) -> NDArray[Any]:
     if not np.isfinite(scores).all():  # find out what is wrong with X
         require_finite(X, "X")
         feature_map = after_inputs(ranker.inputs_, ranker.feature_map_)
-        if is_known(feature_map):
-            row = int(np.argmin(np.isfinite(scores)))
-            feature_map.require_finite_row(X[row : row + 1], row)
+        row = int(np.argmin(np.isfinite(scores)))
+        require_finite_row(feature_map, X[row : row + 1], row)
         if feature_map is not None:
             require_finite_features(feature_map, X)
         raise ValueError("X too large: scores of its rows overflow")
@@ -205,7 +211,7 @@ def _scores_of(ranker: Any, X: Any) -> Vector:
         return RowScorer([(None, _vector(ranker.coef_))]).scores(X, ranker.n_threads)
     if not is_known(feature_map):
         return _mapped_scores(feature_map, ranker.coef_, X)
-    compiled = feature_map.scores_sparse or not scipy.sparse.issparse(X)
+    compiled = scores_sparse(feature_map) or not scipy.sparse.issparse(X)
     scorer = _prepared(ranker, feature_map, X.dtype) if compiled else None
     if scorer is None:
         return _mapped_scores(feature_map, ranker.coef_, X)
@@ -280,7 +286,7 @@ def _prepared(ranker: Any, feature_map: Any, dtype: np.dtype[Any]) -> RowScorer 
     if known is not None and known.is_of(feature_map, values):
         return known.scorer
     attributes = _attributes(feature_map)
-    scorer: RowScorer | None = feature_map.scorer(coef, dtype)
+    scorer = scorer_of(feature_map, coef, dtype)
     if scorer is None:
         return None
     if sum(getattr(value, "nbytes", 0) for value in attributes.values()) <= KEPT_BYTES:

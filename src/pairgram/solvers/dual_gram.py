@@ -12,7 +12,7 @@ from pairgram._support.checks import Rows, Vector, check_alpha, require_finite
 from pairgram._support.threads import single_threaded_blas
 from pairgram.data.dataset import RankingData, apply_half_laplacian, without_features
 from pairgram.data.pairs import PairSettings
-from pairgram.features.base import FeatureMap
+from pairgram.features.kernel_map import is_made, kernel_between
 from pairgram.features.kernels import alternatives
 from pairgram.solvers.ridge_path import (
     BandForm,
@@ -55,13 +55,13 @@ class DualGram:
     eigen-features ``Z = K Rᵀ U S^-½``, for which ``(R Z)ᵀ (R Z) = S``.
 
     Memory: if K is computed here, R K Rᵀ is stored in its place. `solve` therefore takes ``8 n²``
-    bytes. `decompose` takes up to about ``12 n²`` bytes: the band form of the system takes its
+    bytes. `_decompose` takes up to about ``12 n²`` bytes: the band form of the system takes its
     place, and holding folds out turns that into a basis in place. When rows are scored, K is
     computed again, block by block. Further memory is needed in three cases: a K that was given;
-    ``24 n²`` bytes in all in `decompose` for eigenvectors, and in `solve` if the system is
+    ``24 n²`` bytes in all in `_decompose` for eigenvectors, and in `solve` if the system is
     numerically singular; and ``8 n`` bytes per row for the basis of a part of the rows.
 
-    Time: `solve` takes ``n³ / 3`` flops and `decompose` ``4 n³ / 3``, as much again for held-out
+    Time: `solve` takes ``n³ / 3`` flops and `_decompose` ``4 n³ / 3``, as much again for held-out
     scores. Eigenvectors take about ``9 n³`` flops on one thread, a third of them bound by the speed
     of memory. Applying R takes a few passes over the matrix.
 
@@ -115,7 +115,7 @@ class DualGram:
 
     def _path_at(self, factor: Vector | None) -> RidgePath:
         """Return the path of the system. The dual form has no scaling of features."""
-        return self.decompose()
+        return self._decompose()
 
     @property
     def n_rows(self) -> int:
@@ -164,7 +164,7 @@ class DualGram:
             solution = eigen.coef([alpha], 0.0)[0]
         return self._embedded(self._root(labelled, solution, adjoint=True)[:, None])[:, 0]
 
-    def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
+    def _decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
         """Return the decomposition that gives the solutions for every alpha.
 
         `basis` says that its eigenvectors will be needed. They are then computed; otherwise, from
@@ -214,7 +214,7 @@ class DualGram:
         *,
         lower: bool = False,
     ) -> EigenPath:
-        """Return the eigenpath of `decompose`; the arguments are those of `_decomposed`."""
+        """Return the eigenpath of `_decompose`; the arguments are those of `_decomposed`."""
         ridge = self._decomposed(labelled, matrix, target, largest, lower=lower)
         most = ridge.eigenvalues.max(initial=0.0)
         values = np.maximum(ridge.eigenvalues, FLOOR * most or 1.0)
@@ -310,7 +310,7 @@ class DualGram:
             part = X if rows is None else X[np.ix_(rows, rows)]
             copy = True if rows is None else None
             return np.array(part, np.float64, order="C", copy=copy)
-        K = self._data.feature_map.between(X if rows is None else X[rows])
+        K = kernel_between(self._data.feature_map, X if rows is None else X[rows])
         return np.ascontiguousarray(K, np.float64)
 
     def _require_memory(self, *, path: bool, basis: bool = False) -> None:
@@ -336,14 +336,6 @@ class DualGram:
         out = np.zeros((len(self._labelled.y), columns.shape[1]))
         out[self._rows] = columns
         return out
-
-
-def is_made(feature_map: Any) -> bool:
-    """Tell whether a feature map is a kernel that is computed from rows whenever it is needed.
-
-    This is not so for a precomputed kernel, nor for a callable, which may be slow.
-    """
-    return isinstance(feature_map, FeatureMap) and feature_map.makes_kernel
 
 
 def bytes_per_square(
@@ -381,7 +373,7 @@ def require_memory(
     ----------
     n_rows : int
     path : bool
-        Whether `DualGram.decompose` will be called, or only `DualGram.solve`.
+        Whether `DualGram._decompose` will be called, or only `DualGram.solve`.
     feature_map : KernelMap or None
         The kernel, fitted or not. None means that the kernel matrix exists already.
     dtype : dtype

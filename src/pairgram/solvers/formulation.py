@@ -14,12 +14,12 @@ from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import is_compiled
 from pairgram.features.input_map import parts_of
-from pairgram.features.kernel_map import KernelMap
+from pairgram.features.kernel_map import KernelMap, is_made, kernel_between, linear_kernel_map
 from pairgram.features.kernels import less, mean_without_gaps
 from pairgram.features.reduced_nodes import reduce_nodes
 from pairgram.solvers.conjugate_gradients import SparseSystem, worth_iterating
 from pairgram.solvers.constrained import Constraints
-from pairgram.solvers.dual_gram import DualGram, is_made, require_memory
+from pairgram.solvers.dual_gram import DualGram, require_memory
 from pairgram.solvers.interface import ColumnSums, Statistics
 from pairgram.solvers.pairgram import Pairgram
 
@@ -105,7 +105,7 @@ class Coordinates:
         if kernel:
             if not is_made(data.feature_map):
                 rows = data.feature_map.support_rows_
-                K = data.X if rows is None else data.feature_map.between(rows)
+                K = data.X if rows is None else kernel_between(data.feature_map, rows)
                 data = replace(data, X=K, feature_map=None)
             return cls(data, "dual")
         iterate = form != "dual" and not path and worth_iterating(data)
@@ -171,7 +171,7 @@ class Coordinates:
             H = np.array(H, dtype=np.float64, copy=None if ours else True)
             if of_pairs:
                 _centre(H, self.data.as_scope(settings[0]))
-        data = replace(self.data, X=H, feature_map=KernelMap.linear(H, n_threads))
+        data = replace(self.data, X=H, feature_map=linear_kernel_map(H, n_threads))
 
         def coefs(solved: Vector) -> Vector:
             return self.coefs(np.asarray(solved @ H))
@@ -198,15 +198,15 @@ class Coordinates:
     def constrained(
         self, total: Statistics, alphas: Vector | None, scale: bool
     ) -> tuple[Vector, Vector]:
-        """Return `Pairgram.constrained_path`."""
+        """Return `Pairgram._constrained_path`."""
         assert isinstance(total, Pairgram) and self.constraints is not None
         started = self.data.offset is not None
-        return total.constrained_path(self.constraints, alphas, scale=scale, started=started)
+        return total._constrained_path(self.constraints, alphas, scale=scale, started=started)
 
     def column_sums(self, total: Statistics, coef: Vector) -> ColumnSums | None:
         """Return how much the columns of X, or of the inputs, vary over pairs, or None."""
         known = parts_of(self.data.feature_map)[1] is None and total.settings.pairs is not None
-        return total.column_sums(coef) if known and isinstance(total, Pairgram) else None
+        return total._column_sums(coef) if known and isinstance(total, Pairgram) else None
 
     def keeping_statistics(self) -> Coordinates:
         """Return the same coordinates, which keep the statistics of every setting once made."""
@@ -221,7 +221,7 @@ class Coordinates:
         if self.form == "dual":
             made = DualGram(self.data, settings, n_threads)
         else:
-            made = Pairgram.from_data(self.data, settings, n_threads, counts=self.scale)
+            made = Pairgram._from_data(self.data, settings, n_threads, counts=self.scale)
         if self._known is not None:
             self._known[settings] = made
         return made

@@ -54,7 +54,7 @@ class Statistics(Protocol):
     def solve(self, alpha: float, *, scale: bool = False) -> Vector:
         """Return the coefficients of one ridge, (n_features,)."""
 
-    def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
+    def _decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
         """Return the solutions of all ridges; `basis` says that eigenvectors will be needed."""
 
     def _without(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,10 +17,10 @@ from pairgram._support import memory
 from pairgram._support.arrays import blocks
 from pairgram._support.cached import cached_property
 from pairgram._support.checks import Rows, Vector
-from pairgram._support.node_map import native_nodes
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import DENSE_BLOCK_BYTES, RankingData
-from pairgram.features.base import ValueMap, is_known, unwhitened
+from pairgram.features.base import ValueMap, checked, node_map_of, unwhitened
+from pairgram.features.formulas import native_nodes
 
 # Kernel values with landmarks are stored in place of features if there are at most this many
 # landmarks for each feature.
@@ -215,19 +216,21 @@ def _storing(feature_map: Any, X: Any) -> Callable[[Any, NDArray[Any]], None] | 
 
     It is None if only Python can map the rows.
     """
-    centred = isinstance(feature_map, ValueMap)
-    dtype = np.dtype(np.float64) if centred else X.dtype
-    compiled = centred or is_known(feature_map)
-    nodes = feature_map.node_map(dtype) if compiled and not scipy.sparse.issparse(X) else None
+    if scipy.sparse.issparse(X):
+        return None
+    dtype, shift = X.dtype, None
+    check: Callable[[Any], Any] = partial(checked, feature_map)
+    if isinstance(feature_map, ValueMap):
+        dtype, shift, check = np.dtype(np.float64), feature_map.shift, feature_map.checked
+        nodes = feature_map.node_map(dtype)
+    else:
+        nodes = node_map_of(feature_map, dtype)
     if nodes is None:
         return None
-    shift, threads = (
-        feature_map.shift if centred else None,
-        resolve_n_threads(feature_map.n_threads),
-    )
+    threads = resolve_n_threads(feature_map.n_threads)
 
     def store(rows: Any, out: NDArray[Any]) -> None:
-        rows = np.require(feature_map.checked(rows), dtype, ["C", "A"])
+        rows = np.require(check(rows), dtype, ["C", "A"])
         nodes.store(rows, out, shift, threads)
 
     return store

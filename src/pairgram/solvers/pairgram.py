@@ -83,6 +83,10 @@ class Pairgram:
         in files of versions that did not count.
     ids : "check" or None
         Whether ids are still checked.
+    settings : dataclass
+        `pairs`, `scope`, `weighting` and `target`, as they were given.
+    n_features : int
+        The number of features, after the feature map.
     feature_names_in_ : list of str, or None
         Column names, if the rows came as a data frame.
 
@@ -209,7 +213,7 @@ class Pairgram:
         )
 
     @classmethod
-    def from_data(
+    def _from_data(
         cls,
         data: RankingData,
         settings: PairSettings,
@@ -228,7 +232,7 @@ class Pairgram:
         return cls._of(total, n_threads)
 
     @classmethod
-    def of_sums(
+    def _of_sums(
         cls,
         sums: NDArray[np.float64],
         pair_weight: float,
@@ -553,7 +557,7 @@ class Pairgram:
             if self.feature_map is not None:
                 raise ValueError(NO_MAP)
             one = np.array([float(alpha)])
-            return np.asarray(self.constrained_path(constraints, one, scale=scale)[1][0])
+            return np.asarray(self._constrained_path(constraints, one, scale=scale)[1][0])
         G, g, origin = self._from(prior)
         factor = self._scale_factors(G) if scale else None
         return origin + solve_ridge(G, g, float(alpha), factor, self.n_threads)
@@ -588,7 +592,7 @@ class Pairgram:
                 )
         return scale_factors(squares)
 
-    def constrained_path(
+    def _constrained_path(
         self,
         constraints: Constraints,
         alphas: Vector | None,
@@ -607,7 +611,7 @@ class Pairgram:
         alphas = constraints.default_alphas(G, g, started) if alphas is None else alphas
         return alphas, factor * constraints.path(G, g, alphas)
 
-    def column_sums(self, coef: NDArray[np.float64]) -> ColumnSums:
+    def _column_sums(self, coef: NDArray[np.float64]) -> ColumnSums:
         """Return how much every column, and the score of a model, vary over the pairs."""
         G = self._total.required()[:-1, :-1]  # without their factor, which their weight has not
         return ColumnSums(G.diagonal().copy(), G @ coef, self._total.weight)
@@ -647,9 +651,9 @@ class Pairgram:
 
     def default_alphas(self, *, scale: bool = False) -> NDArray[np.float64]:
         """Return the default grid ``λ_max(G) / 1e4 · 2^k`` for k = 15 … −18, shape (34,)."""
-        return self.decompose(scale=scale).default_alphas()
+        return self._decompose(scale=scale).default_alphas()
 
-    def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
+    def _decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
         """Return the decomposition that gives the solutions for every alpha.
 
         `basis` says that its eigenvectors will be needed.
@@ -671,10 +675,10 @@ class Pairgram:
             and (np.bincount(np.concatenate((train, test)), minlength=n_rows) == 1).all()
         )
         if complement and len(test) < len(train) and _is_subtractable(data, settings, test):
-            rest = self - Pairgram.from_data(data.take(test), settings, n_threads, may_vanish=True)
+            rest = self - Pairgram._from_data(data.take(test), settings, n_threads, may_vanish=True)
             if (np.diag(rest.G) >= 1e-6 * np.diag(self.G)).all():  # else digits are lost
                 return rest
-        return Pairgram.from_data(data.take(train), settings, n_threads, may_vanish=True)
+        return Pairgram._from_data(data.take(train), settings, n_threads, may_vanish=True)
 
     def _path_at(self, factor: Vector | None) -> RidgePath:
         """Return the path for a given scaling of the features."""

@@ -129,7 +129,7 @@ class StatisticsTask:
         return found
 
     def _totals(self, data: RankingData, settings: PairSettings) -> Totals:
-        gram = Pairgram.from_data(data, settings, self.n_threads, counts=self.counts)
+        gram = Pairgram._from_data(data, settings, self.n_threads, counts=self.counts)
         gram = gram._with(feature_map=None)
         # Pairs of all rows may be pairs of rows of different blocks.
         counted = data.v > 0 if settings.joins_all_rows else data.has_pairs(settings)
@@ -284,7 +284,7 @@ class TablePath:
             found = [coordinates.constrained(rest, alphas, scale)[1] for rest in rests]
             coefs = np.stack(found or [solved])
             return cls(reader, settings, scale, coordinates, alphas, solved, None, None, coefs)
-        ridge = total.decompose(scale=scale, basis=leaves_out and folds is None)
+        ridge = total._decompose(scale=scale, basis=leaves_out and folds is None)
         started = coordinates.data.offset is not None
         alphas = ridge.default_alphas(started) if alphas is None else alphas
         rounding = ROUNDING_OF_FLOAT32 if coordinates.data.dtype == np.float32 else ROUNDING
@@ -294,7 +294,7 @@ class TablePath:
             if whole.n_with_pairs < 2:
                 raise ValueError(TWO_QUERIES)
             return cls(reader, settings, scale, coordinates, alphas, solved, ties, ridge, None)
-        paths = [rest.decompose(scale=scale) for rest in rests] or [ridge]
+        paths = [rest._decompose(scale=scale) for rest in rests] or [ridge]
         coefs = np.stack([path.coef(ties.alphas) for path in paths])
         return cls(reader, settings, scale, coordinates, alphas, solved, ties, None, coefs)
 

@@ -18,8 +18,8 @@ from pairgram._support.checks import require_finite
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import DENSE_BLOCK_BYTES, RankingData
 from pairgram.data.pairs import PairSettings
-from pairgram.features.base import LinearNodes, linear_nodes, node_map_of
-from pairgram.features.input_map import factors_of
+from pairgram.features.base import LinearNodes, linear_nodes, node_map_of, rounding_of
+from pairgram.features.input_map import factors_of, shows_not_finite
 
 # A sparse product needs nnz² multiplications for a row, each about 40 times slower than those of a
 # dense product. Above this share of entries other than 0, dense blocks are faster.
@@ -325,7 +325,7 @@ def _sums_of(
         return sums * factors[:, None] * factors, pair_weight
     threads = resolve_n_threads(n_threads)
     node_map = node_map_of(data.feature_map, data.X.dtype)
-    if node_map is not None and not data.feature_map.shows_not_finite:
+    if node_map is not None and not shows_not_finite(data.feature_map):
         require_finite(data.X, "X")
     sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
     if sparse and not worth_densifying(data):
@@ -346,7 +346,7 @@ def _sums_of(
                 parts = [part if not parts else (parts[0][0] + part[0], parts[0][1] + part[1])]
         sums, pair_weight = parts[0]
     if node_map is not None:  # outputs that differ only by rounding do not differ
-        rounding = data.feature_map._rounding(data.X[:256])
+        rounding = rounding_of(data.feature_map, data.X[:256])
         with np.errstate(over="ignore"):
             size = np.append(pair_weight * rounding**2, np.zeros(1 + constant))
         clear_noise(sums, size, 1.0)

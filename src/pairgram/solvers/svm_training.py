@@ -214,7 +214,7 @@ class Training:
         if has_gram:
             labelled = replace(data, offset=None)  # G does not depend on what is fitted
             try:
-                gram = Pairgram.from_data(labelled, settings.pair_settings, settings.n_threads)
+                gram = Pairgram._from_data(labelled, settings.pair_settings, settings.n_threads)
                 curvature = gram.G
                 known = parts_of(given.feature_map)[1] is None
                 pair_weight = gram.pair_weight if known else None
@@ -254,7 +254,7 @@ class Training:
         """Do the work of `make` with the Gram matrix of a sample; None if features overflow."""
         limit, n_threads = settings.memory_limit, resolve_n_threads(settings.n_threads)
         stored = in_single(replace(sample, offset=None), limit, n_threads)
-        curvature = Pairgram.from_data(stored, settings.pair_settings, n_threads).G
+        curvature = Pairgram._from_data(stored, settings.pair_settings, n_threads).G
         del stored
         constant = np.empty(0, np.int64)
         if data.feature_map is None:

@@ -193,4 +193,4 @@ class LevelPairs:
         sums = np.asarray((sums + sums.T) / 2)
         if found.rounding.any():  # outputs that differ only by rounding do not differ
             clear_noise(sums, np.append(self.pair_weight * found.rounding**2, 0.0), 1.0)
-        return Pairgram.of_sums(sums, self.pair_weight, found.n_rows, self.settings, counts=counts)
+        return Pairgram._of_sums(sums, self.pair_weight, found.n_rows, self.settings, counts=counts)

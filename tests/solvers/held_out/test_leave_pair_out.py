@@ -77,8 +77,8 @@ def test_every_pair_equals_a_refit(seed, n, weights, form, pairs, weighting, tar
         RankingData.make(X, y, sample_weight=v),
         PairSettings(pairs, "query", weighting, target),
     )
-    total = (DualGram if form == "dual" else Pairgram.from_data)(data, settings, None)
-    ridge = total.decompose()
+    total = (DualGram if form == "dual" else Pairgram._from_data)(data, settings, None)
+    ridge = total._decompose()
     held = _HeldOut.of(RowRegression.of(data, settings, ridge))
     if weights == "none":
         assert held.values is not None

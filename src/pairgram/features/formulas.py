@@ -1,12 +1,16 @@
-"""The columns that a model reads, as functions of one column of the caller each."""
+"""What maps compute: nodes for compiled code, and formulas that other systems can compute."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+import pairgram._core as _core
 
 Vector = NDArray[np.float64]
 # Sums of float32 numbers have errors of at most about this share of the sum of their sizes.
@@ -127,3 +131,117 @@ def through(column: Column, knots: Any, values: Any) -> Column:
         )
     order = slice(None) if column.factor > 0 else slice(None, None, -1)
     return Piecewise(column.source, own[order].copy(), values[order].copy())
+
+
+class Activation(NamedTuple):
+    """What nodes make of their inputs z.
+
+    Attributes
+    ----------
+    compiled : str
+        The name in compiled code.
+    of : callable
+        The function of arrays. The one of Gaussian nodes needs more than z.
+    slope : float
+        The steepest slope, or 1 for a step.
+    onnx : str or None
+        The operator of ONNX, if one operator computes it.
+    """
+
+    compiled: str
+    of: Callable[[Vector], Vector]
+    slope: float = 1.0
+    onnx: str | None = None
+
+
+ACTIVATIONS = {
+    "linear": Activation("linear", lambda z: z),
+    "sigmoid": Activation("sigmoid", lambda z: 0.5 * (1 + np.tanh(z / 2)), 0.25, "Sigmoid"),
+    "gaussian": Activation("gaussian", lambda z: np.exp(-z)),
+    "tanh": Activation("tanh", np.tanh, onnx="Tanh"),
+    "relu": Activation("relu", lambda z: np.maximum(z, 0.0), onnx="Relu"),
+    "hardlim": Activation("hardlim", lambda z: (z >= 0).astype(np.float64)),
+    "sine": Activation("sin", np.sin, onnx="Sin"),
+    "cos": Activation("cos", np.cos, onnx="Cos"),  # of Fourier features
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Hidden:
+    """Hidden nodes ``weights · act(columns @ matrix + bias)``.
+
+    Attributes
+    ----------
+    activation : str
+        A name in `ACTIVATIONS`, but not "linear". Gaussian nodes are
+        ``exp(−bias ‖columns − matrix column‖²)``.
+    matrix : ndarray of shape (n_columns, n_nodes)
+    bias, weights : ndarray of shape (n_nodes,)
+    """
+
+    activation: str
+    matrix: Vector
+    bias: Vector
+    weights: Vector
+
+    def values(self, C: Vector) -> Vector:
+        """Return the nodes of columns (n_rows, n_columns)."""
+        if self.activation == "gaussian":
+            squares = ((C[:, :, None] - self.matrix) ** 2).sum(axis=1)
+            return np.asarray(ACTIVATIONS["gaussian"].of(self.bias * squares))
+        Z = C @ self.matrix + self.bias
+        return np.asarray(ACTIVATIONS[self.activation].of(Z))
+
+    def change(self, sizes: Vector) -> Vector:
+        """Return how much the nodes change at most if columns change by these sizes."""
+        if self.activation == "gaussian":
+            fastest = np.sqrt(2 * self.bias / math.e)
+            return np.asarray(fastest * np.linalg.norm(sizes, axis=1)[:, None])
+        steepest = ACTIVATIONS[self.activation].slope
+        return np.asarray(steepest * (sizes @ np.abs(self.matrix) + np.abs(self.bias)))
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """``Σ constants + weights · columns + Σ hidden nodes + Σ kernels``: a model of features.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_columns,), or None for zeros
+    constants : tuple of float
+    hidden : tuple of Hidden
+    kernels : tuple of `pairgram.features.kernels.KernelTerm`
+    """
+
+    weights: Vector | None = None
+    constants: tuple[float, ...] = ()
+    hidden: tuple[Hidden, ...] = ()
+    kernels: tuple[Any, ...] = ()
+
+
+def native_nodes(
+    dtype: Any,
+    weights: NDArray[Any],
+    bias: NDArray[Any],
+    square: NDArray[Any] | None,
+    segments: list[tuple[int, int, str]],
+    *,
+    origin: NDArray[Any] | None = None,
+    tail: NDArray[Any] | None = None,
+    in_double: bool = False,
+    **options: Any,
+) -> Any:
+    """Return the compiled map for rows of a dtype. The arrays that describe it are converted.
+
+    csrc/features/node_map.hpp gives its formula. With `in_double`, rows of float32 are mapped
+    in float64, and the outputs are rounded.
+    """
+    single = np.dtype(dtype) == np.float32
+    narrow = single and not in_double
+    make: Any = _core.NodeMap32 if narrow else _core.NodeMap64
+    arrays = [
+        None if a is None else np.ascontiguousarray(a, np.float32 if narrow else np.float64)
+        for a in (weights, bias, square, origin, tail)
+    ]
+    node_map = make(*arrays[:3], segments, origin=arrays[3], tail=arrays[4], **options)
+    return _core.NodeMap32.in_double(node_map) if single and in_double else node_map
