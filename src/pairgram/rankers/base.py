@@ -28,6 +28,7 @@ from pairgram._support.checks import (
     ArgumentError,
     Vector,
     naming_not_finite,
+    not_finite,
     require_finite,
     warn_caller,
 )
@@ -220,8 +221,7 @@ class Prior(NamedTuple):
                 "no fixed columns that they could belong to",
             )
         coef = real_array(prior, "prior")
-        if not np.isfinite(coef).all():
-            column = int(np.argmin(np.isfinite(coef)))
+        if (column := not_finite(coef)) is not None:
             raise ArgumentError(
                 "prior",
                 f" must not hold NaN or infinity, got {coef[column]} for ",
