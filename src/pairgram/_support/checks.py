@@ -155,14 +155,19 @@ def require_finite(X: Any, name: str, *, with_row: bool = True) -> None:
         raise ArgumentError(name, f" contains {what}: ", rest, lead="Input ", **place)
 
 
+def not_finite(values: Any) -> int | None:
+    """Return the place of the first value of an array, read row by row, that is not finite."""
+    finite = np.isfinite(values)
+    return None if finite.all() else int(np.argmin(finite))
+
+
 def first_not_finite(X: Any) -> tuple[str, int, int] | None:
     """Return ("NaN" or "infinity", row, column) for the first such value, or None."""
     sparse = scipy.sparse.issparse(X)
     values = X.data if sparse else X
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all():
+        if np.isfinite(values.sum(dtype=np.float64)) or (at := not_finite(values)) is None:
             return None
-    at = int(np.argmin(np.isfinite(values).ravel()))
     if sparse:
         row, column = int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at])
     else:

@@ -21,7 +21,14 @@ from pairgram._support.arrays import (
     refuse_index,
     refuse_lossy,
 )
-from pairgram._support.checks import ArgumentError, Rows, Vector, first_not_finite, require_finite
+from pairgram._support.checks import (
+    ArgumentError,
+    Rows,
+    Vector,
+    first_not_finite,
+    not_finite,
+    require_finite,
+)
 from pairgram._support.threads import resolve_n_threads
 from pairgram.data.pairs import PairSettings, no_pairs
 from pairgram.data.queries import Queries, check_weights
@@ -128,8 +135,7 @@ class RankingData:
             raise ArgumentError(
                 "y", f" must have a label for each of the {X.shape[0]} rows of X, got {len(labels)}"
             )
-        if not np.isfinite(labels).all():
-            row = int(np.argmin(np.isfinite(labels)))
+        if (row := not_finite(labels)) is not None:
             raise ArgumentError(
                 "y", f" must not hold NaN or infinity, got {labels[row]} in ", row=row
             )
@@ -464,8 +470,7 @@ def check_offset(offset: ArrayLike, n_rows: int) -> NDArray[np.float64]:
         raise ArgumentError(
             "offset", f" must have one number for each of {n_rows} rows, got shape {values.shape}"
         )
-    if not np.isfinite(values).all():
-        row = int(np.argmin(np.isfinite(values)))
+    if (row := not_finite(values)) is not None:
         raise ArgumentError(
             "offset", f" must not hold NaN or infinity, got {values[row]} in ", row=row
         )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
-from pairgram._support.checks import ArgumentError, check_text
+from pairgram._support.checks import ArgumentError, Vector, check_text, not_finite
 from pairgram._support.words import PairsName, Scope, Target, Weighting, words
 
 Omega = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
@@ -58,14 +58,37 @@ class PairSettings:
         """Whether all rows form pairs, as in one query. Without pairs the scope has no effect."""
         return self.scope == "global" and self.pairs is not None
 
+    def factor(self, weight: Vector, pair_weight: Vector) -> Vector:
+        """Return what the sums over the pairs of each query are multiplied by.
+
+        They are given the weights of the query's rows and of its pairs in both orders, before they
+        are multiplied. Without pairs the sums are those over the rows.
+        """
+        if self.pairs is None:
+            return _inverse(weight) if self.weighting == "queries" else np.ones_like(weight)
+        if self.weighting == "pairs":
+            return np.ones_like(weight)
+        return _inverse(weight if self.weighting == "documents" else pair_weight / 2)
+
+    def scatter_factor(self, weight: Vector) -> Vector:
+        """Return what the scatter of each query's rows is multiplied by, given their weight.
+
+        All pairs of a query add up to its weight times its scatter. Without pairs the rows count
+        as they are, and not as differences from their mean.
+        """
+        ones = np.where(weight > 0, 1.0, 0.0)
+        if self.pairs is None:
+            return _inverse(weight) if self.weighting == "queries" else ones
+        of_queries = 2 * _inverse(weight)
+        return {"pairs": weight, "documents": ones, "queries": of_queries}[self.weighting]
+
     def targets(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the targets whose differences are fitted: labels, or gains 2^y − 1."""
         if self.target == "label":
             return y
         with np.errstate(over="ignore"):
             gains = np.exp2(y) - 1
-        if not np.isfinite(gains).all():
-            row = int(np.argmin(np.isfinite(gains)))
+        if (row := not_finite(gains)) is not None:
             text = f" is 2^y - 1, too large for label {y[row]} in "
             raise ArgumentError("target", f"='gain'{text}", row=row)
         return np.asarray(gains)
@@ -112,6 +135,11 @@ class PairSettings:
                     f"{weights[i, j]} for labels {values[i]} and {values[j]}"
                 )
         return values, np.ascontiguousarray(weights)
+
+
+def _inverse(values: Vector) -> Vector:
+    """Return the inverse of each number, and 0 for 0."""
+    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
 
 
 def no_pairs(settings: PairSettings, n_rows: int) -> ValueError:

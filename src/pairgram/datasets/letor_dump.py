@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import pairgram._core as _core
 from pairgram._support.arrays import checked_sparse, real_array
+from pairgram._support.checks import not_finite
 from pairgram._support.files import replacing
 from pairgram.data.queries import as_ids
 
@@ -76,8 +77,7 @@ def dump_letor(
     labels = real_array(y, "y")
     if labels.shape != (n_rows,):
         raise ValueError(f"y must have shape ({n_rows},), one per row of X, got {labels.shape}")
-    if not np.isfinite(labels).all():
-        row = int(np.argmin(np.isfinite(labels)))
+    if (row := not_finite(labels)) is not None:
         raise ValueError(f"y must be finite, got {labels[row]} in row {row}")
     ids = None if qid is None else _id_texts(qid, n_rows)
     if comments is not None:

@@ -19,7 +19,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 import pairgram._core as _core
 from pairgram._support import memory
 from pairgram._support.arrays import block_rows, blocks, read_rows, readable
-from pairgram._support.checks import Vector, require_finite
+from pairgram._support.checks import Vector, not_finite, require_finite
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.words import KERNEL_PARAMETERS, KernelName, words
@@ -115,8 +115,8 @@ def matrix_of(
         K[tile] = part
         if symmetric and rows != columns:
             K[columns, rows] = part.T
-        if not np.isfinite(part).all():
-            i, j = np.argwhere(~np.isfinite(part))[0]
+        if (at := not_finite(part)) is not None:
+            i, j = divmod(at, part.shape[1])
             raise ValueError(
                 f"the {settings.kernel} kernel of rows {first + rows.start + i} and "
                 f"{columns.start + j} is {part[i, j]}: X or the kernel's parameters are too large"

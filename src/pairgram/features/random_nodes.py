@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
-from pairgram._support.checks import Vector, check_size, check_text, require_finite
+from pairgram._support.checks import Vector, check_size, check_text, not_finite, require_finite
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.words import ActivationName, words
 from pairgram.features.base import FeatureMap, LinearNodes, RowScorer, finite_rows, generator
@@ -308,8 +308,8 @@ def _called(activation: Callable[[Any], Any], z: NDArray[Any]) -> NDArray[Any]:
             f"{name} must map an array element by element, but gave shape {values.shape} for "
             f"{z.shape}"
         )
-    if not (finite := np.isfinite(values)).all():
-        at = tuple(np.argwhere(~finite)[0])
+    if (first := not_finite(values)) is not None:
+        at = np.unravel_index(first, values.shape)
         raise ValueError(f"{name} must give finite values, got {values[at]} for {z[at]}")
     return values
 

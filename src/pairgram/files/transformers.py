@@ -94,12 +94,8 @@ class Place(NamedTuple):
 
     def within(self, number: Any, name: str) -> Place:
         """Return the place of a part, given its number and its name."""
-        step = (
-            f"{self.step}{name!r}"
-            if self.step.endswith(" ")
-            else f"{self.step}, within it {name!r}"
-        )
-        return self._replace(name=f"{self.name}.{number}", step=step)
+        within = "" if self.step.endswith(" ") else ", within it "
+        return self._replace(name=f"{self.name}.{number}", step=f"{self.step}{within}{name!r}")
 
 
 def parameters_of(transformer: BaseEstimator, *without: str) -> Settings:
@@ -145,7 +141,7 @@ class Transformer(ABC):
 
     def default(self) -> Any:
         """Return a transformer with the default parameters."""
-        return self.made()
+        return self.made([]) if self.has_parts else self.made()
 
     def settings_of(self, transformer: BaseEstimator, step: str) -> Settings:
         """Return the parameters that a file holds; others must be the default."""
@@ -615,9 +611,6 @@ class Chain(Transformer):
 
     has_parts = True
 
-    def default(self) -> Any:
-        return self.made([])
-
     def found_by(self, transformer: BaseEstimator) -> Settings:
         return {}
 
@@ -670,9 +663,6 @@ class Columns(Transformer):
     """The transformer that applies others to some columns each."""
 
     has_parts = True
-
-    def default(self) -> Any:
-        return self.made([])
 
     def describe(
         self, step: BaseEstimator, settings: Settings, found: Settings | None, at: Place

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import pairgram._core as _core
 from pairgram._support.arrays import real_array
-from pairgram._support.checks import ArgumentError, Vector, check_text
+from pairgram._support.checks import ArgumentError, Vector, check_text, not_finite
 from pairgram._support.row_warnings import warn_of_threshold
 from pairgram._support.threads import resolve_n_threads
 from pairgram.data.queries import Queries, check_weights
@@ -28,7 +28,12 @@ Divisor = Literal["relevant", "cut"]
 
 
 class Family(NamedTuple):
-    """The properties of all metrics of one name."""
+    """The properties of all metrics of one name.
+
+    Compiled code has the metric by its name, or as `fixed` says: by another name, and with options
+    that have one value. Other tools' names are only there if they are not similar to this one.
+    Those of `in_runs` are taken where runs are read, those of `aliases` are asked about in errors.
+    """
 
     cut: Literal["never", "optional", "always", "percent"]
     options: tuple[str, ...]
@@ -36,6 +41,9 @@ class Family(NamedTuple):
     scores: Literal["ordered", "finite"] = "ordered"
     greater_is_better: bool = True
     of_lists: bool = True  # if it ranks: made for result lists, not for all rows as one list
+    fixed: Mapping[str, str] = MappingProxyType({})
+    aliases: tuple[str, ...] = ()
+    in_runs: tuple[str, ...] = ()  # in trec_eval and ir_measures
 
     @property
     def ranks(self) -> bool:
@@ -48,24 +56,42 @@ _HITS = ("relevant", "ties", "empty")
 FAMILIES: Mapping[str, Family] = MappingProxyType(
     {
         "dcg": Family("optional", _DCG, "gain"),
-        "ndcg": Family("optional", (*_DCG, "empty"), "gain"),
-        "ndcg_linear": Family("optional", ("discount", "ties", "empty"), "gain"),
+        "ndcg": Family("optional", (*_DCG, "empty"), "gain", in_runs=("ndcg_cut", "nDCG")),
+        "ndcg_linear": Family(
+            "optional",
+            ("discount", "ties", "empty"),
+            "gain",
+            fixed={"family": "ndcg", "gain": "linear"},
+            aliases=("ndcg_cut",),
+        ),
         "mean_ndcg": Family("never", (*_DCG, "empty"), "gain"),
-        "map": Family("optional", ("relevant", "ties", "empty", "divisor")),
-        "p": Family("always", ("relevant", "ties")),
-        "recall": Family("always", _HITS),
-        "rprec": Family("never", _HITS),
-        "hit_rate": Family("always", _HITS),
-        "mrr": Family("optional", _HITS),
-        "rbp": Family("optional", ("relevant", "ties", "persistence")),
+        "map": Family(
+            "optional",
+            ("relevant", "ties", "empty", "divisor"),
+            aliases=("ap", "average_precision"),
+            in_runs=("map_cut", "AP"),
+        ),
+        "p": Family("always", ("relevant", "ties"), aliases=("precision",), in_runs=("P",)),
+        "recall": Family("always", _HITS, in_runs=("recall", "R")),
+        "rprec": Family("never", _HITS, aliases=("r_precision",), in_runs=("Rprec",)),
+        "hit_rate": Family(
+            "always", _HITS, aliases=("success", "hit", "hits"), in_runs=("success", "Success")
+        ),
+        "mrr": Family(
+            "optional",
+            _HITS,
+            aliases=("rr", "recip_rank", "reciprocal_rank"),
+            in_runs=("recip_rank", "RR"),
+        ),
+        "rbp": Family("optional", ("relevant", "ties", "persistence"), in_runs=("RBP",)),
         "err": Family("optional", ("ties", "max_grade"), "grade"),
-        "ef": Family("percent", _HITS, of_lists=False),
+        "ef": Family("percent", _HITS, of_lists=False, aliases=("enrichment", "enrichment_factor")),
         "bedroc": Family("never", (*_HITS, "alpha"), of_lists=False),
-        "auc": Family("never", ("relevant",)),
+        "auc": Family("never", ("relevant",), fixed={"ties": "average"}, aliases=("roc_auc",)),
         "kendall": Family("never", ()),
         "spearman": Family("never", ()),
         "misranking": Family("never", (), greater_is_better=False),
-        "pairwise_accuracy": Family("never", ()),
+        "pairwise_accuracy": Family("never", (), fixed={"family": "misranking"}),
         "ranking_error": Family("never", (), greater_is_better=False),
         "pearson": Family("never", (), scores="finite"),
         "msd": Family("never", (), scores="finite", greater_is_better=False),
@@ -97,23 +123,7 @@ _CHANGES: Mapping[str, Mapping[str, Any]] = {
     "lightgbm": {"empty": 1.0, "divisor": "cut"},
     "sklearn": {"gain": "linear", "ties": "average"},
 }
-# Names of other tools that are not similar to a name here.
-_ALIASES: Mapping[str, str] = {
-    "precision": "p",
-    "ap": "map",
-    "average_precision": "map",
-    "rr": "mrr",
-    "recip_rank": "mrr",
-    "reciprocal_rank": "mrr",
-    "r_precision": "rprec",
-    "success": "hit_rate",
-    "hit": "hit_rate",
-    "hits": "hit_rate",
-    "roc_auc": "auc",
-    "enrichment": "ef",
-    "enrichment_factor": "ef",
-    "ndcg_cut": "ndcg_linear",
-}
+_ALIASES = {alias: name for name, family in FAMILIES.items() for alias in family.aliases}
 #: The named conventions. Each gives a value for every option. See `get_metric`.
 CONVENTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {name: MappingProxyType({**DEFAULT, **changes}) for name, changes in _CHANGES.items()}
@@ -529,27 +539,20 @@ class Metric:
         self, largest_label: float
     ) -> tuple[str, int, str, str, str, float, float, float, str, float]:
         """Return the options for `_core.evaluate_metrics`; unused ones have default values."""
+        family = FAMILIES[self.family]
 
         def option(name: str) -> Any:
-            value = getattr(self, name)
+            value = family.fixed.get(name, getattr(self, name))
             return DEFAULT[name] if value is None else value
 
-        # Compiled names, where they differ, with the option that they fix.
-        family, gain, ties = self.family, option("gain"), option("ties")
-        if family == "pairwise_accuracy":
-            family = "misranking"
-        elif family == "ndcg_linear":
-            family, gain = "ndcg", "linear"
-        elif family == "auc":
-            ties = "average"
-        percent = FAMILIES[family].cut == "percent"
+        percent = family.cut == "percent"
         shape = self.k if percent else self.alpha or self.persistence
         return (
-            family,
+            option("family"),
             _NO_CUT if percent or self.k is None else int(self.k),
-            gain,
+            option("gain"),
             option("discount"),
-            ties,
+            option("ties"),
             nan if self.empty is None or self.empty == "skip" else self.empty,
             nan if self.relevant is None else self.relevant,
             largest_label if self.max_grade is None else self.max_grade,
@@ -675,8 +678,7 @@ def check_labels(
     If these are all labels of a data set, `warn_of_relevant` looks at them.
     """
     smallest, largest = _core.value_range(y) if y.size else (0.0, 0.0)
-    if not (isfinite(smallest) and isfinite(largest)):
-        row = int(np.argmin(np.isfinite(y)))
+    if not (isfinite(smallest) and isfinite(largest)) and (row := not_finite(y)) is not None:
         raise ArgumentError("y", f" must be finite, got {y[row]} in ", row=row)
     if are_all:
         warn_of_relevant(metrics, smallest, largest, len(y))

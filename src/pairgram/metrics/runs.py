@@ -17,7 +17,7 @@ from pairgram.data.queries import id_texts
 from pairgram.datasets import read_qrels, read_run
 from pairgram.datasets.trec import by_trec_order
 from pairgram.metrics import Metric, evaluate, get_metric
-from pairgram.metrics.metric import listed_metrics
+from pairgram.metrics.metric import FAMILIES, listed_metrics
 
 Missing = Literal["zero", "skip"]
 # For every query, by its text, the numbers of its documents.
@@ -30,22 +30,8 @@ _COLUMNS = {
     "score": ("score",),
 }
 # The names of metrics in trec_eval and ir_measures.
-_NAMES = {
-    "P": "p",
-    "map_cut": "map",
-    "ndcg_cut": "ndcg",
-    "recip_rank": "mrr",
-    "Rprec": "rprec",
-    "success": "hit_rate",
-    "recall": "recall",
-    "AP": "map",
-    "nDCG": "ndcg",
-    "R": "recall",
-    "RR": "mrr",
-    "Success": "hit_rate",
-    "RBP": "rbp",
-    "Bpref": "bpref",
-}
+_NAMES = {other: name for name, family in FAMILIES.items() for other in family.in_runs}
+_NAMES["Bpref"] = "bpref"
 _COUNTS = ("num_ret", "num_rel", "num_rel_ret")
 _OWN = (*_COUNTS, "bpref")
 

@@ -29,7 +29,7 @@ from pairgram._support.arrays import (
     select_columns,
 )
 from pairgram._support.cached import cached_property
-from pairgram._support.checks import ArgumentError, Rows, Vector
+from pairgram._support.checks import ArgumentError, Rows, Vector, not_finite
 from pairgram._support.row_warnings import without_row_warnings
 from pairgram._support.threads import at_most_threads, resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RowInfo
@@ -470,8 +470,8 @@ class _Batch:
                 f"y of shape (n_rows, n_targets) needs pairs='kept' or None, got {pairs!r}: which "
                 "pairs count depends on the labels"
             )
-        if not (finite := np.isfinite(targets)).all():
-            row, target = np.argwhere(~finite)[0]
+        if (at := not_finite(targets)) is not None:
+            row, target = divmod(at, targets.shape[1])
             text = f" must hold finite numbers, got {targets[row, target]} in "
             rest = f" of target {target}: give a target with gaps as a problem of its own rows"
             raise ArgumentError("y", text, rest, row=row)

@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import real_array, without_names
-from pairgram._support.checks import ArgumentError, Vector
+from pairgram._support.checks import ArgumentError, Vector, not_finite
 from pairgram._support.row_warnings import sample_of, warn_of_rows, without_row_warnings
 from pairgram.data.dataset import RankingData
 from pairgram.features.base import is_known, set_threads
@@ -129,8 +129,7 @@ class Prior(NamedTuple):
                 "no fixed columns that they could belong to",
             )
         coef = real_array(prior, "prior")
-        if not np.isfinite(coef).all():
-            column = int(np.argmin(np.isfinite(coef)))
+        if (column := not_finite(coef)) is not None:
             raise ArgumentError(
                 "prior",
                 f" must not hold NaN or infinity, got {coef[column]} for ",

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import pairgram._core as _core
 from pairgram._support.arrays import read_rows
-from pairgram._support.checks import Vector, require_finite
+from pairgram._support.checks import Vector, not_finite, require_finite
 from pairgram._support.threads import single_threaded_blas
 from pairgram.data.dataset import require_finite_features
 from pairgram.features.base import (
@@ -190,10 +190,9 @@ def scores_of(ranker: Any, X: Any) -> NDArray[Any]:
         If X holds NaN or infinity, or if a kernel value overflows. The message names the row.
     """
     scores = _scores_of(ranker, X)
-    if not np.isfinite(scores).all():  # find out what is wrong with X
+    if (row := not_finite(scores)) is not None:  # find out what is wrong with X
         require_finite(X, "X")
         feature_map = after_inputs(ranker.inputs_, ranker.feature_map_)
-        row = int(np.argmin(np.isfinite(scores)))
         require_finite_row(feature_map, X[row : row + 1], row)
         if feature_map is not None:
             require_finite_features(feature_map, X)

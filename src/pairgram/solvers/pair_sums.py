@@ -91,8 +91,7 @@ class PairSums:
         """The factor that turns the sums into those of the objective."""
         if self.mean is None or self.mean.weight == 0:
             return 1.0
-        v = self.mean.weight
-        return {"pairs": v, "documents": 1.0, "queries": 2 / v}[self.settings.weighting]
+        return float(self.settings.scatter_factor(np.asarray(self.mean.weight)))
 
     @property
     def weight(self) -> float:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import pairgram._core as _core
 from pairgram._support import memory
 from pairgram._support.arrays import BLOCK_ROWS, blocks
-from pairgram._support.checks import require_finite
+from pairgram._support.checks import not_finite, require_finite
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import DENSE_BLOCK_BYTES, RankingData
 from pairgram.data.pairs import PairSettings
@@ -94,7 +94,7 @@ class SparseGram:
         pair_weight: NDArray[Any] = np.bincount(
             level_query, level_weight * degree, minlength=n_queries
         )
-        factor = _query_factor(settings, total, pair_weight)
+        factor = settings.factor(total, pair_weight)
         if data.query_weights is not None:
             factor = factor * data.query_weights
 
@@ -206,17 +206,6 @@ def _worth_multiplying(A: Any, B: Any) -> Iterator[tuple[Any, Any]]:
 
 def _scaled(rows: Any, factor: NDArray[np.float64]) -> Any:
     return scipy.sparse.diags_array(factor) @ rows
-
-
-def _query_factor(
-    settings: PairSettings, total: NDArray[np.float64], pair_weight: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    divisor = np.ones_like(total)
-    if settings.weighting == "documents" and settings.kind != "none":
-        divisor = total
-    elif settings.weighting == "queries":
-        divisor = total if settings.kind == "none" else pair_weight / 2
-    return np.divide(1.0, divisor, out=np.zeros_like(divisor), where=divisor > 0)
 
 
 def _sum_rows(rows: Any, v: NDArray[np.float64], group: NDArray[np.int64], n_groups: int) -> Any:
@@ -354,9 +343,8 @@ def _sums_of(
     if data.X.dtype == np.float32 and _leaves_float32(data, diagonal[: data.n_features]):
         wide = replace(data, X=data.X.astype(np.float64))
         return _sums_of(wide, settings, n_threads, constant, varying)
-    if not np.isfinite(diagonal).all():
+    if (column := not_finite(diagonal)) is not None:
         data.require_finite_features()
-        column = int(np.argmin(np.isfinite(diagonal)))
         origin = "X" if data.feature_map is None else "the feature map"
         of_target = column == len(diagonal) - 1
         what = data.target_name if of_target else f"feature {column} of {origin}"

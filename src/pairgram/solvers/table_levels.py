@@ -122,9 +122,8 @@ class LevelPairs:
         omega = 1.0 - np.eye(len(levels)) if found is None else found[1]
         with np.errstate(over="ignore", invalid="ignore"):  # the weight of all pairs is checked
             degrees, pair_weights = omega @ weights, weights[:, None] * omega * weights
-            total, half = float(weights.sum()), pair_weights.sum() / 2
-        divisor = {"pairs": 1.0, "documents": total, "queries": half}[settings.weighting]
-        factor = 1 / divisor if divisor > 0 else 0.0
+            total, both = np.asarray(weights.sum()), np.asarray(pair_weights.sum())
+        factor = float(settings.factor(total, both))
         within = PairSettings("kept", "query", "documents", settings.target)
         return cls(settings, within, levels, degrees, pair_weights, factor)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pairgram._core as _core
-from pairgram._support.checks import ArgumentError, Vector
+from pairgram._support.checks import ArgumentError, Vector, not_finite
 from pairgram._support.column_kinds import kind_of, not_numbers
 from pairgram._support.threads import resolve_n_threads
 from pairgram.tables.rows import TableRows, counted, runs_of
@@ -264,8 +264,7 @@ class Columns:
     def _numbers(self, batch: Any, name: str, place: Place) -> Vector:
         column = _column(batch, name)
         values = _array(column, np.float64, name, place)
-        if not np.isfinite(values).all():
-            row = int(np.argmin(np.isfinite(values)))
+        if (row := not_finite(values)) is not None:
             found = "a missing value" if np.isnan(values[row]) else values[row]
             raise placed_error(f"{place.row(row)}: column {name!r} must be finite, got {found}")
         if getattr(column.type, "bit_width", 0) >= 64 and np.abs(values).max() >= LARGEST_WHOLE:

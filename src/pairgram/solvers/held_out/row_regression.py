@@ -71,7 +71,8 @@ class RowRegression:
         data = in_one_query(data)
         v, y = data.v, data.target(settings)
         weight = float(v.sum())
-        factor = float(_objective_factor(data, settings, np.array([weight]))[0]) or 1.0
+        own = settings.scatter_factor(np.array([weight])) * data.query_weight_of_rows[0]
+        factor = float(own[0]) or 1.0
         with_mean = settings.pairs is not None and weight > 0
         return cls(
             data,
@@ -181,15 +182,4 @@ def factors_without(data: RankingData, settings: PairSettings, weights: Vector) 
     weight = data.v.sum()
     left = weight - weights
     left = np.where(left > 1e-14 * weight, left, 0.0)
-    return _objective_factor(data, settings, left)
-
-
-def _objective_factor(data: RankingData, settings: PairSettings, weight: Vector) -> Vector:
-    """Return the factor of Σ v (y − f − b)² in the objective of a query, given its weight."""
-    inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
-    ones = np.where(weight > 0, 1.0, 0.0)
-    if settings.pairs is None:
-        factor = inverse if settings.weighting == "queries" else ones
-    else:
-        factor = {"pairs": weight, "documents": ones, "queries": 2 * inverse}[settings.weighting]
-    return np.asarray(factor * data.query_weight_of_rows[0])
+    return np.asarray(settings.scatter_factor(left) * data.query_weight_of_rows[0])
