@@ -21,6 +21,7 @@ FORGETFUL = [
     pg.RankRLSCV([1.0], pairs=[None, "kept"], cv=2),
     pg.PairwiseELM(n_nodes=4),
     pg.PairwiseELMCV([1.0], n_nodes=4, cv=2),
+    pg.ELMRank(n_nodes=4, scope="query"),
     pg.RankSVM(),
     pg.RankSVMCV([1.0], cv=2),
 ]
@@ -33,7 +34,6 @@ CONTENT = [
     pg.MPRank(),
     pg.LSSVR(),
     pg.ELMRank(n_nodes=4),
-    pg.ELMRank(n_nodes=4, scope="query"),
     pg.ELMRankCV([1.0], [1.0], n_nodes=4, cv=2),
 ]
 

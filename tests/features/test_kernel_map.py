@@ -394,7 +394,7 @@ def test_leaving_queries_out_equals_refits(data, feature_map):
     alphas = np.array([3.0, 0.5])
     ranking = RankingData.make(X, y, qid=qid)
     ranking = RankingData(ranking.X, ranking.y, ranking.queries, feature_map=fitted)
-    held_out = leave_query_out(ranking, total.settings, total._decompose(), alphas, lambda: total)
+    held_out = leave_query_out(ranking, total.settings, total.decompose(), alphas, lambda: total)
     H = fitted.transform(X)
     for query in np.unique(qid)[:6]:
         test = qid == query

@@ -220,21 +220,21 @@ def test_default_cv_is_leave_query_out(data, pairs, scope):
 )
 def test_one_query_is_left_out_row_by_row(problem, pairs, weighting):
     from pairgram.data.dataset import RankingData
+    from pairgram.data.pairs import PairSettings
     from pairgram.solvers.held_out import leave_out
+    from pairgram.solvers.pair_sums import PairSums
 
     X, y, v = problem.X, problem.y, problem.v
     n = len(y)
     if n < 3 or (v is not None and (v > 0).sum() < 3):
         return
     data = RankingData.make(X, y, sample_weight=v)
-    total = Pairgram.from_rows(X, y, sample_weight=v, pairs=pairs, weighting=weighting)
+    total = PairSums.of(data, PairSettings(pairs, weighting=weighting))
     largest = np.linalg.eigvalsh(total.G)[-1]
     if largest < 1e-9:
         return
     alphas = largest * np.array([1.0, 1e-2])
-    scores = leave_out.leave_row_out(
-        data, total.settings, total._decompose(), alphas, lambda: total
-    )
+    scores = leave_out.leave_row_out(data, total.settings, total.decompose(), alphas, lambda: total)
     weights = np.ones(n) if v is None else v
     for i in range(n):
         rest = np.arange(n) != i

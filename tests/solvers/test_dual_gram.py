@@ -30,6 +30,7 @@ from pairgram.features import kernels as matrix
 from pairgram.solvers import dual_gram
 from pairgram.solvers.dual_gram import DualGram
 from pairgram.solvers.held_out import dual_rows, leave_out, leave_pair_out, row_regression
+from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.pairgram import Pairgram
 from problems import Problem, problems
 from reference_dual import (
@@ -69,7 +70,7 @@ def test_coefficients_solve_the_dual_system(problem, settings, kernel, dtype):
     K64 = K.astype(np.float64)
     scale = abs(size_of(laplacian(problem, settings), K64))
     alphas = scale * np.array([1.0, 1e-2, 1e-4])
-    path = system._decompose()
+    path = system.decompose()
     assert (np.diff(path.eigenvalues) >= 0).all()
     coefs = path.coef(alphas)
     for alpha, coef in zip(alphas, coefs, strict=True):
@@ -90,7 +91,7 @@ def test_linear_kernel_is_the_primal_form(problem, settings):
     G = problem.X.T @ L @ problem.X
     hypothesis.assume(np.abs(G).max() > 1e-9 * np.abs(L).max())  # there are pairs
     system = DualGram(data_of(problem, K), settings)
-    path = system._decompose()
+    path = system.decompose()
     for share in (1.0, 1e-3, 1e-6):
         alpha = share * size_of(L, K)
         model = RankRLS(
@@ -158,7 +159,7 @@ def test_a_kernel_that_is_made_of_rows(problem, settings, kernel, sparse):
         return
     scores = [
         leave_out.leave_query_out(
-            data, total.settings, total._decompose(), alphas, lambda total=total: total
+            data, total.settings, total.decompose(), alphas, lambda total=total: total
         )
         for data, total in ((made_K, one), (given_K, other))
     ]
@@ -176,7 +177,7 @@ def test_leave_query_out_of_a_large_problem(monkeypatch, block_bytes):
     K, settings = kernel_matrix(X), PairSettings("dropped")
     data = replace(data_of(problem, K), X=X, feature_map=KernelMap("rbf").fit(X))
     total = DualGram(data, settings)
-    ridge = total._decompose()
+    ridge = total.decompose()
     alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
     for alpha, coef in zip(alphas, ridge.coef(alphas), strict=True):
         assert_scores(K @ coef, K @ explicit(problem, K, settings, alpha), y)
@@ -200,7 +201,7 @@ def test_directions_that_queries_barely_see():
     K, settings = kernel_matrix(problem.X), PairSettings()
     data = data_of(problem, K)
     total = DualGram(data, settings)
-    ridge = total._decompose()
+    ridge = total.decompose()
     rows = np.arange(n)
     splits = [(rows[query != q], rows[query == q]) for q in range(6)]
     for share, tolerance in ((1e-2, 1e-12), (1e-4, 1e-10), (1e-6, 1e-7)):
@@ -222,7 +223,7 @@ def assert_held_out(problem, settings, tolerances):
     """Leave-query-out scores at falling ridges against refits."""
     K, data = kernel_matrix(problem.X), data_of(problem, kernel_matrix(problem.X))
     total = DualGram(data, settings)
-    ridge = total._decompose()
+    ridge = total.decompose()
     alphas = ridge.eigenvalues.max() * 10.0 ** np.arange(0, -2 * len(tolerances), -2)
     scores = leave_out.leave_query_out(
         data, total.settings, ridge, alphas, lambda total=total: total
@@ -264,7 +265,7 @@ def test_leave_query_out(problem, settings, kernel):
     data = data_of(problem, K)
     hypothesis.assume(data.has_pairs(settings).sum() > 1)
     total = DualGram(data, settings)
-    ridge = total._decompose()
+    ridge = total.decompose()
     alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
     scores = leave_out.leave_query_out(
         data, total.settings, ridge, alphas, lambda total=total: total
@@ -287,7 +288,7 @@ def test_leave_query_out_of_global_pairs(pairs):
     total = DualGram(data, settings)
     alphas = np.array([10.0, 0.1])
     scores = leave_out.leave_query_out(
-        data, total.settings, total._decompose(), alphas, lambda: total
+        data, total.settings, total.decompose(), alphas, lambda: total
     )
     rows = np.arange(len(y))
     splits = [(rows[problem.query != q], rows[problem.query == q]) for q in range(8)]
@@ -309,7 +310,7 @@ def test_leave_row_out(pairs, weighting):
     K, settings = kernel_matrix(problem.X), PairSettings(pairs, weighting=weighting)
     data = data_of(problem, K)
     total = DualGram(data, settings)
-    ridge = total._decompose()
+    ridge = total.decompose()
     alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
     scores = leave_out.leave_row_out(data, total.settings, ridge, alphas, lambda total=total: total)
     for row in range(n):
@@ -331,8 +332,8 @@ def test_rows_held_out_that_would_be_rounding_error(pairs, kernel):
     problem = Problem(X, y, np.zeros(30, int), None, None)
     K, settings = X @ X.T, PairSettings(pairs)
     data = data_of(problem, K if kernel else X)
-    total = DualGram(data, settings) if kernel else Pairgram._from_data(data, settings)
-    ridge = total._decompose()
+    total = DualGram(data, settings) if kernel else PairSums.of(data, settings)
+    ridge = total.decompose()
     alphas = ridge.eigenvalues.max() * np.array([1e-6, 1e-9, 1e-12, 1e-14, 1e-16])
     scores = leave_out.leave_row_out(data, total.settings, ridge, alphas, lambda total=total: total)
     assert np.isnan(scores[2:]).any(axis=1).all()
@@ -368,9 +369,7 @@ def test_splits(problem, settings, scope):
     ]
     total = DualGram(data, settings)
     alphas = np.array([10.0, 0.1])
-    scores = leave_out.split_scores(
-        data, total, splits, lambda rest: rest._decompose().coef(alphas)
-    )
+    scores = leave_out.split_scores(data, total, splits, lambda rest: rest.decompose().coef(alphas))
     for actual, expected in zip(scores, refits(problem, K, settings, alphas, splits), strict=True):
         assert_scores(actual, expected, problem.y)
 
@@ -386,11 +385,11 @@ def test_a_part_of_the_rows():
     )
     for coef, expected in (
         (part.solve(0.5), alone.solve(0.5)),
-        (part._decompose().coef([0.5])[0], alone._decompose().coef([0.5])[0]),
+        (part.decompose().coef([0.5])[0], alone.decompose().coef([0.5])[0]),
     ):
         np.testing.assert_allclose(coef[rows], expected, rtol=1e-12)
         assert not np.delete(coef, rows).any()
-    assert part._decompose().basis.shape[0] == len(y)
+    assert part.decompose().basis.shape[0] == len(y)
 
 
 def test_a_kernel_model_is_a_linear_model_of_its_map():
@@ -410,7 +409,7 @@ def test_threads(n_threads):
     one, more = (DualGram(data, PairSettings("gain"), n) for n in (1, n_threads))
     np.testing.assert_array_equal(more.solve(0.1), one.solve(0.1))
     with single_threaded_blas():  # of an eigendecomposition that is BLAS's own affair
-        np.testing.assert_array_equal(more._decompose().basis, one._decompose().basis)
+        np.testing.assert_array_equal(more.decompose().basis, one.decompose().basis)
 
 
 def test_tools_of_scikit_learn(routing):
@@ -478,7 +477,7 @@ def test_what_is_not_a_kernel_matrix(K):
 
 def test_wrong_parameters():
     system = dual_of(np.eye(3))
-    for call in (lambda: system.solve(1.0, scale=True), lambda: system._decompose(scale=True)):
+    for call in (lambda: system.solve(1.0, scale=True), lambda: system.decompose(scale=True)):
         with pytest.raises(ValueError, match="scale must be False for a kernel"):
             call()
     with pytest.raises(ValueError, match="alpha must be finite and >= 0"):
@@ -493,19 +492,19 @@ def test_an_indefinite_matrix():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12, 3))
     K = X @ X.T - 2 * np.outer(X[:, 0], X[:, 0])
-    for refused in (dual_of(K)._decompose, lambda: dual_of(K).solve(0.0)):
+    for refused in (dual_of(K).decompose, lambda: dual_of(K).solve(0.0)):
         with pytest.raises(ValueError, match="must be positive semidefinite"):
             refused()
     # without a positive eigenvalue, however large the ridge
-    for refused in (dual_of(-X @ X.T)._decompose, lambda: dual_of(-X @ X.T).solve(1e6)):
+    for refused in (dual_of(-X @ X.T).decompose, lambda: dual_of(-X @ X.T).solve(1e6)):
         with pytest.raises(ValueError, match=r"must be positive semidefinite.*add up to 0 and"):
             refused()
     squares = ((X[:, None] - X) ** 2).sum(axis=2)
     with pytest.raises(ValueError, match="must be positive semidefinite"):
         RankRLS(kernel="precomputed").fit(squares, np.arange(12.0))
     distances = -((X[:, None] - X) ** 2).sum(axis=2)  # indefinite, but not for differences
-    expected = dual_of(2 * X @ X.T)._decompose().eigenvalues
-    np.testing.assert_allclose(dual_of(distances)._decompose().eigenvalues[-3:], expected[-3:])
+    expected = dual_of(2 * X @ X.T).decompose().eigenvalues
+    np.testing.assert_allclose(dual_of(distances).decompose().eigenvalues[-3:], expected[-3:])
 
 
 def test_too_little_memory(free_memory):
@@ -514,7 +513,7 @@ def test_too_little_memory(free_memory):
     system.solve(1.0)
     message = r"dual form of 10 rows.*\(24 n² bytes\), takes 2.24e-06 GiB, but .* take fewer rows$"
     with pytest.raises(MemoryError, match=message):
-        system._decompose()
+        system.decompose()
     free_memory(799.0)
     with pytest.raises(MemoryError, match=r"\(8 n² bytes\)"):
         system.solve(1.0)
@@ -541,8 +540,8 @@ def test_memory_is_that_of_the_formula(monkeypatch, dtype):
     monkeypatch.setattr(matrix, "TILE", 64)
     assert peak_words(lambda: system.solve(0.1), n) < 1.1
     assert peak_words(lambda: fit.fit(X, y, qid=qid), n) < 1.3
-    assert peak_words(lambda: system._decompose(basis=True), n) < 3.1
-    assert peak_words(system._decompose, n) < 1.4
+    assert peak_words(lambda: system.decompose(basis=True), n) < 3.1
+    assert peak_words(system.decompose, n) < 1.4
     assert peak_words(lambda: search.fit(X, y, qid=qid), n) < 3.4
     search.set_params(pairs=["kept", None])  # one after the other
     assert peak_words(lambda: search.fit(X, y, qid=qid), n) < 3.4
@@ -650,7 +649,7 @@ def test_what_is_refused_is_so_before_a_decomposition(monkeypatch):
     def fail(*_, **__):
         raise AssertionError
 
-    monkeypatch.setattr(dual_gram.DualGram, "_decompose", fail)
+    monkeypatch.setattr(dual_gram.DualGram, "decompose", fail)
     X, y, _ = make_ranking(1, 400, 4, random_state=0)
     for message, named in (
         ("training rows of split 0", {"pairs": "dropped", "cv": [(np.array([0]), np.arange(9))]}),
@@ -705,7 +704,7 @@ def test_differences_that_are_rounding_errors_are_no_indefinite_kernel():
         K = K * (1 + 1e-16 * rng.normal(size=K.shape))
         problem = Problem(f, rng.normal(size=len(query)), query, None, None)
         system = DualGram(data_of(problem, (K + K.T) / 2), PairSettings("kept"))
-        coef = system._decompose().coef([1.0])
+        coef = system.decompose().coef([1.0])
         assert np.ptp(((K + K.T) / 2 @ coef.T)[:6]) < 1e-6
         system.solve(0.0)
 

@@ -5,6 +5,7 @@ import pytest
 
 from pairgram import Pairgram, make_ranking
 from pairgram.data.dataset import RankingData
+from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.svm_training import sample_queries
 
 
@@ -54,7 +55,7 @@ def test_systematic_samples_are_unbiased(monkeypatch):
 def test_the_gram_matrix_is_near_that_of_all():
     data, sample = drawn(2000, 4000)
     settings = Pairgram(pairs="dropped").settings
-    whole, part = (Pairgram._from_data(rows, settings) for rows in (data, sample))
+    whole, part = (PairSums.of(rows, settings) for rows in (data, sample))
     G, estimate = whole.G[:-1, :-1], part.G[:-1, :-1]
     assert np.abs(estimate - G).max() < 0.1 * np.abs(G).max()
     assert sample.queries.n_queries < 500

@@ -6,7 +6,7 @@ import copy
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -262,27 +262,38 @@ def read_rows(
         If X is not as described. If columns hold times, text, lists or other objects, the message
         names them and says what to do.
     """
-    X = readable(X, name)
-    if isinstance(X, (list, tuple)):
-        array = np.asarray(X)
-        # NumPy makes text of numbers that stand beside text: the columns of text alone are wrong.
-        X = readable(np.asarray(X, dtype=object) if array.dtype.kind in "US" else array, name)
-    try:
-        require_numbers(X, name)
-    except NotNumbersError:
-        if estimator is not None and not reset:  # other columns than those of fit are told first
-            validate_data(estimator, X, reset=False, skip_check_array=True)
-        raise
+    dtypes = [np.float64, np.float32]
+    if not is_plain(X):
+        X = readable(X, name)
+        if isinstance(X, (list, tuple)):
+            array = np.asarray(X)
+            # NumPy makes text of numbers beside text: the columns of text alone are wrong.
+            X = readable(np.asarray(X, dtype=object) if array.dtype.kind in "US" else array, name)
+        try:
+            require_numbers(X, name)
+        except NotNumbersError:
+            if estimator is not None and not reset:  # other columns than those of fit come first
+                validate_data(estimator, X, reset=False, skip_check_array=True)
+            raise
+        dtypes = row_dtypes(X)
     options = {
         "accept_sparse": sparse,
-        "dtype": row_dtypes(X),
+        "dtype": dtypes,
         "order": "C",
         "ensure_all_finite": False,
     }
     if estimator is None:
         return check_array(X, input_name=name, **options)
-    with naming_labels(y):
+    try:
         return validate_data(estimator, X, y, reset=reset, **options)
+    except ValueError as error:
+        _name_label(error, y)
+        raise
+
+
+def is_plain(values: Any) -> bool:
+    """Tell whether values are an array of numbers, which loses nothing when it is read."""
+    return type(values) is np.ndarray and values.dtype.kind in "biuf"
 
 
 def refuse_lossy(values: Any, name: str) -> None:
@@ -291,6 +302,8 @@ def refuse_lossy(values: Any, name: str) -> None:
     This is so for a masked array with a masked entry, and for complex numbers in an array or a flat
     list.
     """
+    if is_plain(values):
+        return
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         at = np.argwhere(np.ma.getmaskarray(values))[0]
         place = dict(zip(("row", "column"), at, strict=False))
@@ -340,23 +353,19 @@ def _length(values: Any) -> int | None:
     return shape[0] if shape else None
 
 
-@contextmanager
-def naming_labels(y: Any) -> Iterator[None]:
-    """Within this context, scikit-learn's error about NaN or infinity in y also names the row."""
+def _name_label(error: ValueError, y: Any) -> None:
+    """Raise scikit-learn's error about NaN or infinity in y anew, with the row."""
+    if not str(error).startswith("Input y contains"):
+        return
     try:
-        yield
-    except ValueError as error:
-        if not str(error).startswith("Input y contains"):
-            raise
-        try:
-            finite = np.isfinite(np.asarray(y, dtype=np.float64).ravel())
-        except (TypeError, ValueError):  # entries that scikit-learn alone converts
-            raise error from None
-        n_wrong, row = int(np.count_nonzero(~finite)), int(np.argmin(finite))
-        others = f", the first of {n_wrong} such rows" if n_wrong > 1 else ""
-        text = f"{str(error).removeprefix('Input y')} It stands in "
-        rest = f", counted from 0{others}"
-        raise ArgumentError("y", text, rest, lead="Input ", row=row) from None
+        finite = np.isfinite(np.asarray(y, dtype=np.float64).ravel())
+    except (TypeError, ValueError):  # entries that scikit-learn alone converts
+        return
+    n_wrong, row = int(np.count_nonzero(~finite)), int(np.argmin(finite))
+    others = f", the first of {n_wrong} such rows" if n_wrong > 1 else ""
+    text = f"{str(error).removeprefix('Input y')} It stands in "
+    rest = f", counted from 0{others}"
+    raise ArgumentError("y", text, rest, lead="Input ", row=row) from None
 
 
 def _is_record_batch(X: Any) -> bool:

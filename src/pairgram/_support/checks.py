@@ -135,12 +135,17 @@ class naming_not_finite:  # entering a class takes less time than entering a gen
         pass
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        names = self._names
-        if names is None or not isinstance(error, ArgumentError) or error.called:
-            return
-        number = error.column if error.found in ("NaN", "infinity") else None
-        if number is not None and number < len(names) and names[number] != number:
-            error.called = f" ({names[number]!r})"
+        if error is not None:
+            name_column(error, self._names)
+
+
+def name_column(error: BaseException, names: Sequence[Any] | None) -> None:
+    """Let an error of `require_finite` also give the name of the column."""
+    if names is None or not isinstance(error, ArgumentError) or error.called:
+        return
+    number = error.column if error.found in ("NaN", "infinity") else None
+    if number is not None and number < len(names) and names[number] != number:
+        error.called = f" ({names[number]!r})"
 
 
 def require_finite(X: Any, name: str, *, with_row: bool = True) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pairgram._support.arrays import column_names
-from pairgram._support.checks import did_you_mean, naming_not_finite
+from pairgram._support.checks import did_you_mean, name_column
 
 
 class WholeFit:
@@ -66,21 +66,23 @@ def _whole(fit: Any) -> Any:
 
     @functools.wraps(fit)
     def fit_or_restore(self: Any, *args: Any, **named: Any) -> Any:
-        check(self, args)
-        named = self._arguments_of_fit(named)
-        unknown = next((name for name in named if name not in parameters), None)
-        if unknown is not None and not takes_any:  # Python would name the class that has `fit`
-            raise TypeError(
-                f"{type(self).__name__}.fit() got an unexpected keyword argument {unknown!r}"
-                f"{did_you_mean(unknown, list(parameters)[1:])}"
-            )
+        if len(args) > 2:
+            check(self, args)
+        if not takes_any and (named.keys() - parameters):
+            named = self._arguments_of_fit(named)
+            unknown = next((name for name in named if name not in parameters), None)
+            if unknown is not None:  # Python would name the class that has `fit`
+                raise TypeError(
+                    f"{type(self).__name__}.fit() got an unexpected keyword argument {unknown!r}"
+                    f"{did_you_mean(unknown, list(parameters)[1:])}"
+                )
         before = dict(vars(self))
         try:
-            with naming_not_finite(column_names(args[0] if args else named.get("X"))):
-                return fit(self, *args, **named)
-        except BaseException:
+            return fit(self, *args, **named)
+        except BaseException as error:
             vars(self).clear()
             vars(self).update(before)
+            name_column(error, column_names(args[0] if args else named.get("X")))
             raise
 
     return fit_or_restore

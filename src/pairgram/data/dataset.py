@@ -394,7 +394,8 @@ class RankingData:
             The result of ``settings.levels`` for these rows, or for more rows. None computes it
             for these rows.
         """
-        levels = settings.levels(self.y) if levels is None else levels
+        if levels is None and settings.kind == "omega":
+            levels = settings.levels(self.y)
         return _core.RankingProblem(
             self.y,
             self.queries.offsets,

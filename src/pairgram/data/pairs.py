@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
+from pairgram._support.cached import cached_property
 from pairgram._support.checks import ArgumentError, Vector, check_text, not_finite
 from pairgram._support.words import PairsName, Scope, Target, Weighting, words
 
@@ -46,14 +47,14 @@ class PairSettings:
         check_text("weighting", self.weighting, words(Weighting))
         check_text("target", self.target, words(Target))
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """The name of the pairs in compiled code: none, kept, dropped or omega."""
         if self.pairs is None:
             return "none"
         return self.pairs if self.pairs in ("kept", "dropped") else "omega"
 
-    @property
+    @cached_property
     def joins_all_rows(self) -> bool:
         """Whether all rows form pairs, as in one query. Without pairs the scope has no effect."""
         return self.scope == "global" and self.pairs is not None

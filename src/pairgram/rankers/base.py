@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import (
+    is_plain,
     read_rows,
     refuse_index,
     refuse_lossy,
@@ -265,7 +266,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         kinds = self.inputs if isinstance(self.inputs, (list, tuple)) else [self.inputs]
         precomputed = getattr(self, "kernel", None) == "precomputed"
-        tags.input_tags.sparse = not precomputed and all(kind in (None, "maxabs") for kind in kinds)
+        others = [kind for kind in kinds if kind not in (None, "maxabs")]
+        tags.input_tags.sparse = not (precomputed or others)
         tags.input_tags.pairwise = precomputed
         tags.target_tags.required = True
         return tags
@@ -329,9 +331,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     def _check_rows(self, X: Any, y: ArrayLike | None, info: RowInfo) -> RankingData:
         if isinstance(X, Table):
             raise needs_rows(type(self).__name__)
-        refuse_index(X)
-        refuse_lossy(y, "y")
-        require_label_each(X, y)
+        if not (is_plain(X) and is_plain(y) and len(X) == len(y)):
+            refuse_index(X)
+            refuse_lossy(y, "y")
+            require_label_each(X, y)
         X, y = read_rows(X, estimator=self, y=y, reset=True)
         return replace(delimited(X, y, info), names=getattr(self, "feature_names_in_", None))
 

@@ -323,7 +323,7 @@ class RankRLS(RidgeRanker):
             raise no_pairs(pairgram.settings, pairgram.n_rows)
         model.feature_map = model.feature_map_ = pairgram.feature_map
         if pairgram.feature_map is None and pairgram.settings.pairs is not None:
-            model._column_sums = pairgram._column_sums(model.coef_)
+            model._column_sums = pairgram._total.column_sums(model.coef_)
         fitted = pairgram.feature_map
         model.n_features_in_ = getattr(fitted, "n_features_in_", pairgram.n_features)
         if pairgram.feature_names_in_ is not None:

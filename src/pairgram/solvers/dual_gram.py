@@ -55,13 +55,13 @@ class DualGram:
     eigen-features ``Z = K Rᵀ U S^-½``, for which ``(R Z)ᵀ (R Z) = S``.
 
     Memory: if K is computed here, R K Rᵀ is stored in its place. `solve` therefore takes ``8 n²``
-    bytes. `_decompose` takes up to about ``12 n²`` bytes: the band form of the system takes its
+    bytes. `decompose` takes up to about ``12 n²`` bytes: the band form of the system takes its
     place, and holding folds out turns that into a basis in place. When rows are scored, K is
     computed again, block by block. Further memory is needed in three cases: a K that was given;
-    ``24 n²`` bytes in all in `_decompose` for eigenvectors, and in `solve` if the system is
+    ``24 n²`` bytes in all in `decompose` for eigenvectors, and in `solve` if the system is
     numerically singular; and ``8 n`` bytes per row for the basis of a part of the rows.
 
-    Time: `solve` takes ``n³ / 3`` flops and `_decompose` ``4 n³ / 3``, as much again for held-out
+    Time: `solve` takes ``n³ / 3`` flops and `decompose` ``4 n³ / 3``, as much again for held-out
     scores. Eigenvectors take about ``9 n³`` flops on one thread, a third of them bound by the speed
     of memory. Applying R takes a few passes over the matrix.
 
@@ -107,15 +107,15 @@ class DualGram:
         part._rows = rows
         return part
 
-    def _without(
+    def without(
         self, data: RankingData, train: Rows, test: Rows, n_threads: int | None
     ) -> DualGram:
         """Return the system of the training rows."""
         return self.of(train)
 
-    def _path_at(self, factor: Vector | None) -> RidgePath:
+    def path_at(self, factor: Vector | None) -> RidgePath:
         """Return the path of the system. The dual form has no scaling of features."""
-        return self._decompose()
+        return self.decompose()
 
     @property
     def n_rows(self) -> int:
@@ -164,7 +164,7 @@ class DualGram:
             solution = eigen.coef([alpha], 0.0)[0]
         return self._embedded(self._root(labelled, solution, adjoint=True)[:, None])[:, 0]
 
-    def _decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
+    def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
         """Return the decomposition that gives the solutions for every alpha.
 
         `basis` says that its eigenvectors will be needed. They are then computed; otherwise, from
@@ -214,7 +214,7 @@ class DualGram:
         *,
         lower: bool = False,
     ) -> EigenPath:
-        """Return the eigenpath of `_decompose`; the arguments are those of `_decomposed`."""
+        """Return the eigenpath of `decompose`; the arguments are those of `_decomposed`."""
         ridge = self._decomposed(labelled, matrix, target, largest, lower=lower)
         most = ridge.eigenvalues.max(initial=0.0)
         values = np.maximum(ridge.eigenvalues, FLOOR * most or 1.0)
@@ -373,7 +373,7 @@ def require_memory(
     ----------
     n_rows : int
     path : bool
-        Whether `DualGram._decompose` will be called, or only `DualGram.solve`.
+        Whether `DualGram.decompose` will be called, or only `DualGram.solve`.
     feature_map : KernelMap or None
         The kernel, fitted or not. None means that the kernel matrix exists already.
     dtype : dtype

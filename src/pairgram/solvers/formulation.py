@@ -21,7 +21,7 @@ from pairgram.solvers.conjugate_gradients import SparseSystem, worth_iterating
 from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.dual_gram import DualGram, require_memory
 from pairgram.solvers.interface import ColumnSums, Statistics
-from pairgram.solvers.pairgram import Pairgram
+from pairgram.solvers.pair_sums import PairSums
 
 # In the dual form the largest feature value must be at least this, so that its square is a number.
 SMALLEST_FEATURE = 1e-145
@@ -198,15 +198,15 @@ class Coordinates:
     def constrained(
         self, total: Statistics, alphas: Vector | None, scale: bool
     ) -> tuple[Vector, Vector]:
-        """Return `Pairgram._constrained_path`."""
-        assert isinstance(total, Pairgram) and self.constraints is not None
+        """Return `PairSums.constrained_path`."""
+        assert isinstance(total, PairSums) and self.constraints is not None
         started = self.data.offset is not None
-        return total._constrained_path(self.constraints, alphas, scale=scale, started=started)
+        return total.constrained_path(self.constraints, alphas, scale=scale, started=started)
 
     def column_sums(self, total: Statistics, coef: Vector) -> ColumnSums | None:
         """Return how much the columns of X, or of the inputs, vary over pairs, or None."""
         known = parts_of(self.data.feature_map)[1] is None and total.settings.pairs is not None
-        return total._column_sums(coef) if known and isinstance(total, Pairgram) else None
+        return total.column_sums(coef) if known and isinstance(total, PairSums) else None
 
     def keeping_statistics(self) -> Coordinates:
         """Return the same coordinates, which keep the statistics of every setting once made."""
@@ -221,7 +221,7 @@ class Coordinates:
         if self.form == "dual":
             made = DualGram(self.data, settings, n_threads)
         else:
-            made = Pairgram._from_data(self.data, settings, n_threads, counts=self.scale)
+            made = PairSums.of(self.data, settings, n_threads, counts=self.scale)
         if self._known is not None:
             self._known[settings] = made
         return made

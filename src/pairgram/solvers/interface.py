@@ -1,4 +1,4 @@
-"""What solvers share: the interface of `Pairgram` and `DualGram`, and sums over columns."""
+"""What solvers share: the interface of `PairSums` and `DualGram`, and sums over columns."""
 
 from __future__ import annotations
 
@@ -42,10 +42,7 @@ class ColumnSums(NamedTuple):
 
 
 class Statistics(Protocol):
-    """A `Pairgram`, or the `DualGram` of a kernel.
-
-    `Pairgram` is public: the methods whose names begin with an underscore are for this package.
-    """
+    """The `PairSums` of features, or the `DualGram` of a kernel."""
 
     @property
     def settings(self) -> PairSettings:
@@ -54,13 +51,13 @@ class Statistics(Protocol):
     def solve(self, alpha: float, *, scale: bool = False) -> Vector:
         """Return the coefficients of one ridge, (n_features,)."""
 
-    def _decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
+    def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
         """Return the solutions of all ridges; `basis` says that eigenvectors will be needed."""
 
-    def _without(
+    def without(
         self, data: RankingData, train: Rows, test: Rows, n_threads: int | None
     ) -> Statistics:
         """Return the statistics of the training rows of `data`; these are those of all its rows."""
 
-    def _path_at(self, factor: Vector | None) -> RidgePath:
+    def path_at(self, factor: Vector | None) -> RidgePath:
         """Return the path for a given scaling of the features."""

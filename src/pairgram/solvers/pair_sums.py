@@ -12,11 +12,14 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from pairgram._support.checks import Vector
+from pairgram._support.checks import Rows, Vector
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.known import same_map
-from pairgram.solvers.statistics import NOISE, clear_noise, mean_of, sums_of
+from pairgram.solvers.constrained import Constraints
+from pairgram.solvers.interface import ColumnSums
+from pairgram.solvers.ridge_path import RidgePath, scale_factors, solve_ridge
+from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES, clear_noise, mean_of, sums_of
 
 # A subtraction is refused if it leaves less than this share of a feature's sum of squares: what is
 # left then has no correct digits.
@@ -64,6 +67,8 @@ class PairSums:
         Only if all rows form kept pairs: only these sums merge with ``scope="global"``.
     varying : ndarray of shape (n_features,), int64, or None
         The number of queries in which each feature varies. None if it is not known.
+    n_threads : int or None
+        How many threads a solution takes.
     """
 
     settings: PairSettings
@@ -75,6 +80,53 @@ class PairSums:
     sums_weight: float = 0.0
     mean: Mean | None = None
     varying: NDArray[np.int64] | None = None
+    n_threads: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        data: RankingData,
+        settings: PairSettings,
+        n_threads: int | None = None,
+        *,
+        counts: bool = False,
+        may_vanish: bool = False,
+    ) -> PairSums:
+        """Return the sums of checked rows; see `with_rows`."""
+        empty = cls(settings, n_threads=n_threads)
+        return empty.with_rows(data, n_threads, counts=counts, may_vanish=may_vanish)
+
+    @classmethod
+    def of_all_rows(
+        cls,
+        sums: NDArray[np.float64],
+        pair_weight: float,
+        n_rows: int,
+        settings: PairSettings,
+        *,
+        counts: bool = False,
+    ) -> PairSums:
+        """Return the sums of pairs of all rows, other than "kept", from what they sum to.
+
+        Parameters
+        ----------
+        sums : ndarray of shape (n_features + 1, n_features + 1), float64
+            The sums over [X, y].
+        pair_weight : float
+        n_rows : int
+        settings : PairSettings
+        counts : bool
+            Whether `n_varying` is known.
+        """
+        varying = np.zeros(len(sums) - 1, dtype=np.int64) if counts else None
+        return cls(
+            settings,
+            n_rows=n_rows,
+            n_queries=1,
+            sums=sums,
+            sums_weight=pair_weight,
+            varying=varying,
+        )
 
     @property
     def joins_all_rows(self) -> bool:
@@ -108,6 +160,96 @@ class PairSums:
         if self.sums is None:
             raise ValueError("this Pairgram holds no rows yet: call update(X, y, qid=...) first")
         return self.sums
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return len(self.required()) - 1
+
+    @property
+    def G(self) -> NDArray[np.float64]:
+        """``Xᵀ L X``, shape (n_features, n_features)."""
+        return self.factor * self.required()[:-1, :-1]
+
+    @property
+    def g(self) -> NDArray[np.float64]:
+        """``Xᵀ L y``, shape (n_features,)."""
+        return self.factor * self.required()[:-1, -1]
+
+    @property
+    def n_varying(self) -> NDArray[np.int64] | None:
+        """The number of queries in which each feature varies, (n_features,); None if not known."""
+        if self.varying is not None and self.joins_all_rows:
+            return (np.diag(self.required())[:-1] > 0).astype(np.int64)
+        return self.varying
+
+    def scale_factors(self) -> NDArray[np.float64]:
+        """Return the scale factors; a feature that varies by next to nothing is a ValueError."""
+        squares, varying = self.factor * np.diag(self.required())[:-1], self.n_varying
+        if varying is not None:
+            lost = (varying > 0) & (squares < SMALLEST_SQUARES)
+            if lost.any():
+                j = int(np.argmax(lost))
+                raise ValueError(
+                    f"feature {self.name_of(j)} too small for scale=True: its weighted squared "
+                    f"differences add up to {squares[j]:.1g}, want {SMALLEST_SQUARES:g} or more"
+                )
+        return scale_factors(squares)
+
+    def solve(self, alpha: float, *, scale: bool = False) -> Vector:
+        """Return the coefficients of one ridge, (n_features,)."""
+        factor = self.scale_factors() if scale else None
+        return solve_ridge(self.G, self.g, float(alpha), factor, self.n_threads)
+
+    def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
+        """Return the solutions of all ridges; `basis` says that eigenvectors will be needed."""
+        return self.path_at(self.scale_factors() if scale else None, basis=basis)
+
+    def path_at(self, factor: Vector | None, *, basis: bool = False) -> RidgePath:
+        """Return the path for a given scaling of the features."""
+        return RidgePath.of(self.G, self.g, factor, self.n_threads, basis=basis)
+
+    def constrained_path(
+        self,
+        constraints: Constraints,
+        alphas: Vector | None,
+        *,
+        scale: bool,
+        started: bool = False,
+    ) -> tuple[Vector, Vector]:
+        """Return (alphas, weights of shape (n_alphas, n_features)) of constrained problems.
+
+        For None, the alphas are a grid that suits the constraints; `started` says that there are
+        offsets.
+        """
+        G, g = self.G, self.g
+        factor = self.scale_factors() if scale else np.ones(len(g))
+        G, g = factor[:, None] * G * factor, factor * g
+        alphas = constraints.default_alphas(G, g, started) if alphas is None else alphas
+        return alphas, factor * constraints.path(G, g, alphas)
+
+    def column_sums(self, coef: NDArray[np.float64]) -> ColumnSums:
+        """Return how much every column, and the score of a model, vary over the pairs."""
+        G = self.required()[:-1, :-1]  # without their factor, which their weight has not
+        return ColumnSums(G.diagonal().copy(), G @ coef, self.weight)
+
+    def without(
+        self, data: RankingData, train: Rows, test: Rows, n_threads: int | None
+    ) -> PairSums:
+        """Return the sums of the training rows of `data`; these are those of all its rows.
+
+        The test rows are subtracted if they are all the other rows and no digits are lost.
+        """
+        n_rows, settings = len(data.y), self.settings
+        complement = (
+            len(train) + len(test) == n_rows
+            and (np.bincount(np.concatenate((train, test)), minlength=n_rows) == 1).all()
+        )
+        if complement and len(test) < len(train) and _is_subtractable(data, settings, test):
+            rest = self - PairSums.of(data.take(test), settings, n_threads, may_vanish=True)
+            if (np.diag(rest.G) >= 1e-6 * np.diag(self.G)).all():  # else digits are lost
+                return rest
+        return PairSums.of(data.take(train), settings, n_threads, may_vanish=True)
 
     def name_of(self, j: int) -> Any:
         """Return the name or number by which a message calls a feature."""
@@ -162,6 +304,7 @@ class PairSums:
             sums_weight,
             mean,
             None if varying is None else varying[:-1],
+            self.n_threads,
         )
         merged = added if self.sums is None else self + added
         with np.errstate(over="ignore", invalid="ignore"):
@@ -332,3 +475,13 @@ def _parted(a: Mean, b: Mean) -> tuple[Mean, Vector, float]:
         return Mean(0.0, a.origin, np.zeros_like(a.offset)), np.zeros_like(a.offset), 0.0
     rest = a.offset - b.weight / weight * (offset - a.offset)
     return Mean(weight, a.origin, rest), offset - rest, weight * b.weight / a.weight
+
+
+def _is_subtractable(data: RankingData, settings: PairSettings, test: Rows) -> bool:
+    """Tell whether the statistics of the test rows and of all others add up to those of all."""
+    if settings.pairs is None and settings.weighting != "queries":
+        return True
+    if settings.joins_all_rows:
+        return settings.kind == "kept"
+    counts = np.bincount(data.queries.index()[test], minlength=data.queries.n_queries)
+    return bool(((counts == 0) | (counts == data.queries.sizes)).all())

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.arrays import check_alphas, real_array
-from pairgram._support.checks import Rows, Vector, check_alpha, check_text, naming_not_finite
+from pairgram._support.checks import check_alpha, check_text, naming_not_finite
 from pairgram._support.files import replacing, shown
 from pairgram._support.threads import single_threaded_blas
 from pairgram._support.words import Scope, Target, Weighting
@@ -22,10 +22,8 @@ from pairgram.data.query_ids import QueryIds, WeightedIds, too_many, warn_of_end
 from pairgram.features.known import describe_map, restore_map
 from pairgram.files.read_write import pack, read_file, unpack
 from pairgram.solvers.constrained import NO_MAP, NO_PRIOR, Constraints
-from pairgram.solvers.interface import ColumnSums
 from pairgram.solvers.pair_sums import Mean, PairSums
-from pairgram.solvers.ridge_path import RidgePath, scale_factors, solve_ridge
-from pairgram.solvers.statistics import SMALLEST_SQUARES
+from pairgram.solvers.ridge_path import RidgePath, solve_ridge
 from pairgram.tables.blocks import SAMPLE_ROWS, data_of_block, one_row
 from pairgram.tables.rows import TableRows
 from pairgram.tables.table import Table, refuse_arguments
@@ -173,10 +171,6 @@ class Pairgram:
         self._ids = QueryIds() if ids is None else ids
         return self
 
-    def _with(self, **changes: Any) -> Self:
-        """Return the statistics with other attributes of their `PairSums`."""
-        return self._of(replace(self._total, **changes), self.n_threads, self._ids)
-
     @classmethod
     def from_rows(
         cls,
@@ -211,57 +205,6 @@ class Pairgram:
         return self.update(
             X, y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
         )
-
-    @classmethod
-    def _from_data(
-        cls,
-        data: RankingData,
-        settings: PairSettings,
-        n_threads: int | None = None,
-        *,
-        counts: bool = False,
-        may_vanish: bool = False,
-    ) -> Self:
-        """Build the statistics of data that have been checked; see `from_rows`.
-
-        Ids are not remembered. `n_varying` is counted only if `counts` is True. For `may_vanish`
-        see `sums_of`.
-        """
-        empty = PairSums(settings)
-        total = empty.with_rows(data, n_threads, counts=counts, may_vanish=may_vanish)
-        return cls._of(total, n_threads)
-
-    @classmethod
-    def _of_sums(
-        cls,
-        sums: NDArray[np.float64],
-        pair_weight: float,
-        n_rows: int,
-        settings: PairSettings,
-        *,
-        counts: bool = False,
-    ) -> Self:
-        """Build the statistics of pairs of all rows, other than "kept", from what they sum to.
-
-        Parameters
-        ----------
-        sums : ndarray of shape (n_features + 1, n_features + 1), float64
-            The sums over [X, y].
-        pair_weight : float
-        n_rows : int
-        settings : PairSettings
-        counts : bool
-            Whether `n_varying` is known.
-        """
-        total = PairSums(
-            settings,
-            n_rows=n_rows,
-            n_queries=1,
-            sums=sums,
-            sums_weight=pair_weight,
-            varying=np.zeros(len(sums) - 1, dtype=np.int64) if counts else None,
-        )
-        return cls._of(total, None)
 
     def update(
         self,
@@ -401,17 +344,17 @@ class Pairgram:
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return len(self._total.required()) - 1
+        return self._total.n_features
 
     @property
     def G(self) -> NDArray[np.float64]:
         """``Xᵀ L X``, shape (n_features, n_features)."""
-        return self._total.factor * self._total.required()[:-1, :-1]
+        return self._total.G
 
     @property
     def g(self) -> NDArray[np.float64]:
         """``Xᵀ L y``, shape (n_features,)."""
-        return self._total.factor * self._total.required()[:-1, -1]
+        return self._total.g
 
     @property
     def yy(self) -> float:
@@ -431,9 +374,7 @@ class Pairgram:
     @property
     def n_varying(self) -> NDArray[np.int64] | None:
         """The number of queries in which each feature varies, (n_features,); None if not known."""
-        if self._total.varying is not None and self._total.joins_all_rows:
-            return (np.diag(self._total.required())[:-1] > 0).astype(np.int64)
-        return self._total.varying
+        return self._total.n_varying
 
     def __add__(self, other: Pairgram) -> Pairgram:
         """Return the statistics of both sets of queries. Their settings must agree.
@@ -507,14 +448,13 @@ class Pairgram:
         """Let ``sum`` merge shards: it begins with 0."""
         return self if other == 0 else NotImplemented
 
-    def _combine(self, other: Pairgram, sign: int, *, check_ids: bool = True) -> Pairgram:
+    def _combine(self, other: Pairgram, sign: int) -> Pairgram:
         if not isinstance(other, Pairgram):
             return NotImplemented
-        mine, theirs, ids = self._total, other._total, self._ids
+        mine, theirs = self._total, other._total
         mine.require_like(theirs, "merge" if sign > 0 else "subtract")
-        if check_ids:
-            join = ids.union if sign > 0 else ids.without
-            ids = join(other._ids, self.n_queries, other.n_queries)
+        join = self._ids.union if sign > 0 else self._ids.without
+        ids = join(other._ids, self.n_queries, other.n_queries)
         return self._of(mine + theirs if sign > 0 else mine - theirs, self.n_threads, ids)
 
     def solve(
@@ -557,9 +497,9 @@ class Pairgram:
             if self.feature_map is not None:
                 raise ValueError(NO_MAP)
             one = np.array([float(alpha)])
-            return np.asarray(self._constrained_path(constraints, one, scale=scale)[1][0])
+            return np.asarray(self._total.constrained_path(constraints, one, scale=scale)[1][0])
         G, g, origin = self._from(prior)
-        factor = self._scale_factors(G) if scale else None
+        factor = self._total.scale_factors() if scale else None
         return origin + solve_ridge(G, g, float(alpha), factor, self.n_threads)
 
     def _from(
@@ -577,44 +517,6 @@ class Pairgram:
         G = self.G
         with single_threaded_blas():
             return G, self.g - G @ weights, weights
-
-    def _scale_factors(self, G: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the scale factors; a feature that varies by next to nothing is a ValueError."""
-        squares, varying = np.diag(G), self.n_varying
-        if varying is not None:
-            lost = (varying > 0) & (squares < SMALLEST_SQUARES)
-            if lost.any():
-                j = int(np.argmax(lost))
-                raise ValueError(
-                    f"feature {self._total.name_of(j)} too small for scale=True: its weighted "
-                    f"squared differences add up to {squares[j]:.1g}, want {SMALLEST_SQUARES:g} "
-                    "or more"
-                )
-        return scale_factors(squares)
-
-    def _constrained_path(
-        self,
-        constraints: Constraints,
-        alphas: Vector | None,
-        *,
-        scale: bool,
-        started: bool = False,
-    ) -> tuple[Vector, Vector]:
-        """Return (alphas, weights of shape (n_alphas, n_features)) of constrained problems.
-
-        For None, the alphas are a grid that suits the constraints; `started` says that there are
-        offsets.
-        """
-        G, g = self.G, self.g
-        factor = self._scale_factors(G) if scale else np.ones(len(g))
-        G, g = factor[:, None] * G * factor, factor * g
-        alphas = constraints.default_alphas(G, g, started) if alphas is None else alphas
-        return alphas, factor * constraints.path(G, g, alphas)
-
-    def _column_sums(self, coef: NDArray[np.float64]) -> ColumnSums:
-        """Return how much every column, and the score of a model, vary over the pairs."""
-        G = self._total.required()[:-1, :-1]  # without their factor, which their weight has not
-        return ColumnSums(G.diagonal().copy(), G @ coef, self._total.weight)
 
     def path(
         self,
@@ -643,7 +545,7 @@ class Pairgram:
         if alphas is not None:
             check_alphas(alphas)
         G, g, origin = self._from(prior)
-        factor = self._scale_factors(G) if scale else None
+        factor = self._total.scale_factors() if scale else None
         ridge = RidgePath.of(G, g, factor, self.n_threads)
         if alphas is None:
             alphas = ridge.default_alphas(prior is not None)
@@ -651,38 +553,8 @@ class Pairgram:
 
     def default_alphas(self, *, scale: bool = False) -> NDArray[np.float64]:
         """Return the default grid ``λ_max(G) / 1e4 · 2^k`` for k = 15 … −18, shape (34,)."""
-        return self._decompose(scale=scale).default_alphas()
-
-    def _decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
-        """Return the decomposition that gives the solutions for every alpha.
-
-        `basis` says that its eigenvectors will be needed.
-        """
-        G = self.G
-        factor = self._scale_factors(G) if scale else None
-        return RidgePath.of(G, self.g, factor, self.n_threads, basis=basis)
-
-    def _without(
-        self, data: RankingData, train: Rows, test: Rows, n_threads: int | None
-    ) -> Pairgram:
-        """Return the statistics of the training rows of `data`; these are those of all its rows.
-
-        The test rows are subtracted if they are all the other rows and no digits are lost.
-        """
-        n_rows, settings = len(data.y), self.settings
-        complement = (
-            len(train) + len(test) == n_rows
-            and (np.bincount(np.concatenate((train, test)), minlength=n_rows) == 1).all()
-        )
-        if complement and len(test) < len(train) and _is_subtractable(data, settings, test):
-            rest = self - Pairgram._from_data(data.take(test), settings, n_threads, may_vanish=True)
-            if (np.diag(rest.G) >= 1e-6 * np.diag(self.G)).all():  # else digits are lost
-                return rest
-        return Pairgram._from_data(data.take(train), settings, n_threads, may_vanish=True)
-
-    def _path_at(self, factor: Vector | None) -> RidgePath:
-        """Return the path for a given scaling of the features."""
-        return RidgePath.of(self.G, self.g, factor, self.n_threads)
+        total = replace(self._total, n_threads=self.n_threads)
+        return total.decompose(scale=scale).default_alphas()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the statistics to a safetensors file, which holds no code.
@@ -859,13 +731,3 @@ class _TableTask:
     def join(self, first: Pairgram, second: Pairgram) -> Pairgram:
         """Return the statistics of the rows of both."""
         return first._combine(second, 1)
-
-
-def _is_subtractable(data: RankingData, settings: PairSettings, test: Rows) -> bool:
-    """Tell whether the statistics of the test rows and of all others add up to those of all."""
-    if settings.pairs is None and settings.weighting != "queries":
-        return True
-    if settings.joins_all_rows:
-        return settings.kind == "kept"
-    counts = np.bincount(data.queries.index()[test], minlength=data.queries.n_queries)
-    return bool(((counts == 0) | (counts == data.queries.sizes)).all())

@@ -23,7 +23,7 @@ from pairgram.model_selection.splits import N_SPLITS, QueryKFold
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.held_out.leave_out import TWO_QUERIES, scores_in_primal
 from pairgram.solvers.held_out.ties import ROUNDING, ROUNDING_OF_FLOAT32, PathTies, spread_of
-from pairgram.solvers.pairgram import Pairgram
+from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import RidgePath
 from pairgram.solvers.table_levels import LevelPairs
 from pairgram.tables.blocks import BlockReader
@@ -54,7 +54,7 @@ class Totals(NamedTuple):
 
     Attributes
     ----------
-    gram : Pairgram
+    gram : PairSums
         Its feature map is None: the reader of the rows has it.
     spread : float
         The largest range of the targets of a query; see `PathTies`.
@@ -64,15 +64,15 @@ class Totals(NamedTuple):
         rows have pairs.
     """
 
-    gram: Pairgram
+    gram: PairSums
     spread: float
     n_with_pairs: int
 
     def join(self, other: Totals) -> Totals:
         """Return the statistics of both."""
-        others = other.gram._with(settings=self.gram.settings)  # a sent ω is another object
+        others = replace(other.gram, settings=self.gram.settings)  # a sent ω is another object
         return Totals(
-            self.gram._combine(others, 1, check_ids=False),
+            self.gram + others,
             max(self.spread, other.spread),
             self.n_with_pairs + other.n_with_pairs,
         )
@@ -81,7 +81,7 @@ class Totals(NamedTuple):
         """Tell whether any pair counts."""
         return self.n_with_pairs > (1 if settings.joins_all_rows else 0)
 
-    def with_pairs(self, settings: PairSettings) -> Pairgram:
+    def with_pairs(self, settings: PairSettings) -> PairSums:
         """Return the statistics; it is a ValueError if no pair counts, or if weights overflow."""
         if not self.has_pairs(settings):
             raise no_pairs(settings, self.gram.n_rows)
@@ -129,8 +129,8 @@ class StatisticsTask:
         return found
 
     def _totals(self, data: RankingData, settings: PairSettings) -> Totals:
-        gram = Pairgram._from_data(data, settings, self.n_threads, counts=self.counts)
-        gram = gram._with(feature_map=None)
+        gram = PairSums.of(data, settings, self.n_threads, counts=self.counts)
+        gram = replace(gram, feature_map=None)
         # Pairs of all rows may be pairs of rows of different blocks.
         counted = data.v > 0 if settings.joins_all_rows else data.has_pairs(settings)
         return Totals(gram, spread_of(data, settings), int(counted.sum()))
@@ -150,7 +150,7 @@ class StatisticsTask:
             if levels is not None:
                 gram = levels.gram(one, self.counts)
                 one = Totals(gram, one.spread, levels.n_with_pairs)
-            gram = one.gram._with(settings=settings)
+            gram = replace(one.gram, settings=settings)
             totals[number, settings, fold] = one._replace(gram=gram)
         return totals
 
@@ -284,7 +284,7 @@ class TablePath:
             found = [coordinates.constrained(rest, alphas, scale)[1] for rest in rests]
             coefs = np.stack(found or [solved])
             return cls(reader, settings, scale, coordinates, alphas, solved, None, None, coefs)
-        ridge = total._decompose(scale=scale, basis=leaves_out and folds is None)
+        ridge = total.decompose(scale=scale, basis=leaves_out and folds is None)
         started = coordinates.data.offset is not None
         alphas = ridge.default_alphas(started) if alphas is None else alphas
         rounding = ROUNDING_OF_FLOAT32 if coordinates.data.dtype == np.float32 else ROUNDING
@@ -294,7 +294,7 @@ class TablePath:
             if whole.n_with_pairs < 2:
                 raise ValueError(TWO_QUERIES)
             return cls(reader, settings, scale, coordinates, alphas, solved, ties, ridge, None)
-        paths = [rest._decompose(scale=scale) for rest in rests] or [ridge]
+        paths = [rest.decompose(scale=scale) for rest in rests] or [ridge]
         coefs = np.stack([path.coef(ties.alphas) for path in paths])
         return cls(reader, settings, scale, coordinates, alphas, solved, ties, None, coefs)
 

@@ -197,7 +197,7 @@ class Grid:
         """Return the models, (n_grid, n_features), from statistics."""
         weight = partial(getattr, statistics, "pair_weight")
         basis = bool(np.any(self.damping))
-        return self.coef(statistics._decompose(scale=self.scale, basis=basis), weight)
+        return self.coef(statistics.decompose(scale=self.scale, basis=basis), weight)
 
 
 def decompose_each(
@@ -250,7 +250,7 @@ def _paths(
     for target in problem.of_targets(labels):
         total = target.statistics(settings, n_threads)
         weight = partial(getattr, total, "pair_weight")
-        paths.append((total._decompose(scale=scale, basis=basis), weight))
+        paths.append((total.decompose(scale=scale, basis=basis), weight))
     return paths
 
 

@@ -35,7 +35,7 @@ from pairgram.solvers.newton import (
     with_stored_features,
     without_whitening,
 )
-from pairgram.solvers.pairgram import Pairgram
+from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.passes import statistics_of
 from pairgram.solvers.statistics import SMALLEST_SQUARES, count_varying
 from pairgram.tables.blocks import BlockReader
@@ -214,7 +214,7 @@ class Training:
         if has_gram:
             labelled = replace(data, offset=None)  # G does not depend on what is fitted
             try:
-                gram = Pairgram._from_data(labelled, settings.pair_settings, settings.n_threads)
+                gram = PairSums.of(labelled, settings.pair_settings, settings.n_threads)
                 curvature = gram.G
                 known = parts_of(given.feature_map)[1] is None
                 pair_weight = gram.pair_weight if known else None
@@ -254,7 +254,7 @@ class Training:
         """Do the work of `make` with the Gram matrix of a sample; None if features overflow."""
         limit, n_threads = settings.memory_limit, resolve_n_threads(settings.n_threads)
         stored = in_single(replace(sample, offset=None), limit, n_threads)
-        curvature = Pairgram._from_data(stored, settings.pair_settings, n_threads).G
+        curvature = PairSums.of(stored, settings.pair_settings, n_threads).G
         del stored
         constant = np.empty(0, np.int64)
         if data.feature_map is None:
@@ -619,7 +619,7 @@ class TableTraining:
             reader, prior=None, exponent=int(exponent)
         )  # G does not depend on what is fitted
         totals = statistics_of(table, [labelled], [pairs], False, None, settings.n_threads)
-        gram: Pairgram = totals[0, pairs, 0].with_pairs(pairs)
+        gram: PairSums = totals[0, pairs, 0].with_pairs(pairs)
         known = parts_of(reader.feature_map)[1] is None
         return cls(table, maker, gram.G, gram.pair_weight if known else None)
 

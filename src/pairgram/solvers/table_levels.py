@@ -21,7 +21,7 @@ from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
 from pairgram.features.base import node_map_of
-from pairgram.solvers.pairgram import Pairgram
+from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.statistics import clear_noise, sums_of
 from pairgram.tables.survey import MOST_LEVELS, Survey
 
@@ -181,7 +181,7 @@ class LevelPairs:
             )
         return numbers
 
-    def gram(self, found: LevelSums, counts: bool) -> Pairgram:
+    def gram(self, found: LevelSums, counts: bool) -> PairSums:
         """Return the statistics of all pairs."""
         known = self.pair_weights.any(axis=1)
         means = found.means - found.means[known].mean(axis=0) if known.any() else found.means
@@ -192,4 +192,6 @@ class LevelPairs:
         sums = np.asarray((sums + sums.T) / 2)
         if found.rounding.any():  # outputs that differ only by rounding do not differ
             clear_noise(sums, np.append(self.pair_weight * found.rounding**2, 0.0), 1.0)
-        return Pairgram._of_sums(sums, self.pair_weight, found.n_rows, self.settings, counts=counts)
+        return PairSums.of_all_rows(
+            sums, self.pair_weight, found.n_rows, self.settings, counts=counts
+        )

@@ -38,7 +38,7 @@ def test_folds_of_rows_of_one_query(seed, n, weights, pairs, weighting, target, 
     v = np.ones(n) if problem.v is None else problem.v
     assume(all((v[train] > 0).sum() >= 2 for train, _ in splits))
     total = DualGram(data, settings)
-    ridge = total._decompose()
+    ridge = total.decompose()
     assert is_from_decomposition(data, settings, True, splits)
     alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
     t = settings.targets(problem.y)
@@ -66,7 +66,7 @@ def test_folds_of_whole_queries(problem, pairs, weighting, kernel):
     splits = [(np.setdiff1d(rows, test), test) for test in tests if 0 < len(test) < len(rows)]
     known = [data.take(train).has_pairs(settings).any() for train, _ in splits]
     assume(len(splits) > 1 and all(known) and np.count_nonzero(data.queries.sizes) > 1)
-    ridge = total._decompose()
+    ridge = total.decompose()
     assert is_from_decomposition(data, settings, True, splits)
     alphas = ridge.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
     expected = refits(problem, K, settings, alphas, splits)
@@ -88,7 +88,7 @@ def test_pointwise_folds_may_cut_queries(weighting):
     data = data_of(problem, K)
     total = DualGram(data, settings)
     splits = list(KFold(3).split(problem.y))
-    ridge = total._decompose()
+    ridge = total.decompose()
     assert is_from_decomposition(data, settings, True, splits)
     alphas = np.array([10.0, 0.1])
     scores = fold_scores(data, settings, ridge, splits, alphas)
@@ -145,11 +145,11 @@ def test_folds_are_those_of_refits_and_of_any_threads():
     problem = one_query(np.random.default_rng(2), 50, True)
     data = data_of(problem, kernel_matrix(problem.X))
     total = DualGram(data, PairSettings(None))
-    ridge, splits = total._decompose(), list(KFold(5).split(problem.y))
+    ridge, splits = total.decompose(), list(KFold(5).split(problem.y))
     alphas = np.array([1.0, 0.01])
     one, more = (fold_scores(data, total.settings, ridge, splits, alphas, n) for n in (1, 3))
     np.testing.assert_array_equal(np.hstack(one), np.hstack(more))
-    slow = split_scores(data, total, splits, lambda rest: rest._decompose().coef(alphas))
+    slow = split_scores(data, total, splits, lambda rest: rest.decompose().coef(alphas))
     np.testing.assert_allclose(np.hstack(one), np.hstack(slow), atol=1e-9)
     with pytest.raises(ValueError, match="training rows of split 0 have no pairs"):
         rows = np.arange(50)

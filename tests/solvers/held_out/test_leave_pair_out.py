@@ -11,7 +11,7 @@ from pairgram.data.pairs import PairSettings
 from pairgram.solvers.dual_gram import DualGram
 from pairgram.solvers.held_out.leave_pair_out import _HeldOut
 from pairgram.solvers.held_out.row_regression import RowRegression
-from pairgram.solvers.pairgram import Pairgram
+from pairgram.solvers.pair_sums import PairSums
 
 WEIGHTINGS = ["pairs", "documents", "queries"]
 WEIGHTS = {
@@ -77,8 +77,8 @@ def test_every_pair_equals_a_refit(seed, n, weights, form, pairs, weighting, tar
         RankingData.make(X, y, sample_weight=v),
         PairSettings(pairs, "query", weighting, target),
     )
-    total = (DualGram if form == "dual" else Pairgram._from_data)(data, settings, None)
-    ridge = total._decompose()
+    total = (DualGram if form == "dual" else PairSums.of)(data, settings, None)
+    ridge = total.decompose()
     held = _HeldOut.of(RowRegression.of(data, settings, ridge))
     if weights == "none":
         assert held.values is not None

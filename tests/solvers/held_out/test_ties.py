@@ -309,7 +309,7 @@ def test_the_tolerance_is_above_the_errors(form, kernel, pairs, graded):
         data = RankingData(data.X, data.y, data.queries, feature_map=KernelMap(kernel).fit(X))
     at = Coordinates.choose(data, [one], kernel=kernel != "linear", form=form, path=True)
     total = at.statistics(one, None)
-    ridge = total._decompose()
+    ridge = total.decompose()
     alphas = ridge.eigenvalues.max() * 10.0 ** np.array([4, 0, -4, -9])
     held = leave_query_out(at.data, total.settings, ridge, alphas, lambda: total)
     ties = PathTies.of(at.data, one, ridge, alphas)

@@ -144,8 +144,8 @@ def leave_row_out(
     v, features = data.v, data.features()
     for row in rows:
         test = rows[row : row + 1]
-        rest = total._without(data, np.delete(rows, row), test, n_threads)
-        coefs = rest._path_at(ridge.factor).coef(alphas)
+        rest = total.without(data, np.delete(rows, row), test, n_threads)
+        coefs = rest.path_at(ridge.factor).coef(alphas)
         others = np.where(rows == row, 0.0, v)
         share = others / others.sum() if others.sum() > 0 else others
         origin = coefs @ (share @ features)
@@ -190,7 +190,7 @@ def split_scores(
     results = []
     for number, (train, test) in enumerate(splits):
         data.require_training_pairs(total.settings, number, train)
-        rest = total._without(data, train, test, n_threads)
+        rest = total.without(data, train, test, n_threads)
         results.append(data.scores(test, coefs_of(rest), n_threads))
     return results
 
@@ -205,8 +205,8 @@ def _leave_global_query_out(
     scores = np.empty((len(alphas), len(data.y)))
     rows = np.arange(len(data.y))
     for test in data.rows_of_queries():
-        rest = total._without(data, np.setdiff1d(rows, test), test, n_threads)
-        coefs = rest._path_at(ridge.factor).coef(alphas)
+        rest = total.without(data, np.setdiff1d(rows, test), test, n_threads)
+        coefs = rest.path_at(ridge.factor).coef(alphas)
         scores[:, test] = data.scores(test, coefs, n_threads)
     return scores
 

@@ -176,8 +176,8 @@ class LeavePairOut:
         counts = _Counts.of(self, total.settings, ridge, alphas)
         rows = np.arange(len(v))
         for pair in np.argwhere((data.y[:, None] > data.y) & (data.v[:, None] > 0) & (data.v > 0)):
-            rest = total._without(data, np.delete(rows, pair), pair, self.n_threads)
-            coefs = rest._path_at(ridge.factor).coef(counts.ties.alphas)
+            rest = total.without(data, np.delete(rows, pair), pair, self.n_threads)
+            coefs = rest.path_at(ridge.factor).coef(counts.ties.alphas)
             scores = data.features(pair) @ coefs.T
             for at, difference in enumerate(scores[0] - scores[1]):
                 counts.add(at, pair[:1], pair[1:], np.array([difference]))
