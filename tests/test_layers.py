@@ -175,7 +175,7 @@ TEXTS_THAT_ARE_READ = {
     "_support.arrays": 1,
     "cli.scoring": 1,
     "cli.tables": 1,
-    "rankers.ridge": 1,
+    "rankers.base": 1,
     "tables.sources": 3,
     "tables.spark": 1,
 }

@@ -24,9 +24,11 @@ from pairgram import (
     make_ranking,
 )
 from pairgram.data.dataset import RankingData
+from pairgram.data.pairs import PairSettings
 from pairgram.features import nystroem, nystroem as landmarks_module
 from pairgram.features.kernels import KernelSettings
 from pairgram.solvers.held_out.leave_out import leave_query_out
+from pairgram.solvers.pair_sums import PairSums
 from problems import problems
 
 PARAMETERS = {
@@ -390,10 +392,10 @@ def test_fused_maps_equal_explicit_ones(data, feature_map, pairs, dtype):
 def test_leaving_queries_out_equals_refits(data, feature_map):
     X, y, qid = data
     fitted = clone(feature_map).fit(X)
-    total = Pairgram.from_rows(X, y, qid=qid, feature_map=fitted)
     alphas = np.array([3.0, 0.5])
     ranking = RankingData.make(X, y, qid=qid)
     ranking = RankingData(ranking.X, ranking.y, ranking.queries, feature_map=fitted)
+    total = PairSums.of(ranking, PairSettings())
     held_out = leave_query_out(ranking, total.settings, total.decompose(), alphas, lambda: total)
     H = fitted.transform(X)
     for query in np.unique(qid)[:6]:

@@ -28,8 +28,7 @@ from pairgram import (
     scan,
 )
 from pairgram.data.query_ids import hash_ids, mix
-from pairgram.rankers import base as table_rows
-from pairgram.rankers.base import block_readers
+from pairgram.rankers import preparation as table_rows
 from pairgram.solvers.passes import Folds, statistics_of
 from table_sources import cut_table, make_rows
 
@@ -122,8 +121,9 @@ def test_statistics_do_not_depend_on_the_partitions(borders, ends, pairs, weight
     named = {"label": "label", "qid": "query", "features": rows.names, "weight": "w"}
     table = cut_table(rows.frame, borders, ends, **named)
     tolerance = 1e-12 if dtype is np.float64 else 1e-6
-    pair_settings = model._ridge()[0]
-    readers = block_readers(clone(model), table, None)
+    spec = model._spec()
+    (pair_settings,) = spec.settings
+    readers, _ = spec.rows.readers(table)
     totals = statistics_of(table, readers, [pair_settings], scale, None, None)
     found = totals[0, pair_settings, 0].gram
     wanted = Pairgram(pairs=pairs, weighting=weighting)

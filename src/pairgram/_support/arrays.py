@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import scipy.sparse
@@ -291,7 +291,7 @@ def read_rows(
         raise
 
 
-def is_plain(values: Any) -> bool:
+def is_plain(values: Any) -> TypeGuard[NDArray[Any]]:
     """Tell whether values are an array of numbers, which loses nothing when it is read."""
     return type(values) is np.ndarray and values.dtype.kind in "biuf"
 
