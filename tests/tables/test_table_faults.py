@@ -309,7 +309,7 @@ class Failing:
     def __init__(self, error, at=2):
         self.error, self.left = error, at
 
-    def of_rows(self, rows):
+    def block(self, rows):
         self.left -= 1
         if self.left == 0:
             raise self.error
@@ -322,7 +322,7 @@ class Failing:
 @pytest.mark.parametrize("kind", [RuntimeError, ValueError, KeyboardInterrupt, MemoryError])
 def test_a_task_that_raises(kind):
     with pytest.raises(kind, match="the task"):
-        cut().run(Failing(kind("the task")))
+        cut().reduce(Failing(kind("the task")))
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])

@@ -239,12 +239,12 @@ def test_folds_are_those_of_the_hashes_of_ids(positive, weighted):
 def test_folds_by_a_seed():
     table = tables()[1]
     seen = []
-    table.run(_Folds(Folds(4, 7), seen))
+    table.reduce(_Folds(Folds(4, 7), seen))
     assert len({fold for _, fold in seen}) == 4
     again = []
-    tables()[0].run(_Folds(Folds(4, 7), again))
+    tables()[0].reduce(_Folds(Folds(4, 7), again))
     other = []
-    tables()[0].run(_Folds(Folds(4), other))
+    tables()[0].reduce(_Folds(Folds(4), other))
     assert sorted(seen) == sorted(again) != sorted(other)
 
 
@@ -254,7 +254,7 @@ class _Folds:
     def __init__(self, folds, seen):
         self.folds, self.seen = folds, seen
 
-    def of_rows(self, rows):
+    def block(self, rows):
         folds = self.folds.of_runs(rows).tolist()
         self.seen += zip(rows.ids.tolist(), folds, strict=True)
         return 0

@@ -114,7 +114,7 @@ class EvaluateTask:
     reads_features: bool = True
     needs_queries: bool = True
 
-    def of_rows(self, rows: TableRows) -> Any:
+    def block(self, rows: TableRows) -> Any:
         """Return the values (n_metrics, n_queries) of some queries, or their `MetricSums`."""
         assert rows.y is not None
         scores = np.asarray(self.model.predict(rows.X), np.float64)
@@ -152,7 +152,7 @@ def evaluate_table(
     table.require_labels("evaluate")
     table, model = table.for_model(model)
     task = EvaluateTask(model, tuple(checked_metrics(metrics, table)), per_query, n_threads)
-    found = table.run(task)
+    found = table.reduce(task)
     if not per_query:
         return dict(zip(names, found.defined.tolist(), strict=True))
     values, ids = found

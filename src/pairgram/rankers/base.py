@@ -364,7 +364,7 @@ def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReade
             inputs = model._fit_inputs(data, kind)
         elif kind is not None:
             model._refuse_inputs(kind)
-            found = moments = moments or table.run(MomentsTask(model.n_threads))
+            found = moments = moments or table.reduce(MomentsTask(model.n_threads))
             inputs = replace(
                 inputs_of_moments(
                     kind, found.lowest, found.highest, found.mean, found.squares, found.weight

@@ -37,7 +37,7 @@ class _Scores:
 def _batches(model: Any, table: Table, keep: tuple[str, ...]) -> Iterator[tuple[Any, Any]]:
     check_is_fitted(model)
     table, model = table.in_order().for_model(model)
-    return table.for_scores(keep).map(_Scores(model))
+    return table.for_scores(keep).each(_Scores(model))
 
 
 def scores_of_table(model: Any, table: Table) -> NDArray[Any]:

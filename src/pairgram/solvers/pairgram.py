@@ -351,7 +351,7 @@ class Pairgram:
         )
         pattern = replace(one_row(table), feature_map=feature_map)
         needs_queries = not self._total.joins_all_rows
-        added = table.run(_TableTask(empty, pattern, needs_queries=needs_queries))
+        added = table.reduce(_TableTask(empty, pattern, needs_queries=needs_queries))
         total = added if first else self._combine(added, 1)
         warn_of_end(total._ids, self._ids)
         self._total, self._ids = total._total, total._ids
@@ -844,7 +844,7 @@ class _TableTask:
     needs_queries: bool
     reads_features: bool = True
 
-    def of_rows(self, rows: TableRows) -> Pairgram:
+    def block(self, rows: TableRows) -> Pairgram:
         """Return the statistics of some rows of whole queries."""
         empty = self.empty
         data = data_of_block(self.pattern, rows, empty.n_threads)

@@ -113,7 +113,7 @@ class StatisticsTask:
     reads_features: bool = True
     needs_queries: bool = True
 
-    def of_rows(self, rows: TableRows) -> Found:
+    def block(self, rows: TableRows) -> Found:
         """Return the statistics of some rows of whole queries."""
         found: Found = {}
         for number, reader in enumerate(self.readers):
@@ -197,7 +197,7 @@ def statistics_of(
         n_threads,
         needs_queries=whole,
     )
-    return task.totals(table.run(task))
+    return task.totals(table.reduce(task))
 
 
 def warn_of_equal_table(table: Table, totals: dict[Key, Totals]) -> None:
@@ -373,7 +373,7 @@ class JudgeTask:
     reads_features: bool = True
     needs_queries: bool = True
 
-    def of_rows(self, rows: TableRows) -> Judgement:
+    def block(self, rows: TableRows) -> Judgement:
         """Return the sums of the metric over some whole queries."""
         found: Judgement = {}
         for number, reader in enumerate(self.readers):
@@ -431,7 +431,7 @@ def judge_table(
     empty = Coordinates(readers[0].pattern)
     sent = tuple(replace(path, coordinates=empty) for path in paths)
     task = JudgeTask(tuple(readers), sent, metric, folds, n_threads)
-    found = table.run(task)
+    found = table.reduce(task)
     return [_judged_of(found, at, folds) for at in range(len(paths))]
 
 

@@ -433,7 +433,7 @@ class LossTask:
     reads_features: bool = True
     needs_queries: bool = True
 
-    def of_rows(self, rows: TableRows) -> LossSums:
+    def block(self, rows: TableRows) -> LossSums:
         """Return the loss of some queries."""
         block = self.maker.block(rows)
         with single_threaded_blas():
@@ -461,7 +461,7 @@ class ProductTask:
     reads_features: bool = True
     needs_queries: bool = True
 
-    def of_rows(self, rows: TableRows) -> Vector:
+    def block(self, rows: TableRows) -> Vector:
         """Return the product for some queries, (n_features,)."""
         block = self.maker.block(rows)
         threads = resolve_n_threads(self.maker.settings.n_threads)
@@ -485,7 +485,7 @@ class LineTask:
     reads_features: bool = True
     needs_queries: bool = True
 
-    def of_rows(self, rows: TableRows) -> Vector:
+    def block(self, rows: TableRows) -> Vector:
         """Return the slopes for some queries, (n_lengths,)."""
         block = self.maker.block(rows)
         threads = resolve_n_threads(self.maker.settings.n_threads)
@@ -533,7 +533,7 @@ class TableSolver(PairSolver):
 
     def _run(self, task: Any) -> Any:
         self.n_passes += 1
-        return self._table.run(task)
+        return self._table.reduce(task)
 
     def _product(self, direction: Vector) -> tuple[Vector, Vector]:
         """Return the product of the Hessian of the loss with a direction, and no scores."""
@@ -608,7 +608,7 @@ class TableTraining:
         pairs = settings.pair_settings
         n_features = reader.pattern.n_features
         if n_features > WIDEST_GRAM or not memory.fits(GRAM_COPIES * 8 * n_features**2):
-            diagonal = table.run(_DiagonalTask(maker, pairs))
+            diagonal = table.reduce(_DiagonalTask(maker, pairs))
             if not diagonal[-1] > 0:
                 raise ValueError(
                     f"no preference pair counts, with n_samples={survey.n_rows}: every query has a "
@@ -659,7 +659,7 @@ class _DiagonalTask:
     reads_features: bool = True
     needs_queries: bool = True
 
-    def of_rows(self, rows: TableRows) -> Vector:
+    def block(self, rows: TableRows) -> Vector:
         """Return the diagonal for some queries."""
         data = self.maker.reader.data(rows)
         data = replace(data, y=np.ldexp(data.y, -self.maker.exponent))

@@ -34,7 +34,7 @@ class FiniteTask:
     reads_features: bool = True
     needs_queries: bool = False
 
-    def of_rows(self, rows: TableRows) -> int:
+    def block(self, rows: TableRows) -> int:
         """Check some rows."""
         found = first_not_finite(rows.X)
         if found is not None:
@@ -73,7 +73,7 @@ class MeansTask:
     reads_features: bool = True
     needs_queries: bool = False
 
-    def of_rows(self, rows: TableRows) -> Means:
+    def block(self, rows: TableRows) -> Means:
         """Return the sums of some rows."""
         weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
         known = ~np.isnan(rows.X)
@@ -108,7 +108,7 @@ class MomentsTask:
     reads_features: bool = True
     needs_queries: bool = False
 
-    def of_rows(self, rows: TableRows) -> Moments:
+    def block(self, rows: TableRows) -> Moments:
         """Return the moments of some rows. Rows of weight 0 are as if absent."""
         found: Any = _core.column_moments(rows.X, rows.weights, resolve_n_threads(self.n_threads))
         weight = float(rows.n_rows if rows.weights is None else rows.weights.sum())
@@ -167,7 +167,7 @@ class DrawTask:
     reads_features: bool = True
     needs_queries: bool = False
 
-    def of_rows(self, rows: TableRows) -> Drawn:
+    def block(self, rows: TableRows) -> Drawn:
         """Return those that were drawn of some rows, whose features must be finite."""
         require_finite(rows.X, "X")
         numbers = self.before[rows.partition] + rows.first + np.arange(rows.n_rows)
@@ -256,7 +256,7 @@ class SurveyTask:
     reads_features: bool = False
     needs_queries: bool = True
 
-    def of_rows(self, rows: TableRows) -> Survey:
+    def block(self, rows: TableRows) -> Survey:
         """Return the survey of some rows of whole queries."""
         n_rows = rows.n_rows
         y = np.zeros(n_rows) if rows.y is None else rows.y
@@ -355,7 +355,7 @@ class NameOf:
     reads_features: bool = False
     needs_queries: bool = False
 
-    def of_rows(self, rows: TableRows) -> Any:
+    def block(self, rows: TableRows) -> Any:
         """Return the id in an array, or an empty one."""
         assert rows.ids is not None
         return rows.ids[hash_of_runs(rows) == np.uint64(self.hash)][:1]
