@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import lru_cache, reduce
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,14 @@ from pairgram.data.equal_rows import first_equal_rows
 from pairgram.data.queries import Queries
 from pairgram.features.input_map import whole_map
 from pairgram.metrics import Metric, get_metric
-from pairgram.metrics.evaluation import RankingScorer
+from pairgram.metrics.evaluation import MetricSums, RankingScorer, checked_metrics
 from pairgram.metrics.metric import check_labels
-from pairgram.model_selection.splits import Splits, make_splits
+from pairgram.model_selection.splits import Folds, OutsideFold, Splits, make_splits, parts_of
+from pairgram.tables.blocks import Blocks, Dataset
+from pairgram.tables.rows import TableRows
+from pairgram.tables.table import Table
+
+K = TypeVar("K", bound=Hashable)
 
 NOT_STORED: Mapping[str, Any] = {"held_out_": None, "per_query_": None}
 
@@ -169,6 +174,18 @@ class Judge:
         )
         return cls(data, metric, splits, validation, scored, first_equal, n_threads, store)
 
+    @classmethod
+    def of_rows(cls, data: RankingData, metric: Metric, n_threads: int | None) -> Judge:
+        """Return a judge of rows that are all held out."""
+        index = data.queries.index()
+        first_equal = first_equal_rows(data.X, np.arange(len(data.y)), index, [], n_threads)
+        return cls(data, metric, None, None, data, first_equal, n_threads)
+
+    def sums(self, scores: Vector) -> MetricSums:
+        """Return the sums of the metric over all queries for scores, (n_models, n_rows)."""
+        values, weights, *_ = self.values(scores)
+        return MetricSums.of(values, weights)
+
     def of(self, data: RankingData) -> Judge:
         """Return the same judge with the map of `data`, also for the validation set."""
         valid = self.validation
@@ -235,6 +252,43 @@ class Judge:
             weights = weights * data.query_weights
         return values, weights, split_of, queries, seen
 
+    def counts(self) -> list[Vector]:
+        """Return how often every split trains on each row."""
+        n_rows = len(self.data.y)
+        return [
+            np.bincount(train, minlength=n_rows).astype(np.float64)
+            for train, _ in self.splits or ()
+        ]
+
+    def judge_models(
+        self,
+        data: Dataset[RankingData],
+        scored: Sequence[Dataset[RankingData]],
+        coefs: Sequence[Vector],
+    ) -> Judged:
+        """Judge the models of every one of `counts`, or those of all rows.
+
+        Parameters
+        ----------
+        data : Dataset of RankingData
+            The rows, with the feature map of the models.
+        scored : list of Dataset of RankingData
+            The rows as the models of each split take them.
+        coefs : list of ndarray of shape (n_models, n_features)
+        """
+        threads = self.n_threads
+        if self.splits is None:
+            assert self.validation is not None
+            validation = replace(self.validation, feature_map=whole_map(data.pattern))
+            scores = [validation.scores(slice(None), coefs[0], threads)]
+        else:
+            scores = [
+                rows.scores(test, coef, threads)
+                for (_, test), coef, own in zip(self.splits, coefs, scored, strict=True)
+                for rows in own.each(lambda block: block)
+            ]
+        return self.judge(self.shared(np.hstack(scores)))
+
     def _stored(
         self, scores: Vector, values: Vector, queries: Queries, seen: Rows
     ) -> dict[str, Any]:
@@ -283,6 +337,122 @@ class Judge:
         split_of = np.zeros(self.scored.queries.n_queries, np.int64)
         split_of[self.scored.queries.index()] = np.repeat(np.arange(len(sizes)), sizes)
         return split_of
+
+
+Sums = dict[int, MetricSums]  # of every fold
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutTask:
+    """Judges the scores of rows by models that have not seen their queries.
+
+    Attributes
+    ----------
+    reader : callable
+        Makes rows of a table into data with the feature map of the models.
+    coefs : ndarray of shape (n_parts, n_models, n_features)
+        The models of every fold, or those that all rows of a validation table are scored by.
+    metric : Metric
+    folds : Folds or None
+    n_threads : int or None
+    """
+
+    reader: Callable[[TableRows], RankingData]
+    coefs: Vector
+    metric: Metric
+    folds: Folds | None
+    n_threads: int | None
+    reads_features: bool = True
+    needs_queries: bool = True
+
+    def block(self, rows: TableRows, /) -> Sums:
+        """Return the sums of the metric over some whole queries."""
+        found: Sums = {}
+        for fold, data in parts_of(self.reader(rows), rows, self.folds):
+            judge = Judge.of_rows(data, self.metric, self.n_threads)
+            scores = data.scores(slice(None), self.coefs[fold], self.n_threads)
+            found[fold] = judge.sums(judge.shared(scores))
+        return found
+
+    def join(self, first: Sums, second: Sums) -> Sums:
+        """Return the sums of the queries of both."""
+        return joined_sums(first, second)
+
+
+def joined_sums(first: dict[K, MetricSums], second: dict[K, MetricSums]) -> dict[K, MetricSums]:
+    """Return the sums of the queries of both, by fold, or by candidate and fold."""
+    joined = dict(first)
+    for key, sums in second.items():
+        joined[key] = joined[key].join(sums) if key in joined else sums
+    return joined
+
+
+@dataclass(frozen=True, eq=False)
+class TableJudge:
+    """Which rows of a table are held out, and how their scores are judged; see `Judge`.
+
+    Attributes
+    ----------
+    held : Table
+        The validation table, or the table of `fit` itself.
+    metric : Metric
+    folds : Folds or None
+        None if there is a validation table.
+    n_threads : int or None
+    """
+
+    held: Table
+    metric: Metric
+    folds: Folds | None
+    n_threads: int | None
+    splits: None = None  # as lists of rows
+
+    def counts(self) -> list[OutsideFold]:
+        """Return how often every split trains on each row of some rows."""
+        folds = self.folds
+        return [] if folds is None else [OutsideFold(folds, k) for k in range(folds.n)]
+
+    def judge_models(
+        self,
+        data: Dataset[RankingData],
+        scored: Sequence[Dataset[RankingData]],
+        coefs: Sequence[Vector],
+    ) -> Judged:
+        """Judge the models of every one of `counts`, or those of all rows, in one pass."""
+        assert isinstance(data, Blocks)
+        task = HeldOutTask(data.steps[0], np.stack(coefs), self.metric, self.folds, self.n_threads)
+        return judged_of(self.held.reduce(task), self.folds)
+
+
+def judged_of(found: Sums, folds: Folds | None) -> Judged:
+    """Return what a pass over a table has found of some models."""
+    whole = reduce(MetricSums.join, (found[fold] for fold in sorted(found)))
+    if folds is None:
+        return Judged(whole.defined, whole.deviations)
+    splits = np.full((folds.n, len(whole.means)), np.nan)
+    for fold, sums in found.items():
+        splits[fold] = sums.defined
+    known = ~np.isnan(splits)
+    n_known = known.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(known, splits, 0.0).sum(axis=0) / n_known
+        deviations = np.sqrt((np.where(known, splits - mean, 0.0) ** 2).sum(axis=0) / n_known)
+    return Judged(whole.defined, deviations, splits)
+
+
+def table_metric(table: Table, scoring: Any) -> Metric:
+    """Return the metric that judges, by the range of the labels alone.
+
+    Raises
+    ------
+    ValueError
+        If the metric does not take the labels. The message names ``scoring``.
+    """
+    metric = metric_of(scoring, table.survey().labels, False)
+    try:
+        return checked_metrics([metric], table)[0]
+    except ValueError as error:
+        raise ValueError(f"scoring={metric.name!r}: {error}") from None
 
 
 def join_judged(parts: Sequence[Judged]) -> Judged:

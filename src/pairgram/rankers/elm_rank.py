@@ -558,7 +558,7 @@ feature_names_in_, uses_qid_ :
             raise ValueError("ELMRankCV holds rows out, so X must have two or more, got 1 sample")
         cv, held_rows = self._held_rows(None, uses_qid, self._folds(data), validation)
         if held_rows is None and cv is None:
-            cv = default_cv(data)
+            cv = default_cv(data.queries.n_filled, len(data.y))
         judges = Judge.of_targets(
             data, labels, cv, held_rows, self.scoring, self.n_threads, self.store_held_out
         )

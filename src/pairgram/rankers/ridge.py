@@ -29,9 +29,11 @@ from pairgram.model_selection.judge import (
     column_of,
     join_judged,
     search_results,
+    table_metric,
 )
 from pairgram.model_selection.splits import default_cv
-from pairgram.rankers.base import LinearRanker, begin_fit, block_readers, same_columns
+from pairgram.rankers.base import LinearRanker
+from pairgram.rankers.data_sets import begin_fit, block_readers, same_columns
 from pairgram.rankers.scheduler import Grid, HoldOut, Request, Solve, Steps, Whole, run
 from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.dual_gram import require_memory
@@ -46,7 +48,6 @@ from pairgram.solvers.passes import (
     folds_of,
     judge_table,
     statistics_of,
-    table_metric,
     warn_of_equal_table,
 )
 from pairgram.solvers.ridge_path import default_alphas
@@ -578,7 +579,7 @@ class RidgeSearch(FeaturesOrKernel):
             cheap = self._constraints() is None and all(
                 is_cheap(data, settings, n_dimensions, form) for settings in all_settings
             )
-            cv = None if cheap else default_cv(data)
+            cv = None if cheap else default_cv(data.queries.n_filled, len(data.y))
         judges = Judge.of_targets(
             data, labels, cv, held, self.scoring, self.n_threads, self.store_held_out
         )

@@ -104,6 +104,11 @@ class PairSums:
         """``Σ_ij W_ij`` over both orders of every pair and the diagonal."""
         return self.weight if self.mean is None else self.factor * self.weight
 
+    @property
+    def gram(self) -> NDArray[np.float64]:
+        """``Xᵀ L X``, shape (n_features, n_features)."""
+        return self.factor * self.required()[:-1, :-1]
+
     def required(self) -> NDArray[np.float64]:
         """Return the sums; it is a ValueError if there are no rows yet."""
         if self.sums is None:

@@ -402,7 +402,7 @@ class Pairgram:
     @property
     def G(self) -> NDArray[np.float64]:
         """``Xᵀ L X``, shape (n_features, n_features)."""
-        return self._total.factor * self._total.required()[:-1, :-1]
+        return self._total.gram
 
     @property
     def g(self) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pairgram._core as _core
+from pairgram._support.cached import cached_property
 from pairgram._support.checks import Rows, Vector, first_not_finite, require_finite
 from pairgram._support.threads import resolve_n_threads
 from pairgram.data.query_ids import IdSet, hash_ids, mix
@@ -227,6 +228,8 @@ class Survey:
         The hashes of all query ids.
     kinds : dict of str to int
         What the query ids are, and the number of a partition that has such ids.
+    parts : tuple of ndarray of int64
+        The places of the first rows of the queries, in any order; see `begins`.
     scattered : int or None
         The hash of a query whose rows do not stand together.
     """
@@ -240,7 +243,16 @@ class Survey:
     level_weights: Vector | None
     hashes: IdSet
     kinds: dict[str, int]
+    parts: tuple[Rows, ...]
     scattered: int | None = None
+
+    @cached_property
+    def begins(self) -> Rows:
+        """The places of the first rows of all queries, ascending, (n_queries,).
+
+        This is the order of the queries, which rows in memory know without being read.
+        """
+        return np.sort(np.concatenate(self.parts))
 
     @property
     def labels(self) -> Vector:
@@ -281,6 +293,7 @@ class SurveyTask:
             _sums(numbers, weights, len(levels)) if few else None,
             hashes,
             dict.fromkeys(kinds_of_ids(rows.ids), rows.partition),
+            (rows.begins,),
             scattered,
         )
 
@@ -302,6 +315,7 @@ class SurveyTask:
             fraction=second.fraction if first.fraction is None else first.fraction,
             hashes=first.hashes.union(rest),
             kinds=second.kinds | first.kinds,
+            parts=first.parts + second.parts,
             scattered=scattered,
         )
 

@@ -119,7 +119,7 @@ class Table:
         """The number of features."""
         return self.layout.n_features
 
-    def reduce(self, task: Task[S]) -> S:
+    def reduce(self, task: Task[TableRows, S]) -> S:
         """Return the result of a task for all rows, which are read once.
 
         Raises
@@ -131,7 +131,7 @@ class Table:
         with self.files.unchanged(), self._naming_infinity():
             return self._reduce(task)
 
-    def _reduce(self, task: Task[S]) -> S:
+    def _reduce(self, task: Task[TableRows, S]) -> S:
         part = self.engine.run(self.partitions, self.layout, task, self.progress)
         before = self._known.setdefault("n_rows", part.n_rows)
         if len(before) != len(part.n_rows):
