@@ -279,8 +279,6 @@ def folds_of(
     """
     if cv is None and not (constrained or any(one.joins_all_rows for one in settings)):
         return None
-    survey = table.survey()
-    folds = Folds.of(table, default_cv(survey.n_queries, survey.n_rows) if cv is None else cv)
     for one in settings:
         if one.joins_all_rows and one.kind != "kept":
             raise ValueError(
@@ -288,7 +286,8 @@ def folds_of(
                 "folds, because the weight of every label is that of all rows: give validation= "
                 "another table, or pairs='kept'"
             )
-    return folds
+    survey = table.survey()
+    return Folds.of(table, default_cv(survey.n_queries, survey.n_rows) if cv is None else cv)
 
 
 Judgement = dict[tuple[int, int], MetricSums]  # of a candidate and a fold
