@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,6 @@ from pairgram.model_selection.splits import Folds, OutsideFold, Splits, make_spl
 from pairgram.tables.blocks import Blocks, Dataset
 from pairgram.tables.rows import TableRows
 from pairgram.tables.table import Table
-
-K = TypeVar("K", bound=Hashable)
 
 NOT_STORED: Mapping[str, Any] = {"held_out_": None, "per_query_": None}
 
@@ -339,52 +337,30 @@ class Judge:
         return split_of
 
 
-Sums = dict[int, MetricSums]  # of every fold
+class HeldOutModels(Protocol):
+    """Models that are judged by rows of a table, which they have not seen."""
+
+    @property
+    def reader(self) -> int:
+        """The number of what makes rows of the table into the data of the models."""
+
+    def scores(self, judge: Judge, fold: int) -> Vector:
+        """Return the scores of the rows of a judge, (n_models, n_rows), by models of a fold."""
 
 
-@dataclass(frozen=True, eq=False)
-class HeldOutTask:
-    """Judges the scores of rows by models that have not seen their queries.
+class LinearModels(NamedTuple):
+    """Linear models of every fold, or those that all rows of a validation table are scored by."""
 
-    Attributes
-    ----------
-    reader : callable
-        Makes rows of a table into data with the feature map of the models.
-    coefs : ndarray of shape (n_parts, n_models, n_features)
-        The models of every fold, or those that all rows of a validation table are scored by.
-    metric : Metric
-    folds : Folds or None
-    n_threads : int or None
-    """
+    coefs: Sequence[Vector]  # (n_models, n_features) each
+    reader: int = 0
 
-    reader: Callable[[TableRows], RankingData]
-    coefs: Vector
-    metric: Metric
-    folds: Folds | None
-    n_threads: int | None
-    reads_features: bool = True
-    needs_queries: bool = True
-
-    def block(self, rows: TableRows, /) -> Sums:
-        """Return the sums of the metric over some whole queries."""
-        found: Sums = {}
-        for fold, data in parts_of(self.reader(rows), rows, self.folds):
-            judge = Judge.of_rows(data, self.metric, self.n_threads)
-            scores = data.scores(slice(None), self.coefs[fold], self.n_threads)
-            found[fold] = judge.sums(judge.shared(scores))
-        return found
-
-    def join(self, first: Sums, second: Sums) -> Sums:
-        """Return the sums of the queries of both."""
-        return joined_sums(first, second)
+    def scores(self, judge: Judge, fold: int) -> Vector:
+        """Return the scores of the rows of a judge, (n_models, n_rows), by models of a fold."""
+        data = judge.data
+        return judge.shared(data.scores(slice(None), self.coefs[fold], judge.n_threads))
 
 
-def joined_sums(first: dict[K, MetricSums], second: dict[K, MetricSums]) -> dict[K, MetricSums]:
-    """Return the sums of the queries of both, by fold, or by candidate and fold."""
-    joined = dict(first)
-    for key, sums in second.items():
-        joined[key] = joined[key].join(sums) if key in joined else sums
-    return joined
+Sums = dict[tuple[int, int], MetricSums]  # of a candidate and a fold
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,7 +373,7 @@ class TableJudge:
         The validation table, or the table of `fit` itself.
     metric : Metric
     folds : Folds or None
-        None if there is a validation table.
+        None if there is a validation table, or if every query is held out in turn.
     n_threads : int or None
     """
 
@@ -420,24 +396,66 @@ class TableJudge:
     ) -> Judged:
         """Judge the models of every one of `counts`, or those of all rows, in one pass."""
         assert isinstance(data, Blocks)
-        task = HeldOutTask(data.steps[0], np.stack(coefs), self.metric, self.folds, self.n_threads)
-        return judged_of(self.held.reduce(task), self.folds)
+        (found,) = self.judge(data.steps[:1], [LinearModels(coefs)])
+        return found
+
+    def judge(
+        self,
+        readers: Sequence[Callable[[TableRows], RankingData]],
+        candidates: Sequence[HeldOutModels],
+    ) -> list[Judged]:
+        """Judge the models of all candidates by rows that they have not seen, in one pass."""
+        task = JudgeTask(tuple(readers), tuple(candidates), self.metric, self.folds, self.n_threads)
+        found = self.held.reduce(task)
+        return [
+            self._judged({fold: one for (number, fold), one in found.items() if number == at})
+            for at in range(len(candidates))
+        ]
+
+    def _judged(self, found: dict[int, MetricSums]) -> Judged:
+        """Return what a pass has found of one candidate in every fold."""
+        whole = reduce(MetricSums.join, (found[fold] for fold in sorted(found)))
+        if self.folds is None:
+            return Judged(whole.defined, whole.deviations)
+        splits = np.full((self.folds.n, len(whole.means)), np.nan)
+        for fold, sums in found.items():
+            splits[fold] = sums.defined
+        known = ~np.isnan(splits)
+        n_known = known.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.where(known, splits, 0.0).sum(axis=0) / n_known
+            deviations = np.sqrt((np.where(known, splits - mean, 0.0) ** 2).sum(axis=0) / n_known)
+        return Judged(whole.defined, deviations, splits)
 
 
-def judged_of(found: Sums, folds: Folds | None) -> Judged:
-    """Return what a pass over a table has found of some models."""
-    whole = reduce(MetricSums.join, (found[fold] for fold in sorted(found)))
-    if folds is None:
-        return Judged(whole.defined, whole.deviations)
-    splits = np.full((folds.n, len(whole.means)), np.nan)
-    for fold, sums in found.items():
-        splits[fold] = sums.defined
-    known = ~np.isnan(splits)
-    n_known = known.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(known, splits, 0.0).sum(axis=0) / n_known
-        deviations = np.sqrt((np.where(known, splits - mean, 0.0) ** 2).sum(axis=0) / n_known)
-    return Judged(whole.defined, deviations, splits)
+class JudgeTask(NamedTuple):
+    """Scores rows by models that have not seen their queries, and judges the scores."""
+
+    readers: tuple[Callable[[TableRows], RankingData], ...]
+    candidates: tuple[HeldOutModels, ...]
+    metric: Metric
+    folds: Folds | None
+    n_threads: int | None
+    reads_features: bool = True
+    needs_queries: bool = True
+
+    def block(self, rows: TableRows, /) -> Sums:
+        """Return the sums of the metric over some whole queries."""
+        found: Sums = {}
+        for number, reader in enumerate(self.readers):
+            mine = [at for at, one in enumerate(self.candidates) if one.reader == number]
+            for fold, data in parts_of(reader(rows), rows, self.folds) if mine else ():
+                judge = Judge.of_rows(data, self.metric, self.n_threads)
+                for at in mine:
+                    found[at, fold] = judge.sums(self.candidates[at].scores(judge, fold))
+        return found
+
+    def join(self, first: Sums, second: Sums) -> Sums:
+        """Return the sums of the queries of both."""
+        joined = dict(first)
+        for key, sums in second.items():
+            joined[key] = joined[key].join(sums) if key in joined else sums
+        return joined
 
 
 def table_metric(table: Table, scoring: Any) -> Metric:

@@ -49,10 +49,9 @@ from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.metrics import evaluate, get_metric
 from pairgram.rankers.column_weights import contributions_of, names_of, weights_of
-from pairgram.rankers.row_scores import Scorer, checked_rows, scores_of
-from pairgram.rankers.table_scores import scores_of_table
+from pairgram.rankers.row_scores import Scorer, checked_rows, scores_of, scores_of_table
 from pairgram.solvers.interface import ColumnSums
-from pairgram.tables.table import Table, refuse_arguments
+from pairgram.tables.table import as_table
 
 SPELLINGS = ("eval_set", "eval_group", "eval_qid")
 
@@ -359,8 +358,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             If `kind` is unknown; if the rows are not numbers of columns but kernel values, or are
             a callable's own; or if every row has weight 0.
         """
-        if check_inputs(kind) is None:
+        if kind is None:
             return None
+        check_inputs(kind)
         self._refuse_inputs(kind)
         weights = data.v * data.query_weight_of_rows if data.may_vanish else None
         if weights is not None and not weights.any():
@@ -420,7 +420,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         warn_of_rows(feature_map, rows, names if known is None else known.names(names))
 
     def _check_rows(self, X: Any, y: ArrayLike | None, info: RowInfo) -> RankingData:
-        if isinstance(X, Table):
+        if as_table(X) is not None:
             raise ValueError(
                 f"{type(self).__name__} cannot be fitted to a table, because it needs all rows in "
                 "memory: RankRLSCV, PairwiseELMCV and RankSVM can be"
@@ -569,9 +569,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         most 64 MiB. To change a fitted map, assign a new array: a change within an array may not be
         noticed.
         """
-        if isinstance(X, Table):
-            refuse_arguments(offset=offset)
-            return scores_of_table(self, X)
+        table = as_table(X, offset=offset)
+        if table is not None:
+            return scores_of_table(self, table)
         rows = self._rows_to_score(X)
         with naming_not_finite(getattr(self, "feature_names_in_", None)):
             scores = scores_of(self, rows)
@@ -646,9 +646,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             error into NaN.
         """
         check_is_fitted(self)
-        if isinstance(X, Table):
-            refuse_arguments(y=y, qid=qid, sample_weight=sample_weight, offset=offset)
-            return float(evaluate("ndcg@10", X, self)["ndcg@10"])
+        table = as_table(X, y=y, qid=qid, sample_weight=sample_weight, offset=offset)
+        if table is not None:
+            return float(evaluate("ndcg@10", table, self)["ndcg@10"])
         if qid is None and self.uses_qid_:
             refuse_score_without_ids(self)
         refuse_lossy(y, "y")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,11 +19,19 @@ from pairgram.model_selection.judge import Judge, TableJudge, table_metric
 from pairgram.model_selection.splits import Folds, default_cv
 from pairgram.tables.blocks import SAMPLE_ROWS, Arrays, BlockReader, Blocks, Dataset, one_row
 from pairgram.tables.survey import Moments, MomentsTask
-from pairgram.tables.table import Table, refuse_arguments
+from pairgram.tables.table import Table, as_table
 
 
-class GivenRows(Protocol):
-    """The rows that `fit` is given.
+def rows_of_fit(model: Any, X: Any, y: ArrayLike | None, info: RowInfo) -> ArrayRows | TableRows:
+    """Check the rows that `fit` is given, and return them."""
+    table = as_table(X, y=y, **info._asdict())
+    if table is not None:
+        return TableRows(model, begin_fit(model, table))
+    return ArrayRows(model, X, y, info)
+
+
+class ArrayRows:
+    """Rows that `fit` is given as arrays.
 
     Attributes
     ----------
@@ -31,19 +39,31 @@ class GivenRows(Protocol):
         Whether queries were given, by ids or by sizes.
     """
 
-    has_queries: bool
+    def __init__(self, model: Any, X: Any, y: ArrayLike | None, info: RowInfo) -> None:
+        self._model, self._X, self.has_queries = model, X, info.has_queries
+        self._data: RankingData = model._check_rows(X, y, info)
+        self._has_columns = not model._no_columns
+        if not self._has_columns:  # the scores of a prior are the same for all maps
+            self._data = model._with_prior(X, self._data)
+        model._warn_of_missing_queries(self._data, info)
 
     @property
     def n_rows(self) -> int:
         """The number of rows."""
+        return len(self._data.y)
 
-    def fitted(self, kind: str | None, feature_map: Any) -> Dataset[RankingData]:
+    def fitted(self, kind: str | None, feature_map: Any) -> Arrays[RankingData]:
         """Return the rows with inputs and a clone of a feature map that are fitted to them.
 
         The scores of the model's prior are added to their offset.
         """
+        model, data = self._model, self._data
+        data = model._with_map(data, feature_map, model._fit_inputs(data, kind))
+        if self._has_columns:
+            data = model._with_prior(self._X, data)
+        return Arrays(data, data)
 
-    def judge(self, data: Any, maps: Sequence[Any], validation: Any) -> Judge | TableJudge:
+    def judge(self, data: Dataset[RankingData], maps: Sequence[Any], validation: Any) -> Judge:
         """Return which rows a search holds out, and what judges them.
 
         Parameters
@@ -54,43 +74,6 @@ class GivenRows(Protocol):
             The feature maps to choose from.
         validation : a value as in `RankSVMCV.fit`
         """
-
-
-def rows_of_fit(model: Any, X: Any, y: ArrayLike | None, info: RowInfo) -> GivenRows:
-    """Check the rows that `fit` is given, and return them. This is where tables are told apart."""
-    if isinstance(X, Table):
-        refuse_arguments(y=y, **info._asdict())
-        return _TableRows(model, begin_fit(model, X))
-    return _ArrayRows(model, X, y, info)
-
-
-class _ArrayRows:
-    """Rows in memory."""
-
-    def __init__(self, model: Any, X: Any, y: ArrayLike | None, info: RowInfo) -> None:
-        self._model, self._X, self.has_queries = model, X, info.has_queries
-        self._data: RankingData = model._check_rows(X, y, info)
-        if model._no_columns:  # the scores of a prior are the same for all maps
-            self._data = model._with_prior(X, self._data)
-        model._warn_of_missing_queries(self._data, info)
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return len(self._data.y)
-
-    def fitted(self, kind: str | None, feature_map: Any) -> Arrays[RankingData]:
-        """Return the rows with fitted inputs, a fitted map, and the scores of the prior."""
-        model, data = self._model, self._data
-        data = model._with_map(data, feature_map, model._fit_inputs(data, kind))
-        if not model._no_columns:
-            data = model._with_prior(self._X, data)
-        return Arrays.of(data)
-
-    def judge(
-        self, data: Arrays[RankingData], maps: Sequence[Any], validation: Any
-    ) -> Judge | TableJudge:
-        """Return the splits of the rows, or the validation set."""
         model, pattern = self._model, data.pattern
         ours = any(feature_map is None or is_known(feature_map) for feature_map in maps)
         held_map = whole_map(pattern) if ours else maps[0]
@@ -100,7 +83,7 @@ class _ArrayRows:
         return Judge.make(pattern, cv, held, model.scoring, model.n_threads, model.store_held_out)
 
 
-class _TableRows:
+class TableRows:
     """The rows of a table, whose missing values are filled."""
 
     def __init__(self, model: Any, table: Table) -> None:
@@ -163,10 +146,8 @@ class _TableRows:
         reader = self.reader(kind, feature_map)
         return Blocks(self.table, reader.pattern, (reader.data,))
 
-    def judge(
-        self, data: Blocks[RankingData], maps: Sequence[Any], validation: Any
-    ) -> Judge | TableJudge:
-        """Return the folds of the table, or the validation table."""
+    def judge(self, data: Dataset[RankingData], maps: Sequence[Any], validation: Any) -> TableJudge:
+        """Return which rows a search holds out, and what judges them."""
         model, table, folds = self._model, self.table, None
         if model.store_held_out:
             raise ValueError("store_held_out must be False for a table: its rows are not kept")
@@ -228,9 +209,10 @@ def same_columns(model: Any, table: Table, other: Any) -> Table:
     ValueError
         If it is no table, or has other features, no labels or no query ids.
     """
-    if not isinstance(other, Table):
+    given, other = other, as_table(other)
+    if other is None:
         raise ArgumentError(
-            "validation", f" must be a table, as X is: use scan, got {type(other).__name__}"
+            "validation", f" must be a table, as X is: use scan, got {type(given).__name__}"
         )
     other = other.widened(table.n_features).with_features(table.feature_names)
     if other.feature_names != table.feature_names or other.n_features != table.n_features:
@@ -256,5 +238,5 @@ def block_readers(model: Any, table: Table, feature_map: Any) -> list[BlockReade
 
     A clone of `feature_map` is fitted to what each of them makes.
     """
-    rows = _TableRows(model, table)
+    rows = TableRows(model, table)
     return [rows.reader(kind, feature_map) for kind in model._kinds()]

@@ -17,7 +17,7 @@ from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import check_weights
 from pairgram.features.kernels import Kernel
 from pairgram.rankers.ridge import RidgeRanker
-from pairgram.tables.table import Table
+from pairgram.tables.table import as_table
 
 # The bias of a kernel model is the mean error of at most this many rows.
 KNOWN_ROWS = 128
@@ -201,7 +201,7 @@ prior_, uses_offset_ :
         ValueError
             As in `RankRLS.fit`.
         """
-        if isinstance(X, Table):
+        if as_table(X) is not None:
             raise ValueError(
                 "LSSVR cannot be fitted to a table: RankRLS(scope='global', weighting='documents') "
                 "has the same weights"
@@ -245,6 +245,6 @@ prior_, uses_offset_ :
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> NDArray[Any]:
         """Return ``wᵀφ(x) + b`` for the rows of X. Arguments and errors are those of `RankRLS`."""
         scores = super().predict(X, offset=offset)
-        if isinstance(X, Table):  # its blocks have been here
+        if as_table(X) is not None:  # its blocks have been here
             return scores
         return np.asarray(scores + self.intercept_, dtype=scores.dtype)

@@ -225,16 +225,11 @@ uses_qid_, prior_, uses_offset_ :
         chosen = candidates[number]
         if training is None or chosen is not candidates[-1]:
             training = Training.make(chosen.data, settings, exact=True)
-        solver, C = training.solver(), float(chosen.Cs[at])
-        precondition = training.preconditioner(C)
-        with single_threaded_blas():
-            history = solver.solve(C, precondition, settings.tol, settings.max_iter)
-        prior = self._prior_of(whole_map(chosen.data.pattern))
-        origin = 0.0 if prior is None or prior.coef is None else prior.coef
-        self.coef_, self.C_, self.uses_qid_ = origin + solver.w, C, rows.has_queries
-        self._column_sums = training.column_sums(self.coef_)
+        self.C_, self.uses_qid_ = float(chosen.Cs[at]), rows.has_queries
+        origin = _origin(self, whole_map(chosen.data.pattern))
+        fitted, history = _solution(training, self.C_, origin)
         self.__dict__.update(self._table_of(candidates, judged, ranks, best, judge.metric, given))
-        self.__dict__.update(fit_attributes(history) | dict(chosen.judged.stored))
+        self.__dict__.update(fitted | dict(chosen.judged.stored))
         warn_if_not_converged(
             [*itertools.chain(*(c.histories for c in candidates)), history], settings
         )
@@ -356,6 +351,25 @@ def _paths(
             histories.append(solver.solve(C, precondition, settings.tol, settings.max_iter))
             coef[i] = solver.w
     return coefs, histories
+
+
+def _origin(model: LinearRanker, feature_map: Any) -> Any:
+    """Return the weights of the prior, or 0."""
+    prior = model._prior_of(feature_map)
+    return 0.0 if prior is None or prior.coef is None else prior.coef
+
+
+def _solution(
+    training: Training, C: float, origin: Any, start: Vector | None = None
+) -> tuple[dict[str, Any], Convergence]:
+    """Return the attributes of the model for one C, and how it was found."""
+    settings, precondition = training.settings, training.preconditioner(C)
+    with single_threaded_blas():
+        solver = training.solver(start)
+        history = solver.solve(C, precondition, settings.tol, settings.max_iter)
+    coef = origin + solver.w
+    sums = training.column_sums(coef)
+    return {"coef_": coef, "_column_sums": sums} | fit_attributes(history), history
 
 
 def _place(candidates: Sequence[_Candidate], row: int) -> tuple[int, int]:
@@ -591,22 +605,16 @@ class RankSVM(LinearRanker):
         )
         info = RowInfo(qid, group, sample_weight, query_weight, offset)
         rows = rows_of_fit(self, X, y, info)
-        data = rows.fitted(self.inputs, self._unfitted_map())
+        data = rows.fitted(self.inputs, self.feature_map)
         training, feature_map = Training.make(data, settings, exact=False), whole_map(data.pattern)
-        start, prior = None, self._prior_of(feature_map)
-        origin = 0.0 if prior is None or prior.coef is None else prior.coef
+        start, origin = None, _origin(self, feature_map)
         if self.warm_start and len(getattr(self, "coef_", ())) == len(training.curvature):
             last = after_inputs(self.inputs_, self.feature_map_)
             start = self.coef_ - origin if same_map(last, feature_map) else None
-        precondition = training.preconditioner(float(self.C))
-        with single_threaded_blas():
-            solver = training.solver(start)
-            history = solver.solve(float(self.C), precondition, self.tol, self.max_iter)
+        fitted, history = _solution(training, float(self.C), origin, start)
         # The attributes are set last, so that a fit that fails leaves the last solution in place.
-        self.coef_ = origin + solver.w
         self.inputs_, self.feature_map_ = parts_of(feature_map)
         self.uses_qid_ = rows.has_queries
-        self._column_sums = training.column_sums(self.coef_)
-        self.__dict__.update(fit_attributes(history))
+        self.__dict__.update(fitted)
         warn_if_not_converged([history], settings)
         return self

@@ -52,7 +52,7 @@ from pairgram.solvers.passes import (
 )
 from pairgram.solvers.ridge_path import default_alphas
 from pairgram.tables.blocks import BlockReader
-from pairgram.tables.table import Table, refuse_arguments
+from pairgram.tables.table import Table, as_table
 
 
 class FeaturesOrKernel(LinearRanker):
@@ -300,9 +300,9 @@ class RidgeRanker(FeaturesOrKernel):
         """
         settings, _, _ = self._ridge()  # checks the parameters
         info = RowInfo(qid, group, sample_weight, query_weight, offset)
-        if isinstance(X, Table):
-            refuse_arguments(y=y, **info._asdict())
-            return self._fit_table(X)
+        table = as_table(X, y=y, **info._asdict())
+        if table is not None:
+            return self._fit_table(table)
         data = self._check(X, y, info)
         self._warn_of_missing_queries(data, info)
         steps = self._steps(data, data.y[:, None], info.has_queries)
@@ -407,9 +407,9 @@ class RidgeSearch(FeaturesOrKernel):
         """
         combinations, _ = self._grid()  # checks the parameters
         info = RowInfo(qid, group, sample_weight, query_weight, offset)
-        if isinstance(X, Table):
-            refuse_arguments(y=y, **info._asdict())
-            return self._fit_table(X, validation)
+        table = as_table(X, y=y, **info._asdict())
+        if table is not None:
+            return self._fit_table(table, validation)
         data = self._check(X, y, info)
         self._warn_of_missing_queries(data, info)
         steps = self._steps(data, data.y[:, None], info.has_queries, validation=validation)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.linalg
@@ -21,9 +21,6 @@ from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import DENSE_BLOCK_BYTES, RankingData
 from pairgram.features.base import ValueMap, is_known, unwhitened
 from pairgram.tables.blocks import Dataset
-from pairgram.tables.passes import Task
-
-S = TypeVar("S")
 
 # Kernel values with landmarks are stored in place of features if there are at most this many
 # landmarks for each feature.
@@ -352,8 +349,6 @@ class PairRows(NamedTuple):
 
     Attributes
     ----------
-    data : RankingData
-        The rows of `features`.
     features : FeatureRows
         The features H, ordered by query.
     pairs : PairOperator
@@ -363,7 +358,6 @@ class PairRows(NamedTuple):
     n_threads : int
     """
 
-    data: RankingData
     features: FeatureRows
     pairs: _core.PairOperator
     offset: Vector
@@ -389,42 +383,35 @@ class Line(NamedTuple):
     scores: Vector = NOT_KEPT
     along: Vector = NOT_KEPT
 
-    def at(self, t: float, rows: PairRows) -> tuple[Vector, Vector]:
-        """Return the scores of rows by the model at t, and H times the step."""
-        if len(self.scores):
-            return self.scores + t * self.along, self.along
-        H, scores = rows.features, rows.offset
-        if self.w.any():
-            scores = scores + H.scores(self.w)
-        if not t:
-            return scores, np.zeros_like(scores)
-        along = H.scores(self.step)
-        return scores + t * along, along
-
 
 class RowLoss:
-    """The loss of some rows by a model on a line. Only what is asked for is computed.
+    """The loss of some rows by a model on a line. Derivatives are computed when they are asked for.
 
     Attributes
     ----------
     scores : ndarray of shape (n_rows,)
     loss : float
+    slope : float
+        The derivative by t; 0 at t = 0, where nobody asks for it.
     """
 
     def __init__(self, rows: PairRows, line: Line, t: float) -> None:
-        self._rows = rows
-        self.scores, self._along = line.at(t, rows)
+        scores, along = line.scores, line.along
+        if not len(scores):
+            scores = rows.offset
+            if line.w.any():
+                scores = scores + rows.features.scores(line.w)
+            if t:
+                along = rows.features.scores(line.step)
+        self.scores = scores + t * along if t else scores
+        self._rows, self._along = rows, along
         self.loss, self._gradient = rows.pairs.set_scores(self.scores, rows.n_threads)
+        self.slope = float(self._gradient @ along) if t else 0.0
 
     @property
     def pull(self) -> Vector:
         """The gradient by w, (n_features,)."""
         return self._rows.features.sum(self._gradient)
-
-    @property
-    def slope(self) -> float:
-        """The derivative by t."""
-        return float(self._gradient @ self._along)
 
     @property
     def curve(self) -> float:
@@ -443,8 +430,7 @@ class LossSums(NamedTuple):
     scores: Vector = NOT_KEPT
 
 
-@dataclass(frozen=True, eq=False)
-class LossTask:
+class LossTask(NamedTuple):
     """Finds the loss at a point of a line: all of it at once, unless the rows stay in memory."""
 
     line: Line
@@ -458,7 +444,7 @@ class LossTask:
         found = RowLoss(rows, self.line, self.t)
         if self.keeps:
             return found
-        return LossSums(found.loss, found.pull, found.slope, found.curve)
+        return LossSums(found.loss, found.pull, found.slope, found.curve if self.t else 0.0)
 
     def join(self, first: RowLoss | LossSums, second: RowLoss | LossSums) -> LossSums:
         """Return the loss of the queries of both."""
@@ -470,8 +456,7 @@ class LossTask:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class ProductTask:
+class ProductTask(NamedTuple):
     """Multiplies a direction with the Hessian of the loss at w.
 
     Rows that stay in memory stand at w, and keep H times the direction.
@@ -532,22 +517,15 @@ class PairSolver:
 
     def __init__(self, data: Dataset[PairRows], start: Vector, constant: Rows) -> None:
         self._data, self._constant = data, constant
-        self._n_passes = 0
+        self._keeps, self._n_passes = not data.is_read, 1
         start = start.copy()
         start[constant] = 0.0
         zero = np.zeros_like(start)
-        self._move_to(zero, self._found(Line(zero, zero)))
+        self._move_to(zero, data.reduce(LossTask(Line(zero, zero), 0.0, self._keeps)))
         self._pull_at_zero = norm_of(self._pull)
         if start.any():
-            self._move_to(start, self._found(Line(start, zero)))
-
-    def _found(self, line: Line, t: float = 0.0) -> RowLoss | LossSums:
-        """Return the loss at a point of a line."""
-        return self._reduce(LossTask(line, t, not self._data.is_read))
-
-    def _reduce(self, task: Task[PairRows, S]) -> S:
-        self._n_passes += self._data.is_read
-        return self._data.reduce(task)
+            self._n_passes += 1
+            self._move_to(start, data.reduce(LossTask(Line(start, zero), 0.0, self._keeps)))
 
     def _move_to(self, w: Vector, found: RowLoss | LossSums) -> None:
         self.w, self._loss, self._scores = w, found.loss, found.scores
@@ -604,7 +582,7 @@ class PairSolver:
             last = promise
             history.step.append(self._move(C, step, along, promise))
             history.n_hessian_products.append(n_products)
-            history.n_passes.append(self._n_passes)
+            history.n_passes.append(0 if self._keeps else self._n_passes)
 
     def _newton_step(
         self, C: float, gradient: Vector, precondition: Preconditioner
@@ -624,7 +602,8 @@ class PairSolver:
         n_products = 0
         while n_products < MAX_CG_STEPS and size > FORCING**2 * first:
             n_products += 1
-            product, scores = self._reduce(ProductTask(self.w, direction, not self._data.is_read))
+            task = ProductTask(self.w, direction, self._keeps)
+            product, scores = self._data.reduce(task)
             product[self._constant] = 0.0
             product *= C
             product += direction
@@ -635,6 +614,7 @@ class PairSolver:
             preconditioned = preconditioned_residual()
             before, size = size, float(residual @ preconditioned)
             direction = preconditioned + size / before * direction
+        self._n_passes += n_products
         return step, along, n_products
 
     def _move(self, C: float, step: Vector, along: Vector, promise: float) -> float:
@@ -646,7 +626,8 @@ class PairSolver:
         line = Line(self.w, step, self._scores, along)
         low, high, t = 0.0, np.inf, 1.0
         for more in reversed(range(MAX_LINE_STEPS)):
-            found = self._found(line, t)
+            self._n_passes += 1
+            found = self._data.reduce(LossTask(line, t, self._keeps))
             slope = linear + t * square + C * found.slope
             if abs(slope) <= SLOPE_SHARE * promise or more == 0:
                 break

@@ -28,7 +28,7 @@ from pairgram.solvers.ridge_path import RidgePath, scale_factors, solve_ridge
 from pairgram.solvers.statistics import SMALLEST_SQUARES
 from pairgram.tables.blocks import SAMPLE_ROWS, data_of_block, one_row
 from pairgram.tables.rows import TableRows
-from pairgram.tables.table import Table, refuse_arguments
+from pairgram.tables.table import Table, as_table
 
 
 class Pairgram:
@@ -305,11 +305,10 @@ class Pairgram:
         UserWarning
             When the check of ids ends, because there are more than 1,000,000.
         """
-        if isinstance(X, Table):
-            refuse_arguments(
-                y=y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
-            )
-            return self._update_table(X)
+        others = {"sample_weight": sample_weight, "query_weight": query_weight}
+        table = as_table(X, y=y, qid=qid, group=group, **others)
+        if table is not None:
+            return self._update_table(table)
         if y is None:
             raise ValueError("y must be the labels of the rows of X, got None")
         names = names_of(X)

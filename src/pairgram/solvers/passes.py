@@ -14,8 +14,7 @@ from pairgram._support.row_warnings import warn_of_equal_labels
 from pairgram.data.dataset import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, RankingData
 from pairgram.data.pairs import PairSettings, no_pairs, no_training_pairs
 from pairgram.metrics import Metric
-from pairgram.metrics.evaluation import MetricSums
-from pairgram.model_selection.judge import Judge, Judged, joined_sums, judged_of
+from pairgram.model_selection.judge import Judge, Judged, TableJudge
 from pairgram.model_selection.splits import Folds, default_cv, parts_of
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.held_out.leave_out import TWO_QUERIES, scores_in_primal
@@ -261,6 +260,17 @@ class TablePath:
         coefs = np.stack([path.coef(ties.alphas) for path in paths])
         return cls(reader, settings, scale, coordinates, alphas, solved, ties, None, coefs)
 
+    def scores(self, judge: Judge, fold: int) -> Vector:
+        """Return the scores of the rows of a judge by the models without a fold."""
+        data, threads = judge.data, judge.n_threads
+        if self.coefs is not None:
+            scores = data.scores(slice(None), self.coefs[fold], threads)
+        else:
+            assert self.ridge is not None and self.ties is not None
+            scores = scores_in_primal(data, self.settings, self.ridge, self.ties.alphas, threads)
+        scores = judge.shared(scores)
+        return scores if self.ties is None else self.ties.join(scores, data.queries, threads)
+
 
 def _sum_of(parts: dict[int, Totals]) -> Totals:
     """Return the statistics of several folds, joined in their order."""
@@ -290,57 +300,6 @@ def folds_of(
     return Folds.of(table, default_cv(survey.n_queries, survey.n_rows) if cv is None else cv)
 
 
-Judgement = dict[tuple[int, int], MetricSums]  # of a candidate and a fold
-
-
-@dataclass(frozen=True, eq=False)
-class JudgeTask:
-    """Scores rows by models that have not seen their queries, and judges the scores."""
-
-    readers: tuple[BlockReader, ...]
-    candidates: tuple[TablePath, ...]
-    metric: Metric
-    folds: Folds | None
-    n_threads: int | None
-    reads_features: bool = True
-    needs_queries: bool = True
-
-    def block(self, rows: TableRows) -> Judgement:
-        """Return the sums of the metric over some whole queries."""
-        found: Judgement = {}
-        for number, reader in enumerate(self.readers):
-            mine = [
-                (at, candidate)
-                for at, candidate in enumerate(self.candidates)
-                if candidate.reader == number
-            ]
-            if not mine:
-                continue
-            for fold, data in parts_of(reader.data(rows), rows, self.folds):
-                judge = Judge.of_rows(data, self.metric, self.n_threads)
-                for at, candidate in mine:
-                    found[at, fold] = self._sums(candidate, data, judge, fold)
-        return found
-
-    def _sums(self, candidate: TablePath, data: RankingData, judge: Judge, fold: int) -> MetricSums:
-        ties = candidate.ties
-        if candidate.coefs is not None:
-            scores = data.scores(slice(None), candidate.coefs[fold], self.n_threads)
-        else:
-            assert candidate.ridge is not None and ties is not None
-            scores = scores_in_primal(
-                data, candidate.settings, candidate.ridge, ties.alphas, self.n_threads
-            )
-        scores = judge.shared(scores)
-        if ties is not None:
-            scores = ties.join(scores, data.queries, self.n_threads)
-        return judge.sums(scores)
-
-    def join(self, first: Judgement, second: Judgement) -> Judgement:
-        """Return the sums of the queries of both."""
-        return joined_sums(first, second)
-
-
 def judge_table(
     table: Table,
     readers: Sequence[BlockReader],
@@ -353,9 +312,5 @@ def judge_table(
     # The pass needs no statistics, which would be sent to every worker.
     empty = Coordinates(readers[0].pattern)
     sent = tuple(replace(path, coordinates=empty) for path in paths)
-    task = JudgeTask(tuple(readers), sent, metric, folds, n_threads)
-    found = table.reduce(task)
-    return [
-        judged_of({fold: one for (number, fold), one in found.items() if number == at}, folds)
-        for at in range(len(paths))
-    ]
+    judge = TableJudge(table, metric, folds, n_threads)
+    return judge.judge([reader.data for reader in readers], sent)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -105,6 +106,8 @@ SAMPLE_ROWS, FEWEST_SAMPLE_ROWS = 3, 4096
 class SolverSettings:
     """The checked parameters that RankSVM and RankSVMCV share.
 
+    `pair_settings` are those of least squares that have the same pairs.
+
     Raises
     ------
     ValueError
@@ -117,9 +120,11 @@ class SolverSettings:
     max_iter: int
     memory_limit: float | None
     n_threads: int | None
+    pair_settings: PairSettings = field(init=False)
 
     def __post_init__(self) -> None:
-        PairSettings(weighting=self.weighting)
+        pairs = PairSettings("dropped", weighting=self.weighting)
+        object.__setattr__(self, "pair_settings", pairs)
         check_text("loss", self.loss, ("squared_hinge", "squared"))
         check_positive("tol", self.tol)
         check_size("max_iter", self.max_iter)
@@ -129,17 +134,13 @@ class SolverSettings:
         ):
             raise ValueError(f"memory_limit must be None or bytes >= 0, got {limit!r}")
 
-    @property
-    def pair_settings(self) -> PairSettings:
-        """The settings of least squares that have the same pairs."""
-        return PairSettings("dropped", weighting=self.weighting)
-
 
 class Features(NamedTuple):
     """Rows with stored features, if these fit into memory, and their products."""
 
     data: RankingData
     rows: FeatureRows
+    n_threads: int
 
     def counting(self, counts: Vector) -> Features:
         """Return the same features, where row weights are multiplied by counts, (n_rows,)."""
@@ -193,12 +194,11 @@ class Training:
         """
         # Only the order of labels counts. They are scaled, because the Gram matrix squares them.
         _, exponent = np.frexp(np.abs(given.labels).max(initial=0.0))
-        data = given.through(_ScaledLabels(int(exponent)))
+        data = given.through(partial(_scaled, int(exponent)))
         counts = data.reduce(_CountTask(settings))
-        counts.require(given.n_rows)
-        pattern = given.pattern
-        n_features, n_threads = pattern.n_features, settings.n_threads
-        large = 8 * given.n_rows * n_features > SMALLEST_SINGLE
+        n_rows, n_features, pattern = given.n_rows, given.pattern.n_features, given.pattern
+        counts.require(n_rows)
+        large = 8 * n_rows * n_features > SMALLEST_SINGLE
         single = settings.tol >= FINEST_SINGLE and large
         fits = memory.fits(GRAM_COPIES * 8 * n_features**2)
         has_gram = fits and n_features <= WIDEST_GRAM
@@ -207,12 +207,11 @@ class Training:
             if training is not None:
                 return training
         dtype = np.float32 if single or pattern.X.dtype == np.float32 else np.float64
-        data = data.through(_Stored(dtype, settings.memory_limit))
-        features = data.through(_Products(n_threads))
+        features = data.through(partial(_stored, settings, dtype))
         pair_weight = None
         if has_gram:
             try:
-                total = data.reduce(_GramTask(settings))
+                total = features.reduce(_GramTask(settings))
             except ValueError:
                 given.reduce(_FiniteTask())  # its error says whether X or the map is at fault
                 raise
@@ -222,7 +221,7 @@ class Training:
             with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
                 curvature, sums = features.reduce(_DiagonalTask(settings))
             if curvature.max(initial=0.0) < SMALLEST_SQUARES:
-                spread = float(np.ptp(data.reduce(_RangeTask())))
+                spread = float(np.ptp(features.reduce(_RangeTask())))
                 if 0 < spread < 1:
                     raise ValueError(
                         f"X too small: its values differ by {spread:.1g} at most, whose square "
@@ -252,7 +251,8 @@ class Training:
             return None
         limit, n_threads = settings.memory_limit, resolve_n_threads(settings.n_threads)
         stored = in_single(sample, limit, n_threads)
-        total = _GramTask(settings).block(stored)
+        empty = PairSums(settings.pair_settings)
+        curvature = empty.with_rows(replace(stored, offset=None), n_threads).gram
         del stored
         constant = np.empty(0, np.int64)
         if data.feature_map is None:
@@ -263,13 +263,13 @@ class Training:
         rows = make_rows(data, n_threads, whitening)
         with single_threaded_blas(), np.errstate(invalid="ignore"):
             finite = np.isfinite(rows.sum(np.ones(len(data.y)))).all()
-        features = given.through(lambda _: Features(data, rows))
-        return cls(features, total.gram, settings, constant) if finite else None
+        features = given.through(lambda _: Features(data, rows, n_threads))
+        return cls(features, curvature, settings, constant) if finite else None
 
     def solver(self, start: Vector | None = None) -> PairSolver:
         """Return a solver that starts at `start`."""
         begin = np.zeros(len(self.curvature)) if start is None else start
-        rows = self.features.through(_WithPairs(self.settings))
+        rows = self.features.through(partial(_with_pairs, self.settings))
         return PairSolver(rows, begin, self.constant)
 
     def solver_of_split(self, number: int, counts: Any) -> PairSolver:
@@ -281,13 +281,13 @@ class Training:
             If no pairs count.
         """
         features = self.features.counting(counts)
-        if not features.through(_data_of).reduce(_CountTask(self.settings)).weigh:
+        found = features.through(_data_of).reduce(_CountTask(self.settings, True))
+        if not found.weigh:
             raise no_training_pairs(number)
-        rows = features.through(_WithPairs(self.settings))
+        rows = features.through(partial(_with_pairs, self.settings))
         # Fewer columns may vary. Searches have exact trainings, whose columns of X are the
         # features; a training by a sample may have kernel values there.
-        found = rows.reduce(_ConstantTask())
-        constant = self.constant if found is None else np.flatnonzero(found)
+        constant = self.constant if found.constant is None else np.flatnonzero(found.constant)
         return PairSolver(rows, np.zeros(len(self.curvature)), constant)
 
     @property
@@ -302,53 +302,30 @@ class Training:
         return diagonal_preconditioner(self.curvature, C)
 
 
-@dataclass(frozen=True)
-class _ScaledLabels:
-    """Divides labels by two to a power."""
-
-    exponent: int
-
-    def __call__(self, data: RankingData) -> RankingData:
-        return replace(data, y=np.ldexp(data.y, -self.exponent))
+def _scaled(exponent: int, data: RankingData) -> RankingData:
+    """Return data whose labels are divided by two to a power."""
+    return replace(data, y=np.ldexp(data.y, -exponent))
 
 
-@dataclass(frozen=True)
-class _Stored:
-    """Puts stored features in the place of X and the feature map, if these fit into memory."""
-
-    dtype: type[np.floating[Any]]
-    memory_limit: float | None
-
-    def __call__(self, data: RankingData) -> RankingData:
-        return with_stored_features(data, self.dtype, self.memory_limit)
+def _stored(settings: SolverSettings, dtype: Any, data: RankingData) -> Features:
+    """Store features, if they fit into memory, and make them ready for products."""
+    data = with_stored_features(data, dtype, settings.memory_limit)
+    n_threads = resolve_n_threads(settings.n_threads)
+    return Features(data, make_rows(data, n_threads), n_threads)
 
 
-@dataclass(frozen=True)
-class _Products:
-    """Makes rows ready for products."""
-
-    n_threads: int | None
-
-    def __call__(self, data: RankingData) -> Features:
-        return Features(data, make_rows(data, resolve_n_threads(self.n_threads)))
+def _with_pairs(settings: SolverSettings, features: Features) -> PairRows:
+    """Return features with the loss of their pairs."""
+    data, rows, n_threads = features
+    pairs = pair_operator(data, settings)
+    offset = np.zeros(pairs.n_rows)
+    if data.offset is not None:
+        offset = data.queries.grouped(data.offset)
+    return PairRows(rows, pairs, offset, n_threads)
 
 
 def _data_of(features: Features) -> RankingData:
     return features.data
-
-
-@dataclass(frozen=True)
-class _WithPairs:
-    """Gives rows the loss of their pairs."""
-
-    settings: SolverSettings
-
-    def __call__(self, features: Features) -> PairRows:
-        data, rows = features
-        pairs = pair_operator(data, self.settings)
-        offset = np.zeros(pairs.n_rows) if data.offset is None else data.offset
-        threads = resolve_n_threads(self.settings.n_threads)
-        return PairRows(data, rows, pairs, data.queries.grouped(offset), threads)
 
 
 class _Counts(NamedTuple):
@@ -360,8 +337,8 @@ class _Counts(NamedTuple):
         Whether all weights of pairs are finite, whether any is above 0, and whether there are pairs
         that should be.
     constant : ndarray of bool, (n_features,), or None
-        The columns that are the same in both rows of every pair, if the Gram matrix does not show
-        it, as for sparse rows, which are not centred.
+        The columns of X that are the same in both rows of every pair. It is known of sparse rows,
+        of which the Gram matrix does not show it, because they are not centred.
     """
 
     finite: bool
@@ -385,9 +362,8 @@ class _Counts(NamedTuple):
             )
 
 
-@dataclass(frozen=True)
-class _CountTask:
-    """Finds out whether pairs count."""
+class _CountTask(NamedTuple):
+    """Finds out whether pairs count; if it reads the features, also which of these differ."""
 
     settings: SolverSettings
     reads_features: bool = False
@@ -396,44 +372,45 @@ class _CountTask:
     def block(self, data: RankingData, /) -> _Counts:
         """Look at the pairs of some queries."""
         weights = pair_operator(data, self.settings).pair_weights
-        weigh = bool(weights.any())
-        constant = None
-        if weigh and data.feature_map is None and scipy.sparse.issparse(data.X):
-            constant = _is_constant(data, weights > 0)
+        weigh, constant = bool(weights.any()), None
+        if data.feature_map is None and (self.reads_features or scipy.sparse.issparse(data.X)):
+            constant = np.zeros(data.X.shape[1], dtype=bool)
+            constant[_constant_columns(data, weights > 0)] = True
         exist = weigh or bool(data.has_pairs(self.settings.pair_settings).any())
         return _Counts(bool(np.isfinite(weights).all()), weigh, exist, constant)
 
     def join(self, first: _Counts, second: _Counts) -> _Counts:
-        """Return what is known of the queries of both, whose rows are dense."""
+        """Return what is known of the queries of both."""
+        constant = first.constant
+        if constant is not None and second.constant is not None:
+            constant = constant & second.constant
         return _Counts(
             first.finite and second.finite,
             first.weigh or second.weigh,
             first.exist or second.exist,
-            None,
+            constant,
         )
 
 
-@dataclass(frozen=True)
-class _GramTask:
+class _GramTask(NamedTuple):
     """Sums the Gram matrix of the preference pairs, which does not depend on what is fitted."""
 
     settings: SolverSettings
     reads_features: bool = True
     needs_queries: bool = True
 
-    def block(self, data: RankingData, /) -> PairSums:
+    def block(self, features: Features, /) -> PairSums:
         """Return the sums over some queries."""
-        empty = PairSums(self.settings.pair_settings)
-        total = empty.with_rows(replace(data, offset=None), self.settings.n_threads)
-        return replace(total, feature_map=None)
+        data = replace(features.data, offset=None)
+        total = PairSums(self.settings.pair_settings).with_rows(data, self.settings.n_threads)
+        return total if data.feature_map is None else replace(total, feature_map=None)
 
     def join(self, first: PairSums, second: PairSums) -> PairSums:
         """Return the sums over the queries of both."""
         return first + second
 
 
-@dataclass(frozen=True)
-class _DiagonalTask:
+class _DiagonalTask(NamedTuple):
     """Finds the diagonal of the Gram matrix, approximately, and the sums of the features."""
 
     settings: SolverSettings
@@ -442,7 +419,7 @@ class _DiagonalTask:
 
     def block(self, features: Features, /) -> Vector:
         """Return the diagonal for some queries, and the sums, (2, n_features)."""
-        data, rows = features
+        data, rows, _ = features
         weights = pair_operator(data, self.settings).pair_weights
         total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
         factor = np.divide(2 * weights, total, out=np.zeros_like(weights), where=total > 0)
@@ -454,24 +431,22 @@ class _DiagonalTask:
         return first + second
 
 
-@dataclass(frozen=True)
-class _RangeTask:
+class _RangeTask(NamedTuple):
     """Finds the lowest and the highest value of X."""
 
     reads_features: bool = True
     needs_queries: bool = False
 
-    def block(self, data: RankingData, /) -> Vector:
+    def block(self, features: Features, /) -> Vector:
         """Return the range of some rows."""
-        return np.array([data.X.min(), data.X.max()], np.float64)
+        return np.array([features.data.X.min(), features.data.X.max()], np.float64)
 
     def join(self, first: Vector, second: Vector) -> Vector:
         """Return the range of the rows of both."""
         return np.array([min(first[0], second[0]), max(first[1], second[1])])
 
 
-@dataclass(frozen=True)
-class _FiniteTask:
+class _FiniteTask(NamedTuple):
     """Raises a ValueError that names a feature that is not finite."""
 
     reads_features: bool = True
@@ -483,33 +458,6 @@ class _FiniteTask:
 
     def join(self, first: None, second: None) -> None:
         """Return nothing."""
-
-
-@dataclass(frozen=True)
-class _ConstantTask:
-    """Finds the columns of X that are the same in both rows of every pair; None with a map."""
-
-    reads_features: bool = True
-    needs_queries: bool = True
-
-    def block(self, rows: PairRows, /) -> NDArray[np.bool_] | None:
-        """Return whether each column is constant in some queries."""
-        if rows.data.feature_map is not None:
-            return None
-        return _is_constant(rows.data, rows.pairs.pair_weights > 0)
-
-    def join(
-        self, first: NDArray[np.bool_] | None, second: NDArray[np.bool_] | None
-    ) -> NDArray[np.bool_] | None:
-        """Return whether each column is constant in the queries of both."""
-        return None if first is None or second is None else first & second
-
-
-def _is_constant(data: RankingData, counted: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Tell for every column of X whether it is the same within each query that counts."""
-    found = np.zeros(data.X.shape[1], dtype=bool)
-    found[_constant_columns(data, counted)] = True
-    return found
 
 
 def _constant_columns(data: RankingData, counted: NDArray[np.bool_]) -> Rows:
@@ -534,8 +482,7 @@ def _constant_columns(data: RankingData, counted: NDArray[np.bool_]) -> Rows:
 
 def pair_operator(data: RankingData, settings: SolverSettings) -> _core.PairOperator:
     """Return the loss of the preference pairs."""
-    problem = data.problem(PairSettings("dropped", weighting=settings.weighting))
-    return _core.PairOperator(problem, loss=settings.loss)
+    return _core.PairOperator(data.problem(settings.pair_settings), loss=settings.loss)
 
 
 def fit_attributes(history: Convergence) -> dict[str, Any]:

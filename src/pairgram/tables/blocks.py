@@ -120,7 +120,7 @@ class Dataset(Protocol[B]):
     def labels(self) -> Vector:
         """All labels; of a table, the few that its survey keeps: see `Survey.labels`."""
 
-    def reduce(self, task: Task[B, S]) -> S:
+    def reduce(self, task: Task[S]) -> S:
         """Return what a task makes of all blocks, joined in their order."""
 
     def each(self, function: Callable[[B], S]) -> Iterator[S]:
@@ -162,7 +162,7 @@ class Arrays(Dataset[B]):
         """All labels."""
         return self.pattern.y
 
-    def reduce(self, task: Task[B, S]) -> S:
+    def reduce(self, task: Task[S]) -> S:
         """Return what a task makes of the block."""
         return task.block(self.whole)
 
@@ -206,7 +206,7 @@ class Blocks(Dataset[B]):
         """A few labels, the lowest and the highest among them."""
         return self.table.survey().labels
 
-    def reduce(self, task: Task[B, S]) -> S:
+    def reduce(self, task: Task[S]) -> S:
         """Return what a task makes of all blocks, which are read once."""
         return self.table.reduce(_Prepared(task, self.steps, task.reads_features))
 
@@ -251,7 +251,7 @@ class _InTurn:
 class _Prepared(Generic[S]):
     """A task for the rows of a table, of which `steps` make blocks first."""
 
-    task: Task[Any, S]
+    task: Task[S]
     steps: tuple[Callable[[Any], Any], ...]
     reads_features: bool
     needs_queries: bool = True

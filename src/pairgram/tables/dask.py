@@ -40,11 +40,7 @@ class DaskEngine:
         self._client, self._frame = client, frame
 
     def run(
-        self,
-        partitions: Sequence[Any],
-        columns: Columns,
-        task: Task[TableRows, S],
-        progress: Progress | None,
+        self, partitions: Sequence[Any], columns: Columns, task: Task[S], progress: Progress | None
     ) -> Part[S]:
         """Return the part of all rows; see `Engine`."""
         # Dask fuses small partitions, differently for every choice of columns. All passes ask for

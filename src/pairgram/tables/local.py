@@ -23,11 +23,7 @@ class LocalEngine:
     """Works on one partition after the other, and reads the next rows meanwhile."""
 
     def run(
-        self,
-        partitions: Sequence[Any],
-        columns: Columns,
-        task: Task[TableRows, S],
-        progress: Progress | None,
+        self, partitions: Sequence[Any], columns: Columns, task: Task[S], progress: Progress | None
     ) -> Part[S]:
         """Return the part of all rows; see `Engine`."""
         with _ReadAhead(partitions, columns, task.reads_features) as reader:

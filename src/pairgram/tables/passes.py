@@ -11,7 +11,6 @@ from pairgram._support.checks import ArgumentError
 from pairgram.tables.columns import Columns
 from pairgram.tables.rows import TableRows, counted, shown_id
 
-B = TypeVar("B", contravariant=True)
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -19,7 +18,7 @@ T = TypeVar("T")
 LARGEST_QUERY = 256 << 20
 
 
-class Task(Protocol[B, S]):
+class Task(Protocol[S]):
     """What is computed of a table: results of blocks of rows, which can be joined.
 
     Joining must be associative up to rounding. Results are joined in the order of the rows.
@@ -33,7 +32,7 @@ class Task(Protocol[B, S]):
     def needs_queries(self) -> bool:
         """Whether every call must get all rows of its queries."""
 
-    def block(self, block: B, /) -> S:
+    def block(self, block: Any, /) -> S:
         """Return the result for some rows."""
 
     def join(self, first: S, second: S) -> S:
@@ -60,7 +59,7 @@ class Part(Generic[S]):
     n_rows: tuple[int, ...] = ()
 
     @classmethod
-    def of_rows(cls, rows: TableRows, task: Task[TableRows, S]) -> Part[S]:
+    def of_rows(cls, rows: TableRows, task: Task[S]) -> Part[S]:
         """Return the part of rows that are in memory."""
         if not task.needs_queries:
             return cls(body=task.block(rows))
@@ -70,7 +69,7 @@ class Part(Generic[S]):
         body = None if inner is None else task.block(inner)
         return cls(_open(head), body, _open(tail))
 
-    def join(self, other: Part[S], task: Task[TableRows, S]) -> Part[S]:
+    def join(self, other: Part[S], task: Task[S]) -> Part[S]:
         """Return the part of these rows and of those that follow them."""
         n_rows = self.n_rows + other.n_rows
         if not task.needs_queries:
@@ -92,13 +91,13 @@ class Part(Generic[S]):
             body = _join(task, body, result)
         return Part(head, body, tail, n_rows)
 
-    def close(self, task: Task[TableRows, S]) -> S | None:
+    def close(self, task: Task[S]) -> S | None:
         """Return the result of all rows, whose first and last query are whole; None for none."""
         ends = [None if end is None else _of_query(task, end) for end in (self.head, self.tail)]
         return _join(task, _join(task, ends[0], self.body), ends[1])
 
 
-def _of_query(task: Task[TableRows, S], rows: TableRows) -> S:
+def _of_query(task: Task[S], rows: TableRows) -> S:
     """Return the result for the rows of one query, which errors name."""
     try:
         return task.block(rows)
@@ -109,7 +108,7 @@ def _of_query(task: Task[TableRows, S], rows: TableRows) -> S:
         raise ArgumentError(None, f"query {shown_id(rows.ids)}: {error}", found=found) from error
 
 
-def _join(task: Task[TableRows, S], first: S | None, second: S | None) -> S | None:
+def _join(task: Task[S], first: S | None, second: S | None) -> S | None:
     if first is None or second is None:
         return second if first is None else first
     return task.join(first, second)
@@ -134,7 +133,7 @@ def _same_query(first: TableRows, second: TableRows) -> bool:
     return bool(first.ids[0] == second.ids[0])
 
 
-def fold(batches: Iterable[TableRows], task: Task[TableRows, S], name: str = "") -> Part[S]:
+def fold(batches: Iterable[TableRows], task: Task[S], name: str = "") -> Part[S]:
     """Return the part of a partition, whose rows are read one batch after the other.
 
     Errors name the place of the rows: `name`, and their numbers in it.
@@ -163,7 +162,7 @@ def placing(name: str, rows: TableRows) -> Iterator[None]:
         raise placed from error
 
 
-def join_by_id(parts: list[Part[S]], task: Task[TableRows, S]) -> Part[S]:
+def join_by_id(parts: list[Part[S]], task: Task[S]) -> Part[S]:
     """Return the part of all rows, whose partitions have no order: open queries meet by their ids.
 
     The rows of an open query are put together in the order of the partitions' numbers.
@@ -229,11 +228,7 @@ class Engine(Protocol):
     """Where a table is worked on."""
 
     def run(
-        self,
-        partitions: Sequence[Any],
-        columns: Columns,
-        task: Task[TableRows, S],
-        progress: Progress | None,
+        self, partitions: Sequence[Any], columns: Columns, task: Task[S], progress: Progress | None
     ) -> Part[S]:
         """Return the part of all rows.
 

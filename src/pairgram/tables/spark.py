@@ -39,11 +39,7 @@ class SparkEngine:
         self._frame = frame
 
     def run(
-        self,
-        partitions: Sequence[Any],
-        columns: Columns,
-        task: Task[TableRows, S],
-        progress: Progress | None,
+        self, partitions: Sequence[Any], columns: Columns, task: Task[S], progress: Progress | None
     ) -> Part[S]:
         """Return the part of all rows; see `Engine`."""
         names = columns.names(task.reads_features)

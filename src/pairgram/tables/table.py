@@ -119,7 +119,7 @@ class Table:
         """The number of features."""
         return self.layout.n_features
 
-    def reduce(self, task: Task[TableRows, S]) -> S:
+    def reduce(self, task: Task[S]) -> S:
         """Return the result of a task for all rows, which are read once.
 
         Raises
@@ -131,7 +131,7 @@ class Table:
         with self.files.unchanged(), self._naming_infinity():
             return self._reduce(task)
 
-    def _reduce(self, task: Task[TableRows, S]) -> S:
+    def _reduce(self, task: Task[S]) -> S:
         part = self.engine.run(self.partitions, self.layout, task, self.progress)
         before = self._known.setdefault("n_rows", part.n_rows)
         if len(before) != len(part.n_rows):
@@ -327,10 +327,19 @@ def no_rows() -> ArgumentError:
     return ArgumentError(None, "", " has no rows", place="the table")
 
 
-def refuse_arguments(**arguments: Any) -> None:
-    """Raise a ValueError if `fit` gets more than a table."""
+def as_table(X: Any, **arguments: Any) -> Table | None:
+    """Return X if it is a table, else None: rows that a caller gives are told apart here alone.
+
+    Raises
+    ------
+    ValueError
+        If X is a table, and one of the other arguments is not None: a table has them itself.
+    """
+    if not isinstance(X, Table):
+        return None
     for name, value in arguments.items():
         if value is not None:
             column = COLUMNS.get(name)
             instead = f"give scan the column, as {column}=" if column else "a table has none"
             raise ArgumentError(name, f" must be None if X is a table: {instead}")
+    return X
