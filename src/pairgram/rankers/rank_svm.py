@@ -71,6 +71,9 @@ class RankSVMCV(LinearRanker):
         - an int k: ``QueryKFold(k)``, or ``KFold(k, shuffle=True, random_state=0)`` over the rows
           of a single query;
         - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows).
+
+        A table of `scan` takes None, an int or a `QueryKFold`, and has the folds of the same rows
+        in memory. It needs query ids, and feature maps of this package.
     scoring : str, Metric, scorer or None, default=None
         As in `RankRLSCV`.
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
@@ -183,9 +186,10 @@ uses_qid_, prior_, uses_offset_ :
         Parameters
         ----------
         X, y, qid, group, sample_weight, query_weight, offset :
-            As in `RankSVM.fit`. Every map and C reads the rows of a table anew.
+            As in `RankSVM.fit`. Every map, C and fold reads the rows of a table anew; a validation
+            table spares the folds.
         validation : (X, y), (X, y, qid) or (X, y, qid, offset), table of `scan`, or None
-            A validation set, as in `RankRLSCV.fit`. If X is a table, it must be given, as a table.
+            A validation set, as in `RankRLSCV.fit`; a table if X is one.
 
         Returns
         -------
@@ -569,9 +573,9 @@ class RankSVM(LinearRanker):
         X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
             C-contiguous arrays of float64 or float32 are not copied. A table has labels, query ids
             and weights of rows itself, so all other arguments must be left out. Its features are
-            read once for the preconditioner. Every Newton step reads them once for the loss and the
-            gradient, once for every Hessian product, and once or more for the length of the step.
-            What is fitted to the rows takes passes as in `RankRLS.fit`.
+            read once for the preconditioner and once for the first gradient. Every Newton step
+            reads them once for every Hessian product, and once for every length of the step that is
+            tried, mostly one or two. What is fitted to the rows takes passes as in `RankRLS.fit`.
         y : array-like of shape (n_rows,)
             Relevance labels, any numbers that are finite as float64. Only their order within a
             query counts. Only a table does without.
