@@ -42,6 +42,7 @@ from pairgram import Nystroem, RandomFourier, RankSVM
 from pairgram._support.threads import single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.solvers.svm_training import SolverSettings, Training
+from pairgram.tables.blocks import Arrays
 
 sys.path.insert(0, str(Path(__file__).parent / "papers"))
 
@@ -191,7 +192,7 @@ def table_kernel(options: Options) -> Iterator[str]:
         }
         model = [way() for way in ways.values()][-1]
         mapped = replace(RankingData.make(*rows[:2], qid=rows.qid), feature_map=feature_map)
-        make = functools.partial(Training.make, mapped, settings, exact=False)
+        make = functools.partial(Training.make, Arrays.of(mapped), settings, exact=False)
         ways["make"] = make
         ways["predict"] = functools.partial(model.predict, rows.X)
         times = interleaved(ways, max(3, options.repeat // 3))

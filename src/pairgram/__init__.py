@@ -83,7 +83,7 @@ _NAMES = {
     "rankers.presets": ("LSSVR", "MPRank"),
     "rankers.rank_rls": ("RankRLS", "RankRLSCV"),
     "rankers.rank_svm": ("RankSVM", "RankSVMCV"),
-    "rankers.table_scores": ("predict",),
+    "rankers.row_scores": ("predict",),
     "solvers.pairgram": ("Pairgram",),
     "tables.scan": ("scan",),
 }

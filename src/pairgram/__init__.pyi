@@ -50,7 +50,7 @@ from pairgram.rankers.load import load_model as load_model, save_model as save_m
 from pairgram.rankers.presets import LSSVR as LSSVR, MPRank as MPRank
 from pairgram.rankers.rank_rls import RankRLS as RankRLS, RankRLSCV as RankRLSCV
 from pairgram.rankers.rank_svm import RankSVM as RankSVM, RankSVMCV as RankSVMCV
-from pairgram.rankers.table_scores import predict as predict
+from pairgram.rankers.row_scores import predict as predict
 from pairgram.solvers.pairgram import Pairgram as Pairgram
 from pairgram.tables.scan import scan as scan
 

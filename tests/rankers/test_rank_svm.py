@@ -32,6 +32,7 @@ from pairgram import (
 )
 from pairgram.data.dataset import RankingData
 from pairgram.solvers import newton, newton as feature_rows, svm_training as training
+from pairgram.tables.blocks import Arrays
 from problems import problems
 
 LOSSES = ["squared_hinge", "squared"]
@@ -501,7 +502,7 @@ def test_weights_whose_products_overflow_are_refused(data, weighting):
 def test_a_step_that_is_not_a_number_has_not_converged(data):
     X, y, qid = data
     made = training.Training.make(
-        training.RankingData.make(X, y, qid=qid),
+        Arrays.of(training.RankingData.make(X, y, qid=qid)),
         training.SolverSettings("squared_hinge", "pairs", 1e-3, 100, None, 1),
         exact=True,
     )

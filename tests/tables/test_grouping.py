@@ -125,7 +125,7 @@ def test_rows_of_a_query_keep_their_order(rows, frame, bucket_bytes, folders, mo
     def keep(batch):
         found.append((batch.ids.repeat(batch.sizes), batch.y))
 
-    list(table.map(keep))
+    list(table.each(keep))
     ids, numbers = (np.concatenate(part) for part in zip(*found, strict=True))
     starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
     assert len(starts) == frame["q"].nunique()

@@ -252,7 +252,7 @@ def test_scattered_queries_are_named_or_grouped(spark, rows):
 
     numbered = pairgram.scan(scattered, group_queries=True, label="row", qid="q", features=["x0"])
     place = {row: at for at, row in enumerate(mixed.tolist())}
-    for ids, numbers in numbered.map(order):
+    for ids, numbers in numbered.each(order):
         places = np.array([place[int(number)] for number in numbers])
         assert (np.diff(places)[ids[1:] == ids[:-1]] > 0).all()
 

@@ -309,7 +309,7 @@ class Failing:
     def __init__(self, error, at=2):
         self.error, self.left = error, at
 
-    def of_rows(self, rows):
+    def block(self, rows):
         self.left -= 1
         if self.left == 0:
             raise self.error
@@ -322,7 +322,7 @@ class Failing:
 @pytest.mark.parametrize("kind", [RuntimeError, ValueError, KeyboardInterrupt, MemoryError])
 def test_a_task_that_raises(kind):
     with pytest.raises(kind, match="the task"):
-        cut().run(Failing(kind("the task")))
+        cut().reduce(Failing(kind("the task")))
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])
@@ -407,15 +407,15 @@ REFUSED = {
     "dual": (RankRLS(form="dual"), "form='dual' needs all rows in memory"),
     "dual search": (RankRLSCV(form="dual"), "form='dual' needs all rows in memory"),
     "stored": (RankRLSCV(store_held_out=True), "store_held_out must be False for a table"),
-    "stored scores of RankSVM": (RankSVMCV(store_held_out=True), "RankSVMCV.* needs a validation"),
+    "stored scores of RankSVM": (RankSVMCV(store_held_out=True), "store_held_out must be False"),
     "LSSVR": (LSSVR(), "LSSVR cannot be fitted to a table"),
     "ELMRank": (ELMRank(n_nodes=5), "ELMRank cannot be fitted to a table"),
     "ELMRankCV": (ELMRankCV(n_nodes=5), "ELMRankCV cannot be fitted to a table"),
     "AutoRanker": (AutoRanker(), "AutoRanker cannot be fitted to a table"),
     "splitter": (RankRLSCV(cv=[(np.arange(5), np.arange(5, 9))]), "cv must be None, a number"),
     "pairs out": (RankRLSCV(cv="leave-pair-out"), "cv must be None, a number of folds"),
-    "one fold": (RankRLSCV(cv=1), "cv must be None, a number of folds >= 2"),
-    "too many folds": (RankRLSCV(cv=10**6), "cv: 1000000 folds need as many queries, got 40"),
+    "one fold": (RankRLSCV(cv=1), "cv=1: n_splits must be an integer >= 2, got 1"),
+    "too many folds": (RankRLSCV(cv=10**6), "n_splits=1000000 needs as many queries, got 40"),
 }
 
 
@@ -655,8 +655,10 @@ def test_a_validation_table_fills_its_own_missing_values():
 
 
 def test_folds_of_a_seed_that_scikit_learn_refuses():
-    with pytest.raises(ValueError, match=r"cv: random_state must be between 0 and .* got -1"):
-        RankRLSCV(cv=QueryKFold(3, shuffle=True, random_state=-1)).fit(scan(ROWS.frame, **NAMES))
+    model = RankRLSCV(cv=QueryKFold(3, shuffle=True, random_state=-1))
+    for rows in ((scan(ROWS.frame, **NAMES),), (ROWS.X, ROWS.y)):
+        with pytest.raises(ValueError, match=r"cv=QueryKFold.*Seed must be between 0 and"):
+            model.fit(*rows, **({"qid": ROWS.qid} if len(rows) > 1 else {}))
 
 
 def test_rank_svm_takes_labels_of_any_size():

@@ -17,6 +17,7 @@ from pairgram import (
     PairwiseELMCV,
     PointwiseELM,
     PointwiseELMCV,
+    QueryKFold,
     RandomFourier,
     RandomNodes,
     RankRLS,
@@ -24,12 +25,12 @@ from pairgram import (
     RankSVM,
     RankSVMCV,
     evaluate,
-    get_metric,
     scan,
 )
-from pairgram.data.query_ids import hash_ids, mix
-from pairgram.rankers import preparation as table_rows
-from pairgram.solvers.passes import Folds, statistics_of
+from pairgram.data.query_ids import mix
+from pairgram.model_selection.splits import Folds
+from pairgram.rankers import preparation
+from pairgram.solvers.passes import statistics_of
 from table_sources import cut_table, make_rows
 
 ROWS = make_rows()
@@ -123,8 +124,8 @@ def test_statistics_do_not_depend_on_the_partitions(borders, ends, pairs, weight
     tolerance = 1e-12 if dtype is np.float64 else 1e-6
     spec = model._spec()
     (pair_settings,) = spec.settings
-    readers, _ = spec.rows.readers(table)
-    totals = statistics_of(table, readers, [pair_settings], scale, None, None)
+    reader = preparation.TableRows(clone(model), table, spec.rows).reader(None, None)
+    totals = statistics_of(table, [reader], [pair_settings], scale, None, None)
     found = totals[0, pair_settings, 0].gram
     wanted = Pairgram(pairs=pairs, weighting=weighting)
     wanted.update(rows.X, rows.y, qid=rows.qid, sample_weight=rows.weight)
@@ -206,46 +207,56 @@ def test_a_search_with_a_validation_table(name):
         compare_searches(found, wanted)
 
 
-@pytest.mark.parametrize("positive", [False, True])
+FOLDS = {
+    "int": 3,
+    "none": None,
+    "splitter": QueryKFold(4),
+    "shuffled": QueryKFold(4, shuffle=True, random_state=7),
+}
+
+
+@pytest.mark.parametrize("cv", FOLDS.values(), ids=FOLDS)
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
-def test_folds_are_those_of_the_hashes_of_ids(positive, weighted):
-    alphas = [0.1, 10.0, 1000.0]
-    model = RankRLSCV(alphas=alphas, cv=3, positive=positive)
-    fold_of_row = (hash_ids(ROWS.qid)[0] % np.uint64(3)).astype(int)
-    assert set(fold_of_row) == {0, 1, 2}
-    metric, scores = get_metric("ndcg@10"), np.empty((len(alphas), len(ROWS.y)))
-    weights = ROWS.weight if weighted else np.ones(len(ROWS.y))
-    for fold in range(3):
-        train, test = fold_of_row != fold, fold_of_row == fold
-        for k, alpha in enumerate(alphas):
-            one = RankRLS(alpha=alpha, positive=positive, pairs="kept").fit(
-                ROWS.X[train], ROWS.y[train], qid=ROWS.qid[train], sample_weight=weights[train]
-            )
-            scores[k, test] = one.predict(ROWS.X[test])
-    seen = weights > 0  # a row of weight 0 counts as absent
-    wanted, *of_folds = [
-        [metric(ROWS.y[at], one[at], ROWS.qid[at], sample_weight=weights[at]) for one in scores]
-        for at in (seen, *(seen & (fold_of_row == fold) for fold in range(3)))
-    ]
-    for table in tables(weight="w" if weighted else None):
-        found = clone(model).fit(table)
-        np.testing.assert_allclose(found.scores_, wanted, rtol=1e-10)
-        for fold in range(3):
-            np.testing.assert_allclose(
-                found.cv_results_[f"split{fold}_test_score"], of_folds[fold], rtol=1e-10
-            )
+def test_folds_are_those_of_the_same_rows_in_memory(cv, weighted):
+    for model in (
+        RankRLSCV(alphas=[0.1, 10.0, 1000.0], cv=cv, positive=True),
+        RankRLSCV(alphas=[0.1, 10.0, 1000.0], cv=cv or 5),
+        RankSVMCV([0.001, 0.1], cv=cv),
+    ):
+        wanted = on_arrays(model, weight=weighted)
+        for table in tables(weight="w" if weighted else None):
+            found = clone(model).fit(table)
+            assert found.cv_results_.keys() == wanted.cv_results_.keys()
+            for name, values in wanted.cv_results_.items():
+                if name.endswith("score"):
+                    np.testing.assert_allclose(found.cv_results_[name], values, rtol=1e-9)
+            close(found.coef_, wanted.coef_, 1e-9)
 
 
-def test_folds_by_a_seed():
-    table = tables()[1]
+def test_folds_of_a_seed():
     seen = []
-    table.run(_Folds(Folds(4, 7), seen))
-    assert len({fold for _, fold in seen}) == 4
-    again = []
-    tables()[0].run(_Folds(Folds(4, 7), again))
-    other = []
-    tables()[0].run(_Folds(Folds(4), other))
-    assert sorted(seen) == sorted(again) != sorted(other)
+    for table, cv in zip(
+        [*tables(), tables()[0]],
+        [*[QueryKFold(4, shuffle=True, random_state=7)] * 2, QueryKFold(4)],
+        strict=True,
+    ):
+        table.reduce(_Folds(Folds.of(table, cv), found := []))
+        seen.append(sorted(found))
+    assert seen[0] == seen[1] != seen[2]
+    assert len({fold for _, fold in seen[0]}) == 4
+    wanted = [(qid, number * 4 // 40) for number, qid in enumerate(dict.fromkeys(ROWS.qid))]
+    assert seen[2] == sorted(wanted)
+
+
+def test_rows_that_come_in_another_order_have_no_folds():
+    one = tables()[0]
+    folds = Folds.of(one, 4)
+    turned = np.argsort(-ROWS.qid, kind="stable")
+    frame = ROWS.frame.take(turned)
+    other = cut_table(frame, [], label="label", qid="query", features=ROWS.names)
+    assert folds.places.tolist() == Folds.of(one, QueryKFold(4)).places.tolist()
+    with pytest.raises(ValueError, match="another order"):
+        other.reduce(_Folds(folds, []))
 
 
 class _Folds:
@@ -254,7 +265,7 @@ class _Folds:
     def __init__(self, folds, seen):
         self.folds, self.seen = folds, seen
 
-    def of_rows(self, rows):
+    def block(self, rows):
         folds = self.folds.of_runs(rows).tolist()
         self.seen += zip(rows.ids.tolist(), folds, strict=True)
         return 0
@@ -322,7 +333,7 @@ def test_landmarks_are_drawn_by_the_numbers_of_rows(model):
 )
 def test_rows_are_drawn_by_the_hashes_of_their_numbers(monkeypatch, named):
     """What is found from a sample does not depend on the partitions."""
-    monkeypatch.setattr(table_rows, "SAMPLE_ROWS", 60)
+    monkeypatch.setattr(preparation, "SAMPLE_ROWS", 60)
     drawn = np.sort(np.argsort(mix(np.arange(len(ROWS.y), dtype=np.uint64)))[:60])
     for table in tables():
         numbers, rows = table.sample(60)

@@ -19,7 +19,7 @@ class Record:
     needs_queries: bool = True
     reads_features: bool = True
 
-    def of_rows(self, rows):
+    def block(self, rows):
         ends = np.cumsum(rows.sizes)
         assert len(rows.X) == len(rows.y) == len(rows.weights) == ends[-1] > 0
         np.testing.assert_array_equal(rows.X[:, 0], rows.y)

@@ -31,7 +31,7 @@ from pairgram import (
     load_model,
     scan,
 )
-from pairgram.rankers import table_scores
+from pairgram.rankers import row_scores
 from table_sources import cut_table, make_rows, write_parts
 
 ROWS = make_rows()
@@ -254,7 +254,7 @@ def test_a_full_disk_leaves_no_file(tmp_path, monkeypatch):
         def __getattr__(self, name):
             return getattr(self.file, name)
 
-    replacing = table_scores.replacing
+    replacing = row_scores.replacing
 
     class Replacing:
         def __init__(self, path):
@@ -266,7 +266,7 @@ def test_a_full_disk_leaves_no_file(tmp_path, monkeypatch):
         def __exit__(self, *error):
             return self.own.__exit__(*error)
 
-    monkeypatch.setattr(table_scores, "replacing", Replacing)
+    monkeypatch.setattr(row_scores, "replacing", Replacing)
     with pytest.raises(OSError, match="No space left on device"):
         pairgram.predict(MODEL, table, output=path)
     assert path.read_bytes() == b"before"

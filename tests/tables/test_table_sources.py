@@ -41,7 +41,7 @@ def check(table, wanted=WANTED, rtol=1e-9):
 
 def read(table):
     """All rows of a table, as arrays."""
-    rows = list(table.map(lambda rows: rows))
+    rows = list(table.each(lambda rows: rows))
     return np.concatenate([one.X for one in rows]), np.concatenate([one.y for one in rows])
 
 
@@ -126,7 +126,7 @@ def test_values_of_folders_take_the_place_of_those_in_files(tmp_path, order):
     for day, frame in zip((1, 2), (own, narrow)[::order], strict=True):
         write_folders(tmp_path, [f"day={day}"], frame)
     names = NAMES | {"qid": "day", "features": ["f1", "f2"]}
-    ids = np.concatenate(list(scan(tmp_path, **names).map(lambda rows: rows.ids)))
+    ids = np.concatenate(list(scan(tmp_path, **names).each(lambda rows: rows.ids)))
     assert ids.tolist() == [1, 2]
 
 
@@ -143,7 +143,7 @@ def test_ids_in_names_of_folders_do_not_merge(tmp_path, ids, wanted):
     write_folders(tmp_path, [f"qid={name}" for name in ids])
     table = scan(tmp_path, **NAMES | {"qid": "qid"})
     assert table.survey().n_queries == len(ids)
-    found = np.concatenate(list(table.map(lambda rows: rows.ids)))
+    found = np.concatenate(list(table.each(lambda rows: rows.ids)))
     assert sorted(found.tolist(), key=str) == wanted
     _, found = read_labels(tmp_path, "label", "qid")
     assert sorted(set(found.tolist()), key=str) == wanted
@@ -412,7 +412,7 @@ def test_arrays_that_nobody_can_write_to_are_not_copied(memory, tmp_path):
     else:
         X = np.frombuffer(ROWS.X.tobytes()).reshape(ROWS.X.shape)
     table = scan(lambda: iter([(X, ROWS.y, ROWS.qid)]))
-    (rows,) = table.map(lambda rows: rows)
+    (rows,) = table.each(lambda rows: rows)
     assert np.shares_memory(rows.X, X) and not np.shares_memory(rows.y, ROWS.y)
 
 
@@ -942,11 +942,11 @@ def test_labels_and_weights_of_text_that_come_after_the_first_rows(tmp_path, col
     (tmp_path / "a.csv").write_text(csv_rows(["1"] * (n + 1), values))
     if column == "label":
         y, _ = read_labels(tmp_path / "a.csv", "y", "q")
-        rows = list(scan(tmp_path / "a.csv", label="y", qid="q").map(lambda rows: rows))
+        rows = list(scan(tmp_path / "a.csv", label="y", qid="q").each(lambda rows: rows))
         assert np.array_equal(y, np.concatenate([one.y for one in rows]))
     else:
         table = scan(tmp_path / "a.csv", label="price", weight="y", features="q")
-        y = np.concatenate([one.weights for one in table.map(lambda rows: rows)])
+        y = np.concatenate([one.weights for one in table.each(lambda rows: rows)])
     assert np.array_equal(y, [float(one) for one in values])
 
 

@@ -180,10 +180,11 @@ def _rows_of(file: str, qid: str | None, ranker: Any) -> tuple[Any, Any]:
 
 
 def _lowest_score(ranker: Any, rows: Any) -> float:
-    from pairgram.rankers.table_scores import scores_of_table
-    from pairgram.tables.table import Table
+    from pairgram.rankers.row_scores import scores_of_table
+    from pairgram.tables.table import as_table
 
-    scores = scores_of_table(ranker, rows) if isinstance(rows, Table) else ranker.predict(rows)
+    table = as_table(rows)
+    scores = ranker.predict(rows) if table is None else scores_of_table(ranker, table)
     return float(scores.min())
 
 

@@ -286,7 +286,7 @@ def _read_all(file: str, table: Table) -> tuple[Any, Any, dict[str, Any]]:
     memory.require(
         what, 3 * n_bytes, "take pairgram train --model rankrls, which reads them in blocks"
     )
-    parts = [rows.own() for rows in table.map(lambda rows: rows)]
+    parts = [rows.own() for rows in table.each(lambda rows: rows)]
     X, y = (np.concatenate([getattr(rows, name) for rows in parts]) for name in ("X", "y"))
     named: dict[str, Any] = {"qid": None}
     if all(rows.ids is not None for rows in parts):

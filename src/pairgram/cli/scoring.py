@@ -76,16 +76,16 @@ def predict(
     if keep is not None and not is_parquet:
         raise ValueError("--keep needs an --output whose name ends with .parquet")
     if columns.make_table(file) or is_parquet:
-        from pairgram.rankers import table_scores
+        from pairgram.rankers import row_scores
 
         refuse_with_table(offset=offset, float32=float32, sparse=sparse)
         kept = None if keep is None else parse_names(keep, "--keep")
         with _scored(model, file, columns, threads) as (loaded, table, watch):
             table.refuse_output(output, "--output")
             if is_parquet:
-                table_scores.predict(loaded, watch(table, False), output=output, keep=kept)
+                row_scores.predict(loaded, watch(table, False), output=output, keep=kept)
             else:
-                batches = table_scores.predict(loaded, watch(table, False), keep=[])
+                batches = row_scores.predict(loaded, watch(table, False), keep=[])
                 scored = (batch["score"].to_numpy() for batch in batches)
                 _write(output, chain.from_iterable(scored))
         return

@@ -30,7 +30,7 @@ from pairgram._support.checks import (
     require_finite,
 )
 from pairgram._support.threads import resolve_n_threads
-from pairgram.data.pairs import PairSettings, no_pairs
+from pairgram.data.pairs import PairSettings, no_pairs, no_training_pairs
 from pairgram.data.queries import Queries, check_weights
 from pairgram.features.base import (
     checked,
@@ -265,6 +265,10 @@ class RankingData:
             self.names,
         )
 
+    def counting(self, counts: Vector) -> RankingData:
+        """Return the data whose row weights are multiplied by counts, (n_rows,)."""
+        return replace(self, row_weights=self.v * counts)
+
     def of_targets(self, labels: Vector | None) -> list[RankingData]:
         """Return the rows with each column of labels (n_rows, n_targets); None for their own."""
         if labels is None:
@@ -336,10 +340,7 @@ class RankingData:
         """Raise a ValueError if the training rows of a split have no pairs that count."""
         labels = replace(self, X=np.empty((len(self.y), 0)), feature_map=None)  # X is not copied
         if not labels.take(train).as_scope(settings).has_pairs(settings).any():
-            raise ValueError(
-                f"cv: the training rows of split {number} have no pairs that count: give cv a "
-                "splitter that leaves some, or fit a validation set"
-            )
+            raise no_training_pairs(number)
 
     def require_pair_weight(self, settings: PairSettings, pair_weight: float) -> None:
         """Raise a ValueError if the sum of all pair weights, Σ W, is too small or too large.

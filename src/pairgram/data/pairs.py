@@ -149,3 +149,11 @@ def no_pairs(settings: PairSettings, n_rows: int) -> ValueError:
         f"no pair of rows counts, with pairs={settings.pairs!r} and n_samples={n_rows}: every "
         "query has a single row, or weight 0, or, where tied pairs do not count, rows of one label"
     )
+
+
+def no_training_pairs(number: int) -> ValueError:
+    """Return the error for a split of `cv` that leaves no pairs to train on."""
+    return ValueError(
+        f"cv: the training rows of split {number} have no pairs that count: give cv a splitter "
+        "that leaves some, or fit a validation set"
+    )

@@ -135,7 +135,7 @@ def check(exported: Any, model: Any, X: Any, qid: ArrayLike | None = None) -> Pa
         layout = replace(layout, fill=np.full(layout.n_features, np.nan))
     found = []
     ids: list[Any] = []
-    for rows, sizes, of_runs in replace(table, layout=layout).map(_rows_and_runs):
+    for rows, sizes, of_runs in replace(table, layout=layout).each(_rows_and_runs):
         found.append((*_both(exported, model, rows), sizes))
         ids += of_runs
     if not found:

@@ -31,7 +31,7 @@ from pairgram.metrics.metric import (
     warn_of_relevant,
 )
 from pairgram.tables.rows import TableRows
-from pairgram.tables.table import Table, refuse_arguments
+from pairgram.tables.table import Table, as_table
 
 
 class MetricSums(NamedTuple):
@@ -114,7 +114,7 @@ class EvaluateTask:
     reads_features: bool = True
     needs_queries: bool = True
 
-    def of_rows(self, rows: TableRows) -> Any:
+    def block(self, rows: TableRows) -> Any:
         """Return the values (n_metrics, n_queries) of some queries, or their `MetricSums`."""
         assert rows.y is not None
         scores = np.asarray(self.model.predict(rows.X), np.float64)
@@ -152,7 +152,7 @@ def evaluate_table(
     table.require_labels("evaluate")
     table, model = table.for_model(model)
     task = EvaluateTask(model, tuple(checked_metrics(metrics, table)), per_query, n_threads)
-    found = table.run(task)
+    found = table.reduce(task)
     if not per_query:
         return dict(zip(names, found.defined.tolist(), strict=True))
     values, ids = found
@@ -536,12 +536,13 @@ def evaluate(
     ]
     families = [FAMILIES[metric.family] for metric in wanted]
     of_lists = any(family.ranks and family.of_lists for family in families)
-    if isinstance(y, Table):
-        refuse_arguments(qid=qid, group=group, sample_weight=sample_weight, n_relevant=n_relevant)
-        if of_lists and not y.has_queries and y.layout.label is not None:
-            n_rows = y.survey().n_rows
+    others = {"qid": qid, "group": group, "sample_weight": sample_weight, "n_relevant": n_relevant}
+    table = as_table(y, **others)
+    if table is not None:
+        if of_lists and not table.has_queries and table.layout.label is not None:
+            n_rows = table.survey().n_rows
             warn_of_missing_queries("evaluate", n_rows, "one result list", of_table=True)
-        return evaluate_table(wanted, y, score, per_query, n_threads)
+        return evaluate_table(wanted, table, score, per_query, n_threads)
     if qid is None and group is None and of_lists and np.ndim(y) == 1:
         warn_of_missing_queries("evaluate", len(np.asarray(y)), "one result list")
     return evaluate_metrics(

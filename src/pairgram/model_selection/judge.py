@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import lru_cache, reduce
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,12 @@ from pairgram.data.equal_rows import first_equal_rows
 from pairgram.data.queries import Queries
 from pairgram.features.input_map import whole_map
 from pairgram.metrics import Metric, get_metric
-from pairgram.metrics.evaluation import RankingScorer
+from pairgram.metrics.evaluation import MetricSums, RankingScorer, checked_metrics
 from pairgram.metrics.metric import check_labels
-from pairgram.model_selection.splits import Splits, make_splits
+from pairgram.model_selection.splits import Folds, OutsideFold, Splits, make_splits, parts_of
+from pairgram.tables.blocks import Blocks, Dataset
+from pairgram.tables.rows import TableRows
+from pairgram.tables.table import Table
 
 NOT_STORED: Mapping[str, Any] = {"held_out_": None, "per_query_": None}
 
@@ -171,6 +174,18 @@ class Judge:
         )
         return cls(data, metric, splits, validation, scored, first_equal, n_threads, store)
 
+    @classmethod
+    def of_rows(cls, data: RankingData, metric: Metric, n_threads: int | None) -> Judge:
+        """Return a judge of rows that are all held out."""
+        index = data.queries.index()
+        first_equal = first_equal_rows(data.X, np.arange(len(data.y)), index, [], n_threads)
+        return cls(data, metric, None, None, data, first_equal, n_threads)
+
+    def sums(self, scores: Vector) -> MetricSums:
+        """Return the sums of the metric over all queries for scores, (n_models, n_rows)."""
+        values, weights, *_ = self.values(scores)
+        return MetricSums.of(values, weights)
+
     def of(self, data: RankingData) -> Judge:
         """Return the same judge with the map of `data`, also for the validation set."""
         valid = self.validation
@@ -237,6 +252,43 @@ class Judge:
             weights = weights * data.query_weights
         return values, weights, split_of, queries, seen
 
+    def counts(self) -> list[Vector]:
+        """Return how often every split trains on each row."""
+        n_rows = len(self.data.y)
+        return [
+            np.bincount(train, minlength=n_rows).astype(np.float64)
+            for train, _ in self.splits or ()
+        ]
+
+    def judge_models(
+        self,
+        data: Dataset[RankingData],
+        scored: Sequence[Dataset[RankingData]],
+        coefs: Sequence[Vector],
+    ) -> Judged:
+        """Judge the models of every one of `counts`, or those of all rows.
+
+        Parameters
+        ----------
+        data : Dataset of RankingData
+            The rows, with the feature map of the models.
+        scored : list of Dataset of RankingData
+            The rows as the models of each split take them.
+        coefs : list of ndarray of shape (n_models, n_features)
+        """
+        threads = self.n_threads
+        if self.splits is None:
+            assert self.validation is not None
+            validation = replace(self.validation, feature_map=whole_map(data.pattern))
+            scores = [validation.scores(slice(None), coefs[0], threads)]
+        else:
+            scores = [
+                rows.scores(test, coef, threads)
+                for (_, test), coef, own in zip(self.splits, coefs, scored, strict=True)
+                for rows in own.each(lambda block: block)
+            ]
+        return self.judge(self.shared(np.hstack(scores)))
+
     def _stored(
         self, scores: Vector, values: Vector, queries: Queries, seen: Rows
     ) -> dict[str, Any]:
@@ -285,6 +337,142 @@ class Judge:
         split_of = np.zeros(self.scored.queries.n_queries, np.int64)
         split_of[self.scored.queries.index()] = np.repeat(np.arange(len(sizes)), sizes)
         return split_of
+
+
+class HeldOutModels(Protocol):
+    """Models that are judged by rows of a table, which they have not seen."""
+
+    @property
+    def reader(self) -> int:
+        """The number of what makes rows of the table into the data of the models."""
+
+    def scores(self, judge: Judge, fold: int) -> Vector:
+        """Return the scores of the rows of a judge, (n_models, n_rows), by models of a fold."""
+
+
+class LinearModels(NamedTuple):
+    """Linear models of every fold, or those that all rows of a validation table are scored by."""
+
+    coefs: Sequence[Vector]  # (n_models, n_features) each
+    reader: int = 0
+
+    def scores(self, judge: Judge, fold: int) -> Vector:
+        """Return the scores of the rows of a judge, (n_models, n_rows), by models of a fold."""
+        data = judge.data
+        return judge.shared(data.scores(slice(None), self.coefs[fold], judge.n_threads))
+
+
+Sums = dict[tuple[int, int], MetricSums]  # of a candidate and a fold
+
+
+@dataclass(frozen=True, eq=False)
+class TableJudge:
+    """Which rows of a table are held out, and how their scores are judged; see `Judge`.
+
+    Attributes
+    ----------
+    held : Table
+        The validation table, or the table of `fit` itself.
+    metric : Metric
+    folds : Folds or None
+        None if there is a validation table, or if every query is held out in turn.
+    n_threads : int or None
+    """
+
+    held: Table
+    metric: Metric
+    folds: Folds | None
+    n_threads: int | None
+    splits: None = None  # as lists of rows
+
+    def counts(self) -> list[OutsideFold]:
+        """Return how often every split trains on each row of some rows."""
+        folds = self.folds
+        return [] if folds is None else [OutsideFold(folds, k) for k in range(folds.n)]
+
+    def judge_models(
+        self,
+        data: Dataset[RankingData],
+        scored: Sequence[Dataset[RankingData]],
+        coefs: Sequence[Vector],
+    ) -> Judged:
+        """Judge the models of every one of `counts`, or those of all rows, in one pass."""
+        assert isinstance(data, Blocks)
+        (found,) = self.judge(data.steps[:1], [LinearModels(coefs)])
+        return found
+
+    def judge(
+        self,
+        readers: Sequence[Callable[[TableRows], RankingData]],
+        candidates: Sequence[HeldOutModels],
+    ) -> list[Judged]:
+        """Judge the models of all candidates by rows that they have not seen, in one pass."""
+        task = JudgeTask(tuple(readers), tuple(candidates), self.metric, self.folds, self.n_threads)
+        found = self.held.reduce(task)
+        return [
+            self._judged({fold: one for (number, fold), one in found.items() if number == at})
+            for at in range(len(candidates))
+        ]
+
+    def _judged(self, found: dict[int, MetricSums]) -> Judged:
+        """Return what a pass has found of one candidate in every fold."""
+        whole = reduce(MetricSums.join, (found[fold] for fold in sorted(found)))
+        if self.folds is None:
+            return Judged(whole.defined, whole.deviations)
+        splits = np.full((self.folds.n, len(whole.means)), np.nan)
+        for fold, sums in found.items():
+            splits[fold] = sums.defined
+        known = ~np.isnan(splits)
+        n_known = known.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.where(known, splits, 0.0).sum(axis=0) / n_known
+            deviations = np.sqrt((np.where(known, splits - mean, 0.0) ** 2).sum(axis=0) / n_known)
+        return Judged(whole.defined, deviations, splits)
+
+
+class JudgeTask(NamedTuple):
+    """Scores rows by models that have not seen their queries, and judges the scores."""
+
+    readers: tuple[Callable[[TableRows], RankingData], ...]
+    candidates: tuple[HeldOutModels, ...]
+    metric: Metric
+    folds: Folds | None
+    n_threads: int | None
+    reads_features: bool = True
+    needs_queries: bool = True
+
+    def block(self, rows: TableRows, /) -> Sums:
+        """Return the sums of the metric over some whole queries."""
+        found: Sums = {}
+        for number, reader in enumerate(self.readers):
+            mine = [at for at, one in enumerate(self.candidates) if one.reader == number]
+            for fold, data in parts_of(reader(rows), rows, self.folds) if mine else ():
+                judge = Judge.of_rows(data, self.metric, self.n_threads)
+                for at in mine:
+                    found[at, fold] = judge.sums(self.candidates[at].scores(judge, fold))
+        return found
+
+    def join(self, first: Sums, second: Sums) -> Sums:
+        """Return the sums of the queries of both."""
+        joined = dict(first)
+        for key, sums in second.items():
+            joined[key] = joined[key].join(sums) if key in joined else sums
+        return joined
+
+
+def table_metric(table: Table, scoring: Any) -> Metric:
+    """Return the metric that judges, by the range of the labels alone.
+
+    Raises
+    ------
+    ValueError
+        If the metric does not take the labels. The message names ``scoring``.
+    """
+    metric = metric_of(scoring, table.survey().labels, False)
+    try:
+        return checked_metrics([metric], table)[0]
+    except ValueError as error:
+        raise ValueError(f"scoring={metric.name!r}: {error}") from None
 
 
 def join_judged(parts: Sequence[Judged]) -> Judged:

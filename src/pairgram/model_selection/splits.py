@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from numbers import Integral
@@ -15,9 +16,12 @@ from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from pairgram._support.checks import Rows, called_by, warn_caller
+from pairgram._support.checks import Rows, Vector, called_by, warn_caller
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import CROSS_VALIDATION, MissingQueryWarning, Queries
+from pairgram.tables.rows import TableRows
+from pairgram.tables.seen import changed
+from pairgram.tables.table import Table
 
 Splits = tuple[tuple[Rows, Rows], ...]
 # Folds of rows are cached for the next fit if there are at most this many rows.
@@ -115,22 +119,32 @@ class QueryKFold:
             )
         name, ids = ("qid", qid) if groups is None else ("groups", groups)
         queries = Queries.make(n_rows, qid=ids, name=name)
-        if queries.n_queries < self.n_splits:
-            raise ValueError(
-                f"n_splits={self.n_splits} needs as many queries, got {queries.n_queries}"
-            )
-        numbers = np.arange(queries.n_queries)
+        fold_of_row = self.fold_of_query(queries.n_queries)[queries.index()]
+        for fold in range(self.n_splits):
+            yield np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)
+
+    def fold_of_query(self, n_queries: int) -> Rows:
+        """Return the fold of every query, (n_queries,), in the order of their first rows.
+
+        Folds depend on the number of queries alone, in memory and of a table.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer queries than folds.
+        """
+        if n_queries < self.n_splits:
+            raise ValueError(f"n_splits={self.n_splits} needs as many queries, got {n_queries}")
+        numbers = np.arange(n_queries)
         if self.shuffle:
             if isinstance(self.random_state, np.random.Generator):
                 self.random_state.shuffle(numbers)
             else:
                 check_random_state(self.random_state).shuffle(numbers)
-        fold_of_query = np.empty(queries.n_queries, dtype=np.int64)
+        folds = np.empty(n_queries, dtype=np.int64)
         for fold, members in enumerate(np.array_split(numbers, self.n_splits)):
-            fold_of_query[members] = fold
-        fold_of_row = fold_of_query[queries.index()]
-        for fold in range(self.n_splits):
-            yield np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)
+            folds[members] = fold
+        return folds
 
     def get_metadata_routing(self) -> MetadataRequest:
         """Return the metadata request: scikit-learn's routing passes ``qid`` to `split`."""
@@ -146,14 +160,96 @@ class QueryKFold:
         )
 
 
-def default_cv(data: RankingData) -> int:
+def default_cv(n_queries: int, n_rows: int) -> int:
     """Return the number of folds for cv=None: `N_SPLITS`, or fewer if there are fewer queries.
 
     The rows of a single query are split instead, with two rows or more in each fold if it has four
     rows or more.
     """
-    n_queries = data.queries.n_filled
-    return max(2, min(N_SPLITS, n_queries if n_queries > 1 else len(data.y) // 2))
+    return max(2, min(N_SPLITS, n_queries if n_queries > 1 else n_rows // 2))
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """The folds of the queries of a table, which every partition of it knows.
+
+    Attributes
+    ----------
+    n : int
+    places : ndarray of shape (n_parts,), int64, ascending
+        The places of first rows of queries, from which on the fold is another one.
+    folds : ndarray of shape (n_parts,), int64
+    """
+
+    n: int
+    places: Rows
+    folds: Rows
+
+    @classmethod
+    def of(cls, table: Table, cv: Any) -> Folds:
+        """Return the folds of an int or a `QueryKFold`, which are those of the rows in memory.
+
+        The survey of the table knows where queries begin.
+
+        Raises
+        ------
+        ValueError
+            If `cv` is something else, or if there are fewer queries than folds.
+        """
+        if not table.has_queries:
+            raise ValueError(f"cv needs query ids to make folds of: {table.advice_on_ids}")
+        if not isinstance(cv, QueryKFold) and not isinstance(cv, Integral):
+            raise ValueError(
+                "cv must be None, a number of folds >= 2 or a QueryKFold for a table, whose rows "
+                f"have no numbers, got {cv!r}"
+            )
+        begins = table.survey().begins
+        try:
+            splitter = cv if isinstance(cv, QueryKFold) else QueryKFold(cv)
+            folds = splitter.fold_of_query(len(begins))
+        except ValueError as error:
+            raise ValueError(f"cv={cv!r}: {error}") from error
+        first = np.flatnonzero(np.diff(folds, prepend=-1))
+        return cls(splitter.n_splits, begins[first], folds[first])
+
+    def of_runs(self, rows: TableRows) -> Rows:
+        """Return the fold of every query, (n_runs,).
+
+        Raises
+        ------
+        ValueError
+            If a fold does not begin with a query, because the rows have another order than before.
+        """
+        begins = rows.begins
+        known = np.searchsorted(self.places, begins, side="right")
+        within = np.searchsorted(self.places, begins + rows.sizes, side="left")
+        if (within > known).any():
+            raise changed("its rows came in another order than before")
+        return self.folds[known - 1]
+
+
+def parts_of(
+    data: RankingData, rows: TableRows, folds: Folds | None
+) -> list[tuple[int, RankingData]]:
+    """Return (fold, its data) for the data of some rows of a table; fold 0 without folds."""
+    if folds is None:
+        return [(0, data)]
+    fold_of_row = np.repeat(folds.of_runs(rows), rows.sizes)
+    present = np.unique(fold_of_row).tolist()
+    if len(present) == 1:
+        return [(present[0], data)]
+    return [(fold, data.take(np.flatnonzero(fold_of_row == fold))) for fold in present]
+
+
+@dataclass(frozen=True, eq=False)
+class OutsideFold:
+    """How often rows of a table count where one fold is held out."""
+
+    folds: Folds
+    fold: int
+
+    def __call__(self, rows: TableRows) -> Vector:
+        return np.repeat(self.folds.of_runs(rows) != self.fold, rows.sizes).astype(np.float64)
 
 
 def make_splits(cv: Any, data: RankingData) -> Splits:

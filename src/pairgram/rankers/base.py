@@ -31,7 +31,6 @@ from pairgram._support.checks import (
     require_finite,
     warn_caller,
 )
-from pairgram._support.row_warnings import warn_of_equal_labels
 from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, check_offset
 from pairgram.data.pairs import PairSettings
@@ -45,11 +44,10 @@ from pairgram.files.read_write import write_file
 from pairgram.metrics import evaluate, get_metric
 from pairgram.rankers.column_weights import contributions_of, names_of, weights_of
 from pairgram.rankers.known import ranker_called
-from pairgram.rankers.preparation import Preparation, Prior, frozen
-from pairgram.rankers.row_scores import Scorer, checked_rows, scores_of
-from pairgram.rankers.table_scores import scores_of_table
+from pairgram.rankers.preparation import Preparation, Prior, TableRows, frozen, rows_of_fit
+from pairgram.rankers.row_scores import Scorer, checked_rows, scores_of, scores_of_table
 from pairgram.solvers.interface import ColumnSums
-from pairgram.tables.table import Table, refuse_arguments
+from pairgram.tables.table import as_table
 
 # What searches choose, besides the inputs.
 CHOSEN = ("alpha", "C", "pairs", "target", "scale", "gamma", "weight_range")
@@ -125,70 +123,12 @@ def _only(name: str, values: Any) -> Any:
 _VALIDATION = ("validation", "X of validation", "y of validation")
 
 
-def begin_fit(model: Any, table: Table) -> Table:
-    """Check that a model can be fitted to a table, and return it with its missing values filled.
-
-    Raises
-    ------
-    ValueError
-        If the table has no labels, or no query ids where pairs are formed within queries; or if
-        the rows of a query do not stand together.
-    """
-    name = type(model).__name__
-    table.require_labels(f"{name}.fit")
-    has_queries = table.has_queries
-    if model._needs_queries and not has_queries:
-        otherwise = ", or give the model scope='global'" if hasattr(model, "scope") else ""
-        raise ValueError(
-            f"{name}.fit compares rows within queries: {table.advice_on_ids}{otherwise}"
-        )
-    table.survey()
-    table = table.filled()
-    model.n_features_in_ = table.n_features
-    model.__dict__.pop("feature_names_in_", None)
-    if table.feature_names is not None:
-        model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    model.uses_offset_, model.missing_ = False, table.layout.fill
-    return table
-
-
 def needs_rows(name: str) -> ValueError:
     """Return the error of a ranker of this name that cannot be fitted to a table."""
     return ValueError(
         f"{name} cannot be fitted to a table, because it needs all rows in memory: RankRLSCV, "
         "PairwiseELMCV and RankSVM can be"
     )
-
-
-def same_columns(table: Table, other: Any) -> Table:
-    """Return a validation table, after checking that it has the columns of the table of `fit`.
-
-    Raises
-    ------
-    ValueError
-        If it is no table, or has other features, no labels or no query ids.
-    """
-    if not isinstance(other, Table):
-        raise ArgumentError(
-            "validation", f" must be a table, as X is: use scan, got {type(other).__name__}"
-        )
-    other = other.widened(table.n_features).with_features(table.feature_names)
-    if other.feature_names != table.feature_names or other.n_features != table.n_features:
-        raise ArgumentError(
-            "validation",
-            " must have the features of the table of fit, "
-            f"{table.feature_names or table.n_features}, got "
-            f"{other.feature_names or other.n_features}",
-        )
-    if other.has_queries != table.has_queries:
-        raise ArgumentError(
-            "validation", " must have query ids if the table of fit has, and only then"
-        )
-    other.require_labels("validation")
-    other.survey()
-    fill = table.layout.fill
-    filled: Table = other.filled() if fill is None else other.filling(fill)
-    return filled
 
 
 def delimited(X: Any, y: ArrayLike, info: RowInfo) -> RankingData:
@@ -237,8 +177,8 @@ class Spec(Protocol):
     def refuse_table(self, name: str, validation: Any) -> None:
         """Raise a ValueError if the ranker of this name cannot be fitted to a table."""
 
-    def fit_table(self, table: Table, held: Table | None) -> dict[str, Any]:
-        """Return the fitted attributes for a table and a validation table."""
+    def fit_table(self, rows: TableRows, validation: Any) -> dict[str, Any]:
+        """Return the fitted attributes for a table and a validation table, or None."""
 
 
 class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
@@ -286,30 +226,11 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     def _fit(self, X: Any, y: ArrayLike | None, info: RowInfo, validation: Any = None) -> Self:
         """Fit what `_spec` says to arrays or to a table."""
         spec = self._spec()
-        if isinstance(X, Table):
-            refuse_arguments(y=y, **info._asdict())
+        if as_table(X) is not None:
             spec.refuse_table(type(self).__name__, validation)
-            table = begin_fit(self, X)
-            other = None if validation is None else same_columns(table, validation)
-            self.__dict__.update(spec.fit_table(table, other))
-            return self
-        data, prior = self._read(X, y, info, spec.rows)
-        self._warn_of_missing_queries(data, info)
-        held = self._held_rows(validation, whole_map(data), prior, info)
-        (fitted,) = spec.fit(data, prior, info.has_queries, held)
-        self.__dict__.update(fitted)
-        if spec.warns_of_ties and data.offset is None:
-            warn_of_equal_labels(lambda: data.labels_differ(spec.settings[0]))
+        rows = rows_of_fit(self, X, y, info, spec.rows)
+        self.__dict__.update(rows.fitted_by(spec, validation))
         return self
-
-    def _read(
-        self, X: Any, y: ArrayLike | None, info: RowInfo, rows: Preparation
-    ) -> tuple[RankingData, Prior | None]:
-        """Check the rows; return them with their inputs, map and offset, and the prior."""
-        data = self._check_rows(X, y, info)
-        if len(rows.kinds) == 1:
-            data = rows.mapped(data, rows.kinds[0])
-        return self._with_prior(X, data, rows)
 
     def _with_prior(
         self, X: Any, data: RankingData, rows: Preparation
@@ -329,7 +250,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         return own and self.prior_ is None and not self.uses_offset_
 
     def _check_rows(self, X: Any, y: ArrayLike | None, info: RowInfo) -> RankingData:
-        if isinstance(X, Table):
+        if as_table(X) is not None:
             raise needs_rows(type(self).__name__)
         if not (is_plain(X) and is_plain(y) and len(X) == len(y)):
             refuse_index(X)
@@ -448,9 +369,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         most 64 MiB. To change a fitted map, assign a new array: a change within an array may not be
         noticed.
         """
-        if isinstance(X, Table):
-            refuse_arguments(offset=offset)
-            return scores_of_table(self, X)
+        table = as_table(X, offset=offset)
+        if table is not None:
+            return scores_of_table(self, table)
         rows = self._rows_to_score(X)
         with naming_not_finite(getattr(self, "feature_names_in_", None)):
             scores = scores_of(self, rows)
@@ -534,9 +455,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             error into NaN.
         """
         check_is_fitted(self)
-        if isinstance(X, Table):
-            refuse_arguments(y=y, qid=qid, sample_weight=sample_weight, offset=offset)
-            return float(evaluate("ndcg@10", X, self)["ndcg@10"])
+        table = as_table(X, y=y, qid=qid, sample_weight=sample_weight, offset=offset)
+        if table is not None:
+            return float(evaluate("ndcg@10", table, self)["ndcg@10"])
         if qid is None and self.uses_qid_:
             refuse_score_without_ids(self)
         refuse_lossy(y, "y")

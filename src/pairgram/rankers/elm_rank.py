@@ -44,12 +44,11 @@ from pairgram.model_selection.judge import (
 )
 from pairgram.model_selection.splits import default_cv, refuse_validation
 from pairgram.rankers.base import LinearRanker, needs_rows
-from pairgram.rankers.preparation import Preparation, Prior, warn_of_inputs
+from pairgram.rankers.preparation import Preparation, Prior, TableRows, warn_of_inputs
 from pairgram.rankers.ridge import Search
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.ridge_path import blas_guard
 from pairgram.solvers.small_problems import Grid, Paths, decompose_each, hold_out_each
-from pairgram.tables.table import Table
 
 Range = tuple[float, float]
 # These are the grids of Chen et al. 2014, §4.1.
@@ -134,7 +133,7 @@ class DrawnSpec:
         """Raise a ValueError: tables are not read often enough for draws."""
         raise needs_rows(name)
 
-    def fit_table(self, table: Table, held: Table | None) -> dict[str, Any]:
+    def fit_table(self, rows: TableRows, validation: Any) -> dict[str, Any]:
         """Do nothing: see `refuse_table`."""
         raise NotImplementedError
 
@@ -242,7 +241,7 @@ class DrawnSpec:
         if len(data.y) < 2:
             raise ValueError("a search holds rows out, so X must have two or more, got 1 sample")
         cv = _folds(search.cv, data)
-        cv = default_cv(data) if held is None and cv is None else cv
+        cv = default_cv(data.queries.n_filled, len(data.y)) if held is None and cv is None else cv
         judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads, search.store)
         alphas = np.sort(self.alphas)[::-1]  # ties go to the largest alpha and the smallest C
         Cs = np.sort(self.Cs)

@@ -1,8 +1,8 @@
-"""`Preparation`: the inputs, the feature map and the prior of a model, as its rows meet them."""
+"""The rows of a fit, of arrays or a table, and what becomes of them before a model sees them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -15,19 +15,27 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import real_array, without_names
+from pairgram._support.cached import cached_property
 from pairgram._support.checks import ArgumentError, Vector, not_finite
-from pairgram._support.row_warnings import sample_of, warn_of_rows, without_row_warnings
-from pairgram.data.dataset import RankingData
+from pairgram._support.row_warnings import (
+    sample_of,
+    warn_of_equal_labels,
+    warn_of_rows,
+    without_row_warnings,
+)
+from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.features.base import is_known, set_threads
 from pairgram.features.input_map import InputMap, after_inputs, fit_after, whole_map
 from pairgram.features.inputs import FittedInputs, check_inputs, fit_inputs, inputs_of_moments
 from pairgram.features.kernels import Kernel
 from pairgram.features.known import same_map
+from pairgram.model_selection.judge import Judge, TableJudge, table_metric
+from pairgram.model_selection.splits import Folds, default_cv, refuse_validation
 from pairgram.rankers.row_scores import checked_rows
 from pairgram.solvers.dual_gram import require_memory
-from pairgram.tables.blocks import SAMPLE_ROWS, BlockReader, one_row
-from pairgram.tables.survey import MomentsTask
-from pairgram.tables.table import Table
+from pairgram.tables.blocks import SAMPLE_ROWS, Arrays, BlockReader, Blocks, Dataset, one_row
+from pairgram.tables.survey import Moments, MomentsTask
+from pairgram.tables.table import Table, as_table
 
 QUANTILES = ("quantile", "raw+quantile")
 
@@ -236,9 +244,10 @@ class Preparation:
             If `kind` is unknown; if the rows are not numbers of columns but kernel values, or are
             a callable's own; or if every row has weight 0.
         """
-        if check_inputs(kind) is None:
+        if kind is None:
             return None
-        self._refuse_inputs(kind)
+        check_inputs(kind)
+        self.refuse_inputs(kind)
         weights = None
         if data.may_vanish:
             data = data.with_weights_in_range()
@@ -250,7 +259,7 @@ class Preparation:
         inputs = fit_inputs(str(kind), data.X, weights, self.n_threads)
         return replace(inputs, feature_names_in_=data.names)
 
-    def _refuse_inputs(self, kind: str | None) -> None:
+    def refuse_inputs(self, kind: str | None) -> None:
         """Raise a ValueError if the kernel takes X as it is."""
         for kernel in (self.kernel, getattr(self.feature_map, "kernel", None)):
             if kernel == "precomputed" or callable(kernel):
@@ -301,58 +310,268 @@ class Preparation:
             feature_bytes=0.0 if precomputed else float(size),
         )
 
-    def readers(self, table: Table) -> tuple[list[BlockReader], Prior | None]:
-        """Return a reader for each of the kinds of inputs, and the prior.
-
-        A clone of the map is fitted to what each of them makes.
-
-        Rows are drawn for what needs them: quantiles, landmarks and the widths of kernels are found
-        from at most `SAMPLE_ROWS` rows, which do not depend on the partitions. Scales are exact.
-        """
-        kinds = [check_inputs(kind) for kind in self.kinds]
-        draws = self.feature_map is not None or any(kind in QUANTILES for kind in kinds)
-        if draws:
-            rows = table.sample(SAMPLE_ROWS).rows
-            assert rows.y is not None
-            data = RankingData.delimit(rows.X, rows.y, sample_weight=rows.weights)
-        else:  # the type and the number of features are enough
-            data = one_row(table)
-        if table.feature_names is not None:
-            data = replace(data, names=np.array(table.feature_names, dtype=object))
-        prior, moments = None, None
-        readers = []
-        for kind in kinds:
-            inputs: FittedInputs | None = None
-            if kind in QUANTILES:
-                inputs = self.inputs(data, kind)
-            elif kind is not None:
-                self._refuse_inputs(kind)
-                found = moments = moments or table.run(MomentsTask(self.n_threads))
-                inputs = replace(
-                    inputs_of_moments(
-                        kind, found.lowest, found.highest, found.mean, found.squares, found.weight
-                    ),
-                    feature_names_in_=data.names,
-                )
-            own = self.with_map(data, inputs)
-            prior = self.prior_of(whole_map(own))
-            if prior is not None:
-                own = own.plus_offset(np.zeros(len(own.y)))  # so that it is known to have offsets
-                names = getattr(prior.model, "feature_names_in_", None)
-                if names is not None and table.feature_names not in (None, list(names)):
-                    raise ArgumentError(
-                        "prior",
-                        f": the table must have its features, {list(names)}, got "
-                        f"{table.feature_names}",
-                    )
-            own = own.take(np.arange(1))  # which the maps and inputs do not need any more
-            scores = None if prior is None else prior.without_names().scores
-            readers.append(BlockReader(own, scores, self.n_threads))
-        return readers, prior
-
 
 def warn_of_inputs(feature_map: Any, data: RankingData, inputs: FittedInputs | None) -> None:
     """Warn if the rows, after `inputs`, do not suit a map or kernel of this package."""
     known, names = data.applied or inputs, None if data.names is None else data.names.tolist()
     rows = data.X if inputs is None else inputs.values(sample_of(data.X))
     warn_of_rows(feature_map, rows, names if known is None else known.names(names))
+
+
+def rows_of_fit(
+    model: Any, X: Any, y: ArrayLike | None, info: RowInfo, preparation: Preparation
+) -> ArrayRows | TableRows:
+    """Check the rows that `fit` is given, and return them."""
+    table = as_table(X, y=y, **info._asdict())
+    if table is not None:
+        return TableRows(model, begin_fit(model, table), preparation)
+    return ArrayRows(model, X, y, info, preparation)
+
+
+class ArrayRows:
+    """Rows that `fit` is given as arrays.
+
+    Attributes
+    ----------
+    has_queries : bool
+        Whether queries were given, by ids or by sizes.
+    prior : Prior or None
+        The prior of the rows that were mapped last.
+    """
+
+    prior: Prior | None = None
+
+    def __init__(
+        self, model: Any, X: Any, y: ArrayLike | None, info: RowInfo, preparation: Preparation
+    ) -> None:
+        self._model, self._X, self._info, self._preparation = model, X, info, preparation
+        self.has_queries = info.has_queries
+        self._data: RankingData = model._check_rows(X, y, info)
+        several = len(preparation.kinds) > 1
+        self._is_scored = several or (preparation.kernel is None and preparation.no_columns != "")
+        if self._is_scored:  # the scores of a prior are the same for all maps
+            self._data, self.prior = model._with_prior(X, self._data, preparation)
+        model._warn_of_missing_queries(self._data, info)
+
+    def fitted_by(self, spec: Any, validation: Any) -> dict[str, Any]:
+        """Return the attributes of the model that a spec fits to the rows; see `Spec`."""
+        preparation, data = self._preparation, self._data
+        if len(preparation.kinds) == 1:
+            data = self.fitted(preparation.kinds[0], preparation.feature_map).whole
+        held = self.held(validation, whole_map(data))
+        (fitted,) = spec.fit(data, self.prior, self.has_queries, held)
+        if spec.warns_of_ties and data.offset is None:
+            warn_of_equal_labels(lambda: data.labels_differ(spec.settings[0]))
+        attributes: dict[str, Any] = fitted
+        return attributes
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return len(self._data.y)
+
+    def fitted(self, kind: str | None, feature_map: Any) -> Arrays[RankingData]:
+        """Return the rows with inputs and a clone of a feature map that are fitted to them.
+
+        The scores of the model's prior are added to their offset.
+        """
+        preparation = self._preparation
+        data = replace(preparation, feature_map=feature_map).mapped(self._data, kind)
+        if not self._is_scored:
+            data, self.prior = self._model._with_prior(self._X, data, preparation)
+        return Arrays(data, data)
+
+    def held(self, validation: Any, feature_map: Any) -> RankingData | None:
+        """Return the rows of a validation set, with the prior and a map of the rows."""
+        held: RankingData | None = self._model._held_rows(
+            validation, feature_map, self.prior, self._info
+        )
+        return held
+
+    def judge(self, data: Dataset[RankingData], maps: Sequence[Any], validation: Any) -> Judge:
+        """Return which rows a search holds out, and what judges them.
+
+        Parameters
+        ----------
+        data : Dataset of RankingData
+            The rows, with the inputs alone, if there is one kind of them.
+        maps : list of transformer or None
+            The feature maps to choose from.
+        validation : a value as in `RankSVMCV.fit`
+        """
+        model, pattern = self._model, data.pattern
+        ours = any(feature_map is None or is_known(feature_map) for feature_map in maps)
+        held_map = whole_map(pattern) if ours else maps[0]
+        refuse_validation(model.cv, validation is not None)
+        cv, held = model.cv, self.held(validation, held_map)
+        if cv is None and held is None:
+            cv = default_cv(pattern.queries.n_filled, len(pattern.y))
+        return Judge.make(pattern, cv, held, model.scoring, model.n_threads, model.store_held_out)
+
+
+class TableRows:
+    """The rows of a table, whose missing values are filled.
+
+    Attributes
+    ----------
+    table : Table
+    has_queries : bool
+        Whether the table has query ids.
+    prior : Prior or None
+        The prior of the reader that was made last.
+    """
+
+    prior: Prior | None = None
+
+    def __init__(self, model: Any, table: Table, preparation: Preparation) -> None:
+        self._model, self._preparation = model, preparation
+        self.table, self.has_queries = table, table.has_queries
+
+    def fitted_by(self, spec: Any, validation: Any) -> dict[str, Any]:
+        """Return the attributes of the model that a spec fits to the table; see `Spec`."""
+        attributes: dict[str, Any] = spec.fit_table(self, validation)
+        return attributes
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return self.table.survey().n_rows
+
+    @cached_property
+    def _drawn(self) -> RankingData:
+        """At most `SAMPLE_ROWS` rows, which do not depend on the partitions."""
+        rows = self.table.sample(SAMPLE_ROWS).rows
+        assert rows.y is not None
+        return RankingData.delimit(rows.X, rows.y, sample_weight=rows.weights)
+
+    @cached_property
+    def _moments(self) -> Moments:
+        """What scales are made of; they are exact."""
+        return self.table.reduce(MomentsTask(self._preparation.n_threads))
+
+    def reader(self, kind: str | None, feature_map: Any) -> BlockReader:
+        """Return what makes rows of the table into blocks with inputs and a map.
+
+        Quantiles, landmarks and the widths of kernels are found from rows that are drawn.
+        """
+        table, kind = self.table, check_inputs(kind)
+        preparation = replace(self._preparation, feature_map=feature_map)
+        draws = feature_map is not None or kind in QUANTILES
+        data = self._drawn if draws else one_row(table)  # the type and the number of features
+        if table.feature_names is not None:
+            data = replace(data, names=np.array(table.feature_names, dtype=object))
+        inputs: FittedInputs | None = None
+        if kind in QUANTILES:
+            inputs = preparation.inputs(data, kind)
+        elif kind is not None:
+            preparation.refuse_inputs(kind)
+            found = self._moments
+            inputs = replace(
+                inputs_of_moments(
+                    kind, found.lowest, found.highest, found.mean, found.squares, found.weight
+                ),
+                feature_names_in_=data.names,
+            )
+        own = preparation.with_map(data, inputs)
+        prior = self.prior = preparation.prior_of(whole_map(own))
+        self._model.prior_ = None if prior is None else prior.kept
+        if prior is not None:
+            own = own.plus_offset(np.zeros(len(own.y)))  # so that it is known to have offsets
+            names = getattr(prior.model, "feature_names_in_", None)
+            if names is not None and table.feature_names not in (None, list(names)):
+                raise ArgumentError(
+                    "prior",
+                    f": the table must have its features, {list(names)}, got {table.feature_names}",
+                )
+            prior = prior.without_names()
+        own = own.take(np.arange(1))  # which the maps and inputs do not need any more
+        scores = None if prior is None else prior.scores
+        return BlockReader(own, scores, self._preparation.n_threads)
+
+    def fitted(self, kind: str | None, feature_map: Any) -> Blocks[RankingData]:
+        """Return the blocks of the table with inputs, a map, and the scores of the prior."""
+        reader = self.reader(kind, feature_map)
+        return Blocks(self.table, reader.pattern, (reader.data,))
+
+    def judge(self, data: Dataset[RankingData], maps: Sequence[Any], validation: Any) -> TableJudge:
+        """Return which rows a search holds out, and what judges them."""
+        model, table, folds = self._model, self.table, None
+        if model.store_held_out:
+            raise ValueError("store_held_out must be False for a table: its rows are not kept")
+        if validation is not None:
+            if model.cv is not None:
+                raise ValueError(
+                    f"give cv or validation, not both: got cv={model.cv!r} and a table"
+                )
+            table = same_columns(table, validation)
+        else:
+            if not all(feature_map is None or is_known(feature_map) for feature_map in maps):
+                raise ValueError(
+                    "feature_map must be one of this package for folds of a table, because others "
+                    "are fitted to the rows of every split: give validation= another table"
+                )
+            survey = table.survey()
+            cv = default_cv(survey.n_queries, survey.n_rows) if model.cv is None else model.cv
+            folds = Folds.of(table, cv)
+        metric = table_metric(table, model.scoring)
+        return TableJudge(table, metric, folds, model.n_threads)
+
+
+def begin_fit(model: Any, table: Table) -> Table:
+    """Check that a model can be fitted to a table, and return it with its missing values filled.
+
+    Raises
+    ------
+    ValueError
+        If the table has no labels, or no query ids where pairs are formed within queries; or if
+        the rows of a query do not stand together.
+    """
+    name = type(model).__name__
+    table.require_labels(f"{name}.fit")
+    has_queries = table.has_queries
+    if model._needs_queries and not has_queries:
+        otherwise = ", or give the model scope='global'" if hasattr(model, "scope") else ""
+        raise ValueError(
+            f"{name}.fit compares rows within queries: {table.advice_on_ids}{otherwise}"
+        )
+    table.survey()
+    table = table.filled()
+    model.n_features_in_ = table.n_features
+    model.__dict__.pop("feature_names_in_", None)
+    if table.feature_names is not None:
+        model.feature_names_in_ = np.array(table.feature_names, dtype=object)
+    model.uses_offset_, model.prior_ = False, None
+    model.missing_ = table.layout.fill
+    return table
+
+
+def same_columns(table: Table, other: Any) -> Table:
+    """Return a validation table, after checking that it has the columns of the table of `fit`.
+
+    Raises
+    ------
+    ValueError
+        If it is no table, or has other features, no labels or no query ids.
+    """
+    given, other = other, as_table(other)
+    if other is None:
+        raise ArgumentError(
+            "validation", f" must be a table, as X is: use scan, got {type(given).__name__}"
+        )
+    other = other.widened(table.n_features).with_features(table.feature_names)
+    if other.feature_names != table.feature_names or other.n_features != table.n_features:
+        raise ArgumentError(
+            "validation",
+            " must have the features of the table of fit, "
+            f"{table.feature_names or table.n_features}, got "
+            f"{other.feature_names or other.n_features}",
+        )
+    if other.has_queries != table.has_queries:
+        raise ArgumentError(
+            "validation", " must have query ids if the table of fit has, and only then"
+        )
+    other.require_labels("validation")
+    other.survey()
+    fill = table.layout.fill
+    filled: Table = other.filled() if fill is None else other.filling(fill)
+    return filled

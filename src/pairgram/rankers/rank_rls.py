@@ -372,8 +372,8 @@ class RankRLSCV(RidgeSearch):
 
         For a table of `scan`, None holds every query out in turn, with exact scores, in a second
         pass over its features; where that would need refits, as for constrained weights, it stands
-        for five folds. An int or a `QueryKFold` makes folds of queries by the hashes of their ids,
-        which do not depend on the order of the rows. Others are refused.
+        for five folds. An int or a `QueryKFold` makes the folds that the same rows have in memory,
+        by the order of their queries. Others are refused.
     scoring : str, Metric, scorer or None, default=None
         A name that `get_metric` knows, or the result of `get_metric` or `make_scorer`. None stands
         for ``"ndcg@10"``. It stands for ``"pairwise_accuracy"`` if a label is negative or not a

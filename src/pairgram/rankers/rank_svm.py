@@ -23,27 +23,23 @@ from pairgram.metrics import Metric
 from pairgram.model_selection.judge import (
     Judge,
     Judged,
+    TableJudge,
     as_list,
     choose,
     column_of,
     join_judged,
     search_results,
 )
-from pairgram.model_selection.splits import Splits, default_cv, refuse_validation
-from pairgram.rankers.base import LinearRanker, begin_fit, same_columns
-from pairgram.rankers.preparation import Preparation
-from pairgram.solvers.formulation import Coordinates
+from pairgram.rankers.base import LinearRanker
+from pairgram.rankers.preparation import Preparation, Prior, rows_of_fit
 from pairgram.solvers.newton import Convergence, PairSolver
-from pairgram.solvers.passes import TablePath, judge_table, table_metric
 from pairgram.solvers.svm_training import (
     SolverSettings,
-    TableTraining,
     Training,
     fit_attributes,
-    pair_operator,
     warn_if_not_converged,
 )
-from pairgram.tables.table import Table, refuse_arguments
+from pairgram.tables.blocks import Arrays, Dataset
 
 # A larger trace counts as this one, whose inverse is still far from 0.
 LARGEST_TRACE = 1e290
@@ -75,6 +71,9 @@ class RankSVMCV(LinearRanker):
         - an int k: ``QueryKFold(k)``, or ``KFold(k, shuffle=True, random_state=0)`` over the rows
           of a single query;
         - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows).
+
+        A table of `scan` takes None, an int or a `QueryKFold`, and has the folds of the same rows
+        in memory. It needs query ids, and feature maps of this package.
     scoring : str, Metric, scorer or None, default=None
         As in `RankRLSCV`.
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
@@ -187,9 +186,10 @@ uses_qid_, prior_, uses_offset_ :
         Parameters
         ----------
         X, y, qid, group, sample_weight, query_weight, offset :
-            As in `RankSVM.fit`. Every map and C reads the rows of a table anew.
+            As in `RankSVM.fit`. Every map, C and fold reads the rows of a table anew; a validation
+            table spares the folds.
         validation : (X, y), (X, y, qid) or (X, y, qid, offset), table of `scan`, or None
-            A validation set, as in `RankRLSCV.fit`. If X is a table, it must be given, as a table.
+            A validation set, as in `RankRLSCV.fit`; a table if X is one.
 
         Returns
         -------
@@ -205,108 +205,39 @@ uses_qid_, prior_, uses_offset_ :
         )
         given = None if self.Cs is None else check_alphas(self.Cs, "Cs")
         info = RowInfo(qid, group, sample_weight, query_weight, offset)
-        if isinstance(X, Table):
-            refuse_arguments(y=y, **info._asdict())
-            return self._fit_table(X, validation, settings, given)
-        maps, rows = as_list(self.feature_map, "feature_map"), self._rows()
-        fixed = not rows.no_columns  # the columns that weights of a prior belong to
-        data = self._check_rows(X, y, info)
-        if fixed:
-            data = rows.mapped(data, rows.kinds[0])
-        data, prior = self._with_prior(X, data, rows)
-        self._warn_of_missing_queries(data, info)
-        if len(data.y) < 2:
+        maps, preparation = as_list(self.feature_map, "feature_map"), self._rows()
+        kinds, fixed = preparation.kinds, not preparation.no_columns
+        rows = rows_of_fit(self, X, y, info, preparation)
+        if rows.n_rows < 2:
             raise ValueError("RankSVMCV holds rows out, so X must have two or more, got 1 sample")
-        uses_qid = info.has_queries
-        ours = any(feature_map is None or is_known(feature_map) for feature_map in maps)
-        held_map = whole_map(data) if ours else maps[0]
-        refuse_validation(self.cv, validation is not None)
-        held_rows = self._held_rows(validation, held_map, prior, info)
-        cv = default_cv(data) if held_rows is None and self.cv is None else self.cv
-        judge = Judge.make(data, cv, held_rows, self.scoring, self.n_threads, self.store_held_out)
+        judge = rows.judge(rows.fitted(kinds[0] if fixed else None, None), maps, validation)
         candidates: list[_Candidate] = []
         training = None
-        for kind, feature_map in itertools.product(rows.kinds, maps):
-            mapped, own = data, replace(rows, feature_map=feature_map)
-            if not fixed:
-                mapped = own.mapped(data, kind)
+        for kind, feature_map in itertools.product(kinds, maps):
             training = None  # frees the memory for the features of the next map
-            training = Training.make(mapped, settings, exact=True)
-            mapped_part = partial(_mapped_part, own, mapped)
-            candidates.append(_Search(mapped, training, judge, mapped_part).along(given))
+            data = rows.fitted(kind, feature_map)
+            training = Training.make(data, settings, exact=True)
+            own = replace(preparation, feature_map=feature_map)
+            mapped_part = partial(_mapped_part, own, data.pattern)
+            started = data.pattern.offset is not None
+            Cs = _default_Cs(training, started) if given is None else np.sort(given)
+            with single_threaded_blas():
+                found, histories = _held_out(training, data, judge, mapped_part, Cs)
+            candidates.append(_Candidate(data, Cs, found, histories))
         judged = join_judged([c.judged for c in candidates])
         best, ranks = choose(judged.means, judge.metric)
         number, at = _place(candidates, best)
         chosen = candidates[number]
         if training is None or chosen is not candidates[-1]:
             training = Training.make(chosen.data, settings, exact=True)
-        solver, C = training.solver(), float(chosen.Cs[at])
-        precondition = training.preconditioner(C)
-        with single_threaded_blas():
-            history = solver.solve(C, precondition, settings.tol, settings.max_iter)
-        origin = 0.0 if prior is None or prior.coef is None else prior.coef
-        self.coef_, self.C_, self.uses_qid_ = origin + solver.w, C, uses_qid
-        self._column_sums = training.column_sums(self.coef_)
+        self.C_, self.uses_qid_ = float(chosen.Cs[at]), rows.has_queries
+        origin = _origin(rows.prior)
+        fitted, history = _solution(training, self.C_, origin)
         self.__dict__.update(self._table_of(candidates, judged, ranks, best, judge.metric, given))
-        self.__dict__.update(fit_attributes(history) | dict(chosen.judged.stored))
+        self.__dict__.update(fitted | dict(chosen.judged.stored))
         warn_if_not_converged(
             [*itertools.chain(*(c.histories for c in candidates)), history], settings
         )
-        return self
-
-    def _fit_table(
-        self, table: Table, validation: Any, settings: SolverSettings, given: Vector | None
-    ) -> Self:
-        """Fit every map and C to a table, and take the best on a validation table."""
-        if validation is None:
-            raise ValueError(
-                "RankSVMCV.fit needs a validation table for a table: give validation=scan(...)"
-            )
-        if self.cv is not None:
-            raise ValueError(f"give cv or validation, not both: got cv={self.cv!r} and a table")
-        if self.store_held_out:
-            raise ValueError("store_held_out must be False for a table: its rows are not kept")
-        table = begin_fit(self, table)
-        held = same_columns(table, validation)
-        metric = table_metric(held, self.scoring)
-        candidates, kept = [], []
-        rows = self._rows()
-        for feature_map in as_list(self.feature_map, "feature_map"):
-            readers, prior = replace(rows, feature_map=feature_map).readers(table)
-            for reader in readers:
-                training = TableTraining.make(table, reader, settings)
-                Cs = (
-                    _default_Cs(training, reader.prior is not None)
-                    if given is None
-                    else np.sort(given)
-                )
-                coefs, histories = _paths(training, [training.solver()], Cs)
-                path = TablePath(
-                    0,
-                    settings.pair_settings,
-                    False,
-                    Coordinates(reader.pattern),
-                    Cs,
-                    coefs[0],
-                    None,
-                    None,
-                    coefs,
-                )
-                (found,) = judge_table(held, [reader], [path], metric, None, self.n_threads)
-                candidates.append(_Candidate(reader.pattern, Cs, found, histories))
-                kept.append((training, coefs[0]))
-        judged = join_judged([c.judged for c in candidates])
-        best, ranks = choose(judged.means, metric)
-        number, at = _place(candidates, best)
-        training, coefs_of_best = kept[number]
-        self.prior_ = None if prior is None else prior.kept
-        origin = 0.0 if prior is None or prior.coef is None else prior.coef
-        self.coef_, self.uses_qid_ = origin + coefs_of_best[at], table.has_queries
-        self.C_ = float(candidates[number].Cs[at])
-        self._column_sums = training.column_sums(self.coef_)
-        self.__dict__.update(self._table_of(candidates, judged, ranks, best, metric, given))
-        self.__dict__.update(fit_attributes(candidates[number].histories[at]))
-        warn_if_not_converged([*itertools.chain(*(c.histories for c in candidates))], settings)
         return self
 
     def _table_of(
@@ -323,7 +254,7 @@ uses_qid_, prior_, uses_offset_ :
         chosen = candidates[number]
         Cs = np.concatenate([c.Cs for c in candidates])
         of_row = np.repeat(np.arange(len(candidates)), [len(c.Cs) for c in candidates])
-        parts = [parts_of(whole_map(c.data)) for c in candidates]
+        parts = [parts_of(whole_map(c.data.pattern)) for c in candidates]
         map_of_row = column_of([feature_map for _, feature_map in parts])[of_row]
         order = np.arange(len(chosen.Cs))
         if given is not None:  # they were solved in ascending order
@@ -345,7 +276,10 @@ uses_qid_, prior_, uses_offset_ :
         }
 
     def _rows(self) -> Preparation:
-        """Return the preparation of the rows, without the feature maps to choose from."""
+        """Return the preparation of the rows, without the feature maps to choose from.
+
+        Weights of a prior belong to the columns after the inputs, if there is no map.
+        """
         kinds = as_list(self.inputs, "inputs")
         no_columns = "a list of inputs" if len(kinds) > 1 else ""
         if as_list(self.feature_map, "feature_map") != [None]:
@@ -364,73 +298,50 @@ def _mapped_part(rows: Preparation, data: RankingData, some: Rows) -> RankingDat
 class _Candidate:
     """A feature map, with its held-out scores along C."""
 
-    data: RankingData
+    data: Dataset[RankingData]
     Cs: Vector  # ascending
     judged: Judged
     histories: list[Convergence]
 
 
-@dataclass(frozen=True, eq=False)
-class _Search:
-    """The solutions of every split and C on one feature map.
+def _held_out(
+    training: Training,
+    data: Dataset[RankingData],
+    judge: Judge | TableJudge,
+    mapped_part: Callable[[Rows], RankingData],
+    Cs: Vector,
+) -> tuple[Judged, list[Convergence]]:
+    """Solve for every split and C, and judge the held-out scores.
 
-    Attributes
+    Parameters
     ----------
-    data : RankingData
-        The rows, with the feature map fitted to all of them.
     training : Training
-        The same rows, prepared for solutions.
-    judge : Judge
+        The rows, prepared for solutions.
+    data : Dataset of RankingData
+        The rows, with the feature map fitted to all of them.
+    judge : Judge or TableJudge
     mapped_part : callable
         Takes row numbers, and returns these rows with a map that is fitted to them.
+    Cs : ndarray of shape (n_Cs,), ascending
     """
-
-    data: RankingData
-    training: Training
-    judge: Judge
-    mapped_part: Callable[[Rows], RankingData]
-
-    def along(self, Cs: Vector | None) -> _Candidate:
-        """Solve for every split and C, and judge the held-out scores."""
-        Cs = _default_Cs(self.training, self.data.offset is not None) if Cs is None else np.sort(Cs)
-        with single_threaded_blas():
-            scores, histories = self._held_out(Cs)
-        judged = self.judge.judge(self.judge.shared(np.hstack(scores)))
-        return _Candidate(self.data, Cs, judged, histories)
-
-    def _held_out(self, Cs: Vector) -> tuple[list[Vector], list[Convergence]]:
-        """Return the scores of every split's test rows, (n_Cs, n_rows), and the histories."""
-        data, training, judge = self.data, self.training, self.judge
-        threads = training.settings.n_threads
-        if judge.splits is None:
-            assert judge.validation is not None
-            coefs, histories = _paths(training, [training.solver()], Cs)
-            validation = replace(judge.validation, feature_map=whole_map(data))
-            return [validation.scores(slice(None), coefs[0], threads)], histories
-        counts = [
-            _counts(data, training.settings, judge.splits, k) for k in range(len(judge.splits))
-        ]
-        if data.feature_map is None or is_known(data.feature_map):
-            solvers = [training.solver(counts=count) for count in counts]
-            coefs, histories = _paths(training, solvers, Cs)
-            scores = [
-                training.data.scores(test, coef, threads)
-                for (_, test), coef in zip(judge.splits, coefs, strict=True)
-            ]
-            return scores, histories
-        scores, histories = [], []
-        for train, test in judge.splits:  # such maps may use labels, so each split has its own
-            part = self.mapped_part(train)
-            own = Training.make(part, training.settings, exact=True)
-            coefs, more = _paths(own, [own.solver()], Cs)
-            held = replace(data, feature_map=part.feature_map)
-            scores.append(held.scores(test, coefs[0], threads))
+    settings, feature_map = training.settings, data.pattern.feature_map
+    if judge.splits and not (feature_map is None or is_known(feature_map)):
+        scored, coefs, histories = [], [], []
+        for train, _ in judge.splits:  # such maps may use labels, so each split has its own
+            part = mapped_part(train)
+            own = Training.make(Arrays.of(part), settings, exact=True)
+            (coef,), more = _paths(own, [own.solver()], Cs)
+            scored.append(Arrays.of(replace(data.pattern, feature_map=part.feature_map)))
+            coefs.append(coef)
             histories += more
-        return scores, histories
+        return judge.judge_models(data, scored, coefs), histories
+    of_splits = [training.solver_of_split(*split) for split in enumerate(judge.counts())]
+    found, histories = _paths(training, of_splits or [training.solver()], Cs)
+    return judge.judge_models(data, [training.data] * len(found), list(found)), histories
 
 
 def _paths(
-    training: Training | TableTraining, solvers: Sequence[PairSolver], Cs: Vector
+    training: Training, solvers: Sequence[PairSolver], Cs: Vector
 ) -> tuple[Vector, list[Convergence]]:
     """Return the solutions, (n_solvers, n_Cs, n_features), each started from the last C's."""
     settings = training.settings
@@ -444,6 +355,24 @@ def _paths(
     return coefs, histories
 
 
+def _origin(prior: Prior | None) -> Any:
+    """Return the weights of the prior, or 0."""
+    return 0.0 if prior is None or prior.coef is None else prior.coef
+
+
+def _solution(
+    training: Training, C: float, origin: Any, start: Vector | None = None
+) -> tuple[dict[str, Any], Convergence]:
+    """Return the attributes of the model for one C, and how it was found."""
+    settings, precondition = training.settings, training.preconditioner(C)
+    with single_threaded_blas():
+        solver = training.solver(start)
+        history = solver.solve(C, precondition, settings.tol, settings.max_iter)
+    coef = origin + solver.w
+    sums = training.column_sums(coef)
+    return {"coef_": coef, "_column_sums": sums} | fit_attributes(history), history
+
+
 def _place(candidates: Sequence[_Candidate], row: int) -> tuple[int, int]:
     """Return the candidate that a row of all their Cs belongs to, and its place there."""
     ends = np.cumsum([len(c.Cs) for c in candidates])
@@ -451,18 +380,7 @@ def _place(candidates: Sequence[_Candidate], row: int) -> tuple[int, int]:
     return number, row - int(ends[number] - len(candidates[number].Cs))
 
 
-def _counts(data: RankingData, settings: SolverSettings, splits: Splits, number: int) -> Vector:
-    """Return how often a split trains on each row. It is a ValueError if no pair counts."""
-    counts = np.bincount(splits[number][0], minlength=len(data.y)).astype(np.float64)
-    if not pair_operator(data, settings, counts).pair_weights.any():
-        raise ValueError(
-            f"cv: the training rows of split {number} have no pairs that count: give cv a splitter "
-            "that leaves some, or fit a validation set"
-        )
-    return counts
-
-
-def _default_Cs(training: Training | TableTraining, started: bool) -> Vector:
+def _default_Cs(training: Training, started: bool) -> Vector:
     curvature = training.curvature
     trace = float(np.trace(curvature) if curvature.ndim == 2 else curvature.sum())
     if not trace <= LARGEST_TRACE:
@@ -652,9 +570,9 @@ class RankSVM(LinearRanker):
         X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
             C-contiguous arrays of float64 or float32 are not copied. A table has labels, query ids
             and weights of rows itself, so all other arguments must be left out. Its features are
-            read once for the preconditioner. Every Newton step reads them once for the loss and the
-            gradient, once for every Hessian product, and once or more for the length of the step.
-            What is fitted to the rows takes passes as in `RankRLS.fit`.
+            read once for the preconditioner and once for the first gradient. Every Newton step
+            reads them once for every Hessian product, and once for every length of the step that is
+            tried, mostly one or two. What is fitted to the rows takes passes as in `RankRLS.fit`.
         y : array-like of shape (n_rows,)
             Relevance labels, any numbers that are finite as float64. Only their order within a
             query counts. Only a table does without.
@@ -687,36 +605,20 @@ class RankSVM(LinearRanker):
             self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
         )
         info = RowInfo(qid, group, sample_weight, query_weight, offset)
-        training: Training | TableTraining
-        rows = Preparation(
+        preparation = Preparation(
             (self.inputs,), self.feature_map, prior=self.prior, n_threads=self.n_threads
         )
-        if isinstance(X, Table):
-            refuse_arguments(y=y, **info._asdict())
-            table = begin_fit(self, X)
-            (reader,), prior = rows.readers(table)
-            self.prior_ = None if prior is None else prior.kept
-            training, feature_map = TableTraining.make(table, reader, settings), reader.feature_map
-            uses_qid = table.has_queries
-        else:
-            data, prior = self._read(X, y, info, rows)
-            self._warn_of_missing_queries(data, info)
-            training, feature_map = Training.make(data, settings, exact=False), whole_map(data)
-            uses_qid = info.has_queries
-        start = None
-        origin = 0.0 if prior is None or prior.coef is None else prior.coef
+        rows = rows_of_fit(self, X, y, info, preparation)
+        data = rows.fitted(self.inputs, self.feature_map)
+        training, feature_map = Training.make(data, settings, exact=False), whole_map(data.pattern)
+        start, origin = None, _origin(rows.prior)
         if self.warm_start and len(getattr(self, "coef_", ())) == len(training.curvature):
             last = after_inputs(self.inputs_, self.feature_map_)
             start = self.coef_ - origin if same_map(last, feature_map) else None
-        precondition = training.preconditioner(float(self.C))
-        with single_threaded_blas():
-            solver = training.solver(start)
-            history = solver.solve(float(self.C), precondition, self.tol, self.max_iter)
+        fitted, history = _solution(training, float(self.C), origin, start)
         # The attributes are set last, so that a fit that fails leaves the last solution in place.
-        self.coef_ = origin + solver.w
         self.inputs_, self.feature_map_ = parts_of(feature_map)
-        self.uses_qid_ = uses_qid
-        self._column_sums = training.column_sums(self.coef_)
-        self.__dict__.update(fit_attributes(history))
+        self.uses_qid_ = rows.has_queries
+        self.__dict__.update(fitted)
         warn_if_not_converged([history], settings)
         return self

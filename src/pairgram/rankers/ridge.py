@@ -27,10 +27,11 @@ from pairgram.model_selection.judge import (
     column_of,
     join_judged,
     search_results,
+    table_metric,
 )
 from pairgram.model_selection.splits import default_cv, refuse_validation
 from pairgram.rankers.base import LinearRanker
-from pairgram.rankers.preparation import Preparation, Prior
+from pairgram.rankers.preparation import Preparation, Prior, TableRows, same_columns
 from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.formulation import Coordinates
@@ -44,13 +45,11 @@ from pairgram.solvers.passes import (
     folds_of,
     judge_table,
     statistics_of,
-    table_metric,
     warn_of_equal_table,
 )
 from pairgram.solvers.ridge_path import blas_guard, default_alphas
 from pairgram.solvers.small_problems import Grid, SmallProblem, decompose_each, hold_out_each
 from pairgram.tables.blocks import BlockReader
-from pairgram.tables.table import Table
 
 # The bias of a kernel model is the mean error of at most this many rows.
 KNOWN_ROWS = 128
@@ -330,7 +329,7 @@ class RidgeSpec:
             cheap = self.constraints is None and all(
                 is_cheap(data, settings, n_dimensions, form) for settings in self.settings
             )
-            cv = None if cheap else default_cv(data)
+            cv = None if cheap else default_cv(data.queries.n_filled, len(data.y))
         judges = Judge.of_targets(data, labels, cv, held, search.scoring, n_threads, search.store)
         return [HeldOutRows(judge.data, judge, n_threads) for judge in judges]
 
@@ -456,17 +455,19 @@ class RidgeSpec:
                 f"give cv or validation, not both: got cv={self.search.cv!r} and a table"
             )
 
-    def fit_table(self, table: Table, held: Table | None) -> dict[str, Any]:
+    def fit_table(self, rows: TableRows, validation: Any) -> dict[str, Any]:
         """Fit a table, whose rows are read once, and once more to judge scores; see `Spec`."""
-        folds = None
+        table, folds = rows.table, None
+        held = None if validation is None else same_columns(table, validation)
         if self.search is not None and held is None:
             folds = folds_of(table, self.search.cv, self.settings, self.constraints is not None)
-        readers, prior = self.rows.readers(table)
+        readers = [rows.reader(kind, self.rows.feature_map) for kind in self.rows.kinds]
+        prior = rows.prior
         pairs = [self._in_coordinates(reader) for reader in readers]
         own = [reader for reader, _ in pairs]
         n_threads = self.rows.n_threads
         totals = statistics_of(table, own, self.settings, any(self.scales), folds, n_threads)
-        shared = {"uses_qid_": table.has_queries, "prior_": None if prior is None else prior.kept}
+        shared: dict[str, Any] = {"uses_qid_": table.has_queries}
         if self.search is None:
             (settings,), (scale,), (reader,), alphas = (
                 self.settings,

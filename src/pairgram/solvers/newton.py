@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.linalg
@@ -21,6 +21,7 @@ from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import DENSE_BLOCK_BYTES, RankingData
 from pairgram.features.base import ValueMap, checked, node_map_of, unwhitened
 from pairgram.features.formulas import native_nodes
+from pairgram.tables.blocks import Dataset
 
 # Kernel values with landmarks are stored in place of features if there are at most this many
 # landmarks for each feature.
@@ -346,6 +347,144 @@ class Convergence:
     converged: bool = False
 
 
+class PairRows(NamedTuple):
+    """Some rows, as a solver reads them.
+
+    Attributes
+    ----------
+    features : FeatureRows
+        The features H, ordered by query.
+    pairs : PairOperator
+        The loss of the same rows.
+    offset : ndarray of shape (n_rows,)
+        Scores that are added to H w in the loss.
+    n_threads : int
+    """
+
+    features: FeatureRows
+    pairs: _core.PairOperator
+    offset: Vector
+    n_threads: int
+
+
+# The scores of rows that do not stay in memory.
+NOT_KEPT = np.empty(0)
+
+
+class Line(NamedTuple):
+    """The models ``w + t · step``.
+
+    Attributes
+    ----------
+    w, step : ndarray of shape (n_features,)
+    scores, along : ndarray of shape (n_rows,), or `NOT_KEPT`
+        H w with the offset, and H times the step, of rows that stay in memory.
+    """
+
+    w: Vector
+    step: Vector
+    scores: Vector = NOT_KEPT
+    along: Vector = NOT_KEPT
+
+
+class RowLoss:
+    """The loss of some rows by a model on a line. Derivatives are computed when they are asked for.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_rows,)
+    loss : float
+    slope : float
+        The derivative by t; 0 at t = 0, where nobody asks for it.
+    """
+
+    def __init__(self, rows: PairRows, line: Line, t: float) -> None:
+        scores, along = line.scores, line.along
+        if not len(scores):
+            scores = rows.offset
+            if line.w.any():
+                scores = scores + rows.features.scores(line.w)
+            if t:
+                along = rows.features.scores(line.step)
+        self.scores = scores + t * along if t else scores
+        self._rows, self._along = rows, along
+        self.loss, self._gradient = rows.pairs.set_scores(self.scores, rows.n_threads)
+        self.slope = float(self._gradient @ along) if t else 0.0
+
+    @property
+    def pull(self) -> Vector:
+        """The gradient by w, (n_features,)."""
+        return self._rows.features.sum(self._gradient)
+
+    @property
+    def curve(self) -> float:
+        """The second derivative by t."""
+        product = self._rows.pairs.product(self._along, self._rows.n_threads)
+        return float(self._along @ product)
+
+
+class LossSums(NamedTuple):
+    """What `RowLoss` computes, summed over rows that do not stay in memory."""
+
+    loss: float
+    pull: Vector
+    slope: float
+    curve: float
+    scores: Vector = NOT_KEPT
+
+
+class LossTask(NamedTuple):
+    """Finds the loss at a point of a line: all of it at once, unless the rows stay in memory."""
+
+    line: Line
+    t: float
+    keeps: bool
+    reads_features: bool = True
+    needs_queries: bool = True
+
+    def block(self, rows: PairRows, /) -> RowLoss | LossSums:
+        """Return the loss of some queries."""
+        found = RowLoss(rows, self.line, self.t)
+        if self.keeps:
+            return found
+        return LossSums(found.loss, found.pull, found.slope, found.curve if self.t else 0.0)
+
+    def join(self, first: RowLoss | LossSums, second: RowLoss | LossSums) -> LossSums:
+        """Return the loss of the queries of both."""
+        return LossSums(
+            first.loss + second.loss,
+            first.pull + second.pull,
+            first.slope + second.slope,
+            first.curve + second.curve,
+        )
+
+
+class ProductTask(NamedTuple):
+    """Multiplies a direction with the Hessian of the loss at w.
+
+    Rows that stay in memory stand at w, and keep H times the direction.
+    """
+
+    w: Vector
+    direction: Vector
+    keeps: bool
+    reads_features: bool = True
+    needs_queries: bool = True
+
+    def block(self, rows: PairRows, /) -> tuple[Vector, Vector]:
+        """Return the product for some queries, (n_features,), and H times the direction."""
+        if not self.keeps:
+            RowLoss(rows, Line(self.w, self.w), 0.0)  # the Hessian is that of its scores
+        product, along = rows.features.hessian_product(rows.pairs, self.direction)
+        return product, along if self.keeps else NOT_KEPT
+
+    def join(
+        self, first: tuple[Vector, Vector], second: tuple[Vector, Vector]
+    ) -> tuple[Vector, Vector]:
+        """Return the product for the queries of both."""
+        return first[0] + second[0], NOT_KEPT
+
+
 class PairSolver:
     """Minimises ``½ ‖w‖² + C · loss(H w + offset)`` for one C after another.
 
@@ -353,32 +492,25 @@ class PairSolver:
 
     Parameters
     ----------
-    rows : FeatureRows
-        The features H.
-    pairs : PairOperator
-        The loss of the same rows.
+    data : Dataset of PairRows
     start : ndarray of shape (n_features,)
         The weights to start from.
-    offset : ndarray of shape (n_rows,)
-        Scores that are added to H w in the loss.
     constant : ndarray of int64
         The features that are the same in both rows of every pair. Their weights stay exactly 0,
         where rounding errors in the sums of huge values would move them.
-    n_threads : int
 
     Attributes
     ----------
     w : ndarray of shape (n_features,)
         The current weights.
-    n_passes : int
-        How often the rows of a table have been read; see `TableSolver`.
 
     Notes
     -----
     A Newton step solves ``(I + 2C HᵀAᵀDAH) s = −gradient`` by conjugate gradients. Each of their
     steps takes one product with the Hessian, which reads H once. The line search then finds the
-    minimum along s from the scores, without reading H. The gradient there needs one more reading
-    of H.
+    minimum along s. The scores of rows in memory are kept: the search does not read H, and the
+    gradient at its end needs one more reading. The rows of a table are read once for every length
+    of the step that is tried, which gives the gradient too.
 
     References
     ----------
@@ -386,35 +518,22 @@ class PairSolver:
     Computational Intelligence and Neuroscience, 2017. Algorithm 3 and eq. 23-25.
     """
 
-    n_passes = 0
-
-    def __init__(
-        self,
-        rows: FeatureRows,
-        pairs: _core.PairOperator,
-        start: Vector,
-        offset: Vector,
-        constant: Rows,
-        n_threads: int,
-    ) -> None:
-        self._rows, self._pairs, self._n_threads = rows, pairs, n_threads
-        self._constant = constant
+    def __init__(self, data: Dataset[PairRows], start: Vector, constant: Rows) -> None:
+        self._data, self._constant = data, constant
+        self._keeps, self._n_passes = not data.is_read, 1
         start = start.copy()
         start[constant] = 0.0
-        self.w, self._scores = start, offset
-        self._loss, self._scores_gradient = pairs.set_scores(offset, n_threads)
-        self._pull = self._sum(self._scores_gradient)  # the gradient of the loss by w
+        zero = np.zeros_like(start)
+        self._move_to(zero, data.reduce(LossTask(Line(zero, zero), 0.0, self._keeps)))
         self._pull_at_zero = norm_of(self._pull)
         if start.any():
-            self._scores = offset + rows.scores(start)
-            self._loss, self._scores_gradient = pairs.set_scores(self._scores, n_threads)
-            self._pull = self._sum(self._scores_gradient)
+            self._n_passes += 1
+            self._move_to(start, data.reduce(LossTask(Line(start, zero), 0.0, self._keeps)))
 
-    def _sum(self, z: Vector) -> Vector:
-        """Return Hᵀ z for gradients z of the scores."""
-        total = self._rows.sum(z)
-        total[self._constant] = 0.0
-        return total
+    def _move_to(self, w: Vector, found: RowLoss | LossSums) -> None:
+        self.w, self._loss, self._scores = w, found.loss, found.scores
+        self._pull = found.pull  # the gradient of the loss by w
+        self._pull[self._constant] = 0.0
 
     @np.errstate(over="ignore", invalid="ignore")
     def solve(
@@ -464,9 +583,9 @@ class PairSolver:
                 history.converged = True
                 return history
             last = promise
-            history.step.append(self._move(C, step, along))
+            history.step.append(self._move(C, step, along, promise))
             history.n_hessian_products.append(n_products)
-            history.n_passes.append(self.n_passes)
+            history.n_passes.append(0 if self._keeps else self._n_passes)
 
     def _newton_step(
         self, C: float, gradient: Vector, precondition: Preconditioner
@@ -486,7 +605,8 @@ class PairSolver:
         n_products = 0
         while n_products < MAX_CG_STEPS and size > FORCING**2 * first:
             n_products += 1
-            product, scores = self._product(direction)
+            task = ProductTask(self.w, direction, self._keeps)
+            product, scores = self._data.reduce(task)
             product[self._constant] = 0.0
             product *= C
             product += direction
@@ -497,31 +617,28 @@ class PairSolver:
             preconditioned = preconditioned_residual()
             before, size = size, float(residual @ preconditioned)
             direction = preconditioned + size / before * direction
+        self._n_passes += n_products
         return step, along, n_products
 
-    def _product(self, direction: Vector) -> tuple[Vector, Vector]:
-        """Return the product of the Hessian of the loss with a direction, and H times it."""
-        return self._rows.hessian_product(self._pairs, direction)
+    def _move(self, C: float, step: Vector, along: Vector, promise: float) -> float:
+        """Move to the minimum along the step, by bracketed Newton steps; return the step length.
 
-    def _move(self, C: float, step: Vector, along: Vector) -> float:
-        """Move to the minimum along the step, by bracketed Newton steps; return the step length."""
+        At its beginning, the slope is the negative of what the step promises.
+        """
         linear, square = float(self.w @ step), float(step @ step)
-        first = linear + C * float(self._scores_gradient @ along)
+        line = Line(self.w, step, self._scores, along)
         low, high, t = 0.0, np.inf, 1.0
         for more in reversed(range(MAX_LINE_STEPS)):
-            scores = self._scores + t * along
-            loss, gradient = self._pairs.set_scores(scores, self._n_threads)
-            slope = linear + t * square + C * float(gradient @ along)
-            if abs(slope) <= SLOPE_SHARE * abs(first) or more == 0:
+            self._n_passes += 1
+            found = self._data.reduce(LossTask(line, t, self._keeps))
+            slope = linear + t * square + C * found.slope
+            if abs(slope) <= SLOPE_SHARE * promise or more == 0:
                 break
             low, high = (t, high) if slope < 0 else (low, t)
-            curve = self._pairs.product(along, self._n_threads)
-            t -= slope / (square + C * float(along @ curve))
+            t -= slope / (square + C * found.curve)
             if not low < t < high:
                 t = (low + high) / 2 if np.isfinite(high) else 2 * low
-        self.w = self.w + t * step
-        self._scores, self._loss, self._scores_gradient = scores, loss, gradient
-        self._pull = self._sum(gradient)
+        self._move_to(self.w + t * step, found)
         return t
 
 

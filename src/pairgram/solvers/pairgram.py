@@ -26,7 +26,7 @@ from pairgram.solvers.pair_sums import Mean, PairSums
 from pairgram.solvers.ridge_path import RidgePath, solve_ridge
 from pairgram.tables.blocks import SAMPLE_ROWS, data_of_block, one_row
 from pairgram.tables.rows import TableRows
-from pairgram.tables.table import Table, refuse_arguments
+from pairgram.tables.table import Table, as_table
 
 
 class Pairgram:
@@ -252,11 +252,10 @@ class Pairgram:
         UserWarning
             When the check of ids ends, because there are more than 1,000,000.
         """
-        if isinstance(X, Table):
-            refuse_arguments(
-                y=y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
-            )
-            return self._update_table(X)
+        others = {"sample_weight": sample_weight, "query_weight": query_weight}
+        table = as_table(X, y=y, qid=qid, group=group, **others)
+        if table is not None:
+            return self._update_table(table)
         if y is None:
             raise ValueError("y must be the labels of the rows of X, got None")
         names = names_of(X)
@@ -298,7 +297,7 @@ class Pairgram:
         )
         pattern = replace(one_row(table), feature_map=feature_map)
         needs_queries = not self._total.joins_all_rows
-        added = table.run(_TableTask(empty, pattern, needs_queries=needs_queries))
+        added = table.reduce(_TableTask(empty, pattern, needs_queries=needs_queries))
         total = added if first else self._combine(added, 1)
         warn_of_end(total._ids, self._ids)
         self._total, self._ids = total._total, total._ids
@@ -720,7 +719,7 @@ class _TableTask:
     needs_queries: bool
     reads_features: bool = True
 
-    def of_rows(self, rows: TableRows) -> Pairgram:
+    def block(self, rows: TableRows) -> Pairgram:
         """Return the statistics of some rows of whole queries."""
         empty = self.empty
         data = data_of_block(self.pattern, rows, empty.n_threads)

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairgram._support.checks import ArgumentError, Rows, Vector
+from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.row_warnings import warn_of_equal_labels
 from pairgram.data.dataset import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, RankingData
-from pairgram.data.equal_rows import first_equal_rows
-from pairgram.data.pairs import PairSettings, no_pairs
-from pairgram.data.query_ids import mix
+from pairgram.data.pairs import PairSettings, no_pairs, no_training_pairs
 from pairgram.metrics import Metric
-from pairgram.metrics.evaluation import MetricSums, checked_metrics
-from pairgram.model_selection.judge import Judge, Judged, metric_of
-from pairgram.model_selection.splits import N_SPLITS, QueryKFold
+from pairgram.model_selection.judge import Judge, Judged, TableJudge
+from pairgram.model_selection.splits import Folds, default_cv, parts_of
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.held_out.leave_out import TWO_QUERIES, scores_in_primal
 from pairgram.solvers.held_out.ties import ROUNDING, ROUNDING_OF_FLOAT32, PathTies, spread_of
@@ -28,25 +24,7 @@ from pairgram.solvers.ridge_path import RidgePath
 from pairgram.solvers.table_levels import LevelPairs
 from pairgram.tables.blocks import BlockReader
 from pairgram.tables.rows import TableRows
-from pairgram.tables.survey import hash_of_runs
 from pairgram.tables.table import Table
-
-
-@dataclass(frozen=True)
-class Folds:
-    """Folds of queries by the hashes of their ids, so that every partition knows them."""
-
-    n: int
-    seed: int = 0
-
-    def of_runs(self, rows: TableRows) -> Rows:
-        """Return the fold of every query, (n_runs,)."""
-        if rows.ids is None:
-            raise ValueError("cv needs query ids to make folds of: give scan qid=")
-        hashes = hash_of_runs(rows)
-        if self.seed:
-            hashes = mix(hashes ^ np.uint64(self.seed))
-        return np.asarray((hashes % np.uint64(self.n)).astype(np.int64))
 
 
 class Totals(NamedTuple):
@@ -113,11 +91,11 @@ class StatisticsTask:
     reads_features: bool = True
     needs_queries: bool = True
 
-    def of_rows(self, rows: TableRows) -> Found:
+    def block(self, rows: TableRows) -> Found:
         """Return the statistics of some rows of whole queries."""
         found: Found = {}
         for number, reader in enumerate(self.readers):
-            for fold, own in _by_fold(reader.data(rows), rows, self.folds):
+            for fold, own in parts_of(reader.data(rows), rows, self.folds):
                 for at, (settings, levels) in enumerate(
                     zip(self.settings, self.levels, strict=True)
                 ):
@@ -155,19 +133,6 @@ class StatisticsTask:
         return totals
 
 
-def _by_fold(
-    data: RankingData, rows: TableRows, folds: Folds | None
-) -> list[tuple[int, RankingData]]:
-    """Return (fold, its data) for the data of some rows."""
-    if folds is None:
-        return [(0, data)]
-    fold_of_row = np.repeat(folds.of_runs(rows), rows.sizes)
-    present = np.unique(fold_of_row).tolist()
-    if len(present) == 1:
-        return [(present[0], data)]
-    return [(fold, data.take(np.flatnonzero(fold_of_row == fold))) for fold in present]
-
-
 def statistics_of(
     table: Table,
     readers: Sequence[BlockReader],
@@ -197,7 +162,7 @@ def statistics_of(
         n_threads,
         needs_queries=whole,
     )
-    return task.totals(table.run(task))
+    return task.totals(table.reduce(task))
 
 
 def warn_of_equal_table(table: Table, totals: dict[Key, Totals]) -> None:
@@ -274,10 +239,7 @@ class TablePath:
         for fold in range(0 if folds is None else folds.n):
             rest = {number: part for number, part in parts.items() if number != fold}
             if not rest or not _sum_of(rest).has_pairs(settings):
-                raise ValueError(
-                    f"cv: the queries outside fold {fold} of {folds} have no pairs that count: "
-                    "take fewer folds, or give a validation table"
-                )
+                raise no_training_pairs(fold)
             rests.append(_sum_of(rest).gram)
         if coordinates.constraints is not None:
             alphas, solved = coordinates.constrained(total, alphas, scale)
@@ -298,6 +260,17 @@ class TablePath:
         coefs = np.stack([path.coef(ties.alphas) for path in paths])
         return cls(reader, settings, scale, coordinates, alphas, solved, ties, None, coefs)
 
+    def scores(self, judge: Judge, fold: int) -> Vector:
+        """Return the scores of the rows of a judge by the models without a fold."""
+        data, threads = judge.data, judge.n_threads
+        if self.coefs is not None:
+            scores = data.scores(slice(None), self.coefs[fold], threads)
+        else:
+            assert self.ridge is not None and self.ties is not None
+            scores = scores_in_primal(data, self.settings, self.ridge, self.ties.alphas, threads)
+        scores = judge.shared(scores)
+        return scores if self.ties is None else self.ties.join(scores, data.queries, threads)
+
 
 def _sum_of(parts: dict[int, Totals]) -> Totals:
     """Return the statistics of several folds, joined in their order."""
@@ -314,108 +287,17 @@ def folds_of(
     ValueError
         If `cv` is no number of folds and no `QueryKFold`, or if there are fewer queries than folds.
     """
-    if cv is None:
-        exact = not (constrained or any(one.joins_all_rows for one in settings))
-        folds = None if exact else Folds(N_SPLITS)
-    elif isinstance(cv, Integral) and not isinstance(cv, bool) and int(cv) >= 2:
-        folds = Folds(int(cv))
-    elif isinstance(cv, QueryKFold):
-        seed = cv.random_state if cv.shuffle and isinstance(cv.random_state, Integral) else 0
-        seed = int(seed)
-        if not 0 <= seed < 1 << 32:  # as scikit-learn's check_random_state
-            raise ValueError(f"cv: random_state must be between 0 and 2**32 - 1, got {seed}")
-        folds = Folds(cv.n_splits, seed)
-    else:
-        raise ValueError(
-            "cv must be None, a number of folds >= 2 or a QueryKFold for a table, whose folds are "
-            f"made by the hashes of query ids, got {cv!r}"
-        )
-    n_queries = table.survey().n_queries
-    if folds is not None and n_queries < folds.n:
-        raise ValueError(f"cv: {folds.n} folds need as many queries, got {n_queries}")
+    if cv is None and not (constrained or any(one.joins_all_rows for one in settings)):
+        return None
     for one in settings:
-        if folds is not None and one.joins_all_rows and one.kind != "kept":
+        if one.joins_all_rows and one.kind != "kept":
             raise ValueError(
                 f"cv: pairs={one.pairs!r} with scope='global' cannot be held out of a table in "
                 "folds, because the weight of every label is that of all rows: give validation= "
                 "another table, or pairs='kept'"
             )
-    return folds
-
-
-def table_metric(table: Table, scoring: Any) -> Metric:
-    """Return the metric that judges, by the range of the labels alone.
-
-    Raises
-    ------
-    ValueError
-        If the metric does not take the labels. The message names ``scoring``.
-    """
-    metric = metric_of(scoring, table.survey().labels, False)
-    try:
-        return checked_metrics([metric], table)[0]
-    except ValueError as error:
-        raise ValueError(f"scoring={metric.name!r}: {error}") from None
-
-
-Judgement = dict[tuple[int, int], MetricSums]  # of a candidate and a fold
-
-
-@dataclass(frozen=True, eq=False)
-class JudgeTask:
-    """Scores rows by models that have not seen their queries, and judges the scores."""
-
-    readers: tuple[BlockReader, ...]
-    candidates: tuple[TablePath, ...]
-    metric: Metric
-    folds: Folds | None
-    n_threads: int | None
-    reads_features: bool = True
-    needs_queries: bool = True
-
-    def of_rows(self, rows: TableRows) -> Judgement:
-        """Return the sums of the metric over some whole queries."""
-        found: Judgement = {}
-        for number, reader in enumerate(self.readers):
-            mine = [
-                (at, candidate)
-                for at, candidate in enumerate(self.candidates)
-                if candidate.reader == number
-            ]
-            if not mine:
-                continue
-            for fold, data in _by_fold(reader.data(rows), rows, self.folds):
-                judge = self._judge(data)
-                for at, candidate in mine:
-                    found[at, fold] = self._sums(candidate, data, judge, fold)
-        return found
-
-    def _judge(self, data: RankingData) -> Judge:
-        index = data.queries.index()
-        first_equal = first_equal_rows(data.X, np.arange(len(data.y)), index, [], self.n_threads)
-        return Judge(data, self.metric, None, None, data, first_equal, self.n_threads)
-
-    def _sums(self, candidate: TablePath, data: RankingData, judge: Judge, fold: int) -> MetricSums:
-        ties = candidate.ties
-        if candidate.coefs is not None:
-            scores = data.scores(slice(None), candidate.coefs[fold], self.n_threads)
-        else:
-            assert candidate.ridge is not None and ties is not None
-            scores = scores_in_primal(
-                data, candidate.settings, candidate.ridge, ties.alphas, self.n_threads
-            )
-        scores = judge.shared(scores)
-        if ties is not None:
-            scores = ties.join(scores, data.queries, self.n_threads)
-        values, weights, *_ = judge.values(scores)
-        return MetricSums.of(values, weights)
-
-    def join(self, first: Judgement, second: Judgement) -> Judgement:
-        """Return the sums of the queries of both."""
-        joined = dict(first)
-        for key, sums in second.items():
-            joined[key] = joined[key].join(sums) if key in joined else sums
-        return joined
+    survey = table.survey()
+    return Folds.of(table, default_cv(survey.n_queries, survey.n_rows) if cv is None else cv)
 
 
 def judge_table(
@@ -430,26 +312,5 @@ def judge_table(
     # The pass needs no statistics, which would be sent to every worker.
     empty = Coordinates(readers[0].pattern)
     sent = tuple(replace(path, coordinates=empty) for path in paths)
-    task = JudgeTask(tuple(readers), sent, metric, folds, n_threads)
-    found = table.run(task)
-    return [_judged_of(found, at, folds) for at in range(len(paths))]
-
-
-def _judged_of(found: Judgement, at: int, folds: Folds | None) -> Judged:
-    """Return what a pass has found of one candidate."""
-    own = {fold: sums for (number, fold), sums in found.items() if number == at}
-    whole: MetricSums | None = None
-    for fold in sorted(own):
-        whole = own[fold] if whole is None else whole.join(own[fold])
-    assert whole is not None
-    if folds is None:
-        return Judged(whole.defined, whole.deviations)
-    splits = np.full((folds.n, len(whole.means)), np.nan)
-    for fold, sums in own.items():
-        splits[fold] = sums.defined
-    known = ~np.isnan(splits)
-    n_known = known.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(known, splits, 0.0).sum(axis=0) / n_known
-        deviations = np.sqrt((np.where(known, splits - mean, 0.0) ** 2).sum(axis=0) / n_known)
-    return Judged(whole.defined, deviations, splits)
+    judge = TableJudge(table, metric, folds, n_threads)
+    return judge.judge([reader.data for reader in readers], sent)

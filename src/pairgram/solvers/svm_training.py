@@ -1,9 +1,10 @@
-"""Data that are prepared for solutions of RankSVM, in memory or in a table; solver settings."""
+"""Data sets that are prepared for solutions of RankSVM; solver settings."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -18,29 +19,26 @@ from pairgram._support.checks import Rows, Vector, check_positive, check_size, c
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
 from pairgram._support.words import Loss, Weighting
 from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import PairSettings, no_training_pairs
 from pairgram.features.input_map import parts_of
 from pairgram.solvers.interface import ColumnSums
 from pairgram.solvers.newton import (
     Convergence,
     FeatureRows,
+    PairRows,
     PairSolver,
     Preconditioner,
     cholesky_preconditioner,
     diagonal_preconditioner,
     in_single,
     make_rows,
-    norm_of,
     scatter_diagonal,
     with_stored_features,
     without_whitening,
 )
 from pairgram.solvers.pair_sums import PairSums
-from pairgram.solvers.passes import statistics_of
 from pairgram.solvers.statistics import SMALLEST_SQUARES, count_varying
-from pairgram.tables.blocks import BlockReader
-from pairgram.tables.rows import TableRows
-from pairgram.tables.table import Table
+from pairgram.tables.blocks import Dataset
 
 # A sample must have room for at least this many queries of the largest size.
 FEWEST_QUERIES = 8
@@ -108,6 +106,8 @@ SAMPLE_ROWS, FEWEST_SAMPLE_ROWS = 3, 4096
 class SolverSettings:
     """The checked parameters that RankSVM and RankSVMCV share.
 
+    `pair_settings` are those of least squares that have the same pairs.
+
     Raises
     ------
     ValueError
@@ -120,9 +120,11 @@ class SolverSettings:
     max_iter: int
     memory_limit: float | None
     n_threads: int | None
+    pair_settings: PairSettings = field(init=False)
 
     def __post_init__(self) -> None:
-        PairSettings(weighting=self.weighting)
+        pairs = PairSettings("dropped", weighting=self.weighting)
+        object.__setattr__(self, "pair_settings", pairs)
         check_text("loss", self.loss, ("squared_hinge", "squared"))
         check_positive("tol", self.tol)
         check_size("max_iter", self.max_iter)
@@ -132,10 +134,17 @@ class SolverSettings:
         ):
             raise ValueError(f"memory_limit must be None or bytes >= 0, got {limit!r}")
 
-    @property
-    def pair_settings(self) -> PairSettings:
-        """The settings of least squares that have the same pairs."""
-        return PairSettings("dropped", weighting=self.weighting)
+
+class Features(NamedTuple):
+    """Rows with stored features, if these fit into memory, and their products."""
+
+    data: RankingData
+    rows: FeatureRows
+    n_threads: int
+
+    def counting(self, counts: Vector) -> Features:
+        """Return the same features, where row weights are multiplied by counts, (n_rows,)."""
+        return self._replace(data=self.data.counting(counts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,22 +153,21 @@ class Training:
 
     Attributes
     ----------
-    data : RankingData
-        The data, with stored features if these fit into memory.
-    rows : FeatureRows
+    features : Dataset of Features
     curvature : ndarray of shape (n_features, n_features) or (n_features,)
         The Gram matrix of the preference pairs, an estimate of it, or approximately its diagonal.
     settings : SolverSettings
     constant : ndarray of int64
         The features that are known to be the same in both rows of every pair.
+    pair_weight : float or None
+        If the curvature is the Gram matrix of the columns of X.
     """
 
-    data: RankingData
-    rows: FeatureRows
+    features: Dataset[Features]
     curvature: Vector
     settings: SolverSettings
-    constant: Rows = field(default_factory=lambda: np.empty(0, np.int64))
-    pair_weight: float | None = None  # if the curvature is the Gram matrix of the columns of X
+    constant: Rows
+    pair_weight: float | None = None
 
     def column_sums(self, coef: Vector) -> ColumnSums | None:
         """Return how much the columns of X vary over the pairs, if this is known."""
@@ -168,13 +176,16 @@ class Training:
         return ColumnSums(self.curvature.diagonal().copy(), self.curvature @ coef, self.pair_weight)
 
     @classmethod
-    def make(cls, data: RankingData, settings: SolverSettings, *, exact: bool) -> Training:
+    def make(
+        cls, given: Dataset[RankingData], settings: SolverSettings, *, exact: bool
+    ) -> Training:
         """Store the features, and compute their Gram matrix in n · n_features² flops.
 
-        If there are many rows and many features and `exact` is False, the Gram matrix is estimated
-        from a sample of queries in 3 · n_features³ flops. This is faster for a single solution,
-        although it may need a few more Hessian products. For a Nyström map, the kernel values are
-        then stored in place of the features.
+        If there are many rows in memory and many features and `exact` is False, the Gram matrix is
+        estimated from a sample of queries in 3 · n_features³ flops. This is faster for a single
+        solution, although it may need a few more Hessian products. For a Nyström map, the kernel
+        values are then stored in place of the features. A table is read once for its pairs, without
+        features, and once for the matrix.
 
         Raises
         ------
@@ -182,79 +193,66 @@ class Training:
             If no preference pair counts, or if a feature is not finite.
         """
         # Only the order of labels counts. They are scaled, because the Gram matrix squares them.
-        _, exponent = np.frexp(np.abs(data.y).max(initial=0.0))
-        data = replace(data, y=np.ldexp(data.y, -exponent))
-        weights = pair_operator(data, settings).pair_weights
-        if not np.isfinite(weights).all():
-            raise ValueError("sample_weight or query_weight too large: a pair's weight overflows")
-        if not weights.any():
-            if data.has_pairs(settings.pair_settings).any():
-                raise ValueError(
-                    "sample_weight or query_weight too small: the weights of all pairs, products "
-                    "of two, vanish"
-                )
-            raise ValueError(
-                f"no preference pair counts, with n_samples={len(data.y)}: every query has a "
-                "single row, rows of one label, or weight 0"
-            )
-        large = 8 * len(data.y) * data.n_features > SMALLEST_SINGLE
+        _, exponent = np.frexp(np.abs(given.labels).max(initial=0.0))
+        data = given.through(partial(_scaled, int(exponent)))
+        counts = data.reduce(_CountTask(settings))
+        n_rows, n_features, pattern = given.n_rows, given.pattern.n_features, given.pattern
+        counts.require(n_rows)
+        large = 8 * n_rows * n_features > SMALLEST_SINGLE
         single = settings.tol >= FINEST_SINGLE and large
-        fits = memory.fits(GRAM_COPIES * 8 * data.n_features**2)
-        has_gram = fits and data.n_features <= WIDEST_GRAM
-        if not exact and has_gram and data.n_features >= FEWEST_SAMPLED_FEATURES:
-            n_rows = max(SAMPLE_ROWS * data.n_features, FEWEST_SAMPLE_ROWS)
-            sample = sample_queries(data, weights, n_rows)
-            if sample is not None:
-                training = cls._from_sample(data, settings, sample, single, weights)
-                if training is not None:
-                    return training
-        dtype = np.float32 if single or data.X.dtype == np.float32 else np.float64
+        fits = memory.fits(GRAM_COPIES * 8 * n_features**2)
+        has_gram = fits and n_features <= WIDEST_GRAM
+        if not (exact or given.is_read) and has_gram and n_features >= FEWEST_SAMPLED_FEATURES:
+            training = cls._from_sample(data, settings, single)
+            if training is not None:
+                return training
+        dtype = np.float32 if single or pattern.X.dtype == np.float32 else np.float64
+        features = data.through(partial(_stored, settings, dtype))
         pair_weight = None
-        given, data = data, with_stored_features(data, dtype, settings.memory_limit)
         if has_gram:
-            labelled = replace(data, offset=None)  # G does not depend on what is fitted
             try:
-                gram = PairSums.of(labelled, settings.pair_settings, settings.n_threads)
-                curvature = gram.G
-                known = parts_of(given.feature_map)[1] is None
-                pair_weight = gram.pair_weight if known else None
+                total = features.reduce(_GramTask(settings))
             except ValueError:
-                given.require_finite_features()  # its error says whether X or the map is at fault
+                given.reduce(_FiniteTask())  # its error says whether X or the map is at fault
                 raise
+            curvature = total.G
+            pair_weight = total.pair_weight if parts_of(pattern.feature_map)[1] is None else None
         else:
-            total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
-            factor = np.divide(2 * weights, total, out=np.zeros_like(weights), where=total > 0)
-            curvature = scatter_diagonal(data, factor)
-        if not has_gram and curvature.max(initial=0.0) < SMALLEST_SQUARES:
-            spread = float(data.X.max()) - float(data.X.min())
-            if 0 < spread < 1:
-                raise ValueError(
-                    f"X too small: its values differ by {spread:.1g} at most, whose square "
-                    "vanishes: multiply X, as StandardScaler does"
-                )
-        rows = make_rows(data, resolve_n_threads(settings.n_threads))
-        if curvature.ndim == 1:  # this was summed only over the queries with pairs
             with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
-                sums = rows.sum(np.ones(len(data.y)))
+                curvature, sums = features.reduce(_DiagonalTask(settings))
+            if curvature.max(initial=0.0) < SMALLEST_SQUARES:
+                spread = float(np.ptp(features.reduce(_RangeTask())))
+                if 0 < spread < 1:
+                    raise ValueError(
+                        f"X too small: its values differ by {spread:.1g} at most, whose square "
+                        "vanishes: multiply X, as StandardScaler does"
+                    )
             if not (np.isfinite(curvature).all() and np.isfinite(sums).all()):
-                given.require_finite_features()
+                given.reduce(_FiniteTask())
                 raise ValueError("X too large: the sum of squared differences overflows")
-        constant = _constant_features(data, curvature, weights)
-        return cls(data, rows, curvature, settings, constant, pair_weight)
+        constant = counts.constant
+        if constant is None:
+            constant = (curvature if curvature.ndim == 1 else curvature.diagonal()) == 0
+        return cls(features, curvature, settings, np.flatnonzero(constant), pair_weight)
 
     @classmethod
     def _from_sample(
-        cls,
-        data: RankingData,
-        settings: SolverSettings,
-        sample: RankingData,
-        single: bool,
-        weights: Vector,
+        cls, given: Dataset[RankingData], settings: SolverSettings, single: bool
     ) -> Training | None:
-        """Do the work of `make` with the Gram matrix of a sample; None if features overflow."""
+        """Do the work of `make` with the Gram matrix of a sample of rows in memory.
+
+        It is None if there is no such sample, or if features overflow.
+        """
+        (data,) = given.each(lambda data: data)
+        weights = pair_operator(data, settings).pair_weights
+        n_rows = max(SAMPLE_ROWS * data.n_features, FEWEST_SAMPLE_ROWS)
+        sample = sample_queries(data, weights, n_rows)
+        if sample is None:
+            return None
         limit, n_threads = settings.memory_limit, resolve_n_threads(settings.n_threads)
-        stored = in_single(replace(sample, offset=None), limit, n_threads)
-        curvature = PairSums.of(stored, settings.pair_settings, n_threads).G
+        stored = in_single(sample, limit, n_threads)
+        empty = PairSums(settings.pair_settings)
+        curvature = empty.with_rows(replace(stored, offset=None), n_threads).G
         del stored
         constant = np.empty(0, np.int64)
         if data.feature_map is None:
@@ -265,20 +263,37 @@ class Training:
         rows = make_rows(data, n_threads, whitening)
         with single_threaded_blas(), np.errstate(invalid="ignore"):
             finite = np.isfinite(rows.sum(np.ones(len(data.y)))).all()
-        return cls(data, rows, curvature, settings, constant) if finite else None
+        features = given.through(lambda _: Features(data, rows, n_threads))
+        return cls(features, curvature, settings, constant) if finite else None
 
-    def solver(self, start: Vector | None = None, counts: Vector | None = None) -> PairSolver:
-        """Return a solver that starts at `start`. `counts` multiply the row weights."""
+    def solver(self, start: Vector | None = None) -> PairSolver:
+        """Return a solver that starts at `start`."""
         begin = np.zeros(len(self.curvature)) if start is None else start
-        pairs, offset = pair_operator(self.data, self.settings, counts), self.data.offset
-        constant = self.constant
-        # Fewer columns may vary. Searches, which count rows, have exact trainings, whose columns of
-        # X are the features; a training by a sample may have kernel values there.
-        if counts is not None and self.data.feature_map is None:
-            constant = _constant_columns(self.data, pairs.pair_weights > 0)
-        fixed = np.zeros(pairs.n_rows) if offset is None else self.data.queries.grouped(offset)
-        threads = resolve_n_threads(self.settings.n_threads)
-        return PairSolver(self.rows, pairs, begin, fixed, constant, threads)
+        rows = self.features.through(partial(_with_pairs, self.settings))
+        return PairSolver(rows, begin, self.constant)
+
+    def solver_of_split(self, number: int, counts: Any) -> PairSolver:
+        """Return a solver of the rows that a split of `cv` trains on; see `Dataset.counting`.
+
+        Raises
+        ------
+        ValueError
+            If no pairs count.
+        """
+        features = self.features.counting(counts)
+        found = features.through(_data_of).reduce(_CountTask(self.settings, True))
+        if not found.weigh:
+            raise no_training_pairs(number)
+        rows = features.through(partial(_with_pairs, self.settings))
+        # Fewer columns may vary. Searches have exact trainings, whose columns of X are the
+        # features; a training by a sample may have kernel values there.
+        constant = self.constant if found.constant is None else np.flatnonzero(found.constant)
+        return PairSolver(rows, np.zeros(len(self.curvature)), constant)
+
+    @property
+    def data(self) -> Dataset[RankingData]:
+        """The rows with their stored features, and with scaled labels."""
+        return self.features.through(_data_of)
 
     def preconditioner(self, C: float) -> Preconditioner:
         """Return the inverse of the Hessian with all pairs active, or of its diagonal."""
@@ -287,15 +302,162 @@ class Training:
         return diagonal_preconditioner(self.curvature, C)
 
 
-def _constant_features(data: RankingData, curvature: Vector, weights: Vector) -> Rows:
-    """Return the features that are the same in both rows of every pair.
+def _scaled(exponent: int, data: RankingData) -> RankingData:
+    """Return data whose labels are divided by two to a power."""
+    return replace(data, y=np.ldexp(data.y, -exponent))
 
-    `weights` are those of the queries. For sparse rows, which are not centred, a curvature of 0 is
-    no proof.
+
+def _stored(settings: SolverSettings, dtype: Any, data: RankingData) -> Features:
+    """Store features, if they fit into memory, and make them ready for products."""
+    data = with_stored_features(data, dtype, settings.memory_limit)
+    n_threads = resolve_n_threads(settings.n_threads)
+    return Features(data, make_rows(data, n_threads), n_threads)
+
+
+def _with_pairs(settings: SolverSettings, features: Features) -> PairRows:
+    """Return features with the loss of their pairs."""
+    data, rows, n_threads = features
+    pairs = pair_operator(data, settings)
+    offset = np.zeros(pairs.n_rows)
+    if data.offset is not None:
+        offset = data.queries.grouped(data.offset)
+    return PairRows(rows, pairs, offset, n_threads)
+
+
+def _data_of(features: Features) -> RankingData:
+    return features.data
+
+
+class _Counts(NamedTuple):
+    """Which pairs of some rows count.
+
+    Attributes
+    ----------
+    finite, weigh, exist : bool
+        Whether all weights of pairs are finite, whether any is above 0, and whether there are pairs
+        that should be.
+    constant : ndarray of bool, (n_features,), or None
+        The columns of X that are the same in both rows of every pair. It is known of sparse rows,
+        of which the Gram matrix does not show it, because they are not centred.
     """
-    if data.feature_map is None and scipy.sparse.issparse(data.X):
-        return _constant_columns(data, weights > 0)
-    return np.flatnonzero((curvature if curvature.ndim == 1 else curvature.diagonal()) == 0)
+
+    finite: bool
+    weigh: bool
+    exist: bool
+    constant: NDArray[np.bool_] | None
+
+    def require(self, n_rows: int) -> None:
+        """Raise a ValueError if no pair counts, or if weights overflow."""
+        if not self.finite:
+            raise ValueError("sample_weight or query_weight too large: a pair's weight overflows")
+        if not self.weigh and self.exist:
+            raise ValueError(
+                "sample_weight or query_weight too small: the weights of all pairs, products "
+                "of two, vanish"
+            )
+        if not self.weigh:
+            raise ValueError(
+                f"no preference pair counts, with n_samples={n_rows}: every query has a "
+                "single row, rows of one label, or weight 0"
+            )
+
+
+class _CountTask(NamedTuple):
+    """Finds out whether pairs count; if it reads the features, also which of these differ."""
+
+    settings: SolverSettings
+    reads_features: bool = False
+    needs_queries: bool = True
+
+    def block(self, data: RankingData, /) -> _Counts:
+        """Look at the pairs of some queries."""
+        weights = pair_operator(data, self.settings).pair_weights
+        weigh, constant = bool(weights.any()), None
+        if data.feature_map is None and (self.reads_features or scipy.sparse.issparse(data.X)):
+            constant = np.zeros(data.X.shape[1], dtype=bool)
+            constant[_constant_columns(data, weights > 0)] = True
+        exist = weigh or bool(data.has_pairs(self.settings.pair_settings).any())
+        return _Counts(bool(np.isfinite(weights).all()), weigh, exist, constant)
+
+    def join(self, first: _Counts, second: _Counts) -> _Counts:
+        """Return what is known of the queries of both."""
+        constant = first.constant
+        if constant is not None and second.constant is not None:
+            constant = constant & second.constant
+        return _Counts(
+            first.finite and second.finite,
+            first.weigh or second.weigh,
+            first.exist or second.exist,
+            constant,
+        )
+
+
+class _GramTask(NamedTuple):
+    """Sums the Gram matrix of the preference pairs, which does not depend on what is fitted."""
+
+    settings: SolverSettings
+    reads_features: bool = True
+    needs_queries: bool = True
+
+    def block(self, features: Features, /) -> PairSums:
+        """Return the sums over some queries."""
+        data = replace(features.data, offset=None)
+        total = PairSums(self.settings.pair_settings).with_rows(data, self.settings.n_threads)
+        return total if data.feature_map is None else replace(total, feature_map=None)
+
+    def join(self, first: PairSums, second: PairSums) -> PairSums:
+        """Return the sums over the queries of both."""
+        return first + second
+
+
+class _DiagonalTask(NamedTuple):
+    """Finds the diagonal of the Gram matrix, approximately, and the sums of the features."""
+
+    settings: SolverSettings
+    reads_features: bool = True
+    needs_queries: bool = True
+
+    def block(self, features: Features, /) -> Vector:
+        """Return the diagonal for some queries, and the sums, (2, n_features)."""
+        data, rows, _ = features
+        weights = pair_operator(data, self.settings).pair_weights
+        total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
+        factor = np.divide(2 * weights, total, out=np.zeros_like(weights), where=total > 0)
+        # The diagonal is summed only over the queries with pairs.
+        return np.stack([scatter_diagonal(data, factor), rows.sum(np.ones(len(data.y)))])
+
+    def join(self, first: Vector, second: Vector) -> Vector:
+        """Return the sums over the queries of both."""
+        return first + second
+
+
+class _RangeTask(NamedTuple):
+    """Finds the lowest and the highest value of X."""
+
+    reads_features: bool = True
+    needs_queries: bool = False
+
+    def block(self, features: Features, /) -> Vector:
+        """Return the range of some rows."""
+        return np.array([features.data.X.min(), features.data.X.max()], np.float64)
+
+    def join(self, first: Vector, second: Vector) -> Vector:
+        """Return the range of the rows of both."""
+        return np.array([min(first[0], second[0]), max(first[1], second[1])])
+
+
+class _FiniteTask(NamedTuple):
+    """Raises a ValueError that names a feature that is not finite."""
+
+    reads_features: bool = True
+    needs_queries: bool = False
+
+    def block(self, data: RankingData, /) -> None:
+        """Check some rows."""
+        data.require_finite_features()
+
+    def join(self, first: None, second: None) -> None:
+        """Return nothing."""
 
 
 def _constant_columns(data: RankingData, counted: NDArray[np.bool_]) -> Rows:
@@ -318,14 +480,9 @@ def _constant_columns(data: RankingData, counted: NDArray[np.bool_]) -> Rows:
     return columns
 
 
-def pair_operator(
-    data: RankingData, settings: SolverSettings, counts: Vector | None = None
-) -> _core.PairOperator:
-    """Return the loss of the preference pairs. `counts` multiply the row weights."""
-    if counts is not None:
-        data = replace(data, row_weights=data.v * counts)
-    problem = data.problem(PairSettings("dropped", weighting=settings.weighting))
-    return _core.PairOperator(problem, loss=settings.loss)
+def pair_operator(data: RankingData, settings: SolverSettings) -> _core.PairOperator:
+    """Return the loss of the preference pairs."""
+    return _core.PairOperator(data.problem(settings.pair_settings), loss=settings.loss)
 
 
 def fit_attributes(history: Convergence) -> dict[str, Any]:
@@ -355,319 +512,3 @@ def warn_if_not_converged(histories: list[Convergence], settings: SolverSettings
             ConvergenceWarning,
             stacklevel=3,
         )
-
-
-# The line search looks at these multiples of a Newton step, in one pass.
-STEPS = (
-    1 / 16,
-    1 / 8,
-    1 / 4,
-    3 / 8,
-    1 / 2,
-    5 / 8,
-    3 / 4,
-    7 / 8,
-    1,
-    9 / 8,
-    5 / 4,
-    3 / 2,
-    2,
-    3,
-    6,
-    16,
-)
-# It looks again, nearer to 0, at most so often.
-MOST_LINES = 8
-
-
-class _Block(NamedTuple):
-    """Some rows, as a solver reads them."""
-
-    rows: FeatureRows
-    pairs: _core.PairOperator
-    offset: Vector
-
-
-@dataclass(frozen=True)
-class BlockMaker:
-    """Makes blocks of a table into features and pairs.
-
-    Attributes
-    ----------
-    reader : BlockReader
-    settings : SolverSettings
-    exponent : int
-        Labels are divided by two to this power. Only their order counts.
-    """
-
-    reader: BlockReader
-    settings: SolverSettings
-    exponent: int
-
-    def block(self, rows: TableRows) -> _Block:
-        """Return the features and the pairs of some queries."""
-        data = self.reader.data(rows)
-        data = replace(data, y=np.ldexp(data.y, -self.exponent))
-        pairs = pair_operator(data, self.settings)
-        single = self.settings.tol >= FINEST_SINGLE or data.X.dtype == np.float32
-        dtype = np.float32 if single else np.float64
-        data = with_stored_features(data, dtype, self.settings.memory_limit)
-        offset = np.zeros(len(data.y)) if data.offset is None else data.offset
-        return _Block(make_rows(data, resolve_n_threads(self.settings.n_threads)), pairs, offset)
-
-
-class LossSums(NamedTuple):
-    """The loss of the preference pairs, its gradient, and the weight of all pairs."""
-
-    loss: float
-    gradient: Vector
-    weight: float
-
-
-@dataclass(frozen=True, eq=False)
-class LossTask:
-    """Finds the loss of a model and its gradient."""
-
-    maker: BlockMaker
-    w: Vector
-    reads_features: bool = True
-    needs_queries: bool = True
-
-    def of_rows(self, rows: TableRows) -> LossSums:
-        """Return the loss of some queries."""
-        block = self.maker.block(rows)
-        with single_threaded_blas():
-            scores = block.offset + block.rows.scores(self.w) if self.w.any() else block.offset
-            threads = resolve_n_threads(self.maker.settings.n_threads)
-            loss, gradient = block.pairs.set_scores(scores, threads)
-            return LossSums(loss, block.rows.sum(gradient), float(block.pairs.pair_weights.sum()))
-
-    def join(self, first: LossSums, second: LossSums) -> LossSums:
-        """Return the loss of the queries of both."""
-        return LossSums(
-            first.loss + second.loss,
-            first.gradient + second.gradient,
-            first.weight + second.weight,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class ProductTask:
-    """Multiplies a direction with the Hessian of the loss at a model."""
-
-    maker: BlockMaker
-    w: Vector
-    direction: Vector
-    reads_features: bool = True
-    needs_queries: bool = True
-
-    def of_rows(self, rows: TableRows) -> Vector:
-        """Return the product for some queries, (n_features,)."""
-        block = self.maker.block(rows)
-        threads = resolve_n_threads(self.maker.settings.n_threads)
-        with single_threaded_blas():
-            block.pairs.set_scores(block.offset + block.rows.scores(self.w), threads)
-            return block.rows.hessian_product(block.pairs, self.direction)[0]
-
-    def join(self, first: Vector, second: Vector) -> Vector:
-        """Return the product for the queries of both."""
-        return first + second
-
-
-@dataclass(frozen=True, eq=False)
-class LineTask:
-    """Finds the slope of the loss along a step from a model, at several lengths."""
-
-    maker: BlockMaker
-    w: Vector
-    step: Vector
-    lengths: Vector
-    reads_features: bool = True
-    needs_queries: bool = True
-
-    def of_rows(self, rows: TableRows) -> Vector:
-        """Return the slopes for some queries, (n_lengths,)."""
-        block = self.maker.block(rows)
-        threads = resolve_n_threads(self.maker.settings.n_threads)
-        slopes = np.empty(len(self.lengths))
-        with single_threaded_blas():
-            scores = block.offset + block.rows.scores(self.w)
-            along = block.rows.scores(self.step)
-            for k, length in enumerate(self.lengths.tolist()):
-                _, gradient = block.pairs.set_scores(scores + length * along, threads)
-                slopes[k] = gradient @ along
-        return slopes
-
-    def join(self, first: Vector, second: Vector) -> Vector:
-        """Return the slopes for the queries of both."""
-        return first + second
-
-
-class TableSolver(PairSolver):
-    """Minimises the objective of `PairSolver` on a table, whose scores are not kept.
-
-    Attributes
-    ----------
-    n_passes : int
-        How often the rows have been read.
-    """
-
-    def __init__(self, table: Table, maker: BlockMaker, start: Vector, constant: Rows) -> None:
-        self._table, self._maker, self._constant = table, maker, constant
-        start = start.copy()
-        start[constant] = 0.0
-        self.w, self._scores = start, np.empty(0)
-        self.n_passes = 0
-        found = self._evaluated(np.zeros_like(start))
-        self.pair_weight = found.weight
-        self._pull_at_zero = norm_of(found.gradient)
-        if start.any():
-            self._evaluated(start)
-
-    def _evaluated(self, w: Vector) -> LossSums:
-        """Set the loss and its gradient to those of w."""
-        found: LossSums = self._run(LossTask(self._maker, w))
-        found.gradient[self._constant] = 0.0
-        self._loss, self._pull = found.loss, found.gradient
-        return found
-
-    def _run(self, task: Any) -> Any:
-        self.n_passes += 1
-        return self._table.run(task)
-
-    def _product(self, direction: Vector) -> tuple[Vector, Vector]:
-        """Return the product of the Hessian of the loss with a direction, and no scores."""
-        return self._run(ProductTask(self._maker, self.w, direction)), np.empty(0)
-
-    def _move(self, C: float, step: Vector, along: Vector) -> float:
-        """Move to where the objective is least along the step, nearly; return the step length.
-
-        The slope is found at 16 lengths, and taken as linear between two of them.
-        """
-        linear, square = float(self.w @ step), float(step @ step)
-        start, before = self.w, 0.5 * float(self.w @ self.w) + C * self._loss
-        first = linear + C * float(self._pull @ step)
-        scale, t = 1.0, 0.0
-        for _ in range(MOST_LINES):
-            lengths = scale * np.array(STEPS)
-            slopes = self._run(LineTask(self._maker, start, step, lengths))
-            t = _root(
-                np.append(0.0, lengths),
-                np.append(first, linear + lengths * square + C * slopes),
-            )
-            self.w = start + t * step
-            self._evaluated(self.w)
-            after = 0.5 * float(self.w @ self.w) + C * self._loss
-            if after <= before:
-                break
-            scale = t / STEPS[-1]
-        return t
-
-
-def _root(lengths: Vector, slopes: Vector) -> float:
-    """Return where the slope, which ascends, crosses 0 if it is linear between lengths."""
-    above = np.flatnonzero(slopes >= 0)
-    if not len(above):
-        return float(lengths[-1])
-    right = max(1, int(above[0]))
-    low, high = slopes[right - 1], slopes[right]
-    share = -low / (high - low) if high > low else 1.0
-    return float(lengths[right - 1] + share * (lengths[right] - lengths[right - 1]))
-
-
-@dataclass(frozen=True, eq=False)
-class TableTraining:
-    """A table that is prepared for any number of solutions; see `Training`.
-
-    Attributes
-    ----------
-    table : Table
-    maker : BlockMaker
-    curvature : ndarray of shape (n_features, n_features) or (n_features,)
-    pair_weight : float or None
-        If the curvature is the Gram matrix of the columns of X.
-    """
-
-    table: Table
-    maker: BlockMaker
-    curvature: Vector
-    pair_weight: float | None
-
-    @classmethod
-    def make(cls, table: Table, reader: BlockReader, settings: SolverSettings) -> TableTraining:
-        """Compute the Gram matrix of the preference pairs in one pass, or its diagonal.
-
-        Raises
-        ------
-        ValueError
-            If no preference pair counts.
-        """
-        survey = table.survey()
-        _, exponent = np.frexp(max(abs(survey.lowest), abs(survey.highest)))
-        maker = BlockMaker(reader, settings, int(exponent))
-        pairs = settings.pair_settings
-        n_features = reader.pattern.n_features
-        if n_features > WIDEST_GRAM or not memory.fits(GRAM_COPIES * 8 * n_features**2):
-            diagonal = table.run(_DiagonalTask(maker, pairs))
-            if not diagonal[-1] > 0:
-                raise ValueError(
-                    f"no preference pair counts, with n_samples={survey.n_rows}: every query has a "
-                    "single row, rows of one label, or weight 0"
-                )
-            return cls(table, maker, diagonal[:-1], None)
-        labelled = replace(
-            reader, prior=None, exponent=int(exponent)
-        )  # G does not depend on what is fitted
-        totals = statistics_of(table, [labelled], [pairs], False, None, settings.n_threads)
-        gram: PairSums = totals[0, pairs, 0].with_pairs(pairs)
-        known = parts_of(reader.feature_map)[1] is None
-        return cls(table, maker, gram.G, gram.pair_weight if known else None)
-
-    @property
-    def settings(self) -> SolverSettings:
-        """The parameters of the solver."""
-        return self.maker.settings
-
-    def column_sums(self, coef: Vector) -> ColumnSums | None:
-        """Return how much the columns of X vary over the pairs, if this is known."""
-        if self.pair_weight is None:
-            return None
-        return ColumnSums(self.curvature.diagonal().copy(), self.curvature @ coef, self.pair_weight)
-
-    def preconditioner(self, C: float) -> Preconditioner:
-        """Return the inverse of the Hessian with all pairs active, or of its diagonal."""
-        if self.curvature.ndim == 2:
-            return cholesky_preconditioner(self.curvature, C)
-        return diagonal_preconditioner(self.curvature, C)
-
-    def solver(self, start: Vector | None = None) -> TableSolver:
-        """Return a solver that starts at `start`."""
-        begin = np.zeros(len(self.curvature)) if start is None else start
-        diagonal = self.curvature.diagonal() if self.curvature.ndim == 2 else self.curvature
-        return TableSolver(self.table, self.maker, begin, np.flatnonzero(diagonal == 0))
-
-
-@dataclass(frozen=True, eq=False)
-class _DiagonalTask:
-    """Finds the diagonal of the Gram matrix of the preference pairs, approximately.
-
-    The last value is the weight of all pairs.
-    """
-
-    maker: BlockMaker
-    pairs: PairSettings
-    reads_features: bool = True
-    needs_queries: bool = True
-
-    def of_rows(self, rows: TableRows) -> Vector:
-        """Return the diagonal for some queries."""
-        data = self.maker.reader.data(rows)
-        data = replace(data, y=np.ldexp(data.y, -self.maker.exponent))
-        weights = pair_operator(data, self.maker.settings).pair_weights
-        total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
-        factor = np.divide(2 * weights, total, out=np.zeros_like(weights), where=total > 0)
-        return np.append(scatter_diagonal(data, factor), weights.sum())
-
-    def join(self, first: Vector, second: Vector) -> Vector:
-        """Return the diagonal for the queries of both."""
-        return first + second

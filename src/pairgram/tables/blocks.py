@@ -1,19 +1,25 @@
-"""Blocks of a table as the data that statistics and scores are computed of."""
+"""Data sets, which have two verbs: rows in memory are one block, and those of a table are many."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from pairgram._support.checks import Vector
+from pairgram._support.threads import single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import Queries
 from pairgram.features.input_map import whole_map
+from pairgram.tables.passes import Task
 from pairgram.tables.rows import TableRows
 from pairgram.tables.table import Table
+
+B = TypeVar("B")
+C = TypeVar("C")
+S = TypeVar("S")
 
 # Quantiles, landmarks and the widths of kernels are found from at most this many rows.
 SAMPLE_ROWS = 100_000
@@ -37,7 +43,9 @@ def data_of_block(pattern: RankingData, rows: TableRows, n_threads: int | None) 
     """
     assert rows.y is not None
     X = rows.X
-    if pattern.applied is not None:
+    if X is None:  # a pass that does not read the features
+        X, pattern = np.empty((rows.n_rows, 0)), replace(pattern, feature_map=None)
+    elif pattern.applied is not None:
         X = pattern.applied.values(X, n_threads)
     weights = rows.weights
     if weights is not None:
@@ -78,10 +86,182 @@ class BlockReader:
         return whole_map(self.pattern)
 
     def data(self, rows: TableRows) -> RankingData:
-        """Return the data of some rows of whole queries. Errors name features, not rows."""
+        """Return the data of some rows of whole queries. Errors name features, not rows.
+
+        Without features, the data have neither these nor the scores of the prior.
+        """
         if self.exponent and rows.y is not None:
             rows = replace(rows, y=np.ldexp(rows.y, -self.exponent))
         data = data_of_block(self.pattern, rows, self.n_threads)
-        if self.prior is None:
+        if self.prior is None or rows.X is None:
             return data
         return data.plus_offset(self.prior(rows.X, data, self.n_threads))
+
+
+class Dataset(Protocol[B]):
+    """Rows in blocks of whole queries, which are worked on by two verbs.
+
+    Attributes
+    ----------
+    is_read : bool
+        Whether the blocks are made anew whenever rows are worked on. Others stay in memory.
+    pattern : RankingData
+        Some rows, with the fitted inputs and the fitted feature map.
+    """
+
+    is_read: bool
+    pattern: RankingData
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows, which the survey of a table counts."""
+
+    @property
+    def labels(self) -> Vector:
+        """All labels; of a table, the few that its survey keeps: see `Survey.labels`."""
+
+    def reduce(self, task: Task[S]) -> S:
+        """Return what a task makes of all blocks, joined in their order."""
+
+    def each(self, function: Callable[[B], S]) -> Iterator[S]:
+        """Yield what a function makes of every block, in their order."""
+
+    def through(self, prepare: Callable[[B], C]) -> Dataset[C]:
+        """Return the data set of what a function makes of every block."""
+
+    def counting(self, counts: Any) -> Dataset[B]:
+        """Return the data set with other row weights: they are multiplied by counts.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_rows,), or callable
+            Of a table, what returns the counts of some of its rows.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays(Dataset[B]):
+    """Rows in memory: a single block, beyond which no query goes on."""
+
+    whole: B
+    pattern: RankingData
+    is_read: bool = False
+
+    @staticmethod
+    def of(data: RankingData) -> Arrays[RankingData]:
+        """Return the data set of some rows."""
+        return Arrays(data, data)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return len(self.pattern.y)
+
+    @property
+    def labels(self) -> Vector:
+        """All labels."""
+        return self.pattern.y
+
+    def reduce(self, task: Task[S]) -> S:
+        """Return what a task makes of the block."""
+        return task.block(self.whole)
+
+    def each(self, function: Callable[[B], S]) -> Iterator[S]:
+        """Yield what a function makes of the block."""
+        yield function(self.whole)
+
+    def through(self, prepare: Callable[[B], C]) -> Arrays[C]:
+        """Return the data set of what a function makes of the block, once."""
+        return Arrays(prepare(self.whole), self.pattern)
+
+    def counting(self, counts: Vector) -> Arrays[B]:
+        """Return the data set whose row weights are multiplied by counts."""
+        block: Any = self.whole
+        return Arrays(block.counting(counts), self.pattern)
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks(Dataset[B]):
+    """The blocks of a table.
+
+    Attributes
+    ----------
+    table : Table
+    steps : tuple of callable
+        What makes rows of the table into blocks, one after the other.
+    """
+
+    table: Table
+    pattern: RankingData
+    steps: tuple[Callable[[Any], Any], ...]
+    is_read: bool = True
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return self.table.survey().n_rows
+
+    @property
+    def labels(self) -> Vector:
+        """A few labels, the lowest and the highest among them."""
+        return self.table.survey().labels
+
+    def reduce(self, task: Task[S]) -> S:
+        """Return what a task makes of all blocks, which are read once."""
+        return self.table.reduce(_Prepared(task, self.steps, task.reads_features))
+
+    def each(self, function: Callable[[B], S]) -> Iterator[S]:
+        """Yield what a function makes of every batch of rows, which may cut queries."""
+        return self.table.each(_InTurn((*self.steps, function)))
+
+    def through(self, prepare: Callable[[B], C]) -> Blocks[C]:
+        """Return the data set of what a function makes of every block, whenever it is read."""
+        return Blocks(self.table, self.pattern, (*self.steps, prepare))
+
+    def counting(self, counts: Callable[[TableRows], Vector]) -> Blocks[B]:
+        """Return the data set whose row weights are multiplied by counts of the table's rows."""
+        first, *others = self.steps
+        return Blocks(self.table, self.pattern, (_Counted(first, counts), *others))
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """Makes rows of a table into data whose row weights are multiplied by counts."""
+
+    data: Callable[[TableRows], RankingData]
+    counts: Callable[[TableRows], Vector]
+
+    def __call__(self, rows: TableRows) -> RankingData:
+        return self.data(rows).counting(self.counts(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class _InTurn:
+    """Calls several functions, each with the result of the one before."""
+
+    steps: tuple[Callable[[Any], Any], ...]
+
+    def __call__(self, value: Any) -> Any:
+        for step in self.steps:
+            value = step(value)
+        return value
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared(Generic[S]):
+    """A task for the rows of a table, of which `steps` make blocks first."""
+
+    task: Task[S]
+    steps: tuple[Callable[[Any], Any], ...]
+    reads_features: bool
+    needs_queries: bool = True
+
+    def block(self, rows: TableRows) -> S:
+        """Return what the task makes of some rows of whole queries."""
+        prepared = _InTurn(self.steps)(rows)
+        with single_threaded_blas():
+            return self.task.block(prepared)
+
+    def join(self, first: S, second: S) -> S:
+        """Return the result for the rows of both."""
+        return self.task.join(first, second)

@@ -32,7 +32,7 @@ class Task(Protocol[S]):
     def needs_queries(self) -> bool:
         """Whether every call must get all rows of its queries."""
 
-    def of_rows(self, rows: TableRows) -> S:
+    def block(self, block: Any, /) -> S:
         """Return the result for some rows."""
 
     def join(self, first: S, second: S) -> S:
@@ -62,11 +62,11 @@ class Part(Generic[S]):
     def of_rows(cls, rows: TableRows, task: Task[S]) -> Part[S]:
         """Return the part of rows that are in memory."""
         if not task.needs_queries:
-            return cls(body=task.of_rows(rows))
+            return cls(body=task.block(rows))
         n_runs = len(rows.sizes)
         inner = rows.runs(1, n_runs - 1)
         head, tail = rows.runs(0, 1), rows.runs(n_runs - 1, n_runs) if n_runs > 1 else None
-        body = None if inner is None else task.of_rows(inner)
+        body = None if inner is None else task.block(inner)
         return cls(_open(head), body, _open(tail))
 
     def join(self, other: Part[S], task: Task[S]) -> Part[S]:
@@ -100,7 +100,7 @@ class Part(Generic[S]):
 def _of_query(task: Task[S], rows: TableRows) -> S:
     """Return the result for the rows of one query, which errors name."""
     try:
-        return task.of_rows(rows)
+        return task.block(rows)
     except ValueError as error:
         if rows.ids is None:
             raise

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from pairgram._support.checks import Vector
 
+# The place of a row has so many bits for its number in its partition.
+PLACE_BITS = 40
 # Files with these names begin with a line of column names.
 WITH_HEADERS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
@@ -50,6 +52,11 @@ class TableRows:
     def n_rows(self) -> int:
         """The number of rows."""
         return int(self.sizes.sum())
+
+    @property
+    def begins(self) -> NDArray[np.int64]:
+        """The places of the first rows of the runs: numbers that ascend in the whole table."""
+        return (self.partition << PLACE_BITS) + self.first + np.cumsum(self.sizes) - self.sizes
 
     @property
     def n_bytes(self) -> int:

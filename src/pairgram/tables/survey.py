@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pairgram._core as _core
+from pairgram._support.cached import cached_property
 from pairgram._support.checks import Rows, Vector, first_not_finite, require_finite
 from pairgram._support.threads import resolve_n_threads
 from pairgram.data.query_ids import IdSet, hash_ids, mix
@@ -34,7 +35,7 @@ class FiniteTask:
     reads_features: bool = True
     needs_queries: bool = False
 
-    def of_rows(self, rows: TableRows) -> int:
+    def block(self, rows: TableRows) -> int:
         """Check some rows."""
         found = first_not_finite(rows.X)
         if found is not None:
@@ -73,7 +74,7 @@ class MeansTask:
     reads_features: bool = True
     needs_queries: bool = False
 
-    def of_rows(self, rows: TableRows) -> Means:
+    def block(self, rows: TableRows) -> Means:
         """Return the sums of some rows."""
         weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
         known = ~np.isnan(rows.X)
@@ -108,7 +109,7 @@ class MomentsTask:
     reads_features: bool = True
     needs_queries: bool = False
 
-    def of_rows(self, rows: TableRows) -> Moments:
+    def block(self, rows: TableRows) -> Moments:
         """Return the moments of some rows. Rows of weight 0 are as if absent."""
         found: Any = _core.column_moments(rows.X, rows.weights, resolve_n_threads(self.n_threads))
         weight = float(rows.n_rows if rows.weights is None else rows.weights.sum())
@@ -167,7 +168,7 @@ class DrawTask:
     reads_features: bool = True
     needs_queries: bool = False
 
-    def of_rows(self, rows: TableRows) -> Drawn:
+    def block(self, rows: TableRows) -> Drawn:
         """Return those that were drawn of some rows, whose features must be finite."""
         require_finite(rows.X, "X")
         numbers = self.before[rows.partition] + rows.first + np.arange(rows.n_rows)
@@ -227,6 +228,8 @@ class Survey:
         The hashes of all query ids.
     kinds : dict of str to int
         What the query ids are, and the number of a partition that has such ids.
+    parts : tuple of ndarray of int64
+        The places of the first rows of the queries, in any order; see `begins`.
     scattered : int or None
         The hash of a query whose rows do not stand together.
     """
@@ -240,7 +243,16 @@ class Survey:
     level_weights: Vector | None
     hashes: IdSet
     kinds: dict[str, int]
+    parts: tuple[Rows, ...]
     scattered: int | None = None
+
+    @cached_property
+    def begins(self) -> Rows:
+        """The places of the first rows of all queries, ascending, (n_queries,).
+
+        This is the order of the queries, which rows in memory know without being read.
+        """
+        return np.sort(np.concatenate(self.parts))
 
     @property
     def labels(self) -> Vector:
@@ -256,7 +268,7 @@ class SurveyTask:
     reads_features: bool = False
     needs_queries: bool = True
 
-    def of_rows(self, rows: TableRows) -> Survey:
+    def block(self, rows: TableRows) -> Survey:
         """Return the survey of some rows of whole queries."""
         n_rows = rows.n_rows
         y = np.zeros(n_rows) if rows.y is None else rows.y
@@ -281,6 +293,7 @@ class SurveyTask:
             _sums(numbers, weights, len(levels)) if few else None,
             hashes,
             dict.fromkeys(kinds_of_ids(rows.ids), rows.partition),
+            (rows.begins,),
             scattered,
         )
 
@@ -302,6 +315,7 @@ class SurveyTask:
             fraction=second.fraction if first.fraction is None else first.fraction,
             hashes=first.hashes.union(rest),
             kinds=second.kinds | first.kinds,
+            parts=first.parts + second.parts,
             scattered=scattered,
         )
 
@@ -355,7 +369,7 @@ class NameOf:
     reads_features: bool = False
     needs_queries: bool = False
 
-    def of_rows(self, rows: TableRows) -> Any:
+    def block(self, rows: TableRows) -> Any:
         """Return the id in an array, or an empty one."""
         assert rows.ids is not None
         return rows.ids[hash_of_runs(rows) == np.uint64(self.hash)][:1]

@@ -119,7 +119,7 @@ class Table:
         """The number of features."""
         return self.layout.n_features
 
-    def run(self, task: Task[S]) -> S:
+    def reduce(self, task: Task[S]) -> S:
         """Return the result of a task for all rows, which are read once.
 
         Raises
@@ -129,9 +129,9 @@ class Table:
             other numbers of rows than in an earlier pass.
         """
         with self.files.unchanged(), self._naming_infinity():
-            return self._run(task)
+            return self._reduce(task)
 
-    def _run(self, task: Task[S]) -> S:
+    def _reduce(self, task: Task[S]) -> S:
         part = self.engine.run(self.partitions, self.layout, task, self.progress)
         before = self._known.setdefault("n_rows", part.n_rows)
         if len(before) != len(part.n_rows):
@@ -144,7 +144,7 @@ class Table:
             raise no_rows()
         return result
 
-    def map(self, function: Callable[[TableRows], Any]) -> Iterator[Any]:
+    def each(self, function: Callable[[TableRows], Any]) -> Iterator[Any]:
         """Yield what a function makes of every batch of rows, in the order of the rows.
 
         Raises
@@ -185,7 +185,7 @@ class Table:
         found: Survey | None = self._known.get("survey")
         if found is not None:
             return found
-        found = self.run(SurveyTask(needs_queries=self.has_queries))
+        found = self.reduce(SurveyTask(needs_queries=self.has_queries))
         if len(found.kinds) > 1:
             kinds = " and ".join(
                 f"{kind} in {self._name_of(number)}" for kind, number in sorted(found.kinds.items())
@@ -194,7 +194,7 @@ class Table:
                 f"query ids must be of one type, because others are never equal, got {kinds}"
             )
         if found.scattered is not None:
-            name = shown_id(self.run(NameOf(found.scattered)))
+            name = shown_id(self.reduce(NameOf(found.scattered)))
             text = f"the rows of query {name} do not stand together: sort "
             rest = f" by {self.layout.qid or 'query id'}, or give group_queries=True"
             raise ArgumentError(None, text, rest, place="the table")
@@ -210,7 +210,7 @@ class Table:
         """Return at most so many rows, drawn by the hashes of their numbers in the table."""
         self.survey()
         before = np.cumsum([0, *self._known["n_rows"]]).tolist()
-        return self.run(DrawTask(size, tuple(before)))
+        return self.reduce(DrawTask(size, tuple(before)))
 
     def filled(self) -> Table:
         """Return the same table with what takes the place of missing values, as `missing` says.
@@ -222,7 +222,7 @@ class Table:
             return self
         fill = np.zeros(self.n_features)
         if self.missing == "mean":
-            fill = self.filling(np.full(self.n_features, np.nan)).run(MeansTask()).means
+            fill = self.filling(np.full(self.n_features, np.nan)).reduce(MeansTask()).means
         return self.filling(fill)
 
     def filling(self, fill: Vector | None) -> Table:
@@ -327,10 +327,19 @@ def no_rows() -> ArgumentError:
     return ArgumentError(None, "", " has no rows", place="the table")
 
 
-def refuse_arguments(**arguments: Any) -> None:
-    """Raise a ValueError if `fit` gets more than a table."""
+def as_table(X: Any, **arguments: Any) -> Table | None:
+    """Return X if it is a table, else None: rows that a caller gives are told apart here alone.
+
+    Raises
+    ------
+    ValueError
+        If X is a table, and one of the other arguments is not None: a table has them itself.
+    """
+    if not isinstance(X, Table):
+        return None
     for name, value in arguments.items():
         if value is not None:
             column = COLUMNS.get(name)
             instead = f"give scan the column, as {column}=" if column else "a table has none"
             raise ArgumentError(name, f" must be None if X is a table: {instead}")
+    return X
