@@ -187,7 +187,7 @@ CASES: dict[str, Case] = {
     "MPRank of a table": lambda folder: pg.MPRank(kernel="rbf").fit(_table(folder)),
     "LSSVR of a table": lambda folder: pg.LSSVR().fit(_table(folder)),
     "AutoRanker of a table": lambda folder: pg.AutoRanker().fit(_table(folder)),
-    "RankSVMCV of a table": lambda folder: pg.RankSVMCV().fit(_table(folder)),
+    "RankSVMCV of a table": lambda folder: pg.RankSVMCV(store_held_out=True).fit(_table(folder)),
     "held-out scores of a table": lambda folder: pg.RankRLSCV(store_held_out=True).fit(
         _table(folder)
     ),
