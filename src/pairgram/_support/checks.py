@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
-from numbers import Integral, Real
 from types import FrameType
 from typing import Any
 
@@ -66,51 +65,6 @@ class ArgumentError(ValueError):
             column = [] if self.column is None else [f"column {self.column}{self.called}"]
             place = ", ".join(row + column)
         return f"{self.lead}{self.parameter or ''}{self.text}{place}{self.rest}"
-
-
-def check_flag(name: str, value: Any) -> None:
-    """Raise a ValueError unless `value` is True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ArgumentError(name, f" must be True or False, got {value!r}")
-
-
-def check_size(name: str, value: Any, low: int = 1, high: int | None = None) -> int:
-    """Return `value` as an int; it must be an integer ≥ `low`, and ≤ `high` if that is given."""
-    integer = isinstance(value, Integral) and not isinstance(value, bool)
-    if not integer or value < low or (high is not None and value > high):
-        wanted = f">= {low}" if high is None else f"from {low} to {high}"
-        raise ArgumentError(name, f" must be an integer {wanted}, got {value!r}")
-    return int(value)
-
-
-def check_positive(name: str, value: Any) -> float:
-    """Return `value` as a float; it must be a finite number > 0."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (number and 0 < float(value) < np.inf):
-        raise ArgumentError(name, f" must be a finite number > 0, got {value!r}")
-    return float(value)
-
-
-def check_text(name: str, value: Any, choices: Iterable[str], others: str = "") -> str:
-    """Return `value`; it must be one of `choices`, or the error asks for the likely one.
-
-    `others` describes further values that the caller accepts and has already checked for.
-    """
-    known = tuple(choices)
-    if not (isinstance(value, str) and value in known):
-        wanted = ", ".join([*map(repr, known), *([others] if others else [])])
-        likely = did_you_mean(value, known) if isinstance(value, str) else ""
-        one_of = "one of " * (len(known) > 1)
-        raise ArgumentError(name, f" must be {one_of}{wanted}, got {value!r}{likely}")
-    return str(value)
-
-
-def check_at_least_zero(name: str, value: Any) -> float:
-    """Return `value` as a float; it must be a finite number ≥ 0."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (number and 0 <= float(value) < np.inf):
-        raise ArgumentError(name, f" must be a finite number >= 0, got {value!r}")
-    return float(value)
 
 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
@@ -186,20 +140,3 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("pairgram."):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
-
-
-def check_alpha(alpha: Any) -> None:
-    """Raise a ValueError unless `alpha` is a finite number ≥ 0."""
-    if isinstance(alpha, bool) or not isinstance(alpha, Real):
-        raise ArgumentError("alpha", f" must be a number >= 0, got {alpha!r}")
-    if not (np.isfinite(float(alpha)) and float(alpha) >= 0):
-        raise ArgumentError("alpha", f" must be finite and >= 0, got {alpha!r}")
-
-
-def check_C(name: str, value: Any) -> float:
-    """Return a C as a float; the number and its inverse must be finite and > 0."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (number and 0 < float(value) < np.inf and float(value) > 1 / np.finfo(float).max):
-        wanted = "a finite number > 0" if name == "C" else "a 1-d array of finite numbers > 0"
-        raise ArgumentError(name, f" must be {wanted}, got {value!r}")
-    return float(value)

@@ -101,7 +101,7 @@ def compare(
         raise ValueError(f"compare needs at least {wanted}, got {count(len(files), 'file')}")
     names = [str(path) for path in systems]
     if baseline is not None:
-        from pairgram._support.checks import check_text
+        from pairgram._support.parameters import check_text
 
         check_text("--baseline", baseline, names)
     if len(set(names)) < len(names):

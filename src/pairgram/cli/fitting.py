@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,18 +12,21 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from pairgram._support.files import shown
+from pairgram._support.parameters import AT_LEAST_0, check_setting
 from pairgram.cli import options as opt
 from pairgram.cli.inputs import load_scores, name_of
-from pairgram.cli.model_options import ModelName, ModelOrAuto, with_settings
 from pairgram.cli.models import (
     MODELS,
     Model,
+    ModelName,
+    ModelOrAuto,
     chosen,
     default_model,
     get_model,
     require_table,
     trials,
     tried,
+    with_settings,
 )
 from pairgram.cli.pictures import PlotFile, check_picture, draw_search
 from pairgram.cli.report import (
@@ -37,7 +39,7 @@ from pairgram.cli.report import (
     warn,
     working,
 )
-from pairgram.cli.settings import Settings
+from pairgram.cli.settings import Settings, option
 from pairgram.cli.tables import Columns, refuse_with_table, with_columns
 
 if TYPE_CHECKING:
@@ -54,18 +56,8 @@ def train(
     ],
     *,
     model: ModelOrAuto = None,
-    alpha: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="Ridge >= 0, in place of a choice among --alphas."),
-    ] = None,
-    valid: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="File to choose by; a table if FILE is one. [default: leave-query-out, or folds]",
-            show_default=False,
-        ),
-    ] = None,
+    alpha: Annotated[float | None, option("alpha")] = None,
+    valid: Annotated[str | None, option("validation")] = None,
     one_query: Annotated[
         bool, typer.Option("--one-query", help="Take a file without qids as one query.")
     ] = False,
@@ -112,7 +104,9 @@ def train(
 
     path, valid_path = Path(file), None if valid is None else Path(valid)
     opt.check_one_stdin(FILE=path, **{"--valid": valid_path, "--offset": offset})
-    opt.check_output(output, input=path, validation=valid_path, prior=settings.prior, offset=offset)
+    opt.check_output(
+        output, input=path, validation=valid_path, prior=settings.get("prior"), offset=offset
+    )
     check_picture(plot)
     if opt.is_stream(output):
         raise ValueError(
@@ -121,11 +115,10 @@ def train(
     if valid is not None and offset is not None:
         raise ValueError("give --offset or --valid, not both: rows of --valid would need offsets")
     if alpha is not None:
-        if settings.alphas is not None:
+        if "alphas" in settings:
             raise ValueError("give --alpha or --alphas, not both")
-        if not (math.isfinite(alpha) and alpha >= 0):
-            raise ValueError(f"--alpha must be finite and >= 0, got {alpha:g}")
-        settings = replace(settings, alphas=[alpha])
+        check_setting("--alpha", alpha, AT_LEAST_0)
+        settings = {**settings, "alphas": [alpha]}
     on_table = columns.make_table(file, valid)
     is_replaced = model is None and default_model(settings, False) != "rankrls"
     model = default_model(settings, on_table) if model is None else model
@@ -216,7 +209,7 @@ def _fit_table(
     """Fit a search to a table. A note says it if the search `is_replaced` by one for tables."""
     from pairgram._support.threads import at_most_threads, resolve_n_threads
 
-    reading = at_most_threads(resolve_n_threads(settings.n_threads))
+    reading = at_most_threads(resolve_n_threads(settings.get("n_threads")))
     with reading, opt.warnings_as_notes(), columns.cluster() as client, passes() as watch:
         table = _scanned(file, columns, settings, client)
         table.refuse_output(output, "--output")
@@ -262,7 +255,7 @@ def _read_table(
     """Read a table into memory, as `_read_all` returns it."""
     from pairgram._support.threads import at_most_threads, resolve_n_threads
 
-    reading = at_most_threads(resolve_n_threads(settings.n_threads))
+    reading = at_most_threads(resolve_n_threads(settings.get("n_threads")))
     with reading, opt.warnings_as_notes(), columns.cluster() as client, passes() as watch:
         table = _scanned(file, columns, settings, client)
         columns.require(file, table, needs_queries)
@@ -328,10 +321,10 @@ def _load(path: Path, entry: Model, settings: Settings, float32: bool, sparse: b
         If the file has more features than the model of --prior, or lacks one of --positive.
     """
     options: dict[str, Any] = {"float32": float32, "sparse": sparse}
-    options["n_threads"] = settings.n_threads
-    if settings.prior is not None:
+    options["n_threads"] = settings.get("n_threads")
+    if "prior" in settings:
         width = opt.width_of(entry.search(settings, None).prior.estimator)
-        return opt.load_data_of(settings.prior, width, path, **options)
+        return opt.load_data_of(settings["prior"], width, path, **options)
     data = opt.load_data(path, **options)
     _require_positive(settings, data.X.shape[1], name_of(path))
     return data
@@ -343,7 +336,8 @@ def _require_positive(
     """Raise a ValueError if a file lacks a feature of --positive."""
     from pairgram._support.checks import did_you_mean
 
-    positive = () if isinstance(settings.positive, bool) else settings.positive
+    positive = settings.get("positive", True)
+    positive = () if positive is True else positive
     for column in positive:
         if isinstance(column, str) and column not in named:
             found = f"columns {', '.join(named)}" if named else "numbers in place of names"

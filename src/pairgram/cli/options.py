@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from pairgram._support import words as vocabulary
+from pairgram._support import parameters as vocabulary
 from pairgram._support.files import shown
 from pairgram.cli.inputs import is_stdin, load_scores, name_of, opened, same_file
+from pairgram.cli.settings import option
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,56 +75,14 @@ Qrels = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="File of TREC relevance judgements, for TREC runs."),
 ]
-Offset = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="File of scores of the rows of FILE, as of --scores of evaluate, which are added to "
-        "what the model finds.",
-    ),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Number of threads. Results do not depend on it. [default: all available CPUs]",
-        show_default=False,
-    ),
-]
+Offset = Annotated[Path | None, option("offset")]
+Threads = Annotated[int | None, option("n_threads")]
 Float32 = Annotated[bool, typer.Option("--float32", help="Hold features in single precision.")]
 Sparse = Annotated[
     bool, typer.Option("--sparse", help="Store features sparsely, for files with many zeros.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Given = Path | bool | None  # the value of an option that may be left out
-
-
-def sharing(keyword: str, make: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a decorator that gives a command the options of `make` in place of its `keyword`.
-
-    The command gets what `make` returns for their values.
-    """
-
-    def with_options_of_make(command: Callable[..., None]) -> Callable[..., None]:
-        shared = inspect.signature(make, eval_str=True).parameters
-        own = inspect.signature(command, eval_str=True)
-        parameters: list[inspect.Parameter] = []
-        for name, parameter in own.parameters.items():
-            replaced = shared.values() if name == keyword else [parameter]
-            parameters.extend(p.replace(kind=parameter.kind) for p in replaced)
-
-        @functools.wraps(command)
-        def with_options(**options: Any) -> None:
-            made = make(**{name: options.pop(name) for name in shared})
-            command(**options, **{keyword: made})
-
-        # Depending on its version, typer reads one or the other.
-        with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-        with_options.__annotations__ = {p.name: p.annotation for p in parameters}
-        return with_options
-
-    return with_options_of_make
 
 
 @contextmanager
@@ -173,7 +130,7 @@ def check_one_stdin(**inputs: Path | None) -> None:
 
 def metric_of(name: str, convention: str) -> Metric:
     """Return the metric of --metric and --convention. Errors name these options."""
-    from pairgram._support.checks import check_text
+    from pairgram._support.parameters import check_text
     from pairgram.metrics import get_metric
 
     check_text("--convention", convention, CONVENTION_NAMES)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from pairgram._support.files import printable
-from pairgram._support.words import Convention
+from pairgram._support.parameters import Convention
 from pairgram.cli import options as opt
-from pairgram.cli.model_options import ModelName, with_settings
-from pairgram.cli.models import Model, chosen, get_model
+from pairgram.cli.models import Model, ModelName, chosen, get_model, with_settings
 from pairgram.cli.report import print_json, print_table, progress, show_rows
 from pairgram.cli.settings import Settings
 
@@ -80,7 +78,7 @@ def run_protocol(
                 search.predict(X),
                 qid,
                 convention=cast(Convention, convention),
-                n_threads=settings.n_threads,
+                n_threads=settings.get("n_threads"),
             )
         results.append({**result, "seconds": seconds})
     return {
@@ -143,14 +141,14 @@ def letor(
     scoring = opt.choice_metric(metric, convention)
     assert scoring is not None
     entry = get_model(model, settings)
-    protocol = {n: grid for n, grid in entry.protocol.items() if getattr(settings, n) is None}
-    settings = replace(settings, **protocol)  # type: ignore[arg-type]
+    protocol = {n: grid for n, grid in entry.protocol.items() if n not in settings}
+    settings = {**settings, **protocol}
     entry.search(settings, scoring)  # refuses what it cannot take, before reading
     folds = load_letor_folds(
         folder,
         dtype="float32" if float32 else "float64",
         sparse=sparse,
-        n_threads=settings.n_threads,
+        n_threads=settings.get("n_threads"),
     )
     with opt.warnings_as_notes():
         report = run_protocol(

@@ -13,10 +13,12 @@ from typing import IO, Annotated, Any, NamedTuple
 import typer
 
 from pairgram._support.files import naming, replacing, shown
+from pairgram._support.parameters import option_of
 from pairgram.cli import options as opt
 from pairgram.cli.inputs import load_scores, name_of
 from pairgram.cli.report import count, passes, print_json, print_lines, print_table, warn
-from pairgram.cli.tables import Columns, parse_names, refuse_with_table, with_columns
+from pairgram.cli.settings import option, parse_names
+from pairgram.cli.tables import Columns, refuse_with_table, with_columns
 
 HINT = ": the order is MODEL FILE"
 
@@ -36,15 +38,7 @@ def predict(
         ),
     ] = Path("-"),
     *,
-    keep: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,...",
-            help="Columns of a table that stand before the scores in a Parquet file. "
-            "[default: that of --qid]",
-            show_default=False,
-        ),
-    ] = None,
+    keep: Annotated[str | None, option("keep")] = None,
     columns: Columns,
     offset: opt.Offset = None,
     threads: opt.Threads = None,
@@ -304,8 +298,8 @@ def _of_scored_table(
     others = replace(columns, label=None, qid=None)
     for field in fields(others):
         if getattr(others, field.name) not in (None, False):
-            option = "group-queries" if field.name == "group" else field.name
-            raise ValueError(f"--{option} is for --model: --scores are final, and need no more")
+            option = option_of(field.name)
+            raise ValueError(f"{option} is for --model: --scores are final, and need no more")
     y, ids = columns.labels(file)
     return _of_values(file, y, load_scores(scores, len(y)), ids, wanted, threads, by_query)
 

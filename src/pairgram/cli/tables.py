@@ -6,13 +6,12 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from pairgram._support.files import printable
-from pairgram.cli.options import Given, sharing
+from pairgram.cli.options import Given
+from pairgram.cli.settings import sharing
 
 if TYPE_CHECKING:
     from pairgram.tables.table import Table
@@ -29,66 +28,6 @@ _KEYWORDS = re.compile(
     r"(?<=[ (])(label|qid|features|exclude|weight|missing|keep|scope)=('?)(\w*)\2"
 )
 
-Label = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="Column of the labels of a table. Predict leaves it out."),
-]
-Qid = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column of the query ids of a table. Rows of a query must stand together; see "
-        "--group-queries.",
-    ),
-]
-Group = Annotated[
-    bool,
-    typer.Option(
-        "--group-queries",
-        help="Bring the rows of every query together first; for more than 128 MiB of rows this "
-        "takes a temporary folder of their size.",
-    ),
-]
-Features = Annotated[
-    str | None,
-    typer.Option(
-        metavar="A,B,...",
-        help="Columns of a table that are features, or one column of lists of numbers. [default: "
-        "those that the model was fitted to, or all columns that no other option names, without "
-        "the index of pandas and names of folders such as day=1]",
-        show_default=False,
-    ),
-]
-Exclude = Annotated[
-    str | None,
-    typer.Option(
-        metavar="A,B,...",
-        help="Columns of a table that are no features, such as titles, in place of --features.",
-    ),
-]
-Weight = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="Column of the weights of a table's rows.")
-]
-MissingName = Annotated[
-    str | None,
-    typer.Option(
-        "--missing",
-        metavar="NAME",
-        help="What takes the place of missing features of a table: zero, or mean, the mean of the "
-        "column. The model file holds it, and predict uses it. [default: they are an error]",
-        show_default=False,
-    ),
-]
-Dask = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Scheduler of a Dask cluster, such as tcp://host:8786, that reads the table and works "
-        "on it. [default: this machine]",
-        show_default=False,
-    ),
-]
-
 
 @dataclass(frozen=True)
 class Columns:
@@ -97,11 +36,11 @@ class Columns:
     label: str | None = None
     qid: str | None = None
     features: list[str] | None = None
+    exclude: list[str] | None = None
     weight: str | None = None
     missing: str | None = None
-    dask: str | None = None
-    group: bool = False
-    exclude: list[str] | None = None
+    client: str | None = None
+    group_queries: bool = False
 
     def make_table(self, *files: str | None) -> bool:
         """Tell whether one of the files is a table, by its name or because of these options."""
@@ -111,7 +50,7 @@ class Columns:
     def cluster(self) -> Iterator[Any]:
         """Yield the client of --dask, or None. Within, errors name options, not arguments."""
         with _naming_options():
-            if self.dask is None:
+            if self.client is None:
                 yield None
                 return
             try:
@@ -121,9 +60,9 @@ class Columns:
             except ImportError as error:
                 raise ImportError("--dask needs Dask: pip install 'pairgram[dask]'") from error
             try:
-                client = connect(self.dask, timeout=10)
+                client = connect(self.client, timeout=10)
             except (OSError, TypeError, ValueError) as error:
-                raise ValueError(f"--dask {self.dask}: found no cluster there: {error}") from None
+                raise ValueError(f"--dask {self.client}: found no cluster there: {error}") from None
             with client:
                 yield client
 
@@ -157,7 +96,7 @@ class Columns:
                 exclude=self.exclude,
                 weight=self.weight,
                 missing=self.missing,  # type: ignore[arg-type]
-                group_queries=self.group,
+                group_queries=self.group_queries,
                 client=client,
             )
         except ArgumentError as error:
@@ -188,30 +127,7 @@ class Columns:
             )
 
 
-def _columns(
-    label: Label = None,
-    qid: Qid = None,
-    features: Features = None,
-    exclude: Exclude = None,
-    weight: Weight = None,
-    missing: MissingName = None,
-    dask: Dask = None,
-    group_queries: Group = False,
-) -> Columns:
-    names = None if features is None else parse_names(features, "--features")
-    others = None if exclude is None else parse_names(exclude, "--exclude")
-    return Columns(label, qid, names, weight, missing, dask, group_queries, others)
-
-
-with_columns = sharing("columns", _columns)
-
-
-def parse_names(text: str, option: str) -> list[str]:
-    """Return the names in a text such as ``a,b``."""
-    names = [name.strip() for name in text.split(",")]
-    if "" in names or len(set(names)) < len(names):
-        raise ValueError(f"{option} takes different names such as a,b,c; got {text!r}")
-    return names
+with_columns = sharing("columns", [field.name for field in fields(Columns)], Columns)
 
 
 def refuse_with_table(**options: Given) -> None:

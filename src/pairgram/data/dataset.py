@@ -21,7 +21,13 @@ from pairgram._support.arrays import (
     refuse_index,
     refuse_lossy,
 )
-from pairgram._support.checks import ArgumentError, Rows, Vector, first_not_finite, require_finite
+from pairgram._support.checks import (
+    ArgumentError,
+    Rows,
+    Vector,
+    first_not_finite,
+    require_finite,
+)
 from pairgram._support.threads import resolve_n_threads
 from pairgram.data.pairs import PairSettings, no_pairs
 from pairgram.data.queries import Queries, check_weights

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
-from pairgram._support.checks import ArgumentError, check_text
-from pairgram._support.words import PairsName, Scope, Target, Weighting, words
+from pairgram._support.checks import ArgumentError
+from pairgram._support.parameters import PairsName, Scope, Target, Weighting, check_parameters
 
 Omega = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 Pairs = PairsName | Omega | None
@@ -39,12 +39,7 @@ class PairSettings:
     target: Target = "label"
 
     def __post_init__(self) -> None:
-        if not (self.pairs is None or callable(self.pairs)):
-            others = "a callable w(y_i, y_j), or None (no pairs: least squares on rows)"
-            check_text("pairs", self.pairs, words(PairsName), others)
-        check_text("scope", self.scope, words(Scope))
-        check_text("weighting", self.weighting, words(Weighting))
-        check_text("target", self.target, words(Target))
+        check_parameters(self, "pairs", "scope", "weighting", "target")
 
     @property
     def kind(self) -> str:

@@ -9,24 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
-from pairgram._support.checks import Vector, check_size, check_text, require_finite
+from pairgram._support.checks import Vector, require_finite
 from pairgram._support.node_map import native_nodes
+from pairgram._support.parameters import ActivationName, check_parameters, words
 from pairgram._support.row_warnings import warn_of_rows
-from pairgram._support.words import ActivationName
 from pairgram.features.base import FeatureMap, LinearNodes, RowScorer, finite_rows, generator
 
 Activation = ActivationName | Callable[[NDArray[Any]], NDArray[Any]]
 Activations = Activation | Sequence[Activation]
 # The names of activations here, and their names in compiled code.
-ACTIVATIONS = {
-    "linear": "linear",
-    "sigmoid": "sigmoid",
-    "gaussian": "gaussian",
-    "tanh": "tanh",
-    "relu": "relu",
-    "hardlim": "hardlim",
-    "sine": "sin",
-}
+ACTIVATIONS = {name: {"sine": "sin"}.get(name, name) for name in words(ActivationName)}
 NEED_POSITIVE = "Gaussian nodes exp(-b ||x - a||^2) need b > 0"
 
 
@@ -160,8 +152,8 @@ class RandomNodes(FeatureMap):
 
     def draw_for(self, n_features: int) -> Self:
         """Draw the nodes for a number of features, as `fit` does."""
-        n_nodes = check_size("n_nodes", self.n_nodes)
-        check_text("distribution", self.distribution, ("uniform", "normal"))
+        check_parameters(self, "n_nodes", "distribution")
+        n_nodes = int(self.n_nodes)
         self.n_features_in_ = n_features
         self._segments = segments(self.activation, n_nodes)
         self.activation_ = self.activation

@@ -12,24 +12,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairgram.files.schema import (
+from pairgram._support.parameters import (
     COUNT,
     FLAG,
     NAMES,
     RANGE,
     TEXT,
-    Array,
-    Arrays,
-    Record,
     Setting,
-    brief,
-    check_arrays,
-    check_record,
     choice,
     integer,
     list_of,
     number,
     optional,
+)
+from pairgram.files.schema import (
+    Array,
+    Arrays,
+    Record,
+    brief,
+    check_arrays,
+    check_record,
     require,
 )
 

@@ -12,15 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.checks import (
-    ArgumentError,
-    Vector,
-    check_alpha,
-    check_positive,
-    check_size,
-    require_finite,
-)
-from pairgram._support.words import InputsName, Scope
+from pairgram._support.checks import ArgumentError, Vector, require_finite
+from pairgram._support.parameters import InputsName, Scope, check_parameters
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.features.base import generator
@@ -138,7 +131,7 @@ class _ELMRank(LinearRanker):
 
     def _check_parameters(self) -> None:
         """Raise a ValueError if a parameter is not as described; the message names it."""
-        check_size("n_estimators", self.n_estimators)
+        check_parameters(self, "n_estimators")
         if not (isinstance(self.activation, str) or callable(self.activation)):
             raise ValueError(f"activation must be one name or callable, got {self.activation!r}")
         if self.pairs is None:
@@ -352,8 +345,7 @@ class ELMRank(_ELMRank):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_alpha(self.alpha)
-        check_positive("C", self.C)
+        check_parameters(self, "alpha", "C")
 
     def _steps(
         self,

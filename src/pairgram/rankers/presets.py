@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
 from pairgram._support.arrays import column_names, readable
-from pairgram._support.checks import check_C
-from pairgram._support.words import Form, InputsName
+from pairgram._support.parameters import Form, InputsName, check_C
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import check_weights

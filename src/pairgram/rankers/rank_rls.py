@@ -10,8 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.checks import Vector, check_alpha, check_flag
-from pairgram._support.words import Form, InputsName, Scope, Target, Weighting
+from pairgram._support.checks import Vector
+from pairgram._support.parameters import (
+    Form,
+    InputsName,
+    Scope,
+    Target,
+    Weighting,
+    check,
+    check_parameters,
+)
 from pairgram.data.pairs import Pairs, PairSettings, no_pairs
 from pairgram.features.kernels import Kernel
 from pairgram.metrics import Metric
@@ -243,8 +251,7 @@ class RankRLS(RidgeRanker):
     _constraints = _constraints_of
 
     def _ridge(self) -> tuple[PairSettings, float, bool]:
-        check_alpha(self.alpha)
-        check_flag("scale", self.scale)
+        check_parameters(self, "alpha", "scale")
         settings = PairSettings(self.pairs, self.scope, self.weighting, self.target)
         return settings, float(self.alpha), bool(self.scale)
 
@@ -558,7 +565,7 @@ class RankRLSCV(RidgeSearch):
     def _grid(self) -> tuple[list[tuple[PairSettings, bool]], Vector | None]:
         scales = as_list(self.scale, "scale")
         for scale in scales:
-            check_flag("scale", scale)
+            check("scale", scale)
         combinations = [
             (PairSettings(pairs, self.scope, self.weighting, target), bool(scale))
             for pairs, target, scale in itertools.product(

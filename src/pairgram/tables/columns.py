@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,7 +170,6 @@ def whole_numbers(column: Any) -> tuple[Any, int]:
     return pyarrow.array(found, pyarrow.int64()).take(encoded.indices), -1
 
 
-Missing = Literal["zero", "mean"]
 # The width of a column of lists that the schema does not tell: that of the first list.
 UNKNOWN_WIDTH = -1
 # A float64 holds every whole number up to this one.

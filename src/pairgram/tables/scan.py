@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import index_columns, require_columns
-from pairgram._support.checks import ArgumentError, Vector, check_size, check_text
+from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.column_kinds import kind_of, not_numbers
-from pairgram._support.words import words
+from pairgram._support.parameters import Missing, check, check_size
 from pairgram.tables.columns import (
     UNKNOWN_WIDTH,
     Columns,
-    Missing,
     is_number,
     refuse_repeated,
     value_type,
@@ -153,8 +152,7 @@ def scan(
     >>> pairgram.RankRLSCV().fit(table).predict(table).shape
     (2000,)
     """
-    if missing is not None:
-        check_text("missing", missing, words(Missing), "or None")
+    check("missing", missing)
     found = source_of(source, qid)
     columns = _columns(found, label, qid, features, exclude, weight)
     found = found.typed(columns)

@@ -13,7 +13,8 @@ import numpy as np
 from pairgram._support.arrays import without_names
 from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.files import shown
-from pairgram.tables.columns import Columns, Missing
+from pairgram._support.parameters import Missing
+from pairgram.tables.columns import Columns
 from pairgram.tables.passes import Engine, Progress, Task
 from pairgram.tables.rows import TableRows, shown_id
 from pairgram.tables.seen import NO_FILES, SeenFiles, changed
