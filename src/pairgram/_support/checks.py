@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
@@ -21,10 +22,18 @@ _FILL = "fill such values before, or give scan(frame, ..., missing='mean')"
 
 # What is found if there is no column of a name.
 NO_COLUMN = "no column"
+# What is found if there is nothing to hold out.
+ONE_QUERY = "one query"
+
+
+# How a text names an argument and its value, {name=value}, or has words for Python alone, {=words}.
+_SLOT = re.compile(r"\{(\w*)=([^{}]*)\}")
 
 
 class ArgumentError(ValueError):
     """An argument is refused. The message is made of the attributes, which callers may change.
+
+    Texts name other arguments as ``{name=value}``, and have words for Python alone as ``{=words}``.
 
     Attributes
     ----------
@@ -35,7 +44,10 @@ class ArgumentError(ValueError):
     place : str or None
         The words for the place, if they are not those for a row and a column.
     found : str or None
-        "NaN" or "infinity", if the place holds such a number, or `NO_COLUMN`.
+        "NaN" or "infinity", if the place holds such a number, `NO_COLUMN` or `ONE_QUERY`.
+    spell : callable
+        ``spell(name, value)`` returns how the message names an argument and its value, which may
+        be "". Without a name, the value are words for Python alone.
     """
 
     def __init__(
@@ -56,6 +68,7 @@ class ArgumentError(ValueError):
         self.column = None if column is None else int(column)
         self.of, self.place, self.found = of, place, found  # `of` follows the row
         self.called = ""  # follows the column
+        self.spell = _in_python
         super().__init__(str(self))
 
     def __str__(self) -> str:
@@ -64,7 +77,13 @@ class ArgumentError(ValueError):
             row = [] if self.row is None else [f"row {self.row}{self.of}"]
             column = [] if self.column is None else [f"column {self.column}{self.called}"]
             place = ", ".join(row + column)
-        return f"{self.lead}{self.parameter or ''}{self.text}{place}{self.rest}"
+        own = self.spell(self.parameter, None) if self.parameter else ""
+        text = f"{self.lead}{own}{self.text}{place}{self.rest}"
+        return _SLOT.sub(lambda slot: self.spell(slot[1], slot[2]), text)
+
+
+def _in_python(name: str, value: str | None) -> str:
+    return name if value is None else f"{name}={value}" if name else value
 
 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:

@@ -414,6 +414,12 @@ _OF_ROWS: Mapping[str, Parameter] = {
         "File of scores of the rows of FILE, as of --scores of evaluate, which are added to what "
         "the model finds.",
     ),
+    "convention": Parameter(
+        choice(*words(Convention)),
+        "--convention NAME",
+        "Convention of the metrics: {names}.",
+        default="default",
+    ),
     "keep": Parameter(
         None,
         "--keep A,B,...",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -31,7 +30,6 @@ from pairgram.cli.models import (
 from pairgram.cli.pictures import PlotFile, check_picture, draw_search
 from pairgram.cli.report import (
     count,
-    passes,
     print_json,
     print_table,
     show_rows,
@@ -144,7 +142,7 @@ def train(
         given = {} if offset is None else {"offset": load_scores(offset, len(data.y))}
         size = _Size(len(data.y), opt.n_queries(data))
         start = time.perf_counter()
-        with opt.warnings_as_notes(), working("fitting"), one_query_meant(), _naming_options():
+        with opt.warnings_as_notes(), working("fitting"), one_query_meant():
             search.fit(data.X, data.y, qid=data.qid, validation=held_out, **given)
     seconds = time.perf_counter() - start
     search.save(output)
@@ -207,10 +205,7 @@ def _fit_table(
     entry: Model,
 ) -> _Size:
     """Fit a search to a table. A note says it if the search `is_replaced` by one for tables."""
-    from pairgram._support.threads import at_most_threads, resolve_n_threads
-
-    reading = at_most_threads(resolve_n_threads(settings.get("n_threads")))
-    with reading, opt.warnings_as_notes(), columns.cluster() as client, passes() as watch:
+    with columns.reading(settings.get("n_threads")) as (client, watch):
         table = _scanned(file, columns, settings, client)
         table.refuse_output(output, "--output")
         held_out = None
@@ -237,8 +232,19 @@ def _fit_table(
                 validation = (rows, labels, ids["qid"])
             search.fit(X, y, **named_rows, validation=validation)
         else:
-            search.fit(table, validation=held_out)
+            _fit_by_passes(search, table, held_out)
     return _Size(survey.n_rows, survey.n_queries)
+
+
+def _fit_by_passes(search: Any, table: Table, held_out: Table | None) -> None:
+    from pairgram._support.checks import ONE_QUERY, ArgumentError
+
+    try:
+        search.fit(table, validation=held_out)
+    except ArgumentError as error:
+        if error.found == ONE_QUERY:
+            error.rest += ": give --valid, or --model auto, which reads the rows into memory"
+        raise
 
 
 def _scanned(file: str, columns: Columns, settings: Settings, client: Any) -> Table:
@@ -253,10 +259,7 @@ def _read_table(
     file: str, columns: Columns, settings: Settings, needs_queries: bool
 ) -> tuple[Any, Any, dict[str, Any]]:
     """Read a table into memory, as `_read_all` returns it."""
-    from pairgram._support.threads import at_most_threads, resolve_n_threads
-
-    reading = at_most_threads(resolve_n_threads(settings.get("n_threads")))
-    with reading, opt.warnings_as_notes(), columns.cluster() as client, passes() as watch:
+    with columns.reading(settings.get("n_threads")) as (client, watch):
         table = _scanned(file, columns, settings, client)
         columns.require(file, table, needs_queries)
         return _read_all(file, watch(table).filled())
@@ -352,19 +355,6 @@ def _require_positive(
         )
 
 
-@contextmanager
-def _naming_options() -> Iterator[None]:
-    """Within this context, an error about an argument of the library names the option."""
-    from pairgram._support.checks import ArgumentError
-
-    try:
-        yield
-    except ArgumentError as error:
-        if error.parameter in ("prior", "offset"):
-            error.parameter = f"--{error.parameter}"
-        raise
-
-
 def _once(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows of trials without those that chose all settings of a trial before them.
 
@@ -430,7 +420,7 @@ def cv(
         opt.warn_of_no_ids(Path(file), data)
         X, y, named = data.X, data.y, {"qid": data.qid}
     start = time.perf_counter()
-    with opt.warnings_as_notes(), working("fitting"), one_query_meant(), _naming_options():
+    with opt.warnings_as_notes(), working("fitting"), one_query_meant():
         search.fit(X, y, **named)
     seconds = time.perf_counter() - start
     held_by, path = _held_out(entry, search), tried(search)

@@ -6,14 +6,16 @@ A new model needs one entry in `MODELS`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Callable, Mapping, Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import pairgram
 from pairgram._support.parameters import (
+    FOURIER_KERNEL,
     KERNEL_PARAMETERS,
     OF_DISTANCES,
     OF_MODELS,
@@ -34,8 +36,8 @@ class Model:
     ----------
     summary : str
         One line for the help.
-    make : callable
-        What `search` calls with the settings and ``scoring``.
+    kind : str
+        The name of the estimator that chooses its settings.
     takes : set of str
         The settings that the model uses, besides ``n_threads``. Others are refused.
     protocol : mapping of str to list of float
@@ -43,22 +45,27 @@ class Model:
     held_out : str
         What ``search`` holds out if there is no validation set.
     kernels : tuple of str
-        The kernels that the model accepts. For "rank-..." models the first is the default; other
-        models have no default kernel.
+        The kernels that the model accepts.
     metric : str or None
         The default metric to choose by. None depends on the labels.
     in_memory : bool
         Whether the model needs all rows in memory, so that a table is read as a whole.
+    defaults : mapping
+        The settings that are not the estimator's, if no option gives them.
+    adapt : callable
+        What makes arguments of the estimator of the settings, or refuses them.
     """
 
     summary: str
-    make: Callable[..., Any]
+    kind: str
     takes: AbstractSet[str]
     protocol: Mapping[str, Any] = field(default_factory=dict)
     held_out: str = "leave-query-out"
     kernels: tuple[str, ...] = ()
     metric: str | None = None
     in_memory: bool = False
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    adapt: Callable[[Settings], Settings] = dict
 
     def with_inputs(self, settings: Settings, sparse: bool) -> Settings:
         """Return the settings with the default inputs of the model, if none are given.
@@ -66,13 +73,11 @@ class Model:
         Models that mix all features in one number may need them scaled, so they try that too.
         `sparse` tells whether zeros must stay zeros.
         """
-        kernel = settings.get("kernel", self.kernels[0] if "n_components" in self.takes else None)
-        activation = settings.get("activation", "linear" if self.kernels else "sigmoid")
-        has_nodes = kernel is None and "activation" in self.takes
-        mixes = (
-            {*activation} != {"linear"} if isinstance(activation, list) else activation != "linear"
-        )
-        if "inputs" in settings or not (mixes if has_nodes else kernel in OF_DISTANCES):
+        kernel = settings.get("kernel", self.defaults.get("kernel"))
+        mixes = kernel in OF_DISTANCES
+        if kernel is None and "activation" in self.takes:
+            mixes = settings.get("activation", "linear" if self.kernels else "sigmoid") != "linear"
+        if "inputs" in settings or not mixes:
             return settings
         return {**settings, "inputs": [None, "maxabs" if sparse else "standard"]}
 
@@ -82,18 +87,18 @@ class Model:
         It does so as `RankRLSCV` does: with ``validation``, ``predict``, ``save``, ``best_score_``,
         ``scoring_`` and ``cv_results_``.
         """
-        frozen = {"prior": _prior(settings["prior"])} if "prior" in settings else {}
-        return self.make(scoring=scoring, **{**settings, **frozen})
+        given = self.adapt({**self.defaults, **settings})
+        if "prior" in given:
+            given["prior"] = _prior(given["prior"])
+        return getattr(pairgram, self.kind)(scoring=scoring, **given)
 
 
 def _prior(path: Path) -> Any:
     """Return the frozen model of --prior."""
     from sklearn.frozen import FrozenEstimator
 
-    from pairgram.rankers.load import load_model
-
     try:
-        model = load_model(path)
+        model = pairgram.load_model(path)
     except ValueError as error:
         raise ValueError(f"--prior: {error}") from None
     if hasattr(model, "steps"):
@@ -101,74 +106,35 @@ def _prior(path: Path) -> Any:
     return FrozenEstimator(model)
 
 
-def _auto(**given: Any) -> Any:
-    from pairgram.rankers.auto import AutoRanker
-
-    return AutoRanker(verbose=sys.stderr.isatty(), **given)
-
-
-def _rankrls(**given: Any) -> Any:
-    from pairgram.rankers.rank_rls import RankRLSCV
-
-    return RankRLSCV(**{"pairs": ["kept", "dropped"], "target": ["label"], **given})
-
-
-def _rls(**given: Any) -> Any:
-    return _rankrls(pairs=[None], **given)
-
-
-def _elm_pointwise(**given: Any) -> Any:
-    from pairgram.rankers.elm import PointwiseELMCV
-
-    return PointwiseELMCV(**{"random_state": 0, **given})
-
-
-def _elm_pairwise(**given: Any) -> Any:
-    from pairgram.rankers.elm import PairwiseELMCV
-
-    if None in given.get("pairs", ()):
+def _for_elm_pairwise(given: Settings) -> Settings:
+    if None in given["pairs"]:
         raise ValueError("--model elm-pairwise takes no --pairs none; --model elm-pointwise does")
-    return PairwiseELMCV(**{"pairs": ["kept"], "random_state": 0, **given})
+    return given
 
 
-def _elmrank(pairs: Sequence[Any] = ("kept",), **given: Any) -> Any:
-    from pairgram.rankers.elm_rank import ELMRankCV
-
+def _for_elmrank(given: Settings) -> Settings:
+    pairs = given["pairs"]
     if None in pairs or len(pairs) > 1:
         raise ValueError("--model elmrank takes one --pairs, and not none")
     if isinstance(given.get("activation"), list):
         raise ValueError("--model elmrank takes one --activation, not a mix of them")
-    return ELMRankCV(**{"pairs": pairs[0], "random_state": 0, **given})
+    return {**given, "pairs": pairs[0]}
 
 
-def _ranksvm(feature_map: Sequence[Any] = (None,), **given: Any) -> Any:
-    from pairgram.rankers.rank_svm import RankSVMCV
-
-    return RankSVMCV(feature_map=list(feature_map), **given)
-
-
-def _rank_nystroem(**given: Any) -> Any:
-    from pairgram.features.nystroem import Nystroem
-
-    return _on_maps(Nystroem, given)
-
-
-def _rank_fourier(**given: Any) -> Any:
-    from pairgram.features.random_fourier import RandomFourier
-
-    if given.get("n_components", _COMPONENTS) is None:
+def _for_fourier(given: Settings) -> Settings:
+    if given["n_components"] is None:
         raise ValueError("--components all is of --model rank-nystroem")
-    return _on_maps(RandomFourier, given)
+    return _on_maps(given, "RandomFourier")
 
 
-def _on_maps(kind: Any, given: dict[str, Any]) -> Any:
-    """Return a RankSVM on maps of a kind, one for every gamma."""
-    of_map: dict[str, Any] = {"n_components": _COMPONENTS, "kernel": "rbf", "random_state": 0}
-    of_map |= {name: given.pop(name) for name in _MAP if name in given}
+def _on_maps(given: Settings, kind: str = "Nystroem") -> Settings:
+    """Return settings with feature maps, one for every gamma, in place of those of a kernel."""
+    of_map = {name: given[name] for name in _MAP if name in given}
     gammas = of_map.pop("gamma", None)
     if not (gammas and heeds(of_map["kernel"], "gamma")):
         gammas = [None]
-    return _ranksvm([kind(gamma=gamma, **of_map) for gamma in gammas], **given)
+    maps = [getattr(pairgram, kind)(gamma=gamma, **of_map) for gamma in gammas]
+    return {name: given[name] for name in given if name not in _MAP} | {"feature_map": maps}
 
 
 _NODES = {"Cs", "n_nodes", "activation", "weight_range", "bias_range", "random_state"}
@@ -177,8 +143,8 @@ _ELM = _NODES | _KERNEL | {"inputs", "prior"}
 _SVM = {"Cs", "weighting", "tol", "inputs", "prior"}
 _KERNEL_SVM = _SVM | {"kernel", "gamma", "n_components", "random_state"}
 _MAP = _KERNEL | {"n_components", "random_state", "landmarks"}
-_COMPONENTS = 500
 _RLS = _KERNEL | {"alphas", "target", "scale", "weighting", "inputs", "positive", "prior"}
+_OF_MAPS = {"n_components": 500, "kernel": "rbf", "random_state": 0}
 _KERNELS = tuple(KERNEL_PARAMETERS)
 _RLS_GRID = {"alphas": parse_grid("2^-15:2^24", "alphas")}  # Pahikkala et al. 2007, §5
 _ELM_GRID = {"Cs": parse_grid("2^-30:2^20:2", "Cs")}  # Zong and Huang 2013, §5.2
@@ -190,46 +156,60 @@ MODELS: Mapping[str, Model] = {
     "auto": Model(
         "tries linear models of the features and of their quantiles, then Fourier features and "
         "kernels, and keeps the best",
-        *(_auto, {"budget", "random_state"}),
+        *("AutoRanker", {"budget", "random_state"}),
         in_memory=True,
+        adapt=lambda given: {"verbose": sys.stderr.isatty(), **given},
     ),
     "rankrls": Model(
         "linear, or with --kernel, least squares on pairs; tries tied pairs kept and dropped",
-        *(_rankrls, _RLS | {"pairs", "scope"}, _RLS_GRID),
+        *("RankRLSCV", _RLS | {"pairs", "scope"}, _RLS_GRID),
         kernels=_KERNELS,
+        defaults={"pairs": ["kept", "dropped"], "target": ["label"]},
     ),
     "rls": Model(
         "the same on rows (pointwise), without intercept",
-        *(_rls, _RLS, _RLS_GRID),
+        *("RankRLSCV", _RLS, _RLS_GRID),
         kernels=_KERNELS,
+        defaults={"pairs": [None], "target": ["label"]},
     ),
     "elm-pairwise": Model(
         "extreme learning machine on pairs: 1000 linear random nodes, or --kernel",
-        *(_elm_pairwise, _ELM | {"pairs"}, _ELM_GRID),
+        *("PairwiseELMCV", _ELM | {"pairs"}, _ELM_GRID),
         kernels=_KERNELS,
+        defaults={"pairs": ["kept"], "random_state": 0},
+        adapt=_for_elm_pairwise,
     ),
     "elm-pointwise": Model(
-        "the same on rows", *(_elm_pointwise, _ELM, _ELM_GRID), kernels=_KERNELS
+        "the same on rows",
+        *("PointwiseELMCV", _ELM, _ELM_GRID),
+        kernels=_KERNELS,
+        defaults={"random_state": 0},
     ),
     "elmrank": Model(
         "two regularisers on 100 sigmoid nodes, pairs of all rows or --scope query",
-        *(_elmrank, _NODES | {"alphas", "pairs", "scope", "n_estimators", "inputs"}),
+        *("ELMRankCV", _NODES | {"alphas", "pairs", "scope", "n_estimators", "inputs"}),
         metric="msd",
         in_memory=True,
+        defaults={"pairs": ["kept"], "random_state": 0},
+        adapt=_for_elmrank,
     ),
     "ranksvm": Model(
         "linear, squared hinge loss on preference pairs",
-        *(_ranksvm, _SVM, _SVM_GRID),
+        *("RankSVMCV", _SVM, _SVM_GRID),
     ),
     "rank-nystroem": Model(
         "the same on 500 Nystroem features of a kernel",
-        *(_rank_nystroem, _KERNEL_SVM | {"landmarks", "degree", "coef0"}, _KERNEL_SVM_GRID),
+        *("RankSVMCV", _KERNEL_SVM | {"landmarks", "degree", "coef0"}, _KERNEL_SVM_GRID),
         kernels=_KERNELS,
+        defaults=_OF_MAPS,
+        adapt=_on_maps,
     ),
     "rank-fourier": Model(
         "the same on 500 random Fourier features of a kernel",
-        *(_rank_fourier, _KERNEL_SVM, _KERNEL_SVM_GRID),
-        kernels=("rbf", "laplacian", "cauchy"),
+        *("RankSVMCV", _KERNEL_SVM, _KERNEL_SVM_GRID),
+        kernels=FOURIER_KERNEL.names,
+        defaults=_OF_MAPS,
+        adapt=_for_fourier,
     ),
 }
 
@@ -268,12 +248,10 @@ def get_model(name: str, settings: Settings) -> Model:
             others = ", ".join(other for other, entry in MODELS.items() if setting in entry.takes)
             option = "--alpha or --alphas" if setting == "alphas" else option_of(setting)
             raise ValueError(f"--model {name} takes no {option}; {others} can")
-    kernel = settings.get("kernel")
+    kernel = settings.get("kernel", model.defaults.get("kernel"))
     if kernel is not None and kernel not in model.kernels:
         known = ", ".join(model.kernels)
         raise ValueError(f"--kernel of --model {name} is one of {known}, got {kernel!r}")
-    if kernel is None and "n_components" in model.takes:
-        kernel = model.kernels[0]
     for setting in ("gamma", "degree", "coef0"):
         if setting in settings and not heeds(kernel, setting):
             having = ", ".join(k for k in model.kernels if setting in KERNELS[k])

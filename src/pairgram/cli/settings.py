@@ -169,17 +169,20 @@ _PARSERS: Mapping[str, Callable[[str, str], Any]] = {
 _TYPES = {"": bool, "N": int, "X": float, "SECONDS": float, "FILE": Path, "MODEL": Path}
 
 
-def option(name: str, help_names: str = "") -> Any:
-    """Return the declaration of a parameter's option; `help_names` takes the place of its names."""
+def option(name: str, help_names: str = "", note: str = "") -> Any:
+    """Return the declaration of a parameter's option.
+
+    In the help, `help_names` takes the place of its names, and `note` that of its default.
+    """
     parameter = PARAMETERS[name]
     flags, _, metavar = parameter.option.partition(" ")
     setting = parameter.setting or parameter.stored
     return typer.Option(
         flags,
         metavar=metavar or None,
-        help=parameter.help.replace("{names}", help_names or ", ".join(names_of(name))),
+        help=parameter.help.replace("{names}", help_names or ", ".join(names_of(name))) + note,
         min=setting.low if setting is not None and name not in _PARSERS else None,
-        show_default=parameter.default is not None,
+        show_default=parameter.default is not None and not note,
     )
 
 

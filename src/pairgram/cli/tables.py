@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from pairgram._support.files import printable
-from pairgram.cli.options import Given
+from pairgram.cli.options import Given, warnings_as_notes
+from pairgram.cli.report import passes
 from pairgram.cli.settings import sharing
 
 if TYPE_CHECKING:
@@ -18,15 +18,6 @@ if TYPE_CHECKING:
 
 # Files with these names are tables, unless they are LETOR text.
 ENDS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
-_PREFIXES = {
-    **{name: f"--{name}" for name in ("label", "qid", "features", "exclude", "weight")},
-    **{name: f"--{name}" for name in ("missing", "keep")},
-    "prior": "--prior",
-    "validation": "--valid",
-}
-_KEYWORDS = re.compile(
-    r"(?<=[ (])(label|qid|features|exclude|weight|missing|keep|scope)=('?)(\w*)\2"
-)
 
 
 @dataclass(frozen=True)
@@ -47,24 +38,35 @@ class Columns:
         return self != Columns() or any(file is not None and _is_table(file) for file in files)
 
     @contextmanager
-    def cluster(self) -> Iterator[Any]:
-        """Yield the client of --dask, or None. Within, errors name options, not arguments."""
-        with _naming_options():
-            if self.client is None:
-                yield None
-                return
-            try:
-                from distributed import Client
+    def reading(self, n_threads: int | None) -> Iterator[tuple[Any, Callable[..., Any]]]:
+        """Yield the client of --dask, or None, and what shows the passes over a table.
 
-                connect: Any = Client
-            except ImportError as error:
-                raise ImportError("--dask needs Dask: pip install 'pairgram[dask]'") from error
-            try:
-                client = connect(self.client, timeout=10)
-            except (OSError, TypeError, ValueError) as error:
-                raise ValueError(f"--dask {self.client}: found no cluster there: {error}") from None
-            with client:
-                yield client
+        Within, so many threads read, and warnings are notes.
+        """
+        from pairgram._support.threads import at_most_threads, resolve_n_threads
+
+        threads = at_most_threads(resolve_n_threads(n_threads))
+        with threads, warnings_as_notes(), self.cluster() as client, passes() as watch:
+            yield client, watch
+
+    @contextmanager
+    def cluster(self) -> Iterator[Any]:
+        """Yield the client of --dask, or None."""
+        if self.client is None:
+            yield None
+            return
+        try:
+            from distributed import Client
+
+            connect: Any = Client
+        except ImportError as error:
+            raise ImportError("--dask needs Dask: pip install 'pairgram[dask]'") from error
+        try:
+            client = connect(self.client, timeout=10)
+        except (OSError, TypeError, ValueError) as error:
+            raise ValueError(f"--dask {self.client}: found no cluster there: {error}") from None
+        with client:
+            yield client
 
     def scan(
         self, file: str, client: Any, features: list[str] | None = None, width: int = 0
@@ -109,22 +111,22 @@ class Columns:
         """Return the labels and the query ids of a table, which alone are read."""
         from pairgram.tables.scan import read_labels
 
-        with _naming_options():
-            y, ids = read_labels(file, self.label, self.qid)
+        y, ids = read_labels(file, self.label, self.qid)
         if ids is None:
-            raise ValueError(
-                f"{printable(file)}: found a table, want --qid, its column of query ids"
-            )
+            raise lacking(file, "--qid", "query ids")
         return y, ids
 
     def require(self, file: str, table: Table, needs_queries: bool) -> None:
         """Raise a ValueError if a table lacks labels, or query ids where they are needed."""
-        missing = table.schema is not None and self.label is None
-        if missing or (needs_queries and not table.has_queries):
-            option, what = ("--label", "labels") if missing else ("--qid", "query ids")
-            raise ValueError(
-                f"{printable(file)}: found a table, want {option}, its column of {what}"
-            )
+        if table.schema is not None and self.label is None:
+            raise lacking(file, "--label", "labels")
+        if needs_queries and not table.has_queries:
+            raise lacking(file, "--qid", "query ids")
+
+
+def lacking(file: str, option: str, what: str) -> ValueError:
+    """Return the error for a table one of whose columns no option names."""
+    return ValueError(f"{printable(file)}: found a table, want {option}, its column of {what}")
 
 
 with_columns = sharing("columns", [field.name for field in fields(Columns)], Columns)
@@ -147,28 +149,3 @@ def _is_table(file: str) -> bool:
     if not os.path.exists(file):
         return any(sign in file for sign in "*?[") or file.lower().endswith(ENDS)
     return file.lower().endswith(ENDS) and not looks_like_letor(file)
-
-
-@contextmanager
-def _naming_options() -> Iterator[None]:
-    """Within this context, errors name the options in place of the library's arguments."""
-    from pairgram._support.checks import ArgumentError
-
-    try:
-        yield
-    except ValueError as error:
-        if isinstance(error, ArgumentError):
-            error.parameter = _PREFIXES.get(error.parameter or "", error.parameter)
-        text = _KEYWORDS.sub(lambda found: f"--{found[1]} {found[3]}".rstrip(), str(error))
-        for words, instead in (
-            ("give scan the", "give the"),
-            ("give group_queries=True", "--group-queries"),
-            ("group_queries", "--group-queries"),
-            ("; a fitted model has its own as feature_names_in_", ""),
-            (
-                "; give cv a splitter, or fit a validation set",
-                ": give --valid, or --model auto, which reads the rows into memory",
-            ),
-        ):
-            text = text.replace(words, instead)
-        raise ValueError(text) from None

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.arrays import check_alphas, real_array
-from pairgram._support.checks import Rows, Vector, naming_not_finite
+from pairgram._support.checks import ArgumentError, Rows, Vector, naming_not_finite
 from pairgram._support.files import replacing, shown
 from pairgram._support.parameters import Scope, Target, Weighting, check, check_text
 from pairgram._support.threads import single_threaded_blas
@@ -334,9 +334,10 @@ class Pairgram:
         if table.layout.features and table.layout.label is None:
             raise ValueError("Pairgram needs labels: give scan the column, as label=")
         if not (table.has_queries or self._total.joins_all_rows or self.settings.pairs is None):
-            raise ValueError(
+            raise ArgumentError(
+                None,
                 f"Pairgram compares rows within queries: {table.advice_on_ids}, or give the "
-                "statistics scope='global'"
+                "statistics scope='global'",
             )
         self._require_names(table.feature_names)
         table.survey()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairgram._support.checks import ArgumentError, Rows, Vector
+from pairgram._support.checks import ONE_QUERY, ArgumentError, Rows, Vector
 from pairgram._support.row_warnings import warn_of_equal_labels
 from pairgram.data.dataset import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, RankingData
 from pairgram.data.equal_rows import first_equal_rows
@@ -21,7 +21,7 @@ from pairgram.metrics.evaluation import MetricSums, checked_metrics
 from pairgram.model_selection.judge import Judge, Judged, metric_of
 from pairgram.model_selection.splits import N_SPLITS, QueryKFold
 from pairgram.solvers.formulation import Coordinates
-from pairgram.solvers.held_out.leave_out import TWO_QUERIES, scores_in_primal
+from pairgram.solvers.held_out.leave_out import INSTEAD, TWO_QUERIES, scores_in_primal
 from pairgram.solvers.held_out.ties import ROUNDING, ROUNDING_OF_FLOAT32, PathTies, spread_of
 from pairgram.solvers.pairgram import Pairgram
 from pairgram.solvers.ridge_path import RidgePath
@@ -42,7 +42,7 @@ class Folds:
     def of_runs(self, rows: TableRows) -> Rows:
         """Return the fold of every query, (n_runs,)."""
         if rows.ids is None:
-            raise ValueError("cv needs query ids to make folds of: give scan qid=")
+            raise ArgumentError("cv", " needs query ids to make folds of: give{= scan} {qid=}")
         hashes = hash_of_runs(rows)
         if self.seed:
             hashes = mix(hashes ^ np.uint64(self.seed))
@@ -292,7 +292,7 @@ class TablePath:
         solved = ridge.coef(alphas)
         if leaves_out and folds is None:
             if whole.n_with_pairs < 2:
-                raise ValueError(TWO_QUERIES)
+                raise ArgumentError(None, TWO_QUERIES, f"{{={INSTEAD}}}", found=ONE_QUERY)
             return cls(reader, settings, scale, coordinates, alphas, solved, ties, ridge, None)
         paths = [rest.decompose(scale=scale) for rest in rests] or [ridge]
         coefs = np.stack([path.coef(ties.alphas) for path in paths])
@@ -335,10 +335,11 @@ def folds_of(
         raise ValueError(f"cv: {folds.n} folds need as many queries, got {n_queries}")
     for one in settings:
         if folds is not None and one.joins_all_rows and one.kind != "kept":
-            raise ValueError(
-                f"cv: pairs={one.pairs!r} with scope='global' cannot be held out of a table in "
-                "folds, because the weight of every label is that of all rows: give validation= "
-                "another table, or pairs='kept'"
+            raise ArgumentError(
+                "cv",
+                f": {{pairs={one.pairs!r}}} with {{scope='global'}} cannot be held out of a table "
+                "in folds, because the weight of every label is that of all rows: give "
+                "{validation=} another table, or {pairs='kept'}",
             )
     return folds
 

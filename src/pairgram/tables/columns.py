@@ -326,8 +326,8 @@ class Columns:
     def missing_value(self, place: Place, row: int, name: str) -> ValueError:
         """Return the error for a feature that is missing."""
         return placed_error(
-            f"{place.row(row)}: column {name!r} has a missing value: give missing='zero' or "
-            "missing='mean', or fill it in before"
+            f"{place.row(row)}: column {name!r} has a missing value: give {{missing='zero'}} or "
+            "{missing='mean'}, or fill it in before"
         )
 
 
@@ -356,7 +356,7 @@ def refuse_repeated(names: Sequence[str], what: str) -> None:
 
 def placed_error(message: str) -> ValueError:
     """Return an error whose message names the place of the rows already."""
-    error = ValueError(message)
+    error = ArgumentError(None, message)
     error.placed = True  # type: ignore[attr-defined]
     return error
 
