@@ -125,7 +125,9 @@ def export(
         exported = function(ranker, **own)
     _write(exported, output)
     if getattr(exported, "onnx", None) is not None:
-        _write(exported.onnx, _beside(output, name))
+        if str(output) == "-":
+            raise ValueError("--to vespa needs --output FILE for a model that is no expression")
+        _write(exported.onnx, output.with_name(f"{name}.onnx"))
     if check is not None:
         if to == "sql" and find_spec("duckdb") is None:
             exported = pairgram.export.to_sql(ranker, features=names, dialect="sqlite")
@@ -202,10 +204,3 @@ def _write(exported: Any, output: Path) -> None:
         content = (text.rstrip("\n") + "\n").encode()
     with replacing(output) as file:
         file.write(content)
-
-
-def _beside(output: Path, name: str) -> Path:
-    """Return the path of the ONNX file of a Vespa profile."""
-    if str(output) == "-":
-        raise ValueError("--to vespa needs --output FILE for a model that is no expression")
-    return output.with_name(f"{name}.onnx")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,7 +33,6 @@ from pairgram.cli.report import (
     print_json,
     print_table,
     show_rows,
-    show_settings,
     warn,
     working,
 )
@@ -140,7 +139,7 @@ def train(
         opt.require_ids(path, data, search, one_query)
         opt.warn_of_no_ids(path, data)
         given = {} if offset is None else {"offset": load_scores(offset, len(data.y))}
-        size = _Size(len(data.y), opt.n_queries(data))
+        size = len(data.y), opt.n_queries(data)
         start = time.perf_counter()
         with opt.warnings_as_notes(), working("fitting"), one_query_meant():
             search.fit(data.X, data.y, qid=data.qid, validation=held_out, **given)
@@ -156,7 +155,7 @@ def train(
         "convention": convention,
         "held_out": held_by,
         "score": float(search.best_score_),
-        **size._asdict(),
+        **dict(zip(("n_rows", "n_queries"), size, strict=True)),
         "n_features": int(search.n_features_in_),
         "seconds": seconds,
         "output": str(output),
@@ -166,7 +165,7 @@ def train(
     if as_json:
         print_json(report)
         return
-    params, made = show_settings(report.pop("params")), _once(report.pop("trials", []))
+    (params,), made = show_rows([report.pop("params")]), _once(report.pop("trials", []))
     lower = "" if search.scoring_.greater_is_better else " (lower is better)"
     shape = f"{opt.size_of(*size)}, {count(report['n_features'], 'feature')}"
     print_table(
@@ -189,11 +188,6 @@ def train(
         )
 
 
-class _Size(NamedTuple):
-    n_rows: int
-    n_queries: int
-
-
 def _fit_table(
     search: Any,
     columns: Columns,
@@ -203,7 +197,7 @@ def _fit_table(
     is_replaced: bool,
     output: Path,
     entry: Model,
-) -> _Size:
+) -> tuple[int, int]:
     """Fit a search to a table. A note says it if the search `is_replaced` by one for tables."""
     with columns.reading(settings.get("n_threads")) as (client, watch):
         table = _scanned(file, columns, settings, client)
@@ -233,7 +227,7 @@ def _fit_table(
             search.fit(X, y, **named_rows, validation=validation)
         else:
             _fit_by_passes(search, table, held_out)
-    return _Size(survey.n_rows, survey.n_queries)
+    return survey.n_rows, survey.n_queries
 
 
 def _fit_by_passes(search: Any, table: Table, held_out: Table | None) -> None:
@@ -253,16 +247,6 @@ def _scanned(file: str, columns: Columns, settings: Settings, client: Any) -> Ta
     named = table.layout.features if table.schema is not None else ()
     _require_positive(settings, table.n_features, name_of(Path(file)), named)
     return table
-
-
-def _read_table(
-    file: str, columns: Columns, settings: Settings, needs_queries: bool
-) -> tuple[Any, Any, dict[str, Any]]:
-    """Read a table into memory, as `_read_all` returns it."""
-    with columns.reading(settings.get("n_threads")) as (client, watch):
-        table = _scanned(file, columns, settings, client)
-        columns.require(file, table, needs_queries)
-        return _read_all(file, watch(table).filled())
 
 
 def _read_all(file: str, table: Table) -> tuple[Any, Any, dict[str, Any]]:
@@ -414,7 +398,10 @@ def cv(
     search = entry.search(settings, opt.choice_metric(metric, convention, entry.metric))
     if columns.make_table(file):
         refuse_with_table(float32=float32, sparse=sparse)
-        X, y, named = _read_table(file, columns, settings, search._needs_queries)
+        with columns.reading(settings.get("n_threads")) as (client, watch):
+            table = _scanned(file, columns, settings, client)
+            columns.require(file, table, search._needs_queries)
+            X, y, named = _read_all(file, watch(table).filled())
     else:
         data = _load(Path(file), entry, settings, float32, sparse)
         opt.warn_of_no_ids(Path(file), data)

@@ -9,7 +9,7 @@ import typer
 
 import pairgram
 from pairgram.cli import options as opt
-from pairgram.cli.report import print_json, print_table, show_settings, significant
+from pairgram.cli.report import print_json, print_table, show_rows, significant
 from pairgram.cli.settings import heeds
 
 
@@ -55,7 +55,7 @@ def inspect(
     parameters = report.pop("parameters")
     if "steps" in report:
         report["steps"] = ", ".join(report["steps"])
-    rows = {**report, **show_settings(_of_use(parameters))}
+    rows = {**report, **show_rows([_of_use(parameters)])[0]}
     if "adds_scores_of" in report:
         rows["weights"] = "none of features: the scores of a prior are added"
     elif kind not in ("Pairgram", "BatchFit") and weights is None:
@@ -221,10 +221,6 @@ def _statistics(file: Path) -> dict[str, Any]:
     from dataclasses import asdict
 
     statistics = pairgram.Pairgram.load(file)
-    return {
-        "parameters": asdict(statistics.settings),
-        "n_features": statistics.n_features,
-        "n_rows": statistics.n_rows,
-        "n_queries": statistics.n_queries,
-        "pair_weight": statistics.pair_weight,
-    }
+    counts = ("n_features", "n_rows", "n_queries", "pair_weight")
+    shown = {name: getattr(statistics, name) for name in counts}
+    return {"parameters": asdict(statistics.settings), **shown}

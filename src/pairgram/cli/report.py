@@ -278,15 +278,10 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
-def show_settings(params: dict[str, Any]) -> dict[str, Any]:
-    """Return chosen settings, with alpha, C and gamma as powers of two if they are such."""
-    return show_rows([params])[0]
-
-
 def show_rows(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows of settings as `show_settings` does, with one spelling for a whole column.
+    """Return rows of settings with one spelling for a whole column.
 
-    The values of a column are written as powers of two if all of them are.
+    The values of alpha, C and gamma are powers of two if all of a column are.
     """
     spelled = [dict(row) for row in rows]
     for name in ("alpha", "C", "gamma"):

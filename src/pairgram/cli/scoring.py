@@ -117,18 +117,12 @@ def _write(output: Path, scores: Iterable[Any]) -> None:
     if str(output) in ("-", "/dev/stdout"):
         print_lines(map(str, scores))
         return
-    with _written(output) as target:
+    with naming(output), _opened(output) as target:
         target.writelines(f"{score!s}\n".encode() for score in scores)
 
 
-@contextmanager
-def _written(path: Path) -> Iterator[IO[bytes]]:
-    """Open an output: a device or pipe is written to; a file is replaced when it is complete."""
-    with naming(path), _opened(path) as file:
-        yield file
-
-
 def _opened(path: Path) -> AbstractContextManager[IO[bytes]]:
+    """Open an output: a device or pipe is written to; a file is replaced when it is complete."""
     if not opt.is_stream(path):
         return replacing(path)
     if path.parts[:3] == ("/", "dev", "fd"):  # opening it again would truncate a file behind it
