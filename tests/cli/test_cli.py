@@ -46,7 +46,7 @@ from pairgram.cli.app import app
 from pairgram.cli.inputs import load_scores
 from pairgram.cli.protocol import PROTOCOL_METRICS
 from pairgram.cli.report import print_table, show, show_alphas, significant
-from pairgram.cli.settings import ACTIVATIONS, parse_grid, parse_range
+from pairgram.cli.settings import names_of, parse_grid, parse_range
 from pairgram.features import random_nodes as activations
 
 ELM = ("--model", "elm-pairwise")
@@ -1309,8 +1309,8 @@ def test_more_features_than_the_model(model_file, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--alpha", -1), "--alpha must be finite and >= 0, got -1"),
-        (("--alpha", "nan"), "--alpha must be finite and >= 0, got nan"),
+        (("--alpha", -1), "--alpha must be a finite number >= 0, got -1"),
+        (("--alpha", "nan"), "--alpha must be a finite number >= 0, got nan"),
         (("--alphas", "-1"), "--alphas: each must be finite and > 0, got '-1'"),
         (("--alpha", 1, "--alphas", "1,2"), "give --alpha or --alphas, not both"),
         (("--alphas", "2^3:2^1"), "--alphas: a range is like 2^-15:2^24 or 2^-30:2^20:2, got"),
@@ -1318,7 +1318,7 @@ def test_more_features_than_the_model(model_file, tmp_path):
         (("--metric", "map,mrr"), "--metric takes one name to choose by, got 'map,mrr'"),
         (("--metric", "ndcg@0"), "--metric: metric 'ndcg@0': the cut behind @ must be an integer"),
         (("--convention", "x"), "--convention must be one of 'default', 'letor', 'trec'"),
-        (("--budget", 0), "--budget must be finite and > 0, got 0"),
+        (("--budget", 0), "--budget must be a finite number > 0, got 0"),
         (("--budget", 1, "--pairs", "kept"), "--model auto takes no --pairs; rankrls, elm-p"),
         (("--model", "auto", "--pairs", "kept"), "--model auto takes no --pairs; rankrls, elm-p"),
         (
@@ -1366,7 +1366,7 @@ def test_more_features_than_the_model(model_file, tmp_path):
             "scale=True scales the features of the primal form, not w",
         ),
         (("--coef0", 2), "--coef0 is of --kernel polynomial, but no kernel is given"),
-        (("--kernel", "polynomial", "--coef0", -1), "--coef0 must be finite and >= 0, got -1"),
+        (("--kernel", "polynomial", "--coef0", -1), "--coef0 must be a finite number >= 0, got -1"),
         (("-m", "rank-nystroem", "--degree", 2), "--degree is of --kernel polynomial, but the k"),
         (
             ("-m", "rank-nystroem", "--kernel", "linear", "--gamma", 2),
@@ -1383,7 +1383,7 @@ def test_more_features_than_the_model(model_file, tmp_path):
         (("-m", "ranksvm", "--gamma", 1), "--model ranksvm takes no --gamma; rankrls, rls, elm-pa"),
         (("-m", "ranksvm", "--components", 5), "--model ranksvm takes no --components; rank-nystr"),
         (("-m", "ranksvm", "--pairs", "kept"), "--model ranksvm takes no --pairs; rankrls, elm-p"),
-        (("-m", "ranksvm", "--tol", 0), "--tol must be finite and > 0, got 0"),
+        (("-m", "ranksvm", "--tol", 0), "--tol must be a finite number > 0, got 0"),
         ((*ELM, "--tol", 1), "--model elm-pairwise takes no --tol; ranksvm, rank-nystroem, rank-f"),
         (("-m", "rank-nystroem", "--components", 0), "--components must be an integer >= 1 or all"),
         (("-m", "rank-nystroem", "--landmarks", "x"), "--landmarks must be one of 'uniform', 'k"),
@@ -1509,7 +1509,7 @@ def test_no_memory_is_one_line(file, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "values"),
     [
-        ("auto", []),
+        ("auto", None),
         ("1", [1.0]),
         ("0.1, 1,1e3", [0.1, 1.0, 1000.0]),
         ("2^-2:2^1", [0.25, 0.5, 1.0, 2.0]),
@@ -1544,7 +1544,7 @@ def test_parse_range():
 
 
 def test_activations_are_those_of_the_nodes():
-    assert tuple(activations.ACTIVATIONS) == ACTIVATIONS
+    assert tuple(activations.ACTIVATIONS) == names_of("activation")
 
 
 def test_cells():

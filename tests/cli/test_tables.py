@@ -201,7 +201,7 @@ def test_patterns_of_letor_files_are_tables(tmp_path, data):
         (("--sparse",), "--sparse is for LETOR files that are held in memory, not for tables"),
         (("--positive", "5"), "--positive: found feature 5, but {data} has 4 features"),
         (("--positive", "b,z"), "found 'z', but the features of {data} have columns b, a, c, d"),
-        (("--missing", "none"), "--missing must be one of 'zero', 'mean', or None, got 'none'"),
+        (("--missing", "none"), "--missing must be one of 'zero', 'mean', got 'none'"),
         (("--weight", "w"), "--weight: there is no column 'w' in {data}, only 'b', 'a', "),
     ],
 )

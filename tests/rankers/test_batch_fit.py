@@ -562,7 +562,7 @@ def setting(*path, value):
         (lambda c: c.tensors.pop("coefs"), "coefs is missing"),
         (lambda c: c.tensors.update({"other.x": Tensor.of(np.ones(3))}), "'other.x' is no array"),
         (lambda c: c.tensors.update({"fallback.x": Tensor.of(np.ones(3))}), "but fallback is None"),
-        (setting("model", "kind", value="Pairgram"), "model.kind must be 'RankRLS'"),
+        (setting("model", "kind", value="Pairgram"), "model.kind must be one of 'RankRLS'"),
         (setting("model", "settings", "alpha", value=-1), "model: alpha must be a finite number"),
         (setting("model", value=None), "model must be an object"),
         (setting("feature_map", value={}), "feature_map must be None"),

@@ -277,7 +277,7 @@ def test_a_generator_and_an_activation_of_ones_own():
     [
         ({"C": 0}, "C must be a finite number > 0, got 0"),
         ({"C": "1"}, "C must be a finite number > 0, got '1'"),
-        ({"alpha": -1}, "alpha must be finite and >= 0"),
+        ({"alpha": -1}, "alpha must be a finite number >= 0"),
         ({"n_estimators": 0}, "n_estimators must be an integer >= 1"),
         ({"n_estimators": 1.5}, "n_estimators must be an integer >= 1"),
         ({"pairs": None}, "pairs must not be None"),

@@ -155,7 +155,7 @@ def test_score_is_ndcg_and_asks_for_ids(data):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"alpha": -1.0}, "alpha must be finite and >= 0, got -1.0"),
+        ({"alpha": -1.0}, "alpha must be a finite number >= 0, got -1.0"),
         (
             {"pairs": "keep"},
             r"a callable w.*, or None \(no pairs: least squares on rows\), got 'keep'",
@@ -432,10 +432,10 @@ def test_a_number_of_folds_keeps_queries_whole(data):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"alpha": "1"}, "alpha must be a number >= 0, got '1'"),
-        ({"alpha": None}, "alpha must be a number"),
-        ({"alpha": np.ones(2)}, "alpha must be a number"),
-        ({"alpha": True}, "alpha must be a number"),
+        ({"alpha": "1"}, "alpha must be a finite number >= 0, got '1'"),
+        ({"alpha": None}, "alpha must be a finite number"),
+        ({"alpha": np.ones(2)}, "alpha must be a finite number"),
+        ({"alpha": True}, "alpha must be a finite number"),
         ({"scale": "false"}, "scale must be True or False, got 'false'"),
     ],
 )

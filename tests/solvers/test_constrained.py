@@ -282,7 +282,7 @@ def test_rows_of_one_query_and_fewer_rows_than_features():
         ({"positive": ["a"]}, "positive has the column 'a', but X has no names of columns"),
         ({"l1_ratio": 1.5}, "l1_ratio must be a number from 0 to 1, got 1.5"),
         ({"l1_ratio": True}, "l1_ratio must be a number from 0 to 1"),
-        ({"n_nonzero_coefs": 0}, "n_nonzero_coefs must be an integer >= 1, got 0"),
+        ({"n_nonzero_coefs": 0}, "n_nonzero_coefs must be None or an integer >= 1, got 0"),
         ({"n_nonzero_coefs": 8}, "n_nonzero_coefs must be at most 7, got 8"),
         ({"n_nonzero_coefs": 2, "positive": True}, "n_nonzero_coefs must be None with positive"),
         ({"l1_ratio": 0.5, "positive": [1]}, "positive must be True or False with l1_ratio"),

@@ -480,7 +480,7 @@ def test_wrong_parameters():
     for call in (lambda: system.solve(1.0, scale=True), lambda: system.decompose(scale=True)):
         with pytest.raises(ValueError, match="scale must be False for a kernel"):
             call()
-    with pytest.raises(ValueError, match="alpha must be finite and >= 0"):
+    with pytest.raises(ValueError, match="alpha must be a finite number >= 0"):
         system.solve(-1.0)
     K = np.eye(3)
     K[0, 1] = K[1, 0] = np.nan

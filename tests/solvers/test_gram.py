@@ -284,7 +284,7 @@ def test_mismatches_are_refused():
     with pytest.raises(ValueError, match="holds no rows yet"):
         Pairgram().solve(1.0)
     for alpha in (-1, np.nan, np.inf):
-        with pytest.raises(ValueError, match="alpha must be finite and >= 0"):
+        with pytest.raises(ValueError, match="alpha must be a finite number >= 0"):
             kept.solve(alpha)
     with pytest.raises(ValueError, match="alphas must be finite and > 0, got 0"):
         kept.path([1.0, 0.0])

@@ -82,7 +82,7 @@ def test_every_damaged_byte_is_found(data):
 def test_forged_and_foreign_bytes_are_refused(data, tmp_path):
     total = statistics(*data)
     for change, message in (
-        (lambda c: c.settings.update(pairs="all"), "pairs must be None or 'kept'"),
+        (lambda c: c.settings.update(pairs="all"), "pairs must be one of 'kept'"),
         (lambda c: c.settings["state"].update(n_rows=-1), "state.n_rows must be an integer"),
         (lambda c: c.tensors.pop("sums"), "sums is missing"),
         (lambda c: setattr(c, "kind", "RankRLS"), "holds a model, 'RankRLS', want Pairgram"),

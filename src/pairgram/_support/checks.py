@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
-from numbers import Integral, Real
 from types import FrameType
 from typing import Any
 
@@ -22,10 +22,18 @@ _FILL = "fill such values before, or give scan(frame, ..., missing='mean')"
 
 # What is found if there is no column of a name.
 NO_COLUMN = "no column"
+# What is found if there is nothing to hold out.
+ONE_QUERY = "one query"
+
+
+# How a text names an argument and its value, {name=value}, or has words for Python alone, {=words}.
+_SLOT = re.compile(r"\{(\w*)=([^{}]*)\}")
 
 
 class ArgumentError(ValueError):
     """An argument is refused. The message is made of the attributes, which callers may change.
+
+    Texts name other arguments as ``{name=value}``, and have words for Python alone as ``{=words}``.
 
     Attributes
     ----------
@@ -36,7 +44,10 @@ class ArgumentError(ValueError):
     place : str or None
         The words for the place, if they are not those for a row and a column.
     found : str or None
-        "NaN" or "infinity", if the place holds such a number, or `NO_COLUMN`.
+        "NaN" or "infinity", if the place holds such a number, `NO_COLUMN` or `ONE_QUERY`.
+    spell : callable
+        ``spell(name, value)`` returns how the message names an argument and its value, which may
+        be "". Without a name, the value are words for Python alone.
     """
 
     def __init__(
@@ -57,6 +68,7 @@ class ArgumentError(ValueError):
         self.column = None if column is None else int(column)
         self.of, self.place, self.found = of, place, found  # `of` follows the row
         self.called = ""  # follows the column
+        self.spell = _in_python
         super().__init__(str(self))
 
     def __str__(self) -> str:
@@ -65,52 +77,13 @@ class ArgumentError(ValueError):
             row = [] if self.row is None else [f"row {self.row}{self.of}"]
             column = [] if self.column is None else [f"column {self.column}{self.called}"]
             place = ", ".join(row + column)
-        return f"{self.lead}{self.parameter or ''}{self.text}{place}{self.rest}"
+        own = self.spell(self.parameter, None) if self.parameter else ""
+        text = f"{self.lead}{own}{self.text}{place}{self.rest}"
+        return _SLOT.sub(lambda slot: self.spell(slot[1], slot[2]), text)
 
 
-def check_flag(name: str, value: Any) -> None:
-    """Raise a ValueError unless `value` is True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ArgumentError(name, f" must be True or False, got {value!r}")
-
-
-def check_size(name: str, value: Any, low: int = 1, high: int | None = None) -> int:
-    """Return `value` as an int; it must be an integer ≥ `low`, and ≤ `high` if that is given."""
-    integer = isinstance(value, Integral) and not isinstance(value, bool)
-    if not integer or value < low or (high is not None and value > high):
-        wanted = f">= {low}" if high is None else f"from {low} to {high}"
-        raise ArgumentError(name, f" must be an integer {wanted}, got {value!r}")
-    return int(value)
-
-
-def check_positive(name: str, value: Any) -> float:
-    """Return `value` as a float; it must be a finite number > 0."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (number and 0 < float(value) < np.inf):
-        raise ArgumentError(name, f" must be a finite number > 0, got {value!r}")
-    return float(value)
-
-
-def check_text(name: str, value: Any, choices: Iterable[str], others: str = "") -> str:
-    """Return `value`; it must be one of `choices`, or the error asks for the likely one.
-
-    `others` describes further values that the caller accepts and has already checked for.
-    """
-    known = tuple(choices)
-    if not (isinstance(value, str) and value in known):
-        wanted = ", ".join([*map(repr, known), *([others] if others else [])])
-        likely = did_you_mean(value, known) if isinstance(value, str) else ""
-        one_of = "one of " * (len(known) > 1)
-        raise ArgumentError(name, f" must be {one_of}{wanted}, got {value!r}{likely}")
-    return str(value)
-
-
-def check_at_least_zero(name: str, value: Any) -> float:
-    """Return `value` as a float; it must be a finite number ≥ 0."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (number and 0 <= float(value) < np.inf):
-        raise ArgumentError(name, f" must be a finite number >= 0, got {value!r}")
-    return float(value)
+def _in_python(name: str, value: str | None) -> str:
+    return name if value is None else f"{name}={value}" if name else value
 
 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
@@ -196,20 +169,3 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("pairgram."):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
-
-
-def check_alpha(alpha: Any) -> None:
-    """Raise a ValueError unless `alpha` is a finite number ≥ 0."""
-    if isinstance(alpha, bool) or not isinstance(alpha, Real):
-        raise ArgumentError("alpha", f" must be a number >= 0, got {alpha!r}")
-    if not (np.isfinite(float(alpha)) and float(alpha) >= 0):
-        raise ArgumentError("alpha", f" must be finite and >= 0, got {alpha!r}")
-
-
-def check_C(name: str, value: Any) -> float:
-    """Return a C as a float; the number and its inverse must be finite and > 0."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (number and 0 < float(value) < np.inf and float(value) > 1 / np.finfo(float).max):
-        wanted = "a finite number > 0" if name == "C" else "a 1-d array of finite numbers > 0"
-        raise ArgumentError(name, f" must be {wanted}, got {value!r}")
-    return float(value)

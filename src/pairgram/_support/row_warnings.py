@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from pairgram._support.checks import warn_caller
-from pairgram._support.words import OF_DISTANCES
+from pairgram._support.parameters import OF_DISTANCES
 
 # At most this many rows and values are examined.
 SAMPLE_ROWS, SAMPLE_VALUES = 1024, 1 << 22

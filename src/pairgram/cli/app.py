@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+import pairgram
 from pairgram.cli.comparing import compare
 from pairgram.cli.demo import demo
 from pairgram.cli.export import export
@@ -77,9 +78,7 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from pairgram import __version__
-
-        print_lines([f"pairgram {__version__}"])
+        print_lines([f"pairgram {pairgram.__version__}"])
         raise typer.Exit
 
 

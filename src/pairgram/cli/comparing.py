@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+import pairgram
+from pairgram._support.parameters import check_text
 from pairgram.cli import options as opt
 from pairgram.cli.inputs import load_scores, name_of
 from pairgram.cli.pictures import PlotFile, check_picture, draw
@@ -101,8 +103,6 @@ def compare(
         raise ValueError(f"compare needs at least {wanted}, got {count(len(files), 'file')}")
     names = [str(path) for path in systems]
     if baseline is not None:
-        from pairgram._support.checks import check_text
-
         check_text("--baseline", baseline, names)
     if len(set(names)) < len(names):
         raise ValueError("compare needs different files, got one of them twice")
@@ -118,22 +118,18 @@ def compare(
     opt.check_one_stdin(**inputs, **{"--qrels": qrels})
     check_picture(plot)
     if qrels is not None:
-        from pairgram.metrics.compare import compare_runs
-
-        runs = dict(zip(names, opt.load_runs(*systems), strict=True))
+        runs = {str(path): opt.load_run(path) for path in systems}
         judged, listed = opt.load_qrels(qrels), metric or COMPARED
-        result = compare_runs(judged, runs, listed, convention=convention or "trec", **settings)
+        result = pairgram.compare_runs(
+            judged, runs, listed, convention=convention or "trec", **settings
+        )
     else:
-        from pairgram.metrics.compare import compare as compare_scores
-
         y, ids = _labels(files[0], columns, threads)
         wanted_metrics = [opt.metric_of(m, convention or "default") for m in metric or COMPARED]
         scores = {str(path): load_scores(path, len(y)) for path in systems}
-        result = compare_scores(y, ids, scores, wanted_metrics, **settings)
+        result = pairgram.compare(y, ids, scores, wanted_metrics, **settings)
     if plot is not None:
-        from pairgram.plots import differences
-
-        draw(plot, lambda ax: differences(result, ax=ax))
+        draw(plot, lambda ax: pairgram.plots.differences(result, ax=ax))
     report = result.to_dict()
     if as_json:
         print_json({"file": str(files[0] if qrels is None else qrels), **report})

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+import pairgram
 from pairgram.cli import options as opt
 from pairgram.cli.report import print_json, print_lines, print_table, show_rows
 
@@ -30,11 +31,7 @@ def run_demo(seed: int, n_threads: int | None) -> list[dict[str, Any]]:
     """
     import numpy as np
 
-    from pairgram.datasets import make_ranking
-    from pairgram.metrics import evaluate
-    from pairgram.rankers.rank_rls import RankRLSCV
-
-    X, y, qid = make_ranking(**DATA, random_state=seed)
+    X, y, qid = pairgram.make_ranking(**DATA, random_state=seed)
     train = qid < N_TRAIN
     test = ~train
     X_train, y_train = X[train], y[train]
@@ -42,7 +39,9 @@ def run_demo(seed: int, n_threads: int | None) -> list[dict[str, Any]]:
         ("RLS, pointwise", [None], X_train - X_train.mean(axis=0), y_train - y_train.mean()),
         ("RankRLS, pairwise", ["kept", "dropped"], X_train, y_train),
     )
-    RankRLSCV(pairs=["kept"]).fit(X_train[:60], y_train[:60], qid=qid[:60])  # loads libraries
+    pairgram.RankRLSCV(pairs=["kept"]).fit(
+        X_train[:60], y_train[:60], qid=qid[:60]
+    )  # loads libraries
     order = np.random.default_rng(seed).permutation(int(test.sum()))
     rows: list[dict[str, Any]] = [
         {"model": "random order", "alpha": None, "pairs": None, "seconds": None}
@@ -50,7 +49,7 @@ def run_demo(seed: int, n_threads: int | None) -> list[dict[str, Any]]:
     scores = [order.astype(np.float64)]
     for name, pairs, features, labels in models:
         start = time.perf_counter()
-        model = RankRLSCV(
+        model = pairgram.RankRLSCV(
             pairs=pairs,  # type: ignore[arg-type]
             scoring="pairwise_accuracy",
             n_threads=n_threads,
@@ -61,7 +60,7 @@ def run_demo(seed: int, n_threads: int | None) -> list[dict[str, Any]]:
             {"model": name, "alpha": model.alpha_, "pairs": model.pairs_, "seconds": seconds}
         )
         scores.append(model.predict(X[test]))
-    values = evaluate(METRICS, y[test], np.array(scores), qid[test], n_threads=n_threads)
+    values = pairgram.evaluate(METRICS, y[test], np.array(scores), qid[test], n_threads=n_threads)
     return [
         {**row, "test": {name: float(values[name][i]) for name in METRICS}}
         for i, row in enumerate(rows)

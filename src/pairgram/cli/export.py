@@ -6,49 +6,31 @@ import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from pairgram._support.files import printable, replacing, shown
+import pairgram
+from pairgram._support.files import replacing, shown
+from pairgram._support.parameters import EngineName, check_text, words
 from pairgram.cli import options as opt
 from pairgram.cli.report import print_lines, warn
-from pairgram.cli.tables import Columns
+from pairgram.cli.tables import Columns, lacking
 
-
-class Engine(StrEnum):
-    """Where a model goes."""
-
-    solr = "solr"
-    elasticsearch = "elasticsearch"
-    opensearch = "opensearch"
-    ltr_plugin = "ltr-plugin"
-    vespa = "vespa"
-    onnx = "onnx"
-    ranklib = "ranklib"
-    sql = "sql"
-    python = "python"
-
-
-class Normalizers(StrEnum):
-    """Who scales columns."""
-
-    fold = "fold"
-    engine = "engine"
-
-
-NAMED = (Engine.solr, Engine.ltr_plugin, Engine.vespa)
+ENGINES = [name.replace("_", "-") for name in words(EngineName)]
+# Who scales columns.
+NORMALIZERS = ("fold", "engine")
 
 
 def export(
     model: opt.ModelFile,
     to: Annotated[
-        Engine,
+        str,
         typer.Option(
             "--to",
+            metavar=f"<{'|'.join(ENGINES)}>",
             help="The engine or language. elasticsearch and opensearch stand for ltr-plugin, their "
             "learning-to-rank plugin.",
         ),
@@ -70,11 +52,12 @@ def export(
     ] = None,
     store: Annotated[str | None, typer.Option(metavar="NAME", help="Solr's feature store.")] = None,
     normalizers: Annotated[
-        Normalizers,
+        str,
         typer.Option(
-            help="Multiply scales into the weights, or let the engine scale (solr, ltr-plugin)."
+            metavar=f"<{'|'.join(NORMALIZERS)}>",
+            help="Multiply scales into the weights, or let the engine scale (solr, ltr-plugin).",
         ),
-    ] = Normalizers.fold,
+    ] = "fold",
     shift: Annotated[
         str | None,
         typer.Option(
@@ -108,48 +91,50 @@ def export(
       pairgram export model.safetensors --to onnx --check test.txt --output m1.onnx
       pairgram export model.safetensors --to sql --features names.txt
     """
-    from pairgram import export as engines, load_model
-
-    if to in (Engine.elasticsearch, Engine.opensearch):
-        to = Engine.ltr_plugin
+    check_text("--to", to, ENGINES)
+    check_text("--normalizers", normalizers, NORMALIZERS)
+    if to in ("elasticsearch", "opensearch"):
+        to = "ltr-plugin"
     read = None if check is None else Path(check)
     opt.check_output(output, model=model, features=features, check=read)
     if qid is not None and check is None:
         raise ValueError("--qid is for a table of --check")
-    if shift is not None and to is not Engine.ltr_plugin:
+    if shift is not None and to != "ltr-plugin":
         raise ValueError("--shift is for --to ltr-plugin, elasticsearch and opensearch")
     if shift is not None and check is None:
         raise ValueError("--shift needs the scores of --check FILE")
-    if store is not None and to is not Engine.solr:
+    if store is not None and to != "solr":
         raise ValueError("--store is for --to solr")
-    ranker = load_model(model)
+    ranker = pairgram.load_model(model)
     names = _names(features, ranker)
     own: dict[str, Any] = {"features": names}
     rows, ids = (None, None) if check is None else _rows_of(check, qid, ranker)
-    if to in (Engine.solr, Engine.ltr_plugin):
-        own["normalizers"] = normalizers.value
-    elif normalizers is Normalizers.engine:
+    if to in ("solr", "ltr-plugin"):
+        own["normalizers"] = normalizers
+    elif normalizers == "engine":
         raise ValueError("--normalizers engine is for --to solr and --to ltr-plugin")
     if store is not None:
         own["store"] = store
     if shift is not None:
         with _names_are_known():
             own |= {"shift": shift, "lowest": _lowest_score(ranker, rows)}
-    function = getattr(engines, f"to_{to.value.replace('-', '_')}")
-    if to is Engine.python:
+    function = getattr(pairgram.export, f"to_{to.replace('-', '_')}")
+    if to in ("solr", "ltr-plugin", "vespa", "python"):
         own["name"] = name
     with opt.warnings_as_notes():
-        exported = function(ranker, name, **own) if to in NAMED else function(ranker, **own)
+        exported = function(ranker, **own)
     _write(exported, output)
     if getattr(exported, "onnx", None) is not None:
-        _write(exported.onnx, _beside(output, name))
+        if str(output) == "-":
+            raise ValueError("--to vespa needs --output FILE for a model that is no expression")
+        _write(exported.onnx, output.with_name(f"{name}.onnx"))
     if check is not None:
-        if to is Engine.sql and find_spec("duckdb") is None:
-            exported = engines.to_sql(ranker, features=names, dialect="sqlite")
+        if to == "sql" and find_spec("duckdb") is None:
+            exported = pairgram.export.to_sql(ranker, features=names, dialect="sqlite")
         with _names_are_known():
-            parity = engines.check(exported, ranker, rows, ids)
+            parity = pairgram.export.check(exported, ranker, rows, ids)
         warn(f"{check}: {parity}")
-        if to is Engine.ltr_plugin and parity.lowest < 0:
+        if to == "ltr-plugin" and parity.lowest < 0:
             warn(
                 f"warning: the lowest score of {check} is {parity.lowest:.4g}, and Elasticsearch "
                 "and OpenSearch refuse scores below 0: --shift NAME adds a feature that is always "
@@ -175,7 +160,7 @@ def _rows_of(file: str, qid: str | None, ranker: Any) -> tuple[Any, Any]:
     with columns.cluster() as client:
         table = columns.scan(file, client, None if names is None else list(names))
     if not table.has_queries:
-        raise ValueError(f"{printable(file)}: found a table, want --qid, its column of query ids")
+        raise lacking(file, "--qid", "query ids")
     return table, None
 
 
@@ -220,10 +205,3 @@ def _write(exported: Any, output: Path) -> None:
         content = (text.rstrip("\n") + "\n").encode()
     with replacing(output) as file:
         file.write(content)
-
-
-def _beside(output: Path, name: str) -> Path:
-    """Return the path of the ONNX file of a Vespa profile."""
-    if str(output) == "-":
-        raise ValueError("--to vespa needs --output FILE for a model that is no expression")
-    return output.with_name(f"{name}.onnx")

@@ -2,42 +2,41 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pairgram._support.files import shown
+from pairgram._support.parameters import AT_LEAST_0, check_setting
 from pairgram.cli import options as opt
 from pairgram.cli.inputs import load_scores, name_of
-from pairgram.cli.model_options import ModelName, ModelOrAuto, with_settings
 from pairgram.cli.models import (
     MODELS,
     Model,
+    ModelName,
+    ModelOrAuto,
     chosen,
     default_model,
     get_model,
     require_table,
     trials,
     tried,
+    with_settings,
 )
 from pairgram.cli.pictures import PlotFile, check_picture, draw_search
 from pairgram.cli.report import (
     count,
-    passes,
     print_json,
     print_table,
     show_rows,
-    show_settings,
     warn,
     working,
 )
-from pairgram.cli.settings import Settings
+from pairgram.cli.settings import Settings, option
 from pairgram.cli.tables import Columns, refuse_with_table, with_columns
 
 if TYPE_CHECKING:
@@ -54,18 +53,8 @@ def train(
     ],
     *,
     model: ModelOrAuto = None,
-    alpha: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="Ridge >= 0, in place of a choice among --alphas."),
-    ] = None,
-    valid: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="File to choose by; a table if FILE is one. [default: leave-query-out, or folds]",
-            show_default=False,
-        ),
-    ] = None,
+    alpha: Annotated[float | None, option("alpha")] = None,
+    valid: Annotated[str | None, option("validation")] = None,
     one_query: Annotated[
         bool, typer.Option("--one-query", help="Take a file without qids as one query.")
     ] = False,
@@ -112,7 +101,9 @@ def train(
 
     path, valid_path = Path(file), None if valid is None else Path(valid)
     opt.check_one_stdin(FILE=path, **{"--valid": valid_path, "--offset": offset})
-    opt.check_output(output, input=path, validation=valid_path, prior=settings.prior, offset=offset)
+    opt.check_output(
+        output, input=path, validation=valid_path, prior=settings.get("prior"), offset=offset
+    )
     check_picture(plot)
     if opt.is_stream(output):
         raise ValueError(
@@ -121,11 +112,10 @@ def train(
     if valid is not None and offset is not None:
         raise ValueError("give --offset or --valid, not both: rows of --valid would need offsets")
     if alpha is not None:
-        if settings.alphas is not None:
+        if "alphas" in settings:
             raise ValueError("give --alpha or --alphas, not both")
-        if not (math.isfinite(alpha) and alpha >= 0):
-            raise ValueError(f"--alpha must be finite and >= 0, got {alpha:g}")
-        settings = replace(settings, alphas=[alpha])
+        check_setting("--alpha", alpha, AT_LEAST_0)
+        settings = {**settings, "alphas": [alpha]}
     on_table = columns.make_table(file, valid)
     is_replaced = model is None and default_model(settings, False) != "rankrls"
     model = default_model(settings, on_table) if model is None else model
@@ -149,9 +139,9 @@ def train(
         opt.require_ids(path, data, search, one_query)
         opt.warn_of_no_ids(path, data)
         given = {} if offset is None else {"offset": load_scores(offset, len(data.y))}
-        size = _Size(len(data.y), opt.n_queries(data))
+        size = len(data.y), opt.n_queries(data)
         start = time.perf_counter()
-        with opt.warnings_as_notes(), working("fitting"), one_query_meant(), _naming_options():
+        with opt.warnings_as_notes(), working("fitting"), one_query_meant():
             search.fit(data.X, data.y, qid=data.qid, validation=held_out, **given)
     seconds = time.perf_counter() - start
     search.save(output)
@@ -165,7 +155,7 @@ def train(
         "convention": convention,
         "held_out": held_by,
         "score": float(search.best_score_),
-        **size._asdict(),
+        **dict(zip(("n_rows", "n_queries"), size, strict=True)),
         "n_features": int(search.n_features_in_),
         "seconds": seconds,
         "output": str(output),
@@ -175,7 +165,7 @@ def train(
     if as_json:
         print_json(report)
         return
-    params, made = show_settings(report.pop("params")), _once(report.pop("trials", []))
+    (params,), made = show_rows([report.pop("params")]), _once(report.pop("trials", []))
     lower = "" if search.scoring_.greater_is_better else " (lower is better)"
     shape = f"{opt.size_of(*size)}, {count(report['n_features'], 'feature')}"
     print_table(
@@ -198,11 +188,6 @@ def train(
         )
 
 
-class _Size(NamedTuple):
-    n_rows: int
-    n_queries: int
-
-
 def _fit_table(
     search: Any,
     columns: Columns,
@@ -212,12 +197,9 @@ def _fit_table(
     is_replaced: bool,
     output: Path,
     entry: Model,
-) -> _Size:
+) -> tuple[int, int]:
     """Fit a search to a table. A note says it if the search `is_replaced` by one for tables."""
-    from pairgram._support.threads import at_most_threads, resolve_n_threads
-
-    reading = at_most_threads(resolve_n_threads(settings.n_threads))
-    with reading, opt.warnings_as_notes(), columns.cluster() as client, passes() as watch:
+    with columns.reading(settings.get("n_threads")) as (client, watch):
         table = _scanned(file, columns, settings, client)
         table.refuse_output(output, "--output")
         held_out = None
@@ -244,8 +226,19 @@ def _fit_table(
                 validation = (rows, labels, ids["qid"])
             search.fit(X, y, **named_rows, validation=validation)
         else:
-            search.fit(table, validation=held_out)
-    return _Size(survey.n_rows, survey.n_queries)
+            _fit_by_passes(search, table, held_out)
+    return survey.n_rows, survey.n_queries
+
+
+def _fit_by_passes(search: Any, table: Table, held_out: Table | None) -> None:
+    from pairgram._support.checks import ONE_QUERY, ArgumentError
+
+    try:
+        search.fit(table, validation=held_out)
+    except ArgumentError as error:
+        if error.found == ONE_QUERY:
+            error.rest += ": give --valid, or --model auto, which reads the rows into memory"
+        raise
 
 
 def _scanned(file: str, columns: Columns, settings: Settings, client: Any) -> Table:
@@ -254,19 +247,6 @@ def _scanned(file: str, columns: Columns, settings: Settings, client: Any) -> Ta
     named = table.layout.features if table.schema is not None else ()
     _require_positive(settings, table.n_features, name_of(Path(file)), named)
     return table
-
-
-def _read_table(
-    file: str, columns: Columns, settings: Settings, needs_queries: bool
-) -> tuple[Any, Any, dict[str, Any]]:
-    """Read a table into memory, as `_read_all` returns it."""
-    from pairgram._support.threads import at_most_threads, resolve_n_threads
-
-    reading = at_most_threads(resolve_n_threads(settings.n_threads))
-    with reading, opt.warnings_as_notes(), columns.cluster() as client, passes() as watch:
-        table = _scanned(file, columns, settings, client)
-        columns.require(file, table, needs_queries)
-        return _read_all(file, watch(table).filled())
 
 
 def _read_all(file: str, table: Table) -> tuple[Any, Any, dict[str, Any]]:
@@ -328,10 +308,10 @@ def _load(path: Path, entry: Model, settings: Settings, float32: bool, sparse: b
         If the file has more features than the model of --prior, or lacks one of --positive.
     """
     options: dict[str, Any] = {"float32": float32, "sparse": sparse}
-    options["n_threads"] = settings.n_threads
-    if settings.prior is not None:
+    options["n_threads"] = settings.get("n_threads")
+    if "prior" in settings:
         width = opt.width_of(entry.search(settings, None).prior.estimator)
-        return opt.load_data_of(settings.prior, width, path, **options)
+        return opt.load_data_of(settings["prior"], width, path, **options)
     data = opt.load_data(path, **options)
     _require_positive(settings, data.X.shape[1], name_of(path))
     return data
@@ -343,7 +323,8 @@ def _require_positive(
     """Raise a ValueError if a file lacks a feature of --positive."""
     from pairgram._support.checks import did_you_mean
 
-    positive = () if isinstance(settings.positive, bool) else settings.positive
+    positive = settings.get("positive", True)
+    positive = () if positive is True else positive
     for column in positive:
         if isinstance(column, str) and column not in named:
             found = f"columns {', '.join(named)}" if named else "numbers in place of names"
@@ -356,19 +337,6 @@ def _require_positive(
         raise ValueError(
             f"--positive: found feature {last}, but {name} has {count(n_features, 'feature')}"
         )
-
-
-@contextmanager
-def _naming_options() -> Iterator[None]:
-    """Within this context, an error about an argument of the library names the option."""
-    from pairgram._support.checks import ArgumentError
-
-    try:
-        yield
-    except ArgumentError as error:
-        if error.parameter in ("prior", "offset"):
-            error.parameter = f"--{error.parameter}"
-        raise
 
 
 def _once(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -430,13 +398,16 @@ def cv(
     search = entry.search(settings, opt.choice_metric(metric, convention, entry.metric))
     if columns.make_table(file):
         refuse_with_table(float32=float32, sparse=sparse)
-        X, y, named = _read_table(file, columns, settings, search._needs_queries)
+        with columns.reading(settings.get("n_threads")) as (client, watch):
+            table = _scanned(file, columns, settings, client)
+            columns.require(file, table, search._needs_queries)
+            X, y, named = _read_all(file, watch(table).filled())
     else:
         data = _load(Path(file), entry, settings, float32, sparse)
         opt.warn_of_no_ids(Path(file), data)
         X, y, named = data.X, data.y, {"qid": data.qid}
     start = time.perf_counter()
-    with opt.warnings_as_notes(), working("fitting"), one_query_meant(), _naming_options():
+    with opt.warnings_as_notes(), working("fitting"), one_query_meant():
         search.fit(X, y, **named)
     seconds = time.perf_counter() - start
     held_by, path = _held_out(entry, search), tried(search)

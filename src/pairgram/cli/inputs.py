@@ -75,20 +75,21 @@ def load_scores(path: Path, n_rows: int) -> NDArray[Any]:
     import numpy as np
 
     if path.suffix.lower() in (".parquet", ".pq"):
-        return _scores_of_parquet(path, n_rows)
-    scores = np.empty(n_rows)
-    n_scores = 0
-    with opened(path) as file:
-        found = kind_of_binary(file.peek(1024)[:1024])
-        if found is not None:
-            raise ValueError(f"{name_of(path)}: found {found}, want a score on every line")
-        for score in _scores(file, name_of(path)):
-            if n_scores == n_rows:
-                raise ValueError(
-                    f"{name_of(path)}:{n_rows + 1}: found more scores than the {n_rows} rows"
-                )
-            scores[n_scores] = score
-            n_scores += 1
+        scores = _scores_of_parquet(path)
+        n_scores = len(scores)
+    else:
+        scores, n_scores = np.empty(n_rows), 0
+        with opened(path) as file:
+            found = kind_of_binary(file.peek(1024)[:1024])
+            if found is not None:
+                raise ValueError(f"{name_of(path)}: found {found}, want a score on every line")
+            for score in _scores(file, name_of(path)):
+                if n_scores == n_rows:
+                    raise ValueError(
+                        f"{name_of(path)}:{n_rows + 1}: found more scores than the {n_rows} rows"
+                    )
+                scores[n_scores] = score
+                n_scores += 1
     if n_scores != n_rows:
         raise ValueError(
             f"{name_of(path)}: found {n_scores} scores, want one for each of {n_rows} rows"
@@ -96,24 +97,19 @@ def load_scores(path: Path, n_rows: int) -> NDArray[Any]:
     return scores
 
 
-def _scores_of_parquet(path: Path, n_rows: int) -> NDArray[Any]:
+def _scores_of_parquet(path: Path) -> NDArray[Any]:
     """Read the column of scores that ``pairgram predict`` writes."""
     from pairgram._support.checks import NO_COLUMN, ArgumentError
     from pairgram.tables.scan import read_labels
 
     try:
-        scores = read_labels(path, SCORE)[0]
+        return read_labels(path, SCORE)[0]
     except ArgumentError as error:
         if error.found != NO_COLUMN:
             raise
         error.parameter, error.place = None, name_of(path)
         text = str(error).removeprefix(": ")
         raise ValueError(f"{text}: pairgram predict writes such a column") from None
-    if len(scores) != n_rows:
-        raise ValueError(
-            f"{name_of(path)}: found {len(scores)} scores, want one for each of {n_rows} rows"
-        )
-    return scores
 
 
 def _scores(file: IO[bytes], name: str) -> Iterator[float]:

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+import pairgram
 from pairgram.cli import options as opt
-from pairgram.cli.report import print_json, print_table, show_settings, significant
+from pairgram.cli.report import print_json, print_table, show_rows, significant
 from pairgram.cli.settings import heeds
 
 
@@ -54,7 +55,7 @@ def inspect(
     parameters = report.pop("parameters")
     if "steps" in report:
         report["steps"] = ", ".join(report["steps"])
-    rows = {**report, **show_settings(_of_use(parameters))}
+    rows = {**report, **show_rows([_of_use(parameters)])[0]}
     if "adds_scores_of" in report:
         rows["weights"] = "none of features: the scores of a prior are added"
     elif kind not in ("Pairgram", "BatchFit") and weights is None:
@@ -69,9 +70,8 @@ _OF_PROCESS = ("n_threads", "memory_limit")  # parameters that say nothing of th
 
 def _model(file: Path, top: int | None) -> dict[str, Any]:
     from pairgram.rankers.column_weights import input_weights
-    from pairgram.rankers.load import load_model
 
-    loaded = load_model(file)
+    loaded = pairgram.load_model(file)
     model, steps = _ranker_of(loaded)
     own = model.get_params(deep=False)
     parameters = {name: value for name, value in own.items() if name not in _OF_PROCESS}
@@ -108,9 +108,7 @@ def _model(file: Path, top: int | None) -> dict[str, Any]:
 
 
 def _batch(file: Path, top: int | None) -> dict[str, Any]:
-    from pairgram.rankers.batch_fit import BatchFit
-
-    batch = BatchFit.load(file)
+    batch = pairgram.BatchFit.load(file)
     first = next(model for model in batch.models if model is not None)
     own = ("alpha", "C", "prior", "feature_map", *_OF_PROCESS)  # of each model, or of its class
     parameters = first.get_params(deep=False).items()
@@ -222,13 +220,7 @@ def _of_use(parameters: dict[str, Any]) -> dict[str, Any]:
 def _statistics(file: Path) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from pairgram.solvers.pairgram import Pairgram
-
-    statistics = Pairgram.load(file)
-    return {
-        "parameters": asdict(statistics.settings),
-        "n_features": statistics.n_features,
-        "n_rows": statistics.n_rows,
-        "n_queries": statistics.n_queries,
-        "pair_weight": statistics.pair_weight,
-    }
+    statistics = pairgram.Pairgram.load(file)
+    counts = ("n_features", "n_rows", "n_queries", "pair_weight")
+    shown = {name: getattr(statistics, name) for name in counts}
+    return {"parameters": asdict(statistics.settings), **shown}

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from pairgram._support import words as vocabulary
+import pairgram
 from pairgram._support.files import shown
+from pairgram._support.parameters import check_text
 from pairgram.cli.inputs import is_stdin, load_scores, name_of, opened, same_file
+from pairgram.cli.report import count, warn, working
+from pairgram.cli.settings import names_of, option
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pairgram.datasets import LetorData
     from pairgram.metrics import Metric
 
-CONVENTION_NAMES = vocabulary.words(vocabulary.Convention)
 EVALUATED = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 EVALUATED_RUN = ("map", "ndcg@10", "p@10", "recall@100", "mrr")
 
@@ -46,10 +46,7 @@ ChoiceMetric = Annotated[
         show_default=False,
     ),
 ]
-Convention = Annotated[
-    str,
-    typer.Option(metavar="NAME", help=f"Convention of the metrics: {', '.join(CONVENTION_NAMES)}."),
-]
+Convention = Annotated[str, option("convention")]
 Metrics = Annotated[
     list[str] | None,
     typer.Option(
@@ -63,36 +60,14 @@ Metrics = Annotated[
     ),
 ]
 RunConvention = Annotated[
-    str | None,
-    typer.Option(
-        "--convention",
-        metavar="NAME",
-        help=f"Convention of the metrics: {', '.join(CONVENTION_NAMES)}. [default: default; with "
-        "--qrels trec]",
-        show_default=False,
-    ),
+    str | None, option("convention", note=" [default: default; with --qrels trec]")
 ]
 Qrels = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="File of TREC relevance judgements, for TREC runs."),
 ]
-Offset = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="File of scores of the rows of FILE, as of --scores of evaluate, which are added to "
-        "what the model finds.",
-    ),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Number of threads. Results do not depend on it. [default: all available CPUs]",
-        show_default=False,
-    ),
-]
+Offset = Annotated[Path | None, option("offset")]
+Threads = Annotated[int | None, option("n_threads")]
 Float32 = Annotated[bool, typer.Option("--float32", help="Hold features in single precision.")]
 Sparse = Annotated[
     bool, typer.Option("--sparse", help="Store features sparsely, for files with many zeros.")
@@ -101,38 +76,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Given = Path | bool | None  # the value of an option that may be left out
 
 
-def sharing(keyword: str, make: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a decorator that gives a command the options of `make` in place of its `keyword`.
-
-    The command gets what `make` returns for their values.
-    """
-
-    def with_options_of_make(command: Callable[..., None]) -> Callable[..., None]:
-        shared = inspect.signature(make, eval_str=True).parameters
-        own = inspect.signature(command, eval_str=True)
-        parameters: list[inspect.Parameter] = []
-        for name, parameter in own.parameters.items():
-            replaced = shared.values() if name == keyword else [parameter]
-            parameters.extend(p.replace(kind=parameter.kind) for p in replaced)
-
-        @functools.wraps(command)
-        def with_options(**options: Any) -> None:
-            made = make(**{name: options.pop(name) for name in shared})
-            command(**options, **{keyword: made})
-
-        # Depending on its version, typer reads one or the other.
-        with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-        with_options.__annotations__ = {p.name: p.annotation for p in parameters}
-        return with_options
-
-    return with_options_of_make
-
-
 @contextmanager
 def warnings_as_notes() -> Iterator[None]:
     """Within this context, print the library's warnings as notes of one line each."""
-    from pairgram.cli.report import warn
-
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
@@ -173,12 +119,9 @@ def check_one_stdin(**inputs: Path | None) -> None:
 
 def metric_of(name: str, convention: str) -> Metric:
     """Return the metric of --metric and --convention. Errors name these options."""
-    from pairgram._support.checks import check_text
-    from pairgram.metrics import get_metric
-
-    check_text("--convention", convention, CONVENTION_NAMES)
+    check_text("--convention", convention, names_of("convention"))
     try:
-        return get_metric(name, cast(vocabulary.Convention, convention))
+        return pairgram.get_metric(name, cast(Any, convention))
     except ValueError as error:
         raise ValueError(f"--metric: {error}") from None
 
@@ -209,43 +152,37 @@ def load_data(
     n_threads: int | None = None,
 ) -> LetorData:
     """Read a LETOR file, and say so on a terminal."""
-    from pairgram.cli.report import working
     from pairgram.datasets import LetorData
     from pairgram.datasets.letor_load import read_letor
 
-    name = name_of(path)
-    with working(f"reading {name}"), warnings_as_notes(), opened(path) as file:
+    dtype = "float32" if float32 else "float64"
+    with warnings_as_notes(), reading(path) as (file, name):
         return LetorData(
-            *read_letor(
-                file,
-                name,
-                dtype="float32" if float32 else "float64",
-                sparse=sparse,
-                n_features=n_features,
-                n_threads=n_threads,
-            )
+            *read_letor(file, name, dtype, sparse, n_features=n_features, n_threads=n_threads)
         )
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[tuple[Any, str]]:
+    """Open a file to read, say so on a terminal, and yield it with its name for messages."""
+    with working(f"reading {name_of(path)}"), opened(path) as file:
+        yield file, name_of(path)
 
 
 def load_qrels(path: Path) -> dict[str, NDArray[Any]]:
     """Read TREC's judgements, and say so on a terminal."""
-    from pairgram.cli.report import working
     from pairgram.datasets.trec import parse_qrels
 
-    with working(f"reading {name_of(path)}"), opened(path) as file:
-        return parse_qrels(file, name_of(path))
+    with reading(path) as named_file:
+        return parse_qrels(*named_file)
 
 
-def load_runs(*paths: Path) -> list[dict[str, NDArray[Any]]]:
-    """Read TREC runs, and say so on a terminal."""
-    from pairgram.cli.report import working
+def load_run(path: Path) -> dict[str, NDArray[Any]]:
+    """Read a TREC run, and say so on a terminal."""
     from pairgram.datasets.trec import parse_run
 
-    runs = []
-    for path in paths:
-        with working(f"reading {name_of(path)}"), opened(path) as file:
-            runs.append(parse_run(file, name_of(path)))
-    return runs
+    with reading(path) as named_file:
+        return parse_run(*named_file)
 
 
 def predict_file(
@@ -270,7 +207,6 @@ def predict_file(
         is none, or the other way round.
     """
     from pairgram._support.arrays import without_names
-    from pairgram.cli.report import warn
 
     model = load_model_file(model_path, hint)
     width = width_of(model)
@@ -297,12 +233,11 @@ def predict_file(
 def load_model_file(path: Path, hint: str = "") -> Any:
     """Return the model of a file; the message for a LETOR file ends with `hint`."""
     from pairgram.datasets.letor_load import looks_like_letor
-    from pairgram.rankers.load import load_model
 
     if is_stdin(path):
         raise ValueError("MODEL must be a file, got -: a model does not come by standard input")
     try:
-        return load_model(path)
+        return pairgram.load_model(path)
     except ValueError as error:
         if not looks_like_letor(path):
             raise
@@ -311,13 +246,14 @@ def load_model_file(path: Path, hint: str = "") -> Any:
 
 def load_data_of(model_path: Path, width: int, path: Path, **options: Any) -> LetorData:
     """Read a LETOR file with the number of features of a model; errors name the model's file."""
-    from pairgram.cli.report import count
+    from pairgram.datasets.letor_load import LetorError
 
     try:
         return load_data(path, n_features=width, **options)
-    except ValueError as error:
-        has = f"{shown(model_path)} has {count(width, 'feature')}"
-        raise ValueError(str(error).replace(f"n_features={width}", has)) from None
+    except LetorError as error:
+        if error.width:
+            error.width = f"{shown(model_path)} has {count(width, 'feature')}"
+        raise
 
 
 def width_of(model: Any) -> int:
@@ -351,8 +287,6 @@ def require_ids(path: Path, data: LetorData, search: Any, one_query: bool) -> No
 
 def warn_of_no_ids(path: Path, data: LetorData) -> None:
     """Print a warning if a file has no ids."""
-    from pairgram.cli.report import warn
-
     if data.qid is None:
         rows = "its row is" if len(data.y) == 1 else f"all {len(data.y)} rows are"
         warn(f"warning: {name_of(path)} has no qid: {rows} one query")
@@ -367,6 +301,4 @@ def n_queries(data: LetorData) -> int:
 
 def size_of(n_rows: int, n_queries: int) -> str:
     """Return the size of data as text, such as ``9 rows, 2 queries``."""
-    from pairgram.cli.report import count
-
     return f"{count(n_rows, 'row')}, {count(n_queries, 'query', 'queries')}"

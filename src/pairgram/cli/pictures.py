@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+import pairgram
 from pairgram._support.files import replacing, shown
 
 ENDINGS = (".png", ".svg", ".pdf")
@@ -43,11 +44,9 @@ def draw(path: Path, picture: Callable[[Any], Any], width: float = 6.4) -> None:
 
 def draw_search(path: Path, search: Any) -> None:
     """Draw the scores of a search: along alpha or C, or over two settings."""
-    from pairgram import plots
-
     if hasattr(search, "trials_"):
-        draw(path, lambda ax: plots.settings(search, "features", "inputs", ax), 8.0)
+        draw(path, lambda ax: pairgram.plots.settings(search, "features", "inputs", ax), 8.0)
     elif hasattr(search, "alphas_") and hasattr(search, "Cs_"):
-        draw(path, lambda ax: plots.settings(search, "alpha", "C", ax), 8.0)
+        draw(path, lambda ax: pairgram.plots.settings(search, "alpha", "C", ax), 8.0)
     else:
-        draw(path, lambda ax: plots.scores(search, ax))
+        draw(path, lambda ax: pairgram.plots.scores(search, ax))

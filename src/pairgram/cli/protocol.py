@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
+import pairgram
 from pairgram._support.files import printable
-from pairgram._support.words import Convention
 from pairgram.cli import options as opt
-from pairgram.cli.model_options import ModelName, with_settings
-from pairgram.cli.models import Model, chosen, get_model
+from pairgram.cli.models import ModelName, chosen, get_model, with_settings
 from pairgram.cli.report import print_json, print_table, progress, show_rows
 from pairgram.cli.settings import Settings
-
-if TYPE_CHECKING:
-    from pairgram.metrics import Metric
 
 N_FOLDS = 5
 PROTOCOL_METRICS = (
@@ -29,70 +23,6 @@ PROTOCOL_METRICS = (
     *(f"p@{k}" for k in range(1, 11)),
     "map",
 )
-
-
-def run_protocol(
-    folder: Path,
-    folds: Iterable[Any],
-    name: str,
-    model: Model,
-    settings: Settings,
-    metric: Metric,
-    convention: str,
-) -> dict[str, Any]:
-    """Return the result of every fold and their mean, as ``pairgram letor --json`` prints it.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder. Its last part is the name of the data set in the result.
-    folds : iterable of Fold
-        The folds of `load_letor_folds`.
-    name, model : str, Model
-        An item of `MODELS`.
-    settings : Settings
-        The settings to choose from.
-    metric : Metric
-        The metric that chooses on the validation part.
-    convention : str
-        The convention of all metrics that are evaluated.
-
-    Notes
-    -----
-    ``seconds`` is the time of fitting on the training part and choosing on the validation part,
-    without loading and testing.
-    """
-    from pairgram.metrics import evaluate
-
-    names = list(dict.fromkeys((*PROTOCOL_METRICS, metric.name)))
-    results = []
-    for fold in folds:
-        search = model.search(settings, metric)
-        start = time.perf_counter()
-        search.fit(fold.train.X, fold.train.y, qid=fold.train.qid, validation=fold.valid)
-        seconds = time.perf_counter() - start
-        result: dict[str, Any] = {"fold": fold.name, "params": chosen(search)}
-        for part in ("valid", "test"):
-            X, y, qid = getattr(fold, part)
-            result[part] = evaluate(
-                names,
-                y,
-                search.predict(X),
-                qid,
-                convention=cast(Convention, convention),
-                n_threads=settings.n_threads,
-            )
-        results.append({**result, "seconds": seconds})
-    return {
-        "dataset": folder.resolve().name,
-        "model": name,
-        "metric": metric.name,
-        "folds": results,
-        "mean": {
-            part: {name: math.fsum(r[part][name] for r in results) / len(results) for name in names}
-            for part in ("valid", "test")
-        },
-    }
 
 
 @with_settings
@@ -138,24 +68,40 @@ def letor(
       pairgram letor MQ2008 --pairs gain --pairs kept --scale --alphas auto --metric ndcg@10
       pairgram letor MQ2008 --json | jq .mean.test.map
     """
-    from pairgram.datasets import load_letor_folds
-
     scoring = opt.choice_metric(metric, convention)
     assert scoring is not None
     entry = get_model(model, settings)
-    protocol = {n: grid for n, grid in entry.protocol.items() if getattr(settings, n) is None}
-    settings = replace(settings, **protocol)  # type: ignore[arg-type]
+    protocol = {n: grid for n, grid in entry.protocol.items() if n not in settings}
+    settings = {**settings, **protocol}
     entry.search(settings, scoring)  # refuses what it cannot take, before reading
-    folds = load_letor_folds(
-        folder,
-        dtype="float32" if float32 else "float64",
-        sparse=sparse,
-        n_threads=settings.n_threads,
+    threads = settings.get("n_threads")
+    folds = pairgram.load_letor_folds(
+        folder, dtype="float32" if float32 else "float64", sparse=sparse, n_threads=threads
     )
+    names = list(dict.fromkeys((*PROTOCOL_METRICS, scoring.name)))
+    measuring: Any = {"convention": convention, "n_threads": threads}
+    results = []
     with opt.warnings_as_notes():
-        report = run_protocol(
-            folder, progress(folds, "folds", N_FOLDS), model, entry, settings, scoring, convention
-        )
+        for fold in progress(folds, "folds", N_FOLDS):
+            search = entry.search(settings, scoring)
+            start = time.perf_counter()
+            search.fit(fold.train.X, fold.train.y, qid=fold.train.qid, validation=fold.valid)
+            seconds = time.perf_counter() - start
+            result: dict[str, Any] = {"fold": fold.name, "params": chosen(search)}
+            for part in ("valid", "test"):
+                X, y, qid = getattr(fold, part)
+                result[part] = pairgram.evaluate(names, y, search.predict(X), qid, **measuring)
+            results.append({**result, "seconds": seconds})
+    report = {
+        "dataset": folder.resolve().name,
+        "model": model,
+        "metric": scoring.name,
+        "folds": results,
+        "mean": {
+            part: {name: math.fsum(r[part][name] for r in results) / len(results) for name in names}
+            for part in ("valid", "test")
+        },
+    }
     if as_json:
         print_json(report)
     else:

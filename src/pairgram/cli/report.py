@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from pairgram._support.files import naming, printable, shown
+from pairgram._support.parameters import PARAMETERS, option_of
 
 # typer does not export the base class of its usage errors. Its package depends on the version.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -61,6 +61,7 @@ class Commands(TyperGroup):
         except MemoryError as error:
             _fail(f"not enough memory: {error}" if str(error) else "not enough memory")
         except ValueError as error:
+            error.spell = _as_option  # type: ignore[attr-defined]  # of an ArgumentError
             _fail(str(error))
         except ImportError as error:
             if error.name is not None:  # of Python; it does not say what to install
@@ -71,21 +72,22 @@ class Commands(TyperGroup):
         sys.exit(status if isinstance(status, int) else 0)
 
 
+def _as_option(name: str, value: str | None) -> str:
+    """Return how errors of the library name an argument, and leave out words for Python alone."""
+    if name not in PARAMETERS or not PARAMETERS[name].option:
+        return name if value is None else f"{name}={value}" if name else ""
+    value = "" if value in (None, "True") else value.strip("'")
+    return f"{option_of(name)} {value}".rstrip()
+
+
 def _usage(message: str) -> str:
     """Return typer's message without a word of the package that checks, and with what helps.
 
-    For choices it ends with ``'elastic' is not one of 'solr', 'vespa'.``, which is followed by the
-    likely one. Further arguments are most often what the shell makes of a pattern without quotes.
+    Further arguments are most often what the shell makes of a pattern without quotes.
     """
-    from pairgram._support.checks import did_you_mean
-
-    message = message.replace(": Value error, ", ": ", 1)
     if message.startswith("Got unexpected extra argument"):
         return f"{message}: a pattern of files needs quotes, as in 'data/*.parquet'"
-    found = re.search(r"'([^']*)' is not one of (.*)\.$", message)
-    if found is None:
-        return message
-    return message[:-1] + did_you_mean(found[1], re.findall(r"'([^']*)'", found[2]))
+    return message.replace(": Value error, ", ": ", 1)
 
 
 def _give_up_stdout() -> None:
@@ -276,15 +278,10 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
-def show_settings(params: dict[str, Any]) -> dict[str, Any]:
-    """Return chosen settings, with alpha, C and gamma as powers of two if they are such."""
-    return show_rows([params])[0]
-
-
 def show_rows(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows of settings as `show_settings` does, with one spelling for a whole column.
+    """Return rows of settings with one spelling for a whole column.
 
-    The values of a column are written as powers of two if all of them are.
+    The values of alpha, C and gamma are powers of two if all of a column are.
     """
     spelled = [dict(row) for row in rows]
     for name in ("alpha", "C", "gamma"):

@@ -12,11 +12,14 @@ from typing import IO, Annotated, Any, NamedTuple
 
 import typer
 
+import pairgram
 from pairgram._support.files import naming, replacing, shown
+from pairgram._support.parameters import option_of
 from pairgram.cli import options as opt
 from pairgram.cli.inputs import load_scores, name_of
-from pairgram.cli.report import count, passes, print_json, print_lines, print_table, warn
-from pairgram.cli.tables import Columns, parse_names, refuse_with_table, with_columns
+from pairgram.cli.report import count, print_json, print_lines, print_table, warn
+from pairgram.cli.settings import option, parse_names
+from pairgram.cli.tables import Columns, refuse_with_table, with_columns
 
 HINT = ": the order is MODEL FILE"
 
@@ -36,15 +39,7 @@ def predict(
         ),
     ] = Path("-"),
     *,
-    keep: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,...",
-            help="Columns of a table that stand before the scores in a Parquet file. "
-            "[default: that of --qid]",
-            show_default=False,
-        ),
-    ] = None,
+    keep: Annotated[str | None, option("keep")] = None,
     columns: Columns,
     offset: opt.Offset = None,
     threads: opt.Threads = None,
@@ -99,7 +94,7 @@ def predict(
             n_threads=threads,
         )
     except ValueError as error:
-        if "want a label" not in str(error):
+        if not getattr(error, "lacks_label", False):
             raise
         raise ValueError(f"{error}: write 0 where there is none") from None
     _write(output, scores)
@@ -110,12 +105,9 @@ def _scored(
     model_path: Path, file: str, columns: Columns, threads: int | None
 ) -> Iterator[tuple[Any, Any, Any]]:
     """Yield a model, the table of a file with its features, and what shows the passes over it."""
-    from pairgram._support.threads import at_most_threads, resolve_n_threads
-
     model = opt.load_model_file(model_path, HINT)
     names = getattr(model, "feature_names_in_", None)
-    reading = at_most_threads(resolve_n_threads(threads))
-    with reading, opt.warnings_as_notes(), columns.cluster() as client, passes() as watch:
+    with columns.reading(threads) as (client, watch):
         names = None if names is None else list(names)
         yield model, columns.scan(file, client, names, opt.width_of(model)), watch
 
@@ -125,18 +117,12 @@ def _write(output: Path, scores: Iterable[Any]) -> None:
     if str(output) in ("-", "/dev/stdout"):
         print_lines(map(str, scores))
         return
-    with _written(output) as target:
+    with naming(output), _opened(output) as target:
         target.writelines(f"{score!s}\n".encode() for score in scores)
 
 
-@contextmanager
-def _written(path: Path) -> Iterator[IO[bytes]]:
-    """Open an output: a device or pipe is written to; a file is replaced when it is complete."""
-    with naming(path), _opened(path) as file:
-        yield file
-
-
 def _opened(path: Path) -> AbstractContextManager[IO[bytes]]:
+    """Open an output: a device or pipe is written to; a file is replaced when it is complete."""
     if not opt.is_stream(path):
         return replacing(path)
     if path.parts[:3] == ("/", "dev", "fd"):  # opening it again would truncate a file behind it
@@ -225,10 +211,10 @@ def evaluate(
                 found = _of_table(file, model, wanted, columns, threads, per_query)
             else:
                 assert scores is not None
-                found = _of_scored_table(file, scores, wanted, columns, threads, per_query)
+                found = _of_scored_table(file, scores, wanted, columns, threads)
         else:
             reading = {"float32": float32, "sparse": sparse, "n_threads": threads}
-            found = _of_rows(Path(file), scores, model, wanted, offset, reading, per_query)
+            found = _of_rows(Path(file), scores, model, wanted, offset, reading)
     _print_evaluated(found, convention, per_query, as_json)
 
 
@@ -256,15 +242,13 @@ def _of_run(
     qrels: Path | None, run: Path | None, names: Sequence[str], convention: str, threads: int | None
 ) -> _Evaluated:
     """Evaluate a TREC run, with a note on queries that it lacks."""
-    from pairgram.metrics.runs import evaluate_run
-
     if qrels is None or run is None:
         raise ValueError("--qrels and --run belong together: give both")
     opt.check_one_stdin(**{"--qrels": qrels, "--run": run})
-    judged, lists = opt.load_qrels(qrels), opt.load_runs(run)[0]
+    judged, lists = opt.load_qrels(qrels), opt.load_run(run)
     common: Any = {"convention": convention, "n_threads": threads}
-    means = evaluate_run(judged, lists, names, **common)
-    values = evaluate_run(judged, lists, names, per_query=True, **common)
+    means = pairgram.evaluate_run(judged, lists, names, **common)
+    values = pairgram.evaluate_run(judged, lists, names, per_query=True, **common)
     lacking = len(set(values["qid"]) - set(lists["qid"]))
     if lacking:
         lacks = f"lacks {count(lacking, 'query', 'queries')} of {name_of(qrels)}"
@@ -276,7 +260,6 @@ def _of_table(
     file: str, model: Path, wanted: list[Any], columns: Columns, threads: int | None, by_query: bool
 ) -> _Evaluated:
     """Evaluate a model on a table."""
-    from pairgram import metrics
     from pairgram.data.queries import plain_ids
 
     if by_query and columns.weight is not None:
@@ -284,7 +267,7 @@ def _of_table(
     with _scored(model, file, columns, threads) as (loaded, table, watch):
         columns.require(file, table, True)
         table = watch(table)
-        found: Any = metrics.evaluate(wanted, table, loaded, per_query=by_query, n_threads=threads)
+        found: Any = pairgram.evaluate(wanted, table, loaded, per_query=by_query, n_threads=threads)
         survey = table.survey()
     values = found | {"qid": plain_ids(found["qid"])} if by_query else {}
     if by_query:
@@ -293,21 +276,16 @@ def _of_table(
 
 
 def _of_scored_table(
-    file: str,
-    scores: Path,
-    wanted: list[Any],
-    columns: Columns,
-    threads: int | None,
-    by_query: bool,
+    file: str, scores: Path, wanted: list[Any], columns: Columns, threads: int | None
 ) -> _Evaluated:
     """Evaluate scores of the rows of a table, whose labels and query ids alone are read."""
     others = replace(columns, label=None, qid=None)
     for field in fields(others):
         if getattr(others, field.name) not in (None, False):
-            option = "group-queries" if field.name == "group" else field.name
-            raise ValueError(f"--{option} is for --model: --scores are final, and need no more")
+            option = option_of(field.name)
+            raise ValueError(f"{option} is for --model: --scores are final, and need no more")
     y, ids = columns.labels(file)
-    return _of_values(file, y, load_scores(scores, len(y)), ids, wanted, threads, by_query)
+    return _of_values(file, y, load_scores(scores, len(y)), ids, wanted, threads)
 
 
 def _of_rows(
@@ -317,7 +295,6 @@ def _of_rows(
     wanted: list[Any],
     offset: Path | None,
     reading: dict[str, Any],
-    by_query: bool,
 ) -> _Evaluated:
     """Evaluate scores or a model on a LETOR file."""
     if model is not None:
@@ -327,24 +304,17 @@ def _of_rows(
         data = opt.load_data(path, **reading)
         values = load_scores(scores, len(data.y))
     opt.warn_of_no_ids(path, data)
-    return _of_values(str(path), data.y, values, data.qid, wanted, reading["n_threads"], by_query)
+    return _of_values(str(path), data.y, values, data.qid, wanted, reading["n_threads"])
 
 
 def _of_values(
-    file: str,
-    y: Any,
-    scores: Any,
-    qid: Any,
-    wanted: list[Any],
-    threads: int | None,
-    by_query: bool,
+    file: str, y: Any, scores: Any, qid: Any, wanted: list[Any], threads: int | None
 ) -> _Evaluated:
     """Evaluate scores of rows."""
-    from pairgram import metrics
     from pairgram.data.queries import Queries, one_query_meant, plain_ids
 
     with one_query_meant():  # a note has already been given
-        found: Any = metrics.evaluate(wanted, y, scores, qid, per_query=True, n_threads=threads)
+        found: Any = pairgram.evaluate(wanted, y, scores, qid, per_query=True, n_threads=threads)
     means = {metric.name: float(metric.mean(found[metric.name])) for metric in wanted}
     queries = Queries.make(len(y), qid=qid)
     ids = ["all rows"] if queries.ids is None else plain_ids(queries.ids)

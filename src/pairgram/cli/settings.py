@@ -1,135 +1,42 @@
-"""The checked values of the options of a model, and the parsing of grids and ranges."""
+"""The options that `PARAMETERS` tells of: their declarations, and the parsing of their values."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Annotated, Any
 
-from pairgram._support.words import (
+import typer
+
+from pairgram._support.parameters import (
+    FOURIER_KERNEL,
     KERNEL_PARAMETERS,
-    ActivationName,
-    InputsName,
-    Landmarks,
-    PairsName,
-    Scope,
-    Target,
-    Weighting,
-    words,
+    PARAMETERS,
+    check_setting,
+    check_text,
+    choice,
 )
 
-PAIRS = (*words(PairsName), "none")
-TARGETS, WEIGHTINGS, SCOPES = words(Target), words(Weighting), words(Scope)
-INPUTS = (*words(InputsName), "none")
-ACTIVATIONS, LANDMARKS = words(ActivationName), words(Landmarks)
+# The values of the options that are given, by the names of the library's parameters.
+Settings = dict[str, Any]
 # The kernels, and the parameters that each uses.
-KERNELS = {**KERNEL_PARAMETERS, "cauchy": ("gamma",)}
-#: The option that sets each setting.
-OPTIONS = {
-    "alphas": "--alpha or --alphas",
-    "Cs": "--Cs",
-    "pairs": "--pairs",
-    "targets": "--target",
-    "scale": "--scale",
-    "inputs": "--inputs",
-    "positive": "--positive",
-    "prior": "--prior",
-    "weighting": "--weighting",
-    "scope": "--scope",
-    "n_nodes": "--nodes",
-    "activation": "--activation",
-    "weight_range": "--weight-range",
-    "bias_range": "--bias-range",
-    "kernel": "--kernel",
-    "gammas": "--gamma",
-    "degree": "--degree",
-    "coef0": "--coef0",
-    "n_components": "--components",
-    "landmarks": "--landmarks",
-    "tol": "--tol",
-    "n_estimators": "--estimators",
-    "random_state": "--random-state",
-    "budget": "--budget",
-}
-_OF_NODES = ("n_nodes", "activation", "weight_range", "bias_range", "random_state")
+KERNELS = {**dict.fromkeys(FOURIER_KERNEL.names, ("gamma",)), **KERNEL_PARAMETERS}
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The values of the options. An option that is not given has its default.
+def names_of(name: str) -> tuple[str, ...]:
+    """Return the names that the option of a parameter takes.
 
-    An empty grid means that the model makes the grid itself (``auto``). 0 components stand for as
-    many as there are rows (``all``). The possible kernels depend on the model.
-    Columns in `positive` count from 0, or are names.
+    The word none stands for None, where an option may be repeated.
     """
-
-    alphas: Sequence[float] | None = None
-    Cs: Sequence[float] | None = None
-    pairs: Sequence[str] = ()
-    targets: Sequence[str] = ("label",)
-    scale: bool = False
-    inputs: Sequence[str] = ()
-    positive: bool | Sequence[int] | Sequence[str] = False
-    prior: Path | None = None
-    weighting: str = "pairs"
-    scope: str | None = None
-    n_nodes: int | None = None
-    activation: Sequence[str] = ()
-    weight_range: tuple[float, float] | None = None
-    bias_range: tuple[float, float] | None = None
-    kernel: str | None = None
-    gammas: Sequence[float] | None = None
-    degree: int | None = None
-    coef0: float | None = None
-    n_components: int | None = None
-    landmarks: str | None = None
-    tol: float | None = None
-    n_estimators: int | None = None
-    random_state: int | None = None
-    budget: float | None = None
-    n_threads: int | None = None
-
-    def __post_init__(self) -> None:
-        from pairgram._support.checks import check_text
-
-        for name, values, known in (
-            ("pairs", self.pairs, PAIRS),
-            ("targets", self.targets, TARGETS),
-            ("inputs", self.inputs, INPUTS),
-            ("weighting", (self.weighting,), WEIGHTINGS),
-            ("scope", (self.scope,), SCOPES),
-            ("activation", self.activation, ACTIVATIONS),
-            ("landmarks", (self.landmarks,), LANDMARKS),
-        ):
-            for value in values:
-                if value is not None:
-                    check_text(OPTIONS[name], value, known)
-        for name in _OF_NODES:
-            if self.kernel is not None and name in given(self):
-                raise ValueError(
-                    f"give --kernel or {OPTIONS[name]}, not both: nodes have no kernel"
-                )
-        if self.positive and self.prior is not None:
-            raise ValueError("give --positive or --prior, not both: signs are those of all weights")
-        if self.positive and self.kernel not in (None, "linear"):
-            raise ValueError("give --positive or --kernel, not both: a kernel has no weights")
-        if self.tol is not None and not (math.isfinite(self.tol) and self.tol > 0):
-            raise ValueError(f"--tol must be finite and > 0, got {self.tol:g}")
-        if self.budget is not None and not (math.isfinite(self.budget) and self.budget > 0):
-            raise ValueError(f"--budget must be finite and > 0, got {self.budget:g}")
-        if self.coef0 is not None and not (math.isfinite(self.coef0) and self.coef0 >= 0):
-            raise ValueError(f"--coef0 must be finite and >= 0, got {self.coef0:g}")
-
-
-def given(settings: Settings) -> list[str]:
-    """Return the names of the settings that differ from their defaults."""
-    return [
-        field.name
-        for field in fields(settings)
-        if field.name in OPTIONS and getattr(settings, field.name) != field.default
-    ]
+    parameter = PARAMETERS[name]
+    setting = parameter.setting or parameter.stored
+    names = () if setting is None else setting.names
+    return (*names, "none") if parameter.many and setting and setting.fits(None) else names
 
 
 def heeds(kernel: str | None, parameter: str) -> bool:
@@ -137,8 +44,8 @@ def heeds(kernel: str | None, parameter: str) -> bool:
     return kernel is not None and parameter in KERNELS.get(kernel, ())
 
 
-def parse_grid(text: str, option: str, *, zero: bool = False) -> list[float]:
-    """Return the grid of a text such as ``2^-15:2^24`` or ``0.1,1,10``; ``auto`` gives [].
+def parse_grid(text: str, option: str, *, zero: bool = False) -> list[float] | None:
+    """Return the grid of a text such as ``2^-15:2^24`` or ``0.1,1,10``; ``auto`` gives None.
 
     ``b^i:b^j`` stands for b to all whole powers from i to j, and ``b^i:b^j:s`` for every s-th of
     them. Repeated values count once.
@@ -156,7 +63,7 @@ def parse_grid(text: str, option: str, *, zero: bool = False) -> list[float]:
         If the text is none of these, or a value is not finite and > 0.
     """
     if text.strip() == "auto":
-        return []
+        return None
     values: list[float] = []
     for item in text.split(","):
         if item.strip() == "auto":
@@ -175,18 +82,29 @@ def parse_grid(text: str, option: str, *, zero: bool = False) -> list[float]:
     return list(dict.fromkeys(values))
 
 
-def parse_activation(text: str) -> tuple[str, ...]:
-    """Return the names in a mix such as ``sigmoid+gaussian``; a plain name gives one."""
-    return tuple(name.strip() for name in text.split("+"))
+def parse_activation(text: str, option: str) -> str | list[str]:
+    """Return the names in a mix such as ``sigmoid+gaussian``, or a plain name as it is."""
+    names = [name.strip() for name in text.split("+")]
+    for name in names:
+        check_text(option, name, names_of("activation"))
+    return names if len(names) > 1 else names[0]
 
 
-def parse_components(text: str) -> int:
-    """Return the number of ``--components``, or 0 for ``all``."""
+def parse_components(text: str, option: str) -> int | None:
+    """Return the number of components, or None for ``all``."""
     if text.strip() == "all":
-        return 0
+        return None
     if re.fullmatch(r"\s*[0-9]{1,9}\s*", text) and int(text) > 0:
         return int(text)
-    raise ValueError(f"--components must be an integer >= 1 or all, got {text!r}")
+    raise ValueError(f"{option} must be an integer >= 1 or all, got {text!r}")
+
+
+def parse_names(text: str, option: str) -> list[str]:
+    """Return the names in a text such as ``a,b``."""
+    names = [name.strip() for name in text.split(",")]
+    if "" in names or len(set(names)) < len(names):
+        raise ValueError(f"{option} takes different names such as a,b,c; got {text!r}")
+    return names
 
 
 def parse_features(text: str, option: str) -> bool | list[int] | list[str]:
@@ -236,3 +154,105 @@ def parse_range(text: str, option: str) -> tuple[float, float]:
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise ValueError(f"{option} is two numbers such as -1:1, the lower one first; got {text!r}")
     return low, high
+
+
+# What makes values of the texts of options, by parameters, or by what a text looks like.
+_PARSERS: Mapping[str, Callable[[str, str], Any]] = {
+    "alphas": partial(parse_grid, zero=True),
+    "activation": parse_activation,
+    "n_components": parse_components,
+    "GRID": parse_grid,
+    "A:B": parse_range,
+    "FEATURES": parse_features,
+    "A,B,...": parse_names,
+}
+_TYPES = {"": bool, "N": int, "X": float, "SECONDS": float, "FILE": Path, "MODEL": Path}
+
+
+def option(name: str, help_names: str = "", note: str = "") -> Any:
+    """Return the declaration of a parameter's option.
+
+    In the help, `help_names` takes the place of its names, and `note` that of its default.
+    """
+    parameter = PARAMETERS[name]
+    flags, _, metavar = parameter.option.partition(" ")
+    setting = parameter.setting or parameter.stored
+    return typer.Option(
+        flags,
+        metavar=metavar or None,
+        help=parameter.help.replace("{names}", help_names or ", ".join(names_of(name))) + note,
+        min=setting.low if setting is not None and name not in _PARSERS else None,
+        show_default=parameter.default is not None and not note,
+    )
+
+
+def sharing(
+    keyword: str, names: Iterable[str], make: Callable[..., Any], **help_names: str
+) -> Callable[..., Any]:
+    """Return a decorator that gives a command options in place of its `keyword`.
+
+    Parameters
+    ----------
+    keyword : str
+    names : iterable of str
+        The parameters whose options they are.
+    make : callable
+        What returns the value of the keyword. It gets the parsed values of the options that are
+        given, and that differ from the defaults.
+    **help_names : str
+        What the help lists as the names that a parameter takes, if not those of `PARAMETERS`.
+    """
+    shared = [_declared(name, help_names.get(name, "")) for name in names]
+
+    def with_options_of_names(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command, eval_str=True)
+        parameters: list[inspect.Parameter] = []
+        for name, parameter in own.parameters.items():
+            parameters.extend(shared if name == keyword else [parameter])
+
+        @functools.wraps(command)
+        def with_options(**options: Any) -> None:
+            values = {parameter.name: options.pop(parameter.name) for parameter in shared}
+            given = {
+                name: _parsed(name, value)
+                for name, value in values.items()
+                if value is not None and value != [] and value != PARAMETERS[name].default
+            }
+            command(**options, **{keyword: make(**given)})
+
+        # Depending on its version, typer reads one or the other.
+        with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        with_options.__annotations__ = {p.name: p.annotation for p in parameters}
+        return with_options
+
+    return with_options_of_names
+
+
+def _declared(name: str, help_names: str) -> inspect.Parameter:
+    """Return the option of a parameter as an argument of a command."""
+    parameter = PARAMETERS[name]
+    metavar = parameter.option.partition(" ")[2]
+    kind: Any = str if name in _PARSERS else _TYPES.get(metavar, str)
+    if parameter.many:
+        kind = list[str]
+    if parameter.default is None:
+        kind = kind | None
+    annotation: Any = Annotated[kind, option(name, help_names)]
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=parameter.default, annotation=annotation
+    )
+
+
+def _parsed(name: str, value: Any) -> Any:
+    """Return the value of a parameter that its option has; the word none stands for None."""
+    parameter = PARAMETERS[name]
+    flags, _, metavar = parameter.option.partition(" ")
+    parse = _PARSERS.get(name) or _PARSERS.get(metavar)
+    if parse is not None:
+        return parse(value, flags)
+    names = names_of(name)
+    if parameter.many:
+        return [None if check_text(flags, one, names) == "none" else one for one in value]
+    if parameter.setting is None:
+        return value
+    return check_setting(flags, value, choice(*names) if names else parameter.setting)

@@ -3,91 +3,21 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from pairgram._support.files import printable
-from pairgram.cli.options import Given, sharing
+from pairgram.cli.options import Given, warnings_as_notes
+from pairgram.cli.report import passes
+from pairgram.cli.settings import sharing
 
 if TYPE_CHECKING:
     from pairgram.tables.table import Table
 
 # Files with these names are tables, unless they are LETOR text.
 ENDS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
-_PREFIXES = {
-    **{name: f"--{name}" for name in ("label", "qid", "features", "exclude", "weight")},
-    **{name: f"--{name}" for name in ("missing", "keep")},
-    "prior": "--prior",
-    "validation": "--valid",
-}
-_KEYWORDS = re.compile(
-    r"(?<=[ (])(label|qid|features|exclude|weight|missing|keep|scope)=('?)(\w*)\2"
-)
-
-Label = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="Column of the labels of a table. Predict leaves it out."),
-]
-Qid = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column of the query ids of a table. Rows of a query must stand together; see "
-        "--group-queries.",
-    ),
-]
-Group = Annotated[
-    bool,
-    typer.Option(
-        "--group-queries",
-        help="Bring the rows of every query together first; for more than 128 MiB of rows this "
-        "takes a temporary folder of their size.",
-    ),
-]
-Features = Annotated[
-    str | None,
-    typer.Option(
-        metavar="A,B,...",
-        help="Columns of a table that are features, or one column of lists of numbers. [default: "
-        "those that the model was fitted to, or all columns that no other option names, without "
-        "the index of pandas and names of folders such as day=1]",
-        show_default=False,
-    ),
-]
-Exclude = Annotated[
-    str | None,
-    typer.Option(
-        metavar="A,B,...",
-        help="Columns of a table that are no features, such as titles, in place of --features.",
-    ),
-]
-Weight = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="Column of the weights of a table's rows.")
-]
-MissingName = Annotated[
-    str | None,
-    typer.Option(
-        "--missing",
-        metavar="NAME",
-        help="What takes the place of missing features of a table: zero, or mean, the mean of the "
-        "column. The model file holds it, and predict uses it. [default: they are an error]",
-        show_default=False,
-    ),
-]
-Dask = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Scheduler of a Dask cluster, such as tcp://host:8786, that reads the table and works "
-        "on it. [default: this machine]",
-        show_default=False,
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -97,35 +27,46 @@ class Columns:
     label: str | None = None
     qid: str | None = None
     features: list[str] | None = None
+    exclude: list[str] | None = None
     weight: str | None = None
     missing: str | None = None
-    dask: str | None = None
-    group: bool = False
-    exclude: list[str] | None = None
+    client: str | None = None
+    group_queries: bool = False
 
     def make_table(self, *files: str | None) -> bool:
         """Tell whether one of the files is a table, by its name or because of these options."""
         return self != Columns() or any(file is not None and _is_table(file) for file in files)
 
     @contextmanager
-    def cluster(self) -> Iterator[Any]:
-        """Yield the client of --dask, or None. Within, errors name options, not arguments."""
-        with _naming_options():
-            if self.dask is None:
-                yield None
-                return
-            try:
-                from distributed import Client
+    def reading(self, n_threads: int | None) -> Iterator[tuple[Any, Callable[..., Any]]]:
+        """Yield the client of --dask, or None, and what shows the passes over a table.
 
-                connect: Any = Client
-            except ImportError as error:
-                raise ImportError("--dask needs Dask: pip install 'pairgram[dask]'") from error
-            try:
-                client = connect(self.dask, timeout=10)
-            except (OSError, TypeError, ValueError) as error:
-                raise ValueError(f"--dask {self.dask}: found no cluster there: {error}") from None
-            with client:
-                yield client
+        Within, so many threads read, and warnings are notes.
+        """
+        from pairgram._support.threads import at_most_threads, resolve_n_threads
+
+        threads = at_most_threads(resolve_n_threads(n_threads))
+        with threads, warnings_as_notes(), self.cluster() as client, passes() as watch:
+            yield client, watch
+
+    @contextmanager
+    def cluster(self) -> Iterator[Any]:
+        """Yield the client of --dask, or None."""
+        if self.client is None:
+            yield None
+            return
+        try:
+            from distributed import Client
+
+            connect: Any = Client
+        except ImportError as error:
+            raise ImportError("--dask needs Dask: pip install 'pairgram[dask]'") from error
+        try:
+            client = connect(self.client, timeout=10)
+        except (OSError, TypeError, ValueError) as error:
+            raise ValueError(f"--dask {self.client}: found no cluster there: {error}") from None
+        with client:
+            yield client
 
     def scan(
         self, file: str, client: Any, features: list[str] | None = None, width: int = 0
@@ -157,7 +98,7 @@ class Columns:
                 exclude=self.exclude,
                 weight=self.weight,
                 missing=self.missing,  # type: ignore[arg-type]
-                group_queries=self.group,
+                group_queries=self.group_queries,
                 client=client,
             )
         except ArgumentError as error:
@@ -170,48 +111,25 @@ class Columns:
         """Return the labels and the query ids of a table, which alone are read."""
         from pairgram.tables.scan import read_labels
 
-        with _naming_options():
-            y, ids = read_labels(file, self.label, self.qid)
+        y, ids = read_labels(file, self.label, self.qid)
         if ids is None:
-            raise ValueError(
-                f"{printable(file)}: found a table, want --qid, its column of query ids"
-            )
+            raise lacking(file, "--qid", "query ids")
         return y, ids
 
     def require(self, file: str, table: Table, needs_queries: bool) -> None:
         """Raise a ValueError if a table lacks labels, or query ids where they are needed."""
-        missing = table.schema is not None and self.label is None
-        if missing or (needs_queries and not table.has_queries):
-            option, what = ("--label", "labels") if missing else ("--qid", "query ids")
-            raise ValueError(
-                f"{printable(file)}: found a table, want {option}, its column of {what}"
-            )
+        if table.schema is not None and self.label is None:
+            raise lacking(file, "--label", "labels")
+        if needs_queries and not table.has_queries:
+            raise lacking(file, "--qid", "query ids")
 
 
-def _columns(
-    label: Label = None,
-    qid: Qid = None,
-    features: Features = None,
-    exclude: Exclude = None,
-    weight: Weight = None,
-    missing: MissingName = None,
-    dask: Dask = None,
-    group_queries: Group = False,
-) -> Columns:
-    names = None if features is None else parse_names(features, "--features")
-    others = None if exclude is None else parse_names(exclude, "--exclude")
-    return Columns(label, qid, names, weight, missing, dask, group_queries, others)
+def lacking(file: str, option: str, what: str) -> ValueError:
+    """Return the error for a table one of whose columns no option names."""
+    return ValueError(f"{printable(file)}: found a table, want {option}, its column of {what}")
 
 
-with_columns = sharing("columns", _columns)
-
-
-def parse_names(text: str, option: str) -> list[str]:
-    """Return the names in a text such as ``a,b``."""
-    names = [name.strip() for name in text.split(",")]
-    if "" in names or len(set(names)) < len(names):
-        raise ValueError(f"{option} takes different names such as a,b,c; got {text!r}")
-    return names
+with_columns = sharing("columns", [field.name for field in fields(Columns)], Columns)
 
 
 def refuse_with_table(**options: Given) -> None:
@@ -231,28 +149,3 @@ def _is_table(file: str) -> bool:
     if not os.path.exists(file):
         return any(sign in file for sign in "*?[") or file.lower().endswith(ENDS)
     return file.lower().endswith(ENDS) and not looks_like_letor(file)
-
-
-@contextmanager
-def _naming_options() -> Iterator[None]:
-    """Within this context, errors name the options in place of the library's arguments."""
-    from pairgram._support.checks import ArgumentError
-
-    try:
-        yield
-    except ValueError as error:
-        if isinstance(error, ArgumentError):
-            error.parameter = _PREFIXES.get(error.parameter or "", error.parameter)
-        text = _KEYWORDS.sub(lambda found: f"--{found[1]} {found[3]}".rstrip(), str(error))
-        for words, instead in (
-            ("give scan the", "give the"),
-            ("give group_queries=True", "--group-queries"),
-            ("group_queries", "--group-queries"),
-            ("; a fitted model has its own as feature_names_in_", ""),
-            (
-                "; give cv a splitter, or fit a validation set",
-                ": give --valid, or --model auto, which reads the rows into memory",
-            ),
-        ):
-            text = text.replace(words, instead)
-        raise ValueError(text) from None

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
 from pairgram._support.cached import cached_property
-from pairgram._support.checks import ArgumentError, Vector, check_text, not_finite
-from pairgram._support.words import PairsName, Scope, Target, Weighting, words
+from pairgram._support.checks import ArgumentError, Vector, not_finite
+from pairgram._support.parameters import PairsName, Scope, Target, Weighting, check_parameters
 
 Omega = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 Pairs = PairsName | Omega | None
@@ -40,12 +40,7 @@ class PairSettings:
     target: Target = "label"
 
     def __post_init__(self) -> None:
-        if not (self.pairs is None or callable(self.pairs)):
-            others = "a callable w(y_i, y_j), or None (no pairs: least squares on rows)"
-            check_text("pairs", self.pairs, words(PairsName), others)
-        check_text("scope", self.scope, words(Scope))
-        check_text("weighting", self.weighting, words(Weighting))
-        check_text("target", self.target, words(Target))
+        check_parameters(self, "pairs", "scope", "weighting", "target")
 
     @cached_property
     def kind(self) -> str:

@@ -25,6 +25,52 @@ _PIECE_SIZE = 1 << 18
 _HEAD_SIZE = 1024
 _MAX_FEATURES = 2**31 - 1
 
+# What the parser raises: the line, what it says of it, and the parameter that it names.
+_OF_PARSER = re.compile(r":(\d+): (.*?)(?:\((n_features=\d+)\))?", re.DOTALL)
+
+
+class LetorError(ValueError):
+    """A LETOR file is refused. The message is made of the attributes, which callers may change.
+
+    Attributes
+    ----------
+    name : str
+        What messages call the file.
+    line : int or None
+        The number of the line, counted from 1.
+    text : str
+        What is wrong.
+    width : str
+        What says how many features there may be, such as ``n_features=3``, or "".
+    rest : str
+        What follows.
+    lacks_label : bool
+        Whether there is no number in place of a label.
+    """
+
+    def __init__(
+        self, name: str, line: int | None, text: str, width: str = "", rest: str = ""
+    ) -> None:
+        super().__init__(name, line, text, width, rest)
+        self.name, self.line, self.text, self.width, self.rest = name, line, text, width, rest
+        self.lacks_label = ", want a label" in text
+
+    def __str__(self) -> str:
+        line = "" if self.line is None else f":{self.line}"
+        return f"{self.name}{line}: {self.text}{self.width}{self.rest}"
+
+    @classmethod
+    def of_parser(cls, error: ValueError, name: str) -> ValueError:
+        """Return the error of the compiled parser with what its message says as attributes."""
+        found = _OF_PARSER.fullmatch(str(error).removeprefix(name))
+        if found is None:
+            return error
+        line, text, width = found.groups()
+        if width is None:
+            return cls(name, int(line), text)
+        return cls(name, int(line), f"{text}(", width, ")")
+
+
 Loaded = tuple[Any, NDArray[np.float64], NDArray[Any] | None]
 
 
@@ -254,22 +300,19 @@ def _feed(parser: Any, raw: io.BufferedReader, name: str) -> None:
         except DAMAGE as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # an error of the system, not of the contents
-            raise ValueError(
-                f"{name}:{parser.n_lines + 1}: found a damaged or cut-off {kind} stream, "
-                f"want a whole one: {error}"
-            ) from None
+            text = f"found a damaged or cut-off {kind} stream, want a whole one: {error}"
+            raise LetorError(name, parser.n_lines + 1, text) from None
         head = head or bytes(buffer[: min(size, _HEAD_SIZE)])
         try:
             if size:
                 parser.feed(buffer[:size])
             else:
                 parser.finish()
-        except ValueError:
+        except ValueError as error:
             if (found := kind_of_binary(head)) is not None:
-                raise ValueError(
-                    f"{name}: found {found}, want a LETOR file, text of a line for each document"
-                ) from None
-            raise
+                text = f"found {found}, want a LETOR file, text of a line for each document"
+                raise LetorError(name, None, text) from None
+            raise LetorError.of_parser(error, name) from None
         if not size:
             return
 
@@ -300,14 +343,14 @@ def _take_dense(parser: Any, name: str, wanted: int | None) -> NDArray[Any]:
     n_rows, n_features, n_values = parser.n_rows, parser.n_features, parser.n_values
     itemsize = 4 if isinstance(parser, _core.LetorParser32) else 8
     more = (n_rows * n_features - n_values) * itemsize
-    reason = f"{name}: n_features={wanted}"
-    if wanted is None:
-        reason = f"{name}:{parser.largest_index_line}: found the largest index"
-    refused = ValueError(
-        f"{reason}; X of {n_rows} x {n_features} numbers takes "
+    size = (
+        f"; X of {n_rows} x {n_features} numbers takes "
         f"{n_rows * n_features * itemsize / 2**30:.1f} GiB, want them to fit into memory: "
         "pass sparse=True"
     )
+    refused = LetorError(name, None, "", f"n_features={wanted}", size)
+    if wanted is None:
+        refused = LetorError(name, parser.largest_index_line, f"found the largest index{size}")
     if not memory.fits(more):
         raise refused
     try:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram._support.checks import check_at_least_zero, check_size
+from pairgram._support.parameters import check_at_least_zero, check_size
 
 # The share of labels below each fifth of the label range, as in the web search data sets.
 _CUMULATIVE_SHARES = (0.0, 0.52, 0.84, 0.97, 0.99, 1.0)

@@ -13,9 +13,9 @@ from sklearn.utils.sparsefuncs import min_max_axis
 
 import pairgram._core as _core
 from pairgram._support.arrays import block_rows, blocks, column_names, read_rows
-from pairgram._support.checks import Vector, check_text, require_finite
+from pairgram._support.checks import Vector, require_finite
+from pairgram._support.parameters import check
 from pairgram._support.threads import resolve_n_threads
-from pairgram._support.words import InputsName, words
 from pairgram.features.formulas import Column, scaled, through
 
 
@@ -278,7 +278,8 @@ NEAREST = 1e-6
 
 def check_inputs(kind: Any) -> str | None:
     """Return the kind of inputs, or None. It is a ValueError if the word is unknown."""
-    return None if kind is None else check_text("inputs", kind, words(InputsName), "or None")
+    name: str | None = check("inputs", kind)
+    return name
 
 
 def fit_inputs(

@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from math import isfinite
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -20,15 +19,13 @@ import pairgram._core as _core
 from pairgram._support import memory
 from pairgram._support.arrays import block_rows, blocks, read_rows, readable
 from pairgram._support.checks import Vector, not_finite, require_finite
+from pairgram._support.parameters import KERNEL_PARAMETERS, KernelName, check_parameters, words
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
-from pairgram._support.words import KERNEL_PARAMETERS, KernelName, words
 from pairgram.features.formulas import Terms, native_nodes
 
 Kernel = KernelName | Callable[[Any, Any], Any]
 KERNELS = KERNEL_PARAMETERS
-# Polynomial kernels have at most this degree.
-MAX_DEGREE = 1000
 
 
 @dataclass(frozen=True)
@@ -55,21 +52,11 @@ class KernelSettings:
             raise ValueError(
                 f"kernel must be one of {names}, or a callable; got {self.kernel!r}{hint}"
             )
-        if self.gamma is not None and not (_is_number(self.gamma) and self.gamma > 0):
-            raise ValueError(f"gamma must be None or a finite number > 0, got {self.gamma!r}")
-        degree = self.degree
-        if not (_is_number(degree) and degree == int(degree) and 1 <= degree <= MAX_DEGREE):
-            raise ValueError(f"degree must be an integer from 1 to {MAX_DEGREE}, got {degree!r}")
-        if not (_is_number(self.coef0) and self.coef0 >= 0):
-            raise ValueError(f"coef0 must be a finite number >= 0, got {self.coef0!r}")
+        check_parameters(self, "gamma", "degree", "coef0")
 
     def with_gamma(self, n_features: int) -> float:
         """Return gamma, or ``1 / n_features`` if it is None."""
         return 1.0 / n_features if self.gamma is None else float(self.gamma)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
 
 
 FLOATS = (np.float64, np.float32)

@@ -14,10 +14,10 @@ from threadpoolctl import threadpool_limits
 
 import pairgram._core as _core
 from pairgram._support import memory
-from pairgram._support.checks import Vector, check_at_least_zero, check_size, check_text
+from pairgram._support.checks import Vector
+from pairgram._support.parameters import Landmarks, check_parameters
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
-from pairgram._support.words import Landmarks, words
 from pairgram.features.base import (
     FeatureMap,
     RowScorer,
@@ -284,10 +284,8 @@ default="rbf"
         MemoryError
             If the kernel matrix of the landmarks and its eigenvectors do not fit into free memory.
         """
-        exact = self.n_components is None
-        n_components = 1 if exact else check_size("n_components", self.n_components)
-        how = check_text("landmarks", self.landmarks, words(Landmarks))
-        tol = check_at_least_zero("tol", self.tol)
+        check_parameters(self, "Nystroem.n_components", "landmarks", "Nystroem.tol")
+        how, tol, exact = self.landmarks, float(self.tol), self.n_components is None
         threads = resolve_n_threads(self.n_threads)
         kernel = KernelSettings(self.kernel, self.gamma, self.degree, self.coef0)
         if kernel.kernel == "precomputed":
@@ -300,7 +298,7 @@ default="rbf"
         self.gamma_ = kernel.with_gamma(self.n_features_in_)
         self._kernel = replace(kernel, gamma=self.gamma_)
         warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
-        n_landmarks = X.shape[0] if exact else min(n_components, X.shape[0])
+        n_landmarks = min(self.n_components or X.shape[0], X.shape[0])
         memory.require(  # `_whitening` needs room for K and five more matrices of its size
             f"n_components: the kernel of {n_landmarks} landmarks, with its eigenvectors,",
             6 * 8.0 * n_landmarks**2,

@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pairgram._support.checks import Vector, check_flag, check_positive, check_size, check_text
+from pairgram._support.checks import Vector
+from pairgram._support.parameters import FourierKernel, check_parameters
 from pairgram._support.row_warnings import warn_of_rows
-from pairgram._support.words import FourierKernel, words
 from pairgram.features.base import FeatureMap, finite_rows, generator
 from pairgram.features.formulas import Hidden, Terms, native_nodes
 
@@ -110,15 +110,13 @@ class RandomFourier(FeatureMap):
         ValueError
             If a parameter is not as described. The message names it.
         """
-        n_components = check_size("n_components", self.n_components)
-        kernel = check_text("kernel", self.kernel, words(FourierKernel))
-        check_flag("orthogonal", self.orthogonal)
+        check_parameters(self, "n_components", "RandomFourier.kernel", "orthogonal", "gamma")
+        n_components, kernel = int(self.n_components), self.kernel
         if self.orthogonal and kernel != "rbf":
             raise ValueError(f"orthogonal=True needs kernel='rbf', got kernel={kernel!r}")
-        gamma = None if self.gamma is None else check_positive("gamma", self.gamma)
         X = finite_rows(self, X, reset=True)
         warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
-        self.gamma_ = 1 / self.n_features_in_ if gamma is None else gamma
+        self.gamma_ = 1 / self.n_features_in_ if self.gamma is None else float(self.gamma)
         self.kernel_ = kernel
         rng, shape = generator(self.random_state), (self.n_features_in_, n_components)
         if kernel == "laplacian":

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
-from pairgram._support.checks import Vector, check_size, check_text, not_finite, require_finite
+from pairgram._support.checks import Vector, not_finite, require_finite
+from pairgram._support.parameters import ActivationName, check_parameters, words
 from pairgram._support.row_warnings import warn_of_rows
-from pairgram._support.words import ActivationName, words
 from pairgram.features.base import FeatureMap, LinearNodes, RowScorer, finite_rows, generator
 from pairgram.features.formulas import ACTIVATIONS, Hidden, Terms, native_nodes
 
@@ -153,8 +153,8 @@ class RandomNodes(FeatureMap):
 
     def _draw(self, n_features: int) -> None:
         """Draw the nodes for a number of features."""
-        n_nodes = check_size("n_nodes", self.n_nodes)
-        check_text("distribution", self.distribution, ("uniform", "normal"))
+        check_parameters(self, "n_nodes", "distribution")
+        n_nodes = int(self.n_nodes)
         self.n_features_in_ = n_features
         self._segments = segments(self.activation, n_nodes)
         self.activation_ = self.activation

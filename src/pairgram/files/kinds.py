@@ -11,29 +11,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairgram._support.words import ActivationName, InputsName, Landmarks, words
-from pairgram.data.pairs import OMEGAS
-from pairgram.features.kernels import KERNELS, MAX_DEGREE
-from pairgram.features.random_nodes import NEED_POSITIVE, segments
-from pairgram.files.schema import (
+from pairgram._support.parameters import (
+    AT_LEAST_0,
     COUNT,
     FLAG,
+    FOURIER_KERNEL,
+    NAMED_KERNEL,
     NAMES,
-    RANGE,
+    POSITIVE,
     TEXT,
-    Array,
-    Arrays,
-    Record,
     Setting,
-    Sizes,
-    brief,
-    check_arrays,
-    check_record,
     choice,
     integer,
     list_of,
     number,
     optional,
+    stored,
+)
+from pairgram.features.random_nodes import NEED_POSITIVE, segments
+from pairgram.files.schema import (
+    Array,
+    Arrays,
+    Record,
+    Sizes,
+    brief,
+    check_arrays,
+    check_record,
     require,
 )
 from pairgram.files.transformers import by_owner, check_transformer
@@ -61,43 +64,16 @@ class Kind(NamedTuple):
 
 # Settings
 
-POSITIVE = number(0, above=True)
-AT_LEAST_0 = number(0)
-THREADS = optional(COUNT)
-SEED = optional(integer(0, 2**32 - 1))
-FORM = choice("auto", "primal", "dual")
-WEIGHTING = choice("pairs", "documents", "queries")
-PAIRS = choice("kept", "dropped", *OMEGAS)
-SCOPE = choice("query", "global")
-TARGET = choice("label", "gain")
 ANY = Setting("any value", lambda value: True)
-POSITIVE_COLUMNS = Setting(
-    "True, False, or a list of names or numbers of columns",
-    lambda value: (
-        FLAG.fits(value)
-        or (isinstance(value, list) and all(TEXT.fits(v) or integer(0).fits(v) for v in value))
-    ),
-)
-DEGREE = Setting(
-    f"an integer from 1 to {MAX_DEGREE}",
-    lambda value: number(1, high=MAX_DEGREE).fits(value) and value == int(value),
-)
-_ACTIVATION = choice(*words(ActivationName))
-ACTIVATION = Setting(
-    f"of {_ACTIVATION.wanted}, or a list of these",
-    lambda value: _ACTIVATION.fits(value) or list_of(_ACTIVATION, "").fits(value),
-)
-# No limit is written as infinity.
-MEMORY_LIMIT = optional(number(0, high=float("inf")))
 LAST_ID = optional(
     Setting(
         "text or a finite number",
         lambda value: isinstance(value, (str, int)) or number().fits(value),
     )
 )
-NAMED = choice(*KERNELS)
-KERNEL = choice(*KERNELS, "precomputed")
-OF_KERNEL = {"gamma": optional(POSITIVE), "degree": DEGREE, "coef0": AT_LEAST_0}
+OF_KERNEL = ("gamma", "degree", "coef0")
+OF_NODES = ("n_nodes", "activation", "weight_range", "random_state")
+OF_PAIRS = ("pairs", "scope", "weighting", "target")
 
 # Arrays
 
@@ -178,9 +154,7 @@ def _nystroem(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
 MAPS: Mapping[str, Kind] = {
     "KernelMap": Kind(
         {
-            "kernel": KERNEL,
-            **OF_KERNEL,
-            "n_threads": THREADS,
+            **stored("KernelMap.kernel", *OF_KERNEL, "n_threads"),
             "shape": list_of(COUNT, "two integers from 1 to 2^63 - 1", 2),
             "training_rows?": COUNT,
             "bits?": FLAG,
@@ -198,14 +172,9 @@ MAPS: Mapping[str, Kind] = {
     ),
     "Nystroem": Kind(
         {
-            "kernel": NAMED,
-            **OF_KERNEL,
-            "n_components": optional(COUNT),
-            "landmarks": choice(*words(Landmarks)),
-            "tol": AT_LEAST_0,
-            "random_state": SEED,
-            "n_threads": THREADS,
-            "fitted": {**OF_KERNEL, "name": NAMED, "gamma": POSITIVE},
+            **stored("Nystroem.kernel", *OF_KERNEL, "Nystroem.n_components", "landmarks"),
+            **stored("Nystroem.tol", "random_state", "n_threads"),
+            "fitted": {**stored(*OF_KERNEL), "name": NAMED_KERNEL, "gamma": POSITIVE},
         },
         {
             "map_components": Array(FLOAT64, ("landmarks", "features")),
@@ -216,13 +185,9 @@ MAPS: Mapping[str, Kind] = {
     ),
     "RandomFourier": Kind(
         {
-            "n_components": COUNT,
-            "kernel": choice("rbf", "laplacian", "cauchy"),
-            "gamma": optional(POSITIVE),
-            "orthogonal": FLAG,
-            "random_state": SEED,
-            "n_threads": THREADS,
-            "fitted": {"kernel_": choice("rbf", "laplacian", "cauchy"), "gamma_": POSITIVE},
+            **stored("n_components", "RandomFourier.kernel", "gamma", "orthogonal"),
+            **stored("random_state", "n_threads"),
+            "fitted": {"kernel_": FOURIER_KERNEL, "gamma_": POSITIVE},
         },
         {
             "map_weights": Array(FLOAT64, ("features", "outputs")),
@@ -230,15 +195,7 @@ MAPS: Mapping[str, Kind] = {
         },
     ),
     "RandomNodes": Kind(
-        {
-            "n_nodes": COUNT,
-            "activation": ACTIVATION,
-            "weight_range": RANGE,
-            "bias_range": RANGE,
-            "distribution": choice("uniform", "normal"),
-            "random_state": SEED,
-            "n_threads": THREADS,
-        },
+        stored(*OF_NODES, "bias_range", "distribution", "n_threads"),
         {
             "map_weights": Array(FLOAT64, ("features", "outputs")),
             "map_bias": Array(FLOAT64, ("outputs",)),
@@ -288,12 +245,6 @@ def _inputs(kind: str, settings: Any, arrays: Arrays, sizes: Sizes) -> None:
 
 # Models. The dimension "outputs" is that of the feature map, or of the features if there is none.
 
-OF_PAIRS = {
-    "pairs": optional(PAIRS),
-    "scope": SCOPE,
-    "weighting": WEIGHTING,
-    "target": TARGET,
-}
 FITTED = {
     "uses_qid_": FLAG,
     "uses_offset_?": FLAG,
@@ -311,21 +262,11 @@ OF_PRIOR = Setting(
 )
 IN_A_FORM = {**FITTED, "form_": choice("primal", "dual")}
 RIDGE_OR_KERNEL = {
-    "kernel": optional(KERNEL),
-    **OF_KERNEL,
-    "form": FORM,
+    **stored("kernel", *OF_KERNEL, "form", "n_threads"),
     "prior?": OF_PRIOR,
-    "n_threads": THREADS,
     "fitted": IN_A_FORM,
 }
-INPUTS = optional(choice(*words(InputsName)))
-OF_NODES = {
-    "n_nodes": COUNT,
-    "activation": ACTIVATION,
-    "weight_range": RANGE,
-    "random_state": SEED,
-}
-OF_MACHINE = {**RIDGE_OR_KERNEL, **OF_NODES, "C": POSITIVE, "bias_range": RANGE}
+OF_MACHINE = {**RIDGE_OR_KERNEL, **stored(*OF_NODES, "bias_range", "C")}
 
 
 def _model(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
@@ -347,53 +288,36 @@ def _kind(settings: Record) -> Kind:
     of_columns = Array(FLOAT64, ("outputs",))
     arrays = {"coef_": of_columns, "variances?": of_columns, "covariances?": of_columns}
     arrays["missing?"] = Array(FLOAT64, ("missing",))
-    return Kind({**settings, "inputs?": INPUTS}, arrays, _model)
+    return Kind({**settings, **stored("inputs?")}, arrays, _model)
 
 
 MODELS: Mapping[str, Kind] = {
     "RankRLS": _kind(
         {
             **RIDGE_OR_KERNEL,
-            **OF_PAIRS,
-            "alpha": AT_LEAST_0,
-            "scale": FLAG,
-            "positive?": POSITIVE_COLUMNS,
-            "l1_ratio?": number(0, high=1),
-            "n_nonzero_coefs?": optional(COUNT),
+            **stored(*OF_PAIRS, "alpha", "scale", "positive?", "l1_ratio?", "n_nonzero_coefs?"),
         }
     ),
     "PointwiseELM": _kind(OF_MACHINE),
-    "PairwiseELM": _kind({**OF_MACHINE, "pairs": PAIRS}),
+    "PairwiseELM": _kind({**OF_MACHINE, **stored("PairwiseELM.pairs")}),
     "ELMRank": _kind(
         {
-            **OF_NODES,
-            "alpha": AT_LEAST_0,
-            "C": POSITIVE,
-            "pairs": optional(PAIRS),
-            "scope": SCOPE,
-            "bias_range": optional(RANGE),
-            "n_estimators": COUNT,
-            "n_threads": THREADS,
+            **stored(*OF_NODES, "alpha", "C", "pairs", "scope", "ELMRank.bias_range"),
+            **stored("n_estimators", "n_threads"),
             "fitted": FITTED,
         }
     ),
     "RankSVM": _kind(
         {
-            "C": POSITIVE,
-            "loss": choice("squared_hinge", "squared"),
-            "weighting": WEIGHTING,
-            "tol": POSITIVE,
-            "max_iter": COUNT,
-            "warm_start?": FLAG,
-            "memory_limit": MEMORY_LIMIT,
+            **stored("C", "loss", "weighting", "tol", "max_iter", "warm_start?", "memory_limit"),
+            **stored("n_threads"),
             "prior?": OF_PRIOR,
-            "n_threads": THREADS,
             "fitted": FITTED,
         }
     ),
-    "MPRank": _kind({**RIDGE_OR_KERNEL, "C": POSITIVE}),
+    "MPRank": _kind({**RIDGE_OR_KERNEL, **stored("C")}),
     "LSSVR": _kind(
-        {**RIDGE_OR_KERNEL, "C": POSITIVE, "fitted": {**IN_A_FORM, "intercept_": number()}}
+        {**RIDGE_OR_KERNEL, **stored("C"), "fitted": {**IN_A_FORM, "intercept_": number()}}
     ),
 }
 
@@ -435,7 +359,7 @@ def _statistics(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
 STATISTICS: Mapping[str, Kind] = {
     "Pairgram": Kind(
         {
-            **OF_PAIRS,
+            **stored(*OF_PAIRS),
             "state": {
                 "n_rows": integer(0),
                 "n_queries": integer(0),

@@ -7,24 +7,16 @@ checked. A ValueError names the first setting or array that is not as described.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-LARGEST_INTEGER = 2**63 - 1
-LARGEST_NUMBER = float(np.finfo(np.float64).max)
+from pairgram._support.parameters import Setting
 
 Arrays = Mapping[str, NDArray[Any]]
 Sizes = dict[str, int]  # the lengths of dimensions of arrays, by their names in a table
-
-
-class Setting(NamedTuple):
-    """The description of a JSON value: in words, and by a function that checks any value."""
-
-    wanted: str
-    fits: Callable[[Any], bool]
 
 
 # The settings of a record. A key that ends in "?" may be missing. A record may contain records.
@@ -56,70 +48,6 @@ def require(condition: Any, message: str) -> None:
     """Raise a ValueError with the message unless the condition holds."""
     if not condition:
         raise ValueError(message)
-
-
-def is_integer(value: Any) -> bool:
-    """Tell whether a JSON value is an integer. True and False are not."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def integer(low: int, high: int = LARGEST_INTEGER) -> Setting:
-    """Return the description of an integer in a range, including both ends."""
-    upper = "2^63 - 1" if high == LARGEST_INTEGER else str(high)
-
-    def fits(value: Any) -> bool:
-        return is_integer(value) and low <= value <= high
-
-    return Setting(f"an integer from {low} to {upper}", fits)
-
-
-def number(
-    low: float = -LARGEST_NUMBER, *, above: bool = False, high: float = LARGEST_NUMBER
-) -> Setting:
-    """Return the description of a finite number that is at least `low`, or above it."""
-    wanted = "a finite number"
-    if low > -LARGEST_NUMBER:
-        wanted += f" {'>' if above else '>='} {low:g}"
-
-    def fits(value: Any) -> bool:
-        if not (is_integer(value) or isinstance(value, float)):
-            return False
-        return low <= value <= high and not (above and value == low)  # False for NaN
-
-    return Setting(wanted, fits)
-
-
-def choice(*names: str) -> Setting:
-    """Return the description of one of these names."""
-    return Setting(
-        " or ".join(map(repr, names)), lambda value: isinstance(value, str) and value in names
-    )
-
-
-def optional(setting: Setting) -> Setting:
-    """Return the description of a value that is null or as another setting describes."""
-    return Setting(f"None or {setting.wanted}", lambda value: value is None or setting.fits(value))
-
-
-def list_of(setting: Setting, what: str, length: int | None = None) -> Setting:
-    """Return the description of a list with at least one entry; `what` says it in words."""
-
-    def fits(value: Any) -> bool:
-        if not isinstance(value, list) or not value:
-            return False
-        return len(value) == (length or len(value)) and all(map(setting.fits, value))
-
-    return Setting(what, fits)
-
-
-FLAG = Setting("True or False", lambda value: isinstance(value, bool))
-COUNT = integer(1)
-TEXT = Setting("text", lambda value: isinstance(value, str))
-NAMES = list_of(TEXT, "a list of names")
-RANGE = Setting(
-    "two finite numbers [low, high], low <= high",
-    lambda value: list_of(number(), "", 2).fits(value) and value[0] <= value[1],
-)
 
 
 def check_record(record: Any, table: Record, name: str = "") -> None:

@@ -24,25 +24,27 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.checks import Vector
-from pairgram.features.formulas import Affine, Column, Indicator, clipped, scaled
-from pairgram.files.schema import (
+from pairgram._support.parameters import (
     COUNT,
     FLAG,
     NAMES,
     RANGE,
     TEXT,
-    Array,
-    Arrays,
-    Record,
     Setting,
-    brief,
-    check_arrays,
-    check_record,
     choice,
     integer,
     list_of,
     number,
     optional,
+)
+from pairgram.features.formulas import Affine, Column, Indicator, clipped, scaled
+from pairgram.files.schema import (
+    Array,
+    Arrays,
+    Record,
+    brief,
+    check_arrays,
+    check_record,
     require,
 )
 

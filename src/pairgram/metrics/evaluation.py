@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from pairgram._support.checks import ArgumentError, Vector, check_text
-from pairgram._support.words import Convention
+from pairgram._support.checks import ArgumentError, Vector
+from pairgram._support.parameters import Convention, check_text
 from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_missing_queries
 from pairgram.metrics.metric import (
     CONVENTIONS,

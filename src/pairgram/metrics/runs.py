@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
-from pairgram._support.checks import check_text
-from pairgram._support.words import Convention
+from pairgram._support.parameters import Convention, check_text
 from pairgram.data.queries import id_texts
 from pairgram.datasets import read_qrels, read_run
 from pairgram.datasets.trec import by_trec_order

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pairgram._core as _core
-from pairgram._support.checks import Rows, Vector, check_flag
+from pairgram._support.checks import Rows, Vector
+from pairgram._support.parameters import check_flag
 from pairgram.data.dataset import RankingData
 from pairgram.data.equal_rows import first_equal_rows
 from pairgram.data.queries import Queries

@@ -16,7 +16,7 @@ from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from pairgram._support.checks import Rows, Vector, called_by, warn_caller
+from pairgram._support.checks import ArgumentError, Rows, Vector, called_by, warn_caller
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import CROSS_VALIDATION, MissingQueryWarning, Queries
 from pairgram.tables.rows import TableRows
@@ -197,7 +197,7 @@ class Folds:
             If `cv` is something else, or if there are fewer queries than folds.
         """
         if not table.has_queries:
-            raise ValueError(f"cv needs query ids to make folds of: {table.advice_on_ids}")
+            raise ArgumentError("cv", f" needs query ids to make folds of: {table.advice_on_ids}")
         if not isinstance(cv, QueryKFold) and not isinstance(cv, Integral):
             raise ValueError(
                 "cv must be None, a number of folds >= 2 or a QueryKFold for a table, whose rows "

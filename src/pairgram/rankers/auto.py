@@ -13,9 +13,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from pairgram._support.checks import check_positive, check_text
+from pairgram._support.parameters import EngineName, InputsName, PluginName, check_parameters, words
 from pairgram._support.row_warnings import warn_of_equal_labels, without_row_warnings
-from pairgram._support.words import EngineName, InputsName, PluginName, words
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import one_query_meant
@@ -352,10 +351,8 @@ class AutoRanker(LinearRanker):
         UserWarning
             If the clock ended the trials; and as in `RankRLS.fit`.
         """
-        budget = check_positive("budget", self.budget)
-        engine = self.exportable_to
-        if engine is not None:
-            check_text("exportable_to", engine, words(EngineName), "or None")
+        check_parameters(self, "budget", "exportable_to")
+        budget, engine = float(self.budget), self.exportable_to
         info = RowInfo(qid, group, sample_weight, query_weight, offset)
         data = self._check_rows(X, y, info)
         self._warn_of_missing_queries(data, info)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pairgram._support.checks import check_size
+from pairgram._support.parameters import check_size
 from pairgram._support.threads import single_threaded_blas
 from pairgram.features.kernel_map import KernelMap, kernel_between
 from pairgram.features.kernels import kernel_matrix

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.checks import check_C
-from pairgram._support.words import Form, InputsName
+from pairgram._support.parameters import Form, InputsName, check_C
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.features.kernels import Kernel
 from pairgram.features.random_nodes import Activations, RandomNodes

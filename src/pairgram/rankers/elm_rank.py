@@ -11,15 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.checks import (
-    ArgumentError,
-    Vector,
-    check_alpha,
-    check_positive,
-    check_size,
-    require_finite,
-)
-from pairgram._support.words import InputsName, Scope
+from pairgram._support.checks import ArgumentError, Vector, require_finite
+from pairgram._support.parameters import InputsName, Scope, check_parameters
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.features.base import generator
@@ -92,7 +85,7 @@ class DrawnSpec:
         cls, model: Any, kinds: list[Any], ranges: list[Range], search: Search | None = None
     ) -> DrawnSpec:
         """Check the parameters that both rankers have; the spec has no alphas and Cs then."""
-        check_size("n_estimators", model.n_estimators)
+        check_parameters(model, "n_estimators")
         if not (isinstance(model.activation, str) or callable(model.activation)):
             raise ValueError(f"activation must be one name or callable, got {model.activation!r}")
         if model.pairs is None:
@@ -475,8 +468,7 @@ class ELMRank(LinearRanker):
 
     def _spec(self) -> DrawnSpec:
         spec = DrawnSpec.of(self, [self.inputs], [check_range("weight_range", self.weight_range)])
-        check_alpha(self.alpha)
-        check_positive("C", self.C)
+        check_parameters(self, "alpha", "C")
         return replace(spec, alphas=np.array([float(self.alpha)]), Cs=np.array([float(self.C)]))
 
 

@@ -530,10 +530,9 @@ def begin_fit(model: Any, table: Table) -> Table:
     table.require_labels(f"{name}.fit")
     has_queries = table.has_queries
     if model._needs_queries and not has_queries:
-        otherwise = ", or give the model scope='global'" if hasattr(model, "scope") else ""
-        raise ValueError(
-            f"{name}.fit compares rows within queries: {table.advice_on_ids}{otherwise}"
-        )
+        otherwise = ", or give the model {scope='global'}" if hasattr(model, "scope") else ""
+        text = f"{name}.fit compares rows within queries: {table.advice_on_ids}{otherwise}"
+        raise ArgumentError(None, text)
     table.survey()
     table = table.filled()
     model.n_features_in_ = table.n_features

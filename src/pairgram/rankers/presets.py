@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pairgram._support.checks import check_C
-from pairgram._support.words import Form, InputsName
+from pairgram._support.parameters import Form, InputsName, check_C
 from pairgram.data.pairs import PairSettings
 from pairgram.features.kernels import Kernel
 from pairgram.rankers.ridge import RidgeRanker, RidgeSpec, ridge_spec

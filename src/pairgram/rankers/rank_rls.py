@@ -9,8 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.checks import check_alpha, check_flag
-from pairgram._support.words import Form, InputsName, Scope, Target, Weighting
+from pairgram._support.parameters import (
+    Form,
+    InputsName,
+    Scope,
+    Target,
+    Weighting,
+    check,
+    check_parameters,
+)
 from pairgram.data.pairs import Pairs, PairSettings, no_pairs
 from pairgram.features.kernels import Kernel
 from pairgram.metrics import Metric
@@ -239,8 +246,7 @@ class RankRLS(RidgeRanker):
         self.n_threads = n_threads
 
     def _spec(self) -> RidgeSpec:
-        check_alpha(self.alpha)
-        check_flag("scale", self.scale)
+        check_parameters(self, "alpha", "scale")
         settings = PairSettings(self.pairs, self.scope, self.weighting, self.target)
         constraints = _constraints_of(self)
         scales = (bool(self.scale),)
@@ -556,7 +562,7 @@ class RankRLSCV(RidgeSearch):
     def _spec(self) -> RidgeSpec:
         scales = as_list(self.scale, "scale")
         for scale in scales:
-            check_flag("scale", scale)
+            check("scale", scale)
         settings = [
             PairSettings(pairs, self.scope, self.weighting, target)
             for pairs in as_list(self.pairs, "pairs")

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.checks import Rows, Vector, check_flag, check_positive
+from pairgram._support.checks import Rows, Vector
+from pairgram._support.parameters import InputsName, Loss, Weighting, check_parameters
 from pairgram._support.threads import single_threaded_blas
-from pairgram._support.words import InputsName, Loss, Weighting
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.features.base import is_known
 from pairgram.features.input_map import after_inputs, parts_of, whole_map
@@ -599,8 +599,7 @@ class RankSVM(LinearRanker):
         ValueError
             If the data or a parameter is not as described; the message names it.
         """
-        check_positive("C", self.C)
-        check_flag("warm_start", self.warm_start)
+        check_parameters(self, "C", "warm_start")
         settings = SolverSettings(
             self.loss, self.weighting, self.tol, self.max_iter, self.memory_limit, self.n_threads
         )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairgram._support.checks import Vector
-from pairgram._support.words import Form
+from pairgram._support.parameters import Form
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import PairSettings
 from pairgram.features.input_map import parts_of, whole_map

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
-from pairgram._support.checks import Vector, check_alpha, require_finite
+from pairgram._support.checks import Vector, require_finite
+from pairgram._support.parameters import check
 from pairgram.data.dataset import RankingData, apply_half_laplacian
 from pairgram.data.pairs import PairSettings
 from pairgram.solvers.ridge_path import scale_factors
@@ -76,7 +77,7 @@ class SparseSystem:
         ConvergenceWarning
             If 10,000 steps do not bring the residual below 1e-10 of the right-hand side.
         """
-        check_alpha(alpha)
+        check("alpha", alpha)
         n_features = self._X.shape[1]
         diagonal, constant = self._diagonal()
         factor = scale_factors(diagonal) if scale else np.ones(n_features)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import enet_path
 
-from pairgram._support.checks import Vector, check_size, did_you_mean
+from pairgram._support.checks import Vector, did_you_mean
+from pairgram._support.parameters import check
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, blas_guard, default_alphas
 
 NO_MAP = (
@@ -81,11 +82,8 @@ class Constraints:
                     "positive must be True, False, or a list of names or numbers of columns, not a "
                     f"mask: got {positive!r}"
                 )
-        number = isinstance(l1_ratio, Real) and not isinstance(l1_ratio, bool)
-        if not (number and 0 <= float(l1_ratio) <= 1):
-            raise ValueError(f"l1_ratio must be a number from 0 to 1, got {l1_ratio!r}")
-        if n_nonzero_coefs is not None:
-            check_size("n_nonzero_coefs", n_nonzero_coefs)
+        check("l1_ratio", l1_ratio)
+        check("n_nonzero_coefs", n_nonzero_coefs)
         some = positive if isinstance(positive, (bool, np.bool_)) else len(positive) > 0
         if n_nonzero_coefs is not None and (some or l1_ratio):
             raise ValueError(

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse
 
 from pairgram._support import memory
-from pairgram._support.checks import Rows, Vector, check_alpha, require_finite
+from pairgram._support.checks import Rows, Vector, require_finite
+from pairgram._support.parameters import check
 from pairgram._support.threads import single_threaded_blas
 from pairgram.data.dataset import RankingData, apply_half_laplacian, without_features
 from pairgram.data.pairs import PairSettings
@@ -149,7 +150,7 @@ class DualGram:
         MemoryError
             If there is less free memory than the notes of the class say.
         """
-        check_alpha(alpha)
+        check("alpha", alpha)
         _refuse_scale(scale)
         self._require_memory(path=False)
         labelled = self._labels()

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse
 
-from pairgram._support.checks import Vector, check_text, first_not_finite
-from pairgram._support.words import Form, words
+from pairgram._support.checks import Vector, first_not_finite
+from pairgram._support.parameters import Form, check
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import is_compiled
@@ -91,7 +91,7 @@ class Coordinates:
         MemoryError
             If the dual form of the features does not fit in memory. Nothing is computed then.
         """
-        check_text("form", form, words(Form))
+        check("form", form)
         if kernel and form == "primal":
             raise ValueError(
                 f"form='primal' needs features: kernel={data.feature_map.kernel!r} has the dual"

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.arrays import check_alphas, real_array
-from pairgram._support.checks import check_alpha, check_text, naming_not_finite
+from pairgram._support.checks import ArgumentError, naming_not_finite
 from pairgram._support.files import replacing, shown
+from pairgram._support.parameters import Scope, Target, Weighting, check, check_text
 from pairgram._support.threads import single_threaded_blas
-from pairgram._support.words import Scope, Target, Weighting
 from pairgram.data.dataset import RankingData, names_of
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.data.query_ids import QueryIds, WeightedIds, too_many, warn_of_end
@@ -280,9 +280,10 @@ class Pairgram:
         if table.layout.features and table.layout.label is None:
             raise ValueError("Pairgram needs labels: give scan the column, as label=")
         if not (table.has_queries or self._total.joins_all_rows or self.settings.pairs is None):
-            raise ValueError(
+            raise ArgumentError(
+                None,
                 f"Pairgram compares rows within queries: {table.advice_on_ids}, or give the "
-                "statistics scope='global'"
+                "statistics scope='global'",
             )
         self._require_names(table.feature_names)
         table.survey()
@@ -488,7 +489,7 @@ class Pairgram:
             If `alpha` is not finite and ≥ 0, if `prior` is not n_features finite numbers, or
             if a constraint is not as described.
         """
-        check_alpha(alpha)
+        check("alpha", alpha)
         constraints = Constraints.make(positive, l1_ratio, n_nonzero_coefs, self.feature_names_in_)
         if constraints is not None:
             if prior is not None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairgram._support.checks import ArgumentError, Vector
+from pairgram._support.checks import ONE_QUERY, ArgumentError, Vector
 from pairgram._support.row_warnings import warn_of_equal_labels
 from pairgram.data.dataset import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, RankingData
 from pairgram.data.pairs import PairSettings, no_pairs, no_training_pairs
@@ -17,7 +17,7 @@ from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged, TableJudge
 from pairgram.model_selection.splits import Folds, default_cv, parts_of
 from pairgram.solvers.formulation import Coordinates
-from pairgram.solvers.held_out.leave_out import TWO_QUERIES, scores_in_primal
+from pairgram.solvers.held_out.leave_out import INSTEAD, TWO_QUERIES, scores_in_primal
 from pairgram.solvers.held_out.ties import ROUNDING, ROUNDING_OF_FLOAT32, PathTies, spread_of
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import RidgePath
@@ -254,7 +254,7 @@ class TablePath:
         solved = ridge.coef(alphas)
         if leaves_out and folds is None:
             if whole.n_with_pairs < 2:
-                raise ValueError(TWO_QUERIES)
+                raise ArgumentError(None, TWO_QUERIES, f"{{={INSTEAD}}}", found=ONE_QUERY)
             return cls(reader, settings, scale, coordinates, alphas, solved, ties, ridge, None)
         paths = [rest.decompose(scale=scale) for rest in rests] or [ridge]
         coefs = np.stack([path.coef(ties.alphas) for path in paths])
@@ -291,10 +291,11 @@ def folds_of(
         return None
     for one in settings:
         if one.joins_all_rows and one.kind != "kept":
-            raise ValueError(
-                f"cv: pairs={one.pairs!r} with scope='global' cannot be held out of a table in "
-                "folds, because the weight of every label is that of all rows: give validation= "
-                "another table, or pairs='kept'"
+            raise ArgumentError(
+                "cv",
+                f": {{pairs={one.pairs!r}}} with {{scope='global'}} cannot be held out of a table "
+                "in folds, because the weight of every label is that of all rows: give "
+                "{validation=} another table, or {pairs='kept'}",
             )
     survey = table.survey()
     return Folds.of(table, default_cv(survey.n_queries, survey.n_rows) if cv is None else cv)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field, replace
 from functools import partial
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import pairgram._core as _core
 from pairgram._support import memory
-from pairgram._support.checks import Rows, Vector, check_positive, check_size, check_text
+from pairgram._support.checks import Rows, Vector
+from pairgram._support.parameters import Loss, Weighting, check_parameters
 from pairgram._support.threads import resolve_n_threads, single_threaded_blas
-from pairgram._support.words import Loss, Weighting
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings, no_training_pairs
 from pairgram.features.input_map import parts_of
@@ -125,14 +124,7 @@ class SolverSettings:
     def __post_init__(self) -> None:
         pairs = PairSettings("dropped", weighting=self.weighting)
         object.__setattr__(self, "pair_settings", pairs)
-        check_text("loss", self.loss, ("squared_hinge", "squared"))
-        check_positive("tol", self.tol)
-        check_size("max_iter", self.max_iter)
-        limit = self.memory_limit
-        if limit is not None and (
-            isinstance(limit, bool) or not isinstance(limit, Real) or not float(limit) >= 0
-        ):
-            raise ValueError(f"memory_limit must be None or bytes >= 0, got {limit!r}")
+        check_parameters(self, "loss", "tol", "max_iter", "memory_limit")
 
 
 class Features(NamedTuple):

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from pairgram._support.arrays import BLOCK_ROWS, blocks
-from pairgram._support.checks import Rows, Vector
+from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.threads import single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
@@ -113,10 +113,11 @@ class LevelPairs:
             return None
         levels, weights = survey.levels, survey.level_weights
         if levels is None or weights is None:
-            raise ValueError(
-                f"pairs={settings.pairs!r} with scope='global' takes at most {MOST_LEVELS:,} "
-                "distinct labels in a table, got more: the weight of every label is needed first. "
-                "Give pairs='kept', which takes any labels"
+            raise ArgumentError(
+                None,
+                f"{{pairs={settings.pairs!r}}} with {{scope='global'}} takes at most "
+                f"{MOST_LEVELS:,} distinct labels in a table, got more: the weight of every label "
+                "is needed first. Give {pairs='kept'}, which takes any labels",
             )
         found = settings.levels(levels)
         omega = 1.0 - np.eye(len(levels)) if found is None else found[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,7 +170,6 @@ def whole_numbers(column: Any) -> tuple[Any, int]:
     return pyarrow.array(found, pyarrow.int64()).take(encoded.indices), -1
 
 
-Missing = Literal["zero", "mean"]
 # The width of a column of lists that the schema does not tell: that of the first list.
 UNKNOWN_WIDTH = -1
 # A float64 holds every whole number up to this one.
@@ -326,8 +325,8 @@ class Columns:
     def missing_value(self, place: Place, row: int, name: str) -> ValueError:
         """Return the error for a feature that is missing."""
         return placed_error(
-            f"{place.row(row)}: column {name!r} has a missing value: give missing='zero' or "
-            "missing='mean', or fill it in before"
+            f"{place.row(row)}: column {name!r} has a missing value: give {{missing='zero'}} or "
+            "{missing='mean'}, or fill it in before"
         )
 
 
@@ -356,7 +355,7 @@ def refuse_repeated(names: Sequence[str], what: str) -> None:
 
 def placed_error(message: str) -> ValueError:
     """Return an error whose message names the place of the rows already."""
-    error = ValueError(message)
+    error = ArgumentError(None, message)
     error.placed = True  # type: ignore[attr-defined]
     return error
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairgram._support.checks import ArgumentError
 from pairgram.tables.arrow import BATCH_ROWS
 from pairgram.tables.columns import Columns, value_type
 from pairgram.tables.local import LocalEngine
@@ -47,7 +48,7 @@ def grouped(table: Table) -> Table:
         If the table has no query ids, or if workers of a cluster read files.
     """
     if not table.has_queries:
-        raise ValueError(f"group_queries needs query ids: {table.advice_on_ids}")
+        raise ArgumentError("group_queries", f" needs query ids: {table.advice_on_ids}")
     if not isinstance(table.engine, LocalEngine):
         engine: Any = table.engine
         return replace(table, engine=engine.grouped(table.layout.qid), ungrouped=table, _known={})

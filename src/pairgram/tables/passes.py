@@ -120,9 +120,10 @@ def _open(rows: TableRows | None) -> TableRows | None:
         return None
     if rows.n_bytes > LARGEST_QUERY:
         name = "the table" if rows.ids is None else f"query {shown_id(rows.ids)}"
-        raise ValueError(
+        raise ArgumentError(
+            None,
             f"{name} has more than {LARGEST_QUERY >> 20} MiB of rows, which must be in memory "
-            "together to be compared: give qid= shorter queries, or take fewer columns"
+            "together to be compared: give {qid=} shorter queries, or take fewer columns",
         )
     return rows.own()
 

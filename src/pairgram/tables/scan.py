@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support.arrays import index_columns, require_columns
-from pairgram._support.checks import ArgumentError, Vector, check_size, check_text
+from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.column_kinds import kind_of, not_numbers
-from pairgram._support.words import words
+from pairgram._support.parameters import Missing, check, check_size
 from pairgram.tables.columns import (
     UNKNOWN_WIDTH,
     Columns,
-    Missing,
     is_number,
     refuse_repeated,
     value_type,
@@ -153,8 +152,7 @@ def scan(
     >>> pairgram.RankRLSCV().fit(table).predict(table).shape
     (2000,)
     """
-    if missing is not None:
-        check_text("missing", missing, words(Missing), "or None")
+    check("missing", missing)
     found = source_of(source, qid)
     columns = _columns(found, label, qid, features, exclude, weight)
     found = found.typed(columns)
@@ -277,7 +275,7 @@ def _columns(
     left_out = [exclude] if isinstance(exclude, str) else list(exclude or ())
     chosen = features is not None
     if chosen and exclude is not None:
-        raise ArgumentError("exclude", f" must be None with features=, got {exclude!r}")
+        raise ArgumentError("exclude", f" must be None with {{features=}}, got {exclude!r}")
     require_columns(left_out, schema.names, "exclude", "the table")
     if features is None:
         own = {label, qid, weight, *left_out, *index_columns(schema), *source.folders}
@@ -288,7 +286,7 @@ def _columns(
     for name, value in (("label", label), ("qid", qid), ("weight", weight)):
         if value in names:
             raise ArgumentError(
-                "features", f" must not name {value!r}, which is the column of {name}="
+                "features", f" must not name {value!r}, which is the column of {{{name}=}}"
             )
     if not names:
         raise ArgumentError("features", " must name a column or more")
@@ -305,8 +303,8 @@ def _columns(
     }
     if wrong:
         advice = (
-            "; give the columns that are features by features=, or those that are not by exclude=; "
-            "a fitted model has its own as feature_names_in_"
+            "; give the columns that are features by {features=}, or those that are not by "
+            "{exclude=}{=; a fitted model has its own as feature_names_in_}"
         )
         raise ArgumentError("features", f": {not_numbers(wrong)}{'' if chosen else advice}")
     narrow = all(_is_narrow(kind) for kind in kinds)
@@ -320,7 +318,7 @@ def _require_own(schema: Any, label: str | None, qid: str | None, weight: str | 
             require_columns([value], schema.names, name, "the table")
             if value == qid and name != "qid":
                 raise ArgumentError(
-                    "qid", f" must not name {qid!r}, which is the column of {name}="
+                    "qid", f" must not name {qid!r}, which is the column of {{{name}=}}"
                 )
 
 

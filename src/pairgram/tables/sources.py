@@ -19,6 +19,7 @@ import numpy as np
 from pairgram._support.files import naming, shown
 from pairgram.datasets.compressed import DAMAGE, unpacked
 from pairgram.datasets.letor_load import (
+    LetorError,
     as_text_ids,
     count_features,
     has_ids,
@@ -68,13 +69,17 @@ class LetorPartition:
         with open(self.path, "rb") as raw, naming(self.path):
             for text in _pieces(raw, self.name):
                 if text.strip():
-                    with _numbered(self.name, n_lines):
+                    try:
                         X, y, qid = read_letor(
                             io.BufferedReader(io.BytesIO(text)),
                             self.name,
                             columns.dtype,
                             n_features=columns.n_features,
                         )
+                    except LetorError as error:
+                        if error.line is not None:
+                            error.line += n_lines  # those of the file, not of the piece
+                        raise
                     qid = None if qid is None else as_text_ids(qid)
                     place = Place(self.name, number, first)
                     yield rows_of_arrays(X, y, qid, None, columns, place, features)
@@ -103,18 +108,6 @@ def _read(file: IO[bytes], kind: str, name: str) -> bytes:
         raise ValueError(
             f"{name}: found a damaged or cut-off {kind} stream, want a whole one: {error}"
         ) from None
-
-
-@contextmanager
-def _numbered(name: str, n_lines: int) -> Iterator[None]:
-    """Let errors name lines of the file instead of lines of the piece after `n_lines`."""
-    try:
-        yield
-    except ValueError as error:
-        found = re.match(re.escape(name) + r":(\d+):(.*)", str(error), re.DOTALL)
-        if found is None:
-            raise
-        raise ValueError(f"{name}:{n_lines + int(found[1])}:{found[2]}") from error
 
 
 # Row groups of a file form a partition of at most this many rows.

@@ -13,7 +13,8 @@ import numpy as np
 from pairgram._support.arrays import without_names
 from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.files import shown
-from pairgram.tables.columns import Columns, Missing
+from pairgram._support.parameters import Missing
+from pairgram.tables.columns import Columns
 from pairgram.tables.passes import Engine, Progress, Task
 from pairgram.tables.rows import TableRows, shown_id
 from pairgram.tables.seen import NO_FILES, SeenFiles, changed
@@ -196,7 +197,7 @@ class Table:
         if found.scattered is not None:
             name = shown_id(self.reduce(NameOf(found.scattered)))
             text = f"the rows of query {name} do not stand together: sort "
-            rest = f" by {self.layout.qid or 'query id'}, or give group_queries=True"
+            rest = f" by {self.layout.qid or 'query id'}, or {{=give }}{{group_queries=True}}"
             raise ArgumentError(None, text, rest, place="the table")
         self._known["survey"] = found
         return found
@@ -246,10 +247,11 @@ class Table:
         names = getattr(model, "feature_names_in_", None)
         table = self.widened(n_features).with_features(names)
         if table.n_features != n_features:
-            advice = "" if self.schema is None else ": give scan their names, as features="
-            raise ValueError(
+            advice = "" if self.schema is None else ": give{= scan} their names, as {features=}"
+            raise ArgumentError(
+                None,
                 f"the table must have the {n_features} features of fit, got {self.n_features}"
-                f"{advice}"
+                f"{advice}",
             )
         if names is not None and table.feature_names not in (None, list(names)):
             raise ValueError(
@@ -278,13 +280,13 @@ class Table:
     def require_labels(self, what: str) -> None:
         """Raise a ValueError if there are no labels; `what` begins the message."""
         if self.layout.features and self.layout.label is None:
-            raise ArgumentError(what, " needs labels: give scan the column, as label=")
+            raise ArgumentError(what, " needs labels: give{= scan} the column, as {label=}")
 
     @property
     def advice_on_ids(self) -> str:
-        """What messages advise if the rows have no query ids."""
+        """What an `ArgumentError` advises if the rows have no query ids."""
         if self.schema is not None:
-            return "give scan the column of their ids, as qid="
+            return "give{= scan} the column of their ids, as {qid=}"
         if self.leaves_zeros_out:
             return "write the ids into the LETOR files, as qid:1 after the label of every row"
         return "have the function yield (X, y, qid)"
@@ -340,6 +342,6 @@ def as_table(X: Any, **arguments: Any) -> Table | None:
     for name, value in arguments.items():
         if value is not None:
             column = COLUMNS.get(name)
-            instead = f"give scan the column, as {column}=" if column else "a table has none"
+            instead = f"give scan the column, as {{{column}=}}" if column else "a table has none"
             raise ArgumentError(name, f" must be None if X is a table: {instead}")
     return X

@@ -23,10 +23,8 @@ from pairgram.solvers.ridge_path import RidgePath
 # Refits that would take more flops than this are refused.
 MAX_REFIT_FLOPS = 1e11
 
-TWO_QUERIES = (
-    "leave-query-out needs two queries with pairs, one to fit to and one to hold out; give cv a "
-    "splitter, or fit a validation set"
-)
+TWO_QUERIES = "leave-query-out needs two queries with pairs, one to fit to and one to hold out"
+INSTEAD = "; give cv a splitter, or fit a validation set"
 
 
 def leave_query_out(
@@ -112,7 +110,7 @@ def require_leave_query_out(data: RankingData, settings: PairSettings) -> None:
     if settings.joins_all_rows:
         return
     if data.has_pairs(settings).sum() < 2:
-        raise ValueError(TWO_QUERIES)
+        raise ValueError(TWO_QUERIES + INSTEAD)
 
 
 def leave_row_out(

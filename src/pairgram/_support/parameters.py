@@ -1,0 +1,521 @@
+"""`PARAMETERS`: what the parameters of estimators and of `scan` take, once for all who ask.
+
+Checks of arguments, fields of model files, options of the command line and their help are made from
+this table. It imports only what Python brings, because the help of the command line must not wait
+for NumPy.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral, Real
+from typing import Any, Literal, NamedTuple
+
+# The words that parameters take.
+PairsName = Literal["kept", "dropped", "gain", "absdiff"]
+Scope = Literal["query", "global"]
+Weighting = Literal["pairs", "documents", "queries"]
+Target = Literal["label", "gain"]
+Form = Literal["auto", "primal", "dual"]
+Loss = Literal["squared_hinge", "squared"]
+ActivationName = Literal["linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine"]
+KernelName = Literal[
+    "rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax", "precomputed"
+]
+FourierKernel = Literal["rbf", "laplacian", "cauchy"]
+InputsName = Literal["standard", "minmax", "maxabs", "quantile", "raw+quantile"]
+Landmarks = Literal["uniform", "kmeans", "rpcholesky"]
+Missing = Literal["zero", "mean"]
+PluginName = Literal["ltr_plugin", "elasticsearch", "opensearch"]  # one plugin
+EngineName = Literal["solr", PluginName, "vespa", "onnx", "ranklib", "sql", "python"]
+Convention = Literal["default", "letor", "trec", "lightgbm", "sklearn"]
+
+# These kernels mix all columns in one number.
+OF_DISTANCES = ("rbf", "laplacian", "polynomial", "cauchy")
+# The kernels of rows x and z, and the parameters that each uses.
+KERNEL_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "rbf": ("gamma",),  # exp(−gamma ‖x − z‖²)
+    "laplacian": ("gamma",),  # exp(−gamma ‖x − z‖₁)
+    "polynomial": ("gamma", "degree", "coef0"),  # (gamma xᵀz + coef0)^degree
+    "linear": (),  # xᵀz
+    "tanimoto": (),  # xᵀz / (‖x‖² + ‖z‖² − xᵀz), 1 for 0 / 0
+    "minmax": (),  # Σ min(x, z) / Σ max(x, z) of both signs, 1 for 0 / 0
+}
+
+
+def words(literal: Any) -> tuple[str, ...]:
+    """Return the words of a `Literal` type."""
+    found: tuple[str, ...] = literal.__args__  # `get_args` takes several times as long
+    return found
+
+
+LARGEST_INTEGER = 2**63 - 1
+LARGEST_NUMBER = sys.float_info.max
+# Polynomial kernels have at most this degree.
+MAX_DEGREE = 1000
+
+
+class Setting(NamedTuple):
+    """What a value must be: in words, and by a function that checks any value.
+
+    If names are among the values, `names` has them. If integers are, `low` is the least.
+    """
+
+    wanted: str
+    fits: Callable[[Any], bool]
+    names: tuple[str, ...] = ()
+    low: int | None = None
+
+
+def is_integer(value: Any) -> bool:
+    """Tell whether a value is an integer. True and False are not."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def integer(low: int, high: int = LARGEST_INTEGER) -> Setting:
+    """Return the description of an integer in a range, including both ends."""
+
+    def fits(value: Any) -> bool:
+        return is_integer(value) and low <= value <= high
+
+    span = f">= {low}" if high == LARGEST_INTEGER else f"from {low} to {high}"
+    return Setting(f"an integer {span}", fits, low=low)
+
+
+def number(
+    low: float = -LARGEST_NUMBER, *, above: bool = False, high: float = LARGEST_NUMBER
+) -> Setting:
+    """Return the description of a finite number that is at least `low`, or above it."""
+    wanted = "a finite number"
+    if high < LARGEST_NUMBER:
+        wanted = f"a number from {low:g} to {high:g}"
+    elif low > -LARGEST_NUMBER:
+        wanted += f" {'>' if above else '>='} {low:g}"
+
+    def fits(value: Any) -> bool:
+        if isinstance(value, bool) or not isinstance(value, Real):
+            return False
+        real: Any = value
+        return bool(low <= real <= high) and not (above and real == low)  # False for NaN
+
+    return Setting(wanted, fits)
+
+
+def choice(
+    *names: str, others: str = "", fits: Callable[[Any], bool] = lambda value: False
+) -> Setting:
+    """Return the description of one of these names; `others` and `fits` are about other values."""
+    listed = ", ".join([*map(repr, names), *([others] if others else [])])
+    return Setting(
+        "one of " * (len(names) > 1) + listed,
+        lambda value: (isinstance(value, str) and value in names) or fits(value),
+        names,
+    )
+
+
+def optional(setting: Setting) -> Setting:
+    """Return the description of a value that is None or as another setting describes."""
+    wanted = f"{setting.wanted}, or None" if setting.names else f"None or {setting.wanted}"
+    return setting._replace(wanted=wanted, fits=lambda value: value is None or setting.fits(value))
+
+
+def list_of(setting: Setting, what: str, length: int | None = None) -> Setting:
+    """Return the description of a list with at least one entry; `what` says it in words."""
+
+    def fits(value: Any) -> bool:
+        if not isinstance(value, list) or not value:
+            return False
+        return len(value) == (length or len(value)) and all(map(setting.fits, value))
+
+    return Setting(what, fits)
+
+
+def _are_columns(value: Any) -> bool:
+    """Tell whether a value is a list of names or numbers of columns."""
+    return isinstance(value, list) and all(TEXT.fits(v) or integer(0).fits(v) for v in value)
+
+
+FLAG = Setting("True or False", lambda value: type(value).__name__ in ("bool", "bool_"))  # NumPy's
+COUNT = integer(1)
+TEXT = Setting("text", lambda value: isinstance(value, str))
+NAMES = list_of(TEXT, "a list of names")
+RANGE = Setting(
+    "two finite numbers [low, high], low <= high",
+    lambda value: list_of(number(), "", 2).fits(value) and value[0] <= value[1],
+)
+POSITIVE = number(0, above=True)
+AT_LEAST_0 = number(0)
+_UP_TO_MAX = number(1, high=MAX_DEGREE)
+ACTIVATION = choice(*words(ActivationName))
+NAMED_KERNEL, FOURIER_KERNEL = choice(*KERNEL_PARAMETERS), choice(*words(FourierKernel))
+
+
+class Parameter(NamedTuple):
+    """A parameter.
+
+    Attributes
+    ----------
+    setting : Setting or None
+        What an argument must be. None: who uses the argument checks it.
+    option : str
+        The option of the command line and what its value looks like, such as ``--scope NAME``;
+        a flag has no value. "" if there is no option.
+    help : str
+        The help of the option, in which ``{names}`` stands for the names that it takes.
+    stored : Setting or None
+        What a file holds, if that is not as `setting`: a file has no callables, and only JSON.
+    many : bool
+        Whether the option may be repeated, to try several values.
+    default : object
+        The value of an option that is not given, if the help shows it.
+    """
+
+    setting: Setting | None = None
+    option: str = ""
+    help: str = ""
+    stored: Setting | None = None
+    many: bool = False
+    default: Any = None
+
+
+# The help has the options in this order. "Class.name" is what "name" is for this class alone.
+_OF_ESTIMATORS: Mapping[str, Parameter] = {
+    "alpha": Parameter(AT_LEAST_0, "--alpha X", "Ridge >= 0, in place of a choice among --alphas."),
+    "alphas": Parameter(
+        None,
+        "--alphas GRID",
+        "Ridges to try: 0.1,1,10 or 2^-15:2^24 (all whole powers; 2^-30:2^20:2 is every second "
+        "one) or auto (a grid that fits the data). [default: auto; for letor the grid of the "
+        "model's paper]",
+    ),
+    "C": Parameter(POSITIVE),
+    "Cs": Parameter(
+        None,
+        "--Cs GRID",
+        "Weights C of the errors to try, for models with C; written like --alphas. [default: the "
+        "grid of the model's paper]",
+    ),
+    "pairs": Parameter(
+        choice(
+            *words(PairsName),
+            others="a callable w(y_i, y_j), or None (no pairs: least squares on rows)",
+            fits=lambda value: value is None or callable(value),
+        ),
+        "--pairs NAME",
+        "Weight of a pair: {names}. Repeat it to try several. [default: the model's: kept and "
+        "dropped for rankrls, else kept]",
+        stored=optional(choice(*words(PairsName))),
+        many=True,
+    ),
+    "PairwiseELM.pairs": Parameter(stored=choice(*words(PairsName))),
+    "target": Parameter(
+        choice(*words(Target)),
+        "--target NAME",
+        "What to fit: {names} (2^label - 1). Repeat it to try both. [default: label]",
+        many=True,
+    ),
+    "scale": Parameter(
+        FLAG, "--scale/--no-scale", "Scale features before the ridge.", default=False
+    ),
+    "inputs": Parameter(
+        optional(choice(*words(InputsName))),
+        "--inputs NAME",
+        "Scaling or quantiles of the features: {names}. Repeat it to try several. [default: none; "
+        "models that mix all features in one number try standard too, or maxabs with --sparse, but "
+        "not in letor]",
+        many=True,
+    ),
+    "positive": Parameter(
+        None,
+        "--positive FEATURES",
+        "Features whose weights must be >= 0: all, some such as 1,2,5, or names of columns of a "
+        "table. [default: none]",
+        stored=Setting(
+            "True, False, or a list of names or numbers of columns",
+            lambda value: FLAG.fits(value) or _are_columns(value),
+        ),
+    ),
+    "l1_ratio": Parameter(number(0, high=1)),
+    "n_nonzero_coefs": Parameter(optional(COUNT)),
+    "prior": Parameter(
+        None,
+        "--prior MODEL",
+        "Model file to start from: the ridge is on the difference from it. If that model has seen "
+        "the labels of FILE, held-out scores are too good. [default: none]",
+    ),
+    "weighting": Parameter(
+        choice(*words(Weighting)),
+        "--weighting NAME",
+        "What has weight 1 in the objective: {names}.",
+        default="pairs",
+    ),
+    "scope": Parameter(
+        choice(*words(Scope)),
+        "--scope NAME",
+        "Which rows form pairs: {names} (all rows). [default: query; global for elmrank]",
+    ),
+    "form": Parameter(choice(*words(Form))),
+    "n_nodes": Parameter(COUNT, "--nodes N", "Number of random nodes. [default: the model's]"),
+    "activation": Parameter(
+        None,
+        "--activation NAME",
+        "Activation of the nodes: {names}. With sigmoid+gaussian, half of the nodes have each; "
+        "elmrank takes only one. [default: the model's]",
+        stored=Setting(
+            f"{ACTIVATION.wanted}, or a list of these",
+            lambda value: ACTIVATION.fits(value) or list_of(ACTIVATION, "").fits(value),
+            ACTIVATION.names,
+        ),
+    ),
+    "weight_range": Parameter(
+        None,
+        "--weight-range A:B",
+        "Uniform range of the nodes' weights. [default: -1:1]",
+        stored=RANGE,
+    ),
+    "bias_range": Parameter(
+        None,
+        "--bias-range A:B",
+        "Uniform range of the nodes' biases. [default: the model's]",
+        stored=RANGE,
+    ),
+    "ELMRank.bias_range": Parameter(stored=optional(RANGE)),
+    "distribution": Parameter(choice("uniform", "normal")),
+    "n_estimators": Parameter(
+        COUNT,
+        "--estimators N",
+        "Number of draws of the nodes of elmrank, whose scores are averaged. [default: 1]",
+    ),
+    "random_state": Parameter(
+        None,
+        "--random-state N",
+        "Seed of the nodes or components. [default: 0]",
+        stored=optional(integer(0, 2**32 - 1)),
+    ),
+    "kernel": Parameter(
+        None,
+        "--kernel NAME",
+        "Kernel in place of features or nodes. {names}. Kernels other than linear cost rows^2 "
+        "memory and rows^3 time, except with rank-.... [default: none; rbf for rank-...]",
+        stored=optional(choice(*words(KernelName))),
+    ),
+    "KernelMap.kernel": Parameter(stored=choice(*words(KernelName))),
+    "Nystroem.kernel": Parameter(stored=NAMED_KERNEL),
+    "RandomFourier.kernel": Parameter(FOURIER_KERNEL),
+    "gamma": Parameter(
+        optional(POSITIVE),
+        "--gamma GRID",
+        "Gamma of the kernel: rbf exp(-gamma |a - b|^2), laplacian exp(-gamma |a - b|_1), "
+        "polynomial (gamma a.b + coef0)^degree. Several values to try are written like --alphas. "
+        "[default: 1 / features; for letor the grid of the model's paper]",
+    ),
+    "degree": Parameter(
+        Setting(
+            f"an integer from 1 to {MAX_DEGREE}",
+            lambda value: _UP_TO_MAX.fits(value) and value == int(value),
+            low=1,
+        ),
+        "--degree N",
+        "Degree of --kernel polynomial. [default: 3]",
+    ),
+    "coef0": Parameter(AT_LEAST_0, "--coef0 X", "Constant of --kernel polynomial. [default: 1]"),
+    "n_components": Parameter(
+        COUNT,
+        "--components N",
+        "Number of features that approximate the kernel. For rank-nystroem, all takes the kernel "
+        "itself. [default: 500]",
+    ),
+    "Nystroem.n_components": Parameter(optional(COUNT)),
+    "orthogonal": Parameter(FLAG),
+    "landmarks": Parameter(
+        choice(*words(Landmarks)),
+        "--landmarks NAME",
+        "Landmarks of rank-nystroem: {names}. [default: uniform]",
+    ),
+    "Nystroem.tol": Parameter(AT_LEAST_0),
+    "loss": Parameter(choice(*words(Loss))),
+    "tol": Parameter(
+        POSITIVE,
+        "--tol X",
+        "RankSVMs stop at this share of the gradient at 0. [default: 0.001]",
+    ),
+    "max_iter": Parameter(COUNT),
+    "warm_start": Parameter(FLAG),
+    "memory_limit": Parameter(
+        Setting(  # no limit is infinity
+            "None or bytes >= 0",
+            optional(number(0, high=float("inf"))).fits,
+        )
+    ),
+    "budget": Parameter(
+        POSITIVE,
+        "--budget SECONDS",
+        "How long the models that --model auto tries may take together, at fixed rates that do not "
+        "depend on the machine. [default: 30]",
+    ),
+    "exportable_to": Parameter(optional(choice(*words(EngineName)))),
+    "n_threads": Parameter(
+        optional(COUNT),
+        "--threads N",
+        "Number of threads. Results do not depend on it. [default: all available CPUs]",
+    ),
+}
+_OF_ROWS: Mapping[str, Parameter] = {
+    "label": Parameter(
+        None, "--label COLUMN", "Column of the labels of a table. Predict leaves it out."
+    ),
+    "qid": Parameter(
+        None,
+        "--qid COLUMN",
+        "Column of the query ids of a table. Rows of a query must stand together; see "
+        "--group-queries.",
+    ),
+    "features": Parameter(
+        None,
+        "--features A,B,...",
+        "Columns of a table that are features, or one column of lists of numbers. [default: those "
+        "that the model was fitted to, or all columns that no other option names, without the "
+        "index of pandas and names of folders such as day=1]",
+    ),
+    "exclude": Parameter(
+        None,
+        "--exclude A,B,...",
+        "Columns of a table that are no features, such as titles, in place of --features.",
+    ),
+    "weight": Parameter(None, "--weight COLUMN", "Column of the weights of a table's rows."),
+    "missing": Parameter(
+        optional(choice(*words(Missing))),
+        "--missing NAME",
+        "What takes the place of missing features of a table: zero, or mean, the mean of the "
+        "column. The model file holds it, and predict uses it. [default: they are an error]",
+    ),
+    "client": Parameter(
+        None,
+        "--dask ADDRESS",
+        "Scheduler of a Dask cluster, such as tcp://host:8786, that reads the table and works on "
+        "it. [default: this machine]",
+    ),
+    "group_queries": Parameter(
+        None,
+        "--group-queries",
+        "Bring the rows of every query together first; for more than 128 MiB of rows this takes a "
+        "temporary folder of their size.",
+        default=False,
+    ),
+    "validation": Parameter(
+        None,
+        "--valid FILE",
+        "File to choose by; a table if FILE is one. [default: leave-query-out, or folds]",
+    ),
+    "offset": Parameter(
+        None,
+        "--offset FILE",
+        "File of scores of the rows of FILE, as of --scores of evaluate, which are added to what "
+        "the model finds.",
+    ),
+    "convention": Parameter(
+        choice(*words(Convention)),
+        "--convention NAME",
+        "Convention of the metrics: {names}.",
+        default="default",
+    ),
+    "keep": Parameter(
+        None,
+        "--keep A,B,...",
+        "Columns of a table that stand before the scores in a Parquet file. [default: that of "
+        "--qid]",
+    ),
+}
+
+PARAMETERS = {**_OF_ESTIMATORS, **_OF_ROWS}
+# The parameters that are options of every command that fits a model.
+OF_MODELS = [name for name, one in _OF_ESTIMATORS.items() if one.option and name != "alpha"]
+
+
+def stored(*keys: str) -> dict[str, Setting]:
+    """Return what files hold of parameters, by their names; see `PARAMETERS` for the keys.
+
+    A key that ends in "?" is of a parameter that a file may lack.
+    """
+    fields = {}
+    for key in keys:
+        parameter = PARAMETERS[key.rstrip("?")]
+        setting = parameter.stored or parameter.setting
+        assert setting is not None
+        fields[key.rpartition(".")[2]] = setting
+    return fields
+
+
+def option_of(name: str) -> str:
+    """Return the option of a parameter, such as ``--nodes``."""
+    return PARAMETERS[name].option.replace("/", " ").partition(" ")[0]
+
+
+def check(key: str, value: Any) -> Any:
+    """Return the value of a parameter; it must be as `PARAMETERS` says for the key."""
+    setting = PARAMETERS[key].setting
+    if setting is None or setting.fits(value):
+        return value
+    raise _refusal(key.rpartition(".")[2], value, setting)
+
+
+def check_parameters(estimator: Any, *keys: str) -> None:
+    """Check parameters of an estimator, by their keys in `PARAMETERS`."""
+    for key in keys:
+        name, setting = key.rpartition(".")[2], PARAMETERS[key].setting
+        value = getattr(estimator, name)
+        if setting is None or (isinstance(value, str) and value in setting.names):
+            continue  # a fit checks many names, and a call takes longer than this
+        if not setting.fits(value):
+            raise _refusal(name, value, setting)
+
+
+def check_setting(name: str, value: Any, setting: Setting) -> Any:
+    """Return a value that fits a setting."""
+    if setting.fits(value):
+        return value
+    raise _refusal(name, value, setting)
+
+
+def _refusal(name: str, value: Any, setting: Setting) -> ValueError:
+    """Return the error for a value that does not fit, which asks for the likely name."""
+    from pairgram._support.checks import ArgumentError, did_you_mean
+
+    likely = did_you_mean(value, setting.names) if isinstance(value, str) else ""
+    return ArgumentError(name, f" must be {setting.wanted}, got {value!r}{likely}")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise a ValueError unless `value` is True or False."""
+    check_setting(name, value, FLAG)
+
+
+def check_size(name: str, value: Any, low: int = 1, high: int = LARGEST_INTEGER) -> int:
+    """Return `value` as an int; it must be an integer ≥ `low`, and ≤ `high` if that is given."""
+    return int(check_setting(name, value, integer(low, high)))
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Return `value` as a float; it must be a finite number > 0."""
+    return float(check_setting(name, value, POSITIVE))
+
+
+def check_text(name: str, value: Any, choices: Iterable[str], others: str = "") -> str:
+    """Return `value`; it must be one of `choices`, or the error asks for the likely one.
+
+    `others` describes further values that the caller accepts and has already checked for.
+    """
+    return str(check_setting(name, value, choice(*choices, others=others)))
+
+
+def check_at_least_zero(name: str, value: Any) -> float:
+    """Return `value` as a float; it must be a finite number ≥ 0."""
+    return float(check_setting(name, value, AT_LEAST_0))
+
+
+def check_C(name: str, value: Any) -> float:
+    """Return a C as a float; the number and its inverse must be finite and > 0."""
+    wanted = POSITIVE.wanted if name == "C" else "a 1-d array of finite numbers > 0"
+    invertible = number(1 / LARGEST_NUMBER, above=True)
+    return float(check_setting(name, value, Setting(wanted, invertible.fits)))
