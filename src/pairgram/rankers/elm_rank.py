@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.checks import ArgumentError, Vector, require_finite
+from pairgram._support.checks import Vector, require_finite
 from pairgram._support.parameters import InputsName, Scope, check_parameters
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import Pairs, PairSettings
@@ -91,7 +91,7 @@ class DrawnSpec:
         if model.pairs is None:
             raise ValueError("pairs must not be None: ELMRank fits differences within pairs")
         return cls(
-            Preparation(tuple(kinds), n_threads=model.n_threads),
+            Preparation(tuple(kinds), takes_offset=False, n_threads=model.n_threads),
             PairSettings(model.pairs, model.scope),
             model.n_nodes,
             model.activation,
@@ -145,12 +145,6 @@ class DrawnSpec:
         Compiled code solves small problems whether `small` or not. Weights are rescaled, since the
         objective depends only on their ratios.
         """
-        if data.offset is not None:
-            raise ArgumentError(
-                "offset",
-                " must be None: ELMRank and ELMRankCV have no prior and take no offset, but "
-                "PairwiseELM and RankRLS do",
-            )
         require_finite(data.X, "X")
         data = data.with_weights_in_range()
         if len(self.rows.kinds) == 1:  # others try what helps

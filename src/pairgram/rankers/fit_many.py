@@ -504,6 +504,7 @@ class _Batch:
             return
         X, y = fit.arguments["X"], fit.arguments["y"]
         info = RowInfo(*(fit.arguments.get(name) for name in RowInfo._fields))
+        spec.rows.refuse(type(model).__name__, info)
         if fit.targets is not None:
             y = fit.targets[:, 0].copy()
         if (

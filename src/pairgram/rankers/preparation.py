@@ -211,6 +211,8 @@ class Preparation:
     prior : array-like, fitted model or None
     no_columns : str
         Why the model has no columns that weights of a prior could belong to; "" if it has.
+    takes_offset : bool
+        Whether the model can start from scores.
     n_threads : int or None
     """
 
@@ -220,7 +222,17 @@ class Preparation:
     takes_path: bool = False
     prior: Any = None
     no_columns: str = ""
+    takes_offset: bool = True
     n_threads: int | None = None
+
+    def refuse(self, name: str, info: RowInfo) -> None:
+        """Raise a ValueError if the ranker of this name does not take what is told of rows."""
+        if info.offset is not None and not self.takes_offset:
+            raise ArgumentError(
+                "offset",
+                f" must be None: {name} has no prior and takes no offset, but PairwiseELM and "
+                "RankRLS do",
+            )
 
     def prior_of(self, feature_map: Any) -> Prior | None:
         """Return the prior of a model with a fitted map, its inputs included."""
@@ -346,6 +358,7 @@ class ArrayRows:
     ) -> None:
         self._model, self._X, self._info, self._preparation = model, X, info, preparation
         self.has_queries = info.has_queries
+        preparation.refuse(type(model).__name__, info)
         self._data: RankingData = model._check_rows(X, y, info)
         several = len(preparation.kinds) > 1
         self._is_scored = several or (preparation.kernel is None and preparation.no_columns != "")

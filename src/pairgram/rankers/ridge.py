@@ -649,7 +649,7 @@ def _rows_of(
         takes_path,
         model.prior,
         no_columns or f"kernel={kernel!r}",
-        model.n_threads,
+        n_threads=model.n_threads,
     )
 
 
