@@ -558,7 +558,7 @@ def test_memory_of_rows_of_one_query(monkeypatch, free_memory, cv, weighted, wor
     v = rng.uniform(1, 2, n) if weighted else None
     search = RankRLSCV([1.0], kernel="rbf", cv=cv)
     monkeypatch.setattr(matrix, "TILE", 64)
-    monkeypatch.setattr(row_regression, "BLOCK_BYTES", 8 * n * 8)
+    monkeypatch.setattr(row_regression, "ROW_BYTES", 8 * n * 8)
     monkeypatch.setattr(leave_pair_out, "BLOCK_ENTRIES", n * 8)
     assert peak_words(lambda: search.fit(X, y, sample_weight=v), n) < words + 0.5
     free_memory(words * 8.0 * n**2 - 1)

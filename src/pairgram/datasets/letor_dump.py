@@ -19,9 +19,9 @@ from pairgram._support.arrays import checked_sparse, real_array
 from pairgram._support.checks import not_finite
 from pairgram._support.files import replacing
 from pairgram.data.queries import as_ids
+from pairgram.datasets.letor_load import MAX_FEATURES
 
 _ROWS_PER_WRITE = 1024
-_MAX_FEATURES = 2**31 - 1
 
 
 def dump_letor(
@@ -129,7 +129,7 @@ def _check_shape(shape: tuple[int, ...]) -> None:
         raise ValueError(f"X must have shape (n_rows, n_features), got {shape}")
     if shape[0] == 0:
         raise ValueError("X must have a row: a LETOR file has one or more")
-    if shape[1] > _MAX_FEATURES:
+    if shape[1] > MAX_FEATURES:
         raise ValueError(f"X must have at most 2^31 - 1 features, got {shape[1]}")
 
 

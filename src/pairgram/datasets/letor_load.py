@@ -23,7 +23,7 @@ _CHUNK_SIZE = 1 << 22
 _PIECE_SIZE = 1 << 18
 # Binary files are recognised by this many first bytes.
 _HEAD_SIZE = 1024
-_MAX_FEATURES = 2**31 - 1
+MAX_FEATURES = 2**31 - 1
 
 # What the parser raises: the line, what it says of it, and the parameter that it names.
 _OF_PARSER = re.compile(r":(\d+): (.*?)(?:\((n_features=\d+)\))?", re.DOTALL)
@@ -284,7 +284,7 @@ def _parser_type(dtype: DTypeLike) -> Any:
 def _check_n_features(n_features: Any) -> int:
     if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)):
         raise TypeError(f"n_features must be None or an integer, got {n_features!r}")
-    if not 1 <= n_features <= _MAX_FEATURES:
+    if not 1 <= n_features <= MAX_FEATURES:
         raise ValueError(f"n_features must be from 1 to 2^31 - 1, got {n_features}")
     return int(n_features)
 

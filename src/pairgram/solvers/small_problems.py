@@ -21,7 +21,7 @@ from pairgram.data.queries import Queries
 from pairgram.features.base import is_compiled, linear_nodes, node_map_of
 from pairgram.model_selection.splits import Splits
 from pairgram.solvers.formulation import Coordinates
-from pairgram.solvers.held_out import leave_out
+from pairgram.solvers.held_out.leave_out import split_scores
 from pairgram.solvers.interface import Statistics
 from pairgram.solvers.ridge_path import SINGLE_THREADED_ORDER, EigenPath, RidgePath
 
@@ -277,7 +277,7 @@ def hold_out_each(
         scores = None if small[number] is None else next(found)
         if scores is None:
             parts = [
-                leave_out.split_scores(
+                split_scores(
                     target.data,
                     target.statistics(settings, n_threads),
                     splits,

@@ -17,7 +17,7 @@ from pairgram.data.queries import Queries
 from pairgram.solvers.ridge_path import RidgePath
 
 # Blocks of rows take about this many bytes.
-BLOCK_BYTES = 32 << 20
+ROW_BYTES = 32 << 20
 # L z is rounding error for rows whose weight is below this share of the largest.
 SMALLEST_WEIGHT = 1e-10
 # Held-out scores are rounding error if a pivot of I − H is below this.
@@ -162,7 +162,7 @@ class RowRegression:
 
 def blocks_of_rows(n_rows: int, n_features: int) -> Iterator[slice]:
     """Cut rows into blocks of a few MiB."""
-    return blocks(n_rows, max(1, BLOCK_BYTES // (8 * max(1, n_features))))
+    return blocks(n_rows, max(1, ROW_BYTES // (8 * max(1, n_features))))
 
 
 def in_one_query(data: RankingData) -> RankingData:

@@ -14,7 +14,6 @@ from pairgram.data.pairs import PairSettings
 from pairgram.metrics import Metric
 from pairgram.model_selection.judge import Judge, Judged
 from pairgram.model_selection.splits import Splits
-from pairgram.solvers.held_out import leave_out
 from pairgram.solvers.held_out.dual_folds import (
     fold_scores,
     is_from_decomposition,
@@ -22,6 +21,13 @@ from pairgram.solvers.held_out.dual_folds import (
     leave_out_of_all_rows,
 )
 from pairgram.solvers.held_out.dual_rows import are_small
+from pairgram.solvers.held_out.leave_out import (
+    MAX_REFIT_FLOPS,
+    flops_of_refits,
+    leave_query_out,
+    leave_row_out,
+    require_leave_query_out,
+)
 from pairgram.solvers.held_out.ties import PathTies
 from pairgram.solvers.interface import Statistics
 from pairgram.solvers.ridge_path import RidgePath
@@ -111,7 +117,7 @@ class HeldOutRows:
             for number, (train, _) in enumerate(self.judge.splits):
                 self.data.require_training_pairs(settings, number, train)
         elif self.judge.validation is None and self.data.queries.n_filled > 1:
-            leave_out.require_leave_query_out(self.data, settings)
+            require_leave_query_out(self.data, settings)
 
     def n_matrices(self, settings: PairSettings) -> int:
         """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
@@ -191,17 +197,17 @@ class HeldOutRows:
             parts = fold_scores(data, settings, ridge, self.judge.splits, alphas, threads)
             return np.hstack(parts)
         if data.queries.n_filled == 1:
-            return leave_out.leave_row_out(data, settings, ridge, alphas, statistics, threads)
+            return leave_row_out(data, settings, ridge, alphas, statistics, threads)
         if ridge.is_dual and _of_all_rows(settings):
             return leave_out_of_all_rows(data, settings, ridge, alphas, threads)
-        return leave_out.leave_query_out(data, settings, ridge, alphas, statistics, threads)
+        return leave_query_out(data, settings, ridge, alphas, statistics, threads)
 
 
 def is_cheap(data: RankingData, settings: PairSettings, n_dimensions: int, form: str) -> bool:
     """Tell whether leaving out every query, or every row of one query, is exact and cheap.
 
     It is if the identities of least squares hold, or if all refits together take at most
-    `leave_out.MAX_REFIT_FLOPS`. `n_dimensions` is the order of the system that is solved.
+    `MAX_REFIT_FLOPS`. `n_dimensions` is the order of the system that is solved.
     """
     n_rows = len(data.y)
     if data.queries.n_filled == 1:
@@ -211,8 +217,8 @@ def is_cheap(data: RankingData, settings: PairSettings, n_dimensions: int, form:
         n_refits = data.queries.n_queries
     if exact:
         return True
-    flops = leave_out.flops_of_refits(n_rows, n_dimensions, settings, n_refits)
-    return flops <= leave_out.MAX_REFIT_FLOPS
+    flops = flops_of_refits(n_rows, n_dimensions, settings, n_refits)
+    return flops <= MAX_REFIT_FLOPS
 
 
 def _of_all_rows(settings: PairSettings) -> bool:
